@@ -1,0 +1,24 @@
+"""From a capture of GPU work to the op, layer and source line that caused each kernel.
+
+The public API. Names are imported when first used, so that `import pyprof` costs nothing
+and loads neither torch nor pandas.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_EXPORTS: dict[str, str] = {}
+
+__all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are strings
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute can be anything
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'pyprof' has no attribute {name!r}")
+    return getattr(import_module(_EXPORTS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_EXPORTS})

@@ -1,0 +1,154 @@
+"""The columns that cross a boundary: their names, types and units. The only list of them.
+
+A reader returns a `Capture` of Arrow tables with exactly these columns; `parse` needs nothing
+else and knows no tool. Times are int64 nanoseconds on one clock for the whole capture.
+Unknown is null, never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KINDS = ("kernel", "memcpy", "memset", "graph", "cpu")
+"""What an activity can be; `activities.kind` is an index into this tuple."""
+
+KERNEL, MEMCPY, MEMSET, GRAPH, CPU = range(len(KINDS))
+
+NESTED, FREE = 0, 1
+"""`ranges.style`: push/pop ranges nest on their thread; start/end ranges need not."""
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+ACTIVITIES = pa.schema(
+    {
+        "kind": pa.int8(),  # index into KINDS
+        "start": pa.int64(),  # ns
+        "end": pa.int64(),  # ns
+        "pid": pa.int64(),  # process that launched it
+        "device": pa.int32(),
+        "stream": pa.int64(),
+        "corr": pa.int64(),  # ties it to its API call within the process; null: none recorded
+        "name": _TEXT,  # full name, mangled or not; "[CUDA memcpy HtoD]" for a copy
+        "grid_x": pa.int32(),
+        "grid_y": pa.int32(),
+        "grid_z": pa.int32(),
+        "block_x": pa.int32(),
+        "block_y": pa.int32(),
+        "block_z": pa.int32(),
+        "regs": pa.int32(),  # registers per thread
+        "smem": pa.int64(),  # bytes of shared memory per block, static and dynamic
+        "bytes": pa.int64(),  # moved by a memcpy or set by a memset
+        "rank": pa.int32(),  # rank in a distributed job
+    }
+)
+"""One row per piece of GPU work (or, in a capture without a GPU, per CPU op)."""
+
+CALLS = pa.schema(
+    {
+        "start": pa.int64(),  # ns
+        "end": pa.int64(),  # ns
+        "thread": pa.int32(),  # row of `threads`
+        "corr": pa.int64(),
+        "name": _TEXT,  # cudaLaunchKernel, cuMemcpyHtoDAsync, ...
+    }
+)
+"""One row per API call; a call that a tool recorded twice appears once."""
+
+RANGES = pa.schema(
+    {
+        "start": pa.int64(),  # ns
+        "end": pa.int64(),  # ns; null: still open when the capture ended
+        "thread": pa.int32(),  # row of `threads`
+        "style": pa.int8(),  # NESTED or FREE
+        "text": pa.string(),  # what was pushed; pyprof.marker gives it meaning
+        "forward_thread": pa.int32(),  # row of `threads`, for a backward op where the tool says so
+    }
+)
+"""One row per annotated range: NVTX ranges, or the ops and annotations of torch.profiler."""
+
+THREADS = pa.schema({"pid": pa.int64(), "tid": pa.int64()})
+"""One row per thread; tables refer to a thread by its row here."""
+
+DEVICES = pa.schema(
+    {
+        "device": pa.int32(),
+        "name": pa.string(),
+        "sm_count": pa.int32(),
+        "clock_hz": pa.int64(),  # maximum SM clock
+        "bandwidth": pa.int64(),  # bytes/s, theoretical
+        "cc_major": pa.int32(),
+        "cc_minor": pa.int32(),
+        "memory_bytes": pa.int64(),
+    }
+)
+"""One row per GPU that the capture describes."""
+
+TABLES: Mapping[str, pa.Schema] = {
+    "activities": ACTIVITIES,
+    "calls": CALLS,
+    "ranges": RANGES,
+    "threads": THREADS,
+    "devices": DEVICES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What a profiler recorded, in terms common to all of them. Row order means nothing."""
+
+    tool: str
+    """`nsys`, `nvprof` or `kineto`."""
+    version: str | None
+    """The tool's version, where the capture says."""
+    activities: pa.Table
+    calls: pa.Table
+    ranges: pa.Table
+    threads: pa.Table
+    devices: pa.Table
+    warnings: tuple[str, ...] = field(default=())
+    """Sentences for the user about what this capture hides or distorts."""
+
+
+def check(capture: Capture) -> None:
+    """Raise TypeError where a table's columns differ from the schema: a reader's bug."""
+    for name, schema in TABLES.items():
+        found = getattr(capture, name).schema
+        if not found.equals(schema):
+            raise TypeError(f"{name}: expected\n{schema}\nfound\n{found}")
+
+
+def table(schema: pa.Schema, columns: Mapping[str, Any], rows: int | None = None) -> pa.Table:
+    """Build a table of `schema` from some of its columns; those not given are null.
+
+    `rows` is needed only when no column is given.
+    """
+    if unknown := set(columns) - set(schema.names):
+        raise KeyError(f"not in the schema: {sorted(unknown)}")
+    length = rows if rows is not None else len(next(iter(columns.values())))
+    return pa.table(
+        {
+            f.name: _cast(columns[f.name], f.type)
+            if f.name in columns
+            else pa.nulls(length, f.type)
+            for f in schema
+        },
+        schema=schema,
+    )
+
+
+def _cast(column: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:  # noqa: ANN401 - any sequence
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        if column.type == kind:
+            return column
+        if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(column.type):
+            return column.cast(kind.value_type).dictionary_encode()
+        return column.cast(kind)
+    if pa.types.is_dictionary(kind):
+        return pa.array(column, kind.value_type).dictionary_encode()
+    return pa.array(column, kind)
