@@ -43,6 +43,8 @@ class Kind(IntEnum):
     LAYER = 4
     SEQ = 5
     """One of PyTorch's own ranges."""
+    OPTIMIZER = 6
+    """PyTorch's range around an optimizer's step or zero_grad."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class Seq:
 
 
 _EVALUATE = "autograd::engine::evaluate_function: "
-_SEQ = re.compile(r", (?:seq|op_id) = -?\d+")
+_SEQ = re.compile(r", (?:seq|op_id) = ")
 _BARE_SEQ = re.compile(r"(?:aten|autograd|c10d|prims|quantized|torchvision)::\S+$|\w*Backward\d*$")
 _BACKWARD = re.compile(r"Backward\d*$|_backward$|^autograd::engine::evaluate_function: ")
 _NUMBER = re.compile(r", (seq|op_id) = (-?\d+)")
@@ -138,8 +140,11 @@ _FIELDS = re.compile(r", (seq|op_id|sizes|input_op_ids|dtypes|strides|inputs) = 
 _CUT_OP = re.compile(r"""\{['"]mod['"]: ['"]([^'"]*)['"], ['"]op['"]: ['"]([^'"]*)['"]""")
 _INFINITIES = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
-TEMPLATE_PATTERN = r", (?:seq|op_id) = -?\d+|, input_op_ids = \[[-(), \d]*\]"
-"""Matches what differs from one run of an op to the next. Valid for re and for RE2."""
+TEMPLATE_PATTERN = r"(, (?:seq|op_id) = )-?\d+|, input_op_ids = \[[-(), \d]*\]"
+"""Matches what differs from one run of an op to the next; to be replaced by group 1.
+
+Valid for re and for RE2.
+"""
 
 SEQ_PATTERN = r", seq = (?P<seq>-?\d{1,18})\b"
 """Finds the sequence number. Valid for re and for RE2."""
@@ -159,6 +164,8 @@ def classify(text: str) -> Kind:
         return _classify_dict(text)
     if text.startswith("layer:"):
         return Kind.LAYER
+    if text.startswith(("Optimizer.step#", "Optimizer.zero_grad#")):
+        return Kind.OPTIMIZER
     if _SEQ.search(text) or _BARE_SEQ.match(text):
         return Kind.SEQ
     return Kind.CONTEXT
@@ -177,7 +184,7 @@ def _classify_dict(text: str) -> Kind:
 
 def template(text: str) -> str:
     """Strip what differs between two runs of the same op with the same arguments."""
-    return re.sub(TEMPLATE_PATTERN, "", text)
+    return re.sub(TEMPLATE_PATTERN, r"\1", text)
 
 
 def layer_name(text: str) -> str:

@@ -152,3 +152,63 @@ def _cast(column: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:  # noqa
     if pa.types.is_dictionary(kind):
         return pa.array(column, kind.value_type).dictionary_encode()
     return pa.array(column, kind)
+
+
+# --- records: what parse writes and prof reads ---------------------------------------------------
+
+_INTS = pa.list_(pa.int64())
+_TEXTS = pa.list_(pa.string())
+
+OLD_RECORD = pa.schema(
+    {
+        "kShortName": pa.string(),  # never empty
+        "kDuration": pa.int64(),  # ns
+        "layer": _TEXTS,  # outermost first, as are all lists here
+        "trace": _TEXTS,  # file:line, the framework's frames left out
+        "reprMarkers": _TEXTS,
+        "marker": _TEXTS,  # raw op texts
+        "seqMarker": _TEXTS,  # raw texts of PyTorch's own ranges
+        "seqId": _INTS,
+        "subSeqId": pa.int64(),
+        "altSeqId": _INTS,
+        "dir": pa.string(),  # fprop, bprop, optim, comm, copy, or empty where nothing says
+        "mod": _TEXTS,
+        "op": _TEXTS,
+        "tid": pa.int64(),
+        "device": pa.int64(),
+        "stream": pa.int64(),
+        "grid": _INTS,
+        "block": _INTS,
+        "kLongName": pa.string(),
+    }
+)
+"""The 19 keys of the original's net.dict, in its order. Always there."""
+
+RECORD = pa.schema(
+    [
+        *OLD_RECORD,
+        pa.field("kind", pa.string()),  # one of KINDS
+        pa.field("start", pa.int64()),  # ns
+        pa.field("end", pa.int64()),  # ns
+        pa.field("launch", _INTS),  # start and end of the API call, ns
+        pa.field("pid", pa.int64()),
+        pa.field("corrId", pa.int64()),
+        pa.field("rank", pa.int64()),
+        pa.field("opId", pa.int64()),  # the op call that launched it
+        pa.field("callIds", _INTS),  # one per text of marker, then of seqMarker; ascending = inward
+        pa.field("sizes", pa.list_(_INTS)),  # per input tensor
+        pa.field("dtypes", _TEXTS),  # per input tensor; empty text where not known
+        pa.field("bytes", pa.int64()),
+        pa.field("regs", pa.int64()),
+        pa.field("smem", pa.int64()),
+        pa.field("gpu", pa.string()),
+        # For a backward kernel, what is known of its forward call:
+        pa.field("fwdMarker", _TEXTS),
+        pa.field("fwdSeqMarker", _TEXTS),  # without their numbers
+        pa.field("fwdMod", _TEXTS),
+        pa.field("fwdOp", _TEXTS),
+        pa.field("fwdLayer", _TEXTS),
+        pa.field("fwdTrace", _TEXTS),
+    ]
+)
+"""One row per activity, in GPU-start order. New keys are absent where they are not known."""

@@ -1,0 +1,45 @@
+"""`pyprof COMMAND`: the commands of all packages in one group."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from pyprof import __version__
+
+COMMANDS = {
+    # name: where its click command is; imported when it is used or listed
+    "parse": "pyprof.parse.command:parse",
+    "prof": "pyprof.prof.command:prof",
+}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), name)
+        return command if isinstance(command, click.Command) else None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="pyprof")
+def main() -> None:
+    """Tell which line of a model is slow on the GPU, and why.
+
+    \b
+    A capture of nsys, nvprof or torch.profiler goes in:
+      pyprof parse net.sqlite -o net.dict     every kernel tied to its op, layer and line
+      pyprof prof -w 150 net.dict             FLOPs, bytes and Tensor Core use of each
+    """
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""What every command shares: errors in one line, output that is whole or not there, quiet pipes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from pyprof.errors import PyprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+STDOUT = "-"
+
+
+class Command(click.Command):
+    """A command whose user errors end it with one line on stderr and exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        try:
+            return super().invoke(ctx)
+        except PyprofError as error:
+            click.echo(f"pyprof: {' '.join(str(error).split())}", err=True)
+            ctx.exit(1)
+        except BrokenPipeError:
+            _close_stdout()
+            ctx.exit(0)
+
+
+def _close_stdout() -> None:
+    # Python flushes stdout once more at exit, which would fail again and say so.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def warn(texts: Sequence[str]) -> None:
+    """Tell the user something on stderr that does not stop the work."""
+    for text in texts:
+        click.echo(f"pyprof: warning: {text}", err=True)
+
+
+@contextmanager
+def output(target: str) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears only when it is whole; `-` is stdout.
+
+    Raises PyprofError where it cannot be written.
+    """
+    if target == STDOUT:
+        stdout = click.get_binary_stream("stdout")
+        yield stdout
+        stdout.flush()
+        return
+    path = Path(target)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        _as_created(Path(name))
+        os.replace(name, path)  # noqa: PTH105 - Path.replace is the same call
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _as_created(path: Path) -> None:
+    """Give a temporary file the permissions that an ordinary new file has."""
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)
+
+
+def _unwritable(path: Path, error: OSError) -> PyprofError:
+    return PyprofError(f"{path}: {error.strerror or error}; choose another place with -o")
+
+
+@contextmanager
+def progress(length: int, label: str, least: int) -> Iterator[Any]:
+    """Show a bar on stderr where that is a terminal and there are at least `least` steps."""
+    hidden = not sys.stderr.isatty() or length < least
+    with click.progressbar(length=length, label=label, file=sys.stderr, hidden=hidden) as bar:
+        yield bar

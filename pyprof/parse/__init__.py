@@ -1,0 +1,51 @@
+"""From a `Capture` to records: every piece of GPU work tied to the op that caused it.
+
+Knows neither the tool that captured nor what an op costs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.errors import CaptureError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof.parse.records import Records
+    from pyprof.schema import Capture
+
+__all__ = ["parse", "parse_file"]
+
+
+def parse(capture: Capture, *, kernels_only: bool = False) -> Records:
+    """Tie every activity of a capture to its op, layer, source line and forward op.
+
+    One record per activity, in GPU-start order; `kernels_only` leaves out copies, sets and graphs.
+    """
+    from pyprof.parse.assemble import assemble  # noqa: PLC0415 - NumPy and Arrow take time to load
+
+    return assemble(capture, kernels_only=kernels_only)
+
+
+def parse_file(path: Path, *, kernels_only: bool = False) -> Records:
+    """Read and parse a capture; raise CaptureError where it holds no GPU work."""
+    from pyprof import readers  # noqa: PLC0415 - as above
+
+    capture = readers.read(path)
+    if not capture.activities.num_rows:
+        raise CaptureError(f"{path}: {_nothing(capture)}")
+    records = parse(capture, kernels_only=kernels_only)
+    if not records.rows:
+        raise CaptureError(f"{path}: no kernels, only copies; parse it without --kernels-only")
+    return records
+
+
+def _nothing(capture: Capture) -> str:
+    advice = {
+        "nsys": "capture with nsys profile -t cuda,nvtx on a machine with a GPU",
+        "nvprof": "capture with nvprof --profile-from-start on, on a machine with a GPU",
+    }.get(capture.tool, "record with ProfilerActivity.CUDA, or with CPU where there is no GPU")
+    ranges = capture.ranges.num_rows
+    held = f"only {ranges:,} ranges" if ranges else "nothing of use"
+    return f"no GPU work was captured ({held}); {advice}"

@@ -1,0 +1,166 @@
+"""The steps of parsing, in order: texts, nesting, launches, autograd, columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.marker import Kind
+from pyprof.parse import autograd, calls, columns, correlate, leaks, nesting, paths, texts
+from pyprof.parse.correlate import ints
+from pyprof.parse.nesting import NONE
+from pyprof.parse.records import Records
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.parse.nesting import Ints, Nest
+    from pyprof.schema import Capture
+
+_TIEBREAK = np.zeros(len(Kind), np.int64)
+for _place, _kind in enumerate(
+    (Kind.LAYER, Kind.OPTIMIZER, Kind.TRACE, Kind.MODULE, Kind.OP, Kind.SEQ, Kind.CONTEXT)
+):
+    _TIEBREAK[_kind] = _place  # of ranges with equal bounds: which encloses which
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The ranges that mean something, nested, in sweep order, and what their texts say."""
+
+    nest: Nest
+    texts: texts.Texts
+    paths: paths.Paths
+    described: list[paths.Path]
+    row: Ints
+    """Row of each range in the capture."""
+
+
+def assemble(capture: Capture, *, kernels_only: bool) -> Records:
+    """Turn a capture into records."""
+    activities = _ordered(capture.activities, kernels_only=kernels_only)
+    sweep = _sweep(capture)
+    launch = correlate.launches(capture, activities)
+    leaf = correlate.ranges_of(capture, sweep.nest, launch)
+    chain = calls.chains(sweep.nest.parent, _counted(sweep), leaf)
+    forward = _forward(capture, sweep, chain, launch, activities)
+    return Records(
+        rows=len(activities),
+        columns=columns.build(capture, activities, sweep, launch, leaf, chain, forward),
+        devices=capture.devices,
+        warnings=capture.warnings,
+    )
+
+
+def _ordered(activities: pa.Table, *, kernels_only: bool) -> pa.Table:
+    if kernels_only:
+        activities = activities.filter(pc.is_in(activities.column("kind"), pa.array(_KERNELS, pa.int8())))
+    keys = [ints(activities.column(name)) for name in ("corr", "stream", "device", "end", "start")]
+    start = keys[-1]
+    if len(start) and (np.diff(start) > 0).all():
+        return activities
+    return activities.take(pa.array(np.lexsort(keys)))
+
+
+_KERNELS = (schema.KERNEL, schema.CPU)
+
+
+def _sweep(capture: Capture) -> Sweep:
+    ranges = capture.ranges
+    read = texts.read_texts(ranges.column("text"))
+    kind = texts.kinds(read)
+    thread, start = ints(ranges.column("thread")), ints(ranges.column("start"))
+    end = ints(ranges.column("end"))
+    still_open = leaks.open_ends(start, end)
+    horizon = max(_last(capture), int(end.max(initial=0)))
+    end = np.where(still_open, horizon, end)
+    nested = ints(ranges.column("style")) == schema.NESTED
+    wanted = (kind != Kind.CONTEXT) & nested & ~leaks.leaked(thread, start, kind, still_open)
+    row = np.flatnonzero(wanted)
+    found = nesting.nest(thread[row], start[row], end[row], _tiebreaks(read, kind, row))
+    row = row[found.order]
+    chosen = texts.select(read, row)
+    interned = paths.intern(found.parent, chosen.code)
+    return Sweep(found, chosen, interned, interned.describe(chosen), row)
+
+
+def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: Ints) -> Ints:
+    """Rank ranges by kind, then by text, so that the order of rows decides nothing."""
+    ranks = np.argsort(np.argsort(np.array(read.templates, dtype=object), kind="stable"))
+    return _TIEBREAK[kind[row]] * len(read.templates) + ranks[read.code[row]]
+
+
+def _last(capture: Capture) -> int:
+    """Give the last instant of the capture, ns."""
+    frames = (capture.activities, capture.calls, capture.ranges)
+    ends = [pc.max(frame.column("end")).as_py() for frame in frames]
+    return max((end for end in ends if end is not None), default=0)
+
+
+def _counted(sweep: Sweep) -> NDArray[np.bool_]:
+    tell = (texts.tell(sweep.texts, kind, paths.counts) for kind in (Kind.OP, Kind.SEQ))
+    return np.logical_or(*tell)
+
+
+def _forward(
+    capture: Capture, sweep: Sweep, chain: calls.Chains, launch: Ints, activities: pa.Table
+) -> Ints:
+    """Find, per activity, the forward range of the innermost backward node around it."""
+    node = texts.tell(sweep.texts, Kind.SEQ, autograd.is_node)
+    innermost = calls.last(chain, node & (sweep.texts.seq >= 0))
+    used = np.unique(innermost[innermost != NONE])
+    partner = autograd.forward_of(_seq_ranges(capture, sweep, node, launch, activities), used)
+    found = np.full(len(innermost), NONE)
+    inside = innermost != NONE
+    found[inside] = partner[np.searchsorted(used, innermost[inside])]
+    return found
+
+
+def _seq_ranges(
+    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], launch: Ints, activities: pa.Table
+) -> autograd.SeqRanges:
+    backward = np.array([path.backward for path in sweep.described], bool)[sweep.paths.of_range]
+    pid = ints(capture.threads.column("pid"))
+    thread = sweep.nest.thread
+    device = _main_device(capture, launch, activities)
+    return autograd.SeqRanges(
+        name=_names(sweep.texts),
+        backward=node,
+        inside_backward=backward,
+        seq=sweep.texts.seq,
+        start=sweep.nest.start,
+        thread=thread,
+        pid=pid[thread],
+        device=device[thread],
+        forward_thread=ints(capture.ranges.column("forward_thread"))[sweep.row],
+    )
+
+
+def _names(read: texts.Texts) -> Ints:
+    """Number the ops' names, an op's and its backward node's alike; NONE for other ranges."""
+    codes = np.full(len(read.templates) + 1, NONE)
+    known: dict[str, int] = {}
+    for template in np.flatnonzero(read.kind == Kind.SEQ).tolist():
+        name = autograd.base_name(read.templates[template])
+        codes[template] = known.setdefault(name, len(known))
+    return codes[read.code]
+
+
+def _main_device(capture: Capture, launch: Ints, activities: pa.Table) -> Ints:
+    """Find the device on which each thread launches most; NONE where it launches nothing."""
+    threads = len(capture.threads)
+    main = np.full(threads, NONE)
+    known = launch != NONE
+    thread = ints(capture.calls.column("thread"))[launch[known]]
+    devices, device = np.unique(ints(activities.column("device"))[known], return_inverse=True)
+    counts = np.bincount(thread * len(devices) + device, minlength=threads * len(devices))
+    if len(devices):
+        counts = counts.reshape(threads, len(devices))
+        busy = counts.any(axis=1)
+        main[busy] = devices[counts.argmax(axis=1)[busy]]
+    return main

@@ -1,0 +1,99 @@
+"""The op calls around each piece of GPU work, as flat arrays: the ranges of every chain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.parse.nesting import NONE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.parse.nesting import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """For each row, the chosen ranges around it, outermost first.
+
+    Those of row i are `member[offset[i] : offset[i + 1]]`.
+    """
+
+    offset: Ints
+    member: Ints
+
+    @property
+    def owner(self) -> Ints:
+        """Give the row of each member."""
+        return np.repeat(np.arange(len(self.offset) - 1), np.diff(self.offset))
+
+    def filter(self, keep: NDArray[np.bool_]) -> Chains:
+        """Keep some of the members."""
+        counts = np.bincount(self.owner[keep], minlength=len(self.offset) - 1)
+        return Chains(offsets(counts), self.member[keep])
+
+
+def offsets(counts: Ints) -> Ints:
+    """Turn the lengths of lists into where each begins, and where the last ends."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+
+def chains(parent: Ints, wanted: NDArray[np.bool_], leaf: Ints) -> Chains:
+    """Walk from each leaf range outwards and collect the wanted ranges."""
+    above = _nearest(parent, wanted)
+    current = leaf.copy()
+    inside = np.flatnonzero(current != NONE)
+    step_off = inside[~wanted[current[inside]]]
+    current[step_off] = above[current[step_off]]
+    rows, members = [], []
+    active = np.flatnonzero(current != NONE)
+    while len(active):
+        rows.append(active)
+        members.append(current[active])
+        current[active] = above[current[active]]
+        active = active[current[active] != NONE]
+    return _assemble(len(leaf), rows, members)
+
+
+def _nearest(parent: Ints, wanted: NDArray[np.bool_]) -> Ints:
+    """Find the nearest wanted ancestor of each range."""
+    above = parent.copy()
+    active = np.flatnonzero(above != NONE)
+    while len(active):
+        active = active[~wanted[above[active]]]
+        above[active] = above[above[active]]
+        active = active[above[active] != NONE]
+    return above
+
+
+def _assemble(count: int, rows: list[Ints], members: list[Ints]) -> Chains:
+    lengths = np.zeros(count, np.int64)
+    for active in rows:
+        lengths[active] += 1
+    offset = offsets(lengths)
+    member = np.zeros(int(offset[-1]), np.int64)
+    for step, (active, found) in enumerate(zip(rows, members, strict=True)):
+        member[offset[active + 1] - 1 - step] = found
+    return Chains(offset, member)
+
+
+def last(chain: Chains, wanted: NDArray[np.bool_]) -> Ints:
+    """Find each row's innermost member that is wanted (a mask over ranges); NONE if none."""
+    kept = chain.filter(wanted[chain.member] if len(chain.member) else np.zeros(0, bool))
+    ends = kept.offset[1:]
+    some = np.diff(kept.offset) > 0
+    found = np.full(len(ends), NONE)
+    found[some] = kept.member[ends[some] - 1]
+    return found
+
+
+def first(chain: Chains, wanted: NDArray[np.bool_]) -> Ints:
+    """Find each row's outermost member that is wanted; NONE if none."""
+    kept = chain.filter(wanted[chain.member] if len(chain.member) else np.zeros(0, bool))
+    some = np.diff(kept.offset) > 0
+    found = np.full(len(some), NONE)
+    found[some] = kept.member[kept.offset[:-1][some]]
+    return found

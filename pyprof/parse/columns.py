@@ -1,0 +1,187 @@
+"""The columns of the records, each from what the earlier steps found."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.parse import describe, layers, sequence
+from pyprof.parse.correlate import ints
+from pyprof.parse.kernelname import demangle, short_name
+from pyprof.parse.nesting import NONE
+from pyprof.parse.records import Coded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.parse.assemble import Sweep
+    from pyprof.parse.calls import Chains
+    from pyprof.parse.nesting import Ints
+    from pyprof.parse.paths import Path
+    from pyprof.parse.records import Column
+    from pyprof.schema import Capture
+
+_COMM = re.compile(r"\b(?:nccl|rccl|mscclpp?|nvshmem)|^(?:void )?(?:ncclKernel|ncclDevKernel)")
+
+
+def build(
+    capture: Capture,
+    activities: pa.Table,
+    sweep: Sweep,
+    launch: Ints,
+    leaf: Ints,
+    chain: Chains,
+    forward: Ints,
+) -> dict[str, Column]:
+    """Build every column of `schema.RECORD` that this capture can fill."""
+    path, partner = (_path_of(sweep, ranges) for ranges in (leaf, forward))
+    counted = sequence.count(capture, activities, sweep, chain, path, launch)
+    return {
+        **_names(activities),
+        **_work(activities),
+        **_devices(capture, activities),
+        **_launches(capture, launch),
+        **_paths(sweep, path),
+        "layer": layers.layers(capture, sweep, launch, path),
+        "dir": _direction(activities, sweep, path),
+        **counted,
+        **_forward(sweep, partner),
+        **describe.arguments(sweep.described, path, partner),
+    }
+
+
+def _path_of(sweep: Sweep, ranges: Ints) -> Ints:
+    found = np.full(len(ranges), NONE)
+    inside = ranges != NONE
+    found[inside] = sweep.paths.of_range[ranges[inside]]
+    return found
+
+
+def _names(activities: pa.Table) -> dict[str, Column]:
+    index, names = _coded_names(activities)
+    long_names = [demangle(name) for name in names]
+    return {
+        "kShortName": Coded(index, [short_name(name) for name in long_names]),
+        "kLongName": Coded(index, long_names),
+    }
+
+
+def _coded_names(activities: pa.Table) -> tuple[Ints, list[str]]:
+    column = activities.column("name").unify_dictionaries()
+    names = column.chunk(0).dictionary.to_pylist() if column.num_chunks else []
+    empty = np.zeros(0, np.int64)
+    return np.concatenate([empty, *(ints(chunk.indices) for chunk in column.chunks)]), names
+
+
+def _work(activities: pa.Table) -> dict[str, Column]:
+    start, end = activities.column("start"), activities.column("end")
+    return {
+        "kind": Coded(ints(activities.column("kind")), list(schema.KINDS)),
+        "start": start,
+        "end": end,
+        "kDuration": pc.subtract(end, start),
+        "pid": activities.column("pid"),
+        "corrId": activities.column("corr"),
+        "rank": activities.column("rank"),
+        "stream": activities.column("stream"),
+        "grid": _triple(activities, "grid"),
+        "block": _triple(activities, "block"),
+        **{name: activities.column(name) for name in ("bytes", "regs", "smem")},
+    }
+
+
+def _triple(activities: pa.Table, name: str) -> pa.Array:
+    """Make lists of x, y, z; empty where the activity has no grid."""
+    axes = np.stack([ints(activities.column(f"{name}_{axis}")) for axis in "xyz"], axis=1)
+    known = (axes != NONE).all(axis=1)
+    return lists(np.where(known, 3, 0), pa.array(axes[known].reshape(-1)))
+
+
+def lists(lengths: Ints, values: pa.Array, mask: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Make a list column from the length of each list and all values in a row."""
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), values, mask=None if mask is None else pa.array(mask)
+    )
+
+
+def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
+    device = ints(activities.column("device"))
+    table = capture.devices.select(["device", "name"]).to_pylist()
+    names = {row["device"]: row["name"] for row in table if row["name"]}
+    used, inverse = np.unique(device, return_inverse=True)
+    known = [names.get(int(number)) for number in used]
+    index = np.array([place if name else NONE for place, name in enumerate(known)], np.int64)
+    cpu = ints(activities.column("kind")) == schema.CPU
+    gpu = np.where(cpu, len(known), index[inverse]) if len(index) else index
+    return {
+        "device": activities.column("device"),
+        "gpu": Coded(gpu, [*(name or "" for name in known), "cpu"]),
+    }
+
+
+def _launches(capture: Capture, launch: Ints) -> dict[str, Column]:
+    known = launch != NONE
+    row = launch[known]
+    bounds = [ints(capture.calls.column(name))[row] for name in ("start", "end")]
+    thread = ints(capture.calls.column("thread"))[row]
+    tid = np.zeros(len(launch), np.int64)
+    tid[known] = ints(capture.threads.column("tid"))[thread]
+    both = pa.array(np.stack(bounds, axis=1).reshape(-1))
+    return {"launch": lists(np.where(known, 2, 0), both, ~known), "tid": pa.array(tid, mask=~known)}
+
+
+def _paths(sweep: Sweep, path: Ints) -> dict[str, Column]:
+    described, index = with_nothing(sweep.described, path)
+    return {
+        "trace": Coded(index, [list(entry.trace) for entry in described]),
+        "reprMarkers": Coded(index, [list(entry.modules) for entry in described]),
+        "marker": Coded(index, [list(entry.markers) for entry in described]),
+    }
+
+
+def with_nothing(described: list[Path], path: Ints) -> tuple[list[Path], Ints]:
+    """Give rows outside all ranges an entry of their own, which says nothing."""
+    return [*described, describe.NOWHERE], np.where(path == NONE, len(described), path)
+
+
+def _forward(sweep: Sweep, partner: Ints) -> dict[str, Column]:
+    described = sweep.described
+    ops = [describe.ops(entry.ops, entry.seqs) for entry in described]
+    return {
+        "fwdMarker": Coded(partner, [list(entry.markers) for entry in described]),
+        "fwdSeqMarker": Coded(
+            partner, [[describe.unnumbered(text) for text in entry.seqs] for entry in described]
+        ),
+        "fwdMod": Coded(partner, [[mod for mod, _ in found] for found in ops]),
+        "fwdOp": Coded(partner, [[op for _, op in found] for found in ops]),
+        "fwdLayer": Coded(partner, [list(entry.layer) for entry in described]),
+        "fwdTrace": Coded(partner, [list(entry.trace) for entry in described]),
+    }
+
+
+_DIRECTIONS = ["", "fprop", "bprop", "optim", "comm", "copy"]
+
+
+def _direction(activities: pa.Table, sweep: Sweep, path: Ints) -> Column:
+    """Say what each activity is part of; the first that holds of copy, comm, bprop, optim, fprop."""
+    described, index = with_nothing(sweep.described, path)
+    flags = np.array(
+        [(entry.backward, entry.optimizer, bool(entry.ops or entry.seqs)) for entry in described]
+    )[index]
+    kind = ints(activities.column("kind"))
+    name, names = _coded_names(activities)
+    comm = np.array([_COMM.search(text) is not None for text in names], bool)[name]
+    code = np.select(
+        [np.isin(kind, (schema.MEMCPY, schema.MEMSET)), comm, flags[:, 0], flags[:, 1], flags[:, 2]],
+        [5, 4, 2, 3, 1],
+        0,
+    )
+    return Coded(code.astype(np.int64), _DIRECTIONS)
+
+

@@ -1,0 +1,117 @@
+"""Words for a path: the ops that it names, and the sizes and dtypes of their tensors."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import marker
+from pyprof.marker import Tensor
+from pyprof.parse.nesting import NONE
+from pyprof.parse.paths import Path
+from pyprof.parse.records import Coded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyprof.marker import Call, Value
+    from pyprof.parse.nesting import Ints
+    from pyprof.parse.records import Column
+
+NOWHERE = Path()
+"""The path of what was launched outside all ranges, or by nobody knows whom."""
+
+_OLD_NODE = re.compile(r"(?:Backward|_backward), seq = ")
+_NUMBER = re.compile(r", (?:seq|op_id) = (?:-?\d+)?")
+_DECORATION = re.compile(r"torch|autograd|_backward|::|jit")
+
+
+def unnumbered(text: str) -> str:
+    """Leave out a text's sequence number and ids."""
+    return _NUMBER.sub("", text)
+
+
+def ops(
+    named: Sequence[tuple[str, str]], seqs: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Name the ops of a path as (mod, op): those of its op texts, else of PyTorch's own ranges.
+
+    In texts of the first PyTorch versions only the backward nodes count, without their suffix:
+    this is what the original wrote. From others, every range counts under its own name.
+    """
+    if named:
+        return list(named)
+    old_nodes = [text for text in seqs if _OLD_NODE.search(text)]
+    if old_nodes:
+        return [("na", _without_backward(text)) for text in old_nodes]
+    decoded = [marker.decode_seq(text) for text in seqs]
+    nodes = [entry for entry in decoded if entry.call is not None] or decoded
+    return [_mod_and_op(entry.node) for entry in nodes]
+
+
+def _without_backward(text: str) -> str:
+    return _DECORATION.sub("", text.split(", ", 1)[0]).split("Backward")[0]
+
+
+def _mod_and_op(name: str) -> tuple[str, str]:
+    mod, _, op = name.rpartition("::")
+    return (mod or "na", op)
+
+
+def arguments(described: list[Path], path: Ints, partner: Ints) -> dict[str, Column]:
+    """Give sizes and dtypes of the input tensors of each row's op, where some text tells them.
+
+    They are those of the innermost op text; else of the innermost range of PyTorch's that has
+    sizes, with the forward call's dtype; else those of the forward call.
+    """
+    known = [_tensors(entry) for entry in described]
+    width = len(described) + 1  # NONE is the last one
+    pairs, index = np.unique(path % width * width + partner % width, return_inverse=True)
+    known.append([])
+    found = [_choose(known[pair // width], known[pair % width]) for pair in pairs.tolist()]
+    rows = np.array([place if tensors else NONE for place, tensors in enumerate(found)], np.int64)
+    index = rows[index] if len(rows) else np.zeros(0, np.int64)
+    sizes = [[list(tensor.shape) for tensor in tensors] for tensors in found]
+    return {
+        "sizes": Coded(index, sizes),
+        "dtypes": Coded(index, [[tensor.dtype or "" for tensor in tensors] for tensors in found]),
+    }
+
+
+def _choose(own: list[Tensor], forward: list[Tensor]) -> list[Tensor]:
+    if not own:
+        return forward
+    dtypes = {tensor.dtype for tensor in forward}
+    if len(dtypes) == 1 and all(tensor.dtype is None for tensor in own):
+        (dtype,) = dtypes
+        return [Tensor(tensor.shape, dtype) for tensor in own]
+    return own
+
+
+def _tensors(path: Path) -> list[Tensor]:
+    for text in reversed(path.markers):
+        if call := marker.decode_op(text):
+            return list(tensors(call))
+    for text in reversed(path.seqs):
+        call = marker.decode_seq(text).call
+        if call and (found := list(tensors(call))):
+            return found
+    return []
+
+
+def tensors(call: Call) -> Iterator[Tensor]:
+    """Give the tensors among a call's arguments, those in lists too."""
+    for value in (*call.args, *call.kwargs.values()):
+        yield from _tensors_in(value)
+
+
+def _tensors_in(value: Value) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _tensors_in(item)
+    elif isinstance(value, marker.Summary):
+        yield from _tensors_in(value.items)

@@ -1,0 +1,117 @@
+"""Dict lines: one record a line, at once a Python literal and a JSON object.
+
+JSON without null, true and false is Python. Lines are put together column by column: each
+distinct value is spelt once, and Arrow joins the pieces of thousands of rows at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.parse.records import Coded, Records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyprof.parse.records import Column
+
+_ROWS = 1 << 15
+_WORKERS = 2
+_ESCAPED = '["\\\\\x00-\x1f]'
+"""What JSON does not take as it is in a text."""
+
+
+def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | None = None) -> None:
+    """Write all records; `progress` is told the number of rows after each batch."""
+    pieces = [_piece(records, name, first=not place) for place, name in enumerate(_there(records))]
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        pending: deque[tuple[int, object]] = deque()
+        for start in range(0, records.rows, _ROWS):
+            rows = min(_ROWS, records.rows - start)
+            pending.append((rows, pool.submit(_lines, pieces, start, rows)))
+            if len(pending) > _WORKERS:  # holds back, so that memory stays bounded
+                _finish(pending, file, progress)
+        while pending:
+            _finish(pending, file, progress)
+
+
+def _finish(
+    pending: deque[tuple[int, object]], file: BinaryIO, progress: Callable[[int], None] | None
+) -> None:
+    rows, future = pending.popleft()
+    file.write(future.result())  # type: ignore[attr-defined]
+    if progress:
+        progress(rows)
+
+
+def lines(records: Records) -> Iterator[str]:
+    """Give the records' lines, without line ends."""
+    pieces = [_piece(records, name, first=not place) for place, name in enumerate(_there(records))]
+    for start in range(0, records.rows, _ROWS):
+        rows = min(_ROWS, records.rows - start)
+        yield from bytes(_lines(pieces, start, rows)).decode().splitlines()
+
+
+def _there(records: Records) -> list[str]:
+    return [name for name in schema.RECORD.names if name in records.columns]
+
+
+def _lines(pieces: list[Callable[[int, int], pa.Array]], start: int, rows: int) -> memoryview:
+    """Put together the lines of some rows."""
+    joined = pc.binary_join_element_wise(*(piece(start, rows) for piece in pieces), "}\n", "")
+    if isinstance(joined, pa.ChunkedArray):
+        joined = joined.combine_chunks()
+    offsets = np.frombuffer(joined.buffers()[1], np.int32)[joined.offset :]
+    return memoryview(joined.buffers()[2])[offsets[0] : offsets[len(joined)]]
+
+
+def _piece(records: Records, name: str, *, first: bool) -> Callable[[int, int], pa.Array]:
+    """Give the function that spells a column's `, "key": value` for some rows."""
+    key = ("{" if first else ", ") + f'"{name}": '
+    column = records.columns[name]
+    if isinstance(column, Coded):
+        return _coded(key, column)
+    column = records.arrow(name)
+    return lambda start, rows: _plain(key, column.slice(start, rows))
+
+
+def _coded(key: str, column: Coded) -> Callable[[int, int], pa.Array]:
+    spelt = pa.array([*(key + orjson.dumps(value).decode() for value in column.values), ""], pa.string())
+    index = np.where(column.index < 0, len(spelt) - 1, column.index)
+    return lambda start, rows: spelt.take(pa.array(index[start : start + rows]))
+
+
+def _plain(key: str, values: pa.Array) -> pa.Array:
+    spelt = pc.binary_join_element_wise(key, _spell(values), "")
+    return spelt.fill_null("") if values.null_count else spelt
+
+
+def _spell(values: pa.Array) -> pa.Array:
+    """Spell numbers, texts and lists of them; null stays null."""
+    if pa.types.is_list(values.type):
+        flat = _spell(values.flatten())
+        lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+        offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
+        rows = pa.ListArray.from_arrays(pa.array(offsets), flat, mask=values.is_null())
+        return pc.binary_join_element_wise("[", pc.binary_join(rows, ", "), "]", "")
+    if pa.types.is_string(values.type):
+        return _spell_texts(values)
+    return values.cast(pa.string())
+
+
+def _spell_texts(values: pa.Array) -> pa.Array:
+    difficult = pc.match_substring_regex(values, _ESCAPED)
+    spelt = pc.binary_join_element_wise('"', values, '"', "")
+    if not pc.any(difficult).as_py():
+        return spelt
+    rows = np.flatnonzero(difficult.fill_null(False).to_numpy(zero_copy_only=False))  # noqa: FBT003
+    texts = [orjson.dumps(text).decode() for text in values.take(pa.array(rows)).to_pylist()]
+    return pc.replace_with_mask(spelt, difficult.fill_null(False), pa.array(texts, pa.string()))  # noqa: FBT003

@@ -1,0 +1,57 @@
+"""The layers around each launch: nested ranges, and start/end ranges, which nest in nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pyprof import marker, schema
+from pyprof.parse.correlate import ints
+from pyprof.parse.nesting import NONE
+from pyprof.parse.records import Coded
+
+if TYPE_CHECKING:
+    from pyprof.parse.assemble import Sweep
+    from pyprof.parse.nesting import Ints
+    from pyprof.schema import Capture
+
+
+def layers(capture: Capture, sweep: Sweep, launch: Ints, path: Ints) -> Coded:
+    """Name the layers around each row, outermost first; start/end layers before nested ones."""
+    values = [list(entry.layer) for entry in sweep.described]
+    nested = Coded(np.where(path == NONE, len(values), path), [*values, []])
+    free = _free_layers(capture, launch)
+    return _combine(nested, free) if free else nested
+
+
+def _free_layers(capture: Capture, launch: Ints) -> dict[int, list[str]]:
+    """Find the start/end layers around each launch, on the thread that started them."""
+    ranges = capture.ranges.filter(pc.equal(capture.ranges.column("style"), schema.FREE))
+    ranges = ranges.filter(pc.starts_with(ranges.column("text"), "layer:")).sort_by("start")
+    rows = np.flatnonzero(launch != NONE) if len(ranges) else np.zeros(0, np.int64)
+    thread, start, end = (ints(capture.calls.column(n))[launch[rows]] for n in ("thread", "start", "end"))
+    order = np.lexsort((start, thread))
+    rows, thread, start, end = rows[order], thread[order], start[order], end[order]
+    found: dict[int, list[str]] = {}
+    for entry in ranges.select(["start", "end", "thread", "text"]).to_pylist():
+        first, last = np.searchsorted(thread, [entry["thread"], entry["thread"] + 1])
+        low = first + int(np.searchsorted(start[first:last], entry["start"]))
+        until = entry["end"] if entry["end"] is not None else np.iinfo(np.int64).max
+        high = first + int(np.searchsorted(start[first:last], until, side="right"))
+        for row in rows[low:high][end[low:high] <= until].tolist():
+            found.setdefault(row, []).append(marker.layer_name(entry["text"]))
+    return found
+
+
+def _combine(nested: Coded, free: dict[int, list[str]]) -> Coded:
+    index, values = nested.index.copy(), list(nested.values)
+    known: dict[tuple[str, ...], int] = {}
+    for row, names in free.items():
+        combined = (*names, *values[nested.index[row]])
+        if combined not in known:
+            known[combined] = len(values)
+            values.append(list(combined))
+        index[row] = known[combined]
+    return Coded(index, values)

@@ -1,0 +1,48 @@
+"""Ranges that were never closed: which of them still mean something.
+
+An op that raises inside old instrumentation, or whose end the capture did not see, leaves its
+range open until the capture's last instant. Everything after it then seems to happen inside
+it. An open layer is believed; an open op only while no other op has come and gone inside it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.marker import Kind
+from pyprof.parse.nesting import NONE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.parse.nesting import Ints
+
+_OPS = (Kind.OP, Kind.TRACE, Kind.MODULE, Kind.SEQ)
+
+
+def open_ends(start: Ints, end: Ints) -> NDArray[np.bool_]:
+    """Tell which ranges were still open when the capture ended.
+
+    A tool writes no end for these (NONE here), or its last instant for all of them alike.
+    """
+    still_open = end == NONE
+    closed = end[~still_open]
+    if len(closed):
+        last = closed.max()
+        if np.count_nonzero(closed == last) > 1 and last > start.max():
+            still_open |= end == last
+    return still_open
+
+
+def leaked(
+    thread: Ints, start: Ints, kind: NDArray[np.int8], still_open: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Tell which open ranges must not count: ops inside which another op was closed."""
+    ops = np.isin(kind, _OPS)
+    closed = ops & ~still_open
+    suspect = ops & still_open
+    last_closed = np.full(int(thread.max(initial=0)) + 1, NONE)
+    np.maximum.at(last_closed, thread[closed], start[closed])
+    return suspect & (start <= last_closed[thread])

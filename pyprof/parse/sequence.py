@@ -1,0 +1,164 @@
+"""Per row: PyTorch's own ranges with their numbers, the ops they name, and PyProf's counting."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof.marker import Kind
+from pyprof.parse import autograd, calls, columns, describe, texts
+from pyprof.parse.correlate import ints
+from pyprof.parse.nesting import NONE
+from pyprof.parse.records import Coded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.parse.assemble import Sweep
+    from pyprof.parse.calls import Chains
+    from pyprof.parse.nesting import Ints
+    from pyprof.parse.records import Column
+    from pyprof.schema import Capture
+
+
+def count(
+    capture: Capture, activities: pa.Table, sweep: Sweep, chain: Chains, path: Ints, launch: Ints
+) -> dict[str, Column]:
+    """Build the columns that depend on sequence numbers."""
+    kind = sweep.texts.kind[sweep.texts.code] if len(sweep.texts.code) else np.zeros(0, np.int8)
+    seqs = chain.filter(kind[chain.member] == Kind.SEQ)
+    old = _old_texts(sweep)
+    seqs = _pruned(sweep, seqs, old) if old.any() else seqs
+    mods, names = _ops(sweep, path, seqs, old)
+    backward = np.array([*(entry.backward for entry in sweep.described), False])[path]
+    thread = np.full(len(path), NONE)
+    thread[launch != NONE] = ints(capture.calls.column("thread"))[launch[launch != NONE]]
+    ops = chain.filter(kind[chain.member] == Kind.OP)
+    text = capture.ranges.column("text")
+    return {
+        "mod": mods,
+        "op": names,
+        "seqMarker": columns.lists(np.diff(seqs.offset), text.take(pa.array(sweep.row[seqs.member])).combine_chunks()),
+        **_numbers(sweep, seqs, names.index, backward, thread, old),
+        **_call_ids(sweep, chain, ops, seqs),
+    }
+
+
+def _old_texts(sweep: Sweep) -> NDArray[np.bool_]:
+    """Tell which templates have a sequence number and, as before 2022, no op_id."""
+    return np.array(
+        [", seq = " in text and ", op_id = " not in text for text in sweep.texts.templates], bool
+    )
+
+
+def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
+    """Choose and order the ranges of rows with old texts as the original did."""
+    code, number = sweep.texts.code, sweep.texts.seq
+
+    @cache
+    def name(template: int) -> str:
+        return sweep.texts.templates[template].split(",", 1)[0]
+
+    members, lengths = [], np.diff(seqs.offset)
+    for row, (low, high) in enumerate(zip(seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)):
+        chosen = seqs.member[low:high]
+        if old[code[chosen]].any():
+            names = [name(template) for template in code[chosen].tolist()]
+            chosen = chosen[autograd.prune(names, np.maximum(number[chosen], 0).tolist())]
+            lengths[row] = len(chosen)
+        members.append(chosen)
+    return calls.Chains(calls.offsets(lengths), np.concatenate([np.zeros(0, np.int64), *members]))
+
+
+def _ops(sweep: Sweep, path: Ints, seqs: Chains, old: NDArray[np.bool_]) -> tuple[Coded, Coded]:
+    """Name each row's ops: by its path alone, but for old texts, where numbers decide the order."""
+    described, index = columns.with_nothing(sweep.described, path)
+    found = [describe.ops(entry.ops, entry.seqs) for entry in described]
+    if old.any():
+        index, found = _ops_by_row(sweep, described, index, seqs)
+    distinct = {entry: place for place, entry in enumerate(dict.fromkeys(map(tuple, found)))}
+    index = np.array([distinct[tuple(entry)] for entry in found], np.int64)[index]
+    found = [list(entry) for entry in distinct]
+    return (
+        Coded(index, [[mod for mod, _ in entry] for entry in found]),
+        Coded(index, [[op for _, op in entry] for entry in found]),
+    )
+
+
+def _ops_by_row(
+    sweep: Sweep, described: list[describe.Path], index: Ints, seqs: Chains
+) -> tuple[Ints, list[list[tuple[str, str]]]]:
+    known: dict[tuple[object, ...], int] = {}
+    rows, found = [], []
+    templates = sweep.texts.templates
+    code = sweep.texts.code[seqs.member].tolist()
+    bounds = zip(index.tolist(), seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)
+    for place, low, high in bounds:
+        key = (place, *code[low:high])
+        if key not in known:
+            known[key] = len(found)
+            seen = [templates[template] for template in code[low:high]]
+            found.append(describe.ops(described[place].ops, seen))
+        rows.append(known[key])
+    return np.array(rows, np.int64), found
+
+
+def _numbers(
+    sweep: Sweep,
+    seqs: Chains,
+    op: Ints,
+    backward: NDArray[np.bool_],
+    thread: Ints,
+    old: NDArray[np.bool_],
+) -> dict[str, Column]:
+    """Count as the original did: the current number, the others, the place within the op."""
+    numbers = _distinct_numbers(sweep, seqs, old)
+    has = np.diff(numbers.offset) > 0
+    current, sub = np.full(len(op), NONE), np.zeros(len(op), np.int64)
+    for name in np.unique(thread[has]):
+        rows = np.flatnonzero(has & (thread == name))
+        current[rows], sub[rows] = autograd.count_in_order(numbers, rows, op[rows], backward[rows])
+    is_current = numbers.member == current[numbers.owner]
+    chosen, others = numbers.filter(is_current), numbers.filter(~is_current)
+    return {
+        "seqId": columns.lists(np.diff(chosen.offset), pa.array(chosen.member)),
+        "altSeqId": columns.lists(np.diff(others.offset), pa.array(others.member)),
+        "subSeqId": pa.array(sub),
+    }
+
+
+def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
+    """Give the distinct sequence numbers of each row, ascending."""
+    number = sweep.texts.seq[seqs.member]
+    owner = seqs.owner
+    is_old = old[sweep.texts.code[seqs.member]] if len(old) else np.zeros(0, bool)
+    order = np.lexsort((number, owner))
+    number, owner, is_old = number[order], owner[order], is_old[order]
+    keep = number >= 0
+    keep[1:] &= (number[1:] != number[:-1]) | (owner[1:] != owner[:-1])
+    # Old texts say 0 for "none" once there is a number.
+    some = np.bincount(owner[number > 0], minlength=len(seqs.offset) - 1) > 0
+    keep &= ~(is_old & (number == 0) & some[owner])
+    counts = np.bincount(owner[keep], minlength=len(seqs.offset) - 1)
+    return calls.Chains(calls.offsets(counts), number[keep])
+
+
+def _call_ids(sweep: Sweep, chain: Chains, ops: Chains, seqs: Chains) -> dict[str, Column]:
+    """Number the op calls: that which the row belongs to, and one for each of its texts."""
+    is_node = texts.tell(sweep.texts, Kind.SEQ, autograd.is_node)
+    anything = np.ones(len(is_node), bool)
+    found = calls.last(ops, anything)
+    for other in (calls.last(seqs, is_node), calls.first(chain, anything)):
+        found = np.where(found == NONE, other, found)
+    owner = np.concatenate([ops.owner, seqs.owner])
+    both = np.concatenate([ops.member, seqs.member])[np.argsort(owner, kind="stable")]
+    lengths = np.diff(ops.offset) + np.diff(seqs.offset)
+    return {
+        "opId": pa.array(found, mask=found == NONE),
+        "callIds": columns.lists(lengths, pa.array(both)),
+    }
+
+

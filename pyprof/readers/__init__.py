@@ -1,0 +1,90 @@
+"""From a file that a profiler wrote to a `Capture`. Which profiler is told by content.
+
+A reader is a module here with `sniff(path, head) -> bool` and `read(path) -> Capture`; it is
+found by being here. It knows its tool and nothing of ops.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from pyprof.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyprof.schema import Capture
+
+_HEAD_BYTES = 4096
+
+
+class Reader(Protocol):
+    """What a module of this package provides."""
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """Tell from the file's first bytes (and, if need be, the file) whether it is ours."""
+
+    def read(self, path: Path) -> Capture:
+        """Read the whole capture; raise CaptureError where it cannot be used."""
+
+
+def readers() -> Iterator[Reader]:
+    """Load the readers, in alphabetical order."""
+    for module in pkgutil.iter_modules(__path__):
+        found = import_module(f"{__name__}.{module.name}")
+        if hasattr(found, "sniff"):
+            yield cast("Reader", found)
+
+
+def read(path: Path) -> Capture:
+    """Read a capture of any tool; raise CaptureError, with what to do, where it is none."""
+    head = read_head(path)
+    for reader in readers():
+        if reader.sniff(path, head):
+            return reader.read(path)
+    raise CaptureError(f"{path}: not a capture that pyprof knows ({_describe(head)}); {EXPECTED}")
+
+
+EXPECTED = (
+    "expected an nsys export (.sqlite), an nsys report (.nsys-rep), an nvprof database "
+    "or a torch.profiler trace (.json, .json.gz)"
+)
+
+
+def is_capture(path: Path) -> bool:
+    """Tell whether some reader takes this file; raise CaptureError where it cannot be opened."""
+    head = read_head(path)
+    return any(reader.sniff(path, head) for reader in readers())
+
+
+def read_head(path: Path) -> bytes:
+    """Give the first bytes of a file; raise CaptureError where there are none to give."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except IsADirectoryError:
+        raise CaptureError(f"{path}: is a directory; name the capture inside it") from None
+    except FileNotFoundError:
+        raise CaptureError(f"{path}: no such file; check the path") from None
+    except OSError as error:
+        reason = "is a directory" if path.is_dir() else error.strerror or "cannot be read"
+        raise CaptureError(f"{path}: {reason}; check the path and its permissions") from None
+    if not head:
+        raise CaptureError(f"{path}: the file is empty; export or capture again")
+    return head
+
+
+def _describe(head: bytes) -> str:
+    if not head.strip(b"\0"):
+        return "it begins with zeros, as an interrupted export leaves it"
+    if head.startswith(b"SQLite format 3\0"):
+        return "an SQLite file without a profiler's tables"
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4:  # not merely a character cut at the end of the head
+            return "a binary file of another kind"
+    return "a text file"

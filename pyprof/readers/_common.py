@@ -1,0 +1,65 @@
+"""What the SQLite readers share: NVIDIA's copy kinds, and small joins of columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+COPY_KINDS = {
+    # CUpti_ActivityMemcpyKind, as both tools store it
+    1: "HtoD",
+    2: "DtoH",
+    3: "HtoA",
+    4: "AtoH",
+    5: "AtoA",
+    6: "AtoD",
+    7: "DtoA",
+    8: "DtoD",
+    9: "HtoH",
+    10: "PtoP",
+}
+UNIFIED_KINDS = {11: "HtoD", 12: "DtoH", 13: "DtoD"}  # nsys adds these
+
+
+def copy_names(kinds: NDArray[np.int64]) -> pa.DictionaryArray:
+    """Name copies as nvprof printed them: `[CUDA memcpy HtoD]`."""
+    used, inverse = np.unique(kinds, return_inverse=True)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(inverse.astype(np.int32)),
+        pa.array([_copy_name(int(kind)) for kind in used], pa.string()),
+    )
+
+
+def _copy_name(kind: int) -> str:
+    if kind in UNIFIED_KINDS:
+        return f"[CUDA Unified Memory memcpy {UNIFIED_KINDS[kind]}]"
+    return f"[CUDA memcpy {COPY_KINDS[kind]}]" if kind in COPY_KINDS else "[CUDA memcpy]"
+
+
+def constant(text: str, rows: int) -> pa.DictionaryArray:
+    """Repeat one text as a dictionary column."""
+    return pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(rows, np.int32)), pa.array([text], pa.string())
+    )
+
+
+def index_of(
+    columns: Sequence[NDArray[np.int64]],
+) -> tuple[NDArray[np.int64], list[NDArray[np.int32]]]:
+    """Number the distinct values of several columns: the values, and each column's numbers."""
+    joined = pa.array(np.concatenate(columns)).dictionary_encode()  # hashing; no sort of millions
+    codes = joined.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    values = joined.dictionary.to_numpy(zero_copy_only=False)
+    return values, np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
+
+
+def concat(tables: Sequence[pa.Table]) -> pa.Table:
+    """Put tables of one schema under each other, their dictionaries made one."""
+    return pa.concat_tables(tables).unify_dictionaries()

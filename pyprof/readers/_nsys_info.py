@@ -1,0 +1,103 @@
+"""What an nsys export says of itself: version, GPUs, and what the user should be told.
+
+Environment variables, host and user names are in these files too; they are never read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.readers._sqlite import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from pyprof.readers._sqlite import Database
+
+_META = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # from 2024.2 on; 2022.1 to 2023.4
+_GPUS = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")  # from 2021.2 on; 2020.3
+_GPU_COLUMNS = {
+    # our name: theirs, newest first
+    "device": ("cuDevice", "id"),
+    "sm_count": ("smCount", "numMultiprocessors"),
+    "clock_hz": ("clockRate", "coreClockRate"),
+    "bandwidth": ("memoryBandwidth", "globalMemoryBandwidth"),
+    "cc_major": ("computeMajor", "computeCapabilityMajor"),
+    "cc_minor": ("computeMinor", "computeCapabilityMinor"),
+    "memory_bytes": ("totalMemory", "globalMemorySize"),
+}
+_LOSS = r"(?i)\b(lost|dropped|overflow\w*|discarded|exceeded|incomplete)\b|not all (?:CUDA|NVTX) .*(?:collected|recorded)"
+_NS_PER_MS = 1e6
+
+
+def version(db: Database) -> str | None:
+    """Give the version of nsys that exported the file, where it says (2022.1 and later)."""
+    for table in _META:
+        if table in db.tables():
+            rows = db.read(
+                table, {"name": str, "value": str}, "WHERE name = 'EXPORT_PRODUCT_VERSION'"
+            )
+            if rows.num_rows:
+                return str(rows.column("value")[0])
+    return None
+
+
+def devices(db: Database) -> pa.Table:
+    """Give the GPUs; a row without a name or, as for integrated GPUs, without SMs stays null there."""
+    table = next((name for name in _GPUS if name in db.tables()), _GPUS[0])
+    columns = {name: int for names in _GPU_COLUMNS.values() for name in names}
+    rows = db.read(table, {"name": str, **columns})
+    found = {
+        ours: pc.coalesce(*(rows.column(name) for name in names))
+        for ours, names in _GPU_COLUMNS.items()
+    }
+    if found["device"].null_count:
+        found["device"] = pc.coalesce(found["device"], np.arange(rows.num_rows))
+    found = {
+        key: _positive(value) if key not in _MAY_BE_ZERO else value for key, value in found.items()
+    }
+    return schema.table(schema.DEVICES, {**found, "name": rows.column("name")})
+
+
+_MAY_BE_ZERO = ("device", "cc_minor")
+
+
+def _positive(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.if_else(pc.greater(column, 0), column, None)
+
+
+def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[str]:
+    """Say what this capture hides, in sentences."""
+    kinds = numbers(activities.column("kind"), 0)
+    if (graphs := kinds == schema.GRAPH).any():
+        yield _graph_warning(activities, graphs)
+    if not events.num_rows:
+        yield (
+            "the capture holds no NVTX ranges, so kernels cannot be tied to ops; "
+            "call pyprof.init() in the script and capture with nsys profile -t cuda,nvtx"
+        )
+    yield from _losses(db)
+
+
+def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
+    starts, ends = (numbers(activities.column(name), 0) for name in ("start", "end"))
+    hidden_ms = int((ends - starts)[graphs].sum()) / _NS_PER_MS
+    shown_ms = int((ends - starts)[~graphs].sum()) / _NS_PER_MS
+    return (
+        f"{int(graphs.sum())} CUDA graph launches hold {hidden_ms:,.2f} ms of GPU time whose kernels are "
+        f"not in the capture ({shown_ms:,.2f} ms is outside them); to see them, "
+        "capture again with nsys profile --cuda-graph-trace=node"
+    )
+
+
+def _losses(db: Database) -> Iterator[str]:
+    rows = db.read("DIAGNOSTIC_EVENT", {"text": str})
+    for text in dict.fromkeys(rows.column("text").to_pylist()):
+        if pc.match_substring_regex(text, _LOSS).as_py():
+            yield f"nsys said: {' '.join(text.split())}"

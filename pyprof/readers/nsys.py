@@ -1,0 +1,249 @@
+"""Nsight Systems' SQLite export, 2020.3 to 2026.2. The only module that knows its schema.
+
+Tables appear when they have rows, columns come and go between versions, so everything is
+addressed by name after probing. Facts about versions are beside the columns they explain.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.readers import _common, _nsys_info
+from pyprof.readers._sqlite import MAGIC, Database, encoded, numbers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_CUPTI = "CUPTI_ACTIVITY_KIND_"
+_STRINGS = "StringIds"
+_SIGNS = (
+    "NVTX_EVENTS",
+    _CUPTI + "KERNEL",
+    _CUPTI + "RUNTIME",
+    "META_DATA_EXPORT",
+    "EXPORT_META_DATA",
+)
+
+_PUSH_POP, _START_END = (59, 70), (60, 71)
+"""NVTX_EVENTS.eventType of ranges; marks (34), names (39) and domains (75) are none."""
+
+_DUPLICATE = 67
+"""RUNTIME.eventClass of a second row for the same call, written with --cudabacktrace."""
+
+_BASE = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
+_KERNEL = (
+    "demangledName",
+    "registersPerThread",
+    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
+    *("staticSharedMemory", "dynamicSharedMemory"),
+)
+_NO_CORR = -1
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """Tell an nsys export by its tables."""
+    if not head.startswith(MAGIC):
+        return False
+    tables = Database(path).tables()
+    return _STRINGS in tables and any(_versioned(tables, sign) in tables for sign in _SIGNS)
+
+
+def read(path: Path) -> schema.Capture:
+    """Read the kernels, copies, API calls and ranges of an nsys export."""
+    db = Database(path)
+    # SQLite and Arrow work outside Python's lock: the ranges' texts are read beside the rest.
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        ranges = pool.submit(_read_ranges, db)
+        strings = db.strings(_STRINGS, "id", "value")
+        runtime = _read_runtime(db)
+        pids = np.unique(_pid(numbers(runtime.column("globalTid"), 0)))
+        activities = _activities(db, strings, int(pids[0]) if len(pids) == 1 else None)
+        events = ranges.result()
+    tids, (call_threads, range_threads) = _common.index_of(
+        [numbers(runtime.column("globalTid"), 0), numbers(events.column("globalTid"), 0)]
+    )
+    return schema.Capture(
+        tool="nsys",
+        version=_nsys_info.version(db),
+        activities=activities,
+        calls=_calls(runtime, call_threads, strings),
+        ranges=_ranges(events, range_threads, strings),
+        threads=schema.table(schema.THREADS, {"pid": _pid(tids), "tid": tids & 0xFFFFFF}),
+        devices=_nsys_info.devices(db),
+        warnings=tuple(_nsys_info.warnings(db, activities, events)),
+    )
+
+
+def _versioned(tables: frozenset[str], name: str) -> str:
+    """Give the table's name as this file has it: `NAME`, or the highest `NAME_V2`, `NAME_V3`, ..."""
+    later = [table for table in tables if table.startswith(f"{name}_V") and table[-1].isdigit()]
+    return max(later, default=name) if name not in tables else name
+
+
+def _pid(global_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    # A serialised id holds machine, process (24 bits) and thread (24 bits).
+    return (global_ids >> 24) & 0xFFFFFF
+
+
+# --- API calls ----------------------------------------------------------------------------------
+
+
+def _read_runtime(db: Database) -> pa.Table:
+    columns = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
+    table = _versioned(db.tables(), _CUPTI + "RUNTIME")
+    found = db.read(table, dict.fromkeys(columns, int))
+    if table in db.tables():
+        found = found.filter(pc.is_valid(found.column("start")))
+    return found.filter(pa.array(~_twins(found)))
+
+
+def _twins(runtime: pa.Table) -> NDArray[np.bool_]:
+    """Mark the second rows of calls that were written twice."""
+    second = numbers(runtime.column("eventClass"), 0) == _DUPLICATE
+    if not second.any():
+        return second
+    key = _call_keys(runtime)
+    return second & np.isin(key, key[~second])
+
+
+def _call_keys(runtime: pa.Table) -> NDArray[np.int64]:
+    pids = _pid(numbers(runtime.column("globalTid"), 0))
+    return (pids << 33) | (numbers(runtime.column("correlationId"), _NO_CORR) & 0x1FFFFFFFF)
+
+
+def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: pa.Array) -> pa.Table:
+    start = runtime.column("start")
+    return schema.table(
+        schema.CALLS,
+        {
+            "start": start,
+            "end": pc.coalesce(runtime.column("end"), start),
+            "thread": threads,
+            "corr": runtime.column("correlationId"),
+            "name": encoded(numbers(runtime.column("nameId"), -1), strings, "unknown call"),
+        },
+    )
+
+
+# --- ranges -------------------------------------------------------------------------------------
+
+
+def _read_ranges(db: Database) -> pa.Table:
+    table = _versioned(db.tables(), "NVTX_EVENTS")
+    columns = dict.fromkeys(("start", "end", "eventType", "globalTid", "textId"), int)
+    kinds = ", ".join(map(str, (*_PUSH_POP, *_START_END)))
+    typed = "eventType" in db.columns(table)
+    return db.read(
+        table, {**columns, "text": str}, f"WHERE eventType IN ({kinds})" if typed else ""
+    )
+
+
+def _ranges(events: pa.Table, threads: NDArray[np.int32], strings: pa.Array) -> pa.Table:
+    free = np.isin(numbers(events.column("eventType"), _PUSH_POP[0]), _START_END)
+    return schema.table(
+        schema.RANGES,
+        {
+            "start": pc.fill_null(events.column("start"), 0),
+            "end": events.column("end"),
+            "thread": threads,
+            "style": np.where(free, schema.FREE, schema.NESTED).astype(np.int8),
+            "text": _texts(events, strings),
+        },
+    )
+
+
+def _texts(events: pa.Table, strings: pa.Array) -> pa.ChunkedArray:
+    """Give each range's text: written in place, or registered once and referred to by id."""
+    text, ids = events.column("text"), events.column("textId")
+    if ids.null_count == len(ids):
+        return text
+    codes = numbers(ids, -1)
+    registered = encoded(codes, strings, "").cast(pa.string())
+    return pc.if_else(pa.array(codes >= 0), registered, text)
+
+
+# --- GPU work -----------------------------------------------------------------------------------
+
+
+def _activities(db: Database, strings: pa.Array, only_pid: int | None) -> pa.Table:
+    parts = [
+        _kernels(db, strings, only_pid),
+        _copies(db, only_pid),
+        _sets(db, only_pid),
+        _graphs(db, only_pid),
+    ]
+    return _common.concat([part for part in parts if part.num_rows] or parts[:1])
+
+
+def _read(db: Database, kind: str, *more: str) -> pa.Table:
+    table = _versioned(db.tables(), _CUPTI + kind)
+    found = db.read(table, dict.fromkeys((*_BASE, *more), int))
+    return found.filter(pc.is_valid(found.column("start"))) if found.num_rows else found
+
+
+def _base(rows: pa.Table, kind: int, only_pid: int | None) -> dict[str, object]:
+    start = rows.column("start")
+    columns: dict[str, object] = {
+        "kind": np.full(rows.num_rows, kind, np.int8),
+        "start": start,
+        "end": pc.coalesce(rows.column("end"), start),
+        "device": rows.column("deviceId"),
+        "stream": rows.column("streamId"),
+        "corr": rows.column("correlationId"),
+    }
+    if rows.column("globalPid").null_count < rows.num_rows:
+        columns["pid"] = _pid(numbers(rows.column("globalPid"), 0))
+    elif only_pid is not None:  # exports without the column, from one process
+        columns["pid"] = np.full(rows.num_rows, only_pid, np.int64)
+    return columns
+
+
+def _kernels(db: Database, strings: pa.Array, only_pid: int | None) -> pa.Table:
+    rows = _read(db, "KERNEL", *_KERNEL)
+    shared = pc.add(
+        pc.fill_null(rows.column("staticSharedMemory"), 0),
+        pc.fill_null(rows.column("dynamicSharedMemory"), 0),
+    )
+    return schema.table(
+        schema.ACTIVITIES,
+        {
+            **_base(rows, schema.KERNEL, only_pid),
+            "name": encoded(numbers(rows.column("demangledName"), -1), strings, "unknown kernel"),
+            **{f"grid_{axis}": rows.column(f"grid{axis.upper()}") for axis in "xyz"},
+            **{f"block_{axis}": rows.column(f"block{axis.upper()}") for axis in "xyz"},
+            "regs": rows.column("registersPerThread"),
+            "smem": shared,
+        },
+    )
+
+
+def _copies(db: Database, only_pid: int | None) -> pa.Table:
+    rows = _read(db, "MEMCPY", "bytes", "copyKind")
+    names = _common.copy_names(numbers(rows.column("copyKind"), 0))
+    columns = {**_base(rows, schema.MEMCPY, only_pid), "bytes": rows.column("bytes"), "name": names}
+    return schema.table(schema.ACTIVITIES, columns)
+
+
+def _sets(db: Database, only_pid: int | None) -> pa.Table:
+    rows = _read(db, "MEMSET", "bytes")
+    columns = {**_base(rows, schema.MEMSET, only_pid), "bytes": rows.column("bytes")}
+    return schema.table(
+        schema.ACTIVITIES, {**columns, "name": _common.constant("[CUDA memset]", rows.num_rows)}
+    )
+
+
+def _graphs(db: Database, only_pid: int | None) -> pa.Table:
+    rows = _read(db, "GRAPH_TRACE", "graphId")
+    names = pa.array(
+        [f"[CUDA graph {graph}]" for graph in numbers(rows.column("graphId"), -1)], pa.string()
+    )
+    columns = {**_base(rows, schema.GRAPH, only_pid), "name": names.dictionary_encode()}
+    return schema.table(schema.ACTIVITIES, columns)

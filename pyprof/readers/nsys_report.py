@@ -1,0 +1,53 @@
+"""Nsight Systems' own report files, exported to SQLite with the nsys that is installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyprof.errors import CaptureError
+from pyprof.readers import nsys
+from pyprof.readers._sqlite import MAGIC
+
+if TYPE_CHECKING:
+    from pyprof.schema import Capture
+
+_SUFFIXES = (".nsys-rep", ".qdrep")
+_COMMAND = ("nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "--output")
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """Tell a report by its suffix (the format has no signature), unless it is an export already."""
+    return path.name.endswith(_SUFFIXES) and not head.startswith(MAGIC)
+
+
+def read(path: Path) -> Capture:
+    """Export to a temporary file and read that."""
+    tool = shutil.which("nsys")
+    if tool is None:
+        raise CaptureError(
+            f"{path}: an nsys report, and there is no nsys on PATH to export it; where there is one, run: "
+            f"{' '.join(_COMMAND)} {path.with_suffix('.sqlite').name} {path.name}"
+        )
+    with tempfile.TemporaryDirectory(prefix="pyprof-") as folder:
+        exported = Path(folder) / "report.sqlite"
+        command = [tool, *_COMMAND[1:], str(exported), str(path)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False
+        )  # noqa: S603
+        if done.returncode or not exported.is_file():
+            raise CaptureError(
+                f"{path}: nsys could not export this report ({_last_line(done)}); {_ADVICE}"
+            )
+        return nsys.read(exported)
+
+
+_ADVICE = "a report opens only in the nsys version that wrote it, or a later one: export it there"
+
+
+def _last_line(done: subprocess.CompletedProcess[str]) -> str:
+    lines = (done.stderr + done.stdout).strip().splitlines()
+    return lines[-1].strip()[:200] if lines else f"exit code {done.returncode}"

@@ -1,0 +1,235 @@
+"""nvprof's database (`nvprof -o net.sql`), CUPTI v11 and v12. The only module that knows its schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.readers import _common
+from pyprof.readers._cupti_calls import call_name
+from pyprof.readers._sqlite import MAGIC, Database, encoded, numbers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_CUPTI = "CUPTI_ACTIVITY_KIND_"
+_KERNELS = ("CONCURRENT_KERNEL", "KERNEL")  # the second: --concurrent-kernels off
+_API = ("RUNTIME", "DRIVER")
+_START, _END = 2, 4
+"""MARKER.flags of the two rows of a range (1 is an instant)."""
+
+_TID_BITS = 0xFFFFFFFF
+"""A thread's id is its low 32 bits: markers store 64 of them, API calls a signed 32."""
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """Tell an nvprof database by its string table, which nsys calls otherwise."""
+    if not head.startswith(MAGIC):
+        return False
+    tables = Database(path).tables()
+    return "StringTable" in tables and any(table.startswith(_CUPTI) for table in tables)
+
+
+def read(path: Path) -> schema.Capture:
+    """Read the kernels, copies, API calls and ranges of an nvprof database."""
+    db = Database(path)
+    strings = db.strings("StringTable", "_id_", "value")
+    calls, call_ids = _calls(db)
+    ranges, range_ids = _ranges(db, strings)
+    keys, (call_threads, range_threads) = _threads(call_ids, range_ids)
+    calls = {**calls, "thread": call_threads}
+    return schema.Capture(
+        tool="nvprof",
+        version=_version(db),
+        activities=_activities(db, strings, calls, keys),
+        calls=schema.table(schema.CALLS, calls),
+        ranges=schema.table(schema.RANGES, {**ranges, "thread": range_threads}),
+        threads=schema.table(schema.THREADS, {"pid": keys[:, 0], "tid": keys[:, 1]}),
+        devices=_devices(db, strings),
+        warnings=_warnings(len(range_ids)),
+    )
+
+
+def _version(db: Database) -> str | None:
+    rows = db.read("Version", {"version": int})
+    return f"CUPTI {rows.column('version')[0]}" if rows.num_rows else None
+
+
+def _warnings(ranges: int) -> tuple[str, ...]:
+    if ranges:
+        return ()
+    return (
+        "the capture holds no NVTX ranges, so kernels cannot be tied to ops; call pyprof.init() in the script",
+    )
+
+
+def _threads(
+    calls: NDArray[np.int64], ranges: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], list[NDArray[np.int32]]]:
+    """Number the distinct (pid, tid) pairs of both tables."""
+    pairs, inverse = np.unique(np.concatenate([calls, ranges]), axis=0, return_inverse=True)
+    return pairs, np.split(inverse.reshape(-1).astype(np.int32), [len(calls)])
+
+
+def _calls(db: Database) -> tuple[dict[str, object], NDArray[np.int64]]:
+    columns = dict.fromkeys(("start", "end", "processId", "threadId", "correlationId", "cbid"), int)
+    found = [db.read(_CUPTI + api, columns) for api in _API]
+    rows = pa.concat_tables(found)
+    apis = np.repeat(np.arange(len(_API)), [table.num_rows for table in found])
+    ids = np.stack(
+        [numbers(rows.column("processId"), 0), numbers(rows.column("threadId"), 0) & _TID_BITS],
+        axis=1,
+    )
+    codes = apis * _MOST_CALLS + numbers(rows.column("cbid"), 0)
+    used, inverse = np.unique(codes, return_inverse=True)
+    names = [call_name(_API[code // _MOST_CALLS], int(code % _MOST_CALLS)) for code in used]
+    start = pc.fill_null(rows.column("start"), 0)
+    return {
+        "start": start,
+        "end": pc.coalesce(rows.column("end"), start),
+        "corr": rows.column("correlationId"),
+        "name": pa.DictionaryArray.from_arrays(
+            pa.array(inverse.astype(np.int32)), pa.array(names, pa.string())
+        ),
+    }, ids
+
+
+_MOST_CALLS = 1 << 20
+
+
+def _ranges(db: Database, strings: pa.Array) -> tuple[dict[str, object], NDArray[np.int64]]:
+    """Rebuild the ranges: a start and an end row share an id; one without an end is still open."""
+    columns = {"id": int, "flags": int, "timestamp": int, "name": int}
+    rows = db.read(_CUPTI + "MARKER", {**columns, "objectId": bytes})
+    flags, ids = numbers(rows.column("flags"), 0), numbers(rows.column("id"), -1)
+    times = rows.column("timestamp")
+    starts, ends = (np.flatnonzero(flags & bit != 0) for bit in (_START, _END))
+    partner = _first_index(ids[ends], ids[starts])
+    found = partner >= 0
+    end_rows = pa.array(np.where(found, ends[partner] if len(ends) else 0, 0), mask=~found)
+    names = encoded(numbers(rows.column("name"), -1)[starts], strings, "")
+    ranges = {
+        "start": pc.fill_null(times.take(pa.array(starts)), 0),
+        "end": times.take(end_rows),
+        "style": np.full(len(starts), schema.NESTED, np.int8),
+        "text": names.cast(pa.string()),
+    }
+    return ranges, _object_ids(rows.column("objectId").take(pa.array(starts)))
+
+
+def _first_index(values: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the position in `values` of each wanted value; -1 where it is not there."""
+    if not len(values):
+        return np.full(len(wanted), -1)
+    order = np.argsort(values, kind="stable")
+    place = np.minimum(np.searchsorted(values, wanted, sorter=order), len(values) - 1)
+    return np.where(values[order[place]] == wanted, order[place], -1)
+
+
+def _object_ids(blobs: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Give (pid, tid) of each 12-byte object id: int32 process, int64 thread, little-endian."""
+    used = blobs.combine_chunks().dictionary_encode()
+    pairs = np.array([_object_id(blob) for blob in used.dictionary.to_pylist()], np.int64).reshape(
+        -1, 2
+    )
+    return pairs[used.indices.to_numpy(zero_copy_only=False)]
+
+
+def _object_id(blob: bytes) -> tuple[int, int]:
+    pid, tid = blob[:4].ljust(4, b"\0"), blob[4:12].ljust(8, b"\0")
+    return int.from_bytes(pid, "little"), int.from_bytes(tid, "little") & _TID_BITS
+
+
+# --- GPU work -----------------------------------------------------------------------------------
+
+_BASE = ("start", "end", "deviceId", "streamId", "correlationId")
+_KERNEL = (
+    *("name", "registersPerThread", "staticSharedMemory", "dynamicSharedMemory"),
+    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
+)
+
+
+def _activities(
+    db: Database, strings: pa.Array, calls: dict[str, object], threads: NDArray[np.int64]
+) -> pa.Table:
+    parts = [*(_kernels(db, kind, strings) for kind in _KERNELS), _copies(db), _sets(db)]
+    rows = _common.concat([part for part in parts if part.num_rows] or parts[:1])
+    # An activity names no process: take that of the API call which it answers.
+    pids = threads[:, 0][calls["thread"]]
+    call = _first_index(numbers(calls["corr"], -1), numbers(rows.column("corr"), -2))
+    known = call >= 0
+    pid = np.where(known, pids[call] if len(pids) else 0, 0)
+    if len(set(threads[:, 0])) == 1:
+        pid, known = np.full(len(pid), threads[0, 0]), np.full(len(pid), fill_value=True)
+    return rows.set_column(rows.column_names.index("pid"), "pid", pa.array(pid, mask=~known))
+
+
+def _base(rows: pa.Table, kind: int) -> dict[str, object]:
+    start = pc.fill_null(rows.column("start"), 0)
+    return {
+        "kind": np.full(rows.num_rows, kind, np.int8),
+        "start": start,
+        "end": pc.coalesce(rows.column("end"), start),
+        "device": rows.column("deviceId"),
+        "stream": rows.column("streamId"),
+        "corr": rows.column("correlationId"),
+    }
+
+
+def _kernels(db: Database, kind: str, strings: pa.Array) -> pa.Table:
+    rows = db.read(_CUPTI + kind, dict.fromkeys((*_BASE, *_KERNEL), int))
+    shared = (rows.column(f"{part}SharedMemory") for part in ("static", "dynamic"))
+    return schema.table(
+        schema.ACTIVITIES,
+        {
+            **_base(rows, schema.KERNEL),
+            "name": encoded(numbers(rows.column("name"), -1), strings, "unknown kernel"),
+            **{f"grid_{axis}": rows.column(f"grid{axis.upper()}") for axis in "xyz"},
+            **{f"block_{axis}": rows.column(f"block{axis.upper()}") for axis in "xyz"},
+            "regs": rows.column("registersPerThread"),
+            "smem": pc.add(*(pc.fill_null(part, 0) for part in shared)),
+        },
+    )
+
+
+def _copies(db: Database) -> pa.Table:
+    rows = db.read(_CUPTI + "MEMCPY", dict.fromkeys((*_BASE, "bytes", "copyKind"), int))
+    names = _common.copy_names(numbers(rows.column("copyKind"), 0))
+    return schema.table(
+        schema.ACTIVITIES,
+        {**_base(rows, schema.MEMCPY), "bytes": rows.column("bytes"), "name": names},
+    )
+
+
+def _sets(db: Database) -> pa.Table:
+    rows = db.read(_CUPTI + "MEMSET", dict.fromkeys((*_BASE, "bytes"), int))
+    name = _common.constant("[CUDA memset]", rows.num_rows)
+    return schema.table(
+        schema.ACTIVITIES,
+        {**_base(rows, schema.MEMSET), "bytes": rows.column("bytes"), "name": name},
+    )
+
+
+def _devices(db: Database, strings: pa.Array) -> pa.Table:
+    columns = ("id", "name", "numMultiprocessors", "coreClockRate", "globalMemoryBandwidth")
+    more = ("globalMemorySize", "computeCapabilityMajor", "computeCapabilityMinor")
+    rows = db.read(_CUPTI + "DEVICE", dict.fromkeys((*columns, *more), int))
+    return schema.table(
+        schema.DEVICES,
+        {
+            "device": rows.column("id"),
+            "name": encoded(numbers(rows.column("name"), -1), strings, "").cast(pa.string()),
+            "sm_count": rows.column("numMultiprocessors"),
+            "clock_hz": pc.multiply(rows.column("coreClockRate"), 1000),  # stored in kHz
+            "bandwidth": pc.multiply(rows.column("globalMemoryBandwidth"), 1000),  # in kB/s
+            "cc_major": rows.column("computeCapabilityMajor"),
+            "cc_minor": rows.column("computeCapabilityMinor"),
+            "memory_bytes": rows.column("globalMemorySize"),
+        },
+    )
