@@ -1,0 +1,119 @@
+"""Why an op that Tensor Cores could have computed was not computed there, or not at full speed.
+
+Dated rules: cuBLAS 11 and cuDNN 7.6.3 pad odd sizes by themselves, so that since then a bad size
+costs speed instead of the Tensor Cores; torch 1.12 turned TF32 off for matrix products.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pyprof.gpu.dtypes import tensor_core_takes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FAMILIES = frozenset({"gemm", "conv", "attention", "rnn"})
+"""Op families whose arithmetic is matrix products."""
+
+ALIGNMENT: Mapping[str, int] = MappingProxyType(
+    {
+        "float16": 8, "bfloat16": 8, "float32": 4, "tf32": 4, "float64": 2,
+        "int8": 16, "uint8": 16, "float8_e4m3fn": 16, "float8_e5m2": 16,
+    }
+)  # fmt: skip
+"""Elements in 16 bytes. Source: NVIDIA, "Matrix Multiplication Background", Tensor Core needs."""
+
+_FIRST = (7, 0)
+_AMPERE = (8, 0)
+_SMALL = 16
+"""The least side of a tile that one Tensor Core instruction fills."""
+
+
+def eligible(
+    family: str,
+    tc: str,
+    *,
+    dtype: str | None = None,
+    cc: tuple[int, int] | None = None,
+    sizes: tuple[int | None, int | None, int | None] = (None, None, None),
+    groups: int = 1,
+) -> str | None:
+    """Return the reason why the op did not use Tensor Cores, or used them padded; else None.
+
+    `tc` is the kernel's verdict, `sizes` are M, N and K of the product (for a convolution: output
+    positions, output channels and input channels a group), None where not known. None too where
+    nothing is wrong, the family has no matrix products, or the verdict is open.
+    """
+    if family not in FAMILIES or tc not in {"0", "1"}:
+        return None
+    if tc == "1":
+        return _misaligned(dtype, sizes)
+    return (
+        _device(dtype, cc)
+        or _shape(sizes, groups)
+        or _type(family, dtype)
+        or _unexplained(dtype, sizes)
+    )
+
+
+def _device(dtype: str | None, cc: tuple[int, int] | None) -> str | None:
+    if cc is None:
+        return None
+    version = f"{cc[0]}.{cc[1]}"
+    if cc < _FIRST:
+        return f"device: no Tensor Cores at compute capability {version}"
+    if dtype == "float32" and cc < _AMPERE:
+        return f"dtype: float32 needs TF32, which {version} lacks; float16 by autocast would do"
+    if dtype in {None, "float32"} or tensor_core_takes(cc, str(dtype)):
+        return None
+    return f"dtype: no Tensor Cores for {dtype} at compute capability {version}"
+
+
+def _shape(sizes: tuple[int | None, int | None, int | None], groups: int) -> str | None:
+    m, n, k = sizes
+    if groups > 1 and (k == 1 or n == 1):
+        return "size: depthwise convolution, one channel a group: memory limits it"
+    if 1 in {m, n}:
+        return "size: a vector as operand: memory limits it, Tensor Cores would not help"
+    known = [size for size in (m, n, k) if size is not None]
+    if known and min(known) < _SMALL:
+        return f"size: {min(known)} of {'x'.join(map(str, known))} fills no Tensor Core tile"
+    return None
+
+
+def _type(family: str, dtype: str | None) -> str | None:
+    if dtype is None:
+        return "dtype: not known"
+    if dtype != "float32":
+        return None
+    if family == "conv":
+        return "TF32: off (torch.backends.cudnn.allow_tf32), or cuDNN chose CUDA cores"
+    return (
+        "TF32: off, torch's default since 1.12;"
+        " torch.set_float32_matmul_precision('high') turns it on"
+    )
+
+
+def _unexplained(dtype: str | None, sizes: tuple[int | None, int | None, int | None]) -> str | None:
+    """Guess last at an old library that needed alignment."""
+    step = ALIGNMENT.get(str(dtype))
+    odd = _odd(step, sizes)
+    if step is None or not odd:
+        return f"library: its heuristics chose CUDA cores for {dtype}"
+    return f"alignment: {odd} not a multiple of {step}, needed before cuBLAS 11 and cuDNN 7.6.3"
+
+
+def _misaligned(dtype: str | None, sizes: tuple[int | None, int | None, int | None]) -> str | None:
+    step = ALIGNMENT.get(str(dtype))
+    odd = _odd(step, sizes)
+    return f"alignment: {odd} not a multiple of {step}: padded, slower" if odd else None
+
+
+def _odd(step: int | None, sizes: tuple[int | None, int | None, int | None]) -> str:
+    """Name the contiguous sides, N and K, that 16-byte loads do not divide; M is free."""
+    if step is None:
+        return ""
+    named = zip(("N", "K"), sizes[1:], strict=True)
+    return ", ".join(f"{side} = {size}" for side, size in named if size and size % step)

@@ -1,0 +1,167 @@
+"""Peak rates of GPUs, dense, one row a card, with sources. Data only; `peaks` gives it meaning.
+
+Rates in TFLOP/s (TOP/s for integers), bandwidth in GB/s, per device as CUDA sees it. Tensor Core
+rates count no sparsity and, unless the key says otherwise, accumulate in float32 (int32). Tables
+on the web often print the sparse figure (twice) or, for GeForce, the float16-accumulate one
+(twice as well): a value that is twice the formula's is one of those.
+
+Keys of `rates`: `float64`, `float32` on CUDA cores; `<dtype> tensor` on Tensor Cores;
+`<dtype> tensor, float16 sum`. `half` stands for float16 and bfloat16, `float8` for both its forms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SOURCES: Mapping[str, str] = MappingProxyType(
+    {
+        "S1": "NVIDIA datasheets as collected in gmasse/gpu-specs (its RTX 4090 column is wrong)",
+        "S2": "hmc-tech.com, T4 against V100",
+        "S3": "glennklockwood.com/garden/processors A100, H100, citing NVIDIA's PDFs",
+        "S4": "Thunder Compute's A100 guide (80 GB: PCIe 1935, SXM 2039 GB/s)",
+        "S5": "hmc-tech.com, A40, L40, RTX 4090",
+        "S6": "NVIDIA's L40 and L40S tables as copied by mullet.se",
+        "S7": "NVIDIA GA102 whitepaper, from memory; the formula agrees",
+        "S8": "spheron.network RTX 5090 (sparse, halved; halved again for float32 sums)",
+        "S9": "NVIDIA H100 datasheet as archived by hpctech.co.jp (sparse figures halved)",
+        "S10": "stas00/ml-engineering, compute/accelerator (all dense)",
+        "S11": "torchtitan's 835e12 for the H100 NVL, with NVIDIA's URL",
+        "S12": "feifeibear/LLMRoofline: GH200 4.0 and 4.9 TB/s",
+        "S13": "glennklockwood.com/garden/processors/B200 and a copy of the datasheet; they differ",
+        "S14": "arXiv 2606.06510 for float64 of the B300; the rest by ratio to the B200",
+        "S15": "AMD datasheets as in torch's _inductor/analysis/device_info.py; GPUOpen's blog",
+        "S16": "vendors' pages: 6 TB/s for the MI325X",
+    }
+)
+
+DOUBTS: Mapping[str, str] = MappingProxyType(
+    {
+        "U1": "T4: some pages say 300 GB/s, the driver reports 320",
+        "U2": "A10G: 70 and 125 TFLOP/s are both quoted; the lower one, by the GeForce half rate",
+        "U3": "L4: torch's own table has 3350 GB/s and 15 TFLOP/s float64, both wrong",
+        "U4": "L40: aggregators give it the L40S's 362; NVIDIA's table says 181",
+        "U5": "GeForce: half rate with float32 sums; many tables print the float16-sum figure",
+        "U6": "Blackwell GeForce and RTX PRO: quoted and measured rates disagree, float8 above all",
+        "U7": "H100 NVL: early briefs list the pair of cards, twice this",
+        "U8": "B200, GB200: NVIDIA revised its figures between 2024 and the later datasheet",
+        "U9": "B300: float64 and int8 cut by more than ten; the other rates by ratio",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What is published of one card."""
+
+    name: str
+    cc: tuple[int, int] | None
+    """Compute capability; None for AMD."""
+    sm_count: int
+    """SMs (AMD: compute units) of the full card: fewer mean a slice of it."""
+    clock_mhz: int | None
+    """Boost clock that the CUDA-core rates are quoted at; None where they are not by formula."""
+    tensor_clock_mhz: int | None
+    """The clock behind the Tensor Core rates where NVIDIA quotes them at a lower one."""
+    rates: Mapping[str, float]
+    bandwidth: float
+    sources: str
+    """Keys of SOURCES; F where the formula gives the same within 2 %; C where captures agree."""
+    spellings: tuple[str, ...]
+    """Device names as drivers report them, without vendor words; order and case do not matter."""
+    doubts: tuple[str, ...] = field(default=())
+
+
+def _rates(
+    fp64: float | None, fp64_tc: float | None, fp32: float, tf32: float | None,
+    half: float | None, fp8: float | None, int8: float | None,
+) -> dict[str, float]:  # fmt: skip
+    named = {
+        "float64": fp64, "float64 tensor": fp64_tc, "float32": fp32, "tf32 tensor": tf32,
+        "half tensor": half, "float8 tensor": fp8, "int8 tensor": int8,
+    }  # fmt: skip
+    return {key: value for key, value in named.items() if value is not None}
+
+
+def _volta(fp64: float, fp32: float, half: float) -> dict[str, float]:
+    """Rates of a generation whose Tensor Cores take float16 alone."""
+    return {"float64": fp64, "float32": fp32, "float16 tensor": half}
+
+
+def _geforce(half: float, fp8: float | None) -> dict[str, float]:
+    """Twice the rates for float16 sums."""
+    doubled = {"half tensor, float16 sum": 2 * half}
+    return doubled if fp8 is None else {**doubled, "float8 tensor, float16 sum": 2 * fp8}
+
+
+_A100 = _rates(9.7, 19.5, 19.5, 156, 312, None, 624)
+_H100 = _rates(33.5, 66.9, 66.9, 494.7, 989.4, 1979, 1979)
+_MI300 = {**_rates(81.7, 163.4, 163.4, 653.7, 1307.4, 2614.9, 2614.9), "float32 tensor": 163.4}
+
+CARDS: tuple[Card, ...] = (
+    Card("V100 SXM2", (7, 0), 80, 1530, None,
+         {**_volta(7.8, 15.7, 125), "int8": 62.7}, 900, "S1 S2 F",
+         ("V100 SXM2 16GB", "V100 SXM2 32GB", "V100 SXM2")),
+    Card("V100 PCIe", (7, 0), 80, 1380, None, _volta(7.0, 14.1, 112), 900, "S1 F",
+         ("V100 PCIE 16GB", "V100 PCIE 32GB", "V100 PCIE")),
+    Card("V100S PCIe", (7, 0), 80, 1601, None, _volta(8.2, 16.4, 130), 1134, "S1",
+         ("V100S PCIE 32GB", "V100S")),
+    Card("T4", (7, 5), 40, 1590, None,
+         {**_volta(0.25, 8.1, 65), "int8 tensor": 130}, 320, "S1 S2 F C", ("T4",), ("U1",)),
+    Card("A100 40GB", (8, 0), 108, 1410, None, _A100, 1555, "S1 S3 F C",
+         ("A100 SXM4 40GB", "A100 PCIE 40GB", "A100 40GB")),
+    Card("A100 PCIe 80GB", (8, 0), 108, 1410, None, _A100, 1935, "S1 S4",
+         ("A100 80GB PCIe", "A100 PCIE 80GB")),
+    Card("A100 SXM 80GB", (8, 0), 108, 1410, None, _A100, 2039, "S1 S3 C",
+         ("A100 SXM4 80GB", "A100 80GB")),
+    Card("A10", (8, 6), 72, 1695, None, _rates(0.49, None, 31.2, 62.5, 125, None, 250), 600,
+         "S1 F", ("A10",)),
+    Card("A10G", (8, 6), 80, 1710, None, _rates(0.5, None, 35, 35, 70, None, None), 600,
+         "S1", ("A10G",), ("U2",)),
+    Card("A40", (8, 6), 84, 1740, None, _rates(0.58, None, 37.4, 74.8, 149.7, None, 299), 696,
+         "S5 F C", ("A40",)),
+    Card("L4", (8, 9), 58, 2040, None, _rates(0.49, None, 30.3, 60, 121, 242, 242), 300, "S1 F",
+         ("L4",), ("U3",)),
+    Card("L40S", (8, 9), 142, 2520, None, _rates(1.4, None, 91.6, 183, 362, 733, 733), 864,
+         "S1 S6 F", ("L40S",)),
+    Card("L40", (8, 9), 142, 2490, None, _rates(1.4, None, 90.5, 90.5, 181, 362, 362), 864,
+         "S6", ("L40",), ("U4",)),
+    Card("RTX 3090", (8, 6), 82, 1695, None,
+         {**_rates(0.56, None, 35.6, 35.6, 71.2, None, 285), **_geforce(71.2, None)}, 936,
+         "S7 F C", ("RTX 3090",), ("U5",)),
+    Card("RTX 4090", (8, 9), 128, 2520, None,
+         {**_rates(1.29, None, 82.6, 82.6, 165.2, 330, 661), **_geforce(165.2, 330)}, 1008,
+         "S5 F", ("RTX 4090",), ("U5",)),
+    Card("RTX 5090", (12, 0), 170, 2407, None,
+         {**_rates(1.64, None, 104.8, 104.8, 209.5, 419, 838), **_geforce(209.5, 419)}, 1792,
+         "S8 F", ("RTX 5090",), ("U5", "U6")),
+    Card("H100 SXM", (9, 0), 132, 1980, 1830, _H100, 3350, "S3 S9 F C",
+         ("H100 80GB HBM3", "H100 SXM5 80GB", "H100 SXM5", "H100 SXM", "H100")),
+    Card("H100 PCIe", (9, 0), 114, 1755, 1620, _rates(25.6, 51.2, 51.2, 378, 756, 1513, 1513), 2000,
+         "S9 S10 F", ("H100 PCIe",)),
+    Card("H100 NVL", (9, 0), 132, 1785, 1545, _rates(30, 60, 60, 418, 835, 1671, 1671), 3900,
+         "S11 F", ("H100 NVL",), ("U7",)),
+    Card("H200 SXM", (9, 0), 132, 1980, 1830, _H100, 4800, "S3 S10 F C",
+         ("H200", "H200 SXM", "H200 141GB HBM3e")),
+    Card("GH200 96GB", (9, 0), 132, 1980, 1830, _H100, 4000, "S12",
+         ("GH200 480GB", "GH200 96GB HBM3", "GH200")),
+    Card("GH200 144GB", (9, 0), 132, 1980, 1830, _H100, 4900, "S12",
+         ("GH200 144G HBM3e", "GH200 144GB")),
+    Card("B200", (10, 0), 148, 1965, 1850, _rates(37, 37, 75, 1100, 2250, 4500, 4500), 7700,
+         "S10 S13 F", ("B200",), ("U8",)),
+    Card("GB200", (10, 0), 152, None, None, _rates(40, 40, 80, 1250, 2500, 5000, 5000), 8000,
+         "S10 S13", ("GB200",), ("U8",)),
+    Card("B300", (10, 3), 148, None, None, _rates(1.3, None, 75, 1100, 2250, 4500, None), 8000,
+         "S14", ("B300", "B300 SXM6 AC"), ("U9",)),
+    # half of the board: torch and the driver show each of its two dies as a device
+    Card("MI250X (one die)", None, 110, None, None,
+         {**_rates(23.95, 47.85, 23.95, None, 191.5, None, 191.5), "float32 tensor": 47.85}, 1638.5,
+         "S10 S15", ("MI250X", "MI250X MI250", "MI250X OAM")),
+    Card("MI300X", None, 304, None, None, _MI300, 5300, "S10 S15",
+         ("MI300X", "MI300X OAM", "MI300X VF")),
+    Card("MI325X", None, 304, None, None, _MI300, 6000, "S15 S16", ("MI325X", "MI325X OAM")),
+)  # fmt: skip

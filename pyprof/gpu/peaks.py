@@ -1,0 +1,239 @@
+"""How fast a device could be: peak FLOP/s by type, and memory bandwidth, each with its basis.
+
+The datasheet where the card is known and whole, else the formula from compute capability, SMs
+and clock, else nothing: a percentage of another card's peak would be worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyprof.gpu.peak_formula import generation, quoted_at_tensor_clock
+from pyprof.gpu.peak_table import CARDS, DOUBTS, SOURCES, Card
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TERA, GIGA, MEGA = 1e12, 1e9, 1e6
+
+_WHOLE_CARD = 0.9
+"""A slice for which the driver tells more of the card's bandwidth was told the whole card's."""
+
+_VENDOR_WORDS = frozenset({"nvidia", "tesla", "geforce", "amd", "instinct", "gpu", "graphics"})
+_WORD = re.compile(r"[a-z0-9.]+")
+_MIG = re.compile(r"\s+mig\b.*$", re.IGNORECASE)
+
+_VECTOR = MappingProxyType(
+    {
+        "float64": "float64",
+        "complex128": "float64",
+        # 16-bit elementwise kernels and reductions compute in float32
+        **dict.fromkeys(("float32", "tf32", "complex64", "float16", "bfloat16"), "float32"),
+        **dict.fromkeys(("float8_e4m3fn", "float8_e5m2"), "float32"),
+        # at most: integer units are as many or fewer
+        **dict.fromkeys(("int8", "uint8", "int16", "int32", "int64", "bool"), "float32"),
+    }
+)
+_TENSOR = MappingProxyType(
+    {
+        "float64": "float64",
+        "float32": "tf32",
+        "complex64": "tf32",
+        "tf32": "tf32",
+        "float16": "half",
+        "bfloat16": "half",
+        "float8_e4m3fn": "float8",
+        "float8_e5m2": "float8",
+        "int8": "int8",
+        "uint8": "int8",
+    }
+)
+_SHORT = MappingProxyType(
+    {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16",
+     "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What a capture says of a device; None, and 0 as well, where it does not."""
+
+    name: str | None
+    sm_count: int | None = None
+    clock_hz: float | None = None
+    """Highest SM clock."""
+    bandwidth_bytes_per_s: float | None = None
+    cc: tuple[int, int] | None = None
+    """CUDA compute capability; None for AMD."""
+
+
+class Rate(NamedTuple):
+    """A peak: FLOP/s or bytes/s, and where it comes from."""
+
+    value: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """The peaks of one device."""
+
+    name: str
+    basis: str
+    """`datasheet`, or the formula with its numbers."""
+    rates: Mapping[str, float]
+    """FLOP/s by the keys of `peak_table`."""
+    bandwidth: Rate | None
+    doubts: tuple[str, ...] = field(default=())
+    """Sentences about figures that sources disagree on."""
+    given: Rate | None = None
+    """A peak that the user set: it stands for every type."""
+
+    def flops(
+        self,
+        dtype: str | None,
+        tensor_core: bool,  # noqa: FBT001 - a type has two peaks; this says which
+        accumulate: str | None = None,
+    ) -> Rate | None:
+        """Return the peak in FLOP/s for inputs of `dtype` (torch's name, or `tf32`).
+
+        float32 on Tensor Cores is TF32. None where the type or its rate is not known.
+        """
+        if self.given is not None:
+            return self.given
+        if dtype is None:
+            return None
+        value, unit = self._tensor(dtype, accumulate) if tensor_core else self._vector(dtype)
+        if value is None:
+            return None
+        return Rate(value, f"{self.name} {unit}, {self.basis}")
+
+    def _vector(self, dtype: str) -> tuple[float | None, str]:
+        own = self.rates.get(dtype)
+        key = dtype if own is not None else _VECTOR.get(dtype, "")
+        return self.rates.get(key), f"{_SHORT.get(key, key)} CUDA cores"
+
+    def _tensor(self, dtype: str, accumulate: str | None) -> tuple[float | None, str]:
+        kind = _TENSOR.get(dtype, dtype)
+        shown = _SHORT.get(dtype, dtype) if kind != "tf32" else "tf32"
+        keys = [f"{dtype} tensor", f"{kind} tensor"]
+        unit = f"{shown} dense tensor"
+        if accumulate == "float16":
+            doubled = [f"{key}, float16 sum" for key in keys]
+            if any(key in self.rates for key in doubled):
+                keys, unit = doubled, f"{unit} with fp16 sum"
+        if dtype == "float32" and "float32 tensor" in self.rates:
+            unit = "fp32 dense matrix"  # AMD has both
+        return next((self.rates[key] for key in keys if key in self.rates), None), unit
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(name.lower())) - _VENDOR_WORDS
+
+
+_BY_WORDS = {_words(spelling): card for card in CARDS for spelling in (card.name, *card.spellings)}
+
+
+@lru_cache(maxsize=1024)
+def find_card(name: str) -> Card | None:
+    """Find the card of a device name; None unless every word of the name is accounted for.
+
+    `RTX 4090 D`, `RTX 4090 Laptop GPU` and `H200 NVL` are cards of their own, not variants.
+    """
+    return _BY_WORDS.get(_words(_MIG.sub("", name)))
+
+
+def peaks(
+    device: Device,
+    *,
+    clock_mhz: float | None = None,
+    peak_flops: float | None = None,
+    peak_bandwidth: float | None = None,
+) -> Peaks | None:
+    """Return the peaks of `device`; None where nothing at all is known.
+
+    `clock_mhz` asks for the formula at that clock; `peak_flops` (FLOP/s) and `peak_bandwidth`
+    (bytes/s) stand for what would be looked up.
+    """
+    card = find_card(device.name) if device.name else None
+    found = _rates(device, card, clock_mhz)
+    bandwidth = _bandwidth(device, card)
+    if peak_bandwidth is not None:
+        bandwidth = Rate(peak_bandwidth, "given")
+    given = Rate(peak_flops, "given") if peak_flops is not None else None
+    if found is None and bandwidth is None and given is None:
+        return None
+    rates, basis, doubts = found or ({}, "not known", ())
+    name = (card.name if card else device.name) or "device"
+    return Peaks(name, basis, rates, bandwidth, tuple(DOUBTS[key] for key in doubts), given)
+
+
+_Found = tuple[dict[str, float], str, tuple[str, ...]]
+
+
+def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _Found | None:
+    whole = card is not None and device.sm_count in (None, 0, card.sm_count)
+    sliced = device.name is not None and _MIG.search(device.name) is not None
+    if card is not None and whole and not (sliced and not device.sm_count) and clock_mhz is None:
+        return {key: rate * TERA for key, rate in card.rates.items()}, "datasheet", card.doubts
+    return _by_formula(device, card, clock_mhz, sliced=sliced)
+
+
+def _by_formula(
+    device: Device, card: Card | None, clock_mhz: float | None, *, sliced: bool
+) -> _Found | None:
+    """Rates by SMs and clock; None where one of them, or the generation, is not known."""
+    cc = device.cc or (card.cc if card else None)
+    sms = device.sm_count or (card.sm_count if card and not sliced else None)
+    clock_hz = clock_mhz * MEGA if clock_mhz else device.clock_hz
+    if not clock_hz and card and card.clock_mhz:
+        clock_hz = card.clock_mhz * MEGA
+    if not cc or not sms or not clock_hz or (per_clock := generation(cc, device.name)) is None:
+        return None
+    tensor_hz = clock_hz
+    if card and card.tensor_clock_mhz and clock_mhz is None:
+        tensor_hz = min(clock_hz, card.tensor_clock_mhz * MEGA)
+    rates = {
+        key: rate * sms * (tensor_hz if quoted_at_tensor_clock(key) else clock_hz)
+        for key, rate in per_clock.rates.items()
+    }
+    basis = f"{sms} SMs at {clock_hz / MEGA:.0f} MHz, formula"
+    return rates, basis, per_clock.doubts
+
+
+def _bandwidth(device: Device, card: Card | None) -> Rate | None:
+    """Take the driver's figure, else the datasheet's; None for a slice, whose share is not told."""
+    sliced = device.name is not None and _MIG.search(device.name) is not None
+    if card is not None:
+        sliced = sliced or 0 < (device.sm_count or 0) < card.sm_count
+    told = device.bandwidth_bytes_per_s
+    if told:
+        whole = card is None or told > _WHOLE_CARD * card.bandwidth * GIGA
+        return None if sliced and whole else Rate(told, f"{device.name or 'device'} memory, driver")
+    if card is None or sliced:
+        return None
+    return Rate(card.bandwidth * GIGA, f"{card.name} memory, datasheet")
+
+
+def list_peaks() -> list[dict[str, object]]:
+    """Return the table of cards as plain rows, for `pyprof peaks`: rates in TFLOP/s, GB/s."""
+    return [
+        {
+            "gpu": card.name,
+            "cc": "" if card.cc is None else f"{card.cc[0]}.{card.cc[1]}",
+            "sms": card.sm_count,
+            **{key: card.rates.get(key) for key in RATE_KEYS},
+            "gb_s": card.bandwidth,
+            "sources": [SOURCES[key] for key in card.sources.split() if key in SOURCES],
+            "doubts": [DOUBTS[key] for key in card.doubts],
+        }
+        for card in CARDS
+    ]
+
+
+RATE_KEYS = tuple(dict.fromkeys(key for card in CARDS for key in card.rates))
+"""Every kind of rate in the table, in its order."""

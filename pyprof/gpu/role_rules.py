@@ -1,0 +1,131 @@
+"""Which words in a kernel's path give away its role. Data: first match wins, in this order.
+
+A new family of kernels is one more word here, and one row in the test of real names.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Role(str, Enum):
+    """What a kernel does, as far as its name tells."""
+
+    GEMM = "gemm"
+    CONV = "conv"
+    ATTENTION = "attention"
+    RNN = "rnn"
+    SPLITK = "splitk"
+    """Adds up the partial results of a split GEMM, convolution or attention."""
+    LAYOUT = "layout"
+    """Rearranges or transforms operands: transposes, im2col, Winograd and FFT transforms."""
+    SETUP = "setup"
+    """Prepares another kernel: pointer and offset tables, attention's pre- and postprocessing."""
+    ELEMENTWISE = "elementwise"
+    REDUCE = "reduce"
+    SOFTMAX = "softmax"
+    NORM = "norm"
+    LOSS = "loss"
+    POOL = "pool"
+    INDEX = "index"
+    """Gather, scatter, embedding, sort, top-k."""
+    COPY = "copy"
+    FILL = "fill"
+    RANDOM = "random"
+    OPTIMIZER = "optimizer"
+    COMM = "comm"
+    TRITON = "triton"
+    MEMSET = "memset"
+    MEMCPY = "memcpy"
+    OTHER = "other"
+
+
+PATH_RULES: tuple[tuple[Role, str], ...] = (
+    (Role.COMM, r"nccl|rccl|nvshmem|(one|two)_shot_all_?reduce|cross_device_reduce|multimem_"),
+    (Role.TRITON, r"^triton_"),
+    # cuBLAS dot and cuBLASLt, cuDNN weight gradients, flash decoding
+    (
+        Role.SPLITK,
+        (
+            r"split_?k_?reduc|reduce_wgrad|wgrad\w*_reduce|reduce_1Block|splitkv_combine"
+            r"|FlashAttnFwdCombine|stream_k_fixup|nvfuser_splitk"
+        ),
+    ),
+    (
+        Role.SETUP,
+        (
+            r"compute\w*Offsets|compute_gemm_pointers|precompute_indices|flash_bwd_(dot|convert|clear)"
+            r"|FlashAttnBwd(Pre|Post)process|compute_dot_do_o|convert_dq|prepare_varlen"
+        ),
+    ),
+    (
+        Role.LAYOUT,
+        (
+            r"n(chw|hwc)To|n(chw|hwc)2|im2col|col2im|vol2col|col2vol|reformat|generateWinogradTiles"
+            r"|winograd(Forward|Backward|Wgrad)?(Data|Filter|Output|Delta)|fft\dd_(r2c|c2r)|fft_[rc]2[rc]"
+            r"|flip_filter|transpose|permute|tensorTransform|strided_dgrad_indexed|nvfuser_transpose"
+        ),
+    ),
+    (
+        Role.ATTENTION,
+        r"flash|fmha|sdpa|attention|attn|_mha(_|$)|Batch(Prefill|Decode)With|mem_eff",
+    ),
+    (Role.RNN, r"persist\w*RNN|RNN_\w*persist"),
+    (Role.ELEMENTWISE, r"RNNcell|(lstm|gru)_cell"),
+    (Role.POOL, r"pool|upsample|interpolat|grid_?sampl|resize"),
+    (Role.SOFTMAX, r"soft_?max"),
+    (
+        Role.NORM,
+        (
+            r"(batch|layer|group|rms|instance|weight|re)_?norm|(^|::|_)bn_(fw|bw)|(^|::|_)ln_(fw|bw)"
+            r"|RowwiseMoments|ComputeInternalGradients|ComputeGradientFusedParams|GammaBeta|welford"
+            r"|compute_stats|genericReduceBN"
+        ),
+    ),
+    (
+        Role.CONV,
+        (
+            r"conv(?!er[ts])|[sh]cudnn|\d(cudnn|fprop|dgrad|wgrad)|fprop|dgrad|wgrad|winograd|depthwise"
+            r"|grouped_direct|direct_group"
+        ),
+    ),
+    (
+        Role.GEMM,
+        r"gemm|nvjet|gemv|matmul|(^|_|::)b?mm(_|$)|dot_kernel|^Cijk_|mul_mat|marlin|trsm|_mm_sm\d",
+    ),
+    (Role.LOSS, r"nll_?loss|ClassNLLCriterion|ctc_|cross_?entropy|_loss"),
+    (Role.RANDOM, r"distribution_|dropout|philox|curand|bernoulli|multinomial|randperm"),
+    (
+        Role.INDEX,
+        (
+            r"gather|scatter|index|embedding|sort|top_?k|nonzero|masked|unique|searchsorted"
+            r"|DeviceSelect|take_|put_"
+        ),
+    ),
+    (Role.OPTIMIZER, r"multi_tensor|adamw?(_|$)|FusedAdam|(^|_)sgd|lamb(_|$)"),
+    (Role.COPY, r"CatArray|copy|clone|memcpy"),
+    (Role.FILL, r"(^|_|::)fill|scalePackedTensor|memset|set_zero"),
+    (Role.REDUCE, r"reduc|(^|::|_)scan|DeviceScan|cumsum|cumprod|nvfuser_\w*persistent"),
+    (Role.REDUCE, r"^cupy_(sum|prod|a?max|a?min|mean|any|all|arg)"),
+    (
+        Role.ELEMENTWISE,
+        r"element_?wise|pointwise|PointwiseApply|^cupy_|_cuda_?kernel_?impl|op_tensor",
+    ),
+)
+"""Searched in the path without regard to case."""
+
+FUNCTOR_RULES: tuple[tuple[Role, str], ...] = (
+    (
+        Role.COPY,
+        r"direct_copy_kernel|copy_device_to_device|float\w*_copy_kernel|::Copy(Identity)?<",
+    ),
+    (Role.FILL, r"FillFunctor|fill_kernel_cuda"),
+    (Role.INDEX, r"index_kernel_impl|index_put|gpu_index_kernel"),
+    (Role.RANDOM, r"bernoulli|random_from_to|uniform_and_transform"),
+)
+"""Searched in the first template arguments of a kernel that applies a functor to elements."""
+
+APPLIES_FUNCTOR = (Role.ELEMENTWISE, Role.OPTIMIZER)
+
+GENERIC_PATH = r"(cutlass|cute|xmma|cask|cudnn|gemm)\w*.*::(device_)?kernel2?$|^(device_)?kernel2?$"
+"""A path that says nothing, such as `cutlass::Kernel2`: the first template argument does."""

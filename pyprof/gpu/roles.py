@@ -1,0 +1,127 @@
+"""What a kernel does, by its name, and whether that is an op's own arithmetic or only help for it.
+
+A convolution may run as a transpose, an offset table, the convolution and a transpose back: the
+op's FLOPs belong to the third kernel alone. Knows no formula and no capture.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pyprof.gpu.names import CACHE, split
+from pyprof.gpu.role_rules import APPLIES_FUNCTOR, FUNCTOR_RULES, GENERIC_PATH, PATH_RULES, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = [
+    "FAMILY_RANKS",
+    "HELPERS",
+    "MATRIX_ROLES",
+    "Role",
+    "arithmetic",
+    "arithmetic_roles",
+    "does_arithmetic",
+    "rank",
+    "role",
+]
+
+HELPERS = frozenset(
+    {Role.LAYOUT, Role.SETUP, Role.SPLITK, Role.FILL, Role.COPY, Role.MEMSET, Role.MEMCPY}
+)
+"""Roles that serve another kernel, unless moving data is the op itself."""
+
+MATRIX_ROLES = frozenset({Role.GEMM, Role.CONV, Role.ATTENTION, Role.RNN, Role.TRITON, Role.OTHER})
+"""Roles whose kernels may hold a matrix product."""
+
+_ELEMENTS = frozenset({Role.ELEMENTWISE, Role.RANDOM, Role.OPTIMIZER})
+_MOVES = frozenset({Role.COPY, Role.MEMCPY, Role.LAYOUT})
+_FILLS = frozenset({Role.FILL, Role.MEMSET})
+
+FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
+    {
+        # dgrad may be a convolution and wgrad, in the same call, a GEMM between two transforms
+        "conv": (frozenset({Role.CONV, Role.GEMM}),),
+        "gemm": (frozenset({Role.GEMM}), frozenset({Role.CONV, Role.ATTENTION})),
+        "attention": (frozenset({Role.ATTENTION}), frozenset({Role.GEMM})),
+        "rnn": (frozenset({Role.GEMM, Role.RNN}),),
+        "pointwise": (_ELEMENTS,),
+        "random": (_ELEMENTS,),
+        "optimizer": (_ELEMENTS,),
+        "reduction": (frozenset({Role.REDUCE, Role.OPTIMIZER}),),
+        "norm": (frozenset({Role.NORM}), frozenset({Role.REDUCE})),
+        "softmax": (frozenset({Role.SOFTMAX}), frozenset({Role.REDUCE})),
+        "loss": (frozenset({Role.LOSS, Role.SOFTMAX}),),
+        "pool": (frozenset({Role.POOL}),),
+        "index": (frozenset({Role.INDEX}), frozenset({Role.REDUCE}), _MOVES),
+        "copy": (_MOVES, _ELEMENTS),
+        "fill": (_FILLS,),
+        "comm": (frozenset({Role.COMM}), _MOVES),
+    }
+)
+"""For a family of ops, which roles do its arithmetic: the first set of which a kernel is there.
+
+Triton kernels belong to every first set: what they compute, the name does not say."""
+
+_PATH = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in PATH_RULES)
+_FUNCTOR = tuple((kind, re.compile(pattern)) for kind, pattern in FUNCTOR_RULES)
+_GENERIC = re.compile(GENERIC_PATH, re.IGNORECASE)
+_MEMORY = re.compile(r"^\[?(?:CUDA |HIP )?(mem(?:cpy|set))\b", re.IGNORECASE)
+_FUNCTOR_CHARS = 400
+"""How far behind the path a functor's own name stands; beyond it begin nested lambdas."""
+
+
+@lru_cache(maxsize=CACHE)
+def role(name: str) -> Role:
+    """Tell the role of the kernel, memcpy or memset of this full name; OTHER where it is silent."""
+    if memory := _MEMORY.match(name):
+        return Role(memory[1].lower())
+    path, rest = split(name)
+    subject = f"{path} {rest}" if _GENERIC.search(path) else path
+    found = next((kind for kind, pattern in _PATH if pattern.search(subject)), Role.OTHER)
+    if found in APPLIES_FUNCTOR:
+        functor = rest[:_FUNCTOR_CHARS]
+        return next((kind for kind, pattern in _FUNCTOR if pattern.search(functor)), found)
+    return found
+
+
+def arithmetic(kind: Role) -> bool:
+    """Tell whether a kernel of this role computes, rather than moves, sets or prepares data."""
+    return kind not in HELPERS
+
+
+def rank(kind: Role, family: str) -> int | None:
+    """Place a role among those that may do the arithmetic of an op family: 0 is the likeliest.
+
+    Roles that the family does not list come last, together; None for those that only help. An
+    unknown or empty family has no order: every computing role is 0.
+    """
+    ranks = FAMILY_RANKS.get(family, ())
+    if kind is Role.TRITON:
+        return 0
+    for place, kinds in enumerate(ranks):
+        if kind in kinds:
+            return place
+    return len(ranks) if arithmetic(kind) else None
+
+
+def does_arithmetic(kind: Role, family: str) -> bool:
+    """Tell whether a kernel of this role can do the arithmetic of an op of this family at all."""
+    return rank(kind, family) is not None
+
+
+def arithmetic_roles(kinds: Iterable[Role], family: str) -> frozenset[Role]:
+    """Of the roles of an op call's kernels, choose those that did the op's arithmetic.
+
+    The best-ranked ones; where all only help (an `add` that ran as a copy), all of them, so that
+    the op's cost is given to somebody. Empty only for no kernels.
+    """
+    present = frozenset(kinds)
+    ranked = {kind: place for kind in present if (place := rank(kind, family)) is not None}
+    if not ranked:
+        return present
+    best = min(ranked.values())
+    return frozenset(kind for kind, place in ranked.items() if place == best)

@@ -1,0 +1,95 @@
+"""Did this kernel use Tensor Cores? An answer from its full name, with the rule that gave it.
+
+The only sure answer is a hardware counter; the rules are what such counters and achieved rates
+confirmed for families of names. Where a name cannot tell, the answer is `?`, not no.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from pyprof.gpu.dtypes import HALF, NARROW, name_types, tensor_core_takes
+from pyprof.gpu.names import CACHE, split
+from pyprof.gpu.roles import HELPERS, MATRIX_ROLES, role
+from pyprof.gpu.tensorcore_rules import RULES, Rule, Says
+
+USED, NOT_USED, UNKNOWN, NOT_APPLICABLE = "1", "0", "?", "-"
+
+
+class TensorCore(NamedTuple):
+    """The verdict on one kernel name."""
+
+    value: str
+    """`1` used, `0` not used, `?` the name cannot tell, `-` no arithmetic that could use them."""
+    rule: str
+    """`family: reason`; the family is stable and names a line of the rule table."""
+    dtype: str | None
+    """Input type that the name tells, in torch's words or `tf32`; None where it does not."""
+    accumulate: str | None = None
+    """Type of the sum where the name tells it: `float16` has its own peak on some GPUs."""
+
+
+_RULES = tuple((rule, re.compile(rule.pattern, re.IGNORECASE)) for rule in RULES)
+_YES = tuple((rule, pattern) for rule, pattern in _RULES if rule.says is Says.YES)
+_INDUCTOR_LOOPS = re.compile(r"^triton_(?:poi|red|per|for|split_scan|spl)_")
+_AMD = re.compile(r"^Cijk_|mfma|xdlop", re.IGNORECASE)
+_FIRST = (7, 0)
+"""Volta: the first compute capability with Tensor Cores."""
+
+
+@lru_cache(maxsize=CACHE)
+def tensor_core(
+    name: str, *, cc: tuple[int, int] | None = None, dtype: str | None = None
+) -> TensorCore:
+    """Judge the kernel of this full name, demangled or not, possibly cut short. Never fails.
+
+    `cc` is the device's compute capability (None for AMD, or where not known) and `dtype` the
+    op's input type; both only settle what the name leaves open.
+    """
+    types = name_types(name)
+    value, rule = _by_name(name, types.dtype or dtype)
+    if value != NOT_APPLICABLE and cc is not None and not _AMD.search(name):
+        value, rule = _by_device(value, rule, cc, types.dtype or dtype)
+    return TensorCore(value, rule, types.dtype, types.accumulate)
+
+
+def _by_name(name: str, dtype: str | None) -> tuple[str, str]:
+    kind = role(name)
+    if _INDUCTOR_LOOPS.match(name):
+        return NOT_APPLICABLE, "inductor-loop: Triton without tl.dot"
+    if kind not in MATRIX_ROLES:
+        # a fused kernel may be called a norm and still name its matrix instruction
+        path = "" if kind in HELPERS else split(name).path
+        found = next((rule for rule, pattern in _YES if pattern.search(path)), None)
+        return _verdict(found, dtype) if found else (NOT_APPLICABLE, f"{kind.value}: by its name")
+    found = next((rule for rule, pattern in _RULES if pattern.search(name)), None)
+    if found is not None:
+        return _verdict(found, dtype)
+    if split(name).path.startswith("at::native::"):
+        return NOT_APPLICABLE, "torch: PyTorch's own kernel without a matrix product"
+    return UNKNOWN, "no-rule: no rule knows this name"
+
+
+def _verdict(rule: Rule, dtype: str | None) -> tuple[str, str]:
+    text = f"{rule.name}: {rule.because}"
+    if rule.name == "nvjet" and dtype == "float32":
+        return UNKNOWN, f"{text}; float32 input, TF32 or not is not named"
+    if rule.says is not Says.IF_NARROW:
+        return rule.says.value, text
+    if dtype in HALF or dtype in NARROW or dtype == "tf32":
+        return USED, f"{text}; likely, for {dtype} input"
+    return UNKNOWN, f"{text}; input type {dtype or 'not known'}"
+
+
+def _by_device(value: str, rule: str, cc: tuple[int, int], dtype: str | None) -> tuple[str, str]:
+    """Settle by what the device has: nothing before Volta, no TF32 before Ampere, ..."""
+    if cc < _FIRST:
+        return NOT_USED, f"device: compute capability {cc[0]}.{cc[1]} has no Tensor Cores"
+    if value != UNKNOWN or dtype is None:
+        return value, rule
+    usable = "tf32" if dtype == "float32" else dtype
+    if tensor_core_takes(cc, usable):
+        return value, rule
+    return NOT_USED, f"device: no Tensor Cores for {dtype} on {cc[0]}.{cc[1]}"

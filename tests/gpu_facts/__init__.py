@@ -1,0 +1,1 @@
+"""Tests of what names and devices tell."""

@@ -1,0 +1,81 @@
+"""Tests of the reasons for Tensor Cores left unused, or used with padding."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.gpu.eligible import ALIGNMENT, eligible
+
+UNKNOWN = (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("start", "cc", "dtype", "sizes"),
+    [
+        ("device: no Tensor Cores at compute capability 6.1", (6, 1), "float16", UNKNOWN),
+        ("dtype: float32 needs TF32, which 7.0 lacks", (7, 0), "float32", UNKNOWN),
+        ("dtype: no Tensor Cores for bfloat16 at compute", (7, 5), "bfloat16", UNKNOWN),
+        ("dtype: no Tensor Cores for complex64", (8, 0), "complex64", UNKNOWN),
+        ("dtype: no Tensor Cores for float64", (8, 6), "float64", UNKNOWN),
+        ("TF32: off, torch's default", (8, 0), "float32", UNKNOWN),
+        ("TF32: off, torch's default", None, "float32", (512, 512, 512)),
+        ("size: a vector", (8, 0), "float16", (1, 4096, 4096)),
+        ("size: 3 of 64x64x3", (8, 0), "float16", (64, 64, 3)),
+        ("alignment: K = 4095 not a", None, "float16", (512, 512, 4095)),
+        ("library: its heuristics", None, "float16", (512, 512, 4096)),
+        ("dtype: not known", None, None, UNKNOWN),
+    ],
+)
+def test_reason_for_unused(
+    start: str,
+    cc: tuple[int, int] | None,
+    dtype: str | None,
+    sizes: tuple[int | None, int | None, int | None],
+) -> None:
+    """Each cause is told by the first that explains it: device, size, TF32, alignment."""
+    reason = eligible("gemm", "0", cc=cc, dtype=dtype, sizes=sizes)
+    assert reason is not None
+    assert reason.startswith(start)
+
+
+def test_convolution_has_its_own_tf32_switch() -> None:
+    """TF32 for convolutions is on unless the user turned it off."""
+    reason = eligible("conv", "0", dtype="float32", cc=(8, 0), sizes=(512, 64, 64))
+    assert reason is not None
+    assert "cudnn.allow_tf32" in reason
+
+
+def test_depthwise() -> None:
+    """A depthwise convolution has no product to speak of."""
+    reason = eligible("conv", "0", dtype="float16", cc=(8, 0), sizes=(512, 64, 1), groups=64)
+    assert reason is not None
+    assert reason.startswith("size: depthwise")
+
+
+def test_used_but_padded() -> None:
+    """An odd size no longer costs the Tensor Cores, only speed."""
+    reason = eligible("gemm", "1", dtype="float16", cc=(8, 0), sizes=(512, 50257, 768))
+    assert reason == "alignment: N = 50257 not a multiple of 8: padded, slower"
+
+
+@pytest.mark.parametrize(
+    ("family", "tc"), [("pointwise", "0"), ("gemm", "?"), ("gemm", "-"), ("", "0")]
+)
+def test_no_reason(family: str, tc: str) -> None:
+    """No matrix product or an open verdict: nothing to explain."""
+    assert eligible(family, tc, dtype="float32", cc=(8, 0)) is None
+
+
+@given(
+    dtype=st.sampled_from(sorted(ALIGNMENT)),
+    n=st.integers(1, 512),
+    k=st.integers(1, 512),
+    m=st.integers(1, 512),
+)
+def test_aligned_sizes_are_not_padded(dtype: str, m: int, n: int, k: int) -> None:
+    """With Tensor Cores used, only N or K off the grid gives a reason; M is free."""
+    step = ALIGNMENT[dtype]
+    reason = eligible("gemm", "1", dtype=dtype, sizes=(m, n, k))
+    assert (reason is None) == (n % step == 0 and k % step == 0)

@@ -1,0 +1,322 @@
+"""Tests of the peaks: names resolve to their own card, the formula meets the datasheets."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.gpu.peak_formula import FULL, GEFORCE, generation, quoted_at_tensor_clock
+from pyprof.gpu.peak_table import CARDS, DOUBTS, SOURCES, Card
+from pyprof.gpu.peaks import Device, find_card, list_peaks, peaks
+
+NAMES = [
+    ("H100 SXM", "NVIDIA H100 80GB HBM3"),
+    ("H100 PCIe", "NVIDIA H100 PCIe"),
+    ("H100 NVL", "NVIDIA H100 NVL"),
+    ("H200 SXM", "NVIDIA H200"),
+    ("GH200 96GB", "NVIDIA GH200 480GB"),
+    ("GH200 144GB", "NVIDIA GH200 144G HBM3e"),
+    ("B200", "NVIDIA B200"),
+    ("GB200", "NVIDIA GB200"),
+    ("B300", "NVIDIA B300 SXM6 AC"),
+    ("A100 SXM 80GB", "NVIDIA A100-SXM4-80GB"),
+    ("A100 40GB", "NVIDIA A100-SXM4-40GB"),
+    ("A100 40GB", "A100-PCIE-40GB"),
+    ("A100 40GB", "NVIDIA A100-PCIE-40GB"),
+    ("A100 PCIe 80GB", "NVIDIA A100 80GB PCIe"),
+    ("T4", "Tesla T4"),
+    ("T4", "NVIDIA T4"),
+    ("L40S", "NVIDIA L40S"),
+    ("L40", "NVIDIA L40"),
+    ("L4", "NVIDIA L4"),
+    ("A10", "NVIDIA A10"),
+    ("A10G", "NVIDIA A10G"),
+    ("A40", "NVIDIA A40"),
+    ("V100 SXM2", "Tesla V100-SXM2-16GB"),
+    ("V100 SXM2", "Tesla V100-SXM2-32GB"),
+    ("V100 PCIe", "Tesla V100-PCIE-16GB"),
+    ("V100S PCIe", "Tesla V100S-PCIE-32GB"),
+    ("RTX 3090", "NVIDIA GeForce RTX 3090"),
+    ("RTX 4090", "NVIDIA GeForce RTX 4090"),
+    ("RTX 5090", "NVIDIA GeForce RTX 5090"),
+    ("MI250X (one die)", "AMD Instinct MI250X/MI250"),
+    ("MI300X", "AMD Instinct MI300X"),
+    ("MI325X", "AMD Instinct MI325X"),
+    # cards of their own: no row, and above all not a neighbour's
+    (None, "NVIDIA GeForce RTX 4090 D"),
+    (None, "NVIDIA GeForce RTX 4090 Laptop GPU"),
+    (None, "NVIDIA GeForce RTX 3090 Ti"),
+    (None, "NVIDIA RTX 5000 Ada Generation Laptop GPU"),
+    (None, "NVIDIA A100X"),
+    (None, "NVIDIA A100-SXM-64GB"),
+    (None, "NVIDIA H200 NVL"),
+    (None, "NVIDIA H20"),
+    (None, "NVIDIA H800"),
+    (None, "NVIDIA A30"),
+    (None, "NVIDIA RTX A5000"),
+    (None, "NVIDIA RTX A2000 12GB"),
+    (None, "NVIDIA GeForce RTX 3080"),
+    (None, "NVIDIA TITAN RTX"),
+    (None, "Quadro RTX 6000"),
+    (None, "AMD Radeon Graphics"),
+    (None, "Microsoft Basic Render Driver"),
+    (None, "Intel(R) UHD Graphics"),
+    (None, ""),
+]
+
+
+@pytest.mark.parametrize(("card", "name"), NAMES)
+def test_name_resolves_to_its_own_card(card: str | None, name: str) -> None:
+    """Each device name finds its card or none, never another card."""
+    found = find_card(name)
+    assert (found.name if found else None) == card
+
+
+@pytest.mark.parametrize("card", CARDS, ids=[card.name for card in CARDS])
+def test_row_is_complete(card: Card) -> None:
+    """Each row resolves by every spelling and by its own name, and names sources that exist."""
+    assert all(find_card(spelling) is card for spelling in (card.name, *card.spellings))
+    cited = card.sources.split()
+    assert cited
+    assert set(cited) <= {*SOURCES, "F", "C"}
+    assert set(card.doubts) <= set(DOUBTS)
+    assert all(rate > 0 for rate in card.rates.values())
+
+
+def test_every_doubt_and_source_is_used() -> None:
+    """No flag or source stands in the table for nothing."""
+    doubts = {key for card in CARDS for key in card.doubts}
+    formula = {key for kind in (FULL, GEFORCE) for row in kind.values() for key in row.doubts}
+    assert doubts | formula == set(DOUBTS)
+    assert {key for card in CARDS for key in card.sources.split()} - {"F", "C"} == set(SOURCES)
+
+
+def _checked() -> list[tuple[Card, str]]:
+    """Give each rate of the rows marked F; A10G and L40 (conflicting sources) are not marked."""
+    return [(card, key) for card in CARDS if "F" in card.sources.split() for key in card.rates]
+
+
+@pytest.mark.parametrize(("card", "key"), _checked(), ids=lambda part: getattr(part, "name", part))
+def test_formula_agrees_with_the_datasheet(card: Card, key: str) -> None:
+    """SMs x clock x operations a clock give the datasheet's figure within 2 %."""
+    assert card.cc is not None
+    assert card.clock_mhz is not None
+    geforce = "GeForce" if card.name.startswith("RTX") else ""
+    per_clock = generation(card.cc, geforce)
+    assert per_clock is not None
+    tensor_mhz = card.tensor_clock_mhz or card.clock_mhz
+    mhz = tensor_mhz if quoted_at_tensor_clock(key) else card.clock_mhz
+    formula = per_clock.rates[key] * card.sm_count * mhz * 1e6 / 1e12
+    assert formula == pytest.approx(card.rates[key], rel=LOOSER.get((card.name, key), 0.02))
+
+
+LOOSER = {
+    ("T4", "float64"): 0.03,  # 0.254, printed as 0.25
+    ("L4", "float64"): 0.04,  # 0.473, printed as 0.49
+    ("L40S", "float64"): 0.03,  # 1.43, printed as 1.4
+    ("B200", "float64"): 0.06,  # 38.9: between the early 40 and the later 37
+    ("B200", "float64 tensor"): 0.06,
+}
+
+
+REPORTED = [
+    # as drivers report them: name, SMs, MHz, GB/s, compute capability; then dtype and TFLOP/s
+    ("NVIDIA RTX A2000 12GB", 26, 1200, 288.0, (8, 6), "float32", 8.0),
+    ("NVIDIA RTX A5000", 64, 1695, 768.1, (8, 6), "float32", 27.8),
+    ("NVIDIA GeForce RTX 3080", 68, 1710, 760.1, (8, 6), "float32", 29.8),
+    ("NVIDIA GeForce RTX 3070 Ti", 48, 1860, 608.1, (8, 6), "float32", 22.9),
+    ("NVIDIA GeForce RTX 4070 Ti", 60, 2745, 504.0, (8, 9), "float32", 42.2),
+    ("NVIDIA RTX 5000 Ada Generation Laptop GPU", 76, 1680, 576.1, (8, 9), "float32", 32.7),
+    ("NVIDIA GeForce RTX 2070 SUPER", 40, 1785, 448.1, (7, 5), "float32", 9.14),
+    ("NVIDIA TITAN RTX", 72, 1770, 672.1, (7, 5), "float32", 16.3),
+    ("Quadro RTX 6000", 72, 1770, 672.1, (7, 5), "float32", 16.3),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "sms", "mhz", "gb_s", "cc", "dtype", "tflops"), REPORTED, ids=[r[0] for r in REPORTED]
+)
+def test_formula_for_unlisted_cards(
+    name: str, sms: int, mhz: int, gb_s: float, cc: tuple[int, int], dtype: str, tflops: float
+) -> None:
+    """A card without a row gets what its SMs and clock give, and says so."""
+    found = peaks(Device(name, sms, mhz * 1e6, gb_s * 1e9, cc))
+    assert found is not None
+    rate = found.flops(dtype, tensor_core=False)
+    assert rate is not None
+    assert rate.value / 1e12 == pytest.approx(tflops, rel=0.01)
+    assert rate.label == f"{name} fp32 CUDA cores, {sms} SMs at {mhz} MHz, formula"
+    assert found.bandwidth is not None
+    assert found.bandwidth.value == gb_s * 1e9
+
+
+H100 = Device("NVIDIA H100 80GB HBM3", 132, 1980e6, 3352.3e9, (9, 0))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tensor_core", "tflops", "unit"),
+    [
+        ("bfloat16", True, 989.4, "bf16 dense tensor"),
+        ("float16", True, 989.4, "fp16 dense tensor"),
+        ("tf32", True, 494.7, "tf32 dense tensor"),
+        ("float32", True, 494.7, "tf32 dense tensor"),
+        ("float8_e4m3fn", True, 1979, "fp8 dense tensor"),
+        ("float64", True, 66.9, "fp64 dense tensor"),
+        ("float32", False, 66.9, "fp32 CUDA cores"),
+        ("bfloat16", False, 66.9, "fp32 CUDA cores"),
+        ("float64", False, 33.5, "fp64 CUDA cores"),
+    ],
+)
+def test_known_card(dtype: str, tensor_core: bool, tflops: float, unit: str) -> None:  # noqa: FBT001 - a parameter
+    """A known, whole card gets the datasheet's figure for the type and the unit that ran."""
+    found = peaks(H100)
+    assert found is not None
+    rate = found.flops(dtype, tensor_core)
+    assert rate is not None
+    assert rate.value == pytest.approx(tflops * 1e12)
+    assert rate.label == f"H100 SXM {unit}, datasheet"
+
+
+def test_bandwidth_is_the_drivers() -> None:
+    """The driver's bandwidth comes first; without it the datasheet's, and each says so."""
+    found = peaks(H100)
+    assert found is not None
+    assert found.bandwidth is not None
+    assert found.bandwidth.value == 3352.3e9
+    bare = peaks(Device("NVIDIA H100 80GB HBM3"))
+    assert bare is not None
+    assert bare.bandwidth == (3350e9, "H100 SXM memory, datasheet")
+
+
+def test_mig_slice_by_formula() -> None:
+    """A slice keeps the card's name but not its SMs: the formula counts those there are."""
+    found = peaks(Device("NVIDIA H100 80GB HBM3", 16, 1980e6, 3352.3e9, (9, 0)))
+    assert found is not None
+    rate = found.flops("bfloat16", tensor_core=True)
+    assert rate is not None
+    # 16 SMs * 4096 FLOP * 1830 MHz, the clock of NVIDIA's Tensor Core figures
+    assert rate.value == pytest.approx(16 * 4096 * 1830e6)
+    assert "16 SMs" in rate.label
+    # the driver told the whole card's bandwidth: the slice's share is not known
+    assert found.bandwidth is None
+
+
+def test_mig_by_name_alone() -> None:
+    """A slice of unknown size has no peak."""
+    assert peaks(Device("NVIDIA A100-SXM4-40GB MIG 3g.20gb", cc=(8, 0), clock_hz=1410e6)) is None
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        Device("Microsoft Basic Render Driver", 0, 0, 0, (0, 0)),
+        Device("Intel(R) UHD Graphics", 0, 1150e6, 0, None),
+        Device(None),
+        Device("Some GPU of the future", 200, 2e9, None, (15, 0)),
+        Device("NVIDIA H20", 78, None, None, None),
+        # ROCm's 9.0 is not CUDA's: this is no Hopper
+        Device("AMD Instinct MI210", 104, 1700e6, None, (9, 0)),
+    ],
+)
+def test_unknown_device_has_no_peak(device: Device) -> None:
+    """Nothing known is None, never another card's figure and never a division by zero SMs."""
+    assert peaks(device) is None
+
+
+def test_pre_ampere_has_no_bfloat16() -> None:
+    """A type that the Tensor Cores do not take has no Tensor Core peak."""
+    found = peaks(Device("Tesla V100-SXM2-16GB", 80, 1530e6, 900e9, (7, 0)))
+    assert found is not None
+    half = found.flops("float16", tensor_core=True)
+    assert half is not None
+    assert half.value == 125e12
+    assert found.flops("bfloat16", tensor_core=True) is None
+    assert found.flops("tf32", tensor_core=True) is None
+    assert found.flops(None, tensor_core=True) is None
+    assert found.flops("complex32", tensor_core=False) is None
+
+
+def test_geforce_accumulate_type() -> None:
+    """GeForce parts double their peak for float16 sums; others have no such figure."""
+    found = peaks(Device("NVIDIA GeForce RTX 4090", 128, 2520e6, 1008e9, (8, 9)))
+    assert found is not None
+    usual = found.flops("float16", tensor_core=True)
+    doubled = found.flops("float16", tensor_core=True, accumulate="float16")
+    assert usual is not None
+    assert doubled is not None
+    assert doubled.value == 2 * usual.value
+    assert doubled.label == "RTX 4090 fp16 dense tensor with fp16 sum, datasheet"
+    assert any("GeForce" in doubt for doubt in found.doubts)
+    h100 = peaks(H100)
+    assert h100 is not None
+    assert h100.flops("float16", tensor_core=True, accumulate="float16") == h100.flops(
+        "float16", tensor_core=True
+    )
+
+
+def test_clock_override() -> None:
+    """A given clock replaces the boost clock, for Tensor Cores as well."""
+    found = peaks(H100, clock_mhz=1000)
+    assert found is not None
+    rate = found.flops("bfloat16", tensor_core=True)
+    assert rate is not None
+    assert rate.value == pytest.approx(132 * 4096 * 1000e6)
+    assert "1000 MHz" in rate.label
+
+
+def test_given_peaks() -> None:
+    """Peaks that the user gives stand for every type, on a device that nobody knows too."""
+    found = peaks(Device("mystery"), peak_flops=5e12, peak_bandwidth=1e11)
+    assert found is not None
+    assert found.flops(None, tensor_core=False) == (5e12, "given")
+    assert found.bandwidth == (1e11, "given")
+
+
+def test_amd_card() -> None:
+    """AMD's matrix cores take float32 as float32, at a rate of their own."""
+    found = peaks(Device("AMD Instinct MI250X/MI250", 110))
+    assert found is not None
+    half = found.flops("bfloat16", tensor_core=True)
+    single = found.flops("float32", tensor_core=True)
+    assert half is not None
+    assert single is not None
+    assert (half.value, single.value) == (191.5e12, 47.85e12)
+    assert single.label == "MI250X (one die) fp32 dense matrix, datasheet"
+
+
+def test_unnamed_device() -> None:
+    """Without a name GeForce cannot be told: only rates that both kinds share are given."""
+    found = peaks(Device(None, 128, 2520e6, None, (8, 9)))
+    assert found is not None
+    assert found.flops("float16", tensor_core=True) is None
+    assert found.flops("float32", tensor_core=False) is not None
+
+
+def test_gtx_has_no_tensor_cores() -> None:
+    """The GTX 16 series is Turing without Tensor Cores."""
+    found = peaks(Device("NVIDIA GeForce GTX 1660 Ti", 24, 1770e6, 288e9, (7, 5)))
+    assert found is not None
+    assert found.flops("float16", tensor_core=True) is None
+    assert found.flops("float32", tensor_core=False) is not None
+
+
+def test_list_has_every_card() -> None:
+    """The list for users has a row a card, with sources and doubts spelled out."""
+    rows = list_peaks()
+    assert [row["gpu"] for row in rows] == [card.name for card in CARDS]
+    assert all(row["sources"] for row in rows)
+
+
+@given(
+    name=st.none() | st.text(),
+    sms=st.none() | st.integers(0, 400),
+    clock=st.none() | st.floats(0, 4e9),
+    cc=st.none() | st.tuples(st.integers(0, 15), st.integers(0, 9)),
+)
+def test_any_device(
+    name: str | None, sms: int | None, clock: float | None, cc: tuple[int, int] | None
+) -> None:
+    """No device raises, and no peak is zero or less."""
+    found = peaks(Device(name, sms, clock, None, cc))
+    assert found is None or all(rate > 0 for rate in found.rates.values())
