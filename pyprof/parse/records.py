@@ -116,3 +116,8 @@ def _joined(column: pa.Array) -> pa.Array:
     return pc.binary_join(
         pa.ListArray.from_arrays(column.offsets, tagged, mask=column.is_null()), _SEPARATOR
     )
+
+
+def interned(column: pa.Array) -> pa.Array:
+    """Keep each distinct text of a column once; leave any other column as it is."""
+    return column.dictionary_encode() if pa.types.is_string(column.type) else column

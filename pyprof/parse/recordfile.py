@@ -1,0 +1,149 @@
+"""Records from whatever holds them: dict lines (new or the original's), Parquet, or a capture."""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+from pyarrow import json as arrow_json
+
+from pyprof import readers, schema
+from pyprof.errors import RecordsError
+from pyprof.parse import parquet, parse_file
+from pyprof.parse.records import Records, interned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+STDIN = "-"
+_BLOCK_BYTES = 1 << 24
+_HEAD_BYTES = 1 << 12
+
+
+def load(source: str) -> Records:
+    """Read records from a file of any kind, or dict lines from stdin (`-`).
+
+    Raises RecordsError or CaptureError, saying what to do, where the file is none of them.
+    """
+    if source == STDIN:
+        return _from_bytes(sys.stdin.buffer.read())
+    path = Path(source)
+    head = readers.read_head(path)
+    if head.startswith(parquet.MAGIC):
+        return parquet.read(path)
+    if _looks_like_records(head):
+        return _from_file(path)
+    if any(reader.sniff(path, head) for reader in readers.readers()):
+        return parse_file(path)
+    raise RecordsError(
+        f"{path}: neither records that pyprof parse wrote nor a capture; {readers.EXPECTED}, "
+        "or a file that pyprof parse wrote from one"
+    )
+
+
+def _looks_like_records(head: bytes) -> bool:
+    return head.lstrip()[:14].replace(b"'", b'"').startswith(b'{"kShortName"')
+
+
+def _from_bytes(data: bytes) -> Records:
+    if not _looks_like_records(data[:_HEAD_BYTES]):
+        raise RecordsError("stdin: no dict lines; pipe in what pyprof parse writes")
+    if data.lstrip().startswith(b'{"'):
+        try:
+            return _json(io.BytesIO(data))
+        except pa.ArrowInvalid:
+            pass  # one line of another spelling: slower, line by line
+    return _literals("stdin", data.splitlines())
+
+
+def _from_file(path: Path) -> Records:
+    with path.open("rb") as file:
+        if file.read(2) == b'{"':
+            file.seek(0)
+            try:
+                return _json(file)
+            except pa.ArrowInvalid:
+                pass  # as above
+        file.seek(0)
+        return _literals(str(path), file)
+
+
+# --- JSON lines, by column ----------------------------------------------------------------------
+
+
+def _json(file: Any) -> Records:  # noqa: ANN401 - any readable file
+    options = arrow_json.ParseOptions(
+        explicit_schema=schema.RECORD, unexpected_field_behavior="ignore", newlines_in_values=False
+    )
+    reading = arrow_json.ReadOptions(block_size=_BLOCK_BYTES)
+    batches: list[dict[str, Any]] = []
+    with arrow_json.open_json(file, reading, options) as reader:
+        for batch in reader:
+            batches.append({name: interned(batch.column(name)) for name in batch.schema.names})
+    return _joined(batches)
+
+
+def _joined(batches: list[dict[str, Any]]) -> Records:
+    columns = {}
+    for name in schema.RECORD.names:
+        column = pa.chunked_array([batch[name] for batch in batches])
+        if column.null_count < len(column):
+            columns[name] = column
+    if absent := [name for name in ("kShortName", "kDuration") if name not in columns]:
+        raise RecordsError(f"the lines lack {absent[0]}: not written by pyprof parse")
+    rows = sum(len(batch["kShortName"]) for batch in batches)
+    return Records(rows, columns)
+
+
+# --- Python literals, line by line: the original's files ----------------------------------------
+
+_LINES = 1 << 14
+
+
+def _literals(source: str, lines: Iterable[bytes]) -> Records:
+    numbered = ((n, line) for n, line in enumerate(lines, 1) if line.strip())
+    tables = []
+    while batch := [_record(source, n, line) for n, line in islice(numbered, _LINES)]:
+        tables.append(pa.Table.from_pylist(batch, schema.RECORD))
+    if not tables:
+        raise RecordsError(f"{source}: holds no records")
+    table = pa.concat_tables(tables)
+    present = [name for name in schema.RECORD.names if table.column(name).null_count < table.num_rows]
+    return Records(table.num_rows, {name: table.column(name) for name in present})
+
+
+def _record(source: str, number: int, line: bytes) -> dict[str, Any]:
+    found = _literal(line)
+    if not isinstance(found, dict) or "kShortName" not in found:
+        raise RecordsError(f"{source}: line {number} is no record; parse the capture again")
+    try:
+        return dict(_typed(found))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise RecordsError(
+            f"{source}: line {number} has a value of the wrong type; parse the capture again"
+        ) from None
+
+
+def _literal(line: bytes) -> Any:  # noqa: ANN401 - whatever the line holds
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return ast.literal_eval(line.decode().strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _typed(found: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for field in schema.RECORD:
+        value = found.get(field.name)
+        if value is not None:
+            pa.scalar(value, field.type)  # raises where it does not fit
+        yield field.name, value

@@ -1,0 +1,196 @@
+"""Which op call a kernel works for: chosen once per distinct set of texts around kernels.
+
+It is the deepest enclosing call whose op has a formula that can say something. A kernel of the
+backward pass works for the op that PyTorch called there (`aten::mm` inside AddmmBackward0), else
+for the backward of its forward call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import marker, ops
+from pyprof.marker import Kind, Tensor
+from pyprof.parse.autograd import is_node
+from pyprof.parse.describe import tensors
+from pyprof.parse.records import Coded, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.marker import Call
+    from pyprof.ops import Cost
+    from pyprof.parse.records import Records
+
+OWN = -1
+"""The position that stands for "no enclosing call": each kernel is a call of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The op call that kernels work for, and how to cost it."""
+
+    call: Call | None
+    """None where no text names an op; then `reason` says so."""
+    direction: str
+    dtype: str | None
+    """Stands for dtypes that the call's text does not hold."""
+    position: int
+    """Which of a row's `callIds` is the call's; OWN if none."""
+    reason: str = ""
+    output: tuple[int, ...] | None = None
+    """Shape of the call's output, where the texts tell it."""
+
+    def cost(self, gemm_kernels: int | None = None) -> Cost:
+        """Cost the call; for a backward pass, given how many of its kernels do arithmetic."""
+        if self.call is None:
+            return ops.Cost(None, None, {}, self.reason)
+        kernels = gemm_kernels if self.direction == _BPROP else None
+        return ops.cost(
+            self.call, self.direction, gemm_kernels=kernels, dtype=self.dtype, output=self.output
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The texts around a kernel: its own, and those of its forward call."""
+
+    markers: tuple[str, ...]
+    seqs: tuple[str, ...]
+    """Templates: without their numbers."""
+    fwd_markers: tuple[str, ...] = ()
+    fwd_seqs: tuple[str, ...] = ()
+    backward: bool = False
+    order: tuple[int, ...] = ()
+    """Positions of markers and then seqs, outermost first."""
+
+
+_FPROP, _BPROP = "fprop", "bprop"
+
+
+def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
+    """Number the distinct situations: the number of each row, and the situations."""
+    parts = [
+        records.coded("marker"),
+        _templates(records),
+        records.coded("fwdMarker"),
+        records.coded("fwdSeqMarker"),
+        _is_backward(records),
+    ]
+    number, first = _combine(parts)
+    order = records.arrow("callIds").take(pa.array(first)).to_pylist()
+    found = [
+        Situation(*(_texts(part, row) for part in parts[:4]), bool(parts[4].index[row]), _inward(ids))
+        for row, ids in zip(first.tolist(), order, strict=True)
+    ]
+    return number, found
+
+
+def _combine(parts: Sequence[Coded]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number distinct combinations: the number of each row, and the first row of each."""
+    number = np.zeros(len(parts[0]), np.int64)
+    for part in parts:
+        number = number * (len(part.values) + 1) + part.index + 1
+        _, number = np.unique(number, return_inverse=True)
+    _, first = np.unique(number, return_index=True)
+    return number, first
+
+
+def _texts(part: Coded, row: int) -> tuple[str, ...]:
+    place = part.index[row]
+    return tuple(part.values[place]) if place >= 0 else ()
+
+
+def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
+    # Ids ascend inward; files without them list texts outermost first.
+    return tuple(np.argsort(ids, kind="stable").tolist()) if ids else ()
+
+
+def _templates(records: Records) -> Coded:
+    column = records.arrow("seqMarker")
+    stripped = pc.replace_substring_regex(column.values, marker.TEMPLATE_PATTERN, r"\1")
+    return encode(pa.ListArray.from_arrays(column.offsets, stripped, mask=column.is_null()))
+
+
+def _is_backward(records: Records) -> Coded:
+    column = records.coded("dir")
+    backward = np.array([*(value == _BPROP for value in column.values), False])
+    return Coded(backward[column.index].astype(np.int64), [False, True])
+
+
+# --- choosing -----------------------------------------------------------------------------------
+
+
+def choose(situation: Situation) -> Work:
+    """Choose the op call that kernels in this situation work for."""
+    reasons = []
+    for work in _candidates(situation):
+        if work.call is None or not ops.known(work.call):
+            continue
+        cost = work.cost()
+        if cost.flops is not None or cost.bytes is not None:
+            return work
+        reasons.append((work, cost.reason))
+    if reasons:
+        work, reason = reasons[0]
+        return Work(work.call, work.direction, work.dtype, work.position, reason)
+    return _unknown(situation)
+
+
+def _unknown(situation: Situation) -> Work:
+    for work in _candidates(situation):
+        if work.call is not None and work.call.op:
+            return Work(None, work.direction, None, work.position, f"unknown op {work.call.op}")
+    return Work(None, _FPROP, None, OWN, "no marker")
+
+
+def _candidates(situation: Situation) -> Iterator[Work]:
+    """Give the enclosing calls, the deepest first; in a backward pass, then the forward's."""
+    dtype = _dtype(situation)
+    texts = (*situation.markers, *situation.seqs)
+    order = situation.order or tuple(range(len(texts)))
+    node = next((place for place in reversed(order) if _is_node(texts[place])), None)
+    for place in reversed(order):
+        if place == node:
+            break  # what is around a backward node is not what it computes
+        yield Work(_call(texts[place]), _FPROP, dtype, place)
+    if situation.backward:
+        output = _node_sizes(texts[node]) if node is not None else None
+        position = node if node is not None else OWN
+        for text in (*reversed(situation.fwd_seqs), *reversed(situation.fwd_markers)):
+            yield Work(_call(text), _BPROP, dtype, position, output=output)
+
+
+def _is_node(text: str) -> bool:
+    return marker.classify(text) == Kind.SEQ and is_node(text)
+
+
+def _node_sizes(text: str) -> tuple[int, ...] | None:
+    """Give the shape of a backward node's incoming gradient: that of the forward's output."""
+    call = marker.decode_seq(text).call
+    found = call.args[0] if call and len(call.args) == 1 else None
+    return found.shape if isinstance(found, Tensor) else None
+
+
+def _call(text: str) -> Call | None:
+    if marker.classify(text) == Kind.OP:
+        return marker.decode_op(text)
+    return marker.decode_seq(text).call
+
+
+def _dtype(situation: Situation) -> str | None:
+    """Give the dtype of the op, where the texts around it agree on one."""
+    for texts in (situation.markers, situation.fwd_markers, situation.seqs, situation.fwd_seqs):
+        for text in reversed(texts):
+            call = _call(text)
+            found = {tensor.dtype for tensor in tensors(call) if tensor.dtype} if call else set()
+            if found:
+                return found.pop() if len(found) == 1 else None
+    return None

@@ -1,0 +1,218 @@
+"""One report: the records and, computed once when first asked for, all that follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.gpu import roofline
+from pyprof.gpu.peaks import Device, Peaks, peaks
+from pyprof.gpu.tensorcore import TensorCore, tensor_core
+from pyprof.parse.describe import tensors
+from pyprof.parse.records import Coded, Records
+from pyprof.prof.forward import with_forward
+from pyprof.prof.sharing import UNKNOWN, Costs, share_costs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pyprof.gpu.peaks import Rate
+    from pyprof.prof.situations import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """Peaks that the user gives in place of those known of the device."""
+
+    gpu: str | None = None
+    clock_mhz: float | None = None
+    peak_flops: float | None = None
+    peak_bandwidth: float | None = None
+
+
+@dataclass
+class Table:
+    """Records with their costs, Tensor Core use and peaks, one row per activity."""
+
+    source: Records
+    override: Override = field(default_factory=Override)
+
+    @cached_property
+    def records(self) -> Records:
+        """The records, with the forward calls that the original's files leave out."""
+        return with_forward(self.source)
+
+    @cached_property
+    def costs(self) -> Costs:
+        """The op call of each row, and its share of that call's cost."""
+        return share_costs(self.records)
+
+    @cached_property
+    def duration_ns(self) -> NDArray[np.int64]:
+        """Time on the GPU, ns."""
+        return self.records.numpy("kDuration")
+
+    # --- names that backward rows take from their forward call -----------------------------------
+
+    def own_or_forward(self, name: str) -> Coded:
+        """Give a list column of the row's own; where its forward call is known, that one's."""
+        own, forward = self.records.coded(name), self.records.coded(f"fwd{name[0].upper()}{name[1:]}")
+        own_op = self.records.coded("marker")
+        has_own = np.array([*(bool(value) for value in own_op.values), False])[own_op.index]
+        filled = np.array([*(bool(value) for value in forward.values), False])[forward.index]
+        index = np.where(~has_own & filled, forward.index + len(own.values), own.index)
+        return Coded(index, [*own.values, *forward.values])
+
+    # --- kernels ---------------------------------------------------------------------------------
+
+    @cached_property
+    def devices(self) -> Coded:
+        """The peaks of each row's device; None for one that is not known."""
+        name = self.records.coded("gpu")
+        described = {row["name"]: row for row in self.source.devices.to_pylist()}
+        values = [self._peaks(described.get(value) or {"name": value}) for value in name.values]
+        return Coded(name.index, [*values, self._peaks({"name": None})])
+
+    def device_of(self, name: str | None) -> Device:
+        """Give what is known of a device by its name."""
+        rows = self.source.devices.to_pylist()
+        return _device(next((row for row in rows if row["name"] == name), {"name": name}))
+
+    def _peaks(self, row: Mapping[str, object]) -> Peaks | None:
+        device = _device({**row, "name": self.override.gpu} if self.override.gpu else row)
+        if device.name == "cpu":
+            return None
+        return peaks(
+            device,
+            clock_mhz=self.override.clock_mhz,
+            peak_flops=self.override.peak_flops,
+            peak_bandwidth=self.override.peak_bandwidth,
+        )
+
+    @cached_property
+    def judged(self) -> tuple[NDArray[np.int64], list[Judgement]]:
+        """Everything that follows from a row's kernel name, op call and device, once per distinct."""
+        name, device = self.records.coded("kLongName"), self.records.coded("gpu")
+        costs = self.costs
+        key = costs.work_of
+        for part, size in ((name.index, len(name.values)), (device.index + 1, len(device.values) + 1)):
+            key = key * size + part
+        _, first, number = np.unique(key, return_index=True, return_inverse=True)
+        gpus = [*device.values, None]
+        peak = self.devices
+        judged = [
+            judge(
+                name.values[name.index[row]],
+                costs.work[costs.work_of[row]],
+                self.device_of(gpus[device.index[row]]),
+                peak.values[peak.index[row]],
+            )
+            for row in first.tolist()
+        ]
+        return number, judged
+
+    @cached_property
+    def roofline(self) -> Roofline:
+        """Rates and shares of the roofline, per row."""
+        return _roofline(self)
+
+
+def _device(row: Mapping[str, object]) -> Device:
+    cc = (row.get("cc_major"), row.get("cc_minor"))
+    return Device(
+        name=row.get("name"),  # type: ignore[arg-type]
+        sm_count=row.get("sm_count"),  # type: ignore[arg-type]
+        clock_hz=row.get("clock_hz"),  # type: ignore[arg-type]
+        bandwidth_bytes_per_s=row.get("bandwidth"),  # type: ignore[arg-type]
+        cc=cc if None not in cc else None,  # type: ignore[arg-type]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a kernel's name, op and device tell."""
+
+    tc: TensorCore
+    dtype: str | None
+    flops_peak: Rate | None
+    bandwidth_peak: Rate | None
+
+
+def judge(name: str, work: Work, device: Device, peak: Peaks | None) -> Judgement:
+    """Judge a kernel: Tensor Core use, the type it computes in, the peaks it is measured against."""
+    dtype = _op_dtype(work)
+    verdict = tensor_core(name, cc=device.cc, dtype=dtype)
+    computed = verdict.dtype or dtype
+    on_tensor_cores = verdict.value == "1"
+    rate = peak.flops(computed, on_tensor_cores, verdict.accumulate) if peak else None
+    return Judgement(verdict, computed, rate, peak.bandwidth if peak else None)
+
+
+def _op_dtype(work: Work) -> str | None:
+    found = [tensor.dtype for tensor in tensors(work.call) if tensor.dtype] if work.call else []
+    floats = [dtype for dtype in found if dtype.startswith(("float", "bfloat", "complex"))]
+    return next(iter(floats or found), work.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """Rates in FLOP/s, bytes/s, FLOP/byte; NaN where not known."""
+
+    flops_per_s: NDArray[np.float64]
+    bytes_per_s: NDArray[np.float64]
+    intensity: NDArray[np.float64]
+    share: NDArray[np.float64]
+    bound: list[str | None]
+
+
+def _roofline(table: Table) -> Roofline:
+    costs, (number, judged) = table.costs, table.judged
+    flops, moved = (_float(column) for column in (costs.flops, costs.bytes))
+    seconds = np.where(table.duration_ns > 0, table.duration_ns / roofline.NS_PER_S, np.nan)
+    top_flops = _rates([entry.flops_peak for entry in judged])[number]
+    top_bytes = _rates([entry.bandwidth_peak for entry in judged])[number]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        arithmetic = np.where(flops == 0, 0.0, flops / top_flops)
+        memory = np.where(moved == 0, 0.0, moved / top_bytes)
+        share = np.maximum(arithmetic, memory) / seconds
+        intensity = np.where(moved > 0, flops / moved, np.nan)
+    share[share == 0] = np.nan
+    return Roofline(
+        flops / seconds, moved / seconds, intensity, share, _bounds(table, arithmetic, memory, seconds)
+    )
+
+
+def _bounds(
+    table: Table, arithmetic: NDArray[np.float64], memory: NDArray[np.float64], seconds: NDArray[np.float64]
+) -> list[str | None]:
+    """Say what limits each row, as `roofline.bound` does for one."""
+    need = np.maximum(arithmetic, memory)
+    short = seconds * roofline.NS_PER_S < roofline.LAUNCH_NS
+    idle = _fewer_blocks_than_sms(table)
+    latency = (need < roofline.NEAR_ROOF * seconds) & (short | idle)
+    choices = [np.isnan(need) | np.isnan(seconds), latency, need == 0, arithmetic >= memory]
+    names = ["", "latency", "", "compute"]
+    return [name or None for name in np.select(choices, names, "memory").tolist()]
+
+
+def _fewer_blocks_than_sms(table: Table) -> NDArray[np.bool_]:
+    grid = table.records.coded("grid")
+    blocks = np.array([*(int(np.prod(value)) if value else 0 for value in grid.values), 0])[grid.index]
+    gpu = table.records.coded("gpu")
+    sms = [table.device_of(name).sm_count or 0 for name in gpu.values]
+    return (blocks > 0) & (blocks < np.array([*sms, 0])[gpu.index])
+
+
+def _float(column: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.where(column == UNKNOWN, np.nan, column.astype(np.float64))
+
+
+def _rates(found: list[Rate | None]) -> NDArray[np.float64]:
+    return np.array([rate.value if rate else np.nan for rate in found])
+
+
