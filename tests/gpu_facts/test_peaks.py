@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyprof.gpu.ceilings import Ceilings
 from pyprof.gpu.peak_formula import FULL, GEFORCE, generation, quoted_at_tensor_clock
 from pyprof.gpu.peak_table import CARDS, DOUBTS, SOURCES, Card
 from pyprof.gpu.peaks import Device, find_card, list_peaks, peaks
@@ -273,6 +274,29 @@ def test_given_peaks() -> None:
     assert found.bandwidth == (1e11, "given")
 
 
+def test_measured_ceilings() -> None:
+    """What was measured on the device replaces the table, type by type, and says so."""
+    ceilings = Ceilings(H100.name or "", {"bfloat16 tensor": 7e14, "float32": 5e13}, 3e12)
+    found = peaks(H100, measured=ceilings)
+    assert found is not None
+    assert found.flops("bfloat16", tensor_core=True) == (
+        7e14,
+        "H100 SXM bf16 dense tensor, measured",
+    )
+    half = found.flops("float16", tensor_core=True)
+    assert half is not None
+    assert half.label.endswith("datasheet")
+    assert found.bandwidth == (3e12, "NVIDIA H100 80GB HBM3 memory, measured")
+
+
+def test_measured_cpu() -> None:
+    """A processor has peaks only where they were measured."""
+    assert peaks(Device("cpu")) is None
+    found = peaks(Device("cpu"), measured=Ceilings("cpu", {"float32": 1e11}, 1e10))
+    assert found is not None
+    assert found.flops("float32", tensor_core=False) == (1e11, "cpu fp32 matmul, measured")
+
+
 def test_amd_card() -> None:
     """AMD's matrix cores take float32 as float32, at a rate of their own."""
     found = peaks(Device("AMD Instinct MI250X/MI250", 110))
@@ -319,4 +343,4 @@ def test_any_device(
 ) -> None:
     """No device raises, and no peak is zero or less."""
     found = peaks(Device(name, sms, clock, None, cc))
-    assert found is None or all(rate > 0 for rate in found.rates.values())
+    assert found is None or all(rate.value > 0 for rate in found.rates.values())
