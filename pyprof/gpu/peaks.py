@@ -12,7 +12,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof.gpu.peak_formula import generation, quoted_at_tensor_clock
+from pyprof.gpu.peak_formula import generation, is_cuda, quoted_at_tensor_clock
 from pyprof.gpu.peak_table import CARDS, DOUBTS, SOURCES, Card
 
 if TYPE_CHECKING:
@@ -70,7 +70,12 @@ class Device:
     """Highest SM clock."""
     bandwidth_bytes_per_s: float | None = None
     cc: tuple[int, int] | None = None
-    """CUDA compute capability; None for AMD."""
+    """Compute capability as reported; AMD's, which means something else, is ignored."""
+
+    @property
+    def cuda_cc(self) -> tuple[int, int] | None:
+        """Return the compute capability where it is CUDA's; None for AMD, and where not known."""
+        return self.cc if is_cuda(self.name) else None
 
 
 class Rate(NamedTuple):
@@ -192,7 +197,7 @@ def _by_formula(
     device: Device, card: Card | None, clock_mhz: float | None, *, sliced: bool
 ) -> _Found | None:
     """Rates by SMs and clock; None where one of them, or the generation, is not known."""
-    cc = device.cc or (card.cc if card else None)
+    cc = device.cuda_cc or (card.cc if card else None)
     sms = device.sm_count or (card.sm_count if card and not sliced else None)
     clock_hz = clock_mhz * MEGA if clock_mhz else device.clock_hz
     if not clock_hz and card and card.clock_mhz:

@@ -112,6 +112,19 @@ def test_formula_agrees_with_the_datasheet(card: Card, key: str) -> None:
     assert formula == pytest.approx(card.rates[key], rel=LOOSER.get((card.name, key), 0.02))
 
 
+@pytest.mark.parametrize("card", CARDS, ids=[card.name for card in CARDS])
+def test_no_figure_is_sparse(card: Card) -> None:
+    """A figure at twice the formula's is the sparse one (or GeForce's with float16 sums)."""
+    if card.cc is None or card.clock_mhz is None:
+        assert card.name in {"GB200", "B300", "MI250X (one die)", "MI300X", "MI325X"}
+        return
+    per_clock = generation(card.cc, "GeForce" if card.name.startswith("RTX") else "")
+    assert per_clock is not None
+    for key in card.rates.keys() & per_clock.rates.keys():
+        formula = per_clock.rates[key] * card.sm_count * card.clock_mhz * 1e6 / 1e12
+        assert card.rates[key] < 1.1 * formula
+
+
 LOOSER = {
     ("T4", "float64"): 0.03,  # 0.254, printed as 0.25
     ("L4", "float64"): 0.04,  # 0.473, printed as 0.49
@@ -130,6 +143,7 @@ REPORTED = [
     ("NVIDIA GeForce RTX 4070 Ti", 60, 2745, 504.0, (8, 9), "float32", 42.2),
     ("NVIDIA RTX 5000 Ada Generation Laptop GPU", 76, 1680, 576.1, (8, 9), "float32", 32.7),
     ("NVIDIA GeForce RTX 2070 SUPER", 40, 1785, 448.1, (7, 5), "float32", 9.14),
+    ("NVIDIA GeForce RTX 4090 D", 114, 2520, 1008.1, (8, 9), "float32", 73.5),
     ("NVIDIA TITAN RTX", 72, 1770, 672.1, (7, 5), "float32", 16.3),
     ("Quadro RTX 6000", 72, 1770, 672.1, (7, 5), "float32", 16.3),
 ]
@@ -215,7 +229,9 @@ def test_mig_by_name_alone() -> None:
         Device("Intel(R) UHD Graphics", 0, 1150e6, 0, None),
         Device(None),
         Device("Some GPU of the future", 200, 2e9, None, (15, 0)),
-        Device("NVIDIA H20", 78, None, None, None),
+        # limited for export to a quarter of what its SMs and clock could do
+        Device("NVIDIA H20", 78, 1980e6, None, (9, 0)),
+        Device("NVIDIA GeForce RTX 5090 D", 170, 2407e6, None, (12, 0)),
         # ROCm's 9.0 is not CUDA's: this is no Hopper
         Device("AMD Instinct MI210", 104, 1700e6, None, (9, 0)),
     ],
@@ -223,6 +239,12 @@ def test_mig_by_name_alone() -> None:
 def test_unknown_device_has_no_peak(device: Device) -> None:
     """Nothing known is None, never another card's figure and never a division by zero SMs."""
     assert peaks(device) is None
+
+
+def test_compute_capability_of_amd_is_not_cudas() -> None:
+    """ROCm reports 9.4 for an MI300X, which is no Hopper."""
+    assert Device("AMD Instinct MI300X", cc=(9, 4)).cuda_cc is None
+    assert Device("NVIDIA H200", cc=(9, 0)).cuda_cc == (9, 0)
 
 
 def test_pre_ampere_has_no_bfloat16() -> None:
