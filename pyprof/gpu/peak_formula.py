@@ -82,14 +82,25 @@ _NO_TENSOR_CORES = re.compile(r"\bgtx\b", re.IGNORECASE)
 """GeForce GTX 16: Turing, but without Tensor Cores."""
 
 
+_LIMITED = re.compile(r"\b(?:h20|h20z|h800|l20|l2|5090 d)\b", re.IGNORECASE)
+"""Parts for export, held below what their SMs and clock could do."""
+
+
+def is_cuda(name: str | None) -> bool:
+    """Tell whether a device's compute capability is CUDA's: ROCm reports its own as the same."""
+    return name is None or _NOT_CUDA.search(name) is None
+
+
 def generation(cc: tuple[int, int], name: str | None) -> Generation | None:
-    """Choose the rates per clock and SM; None for a compute capability not listed, and for AMD.
+    """Choose the rates per clock and SM.
+
+    None for a compute capability not listed, for AMD, and for parts limited below their hardware.
 
     Without a name, where GeForce differs, only the rates that both share are told.
     """
     full = FULL.get(cc)
     geforce = GEFORCE.get(cc)
-    if full is None or (name and _NOT_CUDA.search(name)):
+    if full is None or not is_cuda(name) or (name and _LIMITED.search(name)):
         return None
     if geforce is None:
         return full

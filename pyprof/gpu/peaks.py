@@ -12,11 +12,13 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof.gpu.peak_formula import generation, quoted_at_tensor_clock
+from pyprof.gpu.peak_formula import generation, is_cuda, quoted_at_tensor_clock
 from pyprof.gpu.peak_table import CARDS, DOUBTS, SOURCES, Card
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from pyprof.gpu.ceilings import Ceilings
 
 TERA, GIGA, MEGA = 1e12, 1e9, 1e6
 
@@ -68,7 +70,12 @@ class Device:
     """Highest SM clock."""
     bandwidth_bytes_per_s: float | None = None
     cc: tuple[int, int] | None = None
-    """CUDA compute capability; None for AMD."""
+    """Compute capability as reported; AMD's, which means something else, is ignored."""
+
+    @property
+    def cuda_cc(self) -> tuple[int, int] | None:
+        """Return the compute capability where it is CUDA's; None for AMD, and where not known."""
+        return self.cc if is_cuda(self.name) else None
 
 
 class Rate(NamedTuple):
@@ -83,10 +90,8 @@ class Peaks:
     """The peaks of one device."""
 
     name: str
-    basis: str
-    """`datasheet`, or the formula with its numbers."""
-    rates: Mapping[str, float]
-    """FLOP/s by the keys of `peak_table`."""
+    rates: Mapping[str, Rate]
+    """FLOP/s by the keys of `peak_table`; each labelled with its basis alone."""
     bandwidth: Rate | None
     doubts: tuple[str, ...] = field(default=())
     """Sentences about figures that sources disagree on."""
@@ -107,17 +112,17 @@ class Peaks:
             return self.given
         if dtype is None:
             return None
-        value, unit = self._tensor(dtype, accumulate) if tensor_core else self._vector(dtype)
-        if value is None:
-            return None
-        return Rate(value, f"{self.name} {unit}, {self.basis}")
+        rate, unit = self._tensor(dtype, accumulate) if tensor_core else self._vector(dtype)
+        return rate and Rate(rate.value, f"{self.name} {unit}, {rate.label}")
 
-    def _vector(self, dtype: str) -> tuple[float | None, str]:
-        own = self.rates.get(dtype)
-        key = dtype if own is not None else _VECTOR.get(dtype, "")
-        return self.rates.get(key), f"{_SHORT.get(key, key)} CUDA cores"
+    def _vector(self, dtype: str) -> tuple[Rate | None, str]:
+        key = dtype if dtype in self.rates else _VECTOR.get(dtype, "")
+        return self.rates.get(key), f"{_SHORT.get(key, key)} {self._cores()}"
 
-    def _tensor(self, dtype: str, accumulate: str | None) -> tuple[float | None, str]:
+    def _cores(self) -> str:
+        return "matmul" if self.name == "cpu" else "CUDA cores"
+
+    def _tensor(self, dtype: str, accumulate: str | None) -> tuple[Rate | None, str]:
         kind = _TENSOR.get(dtype, dtype)
         shown = _SHORT.get(dtype, dtype) if kind != "tf32" else "tf32"
         keys = [f"{dtype} tensor", f"{kind} tensor"]
@@ -153,33 +158,38 @@ def peaks(
     clock_mhz: float | None = None,
     peak_flops: float | None = None,
     peak_bandwidth: float | None = None,
+    measured: Ceilings | None = None,
 ) -> Peaks | None:
     """Return the peaks of `device`; None where nothing at all is known.
 
-    `clock_mhz` asks for the formula at that clock; `peak_flops` (FLOP/s) and `peak_bandwidth`
-    (bytes/s) stand for what would be looked up.
+    `clock_mhz` asks for the formula at that clock. `measured` ceilings come before the table,
+    `peak_flops` (FLOP/s) and `peak_bandwidth` (bytes/s) before everything.
     """
     card = find_card(device.name) if device.name else None
     found = _rates(device, card, clock_mhz)
     bandwidth = _bandwidth(device, card)
+    rates, doubts = found or ({}, ())
+    if measured is not None:
+        rates |= {key: Rate(rate, "measured") for key, rate in measured.flops.items()}
+        bandwidth = Rate(measured.bandwidth, f"{measured.device} memory, measured")
     if peak_bandwidth is not None:
         bandwidth = Rate(peak_bandwidth, "given")
     given = Rate(peak_flops, "given") if peak_flops is not None else None
-    if found is None and bandwidth is None and given is None:
+    if not rates and bandwidth is None and given is None:
         return None
-    rates, basis, doubts = found or ({}, "not known", ())
     name = (card.name if card else device.name) or "device"
-    return Peaks(name, basis, rates, bandwidth, tuple(DOUBTS[key] for key in doubts), given)
+    return Peaks(name, rates, bandwidth, tuple(DOUBTS[key] for key in doubts), given)
 
 
-_Found = tuple[dict[str, float], str, tuple[str, ...]]
+_Found = tuple[dict[str, Rate], tuple[str, ...]]
 
 
 def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _Found | None:
     whole = card is not None and device.sm_count in (None, 0, card.sm_count)
     sliced = device.name is not None and _MIG.search(device.name) is not None
     if card is not None and whole and not (sliced and not device.sm_count) and clock_mhz is None:
-        return {key: rate * TERA for key, rate in card.rates.items()}, "datasheet", card.doubts
+        rates = {key: Rate(rate * TERA, "datasheet") for key, rate in card.rates.items()}
+        return rates, card.doubts
     return _by_formula(device, card, clock_mhz, sliced=sliced)
 
 
@@ -187,7 +197,7 @@ def _by_formula(
     device: Device, card: Card | None, clock_mhz: float | None, *, sliced: bool
 ) -> _Found | None:
     """Rates by SMs and clock; None where one of them, or the generation, is not known."""
-    cc = device.cc or (card.cc if card else None)
+    cc = device.cuda_cc or (card.cc if card else None)
     sms = device.sm_count or (card.sm_count if card and not sliced else None)
     clock_hz = clock_mhz * MEGA if clock_mhz else device.clock_hz
     if not clock_hz and card and card.clock_mhz:
@@ -197,12 +207,12 @@ def _by_formula(
     tensor_hz = clock_hz
     if card and card.tensor_clock_mhz and clock_mhz is None:
         tensor_hz = min(clock_hz, card.tensor_clock_mhz * MEGA)
-    rates = {
-        key: rate * sms * (tensor_hz if quoted_at_tensor_clock(key) else clock_hz)
-        for key, rate in per_clock.rates.items()
-    }
-    basis = f"{sms} SMs at {clock_hz / MEGA:.0f} MHz, formula"
-    return rates, basis, per_clock.doubts
+    rates = {}
+    for key, per_sm in per_clock.rates.items():
+        hertz = tensor_hz if quoted_at_tensor_clock(key) else clock_hz
+        basis = f"{sms} SMs at {hertz / MEGA:.0f} MHz, formula"
+        rates[key] = Rate(per_sm * sms * hertz, basis)
+    return rates, per_clock.doubts
 
 
 def _bandwidth(device: Device, card: Card | None) -> Rate | None:

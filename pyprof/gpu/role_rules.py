@@ -47,7 +47,7 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
     (
         Role.SPLITK,
         (
-            r"split_?k_?reduc|reduce_wgrad|wgrad\w*_reduce|reduce_1Block|splitkv_combine"
+            r"split_?k_?reduc|reduce_?split_?k|reduce_wgrad|wgrad\w*_reduce|reduce_1Block|splitkv_combine"
             r"|FlashAttnFwdCombine|stream_k_fixup|nvfuser_splitk"
         ),
     ),
@@ -129,3 +129,6 @@ APPLIES_FUNCTOR = (Role.ELEMENTWISE, Role.OPTIMIZER)
 
 GENERIC_PATH = r"(cutlass|cute|xmma|cask|cudnn|gemm)\w*.*::(device_)?kernel2?$|^(device_)?kernel2?$"
 """A path that says nothing, such as `cutlass::Kernel2`: the first template argument does."""
+
+TEMPLATE_ROLES = frozenset({Role.SPLITK, Role.SETUP, Role.ATTENTION, Role.CONV, Role.GEMM})
+"""The roles that are looked for there: other words in a long template mean its parts."""

@@ -12,7 +12,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyprof.gpu.names import CACHE, split
-from pyprof.gpu.role_rules import APPLIES_FUNCTOR, FUNCTOR_RULES, GENERIC_PATH, PATH_RULES, Role
+from pyprof.gpu.role_rules import (
+    APPLIES_FUNCTOR,
+    FUNCTOR_RULES,
+    GENERIC_PATH,
+    PATH_RULES,
+    TEMPLATE_ROLES,
+    Role,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -67,6 +74,7 @@ FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
 Triton kernels belong to every first set: what they compute, the name does not say."""
 
 _PATH = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in PATH_RULES)
+_IN_TEMPLATE = tuple((kind, pattern) for kind, pattern in _PATH if kind in TEMPLATE_ROLES)
 _FUNCTOR = tuple((kind, re.compile(pattern)) for kind, pattern in FUNCTOR_RULES)
 _GENERIC = re.compile(GENERIC_PATH, re.IGNORECASE)
 _MEMORY = re.compile(r"^\[?(?:CUDA |HIP )?(mem(?:cpy|set))\b", re.IGNORECASE)
@@ -80,12 +88,15 @@ def role(name: str) -> Role:
     if memory := _MEMORY.match(name):
         return Role(memory[1].lower())
     path, rest = split(name)
-    subject = f"{path} {rest}" if _GENERIC.search(path) else path
-    found = next((kind for kind, pattern in _PATH if pattern.search(subject)), Role.OTHER)
+    found = _first(_IN_TEMPLATE, rest) if _GENERIC.search(path) else None
+    found = found or _first(_PATH, path) or Role.OTHER
     if found in APPLIES_FUNCTOR:
-        functor = rest[:_FUNCTOR_CHARS]
-        return next((kind for kind, pattern in _FUNCTOR if pattern.search(functor)), found)
+        return _first(_FUNCTOR, rest[:_FUNCTOR_CHARS]) or found
     return found
+
+
+def _first(rules: tuple[tuple[Role, re.Pattern[str]], ...], text: str) -> Role | None:
+    return next((kind for kind, pattern in rules if pattern.search(text)), None)
 
 
 def arithmetic(kind: Role) -> bool:

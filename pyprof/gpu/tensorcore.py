@@ -45,7 +45,7 @@ def tensor_core(
 ) -> TensorCore:
     """Judge the kernel of this full name, demangled or not, possibly cut short. Never fails.
 
-    `cc` is the device's compute capability (None for AMD, or where not known) and `dtype` the
+    `cc` is the device's CUDA compute capability (None for AMD, and where not known) and `dtype` the
     op's input type; both only settle what the name leaves open.
     """
     types = name_types(name)

@@ -155,6 +155,13 @@ NAMES: tuple[tuple[str, str | None, str], ...] = (
     ),
     # float32, but TF32 or not is not named
     ("?", "f32", "nvjet_sss_128x256_32x4_2x1_v_bz_coopA_TNT"),
+    (
+        "1",
+        None,
+        ("void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int, int>,"
+        " cutlass::gemm::collective::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<4"),
+    ),
+    ("1", None, "void marlin::Marlin<(long)1125899906910725, (long)1125899906843648>(int)"),
     # Blackwell, data centre
     ("1", "bf16", "nvjet_sm100_tst_16x64_64x16_4x1_v_bz_TNN"),
     ("1", "e4m3", "nvjet_sm100_qqtst_128x256_128x6_2x1_2cta_v_bz_bias_TNT"),
@@ -192,6 +199,9 @@ NAMES: tuple[tuple[str, str | None, str], ...] = (
      "flash::CollectiveMainloopFwdSm90<2, cute::tuple<>, 128, cutlass::bfloat16_t>>>>(T1)")),
     ("1", "bf16", "fmha_cutlassF_bf16_aligned_64x128_rf_sm80(PyTorchMemEffAttention::AttentionKern"),
     ("1", "f16", "fmha_cutlassB_f16_aligned_64x64_k64_sm80(PyTorchMemEffAttention::AttentionBackwa"),
+    # three TF32 products for one of float32
+    ("1", "f32", "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<float"),
+    ("0", "f32", "fmha_cutlassF_f32_aligned_64x64_rf_sm75(PyTorchMemEffAttention::AttentionKernel<float"),
     ("0", "f32", "fmha_cutlassF_f32_aligned_64x64_rf_sm50(PyTorchMemEffAttention::AttentionKernel<"),
     ("1", "f16", ("cudnn_generated_fort_native_sdpa_sm80_flash_fprop_wmma_f16_knob_6_128x64x64_4x1x1"
      "_cga1x1x1_kernel0_0")),
@@ -222,6 +232,8 @@ NAMES: tuple[tuple[str, str | None, str], ...] = (
     ("-", None, "void genericReformat::copyPackedKernel<2, 1>(unsigned int)"),
     ("0", "f32", "void gemmk1_kernel<int, float, 256, 5, false, false, false, false>(T1)"),
     ("-", None, "void at::native::elementwise_kernel<128, 4>(int)"),
+    ("0", "f32", "void gemmSN_TN_kernel<float, (int)128, (int)16, (int)2, (int)4, (int)4, (int)4, (bool)1>"),
+    ("0", "f32", "void gemvNSP_kernel<float, float, float, float, 1, 32, 4, 1024, false, cublasGemvParamsEx>()"),
     ("0", "f32", "void dot_kernel<float, 128, 0, cublasDotParams<cublasGemvTensor<float const>>>()"),
     ("0", "f64", "void gemv2T_kernel_val<int, int, double, double, double, double, 128, 16, 4, 4>"),
     ("0", "f32", "magma_sgemmEx_kernel"),

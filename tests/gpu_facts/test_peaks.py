@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyprof.gpu.ceilings import Ceilings
 from pyprof.gpu.peak_formula import FULL, GEFORCE, generation, quoted_at_tensor_clock
 from pyprof.gpu.peak_table import CARDS, DOUBTS, SOURCES, Card
 from pyprof.gpu.peaks import Device, find_card, list_peaks, peaks
@@ -111,6 +112,19 @@ def test_formula_agrees_with_the_datasheet(card: Card, key: str) -> None:
     assert formula == pytest.approx(card.rates[key], rel=LOOSER.get((card.name, key), 0.02))
 
 
+@pytest.mark.parametrize("card", CARDS, ids=[card.name for card in CARDS])
+def test_no_figure_is_sparse(card: Card) -> None:
+    """A figure at twice the formula's is the sparse one (or GeForce's with float16 sums)."""
+    if card.cc is None or card.clock_mhz is None:
+        assert card.name in {"GB200", "B300", "MI250X (one die)", "MI300X", "MI325X"}
+        return
+    per_clock = generation(card.cc, "GeForce" if card.name.startswith("RTX") else "")
+    assert per_clock is not None
+    for key in card.rates.keys() & per_clock.rates.keys():
+        formula = per_clock.rates[key] * card.sm_count * card.clock_mhz * 1e6 / 1e12
+        assert card.rates[key] < 1.1 * formula
+
+
 LOOSER = {
     ("T4", "float64"): 0.03,  # 0.254, printed as 0.25
     ("L4", "float64"): 0.04,  # 0.473, printed as 0.49
@@ -129,6 +143,7 @@ REPORTED = [
     ("NVIDIA GeForce RTX 4070 Ti", 60, 2745, 504.0, (8, 9), "float32", 42.2),
     ("NVIDIA RTX 5000 Ada Generation Laptop GPU", 76, 1680, 576.1, (8, 9), "float32", 32.7),
     ("NVIDIA GeForce RTX 2070 SUPER", 40, 1785, 448.1, (7, 5), "float32", 9.14),
+    ("NVIDIA GeForce RTX 4090 D", 114, 2520, 1008.1, (8, 9), "float32", 73.5),
     ("NVIDIA TITAN RTX", 72, 1770, 672.1, (7, 5), "float32", 16.3),
     ("Quadro RTX 6000", 72, 1770, 672.1, (7, 5), "float32", 16.3),
 ]
@@ -214,7 +229,9 @@ def test_mig_by_name_alone() -> None:
         Device("Intel(R) UHD Graphics", 0, 1150e6, 0, None),
         Device(None),
         Device("Some GPU of the future", 200, 2e9, None, (15, 0)),
-        Device("NVIDIA H20", 78, None, None, None),
+        # limited for export to a quarter of what its SMs and clock could do
+        Device("NVIDIA H20", 78, 1980e6, None, (9, 0)),
+        Device("NVIDIA GeForce RTX 5090 D", 170, 2407e6, None, (12, 0)),
         # ROCm's 9.0 is not CUDA's: this is no Hopper
         Device("AMD Instinct MI210", 104, 1700e6, None, (9, 0)),
     ],
@@ -222,6 +239,12 @@ def test_mig_by_name_alone() -> None:
 def test_unknown_device_has_no_peak(device: Device) -> None:
     """Nothing known is None, never another card's figure and never a division by zero SMs."""
     assert peaks(device) is None
+
+
+def test_compute_capability_of_amd_is_not_cudas() -> None:
+    """ROCm reports 9.4 for an MI300X, which is no Hopper."""
+    assert Device("AMD Instinct MI300X", cc=(9, 4)).cuda_cc is None
+    assert Device("NVIDIA H200", cc=(9, 0)).cuda_cc == (9, 0)
 
 
 def test_pre_ampere_has_no_bfloat16() -> None:
@@ -273,6 +296,29 @@ def test_given_peaks() -> None:
     assert found.bandwidth == (1e11, "given")
 
 
+def test_measured_ceilings() -> None:
+    """What was measured on the device replaces the table, type by type, and says so."""
+    ceilings = Ceilings(H100.name or "", {"bfloat16 tensor": 7e14, "float32": 5e13}, 3e12)
+    found = peaks(H100, measured=ceilings)
+    assert found is not None
+    assert found.flops("bfloat16", tensor_core=True) == (
+        7e14,
+        "H100 SXM bf16 dense tensor, measured",
+    )
+    half = found.flops("float16", tensor_core=True)
+    assert half is not None
+    assert half.label.endswith("datasheet")
+    assert found.bandwidth == (3e12, "NVIDIA H100 80GB HBM3 memory, measured")
+
+
+def test_measured_cpu() -> None:
+    """A processor has peaks only where they were measured."""
+    assert peaks(Device("cpu")) is None
+    found = peaks(Device("cpu"), measured=Ceilings("cpu", {"float32": 1e11}, 1e10))
+    assert found is not None
+    assert found.flops("float32", tensor_core=False) == (1e11, "cpu fp32 matmul, measured")
+
+
 def test_amd_card() -> None:
     """AMD's matrix cores take float32 as float32, at a rate of their own."""
     found = peaks(Device("AMD Instinct MI250X/MI250", 110))
@@ -319,4 +365,4 @@ def test_any_device(
 ) -> None:
     """No device raises, and no peak is zero or less."""
     found = peaks(Device(name, sms, clock, None, cc))
-    assert found is None or all(rate > 0 for rate in found.rates.values())
+    assert found is None or all(rate.value > 0 for rate in found.rates.values())

@@ -29,6 +29,12 @@ NAMES = [
     ("gemm", "std::enable_if<!T7, void>::type internal::gemvx::kernel<int, int, float2, float2>(T)"),
     ("gemm", "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x192x64_MI16x16x1_SN_LDSB1"),
     ("gemm", "cutlass_moe_mm_sm100"),
+    # words of a long template are parts of the kernel, not its role
+    ("gemm", ("void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int, int>, cutlass::gemm::"
+     "collective::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<4>, cute::Transpose, cute::Copy_Atom>>>(T1)")),
+    ("splitk", "void cutlass::Kernel<cutlass::reduction::kernel::ReduceSplitK<cutlass::MatrixShape<4, 128>>>(T1)"),
+    ("splitk", "void cutlass::device_kernel<flash::FlashAttnFwdCombine<cute::tuple<cute::C<16>>>>(T1)"),
+    ("gemm", "_ZN7cutlass7Kernel2I66cutlass_80_tensorop_f16_s16816gemm_relu_f16_256x128_32x6_tn_align8EEvNT_6ParamsE"),
     ("conv", "cudnn_infer_volta_scudnn_128x64_relu_xregs_large_nn_v1"),
     ("conv", "volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1"),
     ("conv", "sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize"),
@@ -42,7 +48,9 @@ NAMES = [
     ("splitk", "void cudnn::cnn::reduce_wgrad_nchw_helper<float, float>(void*, void const*)"),
     ("splitk", "void pytorch_flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<64>>()"),
     ("setup", "cask_cudnn::computeWgradSplitKOffsetsKernel(cask_cudnn::ComputeSplitKOffsetsParams)"),
+    ("splitk", "wgrad2d_c1_k1_nhwc_reduce"),
     ("setup", "compute_gemm_pointers"),
+    ("setup", "cudnn::fusion::compute_dot_do_o"),
     ("setup", "void pytorch_flash::flash_bwd_convert_dq_kernel<Flash_bwd_kernel_traits<64>>(T)"),
     ("layout", "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true>(int)"),
     ("layout", "void cudnn::winograd_nonfused::winogradWgradDelta4x4<float, float>(int)"),

@@ -87,6 +87,7 @@ def test_every_rule_decides_a_real_name(rule: Rule) -> None:
         ("1", (8, 0), "bfloat16", "cudnn_generated_fort_native_sm80_convFwd_pointwise"),
         ("1", (8, 0), "float16", "BatchPrefillWithRaggedKVCacheKernel"),
         ("?", (8, 0), "float16", "_fwd_kernel"),
+        ("1", None, "bfloat16", "attn_fwd"),
         # AMD's compute capability is no CUDA compute capability
         ("1", (9, 4), None, "Cijk_Alik_Bljk_BBS_BH_Bias_MT256x192x64_MI16x16x1_SN"),
     ],

@@ -1,0 +1,78 @@
+"""Ceilings measured on the user's own machine: what a plain matmul and a copy reach there.
+
+Kept in one JSON file per user, by device name; `peaks` takes them in place of the datasheet.
+Knows no torch: `measure` fills it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyprof.errors import PyprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """The best rates measured on one device."""
+
+    device: str
+    """Its name as captures have it; `cpu` for the processor."""
+    flops: Mapping[str, float]
+    """FLOP/s by the keys of `peak_table`."""
+    bandwidth: float
+    """bytes/s of a copy, read and written."""
+
+
+def default_path() -> Path:
+    """Return where ceilings are kept: under APPDATA, XDG_CONFIG_HOME or ~/.config."""
+    if sys.platform == "win32" and (roaming := os.environ.get("APPDATA")):
+        return Path(roaming) / "pyprof" / "ceilings.json"
+    config = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(config) if config else Path.home() / ".config") / "pyprof" / "ceilings.json"
+
+
+def save(ceilings: Ceilings, path: Path | None = None) -> Path:
+    """Add or replace a device's ceilings; return the file. The file is never half written."""
+    target = path or default_path()
+    everything = {**load(target), ceilings.device: ceilings}
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(".partial")
+    rows = {name: asdict(kept) for name, kept in everything.items()}
+    partial.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    partial.replace(target)
+    return target
+
+
+def load(path: Path | None = None) -> dict[str, Ceilings]:
+    """Return the ceilings by device name; none where nothing was measured.
+
+    Raises PyprofError for a file that something else wrote.
+    """
+    target = path or default_path()
+    try:
+        text = target.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unusable(target) from error
+    try:
+        return {name: _ceilings(row) for name, row in json.loads(text).items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise _unusable(target) from error
+
+
+def _ceilings(row: dict[str, Any]) -> Ceilings:
+    flops = {str(key): float(rate) for key, rate in row["flops"].items()}
+    return Ceilings(str(row["device"]), flops, float(row["bandwidth"]))
+
+
+def _unusable(path: Path) -> PyprofError:
+    return PyprofError(f"{path}: not a file of measured ceilings; remove it and measure again")
