@@ -59,7 +59,9 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
 
 def _ordered(activities: pa.Table, *, kernels_only: bool) -> pa.Table:
     if kernels_only:
-        activities = activities.filter(pc.is_in(activities.column("kind"), pa.array(_KERNELS, pa.int8())))
+        activities = activities.filter(
+            pc.is_in(activities.column("kind"), pa.array(_KERNELS, pa.int8()))
+        )
     keys = [ints(activities.column(name)) for name in ("corr", "stream", "device", "end", "start")]
     start = keys[-1]
     if len(start) and (np.diff(start) > 0).all():

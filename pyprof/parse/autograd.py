@@ -147,7 +147,9 @@ def prune(names: Sequence[str], numbers: Sequence[int]) -> list[int]:
     order = sorted(range(len(names)), key=lambda i: (numbers[i], names[i]))
     kept: list[int] = []
     for before, this in zip([None, *order], order, strict=False):
-        similar = before is not None and (names[this] in names[before] or names[before] in names[this])
+        similar = before is not None and (
+            names[this] in names[before] or names[before] in names[this]
+        )
         if not (similar and before is not None and numbers[this] == numbers[before]):
             kept.append(this)
     return kept
@@ -166,7 +168,9 @@ def count_in_order(
     current = _running(lowest, backward)
     before = np.concatenate([[NONE], current[:-1]])
     if (~backward & (lowest <= before) & (before < highest)).any():
-        current = _one_by_one([numbers.member[a:b].tolist() for a, b in zip(low, high, strict=True)], backward)
+        current = _one_by_one(
+            [numbers.member[a:b].tolist() for a, b in zip(low, high, strict=True)], backward
+        )
     new = np.ones(len(current), bool)
     new[1:] = (current[1:] != current[:-1]) | (op[1:] != op[:-1])
     place = np.arange(len(current))

@@ -178,10 +178,14 @@ def _direction(activities: pa.Table, sweep: Sweep, path: Ints) -> Column:
     name, names = _coded_names(activities)
     comm = np.array([_COMM.search(text) is not None for text in names], bool)[name]
     code = np.select(
-        [np.isin(kind, (schema.MEMCPY, schema.MEMSET)), comm, flags[:, 0], flags[:, 1], flags[:, 2]],
+        [
+            np.isin(kind, (schema.MEMCPY, schema.MEMSET)),
+            comm,
+            flags[:, 0],
+            flags[:, 1],
+            flags[:, 2],
+        ],
         [5, 4, 2, 3, 1],
         0,
     )
     return Coded(code.astype(np.int64), _DIRECTIONS)
-
-

@@ -22,7 +22,9 @@ _LONG = 200_000  # rows from which a progress bar is worth its line
     metavar="FILE",
     help="Where to write: FILE.dict or FILE.jsonl (dict lines), FILE.parquet. Default: dict lines on stdout.",
 )
-@click.option("--kernels-only", is_flag=True, help="Leave out memory copies, memsets and graph launches.")
+@click.option(
+    "--kernels-only", is_flag=True, help="Leave out memory copies, memsets and graph launches."
+)
 @click.option("-q", "--quiet", is_flag=True, help="No warnings, no progress bar.")
 def parse(capture: Path, target: str, *, kernels_only: bool, quiet: bool) -> None:
     """Tie every kernel of CAPTURE to the op, layer, source line and forward op that caused it.
@@ -47,5 +49,7 @@ def parse(capture: Path, target: str, *, kernels_only: bool, quiet: bool) -> Non
         if suffix == ".parquet":
             parquet.write(records, file)
         else:
-            with cli.progress(records.rows, "writing", _LONG if not quiet else records.rows + 1) as bar:
+            with cli.progress(
+                records.rows, "writing", _LONG if not quiet else records.rows + 1
+            ) as bar:
                 dictfile.write(records, file, bar.update)

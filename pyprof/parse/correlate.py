@@ -61,6 +61,8 @@ def ranges_of(capture: Capture, ranges: Nest, launch: Ints) -> Ints:
     found = np.full(len(launch), NONE)
     known = np.flatnonzero(launch != NONE)
     row = launch[known]
-    thread, start, end = (ints(capture.calls.column(name))[row] for name in ("thread", "start", "end"))
+    thread, start, end = (
+        ints(capture.calls.column(name))[row] for name in ("thread", "start", "end")
+    )
     found[known] = innermost(ranges, thread, start, end)
     return found

@@ -33,9 +33,7 @@ def unnumbered(text: str) -> str:
     return _NUMBER.sub("", text)
 
 
-def ops(
-    named: Sequence[tuple[str, str]], seqs: Sequence[str]
-) -> list[tuple[str, str]]:
+def ops(named: Sequence[tuple[str, str]], seqs: Sequence[str]) -> list[tuple[str, str]]:
     """Name the ops of a path as (mod, op): those of its op texts, else of PyTorch's own ranges.
 
     In texts of the first PyTorch versions only the backward nodes count, without their suffix:

@@ -84,7 +84,9 @@ def _piece(records: Records, name: str, *, first: bool) -> Callable[[int, int], 
 
 
 def _coded(key: str, column: Coded) -> Callable[[int, int], pa.Array]:
-    spelt = pa.array([*(key + orjson.dumps(value).decode() for value in column.values), ""], pa.string())
+    spelt = pa.array(
+        [*(key + orjson.dumps(value).decode() for value in column.values), ""], pa.string()
+    )
     index = np.where(column.index < 0, len(spelt) - 1, column.index)
     return lambda start, rows: spelt.take(pa.array(index[start : start + rows]))
 

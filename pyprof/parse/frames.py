@@ -13,7 +13,9 @@ _INSTALLED = r"[/\\](?:site-packages|dist-packages)[/\\]"
 _FRAMEWORK = re.compile(
     rf"{_INSTALLED}(?:torch|apex|pyprof|functorch|nvtx)[/\\]|<frozen [\w.]+>|<eval_with_key>"
 )
-_ALGORITHM = re.compile(rf"{_INSTALLED}torch[/\\](?:nn[/\\]utils[/\\]|nn[/\\]init\.py|distributions[/\\])")
+_ALGORITHM = re.compile(
+    rf"{_INSTALLED}torch[/\\](?:nn[/\\]utils[/\\]|nn[/\\]init\.py|distributions[/\\])"
+)
 _LIBRARY = re.compile(rf"{_INSTALLED}|[/\\]lib[/\\]python\d\.\d+[/\\]|<[\w .]+>")
 
 

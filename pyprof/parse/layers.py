@@ -31,7 +31,9 @@ def _free_layers(capture: Capture, launch: Ints) -> dict[int, list[str]]:
     ranges = capture.ranges.filter(pc.equal(capture.ranges.column("style"), schema.FREE))
     ranges = ranges.filter(pc.starts_with(ranges.column("text"), "layer:")).sort_by("start")
     rows = np.flatnonzero(launch != NONE) if len(ranges) else np.zeros(0, np.int64)
-    thread, start, end = (ints(capture.calls.column(n))[launch[rows]] for n in ("thread", "start", "end"))
+    thread, start, end = (
+        ints(capture.calls.column(n))[launch[rows]] for n in ("thread", "start", "end")
+    )
     order = np.lexsort((start, thread))
     rows, thread, start, end = rows[order], thread[order], start[order], end[order]
     found: dict[int, list[str]] = {}

@@ -31,7 +31,9 @@ def read(path: Path) -> Records:
     try:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
-        raise RecordsError(f"{path}: a damaged Parquet file ({_line(error)}); parse again") from None
+        raise RecordsError(
+            f"{path}: a damaged Parquet file ({_line(error)}); parse again"
+        ) from None
     if missing := [name for name in schema.OLD_RECORD.names if name not in table.column_names]:
         raise RecordsError(
             f"{path}: a Parquet file without the columns {', '.join(missing[:3])}; "

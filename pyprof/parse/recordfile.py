@@ -114,7 +114,9 @@ def _literals(source: str, lines: Iterable[bytes]) -> Records:
     if not tables:
         raise RecordsError(f"{source}: holds no records")
     table = pa.concat_tables(tables)
-    present = [name for name in schema.RECORD.names if table.column(name).null_count < table.num_rows]
+    present = [
+        name for name in schema.RECORD.names if table.column(name).null_count < table.num_rows
+    ]
     return Records(table.num_rows, {name: table.column(name) for name in present})
 
 

@@ -41,7 +41,9 @@ def count(
     return {
         "mod": mods,
         "op": names,
-        "seqMarker": columns.lists(np.diff(seqs.offset), text.take(pa.array(sweep.row[seqs.member])).combine_chunks()),
+        "seqMarker": columns.lists(
+            np.diff(seqs.offset), text.take(pa.array(sweep.row[seqs.member])).combine_chunks()
+        ),
         **_numbers(sweep, seqs, names.index, backward, thread, old),
         **_call_ids(sweep, chain, ops, seqs),
     }
@@ -63,7 +65,9 @@ def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
         return sweep.texts.templates[template].split(",", 1)[0]
 
     members, lengths = [], np.diff(seqs.offset)
-    for row, (low, high) in enumerate(zip(seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)):
+    for row, (low, high) in enumerate(
+        zip(seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)
+    ):
         chosen = seqs.member[low:high]
         if old[code[chosen]].any():
             names = [name(template) for template in code[chosen].tolist()]
@@ -160,5 +164,3 @@ def _call_ids(sweep: Sweep, chain: Chains, ops: Chains, seqs: Chains) -> dict[st
         "opId": pa.array(found, mask=found == NONE),
         "callIds": columns.lists(lengths, pa.array(both)),
     }
-
-

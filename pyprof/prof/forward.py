@@ -39,7 +39,8 @@ def with_forward(records: Records) -> Records:
 
 def _partners(records: Records) -> list[int]:
     rows = zip(
-        *(records.arrow(name).to_pylist() for name in ("dir", "marker", "seqId", "altSeqId")), strict=True
+        *(records.arrow(name).to_pylist() for name in ("dir", "marker", "seqId", "altSeqId")),
+        strict=True,
     )
     latest: dict[int, int] = {}
     found = []

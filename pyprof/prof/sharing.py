@@ -88,15 +88,22 @@ def _share(
     count: Ints,
     kernel: NDArray[np.bool_],
 ) -> Costs:
-    pairs, cost_of = np.unique(work_of << 32 | np.minimum(count[call], 1 << 16), return_inverse=True)
+    pairs, cost_of = np.unique(
+        work_of << 32 | np.minimum(count[call], 1 << 16), return_inverse=True
+    )
     costs = [works[pair >> 32].cost(int(pair & 0xFFFFFFFF) or None) for pair in pairs.tolist()]
     reasons = list(dict.fromkeys(["", _GRAPH, *(cost.reason for cost in costs)]))
     place = {reason: number for number, reason in enumerate(reasons)}
-    totals = [np.array([_number(value) for value in column], np.int64) for column in _columns(costs)]
+    totals = [
+        np.array([_number(value) for value in column], np.int64) for column in _columns(costs)
+    ]
     weight = np.where(arithmetic, np.maximum(records.numpy("kDuration"), 1), 0)
     flops, moved = (_portions(total[cost_of], weight, call) for total in totals)
     helper = kernel & ~arithmetic
-    flops[helper], moved[helper] = np.where(totals[0][cost_of[helper]] == UNKNOWN, UNKNOWN, 0), UNKNOWN
+    flops[helper], moved[helper] = (
+        np.where(totals[0][cost_of[helper]] == UNKNOWN, UNKNOWN, 0),
+        UNKNOWN,
+    )
     reason_of = np.array([place[cost.reason] for cost in costs], np.int64)[cost_of]
     _memory(records, kernel, flops, moved, reason_of)
     return Costs(
@@ -221,5 +228,3 @@ def _runs(records: Records, work_of: Ints, ranks: Ints) -> Ints:
     previous = np.concatenate([[UNKNOWN], work_of[:-1]])
     new = (ranks < _HELPS) | (work_of != previous)
     return np.cumsum(new) - 1
-
-

@@ -87,7 +87,9 @@ def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
     number, first = _combine(parts)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
     found = [
-        Situation(*(_texts(part, row) for part in parts[:4]), bool(parts[4].index[row]), _inward(ids))
+        Situation(
+            *(_texts(part, row) for part in parts[:4]), bool(parts[4].index[row]), _inward(ids)
+        )
         for row, ids in zip(first.tolist(), order, strict=True)
     ]
     return number, found

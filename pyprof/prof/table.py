@@ -61,7 +61,10 @@ class Table:
 
     def own_or_forward(self, name: str) -> Coded:
         """Give a list column of the row's own; where its forward call is known, that one's."""
-        own, forward = self.records.coded(name), self.records.coded(f"fwd{name[0].upper()}{name[1:]}")
+        own, forward = (
+            self.records.coded(name),
+            self.records.coded(f"fwd{name[0].upper()}{name[1:]}"),
+        )
         own_op = self.records.coded("marker")
         has_own = np.array([*(bool(value) for value in own_op.values), False])[own_op.index]
         filled = np.array([*(bool(value) for value in forward.values), False])[forward.index]
@@ -100,7 +103,10 @@ class Table:
         name, device = self.records.coded("kLongName"), self.records.coded("gpu")
         costs = self.costs
         key = costs.work_of
-        for part, size in ((name.index, len(name.values)), (device.index + 1, len(device.values) + 1)):
+        for part, size in (
+            (name.index, len(name.values)),
+            (device.index + 1, len(device.values) + 1),
+        ):
             key = key * size + part
         _, first, number = np.unique(key, return_index=True, return_inverse=True)
         gpus = [*device.values, None]
@@ -146,7 +152,7 @@ class Judgement:
 def judge(name: str, work: Work, device: Device, peak: Peaks | None) -> Judgement:
     """Judge a kernel: Tensor Core use, the type it computes in, the peaks it is measured against."""
     dtype = _op_dtype(work)
-    verdict = tensor_core(name, cc=device.cc, dtype=dtype)
+    verdict = tensor_core(name, cc=device.cuda_cc, dtype=dtype)
     computed = verdict.dtype or dtype
     on_tensor_cores = verdict.value == "1"
     rate = peak.flops(computed, on_tensor_cores, verdict.accumulate) if peak else None
@@ -183,12 +189,19 @@ def _roofline(table: Table) -> Roofline:
         intensity = np.where(moved > 0, flops / moved, np.nan)
     share[share == 0] = np.nan
     return Roofline(
-        flops / seconds, moved / seconds, intensity, share, _bounds(table, arithmetic, memory, seconds)
+        flops / seconds,
+        moved / seconds,
+        intensity,
+        share,
+        _bounds(table, arithmetic, memory, seconds),
     )
 
 
 def _bounds(
-    table: Table, arithmetic: NDArray[np.float64], memory: NDArray[np.float64], seconds: NDArray[np.float64]
+    table: Table,
+    arithmetic: NDArray[np.float64],
+    memory: NDArray[np.float64],
+    seconds: NDArray[np.float64],
 ) -> list[str | None]:
     """Say what limits each row, as `roofline.bound` does for one."""
     need = np.maximum(arithmetic, memory)
@@ -202,7 +215,9 @@ def _bounds(
 
 def _fewer_blocks_than_sms(table: Table) -> NDArray[np.bool_]:
     grid = table.records.coded("grid")
-    blocks = np.array([*(int(np.prod(value)) if value else 0 for value in grid.values), 0])[grid.index]
+    blocks = np.array([*(int(np.prod(value)) if value else 0 for value in grid.values), 0])[
+        grid.index
+    ]
     gpu = table.records.coded("gpu")
     sms = [table.device_of(name).sm_count or 0 for name in gpu.values]
     return (blocks > 0) & (blocks < np.array([*sms, 0])[gpu.index])
@@ -214,5 +229,3 @@ def _float(column: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def _rates(found: list[Rate | None]) -> NDArray[np.float64]:
     return np.array([rate.value if rate else np.nan for rate in found])
-
-

@@ -1,0 +1,91 @@
+"""`pyprof prof FILE`: what every kernel cost and achieved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pyprof import cli
+
+_KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream")
+
+
+class _ProfCommand(cli.Command):
+    """Lists the columns in its help, from where they are registered."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from pyprof.prof.names import column_help  # noqa: PLC0415 - only for help
+
+        with formatter.section("Columns"):
+            formatter.write_dl(column_help())
+        super().format_epilog(ctx, formatter)
+
+
+@click.command(cls=_ProfCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("file", default="-")
+@click.option(
+    "-c", "--columns", "names", metavar="COLS", help="Columns to show, separated by commas."
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV, every field quoted.")
+@click.option(
+    "-w",
+    "--width",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Write columns N characters wide in all.",
+)
+@click.option(
+    "--by", type=click.Choice(_KEYS), help="Group rows: calls, total, mean, min, max, share."
+)
+@click.option(
+    "--sort", metavar="COL", help="Sort by a column, the largest first; COL- for the smallest."
+)
+@click.option("--top", type=click.IntRange(1), metavar="N", help="Show the first N rows.")
+@click.option("--strict", type=click.FloatRange(0, 100), metavar="PERCENT",
+              help="Fail when the cost of less than PERCENT of GPU time is known.")  # fmt: skip
+@click.option("--summary", is_flag=False, flag_value="nvprof", type=click.Choice(["nvprof"]),
+              help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
+@click.option("--gpu", metavar="NAME", help="Take the peaks of this device.")
+@click.option("--clock-mhz", type=float, metavar="MHZ", help="Take the peaks at this SM clock.")
+@click.option("--peak-flops", type=float, metavar="FLOP/S", help="Measure against this peak.")
+@click.option("--peak-bandwidth", type=float, metavar="B/S", help="Measure against this bandwidth.")
+@click.option(
+    "-o", "--output", "target", default=cli.STDOUT, metavar="FILE", help="Where to write."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+def prof(file: str, target: str, *, quiet: bool, strict: float | None, **how: Any) -> None:  # noqa: ANN401 - options
+    """Report FLOPs, bytes, Tensor Core use and time of every kernel in FILE.
+
+    FILE is what `pyprof parse` wrote (dict lines or Parquet), a capture itself, or `-` for dict
+    lines on stdin. Rows are separated by blanks, unless --csv or -w says otherwise.
+
+    \b
+    Examples:
+      pyprof prof -w 150 net.dict
+      pyprof prof --csv -c idx,dir,kernel,sil,tc,flops,bytes net.dict
+      pyprof prof --by op --top 10 -w 120 net.sqlite
+    """
+    if how["as_csv"] and how["width"]:
+        raise click.UsageError("--csv and -w exclude each other")
+    from pyprof.prof import report  # noqa: PLC0415 - loads Arrow
+
+    if how["summary"]:
+        with cli.output(target) as out:
+            report.summary(file, out, as_csv=how["as_csv"])
+        return
+    columns = report.columns(how["names"])
+    table = report.table(file, gpu=how["gpu"], clock_mhz=how["clock_mhz"],
+                         peak_flops=how["peak_flops"], peak_bandwidth=how["peak_bandwidth"])  # fmt: skip
+    shown, rows = report.rows(table, columns, by=how["by"], sort=how["sort"], top=how["top"])
+    if not quiet:
+        cli.warn(table.source.warnings)
+    notes = report.modelled(table)
+    with cli.output(target) as out:
+        report.render(as_csv=how["as_csv"], width=how["width"])(shown, rows, out)
+    if not quiet:
+        click.echo(notes.text, err=True)
+    if strict is not None and notes.percent < strict:
+        raise report.PyprofError(
+            f"the cost of {notes.percent:.1f} % of GPU time is known, less than {strict:g} %"
+        )

@@ -1,0 +1,70 @@
+"""Rows grouped by a column: how often, how long, which share, how much work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.prof.columns import COLUMNS, FLOAT, INT, Column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyprof.prof.table import Table
+
+KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream")
+
+MEASURES: Mapping[str, tuple[str, str, str]] = {
+    # name: header, kind, and how it is aggregated from duration, flops, bytes
+    "calls": ("Calls", INT, "duration_count"),
+    "total": ("Total(ns)", INT, "duration_sum"),
+    "mean": ("Mean(ns)", FLOAT, "duration_mean"),
+    "min": ("Min(ns)", INT, "duration_min"),
+    "max": ("Max(ns)", INT, "duration_max"),
+    "share": ("Share(%)", FLOAT, "share"),
+    "flops": ("FLOPs", INT, "flops_sum"),
+    "bytes": ("Bytes", INT, "bytes_sum"),
+}
+
+
+def group(table: Table, key: str) -> tuple[list[Column], pa.Table]:
+    """Group all rows by a column: its values, then the measures, the longest first.
+
+    `calls` counts kernels; `share` is of the summed GPU time. Rows where the column is empty are
+    one group. Unknown costs add nothing; a group of which none is known has none.
+    """
+    rows = pa.table(
+        {
+            "key": COLUMNS[key].values(table),
+            "duration": pa.array(table.duration_ns),
+            "flops": COLUMNS["flops"].values(table),
+            "bytes": COLUMNS["bytes"].values(table),
+        }
+    )
+    measures = [("duration", name) for name in ("count", "sum", "mean", "min", "max")]
+    found = rows.group_by("key").aggregate([*measures, ("flops", "sum"), ("bytes", "sum")])
+    whole = int(table.duration_ns.sum())
+    share = pc.multiply(
+        pc.divide(found.column("duration_sum").cast(pa.float64()), whole or np.nan), 100.0
+    )
+    found = found.append_column("share", share).sort_by([("duration_sum", "descending")])
+    columns = [COLUMNS[key], *(_measure(name) for name in MEASURES)]
+    data = {key: found.column("key")} | {
+        name: found.column(spec[2]) for name, spec in MEASURES.items()
+    }
+    return columns, pa.table(data)
+
+
+def _measure(name: str) -> Column:
+    header, kind, _ = MEASURES[name]
+    return Column(name, header, kind, 12, _not_per_row(name), "")
+
+
+def _not_per_row(name: str) -> Callable[[Table], pa.Array]:
+    def values(table: Table) -> pa.Array:
+        raise TypeError(f"{name} belongs to groups of rows, not to each of {table.records.rows}")
+
+    return values
