@@ -14,7 +14,7 @@ import click
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 STDOUT = "-"
 
@@ -23,6 +23,7 @@ class Command(click.Command):
     """A command whose user errors end it with one line on stderr and exit code 1."""
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        """Run the command."""
         try:
             return super().invoke(ctx)
         except PyprofError as error:
@@ -51,7 +52,7 @@ def output(target: str) -> Iterator[BinaryIO]:
     Raises PyprofError where it cannot be written.
     """
     if target == STDOUT:
-        stdout = click.get_binary_stream("stdout")
+        stdout = sys.stdout.buffer
         yield stdout
         stdout.flush()
         return
@@ -83,8 +84,8 @@ def _unwritable(path: Path, error: OSError) -> PyprofError:
 
 
 @contextmanager
-def progress(length: int, label: str, least: int) -> Iterator[Any]:
+def progress(length: int, label: str, least: int) -> Iterator[Callable[[int], None]]:
     """Show a bar on stderr where that is a terminal and there are at least `least` steps."""
     hidden = not sys.stderr.isatty() or length < least
     with click.progressbar(length=length, label=label, file=sys.stderr, hidden=hidden) as bar:
-        yield bar
+        yield bar.update

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.parse.nesting import Ints, Nest
+    from pyprof.parse.paths import Path
     from pyprof.schema import Capture
 
 _TIEBREAK = np.zeros(len(Kind), np.int64)
@@ -36,7 +37,7 @@ class Sweep:
     nest: Nest
     texts: texts.Texts
     paths: paths.Paths
-    described: list[paths.Path]
+    described: list[Path]
     row: Ints
     """Row of each range in the capture."""
 

@@ -113,7 +113,7 @@ def _pack(*columns: Ints) -> Ints:
 def _shared(keys: Ints, thread: Ints) -> Ints:
     """Give the keys that occur on more than one thread."""
     pairs = np.unique(np.stack([keys, thread]), axis=1)[0]
-    return pairs[1:][pairs[1:] == pairs[:-1]]
+    return np.asarray(pairs[1:][pairs[1:] == pairs[:-1]])
 
 
 def _latest_before(keys: Ints, starts: Ints, wanted: Ints, before: Ints) -> Ints:
@@ -181,7 +181,7 @@ def _running(lowest: Ints, backward: NDArray[np.bool_]) -> Ints:
     """Give the running maximum, begun anew at every backward kernel."""
     step = int(lowest.max(initial=0)) + 1
     lift = np.cumsum(backward) * step
-    return np.maximum.accumulate(lowest + lift) - lift
+    return np.asarray(np.maximum.accumulate(lowest + lift) - lift)
 
 
 def _one_by_one(numbers: Sequence[Sequence[int]], backward: NDArray[np.bool_]) -> Ints:

@@ -40,7 +40,7 @@ def build(
 ) -> dict[str, Column]:
     """Build every column of `schema.RECORD` that this capture can fill."""
     path, partner = (_path_of(sweep, ranges) for ranges in (leaf, forward))
-    counted = sequence.count(capture, activities, sweep, chain, path, launch)
+    counted = sequence.count(capture, sweep, chain, path, launch)
     return {
         **_names(activities),
         **_work(activities),
@@ -169,7 +169,7 @@ _DIRECTIONS = ["", "fprop", "bprop", "optim", "comm", "copy"]
 
 
 def _direction(activities: pa.Table, sweep: Sweep, path: Ints) -> Column:
-    """Say what each activity is part of; the first that holds of copy, comm, bprop, optim, fprop."""
+    """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first."""
     described, index = with_nothing(sweep.described, path)
     flags = np.array(
         [(entry.backward, entry.optimizer, bool(entry.ops or entry.seqs)) for entry in described]

@@ -20,14 +20,14 @@ _LONG = 200_000  # rows from which a progress bar is worth its line
     "target",
     default=cli.STDOUT,
     metavar="FILE",
-    help="Where to write: FILE.dict or FILE.jsonl (dict lines), FILE.parquet. Default: dict lines on stdout.",
+    help="Where to write: FILE.dict, FILE.jsonl or FILE.parquet. Default: dict lines on stdout.",
 )
 @click.option(
     "--kernels-only", is_flag=True, help="Leave out memory copies, memsets and graph launches."
 )
 @click.option("-q", "--quiet", is_flag=True, help="No warnings, no progress bar.")
 def parse(capture: Path, target: str, *, kernels_only: bool, quiet: bool) -> None:
-    """Tie every kernel of CAPTURE to the op, layer, source line and forward op that caused it.
+    r"""Tie every kernel of CAPTURE to the op, layer, source line and forward op that caused it.
 
     CAPTURE is an nsys export (.sqlite) or report (.nsys-rep), an nvprof database, or a
     torch.profiler trace (.json, .json.gz); which one is told by its content. One dict a line
@@ -51,5 +51,5 @@ def parse(capture: Path, target: str, *, kernels_only: bool, quiet: bool) -> Non
         else:
             with cli.progress(
                 records.rows, "writing", _LONG if not quiet else records.rows + 1
-            ) as bar:
-                dictfile.write(records, file, bar.update)
+            ) as advance:
+                dictfile.write(records, file, advance)

@@ -21,7 +21,6 @@ from pyprof.parse.records import Coded, Records
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyprof.parse.records import Column
 
 _ROWS = 1 << 15
 _WORKERS = 2

@@ -12,7 +12,7 @@ _MANGLED_PART = re.compile(r"(\d+)")
 
 @lru_cache(maxsize=1 << 16)
 def demangle(name: str) -> str:
-    """Give the C++ name of a mangled symbol; any other name, or one that cannot be read, as it is."""
+    """Give the C++ name of a mangled symbol; any other name as it is."""
     if not name.startswith("_Z"):
         return name
     try:
@@ -40,7 +40,7 @@ def short_name(long_name: str) -> str:
     head = _head(text)
     for part in _DROPPED:
         head = head.replace(part, "")
-    return head.split("(")[0].strip() or long_name.strip() or "unknown"
+    return head.split("(", 1)[0].strip() or long_name.strip() or "unknown"
 
 
 def _head(text: str) -> str:
@@ -60,7 +60,7 @@ def _head(text: str) -> str:
             start = place + 1
         elif depth == 0 and character == "(":
             break
-    return text[start:].split("<")[0]
+    return text[start:].split("<", 1)[0]
 
 
 def _mangled_parts(symbol: str) -> list[str]:

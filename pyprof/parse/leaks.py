@@ -27,7 +27,7 @@ def open_ends(start: Ints, end: Ints) -> NDArray[np.bool_]:
 
     A tool writes no end for these (NONE here), or its last instant for all of them alike.
     """
-    still_open = end == NONE
+    still_open: NDArray[np.bool_] = end == NONE
     closed = end[~still_open]
     if len(closed):
         last = closed.max()

@@ -83,7 +83,7 @@ def _last_started(ranges: Nest, thread: Ints, start: Ints) -> Ints:
 
 def depths(parent: Ints) -> Ints:
     """Count the ranges above each, in as many steps as its logarithm."""
-    depth = (parent != NONE).astype(np.int64)
+    depth: Ints = (parent != NONE).astype(np.int64)
     above = parent.copy()
     active = np.flatnonzero(above != NONE)
     while len(active):

@@ -84,8 +84,9 @@ def _json(file: Any) -> Records:  # noqa: ANN401 - any readable file
     reading = arrow_json.ReadOptions(block_size=_BLOCK_BYTES)
     batches: list[dict[str, Any]] = []
     with arrow_json.open_json(file, reading, options) as reader:
-        for batch in reader:
-            batches.append({name: interned(batch.column(name)) for name in batch.schema.names})
+        batches.extend(
+            {name: interned(batch.column(name)) for name in batch.schema.names} for batch in reader
+        )
     return _joined(batches)
 
 

@@ -1,4 +1,4 @@
-"""Records: one per activity, held by column, ready for a dict file, Parquet, a frame or a report."""
+"""Records: one per activity, held by column, for a dict file, Parquet, a frame or a report."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Records:
 
     rows: int
     columns: Mapping[str, Column]
-    devices: pa.Table = field(default_factory=lambda: schema.DEVICES.empty_table())
+    devices: pa.Table = field(default_factory=schema.DEVICES.empty_table)
     """The GPUs, where the source describes them."""
     warnings: tuple[str, ...] = ()
 

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from pyprof.parse.assemble import Sweep
     from pyprof.parse.calls import Chains
     from pyprof.parse.nesting import Ints
+    from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
     from pyprof.schema import Capture
 
 
 def count(
-    capture: Capture, activities: pa.Table, sweep: Sweep, chain: Chains, path: Ints, launch: Ints
+    capture: Capture, sweep: Sweep, chain: Chains, path: Ints, launch: Ints
 ) -> dict[str, Column]:
     """Build the columns that depend on sequence numbers."""
     kind = sweep.texts.kind[sweep.texts.code] if len(sweep.texts.code) else np.zeros(0, np.int8)
@@ -93,10 +94,11 @@ def _ops(sweep: Sweep, path: Ints, seqs: Chains, old: NDArray[np.bool_]) -> tupl
 
 
 def _ops_by_row(
-    sweep: Sweep, described: list[describe.Path], index: Ints, seqs: Chains
+    sweep: Sweep, described: list[Path], index: Ints, seqs: Chains
 ) -> tuple[Ints, list[list[tuple[str, str]]]]:
     known: dict[tuple[object, ...], int] = {}
-    rows, found = [], []
+    rows: list[int] = []
+    found: list[list[tuple[str, str]]] = []
     templates = sweep.texts.templates
     code = sweep.texts.code[seqs.member].tolist()
     bounds = zip(index.tolist(), seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import marker
-from pyprof.marker import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+    from pyprof.marker import Kind
 
 NO_SEQ = -1
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.parse import frames
-from pyprof.parse.records import Coded
 from pyprof.prof import why
 from pyprof.prof.sharing import UNKNOWN, family
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.parse.records import Coded
     from pyprof.prof.table import Table
 
 Values: TypeAlias = Callable[["Table"], pa.Array]

@@ -55,7 +55,7 @@ class _ProfCommand(cli.Command):
 )
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
 def prof(file: str, target: str, *, quiet: bool, strict: float | None, **how: Any) -> None:  # noqa: ANN401 - options
-    """Report FLOPs, bytes, Tensor Core use and time of every kernel in FILE.
+    r"""Report FLOPs, bytes, Tensor Core use and time of every kernel in FILE.
 
     FILE is what `pyprof parse` wrote (dict lines or Parquet), a capture itself, or `-` for dict
     lines on stdin. Rows are separated by blanks, unless --csv or -w says otherwise.
@@ -68,15 +68,16 @@ def prof(file: str, target: str, *, quiet: bool, strict: float | None, **how: An
     """
     if how["as_csv"] and how["width"]:
         raise click.UsageError("--csv and -w exclude each other")
-    from pyprof.prof import report  # noqa: PLC0415 - loads Arrow
+    from pyprof.prof import report, summary  # noqa: PLC0415 - they load Arrow
+    from pyprof.prof.table import Override  # noqa: PLC0415 - as above
 
     if how["summary"]:
+        tables = summary.rows(file)
         with cli.output(target) as out:
-            report.summary(file, out, as_csv=how["as_csv"])
+            summary.write(tables, out, as_csv=how["as_csv"])
         return
     columns = report.columns(how["names"])
-    table = report.table(file, gpu=how["gpu"], clock_mhz=how["clock_mhz"],
-                         peak_flops=how["peak_flops"], peak_bandwidth=how["peak_bandwidth"])  # fmt: skip
+    table = report.table(file, Override(*(how[name] for name in report.OVERRIDES)))
     shown, rows = report.rows(table, columns, by=how["by"], sort=how["sort"], top=how["top"])
     if not quiet:
         cli.warn(table.source.warnings)
@@ -85,7 +86,4 @@ def prof(file: str, target: str, *, quiet: bool, strict: float | None, **how: An
         report.render(as_csv=how["as_csv"], width=how["width"])(shown, rows, out)
     if not quiet:
         click.echo(notes.text, err=True)
-    if strict is not None and notes.percent < strict:
-        raise report.PyprofError(
-            f"the cost of {notes.percent:.1f} % of GPU time is known, less than {strict:g} %"
-        )
+    report.demand(notes, strict)

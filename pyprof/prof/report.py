@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof.errors import PyprofError
 from pyprof.parse import recordfile
 from pyprof.prof import render as renderers
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
@@ -37,16 +38,13 @@ def columns(names: str | None) -> list[Column] | None:
     return [COLUMNS[name] for name in asked]
 
 
-def table(
-    file: str,
-    *,
-    gpu: str | None = None,
-    clock_mhz: float | None = None,
-    peak_flops: float | None = None,
-    peak_bandwidth: float | None = None,
-) -> Table:
-    """Load a file of records or a capture; the rest stands for what is known of the device."""
-    return Table(recordfile.load(file), Override(gpu, clock_mhz, peak_flops, peak_bandwidth))
+OVERRIDES = ("gpu", "clock_mhz", "peak_flops", "peak_bandwidth")
+"""The options that make an `Override`, in its order."""
+
+
+def table(file: str, override: Override) -> Table:
+    """Load a file of records or a capture; `override` stands for what is known of its device."""
+    return Table(recordfile.load(file), override)
 
 
 def rows(
@@ -123,8 +121,17 @@ def modelled(source: Table) -> Modelled:
     largest = [place for place in np.argsort(-per_reason, kind="stable") if per_reason[place]][
         :_NAMED
     ]
-    named = ", ".join(
-        f"{costs.reason[place] or 'no bytes'} ({100 * per_reason[place] / whole:.1f} % in {calls[place]})"
+    named = (
+        f"{costs.reason[place]} ({100 * per_reason[place] / whole:.1f} % in {calls[place]})"
         for place in largest
     )
-    return Modelled(percent, f"{text}; unknown for {int(unknown.sum())} rows: {named}")
+    return Modelled(percent, f"{text}; unknown for {int(unknown.sum())} rows: {', '.join(named)}")
+
+
+def demand(found: Modelled, percent: float | None) -> None:
+    """Raise PyprofError where less of the GPU time has a known cost than is asked for."""
+    if percent is not None and found.percent < percent:
+        raise PyprofError(
+            f"the cost of {found.percent:.1f} % of GPU time is known, less than {percent:g} %; "
+            "the unknown ops are named above"
+        )

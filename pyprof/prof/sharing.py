@@ -202,7 +202,7 @@ def _calls(records: Records, works: list[Work], work_of: Ints, ranks: Ints) -> I
     position = np.array([work.position for work in works], np.int64)[work_of]
     ids = _ids(records)
     if ids is None:
-        return _runs(records, work_of, ranks)
+        return _runs(work_of, ranks)
     offsets, members = ids
     lengths = np.diff(offsets)
     own = (position == OWN) | (position >= lengths)
@@ -219,7 +219,7 @@ def _ids(records: Records) -> tuple[Ints, Ints] | None:
     return column.offsets.to_numpy().astype(np.int64), column.values.to_numpy()
 
 
-def _runs(records: Records, work_of: Ints, ranks: Ints) -> Ints:
+def _runs(work_of: Ints, ranks: Ints) -> Ints:
     """Guess the op calls of the original's files, which do not tell them.
 
     Each kernel that may do arithmetic is a call of its own, as it was there; helpers belong to

@@ -86,9 +86,15 @@ def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
     ]
     number, first = _combine(parts)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
+    own, seqs, forward, forward_seqs, backward = parts
     found = [
         Situation(
-            *(_texts(part, row) for part in parts[:4]), bool(parts[4].index[row]), _inward(ids)
+            _texts(own, row),
+            _texts(seqs, row),
+            _texts(forward, row),
+            _texts(forward_seqs, row),
+            backward=bool(backward.index[row]),
+            order=_inward(ids),
         )
         for row, ids in zip(first.tolist(), order, strict=True)
     ]

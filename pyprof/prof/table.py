@@ -99,7 +99,7 @@ class Table:
 
     @cached_property
     def judged(self) -> tuple[NDArray[np.int64], list[Judgement]]:
-        """Everything that follows from a row's kernel name, op call and device, once per distinct."""
+        """What follows from a row's kernel name, op call and device, once per distinct three."""
         name, device = self.records.coded("kLongName"), self.records.coded("gpu")
         costs = self.costs
         key = costs.work_of
@@ -150,7 +150,7 @@ class Judgement:
 
 
 def judge(name: str, work: Work, device: Device, peak: Peaks | None) -> Judgement:
-    """Judge a kernel: Tensor Core use, the type it computes in, the peaks it is measured against."""
+    """Judge a kernel: Tensor Core use, the type it computes in, its peaks."""
     dtype = _op_dtype(work)
     verdict = tensor_core(name, cc=device.cuda_cc, dtype=dtype)
     computed = verdict.dtype or dtype

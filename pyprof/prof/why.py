@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def idle_before(records: Records) -> pa.Array:
-    """Give how long each row's device had been idle when it began, ns; null for a device's first."""
+    """Give how long each row's device had been idle before it, ns; null for a device's first."""
     if "start" not in records.columns:
         return pa.nulls(records.rows, pa.int64())
     start, end = records.numpy("start"), records.numpy("end")
@@ -64,8 +64,8 @@ def peaks(table: Table) -> pa.Array:
 
 def _share(rate: np.ndarray, judged: list[Judgement], number: np.ndarray, name: str) -> np.ndarray:
     tops = [getattr(entry, name).value if getattr(entry, name) else np.nan for entry in judged]
-    share: np.ndarray = rate / np.array([*tops, np.nan])[number]
-    return np.nan_to_num(share, nan=0.0)
+    share = rate / np.array([*tops, np.nan])[number]
+    return np.asarray(np.nan_to_num(share, nan=0.0))
 
 
 def _label(rate: object) -> str | None:

@@ -1,6 +1,6 @@
 """Names of CUDA's API calls by CUPTI's callback id: nvprof's database holds the ids alone.
 
-The ids are those of CUPTI 12.1's cupti_runtime_cbid.h and cupti_driver_cbid.h; ids are never reused.
+They are those of CUPTI 12.1's cupti_runtime_cbid.h and cupti_driver_cbid.h; no id is ever reused.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _VERSION = re.compile(r"_v\d+$")
 
 
 def call_name(api: str, cbid: int) -> str:
-    """Name a call as nvprof printed it, without CUDA's version suffix; `RUNTIME call 9999` where unknown."""
+    """Name a call as nvprof printed it, without CUDA's version; `RUNTIME call 9999` if unknown."""
     return _VERSION.sub("", _names().get((api, cbid), f"{api} call {cbid}"))
 
 

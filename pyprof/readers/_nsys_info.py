@@ -32,7 +32,10 @@ _GPU_COLUMNS = {
     "cc_minor": ("computeMinor", "computeCapabilityMinor"),
     "memory_bytes": ("totalMemory", "globalMemorySize"),
 }
-_LOSS = r"(?i)\b(lost|dropped|overflow\w*|discarded|exceeded|incomplete)\b|not all (?:CUDA|NVTX) .*(?:collected|recorded)"
+_LOSS = (
+    r"(?i)\b(?:lost|dropped|overflow\w*|discarded|exceeded|incomplete)\b"
+    r"|not all (?:CUDA|NVTX) .*(?:collected|recorded)"
+)
 _NS_PER_MS = 1e6
 
 
@@ -49,7 +52,7 @@ def version(db: Database) -> str | None:
 
 
 def devices(db: Database) -> pa.Table:
-    """Give the GPUs; a row without a name or, as for integrated GPUs, without SMs stays null there."""
+    """Give the GPUs; what a row does not say, as integrated GPUs of their SMs, is null."""
     table = next((name for name in _GPUS if name in db.tables()), _GPUS[0])
     columns = {name: int for names in _GPU_COLUMNS.values() for name in names}
     rows = db.read(table, {"name": str, **columns})
@@ -90,8 +93,8 @@ def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
     hidden_ms = int((ends - starts)[graphs].sum()) / _NS_PER_MS
     shown_ms = int((ends - starts)[~graphs].sum()) / _NS_PER_MS
     return (
-        f"{int(graphs.sum())} CUDA graph launches hold {hidden_ms:,.2f} ms of GPU time whose kernels are "
-        f"not in the capture ({shown_ms:,.2f} ms is outside them); to see them, "
+        f"{int(graphs.sum())} CUDA graph launches hold {hidden_ms:,.2f} ms of GPU time "
+        f"whose kernels are not in the capture ({shown_ms:,.2f} ms is outside them); to see them, "
         "capture again with nsys profile --cuda-graph-trace=node"
     )
 

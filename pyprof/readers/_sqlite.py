@@ -158,7 +158,7 @@ def numbers(column: pa.ChunkedArray | pa.Array, absent: int) -> NDArray[np.int64
     """Give an integer column as NumPy, with `absent` for null."""
     if column.null_count:
         column = pc.fill_null(column, absent)
-    return column.to_numpy().astype(np.int64, copy=False)
+    return np.asarray(column.to_numpy(), np.int64)
 
 
 def encoded(codes: NDArray[np.int64], values: pa.Array, missing: str) -> pa.DictionaryArray:

@@ -83,7 +83,7 @@ def read(path: Path) -> schema.Capture:
 
 
 def _versioned(tables: frozenset[str], name: str) -> str:
-    """Give the table's name as this file has it: `NAME`, or the highest `NAME_V2`, `NAME_V3`, ..."""
+    """Give the table's name as this file has it: `NAME`, or the highest of `NAME_V2`, ..."""
     later = [table for table in tables if table.startswith(f"{name}_V") and table[-1].isdigit()]
     return max(later, default=name) if name not in tables else name
 
@@ -109,9 +109,9 @@ def _twins(runtime: pa.Table) -> NDArray[np.bool_]:
     """Mark the second rows of calls that were written twice."""
     second = numbers(runtime.column("eventClass"), 0) == _DUPLICATE
     if not second.any():
-        return second
+        return np.asarray(second)
     key = _call_keys(runtime)
-    return second & np.isin(key, key[~second])
+    return np.asarray(second & np.isin(key, key[~second]))
 
 
 def _call_keys(runtime: pa.Table) -> NDArray[np.int64]:

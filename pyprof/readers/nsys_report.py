@@ -29,15 +29,16 @@ def read(path: Path) -> Capture:
     tool = shutil.which("nsys")
     if tool is None:
         raise CaptureError(
-            f"{path}: an nsys report, and there is no nsys on PATH to export it; where there is one, run: "
+            f"{path}: an nsys report, and there is no nsys on PATH to export it; "
+            "where there is one, run: "
             f"{' '.join(_COMMAND)} {path.with_suffix('.sqlite').name} {path.name}"
         )
     with tempfile.TemporaryDirectory(prefix="pyprof-") as folder:
         exported = Path(folder) / "report.sqlite"
         command = [tool, *_COMMAND[1:], str(exported), str(path)]
-        done = subprocess.run(
+        done = subprocess.run(  # noqa: S603 - the user's own nsys
             command, capture_output=True, text=True, errors="replace", check=False
-        )  # noqa: S603
+        )
         if done.returncode or not exported.is_file():
             raise CaptureError(
                 f"{path}: nsys could not export this report ({_last_line(done)}); {_ADVICE}"

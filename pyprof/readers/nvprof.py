@@ -1,8 +1,8 @@
-"""nvprof's database (`nvprof -o net.sql`), CUPTI v11 and v12. The only module that knows its schema."""
+"""nvprof's database (`nvprof -o net.sql`), CUPTI v11 and v12. No other module knows its schema."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +65,10 @@ def _warnings(ranges: int) -> tuple[str, ...]:
     if ranges:
         return ()
     return (
-        "the capture holds no NVTX ranges, so kernels cannot be tied to ops; call pyprof.init() in the script",
+        (
+            "the capture holds no NVTX ranges, so kernels cannot be tied to ops; "
+            "call pyprof.init() in the script"
+        ),
     )
 
 
@@ -77,7 +80,7 @@ def _threads(
     return pairs, np.split(inverse.reshape(-1).astype(np.int32), [len(calls)])
 
 
-def _calls(db: Database) -> tuple[dict[str, object], NDArray[np.int64]]:
+def _calls(db: Database) -> tuple[dict[str, Any], NDArray[np.int64]]:
     columns = dict.fromkeys(("start", "end", "processId", "threadId", "correlationId", "cbid"), int)
     found = [db.read(_CUPTI + api, columns) for api in _API]
     rows = pa.concat_tables(found)
@@ -138,7 +141,7 @@ def _object_ids(blobs: pa.ChunkedArray) -> NDArray[np.int64]:
     pairs = np.array([_object_id(blob) for blob in used.dictionary.to_pylist()], np.int64).reshape(
         -1, 2
     )
-    return pairs[used.indices.to_numpy(zero_copy_only=False)]
+    return np.asarray(pairs[used.indices.to_numpy(zero_copy_only=False)])
 
 
 def _object_id(blob: bytes) -> tuple[int, int]:
@@ -156,7 +159,7 @@ _KERNEL = (
 
 
 def _activities(
-    db: Database, strings: pa.Array, calls: dict[str, object], threads: NDArray[np.int64]
+    db: Database, strings: pa.Array, calls: dict[str, Any], threads: NDArray[np.int64]
 ) -> pa.Table:
     parts = [*(_kernels(db, kind, strings) for kind in _KERNELS), _copies(db), _sets(db)]
     rows = _common.concat([part for part in parts if part.num_rows] or parts[:1])

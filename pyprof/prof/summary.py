@@ -1,0 +1,123 @@
+"""nvprof's two tables, from any capture: where GPU time went, and where API time went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from tabulate import tabulate
+
+from pyprof import cli, readers
+from pyprof.errors import CaptureError
+from pyprof.parse import parse
+from pyprof.parse.recordfile import STDIN, load
+from pyprof.prof.render import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.parse.records import Records
+
+_HEADER = ("Type", "Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns"))
+_NAME_WIDTH = 100
+_SECTIONS = ("GPU activities", "API calls")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table; times in ns."""
+
+    section: str
+    percent: float
+    total_ns: int
+    calls: int
+    mean_ns: float
+    min_ns: int
+    max_ns: int
+    name: str
+
+
+def rows(source: str) -> list[Row]:
+    """Tabulate a capture; of records, which hold no API calls, the GPU activities alone."""
+    path = Path(source)
+    if source == STDIN or not readers.is_capture(path):
+        cli.warn(["records hold no API calls; give the capture itself to see them"])
+        return _activities(load(source))
+    capture = readers.read(path)
+    found = _activities(parse(capture)) if capture.activities.num_rows else []
+    calls = capture.calls
+    duration = pc.subtract(calls.column("end"), calls.column("start"))
+    found += _section(_SECTIONS[1], calls.column("name").cast(pa.string()), duration)
+    if not found:
+        raise CaptureError(f"{source}: holds neither GPU work nor API calls; capture again")
+    return found
+
+
+def _activities(records: Records) -> list[Row]:
+    return _section(_SECTIONS[0], records.arrow("kLongName"), records.arrow("kDuration"))
+
+
+def _section(section: str, names: pa.Array, duration: pa.Array) -> list[Row]:
+    measures = [("ns", name) for name in ("sum", "count", "mean", "min", "max")]
+    found = pa.table({"name": names, "ns": duration}).group_by("name").aggregate(measures)
+    whole = max(pc.sum(found.column("ns_sum")).as_py() or 0, 1)
+    ordered = found.sort_by([("ns_sum", "descending"), ("name", "ascending")]).to_pylist()
+    return [
+        Row(
+            section,
+            100 * row["ns_sum"] / whole,
+            row["ns_sum"],
+            row["ns_count"],
+            row["ns_mean"],
+            row["ns_min"],
+            row["ns_max"],
+            row["name"],
+        )
+        for row in ordered
+    ]
+
+
+def write(found: Sequence[Row], file: BinaryIO, *, as_csv: bool) -> None:
+    """Write the tables, for people or as one CSV with times in ns."""
+    file.write((_csv(found) if as_csv else _tables(found)).encode())
+
+
+def _csv(found: Sequence[Row]) -> str:
+    header = ("Type", "Time(%)", "Time(ns)", "Calls", "Avg(ns)", "Min(ns)", "Max(ns)", "Name")
+    lines = [
+        (
+            r.section,
+            f"{r.percent:.2f}",
+            r.total_ns,
+            r.calls,
+            f"{r.mean_ns:.1f}",
+            r.min_ns,
+            r.max_ns,
+            r.name,
+        )
+        for r in found
+    ]
+    return "".join(",".join(quoted(str(cell)) for cell in line) + "\n" for line in (header, *lines))
+
+
+def _tables(found: Sequence[Row]) -> str:
+    shown = []
+    for section in _SECTIONS:
+        for place, row in enumerate(r for r in found if r.section == section):
+            times = (row.total_ns, row.mean_ns, row.min_ns, row.max_ns)
+            total, mean, low, high = map(time, times)
+            name = row.name if len(row.name) <= _NAME_WIDTH else f"{row.name[: _NAME_WIDTH - 3]}..."
+            label = f"{section}:" if not place else ""
+            shown.append((label, f"{row.percent:.2f}%", total, row.calls, mean, low, high, name))
+    align = ("right",) * 7 + ("left",)
+    return tabulate(shown, _HEADER, tablefmt="plain", colalign=align, disable_numparse=True) + "\n"
+
+
+def time(duration_ns: float) -> str:
+    """Spell a duration as nvprof did, in the largest unit that keeps it above 1: `27.839us`."""
+    size, unit = next((entry for entry in _UNITS if duration_ns >= entry[0]), _UNITS[-1])
+    return f"{duration_ns / size:.5g}{unit}"
