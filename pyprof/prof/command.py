@@ -44,7 +44,7 @@ class _ProfCommand(cli.Command):
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show the first N rows.")
 @click.option("--strict", type=click.FloatRange(0, 100), metavar="PERCENT",
               help="Fail when the cost of less than PERCENT of GPU time is known.")  # fmt: skip
-@click.option("--summary", is_flag=False, flag_value="nvprof", type=click.Choice(["nvprof"]),
+@click.option("--summary", type=click.Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
 @click.option("--gpu", metavar="NAME", help="Take the peaks of this device.")
 @click.option("--clock-mhz", type=float, metavar="MHZ", help="Take the peaks at this SM clock.")

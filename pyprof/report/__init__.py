@@ -1,0 +1,1 @@
+"""Outputs beyond rows: one file each."""
