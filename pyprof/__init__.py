@@ -9,7 +9,9 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_EXPORTS: dict[str, str] = {}
+_EXPORTS: dict[str, str] = {
+    "load": "pyprof.prof.frame",
+}
 
 __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are strings
 

@@ -10,6 +10,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.gpu.roles import Role, rank, role
 from pyprof.ops import registry
+from pyprof.ops.registry import BPROP
 from pyprof.prof.situations import OWN, Work, choose, situations
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _share(
     totals = [
         np.array([_number(value) for value in column], np.int64) for column in _columns(costs)
     ]
-    weight = np.where(arithmetic, np.maximum(records.numpy("kDuration"), 1), 0)
+    weight = _weights(records, works, work_of, arithmetic, count[call])
     flops, moved = (_portions(total[cost_of], weight, call) for total in totals)
     helper = kernel & ~arithmetic
     flops[helper], moved[helper] = (
@@ -119,6 +120,24 @@ def _share(
         helper=helper,
     )
 
+
+def _weights(
+    records: Records, works: list[Work], work_of: Ints, arithmetic: NDArray[np.bool_], kernels: Ints
+) -> Ints:
+    """Weigh each kernel's part in its call's arithmetic: by duration.
+
+    But the two gradients of a product need the same FLOPs, whichever kernel is the faster.
+    """
+    products = np.array(
+        [work.direction == BPROP and family(work) in _PRODUCTS for work in works], bool
+    )
+    alike = products[work_of] & (kernels == len(_GRADIENTS))
+    weight = np.where(alike, 1, np.maximum(records.numpy("kDuration"), 1))
+    return np.where(arithmetic, weight, 0)
+
+
+_PRODUCTS = {"gemm", "conv"}
+_GRADIENTS = ("dgrad", "wgrad")
 
 _GRAPH = "the kernels of a CUDA graph launch are not in the capture"
 

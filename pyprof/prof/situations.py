@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyprof import marker, ops
 from pyprof.marker import Kind, Tensor
+from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.autograd import is_node
 from pyprof.parse.describe import tensors
 from pyprof.parse.records import Coded, encode
@@ -52,7 +53,7 @@ class Work:
         """Cost the call; for a backward pass, given how many of its kernels do arithmetic."""
         if self.call is None:
             return ops.Cost(None, None, {}, self.reason)
-        kernels = gemm_kernels if self.direction == _BPROP else None
+        kernels = gemm_kernels if self.direction == BPROP else None
         return ops.cost(
             self.call, self.direction, gemm_kernels=kernels, dtype=self.dtype, output=self.output
         )
@@ -70,9 +71,6 @@ class Situation:
     backward: bool = False
     order: tuple[int, ...] = ()
     """Positions of markers and then seqs, outermost first."""
-
-
-_FPROP, _BPROP = "fprop", "bprop"
 
 
 def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
@@ -129,7 +127,7 @@ def _templates(records: Records) -> Coded:
 
 def _is_backward(records: Records) -> Coded:
     column = records.coded("dir")
-    backward = np.array([*(value == _BPROP for value in column.values), False])
+    backward = np.array([*(value == BPROP for value in column.values), False])
     return Coded(backward[column.index].astype(np.int64), [False, True])
 
 
@@ -156,7 +154,7 @@ def _unknown(situation: Situation) -> Work:
     for work in _candidates(situation):
         if work.call is not None and work.call.op:
             return Work(None, work.direction, None, work.position, f"unknown op {work.call.op}")
-    return Work(None, _FPROP, None, OWN, "no marker")
+    return Work(None, FPROP, None, OWN, "no marker")
 
 
 def _candidates(situation: Situation) -> Iterator[Work]:
@@ -168,12 +166,12 @@ def _candidates(situation: Situation) -> Iterator[Work]:
     for place in reversed(order):
         if place == node:
             break  # what is around a backward node is not what it computes
-        yield Work(_call(texts[place]), _FPROP, dtype, place)
+        yield Work(_call(texts[place]), FPROP, dtype, place)
     if situation.backward:
         output = _node_sizes(texts[node]) if node is not None else None
         position = node if node is not None else OWN
         for text in (*reversed(situation.fwd_seqs), *reversed(situation.fwd_markers)):
-            yield Work(_call(text), _BPROP, dtype, position, output=output)
+            yield Work(_call(text), BPROP, dtype, position, output=output)
 
 
 def _is_node(text: str) -> bool:
