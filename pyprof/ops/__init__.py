@@ -1,0 +1,25 @@
+"""What an op call costs: arithmetic and least memory traffic, from its arguments alone.
+
+One file a family of ops; each formula is registered by `@op` with a worked example.
+Knows no file, no capture and no kernel, and never imports torch.
+"""
+
+from pyprof.ops.costs import Cost, cost, known
+from pyprof.ops.registry import BPROP, FPROP, OpModel, find, models, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work
+
+__all__ = [
+    "BPROP",
+    "FPROP",
+    "Args",
+    "Cost",
+    "OpModel",
+    "Unknown",
+    "Work",
+    "cost",
+    "find",
+    "known",
+    "models",
+    "op",
+]

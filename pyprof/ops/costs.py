@@ -1,0 +1,149 @@
+"""What one call of an op costs, or why that cannot be said. Never raises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pyprof.marker import Opaque, Summary, Tensor
+from pyprof.ops import dtypes, registry
+from pyprof.ops.signature import Unknown, bind
+from pyprof.ops.work import Args, Work, with_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.marker import Call, Value
+    from pyprof.ops.registry import OpModel
+
+_CACHED_CALLS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a call of an op costs. None is unknown, never zero; `reason` says why."""
+
+    flops: int | None
+    """Arithmetic operations; a fused multiply-add is two."""
+    bytes: int | None
+    """Least DRAM traffic: each input read once, each output written once."""
+    params: Mapping[str, object] = field(default_factory=dict)
+    """What the numbers were computed from: M, N, K, shapes, dtype, ... Not to be changed."""
+    reason: str = ""
+
+
+def cost(
+    call: Call,
+    direction: str = registry.FPROP,
+    *,
+    gemm_kernels: int | None = None,
+    dtype: str | None = None,
+    output: tuple[int, ...] | None = None,
+) -> Cost:
+    """Give the cost of a call, or with direction "bprop" that of its whole backward pass.
+
+    `bprop` is for a backward node whose forward call alone is known; a call that was recorded in
+    the backward pass (`aten::mm` inside AddmmBackward0) is a call like any other: `fprop`.
+    `gemm_kernels` is how many GEMM or convolution kernels the backward node launched: where it is
+    1, one of the two gradients was not needed, and one is charged. `dtype` stands for the dtypes
+    that the call does not hold; `output` is its first output's shape, where a capture tells that by
+    another way than the arguments (the backward node's incoming gradient has it), for the ops whose
+    arguments emit_nvtx leaves out. Never raises: what a formula raises becomes the reason.
+    """
+    try:
+        return _cost(call, _types(call), direction, gemm_kernels, dtype, output)
+    except Unknown as unknown:
+        return Cost(None, None, {}, str(unknown))
+    except Exception as error:  # noqa: BLE001 - a formula never ends a report
+        return Cost(None, None, {}, f"failed formula: {type(error).__name__}: {error}")
+
+
+def known(call: Call) -> bool:
+    """Tell whether the call's op has a formula and does work: then it is the op that counts.
+
+    False for a view: `find` tells it from an op of which nothing is known.
+    """
+    model = registry.find(call)
+    return model is not None and model.work
+
+
+def _types(call: Call) -> tuple[object, ...]:
+    """Tell 1, 1.0 and True apart, which are one key to a dict and three dtypes to torch."""
+    return tuple(type(value) for value in (*call.args, *call.kwargs.values()))
+
+
+@lru_cache(maxsize=_CACHED_CALLS)
+def _cost(
+    call: Call,
+    _types: tuple[object, ...],
+    direction: str,
+    gemm_kernels: int | None,
+    dtype: str | None,
+    output: tuple[int, ...] | None,
+) -> Cost:
+    model = registry.find(call, direction)
+    if model is None:
+        return Cost(None, None, _shapes(call), _why_no_formula(call, direction))
+    try:
+        args = replace(
+            _bind(model, call, dtypes.canonical(dtype)), gemm_kernels=gemm_kernels, output=output
+        )
+        work = model.formula(args)
+    except Unknown as unknown:
+        return Cost(None, None, _shapes(call), str(unknown))
+    params = dict(work.params) or _shapes(call)
+    if work.flops < 0:
+        raise ValueError("negative FLOPs")
+    try:
+        return Cost(work.flops, work.moved_bytes(), params)
+    except Unknown as unknown:
+        return Cost(work.flops, None, params, str(unknown))
+
+
+def _why_no_formula(call: Call, direction: str) -> str:
+    if registry.find(call) is None:
+        return f"unknown op {call.op}"
+    return f"no backward formula for {call.op}" if direction == registry.BPROP else "unknown op"
+
+
+def _bind(model: OpModel, call: Call, dtype: str | None) -> Args:
+    plain, in_place = registry.plain_name(call.op)
+    reason = "arguments do not fit the op"
+    for signature in model.signatures:
+        try:
+            values = bind(call, signature, by_position=registry.by_position(call))
+        except Unknown as unknown:
+            reason = str(unknown)
+            continue
+        if dtype is not None:
+            values = {name: with_dtype(value, dtype) for name, value in values.items()}
+        return Args(plain, in_place, values)
+    raise Unknown(reason)
+
+
+def _shapes(call: Call) -> dict[str, object]:
+    """Give the tensors' shapes and the first dtype, for the report's `params`."""
+    found = list(_tensors((*call.args, *call.kwargs.values())))
+    if not found:
+        return {}
+    params: dict[str, object] = {"T": tuple(tensor.shape for tensor in found)}
+    known_dtypes = [tensor.dtype for tensor in found if tensor.dtype]
+    return params | ({"type": known_dtypes[0]} if known_dtypes else {})
+
+
+def _tensors(values: tuple[Value, ...]) -> list[Tensor]:
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += _tensors(value)
+        elif isinstance(value, Summary):
+            found += _tensors(value.items)
+        elif isinstance(value, Opaque):
+            continue
+    return found
+
+
+__all__ = ["Cost", "Work", "cost", "known"]

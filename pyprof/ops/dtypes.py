@@ -1,0 +1,241 @@
+"""Element types: their sizes, their many spellings, and what two of them promote to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_SIZES = {
+    "bool": 1,
+    "uint8": 1,
+    "int8": 1,
+    "uint16": 2,
+    "int16": 2,
+    "uint32": 4,
+    "int32": 4,
+    "uint64": 8,
+    "int64": 8,
+    "float8_e4m3fn": 1,
+    "float8_e4m3fnuz": 1,
+    "float8_e5m2": 1,
+    "float8_e5m2fnuz": 1,
+    "float8_e8m0fnu": 1,
+    "float4_e2m1fn_x2": 1,  # two values in one element
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+    "complex32": 4,
+    "complex64": 8,
+    "complex128": 16,
+    "qint8": 1,
+    "quint8": 1,
+    "qint32": 4,
+    "quint4x2": 1,
+    "quint2x4": 1,
+}
+
+_ALIASES = {
+    # torch's own short names
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "bfloat": "bfloat16",
+    "byte": "uint8",
+    "char": "int8",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+    "chalf": "complex32",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+    # how C++ spells them in a trace
+    "c10::half": "float16",
+    "c10::bfloat16": "bfloat16",
+    "long int": "int64",
+    "unsigned char": "uint8",
+    "signed char": "int8",
+    "short int": "int16",
+    "c10::complex<float>": "complex64",
+    "c10::complex<double>": "complex128",
+    "c10::float8_e4m3fn": "float8_e4m3fn",
+    "c10::float8_e5m2": "float8_e5m2",
+}
+
+# c10/core/ScalarType.h: the number that a trace holds for a dtype argument.
+_SCALAR_TYPES = {
+    0: "uint8",
+    1: "int8",
+    2: "int16",
+    3: "int32",
+    4: "int64",
+    5: "float16",
+    6: "float32",
+    7: "float64",
+    8: "complex32",
+    9: "complex64",
+    10: "complex128",
+    11: "bool",
+    12: "qint8",
+    13: "quint8",
+    14: "qint32",
+    15: "bfloat16",
+    16: "quint4x2",
+    17: "quint2x4",
+    23: "float8_e5m2",
+    24: "float8_e4m3fn",
+    25: "float8_e5m2fnuz",
+    26: "float8_e4m3fnuz",
+    27: "uint16",
+    28: "uint32",
+    29: "uint64",
+    44: "float8_e8m0fnu",
+    45: "float4_e2m1fn_x2",
+}
+
+_RANK = {
+    name: rank
+    for rank, names in enumerate(
+        [
+            ("bool",),
+            ("uint8", "int8"),
+            ("int16", "uint16"),
+            ("int32", "uint32"),
+            ("int64", "uint64"),
+            (
+                "float8_e4m3fn",
+                "float8_e4m3fnuz",
+                "float8_e5m2",
+                "float8_e5m2fnuz",
+                "float8_e8m0fnu",
+                "float4_e2m1fn_x2",
+            ),
+            ("float16", "bfloat16"),
+            ("float32",),
+            ("float64",),
+            ("complex32",),
+            ("complex64",),
+            ("complex128",),
+        ]
+    )
+    for name in names
+}
+
+_COMPLEX = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
+
+
+def canonical(dtype: object) -> str | None:
+    """Give torch's name of a dtype in any spelling (`torch.half`, `c10::Half`, 5); else None."""
+    if isinstance(dtype, bool):
+        return None
+    if isinstance(dtype, int):
+        return _SCALAR_TYPES.get(dtype)
+    if not isinstance(dtype, str):
+        return None
+    name = dtype.removeprefix("torch.").lower()
+    name = _ALIASES.get(name, name)
+    return name if name in _SIZES else None
+
+
+def item_size(dtype: str | None) -> int | None:
+    """Give the bytes of one element; None where the dtype is not known."""
+    name = canonical(dtype)
+    return None if name is None else _SIZES[name]
+
+
+def is_complex(dtype: str | None) -> bool:
+    """Tell whether elements have an imaginary part. Unknown counts as real."""
+    return (canonical(dtype) or "").startswith("complex")
+
+
+def is_floating(dtype: str | None) -> bool:
+    """Tell whether a gradient can flow through it. Unknown counts as floating."""
+    name = canonical(dtype)
+    return name is None or "float" in name or name.startswith("complex")
+
+
+def promote(first: str | None, second: str | None) -> str | None:
+    """Give the dtype of first + second as tensors with dimensions: torch.promote_types.
+
+    None where either is unknown or torch refuses the pair.
+    """
+    a, b = canonical(first), canonical(second)
+    if a is None or b is None:
+        return None
+    if a == b:
+        return a
+    low, high = sorted((a, b), key=lambda name: _RANK.get(name, -1))
+    if low not in _RANK or high not in _RANK:
+        return None
+    if is_complex(high):
+        return _promote_complex(low, high)
+    if {low, high} <= {"float16", "bfloat16"}:
+        return "float32"
+    return _promote_equal_rank(low, high)
+
+
+def _promote_complex(low: str, high: str) -> str:
+    half = _COMPLEX.get("float32" if low == "bfloat16" else low, high)
+    return max(half, high, key=_RANK.__getitem__)
+
+
+def _promote_equal_rank(low: str, high: str) -> str | None:
+    # Signed with unsigned takes the next wider signed type, where there is one.
+    if {low, high} == {"uint8", "int8"}:
+        return "int16"
+    unsigned = [name for name in (low, high) if name in {"uint16", "uint32", "uint64"}]
+    if unsigned and not is_floating(high) and low != "bool":
+        return None
+    return None if _RANK[low] == _RANK[high] else high
+
+
+def of_number(value: object) -> str | None:
+    """Give the dtype that torch gives a Python number: its default ones; None for no number."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int64"
+    return "float32" if isinstance(value, float) else None
+
+
+def _category(dtype: str) -> int:
+    if dtype == "bool":
+        return 0
+    return 3 if is_complex(dtype) else 2 if is_floating(dtype) else 1
+
+
+def result(
+    dimensioned: Iterable[str | None],
+    zero_dim: Iterable[str | None] = (),
+    numbers: Iterable[str | None] = (),
+) -> str | None:
+    """Give the result's dtype: torch.result_type.
+
+    Tensors with dimensions decide; those without count only where their kind (bool, int, float,
+    complex) is higher, and Python numbers after them. None where it depends on an unknown dtype.
+    """
+    found: str | None = None
+    first = True
+    for group in (dimensioned, zero_dim, numbers):
+        merged, empty = _merge(group)
+        if empty:
+            continue
+        if merged is None or (not first and found is None):
+            return None
+        if first:
+            found, first = merged, False
+        elif found is not None and _category(merged) > _category(found):
+            found = promote(found, merged)
+    return found
+
+
+def _merge(group: Iterable[str | None]) -> tuple[str | None, bool]:
+    names = list(group)
+    if not names:
+        return None, True
+    merged = canonical(names[0])
+    for name in names[1:]:
+        merged = promote(merged, name)
+    return merged, False

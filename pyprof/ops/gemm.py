@@ -1,0 +1,270 @@
+"""Matrix products: linear, mm, addmm, bmm, baddbmm, matmul, mv, dot and their backward passes.
+
+2 M N K operations a product (a fused multiply-add is two), as torch.utils.flop_counter counts;
+adding a bias and scaling by alpha and beta are not counted, as there. A complex multiply-add is
+four real ones. Bytes: both factors and a bias read once, the result written once.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops import dtypes
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, broadcast, like, size
+
+_X = Tensor((4, 6), "float16")
+_W = Tensor((5, 6), "float16")
+_MAT = Tensor((6, 5), "float16")
+_BIAS = Tensor((5,), "float16")
+_BATCH_A = Tensor((3, 4, 6), "float32")
+_BATCH_B = Tensor((3, 6, 5), "float32")
+
+
+def multiply_adds(dtype: str | None) -> int:
+    """Give the operations of one multiply-add: 2, and 8 where the numbers are complex."""
+    return 8 if dtypes.is_complex(dtype) else 2
+
+
+def product(first: Tensor, second: Tensor, out: Tensor, m: int, n: int, k: int) -> Work:
+    """Give the work of [.., M, K] times [.., K, N]; the batch is what `out` has more than M N."""
+    batch = out.numel // (m * n) if m * n else 0
+    params: dict[str, object] = {"M": m, "N": n, "K": k}
+    if batch > 1:
+        params["B"] = batch
+    if first.dtype:
+        params["type"] = first.dtype
+    flops = multiply_adds(first.dtype) * batch * m * n * k
+    return Work(flops, (first, second), (out,), params)
+
+
+def gradients(forward: Work, first: Tensor, second: Tensor, kernels: int | None) -> Work:
+    """Give the work of both factors' gradients: two products of the forward one's size.
+
+    Where the backward launched a single product, only the second factor's gradient was computed
+    (the first layer's input needs none).
+    """
+    out = forward.writes[0]
+    grad_first = Work(forward.flops, (out, second), (like(first),), forward.params)
+    grad_second = Work(forward.flops, (out, first), (like(second),), forward.params)
+    return grad_second if kernels == 1 else grad_first + grad_second
+
+
+def _added(work: Work, a: Args, name: str) -> Work:
+    """Add the reading of a bias, unless beta = 0 says that it is ignored."""
+    bias = a.optional(name)
+    if bias is None or a.values.get("beta") in (0, 0.0):
+        return work
+    return Work(work.flops, (*work.reads, bias), work.writes, work.params)
+
+
+# 2 * (M=5 * N=4 * K=6) = 240; x 4*6 + w 5*6 + bias 5 + out 4*5 = 79 elements of 2 bytes = 158
+@op(
+    "linear",
+    signature="Tensor input, Tensor weight, Tensor? bias",
+    example=Call("torch.nn.functional", "linear", (_X, _W), {"bias": _BIAS}),
+    flops=240,
+    bytes=158,
+    batch=("input",),
+)
+def linear(a: Args) -> Work:
+    """Input times the transposed weight: M features out, N rows, K features in."""
+    return _added(_linear(a), a, "bias")
+
+
+def _linear(a: Args) -> Work:
+    x, w = a.tensor("input"), a.tensor("weight")
+    if len(w.shape) not in (1, 2) or size(x, -1) != w.shape[-1]:
+        raise Unknown("arguments do not fit the op")
+    k = w.shape[-1]
+    m = w.shape[0] if len(w.shape) == 2 else 1  # noqa: PLR2004 - a matrix
+    n = math.prod(x.shape[:-1])
+    out = like(x, (*x.shape[:-1], *w.shape[:-1]))
+    return product(x, w, out, m, n, k)
+
+
+# dgrad: 2 * N=4 * M=5 * K=6 = 240, wgrad the same = 480.
+# dgrad reads go 20 + w 30, writes 24; wgrad reads go 20 + x 24, writes 30; bias reads go 20,
+# writes 5: 173 elements of 2 bytes = 346
+@op(
+    "linear",
+    direction=BPROP,
+    signature="Tensor input, Tensor weight, Tensor? bias",
+    example=Call("torch.nn.functional", "linear", (_X, _W, _BIAS)),
+    flops=480,
+    bytes=346,
+    batch=("input",),
+)
+def linear_backward(a: Args) -> Work:
+    """Input's gradient, weight's gradient and the bias's, a sum over rows (no FLOPs counted)."""
+    forward = _linear(a)
+    work = gradients(forward, a.tensor("input"), a.tensor("weight"), a.gemm_kernels)
+    bias = a.optional("bias")
+    if bias is not None:
+        work += Work(0, forward.writes, (like(bias),))
+    return work
+
+
+# 2 * 3 * 4 * 6 * 5 = 720; (3*4*6 + 3*6*5 + 3*4*5) = 222 elements of 4 bytes = 888
+@op(
+    *("matmul", "mm", "bmm", "mv", "dot", "vdot", "inner1d", "_int_mm"),
+    signature=(
+        "Tensor input, Tensor mat2",
+        "Tensor input, Tensor other",
+        "Tensor input, Tensor vec",
+        "Tensor input, Tensor tensor",
+    ),
+    example=Call("torch", "matmul", (_BATCH_A, _BATCH_B)),
+    flops=720,
+    bytes=888,
+)
+def matmul(a: Args) -> Work:
+    """Matrices, vectors or batches of them, broadcast as torch.matmul does."""
+    return _matmul(*_factors(a), integer=a.op == "_int_mm")
+
+
+# d(A) = go B^T and d(B) = A^T go, 720 each; go 60 + B 90 + dA 72, go 60 + A 72 + dB 90 = 444 * 4
+@op(
+    *("matmul", "mm", "bmm", "mv", "dot", "vdot"),
+    direction=BPROP,
+    signature=(
+        "Tensor input, Tensor mat2",
+        "Tensor input, Tensor other",
+        "Tensor input, Tensor vec",
+        "Tensor input, Tensor tensor",
+    ),
+    example=Call("aten", "bmm", (_BATCH_A, _BATCH_B)),
+    flops=1440,
+    bytes=1776,
+)
+def matmul_backward(a: Args) -> Work:
+    """Both factors' gradients; one where one product was launched."""
+    first, second = _factors(a)
+    return gradients(_matmul(first, second), first, second, a.gemm_kernels)
+
+
+def _factors(a: Args) -> tuple[Tensor, Tensor]:
+    second = next(name for name in ("mat2", "other", "vec", "tensor") if name in a.values)
+    return a.tensor("input"), a.tensor(second)
+
+
+def _matmul(first: Tensor, second: Tensor, *, integer: bool = False) -> Work:
+    if not first.shape or not second.shape:
+        raise Unknown("arguments do not fit the op")
+    left = (1, *first.shape) if len(first.shape) == 1 else first.shape
+    right = (*second.shape, 1) if len(second.shape) == 1 else second.shape
+    if left[-1] != right[-2]:
+        raise Unknown("arguments do not fit the op")
+    m, k, n = left[-2], left[-1], right[-1]
+    shape = broadcast([left[:-2], right[:-2]])
+    shape += (m,) * (len(first.shape) > 1) + (n,) * (len(second.shape) > 1)
+    out = Tensor(shape, "int32" if integer else first.dtype)
+    return product(first, second, out, m, n, k)
+
+
+# 2 * 4 * 6 * 5 = 240; bias 5 + 24 + 30 + out 20 = 79 elements of 2 bytes = 158
+@op(
+    *("addmm", "addmv", "sspaddmm", "_addmm_activation"),
+    signature=(
+        "Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
+        "float beta, Tensor input, float alpha, Tensor first, Tensor second",
+        "float beta, Tensor input, Tensor first, Tensor second",
+    ),
+    example=Call("aten", "addmm", (_BIAS, _X, _MAT, 1, 1)),
+    flops=240,
+    bytes=158,
+)
+def addmm(a: Args) -> Work:
+    """A matrix product plus a matrix or vector that broadcasts to it."""
+    return _added(_matmul(a.tensor("first"), a.tensor("second")), a, "input")
+
+
+# as mm: 2 * 240 = 480; go 20 + 30 + 24 + go 20 + 24 + 30 = 148, the bias's sum go 20 + 5 = 173 * 2
+@op(
+    *("addmm", "addmv"),
+    direction=BPROP,
+    signature=(
+        "Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
+        "float beta, Tensor input, float alpha, Tensor first, Tensor second",
+        "float beta, Tensor input, Tensor first, Tensor second",
+    ),
+    example=Call("torch", "addmm", (_BIAS, _X, _MAT)),
+    flops=480,
+    bytes=346,
+)
+def addmm_backward(a: Args) -> Work:
+    """Both factors' gradients; and the bias's, a sum where it was broadcast (no FLOPs counted)."""
+    first, second, added = a.tensor("first"), a.tensor("second"), a.tensor("input")
+    forward = _matmul(first, second)
+    work = gradients(forward, first, second, a.gemm_kernels)
+    out = forward.writes[0]
+    if added.shape != out.shape:
+        work += Work(0, (out,), (like(added),))
+    return work
+
+
+# 2 * 3 * 4 * 6 * 5 = 720; 222 elements of the product + 60 added = 282 * 4 = 1128
+@op(
+    "baddbmm",
+    signature=(
+        "Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
+        "float beta, Tensor input, float alpha, Tensor first, Tensor second",
+    ),
+    example=Call(
+        "torch", "baddbmm", (Tensor((3, 4, 5), "float32"), _BATCH_A, _BATCH_B), {"beta": 1}
+    ),
+    flops=720,
+    bytes=1128,
+)
+def baddbmm(a: Args) -> Work:
+    """A batch of matrix products plus what broadcasts to it."""
+    return _added(_matmul(a.tensor("first"), a.tensor("second")), a, "input")
+
+
+# the two products' gradients as for bmm: 1440 and 444 elements * 4 = 1776; the addend's is go
+@op(
+    "baddbmm",
+    direction=BPROP,
+    signature=(
+        "Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
+        "float beta, Tensor input, float alpha, Tensor first, Tensor second",
+    ),
+    example=Call("torch", "baddbmm", (Tensor((3, 4, 5), "float32"), _BATCH_A, _BATCH_B)),
+    flops=1440,
+    bytes=1776,
+)
+def baddbmm_backward(a: Args) -> Work:
+    """As for addmm."""
+    return addmm_backward(a)
+
+
+# 4 batches summed: 2 * 3 * 4 * 6 * 5 = 720; 72 + 90 + out 20 + addend 20 = 202 * 4 = 808
+@op(
+    "addbmm",
+    signature="Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
+    example=Call("torch", "addbmm", (Tensor((4, 5), "float32"), _BATCH_A, _BATCH_B)),
+    flops=720,
+    bytes=808,
+)
+def addbmm(a: Args) -> Work:
+    """A batch of products, summed over the batch."""
+    work = _matmul(a.tensor("first"), a.tensor("second"))
+    summed = like(work.writes[0], work.writes[0].shape[-2:])
+    return _added(Work(work.flops, work.reads, (summed,), work.params), a, "input")
+
+
+# 4 * 5 products; 4 + 5 + 20 written = 29 * 2 = 58
+@op(
+    *("outer", "ger"),
+    signature=("Tensor input, Tensor vec2",),
+    example=Call("torch", "outer", (Tensor((4,), "float16"), Tensor((5,), "float16"))),
+    flops=20,
+    bytes=58,
+)
+def outer(a: Args) -> Work:
+    """Every element times every other: one multiplication each, nothing added."""
+    first, second = a.tensor("input"), a.tensor("vec2")
+    out = like(first, (first.numel, second.numel))
+    return Work(out.numel, (first, second), (out,))

@@ -1,0 +1,242 @@
+"""Embedding, gather, scatter and the like: elements moved to or from places that indices name.
+
+No arithmetic but the additions of those that accumulate. Bytes: the indices read once, each
+element that is picked read once and written once. At most the whole table is read.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, broadcast, fresh, like
+
+_TABLE = Tensor((100, 8), "float16")
+_IDS = Tensor((4, 5), "int64")
+_X = Tensor((4, 6), "float16")
+_PLACES = Tensor((4, 2), "int64")
+
+
+def picked(source: Tensor, count: int) -> Tensor:
+    """Describe the elements that are read: as many as are picked, at most all that there are."""
+    return fresh((min(count, source.numel),), source.dtype)
+
+
+# 20 ids of 8 bytes; 20 rows of 8 read and written of 2 bytes: 160 + 320 + 320
+@op(
+    "torch.nn.functional.embedding",
+    signature="Index input, Tensor weight",
+    example=Call("torch.nn.functional", "embedding", (_IDS, _TABLE)),
+    flops=0,
+    bytes=800,
+    batch=("input",),
+)
+@op(
+    "embedding",
+    signature="Tensor weight, Index input",
+    example=Call("torch", "embedding", (_TABLE, _IDS, -1, False, False)),
+    flops=0,
+    bytes=800,
+)
+def embedding(a: Args) -> Work:
+    """A row of the table for each index."""
+    ids, table = a.tensor("input"), a.tensor("weight")
+    out = like(table, (*ids.shape, *table.shape[1:]))
+    return Work(0, (ids, picked(table, out.numel)), (out,))
+
+
+# 160 additions; 20 ids of 8 bytes, go 160 read, the table's gradient 800 written of 2 bytes
+@op(
+    "torch.nn.functional.embedding",
+    direction=BPROP,
+    signature="Index input, Tensor weight",
+    example=Call("torch.nn.functional", "embedding", (_IDS, _TABLE)),
+    flops=160,
+    bytes=2080,
+)
+@op(
+    "embedding",
+    direction=BPROP,
+    signature="Tensor weight, Index input",
+    example=Call("torch", "embedding", (_TABLE, _IDS)),
+    flops=160,
+    bytes=2080,
+)
+def embedding_backward(a: Args) -> Work:
+    """Each row's gradient is added to the table's, which is as large as the table."""
+    ids, table = a.tensor("input"), a.tensor("weight")
+    go = like(table, (*ids.shape, *table.shape[1:]))
+    return Work(go.numel, (ids, go), (like(table),))
+
+
+@op(
+    *("aten::embedding_dense_backward", "aten::embedding_backward"),
+    signature="Tensor grad_output, Index indices, int num_weights",
+    example=Call(
+        "aten", "embedding_dense_backward", (Tensor((4, 5, 8), "float16"), _IDS, 100, -1, False)
+    ),
+    flops=160,  # as above
+    bytes=2080,
+)
+def embedding_dense_backward(a: Args) -> Work:
+    """The same as ATen's own op."""
+    go, ids = a.tensor("grad_output"), a.tensor("indices")
+    flops = go.numel
+    if not a.known("num_weights"):
+        return Work(flops, (ids, go), (), {}, None, "num_weights not recorded")
+    width = go.shape[-1] if go.shape else 1
+    return Work(flops, (ids, go), (like(go, (a.integer("num_weights", 0), width)),))
+
+
+# 8 indices of 8 bytes; 8 read and 8 written of 2 bytes
+@op(
+    *("gather", "take_along_dim"),
+    signature=("Tensor input, int dim, Index index", "Tensor input, Index index, int dim"),
+    example=Call("torch", "gather", (_X, 1, _PLACES)),
+    flops=0,
+    bytes=96,
+)
+def gather(a: Args) -> Work:
+    """An element for each index."""
+    x, index = a.tensor("input"), a.tensor("index")
+    return Work(0, (index, picked(x, index.numel)), (like(x, index.shape),))
+
+
+# 8 additions; index 8 of 8 bytes, go 8 read, 24 written of 2 bytes
+@op(
+    *("gather", "take_along_dim"),
+    direction=BPROP,
+    signature=("Tensor input, int dim, Index index", "Tensor input, Index index, int dim"),
+    example=Call("torch", "gather", (_X, 1, _PLACES)),
+    flops=8,
+    bytes=128,
+)
+def gather_backward(a: Args) -> Work:
+    """The incoming gradient is added into zeros of the input's size."""
+    x, index = a.tensor("input"), a.tensor("index")
+    return Work(index.numel, (index, like(x, index.shape)), (like(x),))
+
+
+# 2 rows of 6: index 2 of 8 bytes; 12 read and 12 written of 2 bytes
+@op(
+    "index_select",
+    signature="Tensor input, int dim, Index index",
+    example=Call("torch", "index_select", (_X, 0, Tensor((2,), "int64"))),
+    flops=0,
+    bytes=64,
+)
+def index_select(a: Args) -> Work:
+    """A slice for each index."""
+    x, index = a.tensor("input"), a.tensor("index")
+    out = like(x, _selected(a, x, index))
+    return Work(0, (index, picked(x, out.numel)), (out,))
+
+
+# 12 additions; index 2 of 8 bytes, go 12 read, 24 written of 2 bytes
+@op(
+    "index_select",
+    direction=BPROP,
+    signature="Tensor input, int dim, Index index",
+    example=Call("torch", "index_select", (_X, 0, Tensor((2,), "int64"))),
+    flops=12,
+    bytes=88,
+)
+def index_select_backward(a: Args) -> Work:
+    """The incoming gradient is added into zeros of the input's size."""
+    x, index = a.tensor("input"), a.tensor("index")
+    go = like(x, _selected(a, x, index))
+    return Work(go.numel, (index, go), (like(x),))
+
+
+def _selected(a: Args, x: Tensor, index: Tensor) -> tuple[int, ...]:
+    dims = a.dims("dim", len(x.shape))
+    if len(dims) != 1:
+        raise Unknown("dim not recorded")
+    return tuple(index.numel if at == dims[0] else size for at, size in enumerate(x.shape))
+
+
+# as index_select over the first dimension
+@op(
+    *("index", "__getitem__", "_unsafe_index"),
+    signature="Tensor input, Tensor[] indices",
+    example=Call("aten", "index", (_X, (Tensor((2,), "int64"),))),
+    flops=0,
+    bytes=64,
+)
+def index(a: Args) -> Work:
+    """What index tensors for the first dimensions pick."""
+    x, indices = a.tensor("input"), a.tensors("indices")
+    out = like(x, _indexed(x, indices))
+    return Work(0, (*indices, picked(x, out.numel)), (out,))
+
+
+def _indexed(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[int, ...]:
+    if any(tensor.dtype in ("bool", "uint8") for tensor in indices):
+        raise Unknown("result's size depends on the data")
+    if not indices or len(indices) > len(x.shape):
+        raise Unknown("arguments do not fit the op")
+    return (*broadcast(tensor.shape for tensor in indices), *x.shape[len(indices) :])
+
+
+# 12 written, 12 read of 2 bytes, index 2 of 8 bytes
+@op(
+    *("index_put", "_index_put_impl"),
+    signature="Tensor input, Tensor[] indices, Number values, bool accumulate",
+    example=Call(
+        "aten", "index_put_", (_X, (Tensor((2,), "int64"),), Tensor((2, 6), "float16"), False)
+    ),
+    flops=0,
+    bytes=64,
+)
+def index_put(a: Args) -> Work:
+    """Values are written, or added, at the places."""
+    x, indices = a.tensor("input"), a.tensors("indices")
+    place = like(x, _indexed(x, indices))
+    values = tuple(value for value in (a.optional("values"),) if value is not None)
+    added = a.values.get("accumulate") is True
+    touched = (place,) if added else ()
+    whole = () if a.in_place else (like(x),)
+    return Work(place.numel * added, (*indices, *values, *touched, *whole), whole or (place,))
+
+
+# 8 written, 8 read of 2 bytes, 8 indices of 8 bytes; the rest of the 24 copied, not in place
+@op(
+    *("scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill"),
+    *("index_reduce",),
+    signature=(
+        "Tensor input, int dim, Index index, Tensor! src",
+        "Tensor input, int dim, Index index, Number value",
+    ),
+    example=Call("Tensor", "scatter_", (_X, 1, _PLACES, Tensor((4, 2), "float16"))),
+    flops=0,
+    bytes=96,
+)
+def scatter(a: Args) -> Work:
+    """Each source element goes to its place, is added or reduced there."""
+    x, index_, source = a.tensor("input"), a.tensor("index"), a.optional("src")
+    count = source.numel if source is not None else index_.numel
+    if source is None and a.op == "index_fill":
+        count = math.prod(_selected(a, x, index_))
+    elif a.op.startswith("scatter"):
+        count = index_.numel
+    adds = a.op.endswith(("_add", "_reduce"))
+    place = fresh((min(count, x.numel),), x.dtype)
+    reads = (index_,) + ((like(source, (count,)),) if source is not None else ())
+    if not a.in_place:
+        return Work(count * adds, (*reads, x), (like(x),))
+    return Work(count * adds, (*reads, *((place,) if adds else ())), (place,))
+
+
+# the result's size depends on the mask's values
+@op(
+    *("masked_select", "nonzero", "argwhere", "unique", "unique_consecutive", "_unique2"),
+    signature="Tensor input, Mask? mask",
+    example=Call("torch", "masked_select", (_X, Tensor((4, 6), "bool"))),
+    flops=0,
+)
+def data_dependent(a: Args) -> Work:
+    """Input and mask are read; what is written depends on their values."""
+    reads = tuple(t for t in (a.optional("input"), a.optional("mask")) if t is not None)
+    return Work(0, reads, (), {}, None, "result's size depends on the data")

@@ -1,0 +1,236 @@
+"""Losses: what they compute an element, and the reduction at the end.
+
+Bytes: prediction and target read once, the loss (or one number) written once. A backward pass
+reads both again with the incoming gradient and writes the prediction's gradient.
+"""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.pointwise_rules import TRANSCENDENTAL
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.work import Args, Work, broadcast, fresh, like
+
+_X = Tensor((4, 6), "float16")
+_LABELS = Tensor((4,), "int64")
+T = TRANSCENDENTAL
+
+# operations an element forward, and for the prediction's gradient
+_POINTWISE = {
+    "mse_loss": (2, 3),
+    "l1_loss": (2, 3),
+    "smooth_l1_loss": (5, 5),
+    "huber_loss": (5, 5),
+    "binary_cross_entropy": (2 * T + 4, 5),
+    "binary_cross_entropy_with_logits": (2 * T + 6, T + 4),
+    "kl_div": (T + 3, 2),
+    "soft_margin_loss": (2 * T + 2, T + 4),
+    "poisson_nll_loss": (T + 2, T + 2),
+    "hinge_embedding_loss": (3, 2),
+}
+_FLOAT = ("Tensor input, Tensor target, float beta, bool reduce, str reduction",)
+
+
+def _reduction(a: Args) -> str:
+    """Give `none`, `mean` or `sum`: a name in Python, 0, 1 or 2 in ATen."""
+    value = a.values.get("reduction")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return ("none", "mean", "sum")[value] if value in (0, 1, 2) else "mean"
+    if isinstance(value, str):
+        return value
+    return "mean"
+
+
+def _loss(a: Args, x: Tensor, each: int, reads: tuple[Tensor, ...], count: int) -> Work:
+    reduction = _reduction(a)
+    if reduction == "none":
+        return Work(each * count, reads, (fresh((count,), x.dtype),))
+    flops = (each + 1) * count + (reduction == "mean")
+    return Work(flops, reads, (fresh((), x.dtype),))
+
+
+_SIGNATURE = "Tensor input, Tensor target, Tensor? weight, float extra, str reduction"
+_ATEN_SIGNATURES = {
+    "plain": "Tensor input, Tensor target, int reduction",
+    "weighted": "Tensor input, Tensor target, Tensor? weight, int reduction",
+}
+
+
+# (x - t)^2 and the sum: 24 * 3, one division; 24 + 24 read, 1 written of 2 bytes
+@op(
+    *_POINTWISE,
+    signature=_SIGNATURE,
+    example=Call("torch.nn.functional", "mse_loss", (_X, _X), {"reduction": "mean"}),
+    flops=73,
+    bytes=98,
+)
+@op(
+    *("aten::mse_loss", "aten::smooth_l1_loss", "aten::huber_loss", "aten::kl_div"),
+    *("aten::soft_margin_loss", "aten::l1_loss"),
+    signature=_ATEN_SIGNATURES["plain"],
+    example=Call("aten", "mse_loss", (_X, _X, 0)),
+    flops=48,  # (x - t)^2 alone
+    bytes=144,
+)
+@op(
+    "aten::binary_cross_entropy",
+    signature=_ATEN_SIGNATURES["weighted"],
+    example=Call("aten", "binary_cross_entropy", (_X, _X, None, 0)),
+    flops=1056,  # 24 * (2 * 20 + 4)
+    bytes=144,
+)
+def pointwise_loss(a: Args) -> Work:
+    """So many operations an element, and one more where they are summed."""
+    x, target = a.tensor("input"), a.tensor("target")
+    count = fresh(broadcast([x.shape, target.shape]), None).numel
+    weight = tuple(t for t in (a.optional("weight"),) if t is not None)
+    return _loss(a, x, _POINTWISE[a.op][0], (x, target, *weight), count)
+
+
+# 2 (x - t) go / n: 24 * 3; x 24, t 24 and go 1 read, 24 written of 2 bytes
+@op(
+    *_POINTWISE,
+    direction=BPROP,
+    signature=_SIGNATURE,
+    example=Call("torch.nn.functional", "mse_loss", (_X, _X), {"reduction": "mean"}),
+    flops=72,
+    bytes=146,
+)
+def pointwise_loss_backward(a: Args) -> Work:
+    """The prediction's gradient alone: targets seldom need one."""
+    x, target = a.tensor("input"), a.tensor("target")
+    count = fresh(broadcast([x.shape, target.shape]), None).numel
+    go = fresh((count,) if _reduction(a) == "none" else (), x.dtype)
+    return Work(_POINTWISE[a.op][1] * count, (x, target, go), (like(x),))
+
+
+# as above: x 24, t 24, go 1 read, 24 written of 2 bytes
+@op(
+    *("aten::mse_loss_backward", "aten::smooth_l1_loss_backward", "aten::huber_loss_backward"),
+    *("aten::binary_cross_entropy_backward", "aten::soft_margin_loss_backward"),
+    signature="Tensor grad_output, Tensor input, Tensor target",
+    example=Call("aten", "mse_loss_backward", (Tensor((), "float16"), _X, _X, 1)),
+    flops=72,
+    bytes=146,
+)
+def loss_backward_op(a: Args) -> Work:
+    """The same as ATen's own op."""
+    go, x, target = a.tensor("grad_output"), a.tensor("input"), a.tensor("target")
+    each = _POINTWISE[a.op.removesuffix("_backward")][1]
+    return Work(each * x.numel, (go, x, target), (like(x),))
+
+
+# --- negative log-likelihood and cross entropy --------------------------------------------------
+_NLL = (
+    "Tensor input, Tensor target, Tensor? weight, bool size_average, int ignore_index,"
+    "bool reduce, str reduction, float label_smoothing"
+)
+_ATEN_NLL = (
+    "Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index,"
+    "float label_smoothing"
+)
+
+
+# 4 samples picked, negated and added, one division: 9; 4 labels of 8 bytes, 4 read and 1 written
+# of 2 bytes
+@op(
+    *("nll_loss", "nll_loss2d"),
+    signature=_NLL,
+    example=Call("torch.nn.functional", "nll_loss", (_X, _LABELS), {"reduction": "mean"}),
+    flops=9,
+    bytes=42,
+)
+@op(
+    *("aten::nll_loss", "aten::nll_loss_forward", "aten::nll_loss2d", "aten::nll_loss_nd"),
+    "aten::nll_loss2d_forward",
+    signature=_ATEN_NLL,
+    example=Call("aten", "nll_loss_forward", (_X, _LABELS, None, 1, -100)),
+    flops=9,
+    bytes=42,
+)
+def nll_loss(a: Args) -> Work:
+    """Of each sample one element is read."""
+    x, target = a.tensor("input"), _labels(a)
+    return _loss(a, x, 1, (target, fresh((target.numel,), x.dtype)), target.numel)
+
+
+def _labels(a: Args) -> Tensor:
+    target = a.tensor("target")
+    return target if target.dtype is not None else fresh(target.shape, "int64")
+
+
+# 4 labels of 8 bytes and go 1 read, 24 written of 2 bytes; 4 negated
+@op(
+    *("nll_loss", "nll_loss2d"),
+    direction=BPROP,
+    signature=_NLL,
+    example=Call("torch.nn.functional", "nll_loss", (_X, _LABELS)),
+    flops=4,
+    bytes=82,
+)
+def nll_loss_backward(a: Args) -> Work:
+    """Zeros of the prediction's size, and one element a sample."""
+    x, target = a.tensor("input"), _labels(a)
+    go = fresh((target.numel,) if _reduction(a) == "none" else (), x.dtype)
+    return Work(target.numel, (target, go), (like(x),))
+
+
+@op(
+    *("aten::nll_loss_backward", "aten::nll_loss2d_backward"),
+    signature="Tensor grad_output, Tensor input, Index target",
+    example=Call("aten", "nll_loss_backward", (Tensor((), "float16"), _X, _LABELS)),
+    flops=4,  # as above
+    bytes=82,
+)
+def nll_loss_backward_op(a: Args) -> Work:
+    """The same as ATen's own op."""
+    go, x, target = a.tensor("grad_output"), a.tensor("input"), a.tensor("target")
+    return Work(target.numel, (target, go), (like(x),))
+
+
+# log-softmax 24 * 24 = 576 and the loss 9; 24 of 2 bytes and 4 labels of 8 read, 1 of 2 written
+@op(
+    "cross_entropy",
+    signature=_NLL,
+    example=Call("torch.nn.functional", "cross_entropy", (_X, _LABELS), {"reduction": "mean"}),
+    flops=585,
+    bytes=82,
+)
+@op(
+    "aten::cross_entropy_loss",
+    signature=_ATEN_NLL,
+    example=Call("aten", "cross_entropy_loss", (_X, _LABELS, None, 1, -100, 0.0)),
+    flops=585,
+    bytes=82,
+)
+def cross_entropy(a: Args) -> Work:
+    """Log-softmax and negative log-likelihood, as though one kernel did both."""
+    x, target = a.tensor("input"), _labels(a)
+    soft = target.shape == x.shape  # a distribution for each sample instead of a label
+    work = _loss(a, x, 2 if soft else 1, (x, target), target.numel)
+    return Work(work.flops + (T + 4) * x.numel, work.reads, work.writes)
+
+
+# softmax(x) - one: exp 20, the sum's division 1, subtraction and scale 2: 24 * 23; x 24 and go 1
+# of 2 bytes, 4 labels of 8 read, 24 of 2 written
+@op(
+    "cross_entropy",
+    direction=BPROP,
+    signature=_NLL,
+    example=Call("torch.nn.functional", "cross_entropy", (_X, _LABELS)),
+    flops=552,
+    bytes=130,
+)
+@op(
+    "aten::cross_entropy_loss",
+    direction=BPROP,
+    signature=_ATEN_NLL,
+    example=Call("aten", "cross_entropy_loss", (_X, _LABELS, None, 1, -100, 0.0)),
+    flops=552,
+    bytes=130,
+)
+def cross_entropy_backward(a: Args) -> Work:
+    """Softmax minus the target, scaled."""
+    x, target = a.tensor("input"), _labels(a)
+    go = fresh((target.numel,) if _reduction(a) == "none" else (), x.dtype)
+    return Work((T + 3) * x.numel, (x, target, go), (like(x),))

@@ -1,0 +1,197 @@
+"""Pointwise ops, by rule: arity, broadcasting, in-place forms, type promotion, cost class.
+
+FLOPs: the rule's cost for each element of the result. Bytes: every operand with dimensions read
+once (a broadcast one at its own size), the result written once; numbers are free. A gradient of a
+broadcast operand is summed down to its size. A backward pass is counted as though one kernel did
+it: each saved operand read once, each gradient written once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyprof.marker import Call, Opaque, Tensor, Value
+from pyprof.ops import dtypes
+from pyprof.ops.pointwise_rules import BACKWARDS, BOOL, FLOAT, REAL, RULES, SPECIAL, Grad, Rule
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, broadcast, like
+
+_COMPLEX_FLOPS = {"mul": 6, "div": 9}
+_SCALED = {"add", "sub", "subtract", "rsub"}
+_SPECIAL = tuple(f"special_{name}" for name in SPECIAL)
+_X = Tensor((2, 3), "float16")
+_ROW = Tensor((3,), "float16")
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """What a pointwise op works on: tensors, numbers, and None where an argument is not known."""
+
+    values: tuple[Value, ...]
+    rule: Rule
+    alpha: Value = 1
+    """What add and sub multiply their second operand by."""
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Give the operands that are tensors."""
+        return tuple(value for value in self.values if isinstance(value, Tensor))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Give the shape that all broadcast to."""
+        return broadcast(tensor.shape for tensor in self.tensors)
+
+
+def operands(a: Args) -> Operands:
+    """Sort out a pointwise op's operands. Raises Unknown where there is no tensor among them."""
+    rule = RULES[rule_name(a.op)]
+    values = a.listed("operands")
+    alpha = a.values.get("alpha", 1)
+    at = [index for index, value in enumerate(values) if isinstance(value, Tensor)]
+    if not at or len(at) > rule.arity:
+        raise Unknown("arguments do not fit the op")
+    if at[-1] >= rule.arity:
+        # add_(x, alpha, y) and addcmul_(x, value, t, u), as torch up to 1.4 allowed
+        alpha = next(value for value in values if not isinstance(value, Tensor))
+        values = tuple(values[index] for index in at)
+    elif len(values) > rule.arity and "alpha" not in a.values:
+        alpha = values[rule.arity]
+    return Operands(values[: rule.arity], rule, alpha)
+
+
+def rule_name(op_name: str) -> str:
+    """Give the name that an op's rule stands under."""
+    name = op_name.removeprefix("special_")
+    return name if name in RULES else op_name
+
+
+def result_tensor(a: Args, found: Operands) -> Tensor:
+    """Describe the result: the first operand itself where the op is in place."""
+    first = found.values[0]
+    out = a.optional("out") or (first if a.in_place else None)
+    if isinstance(out, Tensor):
+        return Tensor(found.shape if out is not first else first.shape, out.dtype)
+    return Tensor(found.shape, _result_dtype(found))
+
+
+def _result_dtype(found: Operands) -> str | None:
+    kind = found.rule.result
+    if kind == BOOL:
+        return "bool"
+    values = found.values[1:] if kind == "rest" else found.values
+    if kind == "first":
+        return found.tensors[0].dtype
+    promoted = promoted_dtype(values)
+    if promoted is None:
+        return None
+    if kind == FLOAT and not dtypes.is_floating(promoted):
+        return "float32"
+    if kind == REAL and dtypes.is_complex(promoted):
+        return {"complex32": "float16", "complex64": "float32"}.get(promoted, "float64")
+    return promoted
+
+
+def promoted_dtype(values: tuple[Value, ...]) -> str | None:
+    """Give the dtype that operands promote to; None where it is not known."""
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    sized = [tensor.dtype for tensor in tensors if tensor.shape]
+    single = [tensor.dtype for tensor in tensors if not tensor.shape]
+    numbers = [dtypes.of_number(value) for value in values if isinstance(value, (int, float))]
+    if any(isinstance(value, Opaque) for value in values):
+        # A number of unknown kind changes nothing where the tensors are floating already.
+        merged = dtypes.result(sized, single, numbers)
+        return merged if merged is not None and dtypes.is_floating(merged) else None
+    return dtypes.result(sized, single, numbers)
+
+
+def _cost_each(a: Args, found: Operands) -> int:
+    flops = found.rule.flops
+    if a.op == "pow":
+        flops = _pow_flops(found)
+    if a.op in _SCALED and isinstance(found.alpha, (int, float)) and found.alpha != 1:
+        flops += 1
+    if a.op in ("clamp", "clip"):
+        flops = sum(value is not None for value in (found.values + (None,) * 2)[1:3])
+    if any(dtypes.is_complex(tensor.dtype) for tensor in found.tensors):
+        return _COMPLEX_FLOPS.get(a.op, 2 * flops)
+    return flops
+
+
+def _pow_flops(found: Operands) -> int:
+    """Powers of small whole exponents are multiplications, in torch's kernels too."""
+    exponent = found.values[1] if len(found.values) > 1 else None
+    if isinstance(exponent, (int, float)) and exponent in (2, 3):
+        return int(exponent) - 1
+    return found.rule.flops
+
+
+# add by rows: 2 * 3 elements, one operation each; x 6 + row 3 + result 6 = 15 elements of 2 bytes
+@op(
+    *(*RULES, *_SPECIAL),
+    signature="Value[] operands",
+    example=Call("torch", "add", (_X, _ROW)),
+    flops=6,
+    bytes=30,
+)
+def pointwise(a: Args) -> Work:
+    """So many operations for each element of the result."""
+    found = operands(a)
+    out = result_tensor(a, found)
+    return Work(_cost_each(a, found) * out.numel, found.tensors, (out,))
+
+
+# mul by rows: d(x) = go * row, d(row) = sum of go * x: 6 + 6 operations and 6 additions = 18;
+# go 6 + x 6 + row 3 read, 6 + 3 written = 24 elements of 2 bytes
+@op(
+    *(name for name, rule in RULES.items() if rule.grads),
+    direction=BPROP,
+    signature="Value[] operands",
+    example=Call("torch", "mul", (_X, _ROW)),
+    flops=18,
+    bytes=48,
+)
+def pointwise_backward(a: Args) -> Work:
+    """Every floating operand's gradient, from the incoming one and what the forward saved."""
+    found = operands(a)
+    out = like(result_tensor(a, found))
+    reads: list[Tensor] = []
+    writes: list[Tensor] = []
+    flops = 0
+    grads = found.rule.grads or ()
+    for value, grad in zip(found.values, grads, strict=False):
+        if not isinstance(value, Tensor) or not dtypes.is_floating(value.dtype):
+            continue
+        summed = value.shape != out.shape
+        if grad.flops or grad.needs or summed:
+            flops += (grad.flops + summed) * out.numel
+            reads += _saved(found, grad)
+            writes.append(like(value))
+    distinct = list({id(tensor): tensor for tensor in reads}.values())
+    return Work(flops, (out, *distinct) if writes else (), tuple(writes))
+
+
+def _saved(found: Operands, grad: Grad) -> list[Tensor]:
+    chosen = [
+        found.values["abc".index(letter)]
+        for letter in grad.needs
+        if "abc".index(letter) < len(found.values)
+    ]
+    return [value for value in chosen if isinstance(value, Tensor)]
+
+
+# relu's: one comparison for each of 6 elements; go 6 + x 6 + gradient 6 = 18 elements of 2 bytes
+@op(
+    *(f"{name}_backward" for name in BACKWARDS),
+    signature="Tensor grad_output, Tensor input",
+    example=Call("aten", "threshold_backward", (_X, _X, 0)),
+    flops=6,
+    bytes=36,
+)
+def activation_backward(a: Args) -> Work:
+    """The incoming gradient times the derivative at what was saved."""
+    grad_output, saved = a.tensor("grad_output"), a.tensor("input")
+    rule = RULES[BACKWARDS[a.op.removesuffix("_backward")]]
+    flops = (rule.grads or (Grad(1),))[0].flops * grad_output.numel
+    return Work(flops, (grad_output, saved), (like(grad_output),))

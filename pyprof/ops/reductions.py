@@ -1,0 +1,261 @@
+"""Sums, means, norms, extremes, variances and running sums, forward and backward.
+
+A sum of n elements counts n operations (n - 1, strictly, for each result). Bytes: the input read
+once, the results written once.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops import dtypes
+from pyprof.ops.pointwise import promoted_dtype
+from pyprof.ops.pointwise_rules import TRANSCENDENTAL
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.work import Args, Work, broadcast, fresh, like
+
+_X = Tensor((4, 6), "float16")
+_DIM = "Tensor input, int[] dim, bool keepdim, *, dtype dtype"
+_FLOAT = {"mean", "nanmean", "var", "std", "logsumexp", "norm"}
+_INT64 = {"argmax", "argmin", "count_nonzero"}
+_BOOL = {"all", "any"}
+_WIDENED = {"sum", "nansum", "prod", "cumsum", "cumprod", "trace"}
+
+# operations an element, and a result
+_COST = {
+    "sum": (1, 0),
+    "nansum": (2, 0),
+    "mean": (1, 1),
+    "nanmean": (2, 1),
+    "prod": (1, 0),
+    "norm": (2, 1),
+    "linalg_vector_norm": (2, 1),
+    "linalg_norm": (2, 1),
+    "vector_norm": (2, 1),
+    "frobenius_norm": (2, 1),
+    "amax": (1, 0),
+    "amin": (1, 0),
+    "aminmax": (2, 0),
+    "argmax": (1, 0),
+    "argmin": (1, 0),
+    "all": (1, 0),
+    "any": (1, 0),
+    "count_nonzero": (1, 0),
+    "var": (4, 1),
+    "std": (4, 1 + TRANSCENDENTAL),
+    "var_mean": (4, 2),
+    "std_mean": (4, 2 + TRANSCENDENTAL),
+    "logsumexp": (TRANSCENDENTAL + 3, TRANSCENDENTAL + 1),
+}
+
+
+def reduced(a: Args, x: Tensor) -> tuple[int, ...]:
+    """Give the shape that is left. Raises Unknown where the dimensions are not known."""
+    dims = a.dims("dim", len(x.shape))
+    if a.flag("keepdim", default=False):
+        return tuple(1 if at in dims else size for at, size in enumerate(x.shape))
+    return tuple(size for at, size in enumerate(x.shape) if at not in dims)
+
+
+def _result_dtype(a: Args, x: Tensor) -> str | None:
+    asked = a.dtype() if a.known("dtype") else None
+    if asked is not None:
+        return asked
+    if a.op in _INT64:
+        return "int64"
+    if a.op in _BOOL:
+        return "bool"
+    if a.op in _WIDENED and x.dtype is not None and not dtypes.is_floating(x.dtype):
+        return "int64"
+    return x.dtype
+
+
+# 24 additions; 24 read and 4 written of 2 bytes
+@op(
+    *(name for name in _COST if "norm" not in name),
+    signature=_DIM,
+    example=Call("torch", "sum", (_X,), {"dim": 1}),
+    flops=24,
+    bytes=56,
+)
+def reduction(a: Args) -> Work:
+    """So many operations for each element, and so many more for each result."""
+    x = a.tensor("input")
+    each, last = _COST[a.op]
+    out = fresh(reduced(a, x), _result_dtype(a, x))
+    twice = a.op in ("aminmax", "var_mean", "std_mean")
+    return Work(each * x.numel + last * out.numel, (x,), (out,) * (1 + twice))
+
+
+# squares and sums 2 * 24, one root; 24 read and 1 written of 2 bytes
+@op(
+    *("norm", "linalg_vector_norm", "linalg_norm", "vector_norm", "frobenius_norm"),
+    signature="Tensor input, float p, int[] dim, bool keepdim, *, dtype dtype",
+    example=Call("torch", "norm", (_X, 2.0)),
+    flops=49,
+    bytes=50,
+)
+def norm(a: Args) -> Work:
+    """Each element is raised to the power and added."""
+    return reduction(a)
+
+
+# x / norm * go: 24 * 2; x 24 and norm, go 2 read, 24 written = 50 of 2 bytes
+@op(
+    *("norm", "linalg_vector_norm", "vector_norm", "linalg_norm"),
+    direction=BPROP,
+    signature="Tensor input, float p, int[] dim, bool keepdim, *, dtype dtype",
+    example=Call("torch", "norm", (_X, 2.0)),
+    flops=48,
+    bytes=100,
+)
+def norm_backward(a: Args) -> Work:
+    """The input scaled by the incoming gradient over the norm."""
+    x = a.tensor("input")
+    out = like(x, reduced(a, x))
+    return Work(2 * x.numel, (x, out, out), (like(x),))
+
+
+# the gradient is go / 6, repeated: 24 divisions; 4 read, 24 written of 2 bytes
+@op(
+    *("mean", "nanmean"),
+    direction=BPROP,
+    signature=_DIM,
+    example=Call("torch", "mean", (_X,), {"dim": 1}),
+    flops=24,
+    bytes=56,
+)
+def mean_backward(a: Args) -> Work:
+    """The incoming gradient, divided and repeated."""
+    x = a.tensor("input")
+    return Work(x.numel, (like(x, reduced(a, x)),), (like(x),))
+
+
+# a view of the incoming gradient that repeats it: no work
+@op(
+    *("sum", "nansum"),
+    direction=BPROP,
+    signature=_DIM,
+    example=Call("torch", "sum", (_X,)),
+    flops=0,
+    bytes=0,
+)
+def sum_backward(a: Args) -> Work:
+    """Nothing: the incoming gradient is repeated by a view."""
+    a.tensor("input")
+    return Work(0)
+
+
+# compare 1, divide by the count 1, multiply 1: 24 * 3; x 24, result 4, go 4, 24 written = 56 * 2
+@op(
+    *("amax", "amin", "prod", "logsumexp", "var", "std"),
+    direction=BPROP,
+    signature=_DIM,
+    example=Call("torch", "amax", (_X,), {"dim": 1}),
+    flops=72,
+    bytes=112,
+)
+def selecting_backward(a: Args) -> Work:
+    """Input, result and incoming gradient are read, the gradient is written."""
+    x = a.tensor("input")
+    out = like(x, reduced(a, x))
+    each = TRANSCENDENTAL + 2 if a.op == "logsumexp" else 3
+    return Work(each * x.numel, (x, out, out), (like(x),))
+
+
+# max over 6 columns: 24 comparisons; 24 read, 4 values of 2 bytes and 4 indices of 8 written
+@op(
+    *("max", "min", "median", "nanmedian", "mode"),
+    signature=("Tensor input, Tensor! other", "Tensor input, int dim, bool keepdim"),
+    example=Call("torch", "max", (_X, 1)),
+    flops=24,
+    bytes=88,
+)
+def extreme(a: Args) -> Work:
+    """Over a dimension also the index is written. Of two tensors, the larger of each pair."""
+    x, other = a.tensor("input"), a.optional("other")
+    if other is not None:
+        both = fresh(broadcast([x.shape, other.shape]), promoted_dtype((x, other)))
+        return Work(both.numel, (x, other), (both,))
+    out = like(x, reduced(a, x))
+    indices = (fresh(out.shape, "int64"),) if a.given("dim") else ()
+    return Work(x.numel, (x,), (out, *indices))
+
+
+# go is put where the index says, the rest is zero: go 4, index 4 read, 24 written
+@op(
+    *("max", "min", "median"),
+    direction=BPROP,
+    signature="Tensor input, int dim, bool keepdim",
+    example=Call("torch", "max", (_X, 1)),
+    flops=0,
+    bytes=88,
+)
+def extreme_backward(a: Args) -> Work:
+    """Nothing is computed: a gradient of zeros with the incoming one put in."""
+    x = a.tensor("input")
+    out = like(x, reduced(a, x))
+    indices = (fresh(out.shape, "int64"),) if a.given("dim") else ()
+    return Work(0, (out, *indices), (like(x),))
+
+
+# 24 additions; 24 read and 24 written of 2 bytes
+@op(
+    *("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"),
+    signature="Tensor input, int dim, *, dtype dtype",
+    example=Call("torch", "cumsum", (_X, 0)),
+    flops=24,
+    bytes=96,
+)
+def scan(a: Args) -> Work:
+    """A running sum: one operation an element."""
+    x = a.tensor("input")
+    out = fresh(x.shape, _result_dtype(a, x))
+    each = 2 * TRANSCENDENTAL + 2 if a.op == "logcumsumexp" else 1
+    indices = (fresh(x.shape, "int64"),) if a.op in ("cummax", "cummin") else ()
+    return Work(each * x.numel, (x,), (out, *indices))
+
+
+# the incoming gradient summed from the other end: 24; 24 read, 24 written
+@op(
+    "cumsum",
+    direction=BPROP,
+    signature="Tensor input, int dim, *, dtype dtype",
+    example=Call("torch", "cumsum", (_X, 0)),
+    flops=24,
+    bytes=96,
+)
+def cumsum_backward(a: Args) -> Work:
+    """A running sum of the incoming gradient, the other way round."""
+    x = a.tensor("input")
+    return Work(x.numel, (like(x),), (like(x),))
+
+
+# two tensors compared: 24 comparisons and as many conjunctions; 48 read of 2 bytes
+@op(
+    *("equal", "allclose"),
+    signature="Tensor input, Tensor other",
+    example=Call("torch", "equal", (_X, _X)),
+    flops=48,
+    bytes=97,
+)
+def equal(a: Args) -> Work:
+    """One truth value from two tensors."""
+    x, other = a.tensor("input"), a.tensor("other")
+    return Work(2 * x.numel, (x, other), (fresh((), "bool"),))
+
+
+# 4 elements of the diagonal; 4 read, 1 written of 2 bytes
+@op(
+    "trace",
+    signature="Tensor input",
+    example=Call("torch", "trace", (_X,)),
+    flops=4,
+    bytes=10,
+)
+def trace(a: Args) -> Work:
+    """The sum of the diagonal."""
+    x = a.tensor("input")
+    count = min(x.shape) if x.shape else math.prod(x.shape)
+    return Work(count, (like(x, (count,)),), (fresh((), _result_dtype(a, x)),))

@@ -1,0 +1,164 @@
+"""Which formula belongs to which op: filled by the `@op` of every module in this folder.
+
+No list of the modules anywhere: the folder is scanned at the first look-up, and after it the
+entry points of the group `pyprof.ops`, so that a package can bring formulas for its own ops.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from pyprof.ops.work import Args, Work
+
+if TYPE_CHECKING:
+    from pyprof.marker import Call
+
+Formula: TypeAlias = Callable[[Args], Work]
+F = TypeVar("F", bound=Formula)
+
+FPROP, BPROP = "fprop", "bprop"
+
+_ATEN = {"aten", "", "prims", "torch.ops.aten"}  # the oldest emit_nvtx wrote no namespace
+_TORCH = re.compile(
+    r"(?:torch\.)?(?:Tensor|_TensorBase|nn\.functional|_C(?:\.\w+)*|_VF|special|linalg|fft|nn\.init)$"
+    r"|torch$"
+)
+_DUNDER = re.compile(r"__([ir]?)(\w+?)__$")
+_DUNDER_NAMES = {
+    "truediv": "div",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "invert": "bitwise_not",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+_WHOLE_DUNDERS = {"invert", "rshift", "imag", "index", "int", "reversed", "real", "round"}
+
+
+@dataclass(frozen=True, slots=True)
+class OpModel:
+    """What is known of an op: how its arguments are called and what it costs."""
+
+    names: tuple[str, ...]
+    direction: str
+    signatures: tuple[str, ...]
+    formula: Formula
+    work: bool = True
+    """False where the op moves and computes nothing, as a view does: the op around it counts."""
+    example: Call | None = None
+    flops: int | None = None
+    bytes: int | None = None
+    """The worked example: this call costs so much."""
+    batch: tuple[str, ...] = ()
+    """The tensor arguments whose first dimension is a batch: FLOPs are proportional to it."""
+
+
+_MODELS: dict[tuple[str, str], OpModel] = {}
+_scanned: set[str] = set()
+
+
+def op(
+    *names: str,
+    signature: str | tuple[str, ...],
+    example: Call | None = None,
+    flops: int | None = None,
+    bytes: int | None = None,  # noqa: A002 - the column's name
+    direction: str = FPROP,
+    work: bool = True,
+    batch: tuple[str, ...] = (),
+    replaces: bool = False,
+) -> Callable[[F], F]:
+    """Register a formula for the ops of these names; with one worked example, which a test runs.
+
+    A bare name (`linear`) is meant in every torch namespace: torch, Tensor, torch.nn.functional
+    and aten, in-place and operator forms included. `aten::name` and `torch.nn.functional.name` are
+    that one alone and go first. Anything else is a user's: `mylib::name`, `MyModule.forward`.
+    Several signatures are tried in turn. Raises ValueError for a name that has a formula already,
+    unless it `replaces` that one.
+    """
+    signatures = (signature,) if isinstance(signature, str) else signature
+
+    def register(formula: F) -> F:
+        model = OpModel(names, direction, signatures, formula, work, example, flops, bytes, batch)
+        for name in names:
+            key = (_key(name), direction)
+            if key in _MODELS and not replaces:
+                raise ValueError(f"op {name!r} ({direction}) has a formula already")
+            _MODELS[key] = model
+        return formula
+
+    return register
+
+
+def _key(name: str) -> str:
+    mod, _, plain = name.replace("::", ".").rpartition(".")
+    return f"{mod}.{plain}" if mod else plain
+
+
+def find(call: Call, direction: str = FPROP) -> OpModel | None:
+    """Give what is known of a call's op; None where nothing is."""
+    _scan()
+    for key in _keys(call.mod, call.op):
+        if (model := _MODELS.get((key, direction))) is not None:
+            return model
+    return None
+
+
+def models() -> list[OpModel]:
+    """Give every registered formula once, in the order of registration."""
+    _scan()
+    return list({id(model): model for model in _MODELS.values()}.values())
+
+
+def by_position(call: Call) -> bool:
+    """Tell whether a call holds every argument in its place, as ATen-level ones do."""
+    return call.mod in _ATEN or "::" in call.mod
+
+
+def _keys(mod: str, name: str) -> list[str]:
+    name = name.partition(".")[0]  # an overload's name follows a dot: add.Tensor
+    plain, _ = plain_name(name)
+    found = [f"{mod.replace('::', '.')}.{name}"]
+    if mod in _ATEN:
+        found += [f"aten.{name}", f"aten.{plain}", name, plain]
+    elif _TORCH.match(mod):
+        last = mod.rpartition("torch.")[2]
+        found += [f"{mod}.{plain}", f"{last}.{name}", f"{last}.{plain}", name, plain]
+    return found
+
+
+def plain_name(name: str) -> tuple[str, bool]:
+    """Give an op's name without what marks its in-place, operator and overloaded forms.
+
+    `add` and True for `add_` and `__iadd__`, `add` and False for `__radd__`.
+    """
+    name = name.partition(".")[0]
+    if dunder := _DUNDER.match(name):
+        form, rest = dunder.groups()
+        if form and form + rest in _WHOLE_DUNDERS:
+            form, rest = "", form + rest
+        return _DUNDER_NAMES.get(rest, rest), form == "i"
+    if name.endswith("_") and not name.startswith("__"):
+        return name[:-1], True
+    return name, False
+
+
+def _scan() -> None:
+    if "folder" not in _scanned:
+        _scanned.add("folder")
+        package = importlib.import_module("pyprof.ops")
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"pyprof.ops.{module.name}")
+    if "plugins" not in _scanned:
+        _scanned.add("plugins")
+        for entry in entry_points(group="pyprof.ops"):
+            entry.load()

@@ -1,0 +1,192 @@
+"""Which argument is which: binds a call's values to the parameters that a formula names.
+
+A signature is written much as torch writes its own schemas:
+
+    Tensor input, Tensor weight, Tensor? bias, int[] stride, *, dtype dtype
+
+`Tensor` must be there, every other may be missing. Types: Tensor, Tensor?, Tensor[], Index (a
+tensor, int64 where its dtype is not known), Mask (likewise bool), Tensor! (a tensor and no number
+that may stand for one), Number (a tensor or a number),
+int, int[], float, bool, str, dtype, any; Value[] takes all that is left, named ones last.
+
+Old Python-level markers left out what was neither tensor nor scalar, flattened lists of tensors
+and wrote tensors without dimensions as numbers; so values are matched by type, and a value that
+does not fit an optional parameter is offered to the next. ATen-level calls hold every argument in
+its place, often with its value unknown; those are matched by position alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+from pyprof.marker import Call, Opaque, Summary, Tensor, Value
+from pyprof.ops import dtypes
+
+_DEFAULT_DTYPES = {"Index": "int64", "Mask": "bool"}
+_REQUIRED = {"Tensor", "Tensor!", "Index", "Mask"}
+_TENSORS = {"Tensor", "Tensor!", "Tensor?", "Index", "Index?", "Mask", "Mask?", "Number"}
+_NO_OPERANDS = {"out", "alpha", "dtype", "value", "rounding_mode", "inplace", "approximate"}
+_SAME_NAME = {"input": "self", "self": "input"}
+
+MISSING = Opaque("missing")
+"""What an argument that was not given is bound to."""
+
+
+class Unknown(Exception):  # noqa: N818 - it is a value that is not known, no fault
+    """A cost cannot be told; the text is the reason that the report shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a signature."""
+
+    name: str
+    type: str
+    keyword_only: bool = False
+
+
+@cache
+def parse(text: str) -> tuple[Parameter, ...]:
+    """Read a signature. Raises ValueError where it is no list of `type name`."""
+    found = []
+    keyword_only = False
+    for part in (piece.strip() for piece in text.split(",") if piece.strip()):
+        if part == "*":
+            keyword_only = True
+            continue
+        kind, _, name = part.partition(" ")
+        if not name.isidentifier():
+            raise ValueError(f"not `type name` in a signature: {part!r}")
+        found.append(Parameter(name, kind, keyword_only))
+    return tuple(found)
+
+
+def bind(call: Call, signature: str, *, by_position: bool) -> dict[str, Value]:
+    """Give each parameter its value, MISSING where there is none. Raises Unknown on a misfit."""
+    rest = list(call.args)
+    named = dict(call.kwargs)
+    bound: dict[str, Value] = {}
+    for parameter in parse(signature):
+        name = parameter.name if parameter.name in named else _SAME_NAME.get(parameter.name, "")
+        if parameter.type == "Value[]":
+            bound[parameter.name] = (
+                *rest,
+                *(named.pop(key) for key in list(named) if key not in _NO_OPERANDS),
+            )
+            rest.clear()
+        elif name in named:
+            bound[parameter.name] = _named(named.pop(name), parameter)
+        elif parameter.keyword_only and not by_position:
+            bound[parameter.name] = MISSING
+        elif by_position:
+            bound[parameter.name] = _take_next(rest, parameter)
+        else:
+            bound[parameter.name] = _take_fitting(rest, parameter)
+        if parameter.type in _REQUIRED and bound[parameter.name] is MISSING:
+            raise Unknown(_why_missing(call, parameter))
+    if any(isinstance(value, (Tensor, Summary)) for value in rest):
+        raise Unknown("arguments do not fit the op")
+    bound.update({name: value for name, value in named.items() if name not in bound})
+    return bound
+
+
+def _why_missing(call: Call, parameter: Parameter) -> str:
+    if not call.args and not call.kwargs:
+        return "shapes not recorded"
+    if not call.whole:
+        return "marker cut short"
+    return f"argument {parameter.name} is no tensor of known shape"
+
+
+def _named(value: Value, parameter: Parameter) -> Value:
+    if parameter.type == "Tensor[]":
+        return _tensors(value)
+    return _as(value, parameter.type) if parameter.type in _TENSORS else value
+
+
+def _take_next(rest: list[Value], parameter: Parameter) -> Value:
+    if not rest:
+        return MISSING
+    value = rest.pop(0)
+    if parameter.type in _REQUIRED and parameter.type != "Tensor!" and isinstance(value, Opaque):
+        value = Tensor(())  # emit_nvtx writes a tensor without dimensions as it writes a number
+    return _named(value, parameter)
+
+
+def _take_fitting(rest: list[Value], parameter: Parameter) -> Value:
+    if not rest:
+        return MISSING
+    kind = parameter.type
+    if kind == "Tensor[]":
+        return _take_tensors(rest)
+    if kind == "int[]" and _is_int(rest[0]):
+        numbers: list[Value] = []
+        while rest and _is_int(rest[0]):
+            numbers.append(rest.pop(0))
+        return tuple(numbers)
+    if not _fits(rest[0], kind):
+        return MISSING
+    value = rest.pop(0)
+    return _as(value, kind) if kind in _TENSORS else value
+
+
+def _take_tensors(rest: list[Value]) -> Value:
+    if isinstance(rest[0], (tuple, Summary)):
+        return _tensors(rest.pop(0))
+    found: list[Value] = []
+    while rest and isinstance(rest[0], Tensor):
+        found.append(rest.pop(0))
+    return tuple(found) if found else MISSING
+
+
+def _tensors(value: Value) -> Value:
+    if isinstance(value, Tensor):
+        return (value,)
+    return value if isinstance(value, (tuple, Summary)) else MISSING
+
+
+def _is_int(value: Value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _fits(value: Value, kind: str) -> bool:  # noqa: PLR0911 - one line a type
+    if kind in _TENSORS:
+        return _fits_tensor(value, kind)
+    if isinstance(value, Opaque):
+        return kind != "dtype" or "dtype" in value.type
+    if kind == "int":
+        return value is None or _is_int(value)
+    if kind == "int[]":
+        return value is None or (isinstance(value, tuple) and all(map(_is_int, value)))
+    if kind == "float":
+        return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+    if kind == "bool":
+        return isinstance(value, bool)
+    if kind == "str":
+        return isinstance(value, str)
+    if kind == "dtype":
+        return value is None or (isinstance(value, str) and dtypes.canonical(value) is not None)
+    return not isinstance(value, (Tensor, Summary))
+
+
+def _fits_tensor(value: Value, kind: str) -> bool:
+    if isinstance(value, Tensor):
+        return True
+    if kind == "Tensor!":
+        return False
+    if kind.endswith("?"):
+        return value is None
+    is_number = isinstance(value, (bool, int, float))
+    return is_number or (kind == "Number" and isinstance(value, Opaque))
+
+
+def _as(value: Value, kind: str) -> Value:
+    default = _DEFAULT_DTYPES.get(kind.rstrip("?"))
+    if isinstance(value, Tensor) and value.dtype is None and default is not None:
+        return replace(value, dtype=default)
+    if kind in _REQUIRED and kind != "Tensor!" and isinstance(value, (bool, int, float)):
+        return Tensor((), default)  # an old marker's tensor without dimensions
+    if kind in _REQUIRED and not isinstance(value, Tensor):
+        return MISSING
+    return value

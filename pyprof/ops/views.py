@@ -1,0 +1,124 @@
+"""Ops that move nothing: views, metadata, allocations. And the work their backward passes do."""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import NOTHING, Args, Work, fresh, like
+
+_X = Tensor((4, 6), "float16")
+
+_SHAPES = (
+    "view view_as _unsafe_view _reshape_alias unflatten squeeze unsqueeze transpose t permute "
+    "swapaxes swapdims movedim moveaxis adjoint mT mH T H alias detach expand expand_as "
+    "broadcast_to as_strided select slice narrow split split_with_sizes chunk tensor_split hsplit "
+    "vsplit dsplit unbind diagonal unfold ravel view_as_real view_as_complex real imag "
+    "resolve_conj resolve_neg numpy values indices unsafe_split unsafe_chunk lift lift_fresh "
+    "atleast_1d atleast_2d atleast_3d broadcast_tensors is_same_size "
+)
+_METADATA = (
+    "size stride dim numel item is_floating_point is_complex result_type can_cast requires_grad_ "
+    "retain_grad data_ptr storage_offset is_contiguous element_size get_device is_nonzero "
+    "set_ resize_ resize_as_ _has_compatible_shallow_copy_type data register_hook __len__ __bool__ "
+    "__int__ __float__ __index__ __complex__ __contains__ "
+    "has_torch_function has_torch_function_unary has_torch_function_variadic is_grad_enabled "
+    "is_autocast_enabled are_deterministic_algorithms_enabled promote_types _local_scalar_dense"
+)
+_ALLOCATIONS = (
+    "empty empty_like empty_strided new_empty new_empty_strided empty_permuted "
+    "_empty_affine_quantized empty_quantized"
+)
+
+
+# no element is read or written
+@op(
+    *f"{_SHAPES} {_METADATA} {_ALLOCATIONS}".split(),
+    signature="any anything, Value[] rest",
+    work=False,
+    example=Call("Tensor", "view", (_X, 24)),
+    flops=0,
+    bytes=0,
+)
+def view(_: Args) -> Work:
+    """Nothing: another description of the same memory, or none written yet."""
+    return NOTHING
+
+
+_PURE = (
+    "view view_as _unsafe_view _reshape_alias unflatten squeeze unsqueeze transpose t permute "
+    "swapaxes swapdims movedim moveaxis adjoint mT mH T H alias ravel view_as_real "
+    "view_as_complex lift_fresh reshape flatten resolve_conj resolve_neg"
+)
+
+
+# the gradient is a view too
+@op(
+    *_PURE.split(),
+    direction=BPROP,
+    signature="any anything, Value[] rest",
+    work=False,
+    example=Call("Tensor", "transpose", (_X, 0, 1)),
+    flops=0,
+    bytes=0,
+)
+def view_backward(_: Args) -> Work:
+    """Nothing: the gradient is looked at the other way round."""
+    return NOTHING
+
+
+# pieces of 24 elements in all, put together: 24 read, 24 written of 2 bytes
+@op(
+    *("split", "split_with_sizes", "chunk", "tensor_split", "unbind", "unsafe_split"),
+    direction=BPROP,
+    signature="Tensor input, Value[] rest",
+    example=Call("torch", "split", (_X, 2)),
+    flops=0,
+    bytes=96,
+)
+def split_backward(a: Args) -> Work:
+    """The pieces' gradients are concatenated."""
+    x = like(a.tensor("input"))
+    return Work(0, (x,), (x,))
+
+
+# 24 zeros written, of which the piece's gradient takes some: at most 24 of 2 bytes
+@op(
+    *("select", "slice", "narrow", "diagonal", "as_strided"),
+    direction=BPROP,
+    signature="Tensor input, Value[] rest",
+    example=Call("torch", "narrow", (_X, 0, 0, 2)),
+    flops=0,
+    bytes=48,
+)
+def piece_backward(a: Args) -> Work:
+    """Zeros of the input's size are written; the piece's own gradient is small beside them."""
+    return Work(0, (), (like(a.tensor("input")),))
+
+
+# (6,) expanded to (4, 6): 24 additions; 24 read, 6 written of 2 bytes
+@op(
+    *("expand", "expand_as", "broadcast_to"),
+    direction=BPROP,
+    signature=("Tensor input, Tensor! other", "Tensor input, int[] size"),
+    example=Call("Tensor", "expand", (Tensor((6,), "float16"), (4, 6))),
+    flops=24,
+    bytes=60,
+)
+def expand_backward(a: Args) -> Work:
+    """The repeated gradient is summed."""
+    x, other = a.tensor("input"), a.optional("other")
+    shape = other.shape if other is not None else _expanded(a, x)
+    out = fresh(shape, x.dtype)
+    return Work(out.numel, (out,), (like(x),))
+
+
+def _expanded(a: Args, x: Tensor) -> tuple[int, ...]:
+    asked = a.value("size")
+    sizes = (
+        tuple(item for item in asked if isinstance(item, int)) if isinstance(asked, tuple) else ()
+    )
+    if len(sizes) < len(x.shape):
+        raise Unknown("size not recorded")
+    old = (1,) * (len(sizes) - len(x.shape)) + x.shape
+    return tuple(was if size == -1 else size for was, size in zip(old, sizes, strict=True))

@@ -1,0 +1,223 @@
+"""What a formula is given and what it gives back: arguments by name, and the work they mean."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pyprof.marker import Opaque, Summary, Tensor, Value
+from pyprof.ops import dtypes
+from pyprof.ops.signature import MISSING, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Arithmetic operations, and the tensors that must cross the memory bus once each.
+
+    A tensor that is read and written (an in-place op) stands in both lists.
+    """
+
+    flops: int
+    reads: tuple[Tensor, ...] = ()
+    writes: tuple[Tensor, ...] = ()
+    params: Mapping[str, object] = field(default_factory=dict)
+    extra_bytes: int | None = 0
+    """Traffic that no tensor of the call stands for; None where it is not known."""
+    why: str = ""
+    """Why `extra_bytes` is None."""
+
+    def __add__(self, other: Work) -> Work:
+        """Give the work of doing both, one after the other."""
+        extra = (self.extra_bytes, other.extra_bytes)
+        return Work(
+            self.flops + other.flops,
+            self.reads + other.reads,
+            self.writes + other.writes,
+            {**other.params, **self.params},
+            None if None in extra else sum(part for part in extra if part is not None),
+            self.why or other.why,
+        )
+
+    def moved_bytes(self) -> int:
+        """Give the bytes moved. Raises Unknown where a dtype is not known."""
+        if self.extra_bytes is None:
+            raise Unknown(self.why or "unknown bytes")
+        return self.extra_bytes + sum(map(tensor_bytes, self.reads + self.writes))
+
+
+NOTHING = Work(0)
+
+
+def stored(tensor: Tensor) -> int:
+    """Count the elements that lie in memory: dimensions of stride 0 repeat, they do not lie."""
+    if tensor.stride is None or len(tensor.stride) != len(tensor.shape):
+        return tensor.numel
+    return math.prod(
+        size if step or not size else 1
+        for size, step in zip(tensor.shape, tensor.stride, strict=True)
+    )
+
+
+def tensor_bytes(tensor: Tensor) -> int:
+    """Give the bytes that a tensor occupies. Raises Unknown where its dtype is not known."""
+    count = stored(tensor)
+    if not count:
+        return 0
+    size = dtypes.item_size(tensor.dtype)
+    if size is None:
+        raise Unknown(f"unknown dtype {tensor.dtype}" if tensor.dtype else "unknown dtype")
+    return count * size
+
+
+def fresh(shape: Iterable[int], dtype: str | None) -> Tensor:
+    """Describe a tensor that the op makes. Raises Unknown for a shape that no tensor has."""
+    sizes = tuple(shape)
+    if any(size < 0 for size in sizes):
+        raise Unknown("arguments do not fit the op")
+    return Tensor(sizes, dtype)
+
+
+def size(tensor: Tensor, at: int) -> int:
+    """Give a dimension's size. Raises Unknown where there is no such dimension."""
+    if not -len(tensor.shape) <= at < len(tensor.shape):
+        raise Unknown("arguments do not fit the op")
+    return tensor.shape[at]
+
+
+def like(tensor: Tensor, shape: Iterable[int] | None = None) -> Tensor:
+    """Describe a new contiguous tensor of the same dtype, of the same shape unless one is given."""
+    return Tensor(tensor.shape if shape is None else tuple(shape), tensor.dtype)
+
+
+def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """Give the shape that shapes broadcast to. Raises Unknown where they do not."""
+    found: tuple[int, ...] = ()
+    for shape in shapes:
+        length = max(len(found), len(shape))
+        left = (1,) * (length - len(found)) + found
+        right = (1,) * (length - len(shape)) + shape
+        if any(a not in (1, b) and b != 1 for a, b in zip(left, right, strict=True)):
+            raise Unknown("shapes do not broadcast")
+        found = tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Args:
+    """The arguments of a call, bound to a signature's names."""
+
+    op: str
+    """The op's plain name: `add` for `add_`, `__iadd__`, `aten::add`."""
+    in_place: bool
+    values: Mapping[str, Value]
+    gemm_kernels: int | None = None
+    """How many arithmetic kernels the backward launched; None where that is not known."""
+    output: tuple[int, ...] | None = None
+    """The shape of the first output, where the caller knows it from elsewhere."""
+
+    def replaced(self, **values: Value) -> Args:
+        """Give the same arguments with some of them set anew."""
+        return replace(self, values={**self.values, **values})
+
+    def tensor(self, name: str) -> Tensor:
+        """Give a tensor argument. Raises Unknown where it is none."""
+        value = self.values.get(name, MISSING)
+        if not isinstance(value, Tensor):
+            raise Unknown(f"argument {name} is no tensor of known shape")
+        return value
+
+    def optional(self, name: str) -> Tensor | None:
+        """Give a tensor argument, or None where it was not given."""
+        value = self.values.get(name, MISSING)
+        return value if isinstance(value, Tensor) else None
+
+    def tensors(self, name: str) -> tuple[Tensor, ...]:
+        """Give a list of tensors. Raises Unknown where it was not written out in full."""
+        value = self.values.get(name, MISSING)
+        if isinstance(value, Summary):
+            return _summarised(value)
+        if not isinstance(value, tuple) or not all(isinstance(item, Tensor) for item in value):
+            raise Unknown(f"tensors of {name} not recorded")
+        return tuple(item for item in value if isinstance(item, Tensor))
+
+    def listed(self, name: str) -> tuple[Value, ...]:
+        """Give every value of a list, whatever they are; () where there is none."""
+        value = self.values.get(name, ())
+        return value if isinstance(value, tuple) else ()
+
+    def given(self, name: str) -> bool:
+        """Tell whether the caller gave something other than None."""
+        return self.values.get(name, MISSING) not in (MISSING, None)
+
+    def known(self, name: str) -> bool:
+        """Tell whether an argument's value is not hidden; one that was not given is known."""
+        value = self.values.get(name, MISSING)
+        return value is MISSING or not isinstance(value, Opaque)
+
+    def value(self, name: str, default: Value = None) -> Value:
+        """Give a plain argument; the default where it was not given. Raises Unknown if opaque."""
+        value = self.values.get(name, MISSING)
+        if value is MISSING or value is None:
+            return default
+        if isinstance(value, Opaque):
+            raise Unknown(f"{name} not recorded")
+        return value
+
+    def integer(self, name: str, default: int) -> int:
+        """Give an integer argument. Raises Unknown where its value is not known."""
+        value = self.value(name, default)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Unknown(f"{name} is no integer")
+        return value
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Give a truth value. Raises Unknown where its value is not known."""
+        return bool(self.value(name, default))
+
+    def integers(self, name: str, count: int, default: int) -> tuple[int, ...]:
+        """Give `count` integers: one number stands for as many. Raises Unknown if not known."""
+        value = self.value(name, default)
+        found = value if isinstance(value, tuple) else (value,)
+        numbers = tuple(item for item in found if isinstance(item, int))
+        if len(numbers) != len(found) or len(numbers) not in (1, count):
+            raise Unknown(f"{name} is not {count} integers")
+        return numbers * count if len(numbers) == 1 else numbers
+
+    def dtype(self, name: str = "dtype") -> str | None:
+        """Give a dtype argument's name; None where none was given. Raises Unknown if opaque."""
+        return dtypes.canonical(self.value(name))
+
+    def dims(self, name: str, rank: int) -> tuple[int, ...]:
+        """Give the dimensions named by an int or a tuple; all where none is. Raises Unknown."""
+        value = self.value(name)
+        if value is None or value == ():
+            return tuple(range(rank))
+        found = value if isinstance(value, tuple) else (value,)
+        numbers = tuple(item for item in found if isinstance(item, int))
+        if len(numbers) != len(found) or not all(
+            -max(rank, 1) <= dim < max(rank, 1) for dim in numbers
+        ):
+            raise Unknown(f"{name} is no dimension")
+        return tuple(sorted({dim % rank for dim in numbers})) if rank else ()
+
+
+def _summarised(summary: Summary) -> tuple[Tensor, ...]:
+    """Stand one flat tensor for a list too long to be written out."""
+    if summary.numel is None:
+        raise Unknown("tensor list too long to be recorded")
+    return (Tensor((summary.numel,), summary.dtype),)
+
+
+def with_dtype(value: Value, dtype: str) -> Value:
+    """Give the value with a dtype where it has none."""
+    if isinstance(value, Tensor):
+        return replace(value, dtype=dtype) if value.dtype is None else value
+    if isinstance(value, tuple):
+        return tuple(with_dtype(item, dtype) for item in value)
+    if isinstance(value, Summary) and value.dtype is None:
+        return replace(value, dtype=dtype)
+    return value

@@ -1,0 +1,121 @@
+"""Which formula a call finds: spellings, namespaces, a user's own ops."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pyprof import ops
+from pyprof.marker import Call, Tensor
+from pyprof.ops import Args, Work, registry
+
+X = Tensor((4, 6), "float32")
+
+
+@pytest.fixture
+def scratch() -> Iterator[None]:
+    """Give the registry back as it was."""
+    ops.models()
+    before = dict(registry._MODELS)
+    yield
+    registry._MODELS.clear()
+    registry._MODELS.update(before)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("add", ("add", False)),
+        ("add_", ("add", True)),
+        ("__add__", ("add", False)),
+        ("__radd__", ("add", False)),
+        ("__iadd__", ("add", True)),
+        ("__rsub__", ("sub", False)),
+        ("__invert__", ("bitwise_not", False)),
+        ("__rshift__", ("bitwise_right_shift", False)),
+        ("__rrshift__", ("bitwise_right_shift", False)),
+        ("__irshift__", ("bitwise_right_shift", True)),
+        ("__iand__", ("bitwise_and", True)),
+        ("__itruediv__", ("div", True)),
+        ("__rfloordiv__", ("floor_divide", False)),
+        ("__imatmul__", ("matmul", True)),
+        ("add.Tensor", ("add", False)),
+        ("_softmax", ("_softmax", False)),
+    ],
+)
+def test_plain_names(name: str, expected: tuple[str, bool]) -> None:
+    """In-place, operator, reflected and overloaded forms are one op."""
+    assert registry.plain_name(name) == expected
+
+
+@pytest.mark.parametrize(
+    "mod",
+    ["torch", "Tensor", "torch.Tensor", "torch.nn.functional", "aten", "", "torch._C._nn"],
+)
+def test_every_torch_namespace_finds_the_formula(mod: str) -> None:
+    """One formula serves every spelling."""
+    assert ops.known(Call(mod, "relu", (X,)))
+    assert ops.cost(Call(mod, "relu", (X,))).flops == 24
+
+
+@pytest.mark.parametrize("mod", ["mylib", "Relu", "torch::autograd", "torch.distributed", "c10d"])
+def test_foreign_namespaces_find_none_of_torch(mod: str) -> None:
+    """An op of somebody else's with the same name is not torch's."""
+    found = ops.cost(Call(mod, "relu", (X,)))
+    assert (found.flops, found.bytes, found.reason) == (None, None, "unknown op relu")
+    assert not ops.known(Call(mod, "relu", (X,)))
+
+
+def test_a_view_is_known_to_move_nothing_and_yet_is_no_op_that_counts() -> None:
+    """A view costs zero, not unknown; `known` leaves the op around it in charge."""
+    call = Call("Tensor", "view", (X, 24))
+    found = ops.cost(call)
+    model = ops.find(call)
+    assert (found.flops, found.bytes, found.reason) == (0, 0, "")
+    assert model is not None
+    assert not model.work
+    assert not ops.known(call)
+
+
+def test_a_duplicate_name_raises(scratch: None) -> None:  # noqa: ARG001 - it restores
+    """Two formulas for one op are a mistake, unless one says that it replaces the other."""
+
+    def twice(a: Args) -> Work:
+        return Work(2 * a.tensor("input").numel)
+
+    with pytest.raises(ValueError, match="has a formula already"):
+        ops.op("relu", signature="Tensor input")(twice)
+    ops.op("relu", signature="Tensor input", replaces=True)(twice)
+    assert ops.find(Call("torch", "relu")).formula is twice  # type: ignore[union-attr]
+
+
+def test_a_users_own_op(scratch: None) -> None:  # noqa: ARG001 - it restores
+    """`@pyprof.ops.op` gives a cost to an op that torch does not have, in both spellings."""
+
+    @ops.op("mylib::attend", signature="Tensor query, Tensor key")
+    def attend(a: Args) -> Work:
+        q, k = a.tensor("query"), a.tensor("key")
+        return Work(2 * q.numel * k.shape[0], (q, k), (q,))
+
+    found = ops.cost(Call("mylib", "attend", (X, X)))
+    assert attend.__name__ == "attend"
+    assert (found.flops, found.bytes) == (192, 288)
+
+
+def test_a_failing_formula_is_a_reason(scratch: None) -> None:  # noqa: ARG001 - it restores
+    """What a formula raises ends in the report, not the report."""
+
+    @ops.op("mylib::broken", signature="Tensor input")
+    def broken(a: Args) -> Work:
+        return Work(1 // (a.tensor("input").numel - 24))
+
+    found = ops.cost(Call("mylib", "broken", (X,)))
+    assert broken is not None
+    assert (found.flops, found.bytes) == (None, None)
+    assert found.reason.startswith("failed formula: ZeroDivisionError")
+
+
+def test_unhashable_arguments_are_a_reason() -> None:
+    """A call that somebody built of lists is no crash."""
+    found = ops.cost(Call("torch", "relu", ([1, 2],)))  # type: ignore[arg-type]
+    assert found.flops is None
+    assert "unhashable" in found.reason
