@@ -119,7 +119,7 @@ def _bind(model: OpModel, call: Call, dtype: str | None) -> Args:
             continue
         if dtype is not None:
             values = {name: with_dtype(value, dtype) for name, value in values.items()}
-        return Args(plain, in_place, values)
+        return Args(plain, in_place, values, call.mod)
     raise Unknown(reason)
 
 

@@ -23,7 +23,7 @@ _BOOL = {"all", "any"}
 _WIDENED = {"sum", "nansum", "prod", "cumsum", "cumprod", "trace"}
 
 # operations an element, and a result
-_COST = {
+COSTS = {
     "sum": (1, 0),
     "nansum": (2, 0),
     "mean": (1, 0),  # k - 1 additions and a division for each result
@@ -80,7 +80,7 @@ def _result_dtype(a: Args, x: Tensor) -> str | None:
 
 # 24 additions; 24 read and 4 written of 2 bytes
 @op(
-    *(name for name in _COST if "norm" not in name and not name.startswith(("var", "std"))),
+    *(name for name in COSTS if "norm" not in name and not name.startswith(("var", "std"))),
     signature=(_DIM, "Tensor input, *, dtype dtype"),
     example=Call("torch", "sum", (_X,), {"dim": 1}),
     flops=24,
@@ -111,7 +111,7 @@ def _result_dtype(a: Args, x: Tensor) -> str | None:
 def reduction(a: Args) -> Work:
     """So many operations for each element, and so many more for each result."""
     x = a.tensor("input")
-    each, last = _COST[a.op]
+    each, last = COSTS[a.op]
     left = _left(a, x)
     if left is None:
         why = "dim not recorded"

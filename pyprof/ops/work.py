@@ -118,6 +118,8 @@ class Args:
     """The op's plain name: `add` for `add_`, `__iadd__`, `aten::add`."""
     in_place: bool
     values: Mapping[str, Value]
+    mod: str = ""
+    """Where the op was called: `torch`, `aten`, a class."""
     gemm_kernels: int | None = None
     """How many arithmetic kernels the backward launched; None where that is not known."""
     output: tuple[int, ...] | None = None
