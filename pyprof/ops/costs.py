@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.marker import Opaque, Summary, Tensor
 from pyprof.ops import dtypes, registry
-from pyprof.ops.signature import Unknown, bind
+from pyprof.ops.signature import Unknown, bind, parse
 from pyprof.ops.work import Args, Work, with_dtype
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ def _cost(
     except Unknown as unknown:
         return Cost(None, None, _shapes(call), str(unknown))
     params = dict(work.params) or _shapes(call)
-    if work.flops < 0:
+    if work.flops is not None and work.flops < 0:
         raise ValueError("negative FLOPs")
     try:
-        return Cost(work.flops, work.moved_bytes(), params)
+        return Cost(work.flops, work.moved_bytes(), params, work.no_flops)
     except Unknown as unknown:
         return Cost(work.flops, None, params, str(unknown))
 
@@ -110,16 +110,22 @@ def _why_no_formula(call: Call, direction: str) -> str:
 def _bind(model: OpModel, call: Call, dtype: str | None) -> Args:
     plain, in_place = registry.plain_name(call.op)
     reason = "arguments do not fit the op"
-    for signature in model.signatures:
+    by_position = registry.by_position(call)
+    for signature in _best_first(model.signatures, call) if by_position else model.signatures:
         try:
-            values = bind(call, signature, by_position=registry.by_position(call))
+            values = bind(call, signature, by_position=by_position)
         except Unknown as unknown:
             reason = str(unknown)
             continue
         if dtype is not None:
             values = {name: with_dtype(value, dtype) for name, value in values.items()}
-        return Args(plain, in_place, values)
+        return Args(plain, in_place, values, call.mod)
     raise Unknown(reason)
+
+
+def _best_first(signatures: tuple[str, ...], call: Call) -> list[str]:
+    """Put those first that have as many parameters as ATen's overload was given arguments."""
+    return sorted(signatures, key=lambda text: len(parse(text)) != len(call.args))
 
 
 def _shapes(call: Call) -> dict[str, object]:

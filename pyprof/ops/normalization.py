@@ -23,29 +23,31 @@ _STATISTICS = 4
 _NORMALISE = 2
 # x-hat again 2, the sums of go and of go * x-hat 3, and (go - mean - x-hat * mean) * scale 5
 _BACKWARD = 10
-_RMS_FORWARD, _RMS_BACKWARD = 3, 7
 
 
-def _given(a: Args, *names: str) -> tuple[Tensor, ...]:
+def given(a: Args, *names: str) -> tuple[Tensor, ...]:
+    """Give those of the tensor arguments that the call holds."""
     return tuple(tensor for name in names if (tensor := a.optional(name)) is not None)
 
 
-def _wide(dtype: str | None) -> str | None:
+def wide(dtype: str | None) -> str | None:
     """Statistics are kept in float32 at least."""
     return "float32" if dtype in ("float16", "bfloat16") else dtype
 
 
-def _norm(a: Args, x: Tensor, groups: int, *, statistics: bool = True) -> Work:
-    affine = _given(a, "weight", "bias")
+def norm(a: Args, x: Tensor, groups: int, *, statistics: bool = True) -> Work:
+    """Give the forward work for x in so many groups with a mean and a deviation each."""
+    affine = given(a, "weight", "bias")
     each = _STATISTICS * statistics + _NORMALISE + len(affine)
-    saved = (fresh((groups,), _wide(x.dtype)),) * (2 * statistics)
+    saved = (fresh((groups,), wide(x.dtype)),) * (2 * statistics)
     return Work(each * x.numel, (x, *affine), (like(x), *saved))
 
 
-def _norm_backward(a: Args, x: Tensor, go: Tensor, groups: int) -> Work:
-    saved = (fresh((groups,), _wide(x.dtype)),) * 2
-    weight = _given(a, "weight")
-    affine = tuple(map(like, _given(a, "weight", "bias")))
+def norm_backward(a: Args, x: Tensor, go: Tensor, groups: int) -> Work:
+    """Give the work of the gradients of x, scale and shift."""
+    saved = (fresh((groups,), wide(x.dtype)),) * 2
+    weight = given(a, "weight")
+    affine = tuple(map(like, given(a, "weight", "bias")))
     return Work(_BACKWARD * x.numel, (go, x, *saved, *weight), (like(x), *affine))
 
 
@@ -79,14 +81,14 @@ _FUNCTIONAL_BN = Call("torch.nn.functional", "batch_norm", (_IMAGE, *(_CHANNELS,
     flops=576,
     bytes=416,
 )
-def batch_norm(a: Args) -> Work:
+def batchnorm(a: Args) -> Work:
     """In training the statistics are computed and the running ones updated."""
     x = a.tensor("input")
     training = "training" not in a.values or a.flag("training", default=False)
     if a.op == "_batch_norm_with_update":
         training = True
-    running = _given(a, "running_mean", "running_var")
-    work = _norm(a, x, size(x, 1), statistics=training)
+    running = given(a, "running_mean", "running_var")
+    work = norm(a, x, size(x, 1), statistics=training)
     updated = running if training else ()
     return Work(work.flops, (*work.reads, *running), (*work.writes, *updated))
 
@@ -109,10 +111,10 @@ def batch_norm(a: Args) -> Work:
     flops=720,
     bytes=512,
 )
-def batch_norm_backward(a: Args) -> Work:
+def batchnorm_backward(a: Args) -> Work:
     """The gradients of input, scale and shift."""
     x = a.tensor("input")
-    return _norm_backward(a, x, like(x), size(x, 1))
+    return norm_backward(a, x, like(x), size(x, 1))
 
 
 # As above: the gradients of scale and shift are as large as the scale
@@ -134,11 +136,11 @@ def batch_norm_backward_op(a: Args) -> Work:
     """The same as ATen's own op."""
     go, x = a.tensor("grad_output"), a.tensor("input")
     weight = a.optional("weight")
-    return _norm_backward(a.replaced(bias=weight), x, go, size(x, 1))
+    return norm_backward(a.replaced(bias=weight), x, go, size(x, 1))
 
 
 # --- layer norm ---------------------------------------------------------------------------------
-def _rows(a: Args, x: Tensor) -> int:
+def rows(a: Args, x: Tensor) -> int:
     """Count the groups that are normalised, from the normalised shape or the scale's."""
     shape = a.values.get("normalized_shape")
     weight = a.optional("weight")
@@ -165,10 +167,10 @@ _LN = Call("torch.nn.functional", "layer_norm", (_ROWS, (8,), _SCALE, _SCALE, 1e
     bytes=272,
     batch=("input",),
 )
-def layer_norm(a: Args) -> Work:
+def layernorm(a: Args) -> Work:
     """Each row is normalised by its own mean and deviation, which are kept for the backward."""
     x = a.tensor("input")
-    return _norm(a, x, _rows(a, x))
+    return norm(a, x, rows(a, x))
 
 
 # 48 * 10; go 48 + x 48 + scale 8 read, 48 + 8 + 8 written of 2 bytes = 336; saved 2 * 6 of 4 = 48
@@ -181,10 +183,10 @@ def layer_norm(a: Args) -> Work:
     bytes=384,
     batch=("input",),
 )
-def layer_norm_backward(a: Args) -> Work:
+def layernorm_backward(a: Args) -> Work:
     """The gradients of input, scale and shift."""
     x = a.tensor("input")
-    return _norm_backward(a, x, like(x), _rows(a, x))
+    return norm_backward(a, x, like(x), rows(a, x))
 
 
 @op(
@@ -205,143 +207,4 @@ def layer_norm_backward(a: Args) -> Work:
 def layer_norm_backward_op(a: Args) -> Work:
     """The same as ATen's own op."""
     x = a.tensor("input")
-    return _norm_backward(a, x, a.tensor("grad_output"), _rows(a, x))
-
-
-# --- group and instance norm --------------------------------------------------------------------
-_GROUP = "Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps"
-_GN = Call("torch.nn.functional", "group_norm", (_IMAGE, 2, _CHANNELS, _CHANNELS))
-
-
-# 72 * 8; 144 of 2 bytes = 288; scale and shift 8, statistics of 2 * 2 groups 8, of 4 bytes = 64
-@op("group_norm", signature=_GROUP, example=_GN, flops=576, bytes=352, batch=("input",))
-def group_norm(a: Args) -> Work:
-    """Each group of channels of each sample has its own statistics."""
-    x = a.tensor("input")
-    return _norm(a, x, size(x, 0) * a.integer("num_groups", 1))
-
-
-# 72 * 10; 3 * 72 of 2 bytes = 432; saved 2 * 4, scale 4, two gradients 8, of 4 bytes = 80
-@op(
-    "group_norm",
-    direction=BPROP,
-    signature=_GROUP,
-    example=_GN,
-    flops=720,
-    bytes=512,
-    batch=("input",),
-)
-def group_norm_backward(a: Args) -> Work:
-    """The gradients of input, scale and shift."""
-    x = a.tensor("input")
-    return _norm_backward(a, x, like(x), size(x, 0) * a.integer("num_groups", 1))
-
-
-@op(
-    "aten::native_group_norm",
-    signature=(
-        "Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps"
-    ),
-    example=Call("aten", "native_group_norm", (_IMAGE, _CHANNELS, _CHANNELS, 2, 4, 9, 2, 1e-5)),
-    flops=576,  # as group_norm
-    bytes=352,
-)
-def native_group_norm(a: Args) -> Work:
-    """The same as ATen's own op."""
-    x = a.tensor("input")
-    return _norm(a, x, size(x, 0) * a.integer("group", 1))
-
-
-@op(
-    "aten::native_group_norm_backward",
-    signature=(
-        "Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C,"
-        "int HxW, int group"
-    ),
-    example=Call(
-        "aten",
-        "native_group_norm_backward",
-        (_IMAGE, _IMAGE, *(Tensor((2, 2), "float32"),) * 2, _CHANNELS, 2, 4, 9, 2),
-    ),
-    flops=720,  # as group_norm's backward
-    bytes=512,
-)
-def native_group_norm_backward(a: Args) -> Work:
-    """The gradients of input, scale and shift."""
-    x = a.tensor("input")
-    with_bias = a.replaced(bias=a.optional("weight"))
-    return _norm_backward(with_bias, x, a.tensor("grad_output"), a.tensor("mean").numel)
-
-
-_INSTANCE = (
-    "Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias,"
-    "bool use_input_stats"
-)
-_IN = Call("torch.nn.functional", "instance_norm", (_IMAGE,))
-
-
-# 72 * 6; 144 of 2 bytes, 2 * 4 * 2 statistics of 4 bytes
-@op("instance_norm", signature=_INSTANCE, example=_IN, flops=432, bytes=352, batch=("input",))
-def instance_norm(a: Args) -> Work:
-    """Each channel of each sample has its own statistics."""
-    x = a.tensor("input")
-    return _norm(a, x, math.prod(x.shape[:2]))
-
-
-# 72 * 10; 3 * 72 of 2 bytes, 2 * 8 statistics of 4 bytes
-@op(
-    "instance_norm",
-    direction=BPROP,
-    signature=_INSTANCE,
-    example=_IN,
-    flops=720,
-    bytes=496,
-    batch=("input",),
-)
-def instance_norm_backward(a: Args) -> Work:
-    """The gradients of input, scale and shift."""
-    x = a.tensor("input")
-    return _norm_backward(a, x, like(x), math.prod(x.shape[:2]))
-
-
-# --- RMS norm -----------------------------------------------------------------------------------
-_RMS = "Tensor input, int[] normalized_shape, Tensor? weight, float eps"
-_RN = Call("torch.nn.functional", "rms_norm", (_ROWS, (8,), _SCALE))
-
-
-# square 1, sum 1, scale by the root 1, weight 1: 48 * 4; 48 + 48 + 8 of 2 bytes = 208, one
-# statistic for 6 rows of 4 bytes = 24
-@op(
-    *("rms_norm", "_fused_rms_norm"),
-    signature=_RMS,
-    example=_RN,
-    flops=192,
-    bytes=232,
-    batch=("input",),
-)
-def rms_norm(a: Args) -> Work:
-    """As layer norm without a mean and without a shift."""
-    x = a.tensor("input")
-    weight = _given(a, "weight")
-    saved = fresh((_rows(a, x),), _wide(x.dtype))
-    return Work((_RMS_FORWARD + len(weight)) * x.numel, (x, *weight), (like(x), saved))
-
-
-# x-hat 1, go * weight 1, its product with x-hat and the sum 2, the rest 3: 48 * 7;
-# go 48 + x 48 + weight 8 read, 48 + 8 written of 2 bytes = 320, saved 24
-@op(
-    *("rms_norm", "_fused_rms_norm"),
-    direction=BPROP,
-    signature=_RMS,
-    example=_RN,
-    flops=336,
-    bytes=344,
-    batch=("input",),
-)
-def rms_norm_backward(a: Args) -> Work:
-    """The gradients of input and weight."""
-    x = a.tensor("input")
-    weight = _given(a, "weight")
-    saved = fresh((_rows(a, x),), _wide(x.dtype))
-    reads = (like(x), x, saved, *weight)
-    return Work(_RMS_BACKWARD * x.numel, reads, (like(x), *map(like, weight)))
+    return norm_backward(a, x, a.tensor("grad_output"), rows(a, x))

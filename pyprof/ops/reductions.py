@@ -23,11 +23,11 @@ _BOOL = {"all", "any"}
 _WIDENED = {"sum", "nansum", "prod", "cumsum", "cumprod", "trace"}
 
 # operations an element, and a result
-_COST = {
+COSTS = {
     "sum": (1, 0),
     "nansum": (2, 0),
-    "mean": (1, 1),
-    "nanmean": (2, 1),
+    "mean": (1, 0),  # k - 1 additions and a division for each result
+    "nanmean": (2, 0),
     "prod": (1, 0),
     "norm": (2, 1),
     "linalg_vector_norm": (2, 1),
@@ -58,6 +58,13 @@ def reduced(a: Args, x: Tensor) -> tuple[int, ...]:
     return tuple(size for at, size in enumerate(x.shape) if at not in dims)
 
 
+def _left(a: Args, x: Tensor) -> tuple[int, ...] | None:
+    """Give the shape that is left, or None where a trace does not say which dimensions went."""
+    if a.known("dim") and a.known("keepdim"):
+        return reduced(a, x)
+    return None
+
+
 def _result_dtype(a: Args, x: Tensor) -> str | None:
     asked = a.dtype() if a.known("dtype") else None
     if asked is not None:
@@ -73,17 +80,44 @@ def _result_dtype(a: Args, x: Tensor) -> str | None:
 
 # 24 additions; 24 read and 4 written of 2 bytes
 @op(
-    *(name for name in _COST if "norm" not in name),
-    signature=_DIM,
+    *(name for name in COSTS if "norm" not in name and not name.startswith(("var", "std"))),
+    signature=(_DIM, "Tensor input, *, dtype dtype"),
     example=Call("torch", "sum", (_X,), {"dim": 1}),
     flops=24,
+    bytes=56,
+)
+# 24 * 4 and one division for each of 4 results; 24 read and 4 written of 2 bytes
+@op(
+    *("var", "var_mean"),
+    signature=(
+        "Tensor input, int[] dim, bool unbiased, bool keepdim",
+        "Tensor input, bool unbiased",
+    ),
+    example=Call("torch", "var", (_X, 1)),
+    flops=100,
+    bytes=56,
+)
+# as above, and a root of 20 for each result
+@op(
+    *("std", "std_mean"),
+    signature=(
+        "Tensor input, int[] dim, bool unbiased, bool keepdim",
+        "Tensor input, bool unbiased",
+    ),
+    example=Call("torch", "std", (_X, 1)),
+    flops=180,
     bytes=56,
 )
 def reduction(a: Args) -> Work:
     """So many operations for each element, and so many more for each result."""
     x = a.tensor("input")
-    each, last = _COST[a.op]
-    out = fresh(reduced(a, x), _result_dtype(a, x))
+    each, last = COSTS[a.op]
+    left = _left(a, x)
+    if left is None:
+        why = "dim not recorded"
+        flops = None if last else each * x.numel
+        return Work(flops, (x,), (), {}, None, why, why if last else "")
+    out = fresh(left, _result_dtype(a, x))
     twice = a.op in ("aminmax", "var_mean", "std_mean")
     return Work(each * x.numel + last * out.numel, (x,), (out,) * (1 + twice))
 

@@ -29,6 +29,7 @@ _TORCH = re.compile(
     r"(?:torch\.)?(?:Tensor|_TensorBase|nn\.functional|_C(?:\.\w+)*|_VF|special|linalg|fft|nn\.init)$"
     r"|torch$"
 )
+_INDUCTOR = re.compile(r"triton_(?:poi|red|per|tem|mix|for)_fused_\w+$")
 _DUNDER = re.compile(r"__([ir]?)(\w+?)__$")
 _DUNDER_NAMES = {
     "truediv": "div",
@@ -128,6 +129,8 @@ def _keys(mod: str, name: str) -> list[str]:
     name = name.partition(".")[0]  # an overload's name follows a dot: add.Tensor
     plain, _ = plain_name(name)
     found = [f"{mod.replace('::', '.')}.{name}"]
+    if _INDUCTOR.match(name):
+        found.append("triton.*")
     if mod in _ATEN:
         found += [f"aten.{name}", f"aten.{plain}", name, plain]
     elif _TORCH.match(mod):

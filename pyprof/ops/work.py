@@ -21,7 +21,7 @@ class Work:
     A tensor that is read and written (an in-place op) stands in both lists.
     """
 
-    flops: int
+    flops: int | None
     reads: tuple[Tensor, ...] = ()
     writes: tuple[Tensor, ...] = ()
     params: Mapping[str, object] = field(default_factory=dict)
@@ -29,17 +29,21 @@ class Work:
     """Traffic that no tensor of the call stands for; None where it is not known."""
     why: str = ""
     """Why `extra_bytes` is None."""
+    no_flops: str = ""
+    """Why `flops` is None."""
 
     def __add__(self, other: Work) -> Work:
         """Give the work of doing both, one after the other."""
         extra = (self.extra_bytes, other.extra_bytes)
+        unknown = self.flops is None or other.flops is None
         return Work(
-            self.flops + other.flops,
+            None if unknown else (self.flops or 0) + (other.flops or 0),
             self.reads + other.reads,
             self.writes + other.writes,
             {**other.params, **self.params},
             None if None in extra else sum(part for part in extra if part is not None),
             self.why or other.why,
+            self.no_flops or other.no_flops,
         )
 
     def moved_bytes(self) -> int:
@@ -114,6 +118,8 @@ class Args:
     """The op's plain name: `add` for `add_`, `__iadd__`, `aten::add`."""
     in_place: bool
     values: Mapping[str, Value]
+    mod: str = ""
+    """Where the op was called: `torch`, `aten`, a class."""
     gemm_kernels: int | None = None
     """How many arithmetic kernels the backward launched; None where that is not known."""
     output: tuple[int, ...] | None = None

@@ -34,4 +34,5 @@ def load(path: str | os.PathLike[str], override: Override | None = None) -> pd.D
     table = Table(records, override) if override else Table(records)
     columns = {name: column.values(table) for name, column in COLUMNS.items()}
     columns |= {ours: table.records.arrow(theirs) for ours, theirs in _MORE.items()}
-    return pa.table(columns).to_pandas(types_mapper=_DTYPES.get)
+    frame: pd.DataFrame = pa.table(columns).to_pandas(types_mapper=_DTYPES.get)
+    return frame

@@ -136,6 +136,10 @@ def _weights(
     return np.where(arithmetic, weight, 0)
 
 
+def _has_gradients(work: Work) -> bool:
+    return work.direction == BPROP and family(work) in _PRODUCTS
+
+
 _PRODUCTS = {"gemm", "conv"}
 _GRADIENTS = ("dgrad", "wgrad")
 

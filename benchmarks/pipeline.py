@@ -1,0 +1,107 @@
+"""How fast parse and prof are, beside merely reading the same columns.
+
+    python benchmarks/pipeline.py CAPTURE.sqlite ... [--runs N]
+
+For each nsys capture, in one run: the bare read of the columns that parse needs (SQLite to Arrow,
+one query a table, nothing else), `parse -o net.dict`, and `prof --csv` of that file. Each is a
+process of its own; its wall time and peak memory are the operating system's. Of several runs the
+fastest counts. Captures of any size come from `benchmarks/generate.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+BARE_READ = """
+import sys
+from contextlib import closing
+from adbc_driver_sqlite import dbapi
+
+QUERIES = (
+    "SELECT start, end, deviceId, streamId, correlationId, globalPid, demangledName,"
+    " registersPerThread, gridX, gridY, gridZ, blockX, blockY, blockZ, staticSharedMemory,"
+    " dynamicSharedMemory FROM CUPTI_ACTIVITY_KIND_KERNEL",
+    "SELECT start, end, eventClass, globalTid, correlationId, nameId"
+    " FROM CUPTI_ACTIVITY_KIND_RUNTIME",
+    "SELECT start, coalesce(end, -1), eventType, globalTid, coalesce(text, ''),"
+    " coalesce(textId, -1) FROM NVTX_EVENTS",
+    "SELECT id, value FROM StringIds",
+)
+kernels = 0
+with dbapi.connect(f"file:{sys.argv[1]}?mode=ro") as db:
+    for number, query in enumerate(QUERIES):
+        with db.cursor() as cursor:
+            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": "65536"})
+            cursor.execute(query)
+            rows = cursor.fetch_arrow_table().num_rows
+        kernels = rows if number == 0 else kernels
+print(kernels)
+"""
+
+
+def run(command: list[str], output: Path) -> tuple[float, float]:
+    """Run a command; give its wall time in s and its peak memory in GB."""
+    begun = time.perf_counter()
+    pid = os.fork()
+    if pid == 0:
+        with output.open("wb") as file:
+            os.dup2(file.fileno(), 1)
+            os.execv(command[0], command)  # noqa: S606 - our own commands
+    _, status, usage = os.wait4(pid, 0)
+    wall_s = time.perf_counter() - begun
+    if status:
+        sys.exit(f"{' '.join(command)} failed")
+    unit = 1024 if sys.platform.startswith("linux") else 1  # ru_maxrss: kB there, bytes on macOS
+    return wall_s, usage.ru_maxrss * unit / 1e9
+
+
+def measure(capture: Path, runs: int, folder: Path) -> None:
+    """Print a line for each step."""
+    records, rows = folder / "net.dict", folder / "kernels"
+    python = [sys.executable, "-m", "pyprof"]
+    steps = {
+        "bare read": [sys.executable, "-c", BARE_READ, str(capture)],
+        "parse": [*python, "parse", "-q", "-o", str(records), str(capture)],
+        "prof": [*python, "prof", "-q", "--csv", str(records)],
+    }
+    outputs = {"bare read": rows, "parse": folder / "nothing", "prof": folder / "net.csv"}
+    best = {
+        name: min(run(command, outputs[name]) for _ in range(runs))
+        for name, command in steps.items()
+    }
+    kernels = int(rows.read_text())
+    print(
+        f"{capture.name}: {kernels:,} kernels, {records.stat().st_size / 1e6:,.0f} MB of dict lines"
+    )
+    for name, (wall_s, peak_gb) in best.items():
+        ratio = wall_s / best["bare read"][0]
+        print(
+            f"  {name:10} {wall_s:7.2f} s  {kernels / wall_s:10,.0f} kernels/s  "
+            f"{peak_gb:5.2f} GB  {ratio:5.2f} x bare read"
+        )
+
+
+def main() -> None:
+    """Measure the captures named on the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("capture", nargs="+", type=Path)
+    parser.add_argument("--runs", type=int, default=3)
+    given = parser.parse_args()
+    print(
+        f"{os.cpu_count()} cores, Python {sys.version.split()[0]}, {resource.getpagesize()} B pages"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for capture in given.capture:
+            measure(capture.resolve(), given.runs, Path(folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Activations and similarities that are not pointwise by rule: a weight, a half, a norm."""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.pointwise_rules import TRANSCENDENTAL
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, like
+
+_X = Tensor((4, 6), "float16")
+_GLU = TRANSCENDENTAL + 1  # a sigmoid and a product
+_GLU_BACKWARD = TRANSCENDENTAL + 6
+
+
+# compare and multiply: 24 * 2; 24 and 6 read, 24 written of 2 bytes
+@op(
+    "prelu",
+    signature="Tensor input, Tensor weight",
+    example=Call("torch.nn.functional", "prelu", (_X, Tensor((6,), "float16"))),
+    flops=48,
+    bytes=108,
+    batch=("input",),
+)
+def prelu(a: Args) -> Work:
+    """Negative elements are scaled by their channel's weight."""
+    x, w = a.tensor("input"), a.tensor("weight")
+    return Work(2 * x.numel, (x, w), (like(x),))
+
+
+# dx: compare, multiply; dw: compare, multiply, add: 24 * 5; go 24, x 24, w 6 read, 24 and 6 written
+@op(
+    "prelu",
+    direction=BPROP,
+    signature="Tensor input, Tensor weight",
+    example=Call("torch.nn.functional", "prelu", (_X, Tensor((6,), "float16"))),
+    flops=120,
+    bytes=168,
+    batch=("input",),
+)
+def prelu_backward(a: Args) -> Work:
+    """The gradients of input and weight."""
+    x, w = a.tensor("input"), a.tensor("weight")
+    return Work(5 * x.numel, (like(x), x, w), (like(x), like(w)))
+
+
+def _halved(a: Args, x: Tensor) -> Tensor:
+    rank = len(x.shape)
+    dims = a.dims("dim", rank) if a.given("dim") and a.known("dim") else (rank - 1,)
+    if rank == 0 or len(dims) != 1:
+        raise Unknown("arguments do not fit the op")
+    return like(x, tuple(n // 2 if at == dims[0] else n for at, n in enumerate(x.shape)))
+
+
+# half of 24 times the other's sigmoid: 12 * 21; 24 read, 12 written of 2 bytes
+@op(
+    "glu",
+    signature="Tensor input, int dim",
+    example=Call("torch.nn.functional", "glu", (_X,)),
+    flops=252,
+    bytes=72,
+    batch=("input",),
+)
+def glu(a: Args) -> Work:
+    """One half times the sigmoid of the other."""
+    x = a.tensor("input")
+    out = _halved(a, x)
+    return Work(_GLU * out.numel, (x,), (out,))
+
+
+# sigmoid 20, both halves' gradients 6: 12 * 26; go 12, x 24 read, 24 written of 2 bytes
+@op(
+    "glu",
+    direction=BPROP,
+    signature="Tensor input, int dim",
+    example=Call("torch.nn.functional", "glu", (_X,)),
+    flops=312,
+    bytes=120,
+    batch=("input",),
+)
+@op(
+    "aten::glu_backward",
+    signature="Tensor grad_output, Tensor input, int dim",
+    example=Call("aten", "glu_backward", (Tensor((4, 3), "float16"), _X, -1)),
+    flops=312,
+    bytes=120,
+)
+def glu_backward(a: Args) -> Work:
+    """The gradients of both halves."""
+    x = a.tensor("input")
+    go = like(x, (x.numel // 2,))
+    return Work(_GLU_BACKWARD * go.numel, (go, x), (like(x),))
+
+
+# square, add, divide: 24 * 3; 24 read and 24 written of 2 bytes
+@op(
+    "normalize",
+    signature="Tensor input, float p, int dim",
+    example=Call("torch.nn.functional", "normalize", (_X,)),
+    flops=72,
+    bytes=96,
+    batch=("input",),
+)
+def normalize(a: Args) -> Work:
+    """Each row divided by its norm."""
+    x = a.tensor("input")
+    return Work(3 * x.numel, (x,), (like(x),))
+
+
+# three dot products: 24 * 6; 24 and 24 read, 4 written of 2 bytes
+@op(
+    *("cosine_similarity", "pairwise_distance"),
+    signature="Tensor x1, Tensor x2, int dim",
+    example=Call("torch.nn.functional", "cosine_similarity", (_X, _X), {"dim": 1}),
+    flops=144,
+    bytes=104,
+)
+def similarity(a: Args) -> Work:
+    """The angle between, or the distance of, each pair of rows."""
+    x, y = a.tensor("x1"), a.tensor("x2")
+    if x.shape != y.shape or not x.shape:
+        raise Unknown("arguments do not fit the op")
+    rank = len(x.shape)
+    default = min(1, rank - 1) if a.op == "cosine_similarity" else rank - 1
+    at = a.integer("dim", default)
+    if not -rank <= at < rank:
+        raise Unknown("dim is no dimension")
+    left = tuple(n for i, n in enumerate(x.shape) if i != at % rank)
+    each = 6 if a.op == "cosine_similarity" else 3
+    return Work(each * x.numel, (x, y), (like(x, left),))

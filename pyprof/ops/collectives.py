@@ -1,0 +1,155 @@
+"""Collective communication: torch.distributed, c10d, NCCL.
+
+No FLOPs: a reduction's additions are not counted. Bytes are this GPU's memory traffic, each
+tensor given read once and each result written once. `params` holds what NCCL's own tests call
+algorithm bytes S and bus bytes, where the number of ranks n is known: all-reduce 2 S (n - 1) / n,
+all-gather, reduce-scatter and all-to-all S (n - 1) / n, broadcast, reduce, send and receive S.
+Source: NVIDIA nccl-tests, doc/PERFORMANCE.md.
+"""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, tensor_bytes
+
+_X = Tensor((4, 6), "float32")
+_ALL = Tensor((16, 6), "float32")
+_MODS = ("torch.distributed", "c10d", "nccl")
+
+
+def _spelled(*names: str) -> tuple[str, ...]:
+    return tuple(f"{mod}.{name}" for mod in _MODS for name in names)
+
+
+def _flat(a: Args, name: str) -> tuple[Tensor, ...]:
+    value = a.values.get(name)
+    if isinstance(value, tuple) and any(isinstance(item, tuple) for item in value):
+        return tuple(
+            t for item in value if isinstance(item, tuple) for t in item if isinstance(t, Tensor)
+        )
+    if isinstance(value, Tensor):
+        return (value,)
+    return a.tensors(name)
+
+
+def _params(a: Args, size: int | None, ranks: int | None, factor: int) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if size is not None:
+        found["algo_bytes"] = size
+    if ranks is None:
+        ranks = _ranks(a)
+    if ranks is not None and ranks > 0:
+        found["ranks"] = ranks
+        if size is not None:
+            found["bus_bytes"] = size if factor == 0 else factor * size * (ranks - 1) // ranks
+    return found
+
+
+def _ranks(a: Args) -> int | None:
+    for name in ("world_size", "group_size", "group"):
+        value = a.values.get(name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def _size(tensors: tuple[Tensor, ...]) -> int | None:
+    try:
+        return sum(map(tensor_bytes, tensors))
+    except Unknown:
+        return None
+
+
+# 24 read and 24 written of 4 bytes
+@op(
+    *_spelled("all_reduce", "allreduce_", "allreduce", "all_reduce_coalesced", "AllReduce"),
+    signature="Tensor[] tensors, any op, any group",
+    example=Call("torch.distributed", "all_reduce", (_X,), {"world_size": 4}),
+    flops=0,
+    bytes=192,
+)
+def all_reduce(a: Args) -> Work:
+    """Every rank ends with the sum of all."""
+    tensors = _flat(a, "tensors")
+    return Work(0, tensors, tensors, _params(a, _size(tensors), None, 2))
+
+
+# 24 read or 24 written of 4 bytes: each rank does one of the two
+@op(
+    *_spelled("broadcast", "broadcast_", "Broadcast", "send", "recv", "isend", "irecv"),
+    *_spelled("recv_", "reduce", "reduce_", "Reduce"),
+    signature="Tensor[] tensors, any peer, any group",
+    example=Call("torch.distributed", "broadcast", (_X, 0)),
+    flops=0,
+    bytes=96,
+)
+def one_way(a: Args) -> Work:
+    """A rank either gives or gets; of a reduction most give."""
+    tensors = _flat(a, "tensors")
+    return Work(0, tensors, (), _params(a, _size(tensors), None, 0))
+
+
+# 24 read, four times as many written of 4 bytes
+@op(
+    *_spelled("all_gather_into_tensor", "_all_gather_base", "_allgather_base_", "allgather_"),
+    *_spelled("all_gather", "AllGather", "allgather_into_tensor_coalesced_"),
+    signature="Tensor[] output, Tensor[] input, any group",
+    example=Call("torch.distributed", "all_gather_into_tensor", ((_ALL,), (_X,))),
+    flops=0,
+    bytes=480,
+)
+def all_gather(a: Args) -> Work:
+    """Every rank ends with the pieces of all."""
+    out, given = _flat(a, "output"), _flat(a, "input")
+    ranks = _ratio(out, given)
+    return Work(0, given, out, _params(a, _size(out), ranks, 1))
+
+
+# 96 read, a quarter written of 4 bytes
+@op(
+    *_spelled("reduce_scatter_tensor", "_reduce_scatter_base", "_reduce_scatter_base_"),
+    *_spelled("reduce_scatter", "reduce_scatter_", "ReduceScatter"),
+    signature="Tensor[] output, Tensor[] input, any op, any group",
+    example=Call("torch.distributed", "reduce_scatter_tensor", ((_X,), (_ALL,))),
+    flops=0,
+    bytes=480,
+)
+def reduce_scatter(a: Args) -> Work:
+    """Every rank ends with its piece of the sum."""
+    out, given = _flat(a, "output"), _flat(a, "input")
+    return Work(0, given, out, _params(a, _size(given), _ratio(given, out), 1))
+
+
+def _ratio(large: tuple[Tensor, ...], small: tuple[Tensor, ...]) -> int | None:
+    total, piece = sum(t.numel for t in large), sum(t.numel for t in small)
+    return total // piece if piece else None
+
+
+# 24 read and 24 written of 4 bytes
+@op(
+    *_spelled("all_to_all_single", "alltoall_base_", "all_to_all", "alltoall_", "AllToAll"),
+    *_spelled("gather", "gather_", "scatter", "scatter_"),
+    signature="Tensor[] output, Tensor[] input, any group",
+    example=Call("torch.distributed", "all_to_all_single", ((_X,), (_X,))),
+    flops=0,
+    bytes=192,
+)
+def all_to_all(a: Args) -> Work:
+    """Every rank gives a piece to each."""
+    out, given = _flat(a, "output"), _flat(a, "input")
+    return Work(0, given, out, _params(a, _size(given), None, 1))
+
+
+# nothing but a signal
+@op(
+    *_spelled("barrier", "monitored_barrier", "wait"),
+    signature="any group, Value[] rest",
+    example=Call("torch.distributed", "barrier"),
+    flops=0,
+    bytes=0,
+)
+def barrier(_: Args) -> Work:
+    """Nothing is moved."""
+    return Work(0)

@@ -1,0 +1,135 @@
+"""Convolutions as one library's entry point is called; the formulas are those of `conv`."""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.conv import backward_work, forward_work, geometry
+from pyprof.ops.registry import op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, like
+
+_X = Tensor((2, 4, 8, 8), "float16")
+_W = Tensor((6, 4, 3, 3), "float16")
+_CONV = (
+    "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding, int[] dilation,"
+    "int groups"
+)
+_VENDOR = {
+    "cudnn": "Tensor input, Tensor weight, int[] padding, int[] stride, int[] dilation, int groups",
+    "vendor": (
+        "Tensor input, Tensor weight, Tensor? bias, int[] padding, int[] stride, int[] dilation,"
+        "int groups"
+    ),
+    "kernel": (
+        "Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding,"
+        "int[] dilation"
+    ),
+}
+_CUDNN_EXAMPLE = Call(
+    "aten", "cudnn_convolution", (_X, _W, (1, 1), (1, 1), (1, 1), 1, False, False)
+)
+
+
+@op(
+    "aten::cudnn_convolution",
+    signature=_VENDOR["cudnn"],
+    example=_CUDNN_EXAMPLE,
+    flops=55296,
+    bytes=2992,
+    batch=("input",),
+)
+@op(
+    *("aten::mkldnn_convolution", "aten::miopen_convolution", "aten::miopen_depthwise_convolution"),
+    signature=_VENDOR["vendor"],
+    example=Call("aten", "mkldnn_convolution", (_X, _W, None, (1, 1), (1, 1), (1, 1), 1)),
+    flops=55296,
+    bytes=2992,
+    batch=("input",),
+)
+@op(
+    *("aten::_conv_depthwise2d", "aten::conv_depthwise3d", "aten::_slow_conv2d_forward"),
+    *("aten::slow_conv3d_forward", "aten::thnn_conv2d", "aten::slow_conv_dilated2d"),
+    *("aten::_conv_depthwise2d_forward", "aten::slow_conv3d", "aten::slow_conv_dilated3d"),
+    signature=_VENDOR["kernel"],
+    example=Call("aten", "_slow_conv2d_forward", (_X, _W, (3, 3), None, (1, 1), (1, 1))),
+    flops=55296,
+    bytes=2992,
+    batch=("input",),
+)
+@op(
+    "aten::cudnn_convolution_relu",
+    signature=_CONV,
+    example=Call("aten", "cudnn_convolution_relu", (_X, _W, None, (1, 1), (1, 1), (1, 1), 1)),
+    flops=55296,
+    bytes=2992,
+    batch=("input",),
+)
+def vendor_conv(a: Args) -> Work:
+    """A convolution as one library's entry point is called."""
+    return forward_work(geometry(a), a)
+
+
+@op(
+    "aten::cudnn_convolution_transpose",
+    signature=(
+        "Tensor input, Tensor weight, int[] padding, int[] output_padding, int[] stride,"
+        "int[] dilation, int groups"
+    ),
+    example=Call(
+        "aten",
+        "cudnn_convolution_transpose",
+        (_X, Tensor((4, 6, 3, 3), "float16"), (0, 0), (0, 0), (1, 1), (1, 1), 1),
+    ),
+    flops=55296,  # as conv_transpose2d above
+    bytes=3856,
+    batch=("input",),
+)
+def vendor_conv_transpose(a: Args) -> Work:
+    """A transposed convolution as cuDNN's entry point is called."""
+    return forward_work(geometry(a, transposed=True), a)
+
+
+# One gradient: go 768 + w 216 + gx 512 = 1496 * 2 = 2992
+@op(
+    "aten::cudnn_convolution_backward_input",
+    signature="int[] self_size, Tensor grad_output, Tensor weight",
+    example=Call(
+        "aten",
+        "cudnn_convolution_backward_input",
+        ((2, 4, 8, 8), Tensor((2, 6, 8, 8), "float16"), _W),
+    ),
+    flops=55296,
+    bytes=2992,
+)
+def conv_dgrad(a: Args) -> Work:
+    """The input's gradient alone, as torch before 1.11 called cuDNN."""
+    go, w = a.tensor("grad_output"), a.tensor("weight")
+    size = a.value("self_size")
+    if not isinstance(size, tuple):
+        raise Unknown("self_size not recorded")
+    x = like(go, tuple(item for item in size if isinstance(item, int)))
+    return backward_work(
+        geometry(a.replaced(input=x, grad_output=go, weight=w)), dgrad=True, wgrad=False, bias=False
+    )
+
+
+# The other gradient: go 768 + x 512 + gw 216 = 1496 * 2 = 2992
+@op(
+    "aten::cudnn_convolution_backward_weight",
+    signature="int[] weight_size, Tensor grad_output, Tensor input",
+    example=Call(
+        "aten",
+        "cudnn_convolution_backward_weight",
+        ((6, 4, 3, 3), Tensor((2, 6, 8, 8), "float16"), _X),
+    ),
+    flops=55296,
+    bytes=2992,
+)
+def conv_wgrad(a: Args) -> Work:
+    """The filter's gradient alone, as torch before 1.11 called cuDNN."""
+    go = a.tensor("grad_output")
+    size = a.value("weight_size")
+    if not isinstance(size, tuple):
+        raise Unknown("weight_size not recorded")
+    w = like(go, tuple(item for item in size if isinstance(item, int)))
+    return backward_work(geometry(a.replaced(weight=w)), dgrad=False, wgrad=True, bias=False)

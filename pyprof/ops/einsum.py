@@ -1,0 +1,172 @@
+"""Sums over indices: einsum, tensordot, bilinear, pairwise distances.
+
+A pair of operands costs one multiply-add for each combination of its indices, or one
+multiplication where nothing is summed; several operands are taken pair by pair from the left, as
+torch does unless opt_einsum finds a better order.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.gemm import multiply_adds, product
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, fresh, like, size
+
+_A = Tensor((3, 4, 6), "float16")
+_B = Tensor((3, 6, 5), "float16")
+_MULTIPLY = {2: 1, 8: 6}  # of a multiply-add's operations, those without the addition
+
+
+def _labels(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str, dict[str, int]]:
+    """Give the operands' labels, the result's, and their sizes; dots become labels of their own."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(tensors):
+        raise Unknown("arguments do not fit the op")
+    named = {letter for letter in equation if letter.isalpha()}
+    spare = [chr(code) for code in range(0x100, 0x120)]
+    widest = max(
+        len(t.shape) - len(term.replace("...", "")) for t, term in zip(tensors, terms, strict=True)
+    )
+    dots = spare[: max(0, widest)]
+    sizes: dict[str, int] = {}
+    found = []
+    for term, tensor in zip(terms, tensors, strict=True):
+        hidden = len(tensor.shape) - len(term.replace("...", ""))
+        full = term.replace("...", "".join(dots[len(dots) - hidden :]) if hidden > 0 else "")
+        if len(full) != len(tensor.shape):
+            raise Unknown("arguments do not fit the op")
+        for letter, length in zip(full, tensor.shape, strict=True):
+            sizes[letter] = max(sizes.get(letter, 1), length)
+        found.append(full)
+    if arrow:
+        return found, right.replace("...", "".join(dots)), sizes
+    once = sorted(letter for letter in named if left.count(letter) == 1)
+    return found, "".join(dots) + "".join(once), sizes
+
+
+def _contract(terms: list[str], result: str, sizes: dict[str, int], each: int) -> int:
+    """Count the operations of taking the operands pair by pair."""
+    flops = 0
+    held = terms[0]
+    if len(terms) == 1:
+        return math.prod(sizes[x] for x in set(held)) if set(held) - set(result) else 0
+    for at, term in enumerate(terms[1:], start=1):
+        needed = set(result).union(*terms[at + 1 :])
+        both = set(held) | set(term)
+        kept = both & needed
+        # a label of one operand alone is summed before the product
+        alone = (set(held) ^ set(term)) - needed
+        summed = both - kept - alone
+        count = math.prod(sizes[letter] for letter in both - alone)
+        flops += (each if summed else _MULTIPLY[each]) * count
+        held = "".join(sorted(kept))
+    return flops
+
+
+# 2 * 3 * 4 * 6 * 5 = 720; 72 + 90 + 60 = 222 elements of 2 bytes
+@op(
+    "einsum",
+    signature="str equation, Tensor[] operands",
+    example=Call("torch", "einsum", ("bij,bjk->bik", _A, _B)),
+    flops=720,
+    bytes=444,
+)
+def einsum(a: Args) -> Work:
+    """What the equation sums."""
+    work, _ = _einsum(a)
+    return work
+
+
+# one einsum like the forward for each operand's gradient: 2 * 720; each reads go 60 and the other
+# operand and writes its gradient: 60 + 90 + 72 and 60 + 72 + 90 = 444 elements of 2 bytes
+@op(
+    "einsum",
+    direction=BPROP,
+    signature="str equation, Tensor[] operands",
+    example=Call("torch", "einsum", ("bij,bjk->bik", _A, _B)),
+    flops=1440,
+    bytes=888,
+)
+def einsum_backward(a: Args) -> Work:
+    """A sum of the forward's size for each operand's gradient."""
+    forward, operands = _einsum(a)
+    if len(operands) != 2:  # noqa: PLR2004 - a pair
+        raise Unknown("no backward formula for einsum of other than two operands")
+    first, second = operands
+    out = forward.writes[0]
+    one = Work(forward.flops, (out, second), (like(first),), forward.params)
+    other = Work(forward.flops, (out, first), (like(second),), forward.params)
+    return other if a.gemm_kernels == 1 else one + other
+
+
+def _einsum(a: Args) -> tuple[Work, tuple[Tensor, ...]]:
+    equation, operands = a.value("equation"), a.tensors("operands")
+    if not isinstance(equation, str):
+        raise Unknown("equation not recorded")
+    terms, result, sizes = _labels(equation, operands)
+    flops = _contract(terms, result, sizes, multiply_adds(operands[0].dtype))
+    out = like(operands[0], tuple(sizes.get(letter, 1) for letter in result))
+    return Work(flops, operands, (out,), {"equation": equation}), operands
+
+
+# the last 2 dimensions of 3,4,6 with the first 2 of 4,6,5: 2 * 3 * 24 * 5; 72 + 120 + 15 of 2 bytes
+@op(
+    "tensordot",
+    signature="Tensor input, Tensor other, any dims",
+    example=Call("torch", "tensordot", (_A, Tensor((4, 6, 5), "float16")), {"dims": 2}),
+    flops=720,
+    bytes=414,
+)
+def tensordot(a: Args) -> Work:
+    """A matrix product over the dimensions named."""
+    x, y, dims = a.tensor("input"), a.tensor("other"), a.value("dims", 2)
+    if isinstance(dims, int):
+        inner = math.prod(y.shape[:dims])
+    elif isinstance(dims, tuple) and dims and isinstance(dims[0], tuple):
+        inner = math.prod(size(x, at) for at in dims[0] if isinstance(at, int))
+    else:
+        raise Unknown("dims not recorded")
+    m, n = x.numel // max(1, inner), y.numel // max(1, inner)
+    return product(x, y, like(x, (m, n)), m, n, inner)
+
+
+# 4 samples, 5 outputs, 3 * 6 pairs and 3 sums: 2 * 4 * 5 * (18 + 3); 12 + 24 + 90 + 20 of 2 bytes
+@op(
+    "bilinear",
+    signature="Tensor input1, Tensor input2, Tensor weight, Tensor? bias",
+    example=Call(
+        "torch",
+        "bilinear",
+        (Tensor((4, 3), "float16"), Tensor((4, 6), "float16"), Tensor((5, 3, 6), "float16")),
+    ),
+    flops=840,
+    bytes=292,
+)
+def bilinear(a: Args) -> Work:
+    """X times a matrix times y, for each output."""
+    x, y, w = a.tensor("input1"), a.tensor("input2"), a.tensor("weight")
+    samples = x.numel // max(1, size(x, -1))
+    outs, first, second = size(w, -3), size(w, -2), size(w, -1)
+    out = like(x, (*x.shape[:-1], outs))
+    flops = multiply_adds(x.dtype) * samples * outs * (first * second + first)
+    bias = a.optional("bias")
+    return Work(flops, (x, y, w, *(() if bias is None else (bias,))), (out,))
+
+
+# 4 * 5 pairs of 6 numbers, subtract, square, add: 3 * 120; 24 + 30 + 20 of 2 bytes
+@op(
+    *("cdist", "_cdist_forward", "_euclidean_dist"),
+    signature="Tensor x1, Tensor x2, float p",
+    example=Call("torch", "cdist", (Tensor((4, 6), "float16"), Tensor((5, 6), "float16"))),
+    flops=360,
+    bytes=148,
+)
+def cdist(a: Args) -> Work:
+    """The distance of every pair of rows."""
+    x, y = a.tensor("x1"), a.tensor("x2")
+    out = fresh((*x.shape[:-2], size(x, -2), size(y, -2)), x.dtype)
+    return Work(3 * out.numel * size(x, -1), (x, y), (out,))

@@ -1,0 +1,193 @@
+"""Matrix products of low precision, of groups (mixture of experts) and of packed weights.
+
+2 M N K as in `gemm`. Scales are read but their multiplications are not counted, as
+torch.utils.flop_counter does not either.
+"""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.gemm import product
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, fresh, like, size
+
+_A = Tensor((4, 6), "float8_e4m3fn")
+_B = Tensor((6, 5), "float8_e4m3fn")
+_ONE = Tensor((1,), "float32")
+_TOKENS = Tensor((8, 6), "bfloat16")
+_EXPERTS = Tensor((2, 6, 5), "bfloat16")
+_ENDS = Tensor((2,), "int32")
+_MATRIX = 2
+
+
+def _out_dtype(a: Args, first: Tensor) -> str | None:
+    if not a.known("out_dtype"):
+        return None
+    return a.dtype("out_dtype") or first.dtype
+
+
+def _read(a: Args, *names: str) -> tuple[Tensor, ...]:
+    found: list[Tensor] = []
+    for name in names:
+        value = a.values.get(name)
+        found += [
+            item
+            for item in (value if isinstance(value, tuple) else (value,))
+            if isinstance(item, Tensor)
+        ]
+    return tuple(found)
+
+
+# 2 * 4 * 6 * 5 = 240; 24 + 30 of 1 byte, two scales of 4, out 20 of 2: 54 + 8 + 40
+@op(
+    "_scaled_mm",
+    signature=(
+        "Tensor input, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias,"
+        "Tensor? scale_result, dtype out_dtype, bool use_fast_accum"
+    ),
+    example=Call("aten", "_scaled_mm", (_A, _B, _ONE, _ONE, None, None, 15, False)),
+    flops=240,
+    bytes=102,
+)
+@op(
+    "_scaled_mm_v2",
+    signature=(
+        "Tensor input, Tensor mat2, Tensor[] scale_a, any recipe_a, any swizzle_a,"
+        "Tensor[] scale_b, any recipe_b, any swizzle_b, Tensor? bias, dtype out_dtype"
+    ),
+    example=Call(
+        "aten", "_scaled_mm_v2", (_A, _B, (_ONE,), (0,), (0,), (_ONE,), (0,), (0,), None, 15)
+    ),
+    flops=240,
+    bytes=102,
+)
+def scaled_mm(a: Args) -> Work:
+    """A product of FP8 or FP4 matrices with their scales; FP4 packs two numbers in an element."""
+    first, second = a.tensor("input"), a.tensor("mat2")
+    if len(first.shape) != _MATRIX or len(second.shape) != _MATRIX:
+        raise Unknown("arguments do not fit the op")
+    m, k, n = first.shape[0], first.shape[1], second.shape[1]
+    if second.shape[0] != k:
+        raise Unknown("arguments do not fit the op")
+    k *= 2 if first.dtype == "float4_e2m1fn_x2" else 1
+    out = fresh((m, n), _out_dtype(a, first))
+    work = product(first, second, out, m, n, k)
+    extra = _read(a, "scale_a", "scale_b", "bias")
+    return Work(work.flops, work.reads + extra, work.writes, work.params)
+
+
+# 8 tokens, each through one of two experts: 2 * 8 * 6 * 5 = 480; 48 + 60 + out 40 of 2 bytes,
+# ends 2 of 4
+@op(
+    *("_grouped_mm", "grouped_mm"),
+    signature="Tensor input, Tensor mat2, Tensor? offs, Tensor? bias, dtype out_dtype",
+    example=Call("torch", "_grouped_mm", (_TOKENS, _EXPERTS), {"offs": _ENDS}),
+    flops=480,
+    bytes=304,
+)
+@op(
+    *("_scaled_grouped_mm", "scaled_grouped_mm"),
+    signature=(
+        "Tensor input, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? offs, Tensor? bias,"
+        "Tensor? scale_result, dtype out_dtype"
+    ),
+    # the same with 48 + 60 of 1 byte, two scales of 4 and the result in 2 bytes: 204
+    example=Call(
+        "aten",
+        "_scaled_grouped_mm",
+        (
+            *(Tensor((8, 6), "float8_e4m3fn"), Tensor((2, 6, 5), "float8_e4m3fn")),
+            *(_ONE, _ONE, _ENDS, None, None, 15),
+        ),
+    ),
+    flops=480,
+    bytes=204,
+)
+def grouped_mm(a: Args) -> Work:
+    """A product for each group; where the groups end does not change the sum of the work."""
+    first, second = a.tensor("input"), a.tensor("mat2")
+    m, k, n = size(first, -2), size(first, -1), size(second, -1)
+    groups = 1
+    shape: tuple[int, ...] = (m, n)
+    if len(first.shape) == 3 and len(second.shape) == 3:  # noqa: PLR2004 - a plain batch
+        groups = first.shape[0]
+        shape = (groups, m, n)
+    elif len(first.shape) == 3:  # noqa: PLR2004 - columns are divided among the groups
+        shape = (m, n)
+    elif len(second.shape) == _MATRIX:  # the inner dimension is divided
+        offs = a.optional("offs")
+        if offs is None:
+            raise Unknown("arguments do not fit the op")
+        shape = (size(offs, 0), m, n)
+    if size(second, -2) != k:
+        raise Unknown("arguments do not fit the op")
+    work = product(first, second, fresh((m, n), None), m, n, k)
+    out = fresh(shape, _out_dtype(a, first))
+    extra = _read(a, "scale_a", "scale_b", "offs", "bias")
+    return Work(groups * (work.flops or 0), work.reads + extra, (out,), work.params)
+
+
+# both factors' gradients, 480 each; go 40 + experts 60 + 48, go 40 + tokens 48 + 60: 296 of 2 bytes
+@op(
+    *("_grouped_mm", "grouped_mm"),
+    direction=BPROP,
+    signature="Tensor input, Tensor mat2, Tensor? offs, Tensor? bias, dtype out_dtype",
+    example=Call("torch", "_grouped_mm", (_TOKENS, _EXPERTS), {"offs": _ENDS}),
+    flops=960,
+    bytes=592,
+)
+def grouped_mm_backward(a: Args) -> Work:
+    """Both factors' gradients, each a product for each group."""
+    forward = grouped_mm(a)
+    first, second, out = a.tensor("input"), a.tensor("mat2"), forward.writes[0]
+    one = Work(forward.flops, (out, second), (like(first),), forward.params)
+    other = Work(forward.flops, (out, first), (like(second),), forward.params)
+    return other if a.gemm_kernels == 1 else one + other
+
+
+# weight of 5 rows of 6 bytes: 2 * 4 * 6 * 5; 24 of 2 bytes, 30 of 1, scales 5 of 2, out 20 of 2
+@op(
+    *("_weight_int8pack_mm",),
+    signature="Tensor input, Tensor mat2, Tensor scales",
+    example=Call(
+        "aten",
+        "_weight_int8pack_mm",
+        (Tensor((4, 6), "bfloat16"), Tensor((5, 6), "int8"), Tensor((5,), "bfloat16")),
+    ),
+    flops=240,
+    bytes=128,
+)
+def int8_weight_mm(a: Args) -> Work:
+    """Activations times an int8 weight that lies transposed."""
+    x, w = a.tensor("input"), a.tensor("mat2")
+    n, k = size(w, 0), size(w, 1)
+    out = like(x, (*x.shape[:-1], n))
+    work = product(x, w, out, x.numel // max(1, k), n, k)
+    return Work(work.flops, (*work.reads, a.tensor("scales")), work.writes, work.params)
+
+
+# 2 * 16 * 64 * 8; x 1024 of 2 bytes, 8 * 64 weights of half a byte, 2 groups of 32 * 8 * 2 scales
+# and zeros of 2, out 128 of 2: 2048 + 256 + 64 + 256
+@op(
+    "_weight_int4pack_mm",
+    signature="Tensor input, Tensor mat2, int group, Tensor scales",
+    example=Call(
+        "aten",
+        "_weight_int4pack_mm",
+        (
+            *(Tensor((16, 64), "bfloat16"), Tensor((1, 2, 32, 1), "int32"), 32),
+            Tensor((2, 8, 2), "bfloat16"),
+        ),
+    ),
+    flops=16384,
+    bytes=2624,
+)
+def int4_weight_mm(a: Args) -> Work:
+    """Activations times a packed int4 weight; the scales tell how many rows it has."""
+    x, w, scales = a.tensor("input"), a.tensor("mat2"), a.tensor("scales")
+    n, k = size(scales, -2), size(x, -1)
+    out = like(x, (*x.shape[:-1], n))
+    work = product(x, w, out, x.numel // max(1, k), n, k)
+    packed = fresh((n * k // 2,), "uint8")
+    return Work(work.flops, (x, packed, scales), work.writes, work.params)

@@ -1,0 +1,248 @@
+"""Pooling, forward and backward.
+
+An output costs one operation for each element of its window: a comparison, or an addition and at
+the end the division. Bytes: the input read once, the output (and indices, where they are kept)
+written once. Positions in the padding are counted.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pyprof.marker import Call, Tensor, Value
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, fresh, like
+
+_X = Tensor((2, 3, 8, 8), "float16")
+
+
+def _rank(a: Args) -> int:
+    return next((int(digit) for digit in a.op if digit in "123"), 2)
+
+
+def _window(a: Args, x: Tensor) -> tuple[int, tuple[int, ...]]:
+    """Give the elements of a window and the output's shape."""
+    rank = _rank(a)
+    kernel = a.integers("kernel_size", rank, 0)
+    if len(x.shape) < rank or min(kernel) < 1:
+        raise Unknown("arguments do not fit the op")
+    stride = kernel if a.value("stride", ()) == () else a.integers("stride", rank, 1)
+    padding, dilation = a.integers("padding", rank, 0), a.integers("dilation", rank, 1)
+    up = a.flag("ceil_mode", default=False)
+    inner = x.shape[-rank:]
+    sizes = [
+        _positions(size, k, s, p, d, up=up)
+        for size, k, s, p, d in zip(inner, kernel, stride, padding, dilation, strict=True)
+    ]
+    return math.prod(kernel), (*x.shape[:-rank], *sizes)
+
+
+def _positions(
+    size: int, kernel: int, stride: int, padding: int, dilation: int, *, up: bool
+) -> int:
+    if stride < 1:
+        raise Unknown("arguments do not fit the op")
+    room = size + 2 * padding - dilation * (kernel - 1) - 1
+    count = -(-room // stride) if up else room // stride
+    if up and count * stride >= size + padding:
+        count -= 1  # the last window would start in the padding
+    return count + 1
+
+
+def _indices(a: Args, out: Tensor) -> tuple[Tensor, ...]:
+    kept = a.op.endswith("with_indices") or a.values.get("return_indices") is True
+    return (fresh(out.shape, "int64"),) if kept else ()
+
+
+_MAX = (
+    "Tensor input, int[] kernel_size, int[] stride, int[] padding, int[] dilation,"
+    "bool ceil_mode, bool return_indices"
+)
+_AVG = (
+    "Tensor input, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode,"
+    "bool count_include_pad, int divisor_override"
+)
+_MAX_NAMES = tuple(
+    f"max_pool{rank}d{suffix}" for rank in (1, 2, 3) for suffix in ("", "_with_indices")
+)
+
+
+# 2 * 3 * 4 * 4 = 96 windows of 4; 384 read, 96 written of 2 bytes, 96 indices of 8
+@op(
+    *_MAX_NAMES,
+    signature=_MAX,
+    example=Call("aten", "max_pool2d_with_indices", (_X, (2, 2), (2, 2), (0, 0), (1, 1), False)),
+    flops=384,
+    bytes=1728,
+    batch=("input",),
+)
+# 96 windows of 4; 384 read, 96 written of 2 bytes
+@op(
+    *("avg_pool1d", "avg_pool2d", "avg_pool3d"),
+    signature=_AVG,
+    example=Call("torch.nn.functional", "avg_pool2d", (_X, 2)),
+    flops=384,
+    bytes=960,
+    batch=("input",),
+)
+def pool(a: Args) -> Work:
+    """Every window is compared or added up."""
+    x = a.tensor("input")
+    window, shape = _window(a, x)
+    out = like(x, shape)
+    return Work(window * out.numel, (x,), (out, *_indices(a, out)))
+
+
+# 96 gradients go to the maxima; 96 of 2 bytes and indices of 8 read, 384 of 2 written
+@op(
+    *_MAX_NAMES,
+    direction=BPROP,
+    signature=_MAX,
+    example=Call("torch.nn.functional", "max_pool2d", (_X, 2)),
+    flops=96,
+    bytes=1728,
+    batch=("input",),
+)
+def max_pool_backward(a: Args) -> Work:
+    """Each incoming gradient is added at its maximum's place."""
+    x = a.tensor("input")
+    _, shape = _window(a, x)
+    go = like(x, shape)
+    return Work(go.numel, (go, fresh(shape, "int64")), (like(x),))
+
+
+# 96 windows of 4 get their share; 96 read, 384 written of 2 bytes
+@op(
+    *("avg_pool1d", "avg_pool2d", "avg_pool3d"),
+    direction=BPROP,
+    signature=_AVG,
+    example=Call("torch.nn.functional", "avg_pool2d", (_X, 2)),
+    flops=384,
+    bytes=960,
+    batch=("input",),
+)
+def avg_pool_backward(a: Args) -> Work:
+    """Each incoming gradient is spread over its window."""
+    x = a.tensor("input")
+    window, shape = _window(a, x)
+    go = like(x, shape)
+    return Work(window * go.numel, (go,), (like(x),))
+
+
+@op(
+    *("aten::max_pool2d_with_indices_backward", "aten::max_pool3d_with_indices_backward"),
+    signature="Tensor grad_output, Tensor input, int[] kernel_size",
+    example=Call(
+        "aten",
+        "max_pool2d_with_indices_backward",
+        (Tensor((2, 3, 4, 4), "float16"), _X, (2, 2), (2, 2), (0, 0), (1, 1), False, None),
+    ),
+    flops=96,  # as above
+    bytes=1728,
+)
+def max_pool_backward_op(a: Args) -> Work:
+    """The same as ATen's own op."""
+    go, x = a.tensor("grad_output"), a.tensor("input")
+    return Work(go.numel, (go, fresh(go.shape, "int64")), (like(x),))
+
+
+@op(
+    *("aten::avg_pool2d_backward", "aten::avg_pool3d_backward"),
+    signature="Tensor grad_output, Tensor input, int[] kernel_size",
+    example=Call(
+        "aten", "avg_pool2d_backward", (Tensor((2, 3, 4, 4), "float16"), _X, (2, 2), (2, 2))
+    ),
+    flops=384,  # as above
+    bytes=960,
+)
+def avg_pool_backward_op(a: Args) -> Work:
+    """The same as ATen's own op."""
+    go, x = a.tensor("grad_output"), a.tensor("input")
+    work = Work(None, (go,), (like(x),), no_flops="kernel_size not recorded")
+    if not a.known("kernel_size"):
+        return work
+    window = math.prod(a.integers("kernel_size", _rank(a), 1))
+    return Work(window * go.numel, (go,), (like(x),))
+
+
+# --- adaptive pooling ---------------------------------------------------------------------------
+def _adaptive(a: Args, x: Tensor) -> tuple[int, tuple[int, ...]]:
+    """Give the sum of all windows and the output's shape: window i is [i n / m, (i + 1) n / m)."""
+    rank = _rank(a)
+    asked = a.value("output_size")
+    wanted: tuple[Value, ...] = asked if isinstance(asked, tuple) else (asked,)
+    wanted = wanted * rank if len(wanted) == 1 else wanted
+    inner = x.shape[-rank:]
+    if len(inner) != rank or len(wanted) != rank:
+        raise Unknown("arguments do not fit the op")
+    sizes = [old if new is None else new for old, new in zip(inner, wanted, strict=True)]
+    outer = [new for new in sizes if isinstance(new, int) and new >= 0]
+    if len(outer) != rank:
+        raise Unknown("output_size not recorded")
+    covered = [
+        sum(-(-(i + 1) * n // m) - i * n // m for i in range(m))
+        for n, m in zip(inner, outer, strict=True)
+    ]
+    return math.prod(x.shape[:-rank]) * math.prod(covered), (*x.shape[:-rank], *outer)
+
+
+_ADAPTIVE = tuple(
+    f"{prefix}adaptive_{kind}_pool{rank}d"
+    for prefix in ("", "_")
+    for kind in ("avg", "max")
+    for rank in (1, 2, 3)
+)
+
+
+# one window of 64 for each of 6 channels; 384 read, 6 written of 2 bytes
+@op(
+    *_ADAPTIVE,
+    signature="Tensor input, any output_size, bool return_indices",
+    example=Call("torch.nn.functional", "adaptive_avg_pool2d", (_X, 1)),
+    flops=384,
+    bytes=780,
+    batch=("input",),
+)
+def adaptive_pool(a: Args) -> Work:
+    """Windows as large as the sizes ask for."""
+    x = a.tensor("input")
+    flops, shape = _adaptive(a, x)
+    out = like(x, shape)
+    indices = (fresh(shape, "int64"),) if "max" in a.op else ()
+    return Work(flops, (x,), (out, *indices))
+
+
+# each of 384 elements gets its share of one of 6; 6 read, 384 written of 2 bytes
+@op(
+    *_ADAPTIVE,
+    direction=BPROP,
+    signature="Tensor input, any output_size, bool return_indices",
+    example=Call("torch.nn.functional", "adaptive_avg_pool2d", (_X, 1)),
+    flops=384,
+    bytes=780,
+    batch=("input",),
+)
+def adaptive_pool_backward(a: Args) -> Work:
+    """The incoming gradients are spread over their windows, or put at their maxima."""
+    x = a.tensor("input")
+    flops, shape = _adaptive(a, x)
+    go = like(x, shape)
+    if "max" in a.op:
+        return Work(go.numel, (go, fresh(shape, "int64")), (like(x),))
+    return Work(flops, (go,), (like(x),))
+
+
+@op(
+    *("aten::_adaptive_avg_pool2d_backward", "aten::_adaptive_avg_pool3d_backward"),
+    signature="Tensor grad_output, Tensor input",
+    example=Call("aten", "_adaptive_avg_pool2d_backward", (Tensor((2, 3, 1, 1), "float16"), _X)),
+    flops=384,  # as above
+    bytes=780,
+)
+def adaptive_pool_backward_op(a: Args) -> Work:
+    """The same as ATen's own op."""
+    go, x = a.tensor("grad_output"), a.tensor("input")
+    asked = go.shape[-_rank(a) :]
+    flops, _ = _adaptive(a.replaced(output_size=asked), x)
+    return Work(flops, (go,), (like(x),))

@@ -1,0 +1,247 @@
+"""Interpolation, grid sampling and padding.
+
+An interpolated output is a weighted sum of its 2, 4, 8 (linear) or 16 (cubic) neighbours: 2 t - 1
+operations for t of them; the weights are not counted. Nearest copies. Bytes: the input read once,
+the output written once.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pyprof.marker import Call, Tensor, Value
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, fresh, like
+
+_X = Tensor((2, 3, 4, 4), "float16")
+_NEIGHBOURS = {"linear": 2, "bilinear": 4, "trilinear": 8, "bicubic": 16, "nearest": 1}
+
+
+def _each(mode: str) -> int:
+    taps = next((t for name, t in _NEIGHBOURS.items() if mode.startswith(name)), None)
+    if taps is None:
+        raise Unknown(f"mode {mode} not modelled")
+    return 2 * taps - 1 if taps > 1 else 0
+
+
+def _scaled(x: Tensor, size: Value, scale: Value) -> tuple[int, ...]:
+    rank = len(x.shape) - 2
+    if rank < 1:
+        raise Unknown("arguments do not fit the op")
+    if size is not None:
+        sizes = size if isinstance(size, tuple) else (size,) * rank
+        found = tuple(item for item in sizes if isinstance(item, int))
+    else:
+        scales = scale if isinstance(scale, tuple) else (scale,) * rank
+        found = tuple(
+            math.floor(old * factor)
+            for old, factor in zip(x.shape[2:], scales, strict=False)
+            if isinstance(factor, (int, float))
+        )
+    if len(found) != rank:
+        raise Unknown("output size not recorded")
+    return (*x.shape[:2], *found)
+
+
+# 2 * 3 * 8 * 8 = 384 outputs of 7; 96 read, 384 written of 2 bytes
+@op(
+    *("interpolate", "upsample", "upsample_nearest", "upsample_bilinear"),
+    signature="Tensor input, any size, any scale_factor, str mode, bool align_corners",
+    example=Call("torch.nn.functional", "interpolate", (_X, None, 2.0, "bilinear", False)),
+    flops=2688,
+    bytes=960,
+    batch=("input",),
+)
+def interpolate(a: Args) -> Work:
+    """A weighted sum of neighbours for each output."""
+    x = a.tensor("input")
+    mode = a.value("mode", "bilinear" if a.op.endswith("bilinear") else "nearest")
+    out = like(x, _scaled(x, a.value("size"), a.value("scale_factor")))
+    return Work(_each(str(mode)) * out.numel, (x,), (out,))
+
+
+# each of 384 incoming gradients is weighted and added to 4 neighbours: 8; 384 read, 96 written
+@op(
+    *("interpolate", "upsample", "upsample_nearest", "upsample_bilinear"),
+    direction=BPROP,
+    signature="Tensor input, any size, any scale_factor, str mode, bool align_corners",
+    example=Call("torch.nn.functional", "interpolate", (_X, None, 2.0, "bilinear", False)),
+    flops=3072,
+    bytes=960,
+    batch=("input",),
+)
+def interpolate_backward(a: Args) -> Work:
+    """Each incoming gradient is spread over the neighbours."""
+    forward = interpolate(a)
+    go = forward.writes[0]
+    return Work((forward.flops or 0) + go.numel, (go,), (like(a.tensor("input")),))
+
+
+_MODES = {
+    "upsample_nearest1d": "nearest",
+    "upsample_nearest2d": "nearest",
+    "upsample_nearest3d": "nearest",
+    "_upsample_nearest_exact1d": "nearest",
+    "_upsample_nearest_exact2d": "nearest",
+    "_upsample_nearest_exact3d": "nearest",
+    "upsample_linear1d": "linear",
+    "upsample_bilinear2d": "bilinear",
+    "upsample_trilinear3d": "trilinear",
+    "upsample_bicubic2d": "bicubic",
+}
+
+
+@op(
+    *(f"aten::{name}" for name in _MODES if "nearest" in name),
+    signature="Tensor input, any size, any scale_factor",
+    example=Call("aten", "upsample_nearest2d", (_X, (8, 8), 2.0, 2.0)),
+    flops=0,
+    bytes=960,  # 96 read, 384 written of 2 bytes
+)
+@op(
+    *(f"aten::{name}" for name in _MODES if "nearest" not in name),
+    signature="Tensor input, any size, any align_corners, any scale_factor",
+    example=Call("aten", "upsample_bilinear2d", (_X, (8, 8), False, 2.0, 2.0)),
+    flops=2688,  # as above
+    bytes=960,
+)
+def upsample(a: Args) -> Work:
+    """The same as ATen's own ops; where sizes are hidden, the backward's gradient tells them."""
+    x = a.tensor("input")
+    if a.output is not None:
+        shape = a.output
+    else:
+        size = a.value("size") if a.known("size") else None
+        shape = _scaled(x, size, a.value("scale_factor") if a.known("scale_factor") else None)
+    out = fresh(shape, x.dtype)
+    return Work(_each(_MODES[a.op]) * out.numel, (x,), (out,))
+
+
+# as above, from the incoming gradient of 384 to one of 96
+@op(
+    *(f"aten::{name}_backward" for name in _MODES),
+    signature="Tensor grad_output, any output_size, any input_size",
+    example=Call(
+        "aten",
+        "upsample_bilinear2d_backward",
+        (Tensor((2, 3, 8, 8), "float16"), (8, 8), (2, 3, 4, 4), False, 2.0, 2.0),
+    ),
+    flops=3072,
+    bytes=960,
+)
+def upsample_backward(a: Args) -> Work:
+    """Each incoming gradient is spread over the neighbours."""
+    go = a.tensor("grad_output")
+    flops = (_each(_MODES[a.op.removesuffix("_backward")]) + 1) * go.numel
+    size = a.value("input_size") if a.known("input_size") else None
+    if not isinstance(size, tuple):
+        return Work(flops, (go,), (), {}, None, "input_size not recorded")
+    return Work(flops, (go,), (like(go, (item for item in size if isinstance(item, int))),))
+
+
+# 2 * 3 * 8 * 8 = 384 outputs of 7; 96 and the grid's 256 read, 384 written of 2 bytes
+@op(
+    *("grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "cudnn_grid_sampler"),
+    signature="Tensor input, Tensor grid",
+    example=Call("torch.nn.functional", "grid_sample", (_X, Tensor((2, 8, 8, 2), "float16"))),
+    flops=2688,
+    bytes=1472,
+    batch=("input", "grid"),
+)
+def grid_sample(a: Args) -> Work:
+    """Each output is a bilinear sum at the place that the grid names."""
+    x, grid = a.tensor("input"), a.tensor("grid")
+    if len(x.shape) != len(grid.shape) or len(x.shape) < 3:  # noqa: PLR2004 - batch, channel, place
+        raise Unknown("arguments do not fit the op")
+    out = like(x, (*x.shape[:2], *grid.shape[1:-1]))
+    return Work((2 ** (len(x.shape) - 1) - 1) * out.numel, (x, grid), (out,))
+
+
+# --- padding ------------------------------------------------------------------------------------
+_PADS = tuple(f"{kind}_pad{rank}d" for kind in ("reflection", "replication") for rank in (1, 2, 3))
+
+
+def _padded(a: Args, x: Tensor) -> Tensor:
+    if a.output is not None:
+        return like(x, a.output)
+    pad = a.value("pad")
+    sizes = [item for item in (pad if isinstance(pad, tuple) else (pad,)) if isinstance(item, int)]
+    if len(sizes) % 2 or len(sizes) > 2 * len(x.shape) or not sizes:
+        raise Unknown("pad not recorded")
+    shape = list(x.shape)
+    for at in range(len(sizes) // 2):
+        shape[-1 - at] += sizes[2 * at] + sizes[2 * at + 1]
+    return fresh(shape, x.dtype)
+
+
+# 4 x 4 grows to 6 x 6: 96 read, 216 written of 2 bytes
+@op(
+    *("pad", "constant_pad_nd", *_PADS),
+    signature="Tensor input, int[] pad, str mode, Number value",
+    example=Call("torch.nn.functional", "pad", (_X, (1, 1, 1, 1))),
+    flops=0,
+    bytes=624,
+    batch=("input",),
+)
+def pad(a: Args) -> Work:
+    """The input is copied into a larger tensor."""
+    x = a.tensor("input")
+    return Work(0, (x,), (_padded(a, x),))
+
+
+# 216 read, 96 written of 2 bytes
+@op(
+    *("pad", "constant_pad_nd", *_PADS),
+    direction=BPROP,
+    signature="Tensor input, int[] pad, str mode, Number value",
+    example=Call("torch.nn.functional", "pad", (_X, (1, 1, 1, 1))),
+    flops=0,
+    bytes=624,
+    batch=("input",),
+)
+def pad_backward(a: Args) -> Work:
+    """The gradient is cut out of the larger one."""
+    x = a.tensor("input")
+    return Work(0, (_padded(a, x),), (like(x),))
+
+
+@op(
+    *(f"aten::{name}_backward" for name in _PADS),
+    signature="Tensor grad_output, Tensor input",
+    example=Call(
+        "aten", "reflection_pad2d_backward", (Tensor((2, 3, 6, 6), "float16"), _X, (1, 1, 1, 1))
+    ),
+    flops=216,  # each incoming gradient is added at its place; 216 read, 96 written of 2 bytes
+    bytes=624,
+)
+def pad_backward_op(a: Args) -> Work:
+    """What was repeated is added up."""
+    go, x = a.tensor("grad_output"), a.tensor("input")
+    return Work(go.numel, (go,), (like(x),))
+
+
+# --- windows as columns -------------------------------------------------------------------------
+# 2 samples, 3 * 2 * 2 values a window, 3 * 3 windows: 96 read, 216 written of 2 bytes
+@op(
+    *("torch.nn.functional.unfold", "aten::im2col"),
+    signature="Tensor input, int[] kernel_size, int[] dilation, int[] padding, int[] stride",
+    example=Call("torch.nn.functional", "unfold", (_X, 2)),
+    flops=0,
+    bytes=624,
+    batch=("input",),
+)
+def unfold(a: Args) -> Work:
+    """Every window is copied."""
+    x = a.tensor("input")
+    kernel, dilation = a.integers("kernel_size", 2, 1), a.integers("dilation", 2, 1)
+    padding, stride = a.integers("padding", 2, 0), a.integers("stride", 2, 1)
+    inner = x.shape[-2:]
+    if len(x.shape) < 3 or min(stride) < 1:  # noqa: PLR2004 - channel, height, width
+        raise Unknown("arguments do not fit the op")
+    windows = [
+        (size + 2 * p - d * (k - 1) - 1) // s + 1
+        for size, k, d, p, s in zip(inner, kernel, dilation, padding, stride, strict=True)
+    ]
+    shape = (*x.shape[:-3], x.shape[-3] * math.prod(kernel), math.prod(windows))
+    return Work(0, (x,), (like(x, fresh(shape, None).shape),))
