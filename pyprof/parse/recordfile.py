@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import io
 import sys
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 import pyarrow as pa
@@ -16,13 +18,17 @@ from pyarrow import json as arrow_json
 from pyprof import readers, schema
 from pyprof.errors import RecordsError
 from pyprof.parse import parquet, parse_file
-from pyprof.parse.records import Records, interned
+from pyprof.parse.records import Coded, Records, concat_coded, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pyprof.parse.records import Column
+
 STDIN = "-"
 _BLOCK_BYTES = 1 << 24
+_PARSED_BYTES = 1 << 20  # parsed at once: fits the cache
+_WORKERS = 2
 _HEAD_BYTES = 1 << 12
 
 
@@ -77,29 +83,69 @@ def _from_file(path: Path) -> Records:
 # --- JSON lines, by column ----------------------------------------------------------------------
 
 
-def _json(file: Any) -> Records:  # noqa: ANN401 - any readable file
-    options = arrow_json.ParseOptions(
-        explicit_schema=schema.RECORD, unexpected_field_behavior="ignore", newlines_in_values=False
-    )
-    reading = arrow_json.ReadOptions(block_size=_BLOCK_BYTES)
-    batches: list[dict[str, Any]] = []
-    with arrow_json.open_json(file, reading, options) as reader:
-        batches.extend(
-            {name: interned(batch.column(name)) for name in batch.schema.names} for batch in reader
-        )
+def _json(file: BinaryIO) -> Records:
+    """Read blocks of lines side by side; Arrow parses outside Python's lock."""
+    batches: list[dict[str, Column]] = []
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        pending: deque[Future[dict[str, Column]]] = deque()
+        for block in _blocks(file):
+            pending.append(pool.submit(_columns, block))
+            if len(pending) > _WORKERS:  # holds back, so that memory stays bounded
+                batches.append(pending.popleft().result())
+        batches.extend(future.result() for future in pending)
     return _joined(batches)
 
 
-def _joined(batches: list[dict[str, Any]]) -> Records:
-    columns = {}
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    """Cut a file into blocks of whole lines."""
+    while block := file.read(_BLOCK_BYTES):
+        yield block + file.readline()
+
+
+def _columns(block: bytes) -> dict[str, Column]:
+    parsing = arrow_json.ParseOptions(
+        explicit_schema=schema.RECORD, unexpected_field_behavior="ignore", newlines_in_values=False
+    )
+    longest = max(_PARSED_BYTES, len(block)) if _has_long_line(block) else _PARSED_BYTES
+    reading = arrow_json.ReadOptions(use_threads=False, block_size=longest)
+    table = arrow_json.read_json(pa.BufferReader(block), reading, parsing)
+    return {
+        name: _compact(name, table.column(name).combine_chunks()) for name in schema.RECORD.names
+    }
+
+
+def _has_long_line(block: bytes) -> bool:
+    """Tell whether some line may be longer than what Arrow parses at once."""
+    return any(
+        block.find(b"\n", start, start + _PARSED_BYTES // 2) < 0
+        for start in range(0, len(block), _PARSED_BYTES // 2)
+    )
+
+
+def _compact(name: str, column: pa.Array) -> Column:
+    """Keep each distinct text, or list of texts, once; PyTorch's ranges hardly repeat."""
+    kind = column.type
+    repeats = pa.types.is_string(kind) or kind.equals(pa.list_(pa.string()))
+    if not repeats or name == "seqMarker":
+        return column
+    return encode(column)
+
+
+def _joined(batches: list[dict[str, Column]]) -> Records:
+    columns: dict[str, Column] = {}
     for name in schema.RECORD.names:
-        column = pa.chunked_array([batch[name] for batch in batches])
-        if column.null_count < len(column):
-            columns[name] = column
+        parts = [batch[name] for batch in batches]
+        joined = concat_coded(parts) if isinstance(parts[0], Coded) else pa.chunked_array(parts)
+        known = (
+            (joined.index >= 0).any()
+            if isinstance(joined, Coded)
+            else joined.null_count < len(joined)
+        )
+        if known:
+            columns[name] = joined
     if absent := [name for name in ("kShortName", "kDuration") if name not in columns]:
         raise RecordsError(f"the lines lack {absent[0]}: not written by pyprof parse")
-    rows = sum(len(batch["kShortName"]) for batch in batches)
-    return Records(rows, columns)
+    return Records(len(columns["kShortName"]), columns)
 
 
 # --- Python literals, line by line: the original's files ----------------------------------------

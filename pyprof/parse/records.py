@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyprof import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -118,6 +118,18 @@ def _joined(column: pa.Array) -> pa.Array:
     )
 
 
-def interned(column: pa.Array) -> pa.Array:
-    """Keep each distinct text of a column once; leave any other column as it is."""
-    return column.dictionary_encode() if pa.types.is_string(column.type) else column
+def concat_coded(parts: Sequence[Coded]) -> Coded:
+    """Put coded columns under each other, their values numbered anew."""
+    numbers: dict[Any, int] = {}
+    values: list[Any] = []
+    indices = []
+    for part in parts:
+        place = np.full(len(part.values) + 1, -1)
+        for number, value in enumerate(part.values):
+            key = tuple(value) if isinstance(value, list) else value
+            if key not in numbers:
+                numbers[key] = len(values)
+                values.append(value)
+            place[number] = numbers[key]
+        indices.append(place[part.index])
+    return Coded(np.concatenate(indices), values)

@@ -231,8 +231,9 @@ def _calls(records: Records, works: list[Work], work_of: Ints, ranks: Ints) -> I
     own = (position == OWN) | (position >= lengths)
     call = np.where(own, -1 - np.arange(len(position)), 0)
     call[~own] = members[offsets[:-1][~own] + position[~own]]
-    _, number = np.unique(np.stack([call, work_of]), axis=1, return_inverse=True)
-    return number.reshape(-1)
+    used, call = np.unique(call, return_inverse=True)
+    _, number = np.unique(work_of * len(used) + call, return_inverse=True)
+    return np.asarray(number)
 
 
 def _ids(records: Records) -> tuple[Ints, Ints] | None:
