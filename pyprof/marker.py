@@ -134,6 +134,10 @@ class Seq:
 _EVALUATE = "autograd::engine::evaluate_function: "
 _SEQ = re.compile(r", (?:seq|op_id) = ")
 _BARE_SEQ = re.compile(r"(?:aten|autograd|c10d|prims|quantized|torchvision)::\S+$|\w*Backward\d*$")
+_TORCH_NAME = re.compile(
+    r"(?:autograd::engine::evaluate_function: )?[\w.]+(?:::[\w.~]+)+$"  # aten::add, c10d::reduce_
+    r"|(?:autograd::engine::evaluate_function: )?\w*Backward\d*$|nccl:\w+$"
+)
 _BACKWARD = re.compile(r"Backward\d*$|_backward$|^autograd::engine::evaluate_function: ")
 _NUMBER = re.compile(r", (seq|op_id) = (-?\d+)")
 _FIELDS = re.compile(r", (seq|op_id|sizes|input_op_ids|dtypes|strides|inputs) = ")
@@ -166,9 +170,18 @@ def classify(text: str) -> Kind:
         return Kind.LAYER
     if text.startswith(("Optimizer.step#", "Optimizer.zero_grad#")):
         return Kind.OPTIMIZER
-    if _SEQ.search(text) or _BARE_SEQ.match(text):
-        return Kind.SEQ
-    return Kind.CONTEXT
+    if _SEQ.search(text):
+        return Kind.SEQ if _is_torch_range(text) else Kind.CONTEXT
+    return Kind.SEQ if _BARE_SEQ.match(text) else Kind.CONTEXT
+
+
+def _is_torch_range(text: str) -> bool:
+    """Tell an op or autograd node from a `record_function` of the user or of a library.
+
+    emit_nvtx numbers both. A user's range has no sequence number, no sizes and no namespace.
+    """
+    name = text.split(", ", 1)[0]
+    return ", seq = " in text or ", sizes = " in text or _TORCH_NAME.match(name) is not None
 
 
 def _classify_dict(text: str) -> Kind:

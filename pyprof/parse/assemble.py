@@ -79,9 +79,8 @@ def _sweep(capture: Capture) -> Sweep:
     kind = texts.kinds(read)
     thread, start = ints(ranges.column("thread")), ints(ranges.column("start"))
     end = ints(ranges.column("end"))
-    still_open = leaks.open_ends(start, end)
-    horizon = max(_last(capture), int(end.max(initial=0)))
-    end = np.where(still_open, horizon, end)
+    still_open = end == NONE
+    end = np.where(still_open, _last(capture), end)
     nested = ints(ranges.column("style")) == schema.NESTED
     wanted = (kind != Kind.CONTEXT) & nested & ~leaks.leaked(thread, start, kind, still_open)
     row = np.flatnonzero(wanted)

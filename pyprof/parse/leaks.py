@@ -22,20 +22,6 @@ if TYPE_CHECKING:
 _OPS = (Kind.OP, Kind.TRACE, Kind.MODULE, Kind.SEQ)
 
 
-def open_ends(start: Ints, end: Ints) -> NDArray[np.bool_]:
-    """Tell which ranges were still open when the capture ended.
-
-    A tool writes no end for these (NONE here), or its last instant for all of them alike.
-    """
-    still_open: NDArray[np.bool_] = end == NONE
-    closed = end[~still_open]
-    if len(closed):
-        last = closed.max()
-        if np.count_nonzero(closed == last) > 1 and last > start.max():
-            still_open |= end == last
-    return still_open
-
-
 def leaked(
     thread: Ints, start: Ints, kind: NDArray[np.int8], still_open: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:

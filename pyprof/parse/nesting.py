@@ -9,9 +9,13 @@ a Python step per range, and right for ranges that overlap too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Ints = NDArray[np.int64]
 
@@ -72,13 +76,19 @@ def innermost(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
 def _last_started(ranges: Nest, thread: Ints, start: Ints) -> Ints:
     """Find the last range on the thread that starts no later."""
     found = np.full(len(start), NONE)
-    firsts = np.searchsorted(ranges.thread, np.unique(thread))
-    for name, first in zip(np.unique(thread), firsts, strict=True):
-        last = int(np.searchsorted(ranges.thread, name, side="right"))
-        mine = np.flatnonzero(thread == name)
-        place = np.searchsorted(ranges.start[first:last], start[mine], side="right") - 1
-        found[mine] = np.where(place >= 0, place + first, NONE)
+    for name, rows in by_thread(thread):
+        first, last = np.searchsorted(ranges.thread, [name, name + 1])
+        place = np.searchsorted(ranges.start[first:last], start[rows], side="right") - 1
+        found[rows] = np.where(place >= 0, place + first, NONE)
     return found
+
+
+def by_thread(thread: Ints) -> Iterator[tuple[int, Ints]]:
+    """Give each thread with its rows, in their order."""
+    order = np.argsort(thread, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(thread[order])) + 1):
+        if len(rows):
+            yield int(thread[rows[0]]), rows
 
 
 def depths(parent: Ints) -> Ints:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyprof.marker import Kind
 from pyprof.parse import autograd, calls, columns, describe, texts
 from pyprof.parse.correlate import ints
-from pyprof.parse.nesting import NONE
+from pyprof.parse.nesting import NONE, by_thread
 from pyprof.parse.records import Coded
 
 if TYPE_CHECKING:
@@ -124,8 +124,9 @@ def _numbers(
     numbers = _distinct_numbers(sweep, seqs, old)
     has = np.diff(numbers.offset) > 0
     current, sub = np.full(len(op), NONE), np.zeros(len(op), np.int64)
-    for name in np.unique(thread[has]):
-        rows = np.flatnonzero(has & (thread == name))
+    counted = np.flatnonzero(has)
+    for _, place in by_thread(thread[counted]):
+        rows = counted[place]
         current[rows], sub[rows] = autograd.count_in_order(numbers, rows, op[rows], backward[rows])
     is_current = numbers.member == current[numbers.owner]
     chosen, others = numbers.filter(is_current), numbers.filter(~is_current)

@@ -152,12 +152,30 @@ def _ranges(events: pa.Table, threads: NDArray[np.int32], strings: pa.Array) -> 
         schema.RANGES,
         {
             "start": pc.fill_null(events.column("start"), 0),
-            "end": events.column("end"),
+            "end": _closed_ends(events),
             "thread": threads,
             "style": np.where(free, schema.FREE, schema.NESTED).astype(np.int8),
             "text": _texts(events, strings),
         },
     )
+
+
+def _closed_ends(events: pa.Table) -> pa.ChunkedArray:
+    """Give each range's end; null for those still open when profiling stopped.
+
+    nsys ends them all at its last instant, to the ns the same.
+    """
+    ends = events.column("end")
+    last, starts = pc.max(ends).as_py(), events.column("start")
+    at_last = pc.equal(ends, last)
+    alike = pc.sum(at_last).as_py() or 0
+    if alike < _OPEN_RANGES or last <= pc.max(starts).as_py():
+        return ends
+    return pc.if_else(at_last, None, ends)
+
+
+_OPEN_RANGES = 2
+"""From so many ranges that end at the last instant on, it is no chance."""
 
 
 def _texts(events: pa.Table, strings: pa.Array) -> pa.ChunkedArray:
