@@ -1,4 +1,4 @@
-"""Copies, casts, fills and allocations that are filled, and the joining of tensors.
+"""Copies, casts, and the joining of tensors.
 
 No arithmetic: a conversion is not counted as an operation. Bytes: the source read once, the
 destination written once.
@@ -73,7 +73,7 @@ def _repeats(a: Args) -> tuple[int, ...]:
     rest = a.listed("rest")
     asked = rest[0] if rest and isinstance(rest[0], tuple) else rest
     found = tuple(item for item in asked if isinstance(item, int))
-    if not found or len(found) != len(asked):
+    if len(found) != len(asked):
         raise Unknown("repeats not recorded")
     return found
 
@@ -171,110 +171,3 @@ def cat_backward(a: Args) -> Work:
     """Nothing: each gradient is a view of the incoming one."""
     a.tensors("tensors")
     return Work(0)
-
-
-# --- fills --------------------------------------------------------------------------------------
-# 6 written of 2 bytes
-@op(
-    *("fill", "zero", "zeros_like", "ones_like", "full_like", "fill_diagonal"),
-    signature="Tensor input, Number value, *, dtype dtype",
-    example=Call("Tensor", "fill_", (_X, 0)),
-    flops=0,
-    bytes=12,
-)
-def fill(a: Args) -> Work:
-    """Written, not read."""
-    x = a.tensor("input")
-    asked = a.dtype() if a.known("dtype") else None
-    return Work(0, (), (fresh(x.shape, asked or x.dtype),))
-
-
-# 6 written of 4 bytes, the dtype that torch takes where none is named
-@op(
-    *("zeros", "ones"),
-    signature="int[] size, *, dtype dtype",
-    example=Call("torch", "zeros", ((2, 3),)),
-    flops=0,
-    bytes=24,
-)
-@op(
-    "full",
-    signature="int[] size, Number fill_value, *, dtype dtype",
-    example=Call("torch", "full", ((2, 3), 1.0)),
-    flops=0,
-    bytes=24,
-)
-def filled(a: Args) -> Work:
-    """Written, not read."""
-    default = dtypes.of_number(a.values.get("fill_value", 0.0))
-    return Work(0, (), (fresh(_sizes(a), a.dtype() or default),))
-
-
-@op(
-    *("new_zeros", "new_ones", "new_full"),
-    signature="Tensor input, int[] size, Number fill_value, *, dtype dtype",
-    example=Call("Tensor", "new_zeros", (_X, (2, 3))),
-    flops=0,
-    bytes=12,  # 6 written of 2 bytes
-)
-def new_filled(a: Args) -> Work:
-    """Written, not read; the dtype is the tensor's unless one is named."""
-    return Work(0, (), (fresh(_sizes(a), a.dtype() or a.tensor("input").dtype),))
-
-
-def _sizes(a: Args) -> tuple[int, ...]:
-    asked = a.value("size")
-    found = asked if isinstance(asked, tuple) else (asked,)
-    sizes = tuple(item for item in found if isinstance(item, int))
-    if len(sizes) != len(found):
-        raise Unknown("size not recorded")
-    return sizes
-
-
-# 10 integers of 8 bytes
-@op(
-    "arange",
-    signature="Number start, Number end, Number step, *, dtype dtype",
-    example=Call("torch", "arange", (10,)),
-    flops=10,
-    bytes=80,
-)
-def arange(a: Args) -> Work:
-    """One addition an element."""
-    bounds = [a.value(name) for name in ("start", "end", "step") if a.given(name)]
-    numbers = [value for value in bounds if isinstance(value, (int, float))]
-    if not numbers or len(numbers) != len(bounds):
-        raise Unknown("range not recorded")
-    first, last = (0, numbers[0]) if len(numbers) == 1 else numbers[:2]
-    step = numbers[2] if len(numbers) > 2 else 1  # noqa: PLR2004 - start, end, step
-    count = max(0, math.ceil((last - first) / step))
-    whole = all(isinstance(number, int) for number in numbers)
-    return Work(count, (), (fresh((count,), a.dtype() or ("int64" if whole else "float32")),))
-
-
-# 5 numbers of 4 bytes
-@op(
-    *("linspace", "logspace"),
-    signature="Number start, Number end, int steps, *, dtype dtype",
-    example=Call("torch", "linspace", (0.0, 1.0, 5)),
-    flops=10,
-    bytes=20,
-)
-def linspace(a: Args) -> Work:
-    """A multiplication and an addition an element."""
-    count = a.integer("steps", 100)
-    return Work(2 * count, (), (fresh((count,), a.dtype() or "float32"),))
-
-
-# 3 * 3 written of 4 bytes
-@op(
-    "eye",
-    signature="int n, int m, *, dtype dtype",
-    example=Call("torch", "eye", (3,)),
-    flops=0,
-    bytes=36,
-)
-def eye(a: Args) -> Work:
-    """Zeros, and ones on the diagonal."""
-    rows = a.integer("n", 0)
-    return Work(0, (), (fresh((rows, a.integer("m", rows)), a.dtype() or "float32"),))

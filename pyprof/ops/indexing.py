@@ -167,17 +167,26 @@ def _selected(a: Args, x: Tensor, index: Tensor) -> tuple[int, ...]:
 )
 def index(a: Args) -> Work:
     """What index tensors for the first dimensions pick."""
-    x, indices = a.tensor("input"), a.tensors("indices")
-    out = like(x, _indexed(x, indices))
+    x = a.tensor("input")
+    indices, shape = _indexed(a, x)
+    out = like(x, shape)
     return Work(0, (*indices, picked(x, out.numel)), (out,))
 
 
-def _indexed(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[int, ...]:
+def _indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+    """Give the index tensors and the shape that they pick; None keeps a dimension whole."""
+    asked = a.listed("indices")
+    at = [place for place, value in enumerate(asked) if isinstance(value, Tensor)]
+    indices = tuple(value for value in asked if isinstance(value, Tensor))
     if any(tensor.dtype in ("bool", "uint8") for tensor in indices):
         raise Unknown("result's size depends on the data")
-    if not indices or len(indices) > len(x.shape):
+    if not indices or len(asked) > len(x.shape):
         raise Unknown("arguments do not fit the op")
-    return (*broadcast(tensor.shape for tensor in indices), *x.shape[len(indices) :])
+    together = at[-1] - at[0] == len(at) - 1
+    kept = [size for place, size in enumerate(x.shape) if place not in at]
+    front = at[0] if together else 0  # index tensors apart from each other put theirs first
+    picked_shape = broadcast(tensor.shape for tensor in indices)
+    return indices, (*kept[:front], *picked_shape, *kept[front:])
 
 
 # 12 written, 12 read of 2 bytes, index 2 of 8 bytes
@@ -192,8 +201,9 @@ def _indexed(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[int, ...]:
 )
 def index_put(a: Args) -> Work:
     """Values are written, or added, at the places."""
-    x, indices = a.tensor("input"), a.tensors("indices")
-    place = like(x, _indexed(x, indices))
+    x = a.tensor("input")
+    indices, shape = _indexed(a, x)
+    place = like(x, shape)
     values = tuple(value for value in (a.optional("values"),) if value is not None)
     added = a.values.get("accumulate") is True
     touched = (place,) if added else ()

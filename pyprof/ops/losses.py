@@ -141,17 +141,25 @@ _ATEN_NLL = (
     bytes=42,
 )
 @op(
-    *("aten::nll_loss", "aten::nll_loss_forward", "aten::nll_loss2d", "aten::nll_loss_nd"),
-    "aten::nll_loss2d_forward",
+    *("aten::nll_loss", "aten::nll_loss2d", "aten::nll_loss_nd"),
+    signature=_ATEN_NLL,
+    example=Call("aten", "nll_loss", (_X, _LABELS, None, 1, -100)),
+    flops=9,
+    bytes=42,
+)
+@op(
+    *("aten::nll_loss_forward", "aten::nll_loss2d_forward"),
     signature=_ATEN_NLL,
     example=Call("aten", "nll_loss_forward", (_X, _LABELS, None, 1, -100)),
     flops=9,
-    bytes=42,
+    bytes=44,  # and the sum of the weights
 )
 def nll_loss(a: Args) -> Work:
     """Of each sample one element is read."""
     x, target = a.tensor("input"), _labels(a)
-    return _loss(a, x, 1, (target, fresh((target.numel,), x.dtype)), target.numel)
+    work = _loss(a, x, 1, (target, fresh((target.numel,), x.dtype)), target.numel)
+    weights = Work(0, (), (fresh((), x.dtype),))  # what the mean was divided by
+    return work + weights if a.op.endswith("_forward") else work
 
 
 def _labels(a: Args) -> Tensor:

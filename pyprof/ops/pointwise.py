@@ -32,6 +32,8 @@ class Operands:
     rule: Rule
     alpha: Value = 1
     """What add and sub multiply their second operand by."""
+    rounded: bool = False
+    """Whether a division rounds: then integers stay integers."""
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -58,7 +60,8 @@ def operands(a: Args) -> Operands:
         values = tuple(values[index] for index in at)
     elif len(values) > rule.arity and "alpha" not in a.values:
         alpha = values[rule.arity]
-    return Operands(values[: rule.arity], rule, alpha)
+    rounded = isinstance(alpha, str) or isinstance(a.values.get("rounding_mode"), str)
+    return Operands(values[: rule.arity], rule, alpha, rounded)
 
 
 def rule_name(op_name: str) -> str:
@@ -86,7 +89,7 @@ def _result_dtype(found: Operands) -> str | None:
     promoted = promoted_dtype(values)
     if promoted is None:
         return None
-    if kind == FLOAT and not dtypes.is_floating(promoted):
+    if kind == FLOAT and not dtypes.is_floating(promoted) and not found.rounded:
         return "float32"
     if kind == REAL and dtypes.is_complex(promoted):
         return {"complex32": "float16", "complex64": "float32"}.get(promoted, "float64")
@@ -181,9 +184,19 @@ def _saved(found: Operands, grad: Grad) -> list[Tensor]:
     return [value for value in chosen if isinstance(value, Tensor)]
 
 
+# expm1 and three more for each of 6 elements; go 6 + saved 6 + gradient 6 = 18 elements of 2 bytes
+@op(
+    "elu_backward",
+    signature=(
+        "Tensor grad_output, any alpha, any scale, any input_scale, any is_result, Tensor input"
+    ),
+    example=Call("aten", "elu_backward", (_X, 1.0, 1.0, 1.0, False, _X)),
+    flops=138,
+    bytes=36,
+)
 # relu's: one comparison for each of 6 elements; go 6 + x 6 + gradient 6 = 18 elements of 2 bytes
 @op(
-    *(f"{name}_backward" for name in BACKWARDS),
+    *(f"{name}_backward" for name in BACKWARDS if name != "elu"),
     signature="Tensor grad_output, Tensor input",
     example=Call("aten", "threshold_backward", (_X, _X, 0)),
     flops=6,

@@ -30,17 +30,36 @@ _EACH = {
 # 6 numbers of 2 operations; written, of 2 bytes
 @op(
     *("uniform", "normal", "exponential", "geometric", "log_normal", "cauchy", "random"),
-    *("rand_like", "randn_like", "randint_like", "bernoulli"),
+    "bernoulli",
     signature="Tensor input, Value[] rest",
     example=Call("Tensor", "uniform_", (_X, -1.0, 1.0)),
     flops=12,
+    bytes=12,
+)
+# 6 numbers of 40 operations; written, of 4 bytes
+@op(
+    *("rand_like", "randn_like"),
+    signature="Tensor input, *, dtype dtype",
+    example=Call("torch", "randn_like", (_X,), {"dtype": "float32"}),
+    flops=240,
+    bytes=24,
+)
+@op(
+    "randint_like",
+    signature=(
+        "Tensor input, int low, int high, *, dtype dtype, any layout, any device, any pin, any mf",
+        "Tensor input, int high, *, dtype dtype, any layout, any device, any pin, any mf",
+    ),
+    example=Call("torch", "randint_like", (_X, 10)),
+    flops=0,
     bytes=12,
 )
 def drawn(a: Args) -> Work:
     """Every element is drawn and written."""
     x = a.tensor("input")
     reads = (x,) if a.op == "bernoulli" and not a.in_place else ()
-    return Work(_EACH.get(a.op, 0) * x.numel, reads, (like(x),))
+    asked = a.dtype() if a.known("dtype") else None
+    return Work(_EACH.get(a.op, 0) * x.numel, reads, (fresh(x.shape, asked or x.dtype),))
 
 
 # 6 numbers of 40 operations; written, of 4 bytes

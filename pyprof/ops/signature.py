@@ -85,7 +85,7 @@ def bind(call: Call, signature: str, *, by_position: bool) -> dict[str, Value]:
             bound[parameter.name] = _take_fitting(rest, parameter)
         if parameter.type in _REQUIRED and bound[parameter.name] is MISSING:
             raise Unknown(_why_missing(call, parameter))
-    if any(isinstance(value, (Tensor, Summary)) for value in rest):
+    if not by_position and any(isinstance(value, (Tensor, Summary)) for value in rest):
         raise Unknown("arguments do not fit the op")
     bound.update({name: value for name, value in named.items() if name not in bound})
     return bound

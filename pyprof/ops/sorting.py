@@ -90,14 +90,14 @@ def sort_backward(a: Args) -> Work:
 # 5 values looked up among 8: 8 and 5 of 2 bytes read, 5 places of 8 written
 @op(
     "searchsorted",
-    signature="Tensor sorted_sequence, Tensor input",
+    signature="Tensor sorted_sequence, Tensor input, bool out_int32",
     example=Call("torch", "searchsorted", (Tensor((8,), "float16"), Tensor((5,), "float16"))),
     flops=0,
     bytes=66,
 )
 @op(
     "bucketize",
-    signature="Tensor input, Tensor sorted_sequence",
+    signature="Tensor input, Tensor sorted_sequence, bool out_int32",
     example=Call("torch", "bucketize", (Tensor((5,), "float16"), Tensor((8,), "float16"))),
     flops=0,
     bytes=66,
@@ -105,7 +105,8 @@ def sort_backward(a: Args) -> Work:
 def searchsorted(a: Args) -> Work:
     """A place for each value."""
     x, among = a.tensor("input"), a.tensor("sorted_sequence")
-    return Work(0, (among, x), (fresh(x.shape, "int64"),))
+    narrow = a.values.get("out_int32") is True
+    return Work(0, (among, x), (fresh(x.shape, "int32" if narrow else "int64"),))
 
 
 # 24 read of 2 bytes, 10 counts of 2 written, 24 additions

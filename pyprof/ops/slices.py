@@ -1,0 +1,116 @@
+"""Parts of tensors written out: copies of views, gradients of slices, parts put into a whole.
+
+No arithmetic. Bytes: what is copied read once and written once; a gradient of a part is a whole
+of zeros with the part put in.
+"""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, fresh, like
+
+_X = Tensor((4, 6), "float16")
+_ROW = Tensor((6,), "float16")
+
+_WHOLE = (
+    "view unsqueeze squeeze transpose t permute alias detach split split_with_sizes unbind "
+    "view_as_real view_as_complex lift_fresh"
+)
+
+
+# 24 read and 24 written of 2 bytes
+@op(
+    *(f"{name}_copy" for name in _WHOLE.split()),
+    *("_chunk_cat", "_unsafe_masked_index"),
+    signature=("Tensor input, Value[] rest", "Tensor[] tensors, Value[] rest"),
+    example=Call("aten", "split_with_sizes_copy", (_X, (2, 4), 1)),
+    flops=0,
+    bytes=96,
+)
+def view_copy(a: Args) -> Work:
+    """All of the tensor, or of a list of them, is written anew."""
+    tensors = a.tensors("tensors") if "tensors" in a.values else (a.tensor("input"),)
+    return Work(0, tensors, tuple(map(like, tensors)))
+
+
+# go 6 read, 24 written of 2 bytes
+@op(
+    *("slice_backward", "select_backward", "diagonal_backward", "unfold_backward"),
+    signature="Tensor grad_output, any input_sizes",
+    example=Call("aten", "select_backward", (_ROW, (4, 6), 0, 1)),
+    flops=0,
+    bytes=60,
+)
+def part_backward(a: Args) -> Work:
+    """Zeros of the whole's size with the part's gradient put in."""
+    go = a.tensor("grad_output")
+    sizes = a.value("input_sizes") if a.known("input_sizes") else None
+    if not isinstance(sizes, tuple):
+        return Work(0, (go,), (), {}, None, "input_sizes not recorded")
+    whole = fresh((item for item in sizes if isinstance(item, int)), go.dtype)
+    adds = go.numel if a.op == "unfold_backward" else 0  # windows overlap
+    return Work(adds, (go,), (whole,))
+
+
+# 24 read and written, of which 6 come from the part: 24 - 6 + 6 read, 24 written of 2 bytes
+@op(
+    *("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"),
+    signature="Tensor input, Tensor src",
+    example=Call("torch", "select_scatter", (_X, _ROW, 0, 1)),
+    flops=0,
+    bytes=96,
+)
+def part_scatter(a: Args) -> Work:
+    """A copy of the whole in which the part is another's."""
+    x, src = a.tensor("input"), a.tensor("src")
+    kept = fresh((max(0, x.numel - src.numel),), x.dtype)
+    return Work(0, (kept, src), (like(x),))
+
+
+# 8 indices of 8 bytes, 8 read and 8 written of 2
+@op(
+    "take",
+    signature="Tensor input, Index index",
+    example=Call("torch", "take", (_X, Tensor((8,), "int64"))),
+    flops=0,
+    bytes=96,
+)
+def take(a: Args) -> Work:
+    """An element for each index, the tensor taken as flat."""
+    x, index = a.tensor("input"), a.tensor("index")
+    out = like(x, index.shape)
+    return Work(0, (index, fresh((min(out.numel, x.numel),), x.dtype)), (out,))
+
+
+# 6 diagonals read, 36 written of 2 bytes
+@op(
+    "diag_embed",
+    signature="Tensor input, int offset, int dim1, int dim2",
+    example=Call("torch", "diag_embed", (_ROW,)),
+    flops=0,
+    bytes=84,
+)
+def diag_embed(a: Args) -> Work:
+    """Square matrices of zeros with the input on a diagonal."""
+    x = a.tensor("input")
+    if not x.shape:
+        raise Unknown("arguments do not fit the op")
+    side = x.shape[-1] + abs(a.integer("offset", 0))
+    return Work(0, (x,), (like(x, (*x.shape[:-1], side, side)),))
+
+
+# 24 read twice of 4 bytes, 24 of 8 written
+@op(
+    "complex",
+    signature="Tensor input, Tensor imag",
+    example=Call("torch", "complex", (Tensor((4, 6), "float32"),) * 2),
+    flops=0,
+    bytes=384,
+)
+def complex_(a: Args) -> Work:
+    """Real and imaginary parts interleaved."""
+    x, imag = a.tensor("input"), a.tensor("imag")
+    wide = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
+    return Work(0, (x, imag), (fresh(x.shape, wide.get(x.dtype or "")),))
