@@ -95,6 +95,7 @@ _SCALAR_TYPES = {
     45: "float4_e2m1fn_x2",
 }
 
+# What torch promotes; 8-bit and 4-bit floats meet only their own kind.
 _RANK = {
     name: rank
     for rank, names in enumerate(
@@ -104,14 +105,6 @@ _RANK = {
             ("int16", "uint16"),
             ("int32", "uint32"),
             ("int64", "uint64"),
-            (
-                "float8_e4m3fn",
-                "float8_e4m3fnuz",
-                "float8_e5m2",
-                "float8_e5m2fnuz",
-                "float8_e8m0fnu",
-                "float4_e2m1fn_x2",
-            ),
             ("float16", "bfloat16"),
             ("float32",),
             ("float64",),
@@ -123,6 +116,8 @@ _RANK = {
     for name in names
 }
 
+_UNSIGNED = {"uint16", "uint32", "uint64"}
+_PLAIN_FLOATS = {"float16", "bfloat16", "float32", "float64"}
 _COMPLEX = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
 
 
@@ -166,14 +161,11 @@ def promote(first: str | None, second: str | None) -> str | None:
         return None
     if a == b:
         return a
-    low, high = sorted((a, b), key=lambda name: _RANK.get(name, -1))
-    if low not in _RANK or high not in _RANK:
+    apart = {a, b} & _UNSIGNED and not {a, b} & _PLAIN_FLOATS
+    if a not in _RANK or b not in _RANK or apart:
         return None
-    if is_complex(high):
-        return _promote_complex(low, high)
-    if {low, high} <= {"float16", "bfloat16"}:
-        return "float32"
-    return _promote_equal_rank(low, high)
+    low, high = sorted((a, b), key=_RANK.__getitem__)
+    return _promote_complex(low, high) if is_complex(high) else _promote_real(low, high)
 
 
 def _promote_complex(low: str, high: str) -> str:
@@ -181,13 +173,12 @@ def _promote_complex(low: str, high: str) -> str:
     return max(half, high, key=_RANK.__getitem__)
 
 
-def _promote_equal_rank(low: str, high: str) -> str | None:
+def _promote_real(low: str, high: str) -> str | None:
+    if {low, high} == {"float16", "bfloat16"}:
+        return "float32"
     # Signed with unsigned takes the next wider signed type, where there is one.
     if {low, high} == {"uint8", "int8"}:
         return "int16"
-    unsigned = [name for name in (low, high) if name in {"uint16", "uint32", "uint64"}]
-    if unsigned and not is_floating(high) and low != "bool":
-        return None
     return None if _RANK[low] == _RANK[high] else high
 
 

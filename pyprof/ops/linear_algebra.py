@@ -63,7 +63,7 @@ def factorisation(a: Args) -> Work:
 
 # 2 matrices: 2 * (6 * 36 - 72) = 288 each; 72 read, Q 72 and R 72 written of 4 bytes
 @op(
-    *("qr", "linalg_qr", "geqrf"),
+    *("qr", "linalg_qr"),
     signature="Tensor input",
     example=Call("torch", "qr", (_SQUARE,)),
     flops=576,

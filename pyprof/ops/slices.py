@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyprof.marker import Call, Tensor
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like
+from pyprof.ops.work import Args, Work, broadcast, fresh, like
 
 _X = Tensor((4, 6), "float16")
 _ROW = Tensor((6,), "float16")
@@ -23,7 +23,6 @@ _WHOLE = (
 # 24 read and 24 written of 2 bytes
 @op(
     *(f"{name}_copy" for name in _WHOLE.split()),
-    *("_chunk_cat", "_unsafe_masked_index"),
     signature=("Tensor input, Value[] rest", "Tensor[] tensors, Value[] rest"),
     example=Call("aten", "split_with_sizes_copy", (_X, (2, 4), 1)),
     flops=0,
@@ -113,4 +112,5 @@ def complex_(a: Args) -> Work:
     """Real and imaginary parts interleaved."""
     x, imag = a.tensor("input"), a.tensor("imag")
     wide = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
-    return Work(0, (x, imag), (fresh(x.shape, wide.get(x.dtype or "")),))
+    shape = broadcast([x.shape, imag.shape])
+    return Work(0, (x, imag), (fresh(shape, wide.get(x.dtype or "")),))

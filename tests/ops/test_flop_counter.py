@@ -1,0 +1,234 @@
+"""FLOPs equal torch's own counter, forward and backward, in both spellings.
+
+Differences, each with who is right:
+* a causal mask: torch counts every score ("we aren't accounting for causal attention here"),
+  pyprof half of them, as flash kernels skip the rest;
+* the filter's gradient of a grouped convolution: torch multiplies all channels with all
+  (`conv_backward_flop` never looks at groups), g times too many; pyprof divides;
+* complex numbers: torch counts a complex multiply-add as 2, pyprof as the 8 real ones it is;
+* packed sequences of unequal length: torch takes the longest, pyprof says unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+torch: Any = pytest.importorskip("torch")
+
+from pyprof import ops  # noqa: E402
+from pyprof.marker import Call, Tensor  # noqa: E402
+from tests.ops.torch_calls import Recorder, python_call, tensors  # noqa: E402
+
+F: Any = torch.nn.functional
+_COUNTER: Any = pytest.importorskip("torch.utils.flop_counter")
+FlopCounterMode, flop_registry = _COUNTER.FlopCounterMode, _COUNTER.flop_registry
+
+SIZES = st.integers(1, 7)
+FEW = settings(max_examples=30, deadline=None)
+
+
+def _meta(*shape: int, dtype: Any = None, grad: bool = True) -> Any:  # noqa: ANN401 - torch may be absent
+    made = torch.empty(*shape, device="meta", dtype=dtype or torch.float32)
+    return made.requires_grad_() if grad else made
+
+
+def _counted(function: Any, *args: Any, **kwargs: Any) -> tuple[int, int]:  # noqa: ANN401 - as above
+    """Give torch's count of the forward and of the whole backward pass."""
+    with FlopCounterMode(display=False) as forward:
+        out = function(*args, **kwargs)
+    with FlopCounterMode(display=False) as backward:
+        tensors(out)[0].sum().backward()
+    return forward.get_total_flops(), backward.get_total_flops()
+
+
+def _ours(call: Call) -> tuple[int | None, int | None]:
+    return ops.cost(call).flops, ops.cost(call, "bprop").flops
+
+
+@FEW
+@given(lead=st.lists(SIZES, max_size=3), k=SIZES, m=SIZES, bias=st.booleans())
+def test_linear(lead: list[int], k: int, m: int, bias: bool) -> None:  # noqa: FBT001 - drawn
+    """Any leading dimensions, with and without a bias."""
+    x, w = _meta(*lead, k), _meta(m, k)
+    b = _meta(m) if bias else None
+    call = python_call("torch.nn.functional", "linear", x, w, bias=b)
+    assert _ours(call) == _counted(F.linear, x, w, b)
+
+
+@FEW
+@given(
+    first=st.lists(SIZES, max_size=2), second=st.lists(SIZES, max_size=2), m=SIZES, n=SIZES, k=SIZES
+)
+def test_matmul_broadcasts(first: list[int], second: list[int], m: int, n: int, k: int) -> None:
+    """Batches broadcast; the counter sees the bmm that torch makes of them."""
+    try:
+        torch.broadcast_shapes(first, second)
+    except RuntimeError:
+        second = first
+    x, y = _meta(*first, m, k), _meta(*second, k, n)
+    assert _ours(python_call("torch", "matmul", x, y)) == _counted(torch.matmul, x, y)
+
+
+@FEW
+@given(m=SIZES, n=SIZES, k=SIZES, b=SIZES)
+def test_mm_addmm_bmm_baddbmm_mv(m: int, n: int, k: int, b: int) -> None:
+    """The plain products, as functions and as methods."""
+    x, y = _meta(m, k), _meta(k, n)
+    batch_x, batch_y = _meta(b, m, k), _meta(b, k, n)
+    cases = [
+        ("torch", "mm", torch.mm, (x, y)),
+        ("Tensor", "mm", torch.Tensor.mm, (x, y)),
+        ("Tensor", "__matmul__", torch.Tensor.__matmul__, (x, y)),
+        ("torch", "addmm", torch.addmm, (_meta(n), x, y)),
+        ("torch", "bmm", torch.bmm, (batch_x, batch_y)),
+        ("torch", "baddbmm", torch.baddbmm, (_meta(b, 1, n), batch_x, batch_y)),
+    ]
+    for mod, name, function, args in cases:
+        assert _ours(python_call(mod, name, *args)) == _counted(function, *args), name
+
+
+EQUATIONS = ["ij,jk->ik", "bij,bjk->bik", "bhid,bhjd->bhij", "ij,kj->ik", "...ij,...jk->...ik"]
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_einsum(equation: str) -> None:
+    """A pair of operands, with a batch, with dots."""
+    sizes = {"b": 2, "h": 3, "i": 4, "j": 5, "k": 6, "d": 7}
+    left = equation.replace("...", "bh").split("->")[0].split(",")
+    operands = [_meta(*(sizes[letter] for letter in term)) for term in left]
+    call = python_call("torch", "einsum", equation, *operands)
+    assert _ours(call) == _counted(torch.einsum, equation, *operands)
+
+
+@FEW
+@given(
+    rank=st.integers(1, 3),
+    batch=st.integers(1, 3),
+    channels=st.integers(1, 3),
+    filters=st.integers(1, 3),
+    size=st.integers(5, 8),
+    kernel=st.integers(1, 3),
+    stride=st.integers(1, 2),
+    padding=st.integers(0, 1),
+    dilation=st.integers(1, 2),
+    transposed=st.booleans(),
+    bias=st.booleans(),
+)
+def test_convolution(
+    rank: int,
+    batch: int,
+    channels: int,
+    filters: int,
+    size: int,
+    kernel: int,
+    stride: int,
+    padding: int,
+    dilation: int,
+    transposed: bool,  # noqa: FBT001 - drawn
+    bias: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """One to three dimensions, transposed and not, forward and backward."""
+    x = _meta(batch, channels, *(size,) * rank)
+    shape = (channels, filters) if transposed else (filters, channels)
+    w, b = _meta(*shape, *(kernel,) * rank), _meta(filters) if bias else None
+    name = f"conv_transpose{rank}d" if transposed else f"conv{rank}d"
+    options = {"stride": stride, "padding": padding, "dilation": dilation}
+    call = python_call("torch.nn.functional", name, x, w, b, **options)
+    assert _ours(call) == _counted(getattr(F, name), x, w, b, **options)
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+def test_grouped_convolution(groups: int) -> None:
+    """Forward and dgrad are equal; torch's wgrad is `groups` times too large."""
+    x, w = _meta(2, 4, 8, 8), _meta(8, 4 // groups, 3, 3)
+    call = python_call("torch.nn.functional", "conv2d", x, w, groups=groups)
+    forward, backward = _counted(F.conv2d, x, w, groups=groups)
+    assert ops.cost(call).flops == forward
+    assert ops.cost(call, "bprop").flops == 2 * forward
+    assert backward == forward + groups * forward
+
+
+@FEW
+@given(
+    b=SIZES,
+    heads=st.integers(1, 3),
+    share=st.integers(1, 3),
+    sq=SIZES,
+    sk=SIZES,
+    causal=st.booleans(),
+)
+def test_attention(b: int, heads: int, share: int, sq: int, sk: int, causal: bool) -> None:  # noqa: FBT001 - drawn
+    """The fused forms, with fewer key heads; causal is half for squares, which torch ignores."""
+    q = Tensor((b, heads * share, sq, 8), "bfloat16")
+    k = Tensor((b, heads, sk, 8), "bfloat16")
+    aten = torch.ops.aten
+    forward = flop_registry[aten._scaled_dot_product_flash_attention]
+    backward = flop_registry[aten._scaled_dot_product_flash_attention_backward]
+    args = (_meta(*q.shape), _meta(*k.shape), _meta(*k.shape))
+    call = Call("aten", "_scaled_dot_product_flash_attention", (q, k, k, 0.0, causal))
+    found = _ours(call)
+    wanted = forward(*args, out_val=args[0]), backward(args[0], *args, out_val=args)
+    if not causal:
+        assert found == wanted
+    elif sq == sk:
+        assert found == (wanted[0] // 2, wanted[1] // 2)
+    else:
+        assert all((ours or 0) <= theirs for ours, theirs in zip(found, wanted, strict=True))
+
+
+def test_complex_products_are_four_times_the_counters() -> None:
+    """A complex multiply-add is four multiplications and four additions: 8, not 2."""
+    x = _meta(4, 5, dtype=torch.complex64)
+    y = _meta(5, 6, dtype=torch.complex64)
+    with FlopCounterMode(display=False) as counter:
+        torch.mm(x, y)
+    assert ops.cost(python_call("torch", "mm", x, y)).flops == 4 * counter.get_total_flops()
+
+
+def test_one_gemm_kernel_charges_one_gradient() -> None:
+    """The first layer's input needs no gradient: torch runs, and we charge, one product."""
+    x, w = _meta(4, 6, grad=False), _meta(5, 6)
+    call = python_call("torch.nn.functional", "linear", x, w)
+    _, backward = _counted(F.linear, x, w)
+    assert ops.cost(call, "bprop", gemm_kernels=1).flops == backward
+    assert ops.cost(call, "bprop", gemm_kernels=2).flops == 2 * backward
+    assert ops.cost(call, "bprop").flops == 2 * backward
+
+
+def _model() -> Any:  # noqa: ANN401 - torch may be absent
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.MaxPool2d(2),
+        torch.nn.ConvTranspose2d(8, 4, 2, stride=2),
+        torch.nn.Flatten(),
+        torch.nn.Linear(4 * 8 * 8, 10),
+    )
+
+
+def test_a_whole_training_step_adds_up() -> None:
+    """Summed over the ATen calls of a step that the counter knows, both give the same."""
+    model, x = _model(), torch.rand(2, 3, 8, 8)
+    with FlopCounterMode(display=False) as counter:
+        F.cross_entropy(model(x), torch.tensor([1, 2])).backward()
+    with Recorder() as recorder:
+        F.cross_entropy(model(x), torch.tensor([1, 2])).backward()
+    counted = [call for func, call, *_ in recorder.made if func.overloadpacket in flop_registry]
+    assert len(counted) == 7
+    assert sum(ops.cost(call).flops or 0 for call in counted) == counter.get_total_flops()
+
+
+def test_nothing_of_a_training_step_is_unknown() -> None:
+    """Every ATen call of a common step has a cost, or is known to move nothing."""
+    model, x = _model(), torch.rand(2, 3, 8, 8)
+    optimizer = torch.optim.AdamW(model.parameters())
+    with Recorder() as recorder:
+        F.cross_entropy(model(x), torch.tensor([1, 2])).backward()
+        optimizer.step()
+    reasons = {(call.op, ops.cost(call).reason) for _, call, *_ in recorder.made}
+    assert {pair for pair in reasons if pair[1]} == set()

@@ -1,0 +1,108 @@
+"""TraceLens's own figures for a ViT on an H100, beside what these formulas say."""
+
+from __future__ import annotations
+
+import ast
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof import marker, ops
+
+if TYPE_CHECKING:
+    from pyprof.marker import Call
+
+FOLDER = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
+TABLE = FOLDER / "kineto-h100-vit-inference" / "tracelens_unified_perf_summary.csv"
+pytestmark = pytest.mark.skipif(not TABLE.exists(), reason="the shared captures are absent")
+
+MIB = 1 << 20
+
+
+def _call(row: dict[str, str]) -> Call:
+    """Write the row as a range of the trace, and decode it as one."""
+
+    def types(given: object) -> object:
+        if isinstance(given, tuple):
+            return [types(item) for item in given]
+        return ops_dtype(str(given))
+
+    sizes, strides = ast.literal_eval(row["Input Dims"]), ast.literal_eval(row["Input Strides"])
+    text = marker.encode_seq(
+        row["name"],
+        sizes=_lists(sizes),
+        dtypes=types(ast.literal_eval(row["Input type"])),
+        strides=_lists(strides),
+        inputs=list(ast.literal_eval(row["Concrete Inputs"])),
+    )
+    call = marker.decode_seq(text).call
+    assert call is not None
+    return call
+
+
+def ops_dtype(name: str) -> str:
+    """Give torch's name of a C++ type, empty for what is no tensor."""
+    return {"c10::BFloat16": "bfloat16", "float": "float32"}.get(name, "")
+
+
+def _lists(given: object) -> object:
+    return [_lists(item) for item in given] if isinstance(given, tuple) else given
+
+
+def _rows() -> list[tuple[dict[str, str], Call]]:
+    with TABLE.open(newline="") as file:
+        return [(row, _call(row)) for row in csv.DictReader(file)]
+
+
+def _bias_adds(call: Call) -> int:
+    """TraceLens counts the addition of a bias: one operation an output element."""
+    cost = ops.cost(call)
+    if call.op == "addmm":
+        return int(str(cost.params["M"])) * int(str(cost.params["N"]))
+    return 0
+
+
+def test_flops() -> None:
+    """Equal to the last digit, but for what TraceLens adds for a bias and for layer norm."""
+    compared = set()
+    for row, call in _rows():
+        if not row["GFLOPS"]:
+            continue
+        theirs, ours = round(float(row["GFLOPS"]) * 1e9), ops.cost(call).flops
+        compared.add(call.op)
+        assert ours is not None
+        if call.op == "layer_norm":
+            # TraceLens: 5 an element and a few a channel; here 8 (see docs/numbers.md)
+            assert ours == 8 * 4 * 197 * 768
+            assert theirs == 5 * 4 * 197 * 768 + 6 * 768
+        else:
+            assert ours + _bias_adds(call) == theirs, (call, row["GFLOPS"])
+    assert compared == {
+        *("addmm", "convolution", "add", "layer_norm", "_scaled_dot_product_flash_attention")
+    }
+
+
+def test_bytes() -> None:
+    """Equal to the byte, but for layer norm's statistics and the convolution's bias."""
+    for row, call in _rows():
+        if not row["Data Moved (MB)"]:
+            continue
+        theirs, ours = round(float(row["Data Moved (MB)"]) * MIB), ops.cost(call).bytes
+        assert ours is not None
+        if call.op == "layer_norm":
+            # two statistics for each of 788 rows, where TraceLens has two for each of 768 channels
+            assert ours - theirs == 2 * 4 * (788 - 768)
+        elif call.op == "convolution":
+            assert ours - theirs == 2 * 768  # the bias, given, which TraceLens says is absent
+        else:
+            assert ours == theirs, (call, row["Data Moved (MB)"])
+
+
+def test_what_tracelens_does_not_model_has_a_cost_too() -> None:
+    """gelu, cat and tanh are empty there."""
+    missing = {call.op: ops.cost(call) for row, call in _rows() if not row["GFLOPS"]}
+    assert set(missing) == {"gelu", "cat", "tanh"}
+    assert all(cost.flops is not None for cost in missing.values())
+    assert missing["gelu"].bytes == 2 * 2 * 4 * 197 * 3072
