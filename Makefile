@@ -6,13 +6,13 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 DEMO = demo
 
-.PHONY: help demo test lint clean
+.PHONY: help demo test lint docs clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/package.done  ## make a small capture, parse it, show the report
-	$(BIN)/python benchmarks/generate.py $(DEMO)/net.sqlite --kernels 60
+	$(BIN)/python benchmarks/generate.py $(DEMO)/net.sqlite --kernels 30
 	$(BIN)/pyprof parse $(DEMO)/net.sqlite -o $(DEMO)/net.dict
 	$(BIN)/pyprof prof -w 150 $(DEMO)/net.dict
 	$(BIN)/pyprof prof --by op -w 150 $(DEMO)/net.dict
@@ -25,6 +25,9 @@ lint: $(VENV)/lint.done  ## format, lint, types, import layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/package.done  ## rewrite the parts of README.md that follow from the code
+	$(BIN)/python docs/generate.py
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
