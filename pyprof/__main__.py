@@ -32,7 +32,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="pyprof")
 def main() -> None:
-    r"""Tell which line of a model is slow on the GPU, and why.
+    """Tell which line of a model is slow on the GPU, and why.
 
     \b
     A capture of nsys, nvprof or torch.profiler goes in:

@@ -27,7 +27,7 @@ _LONG = 200_000  # rows from which a progress bar is worth its line
 )
 @click.option("-q", "--quiet", is_flag=True, help="No warnings, no progress bar.")
 def parse(capture: Path, target: str, *, kernels_only: bool, quiet: bool) -> None:
-    r"""Tie every kernel of CAPTURE to the op, layer, source line and forward op that caused it.
+    """Tie every kernel of CAPTURE to the op, layer, source line and forward op that caused it.
 
     CAPTURE is an nsys export (.sqlite) or report (.nsys-rep), an nvprof database, or a
     torch.profiler trace (.json, .json.gz); which one is told by its content. One dict a line

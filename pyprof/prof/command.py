@@ -55,7 +55,7 @@ class _ProfCommand(cli.Command):
 )
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
 def prof(file: str, target: str, *, quiet: bool, strict: float | None, **how: Any) -> None:  # noqa: ANN401 - options
-    r"""Report FLOPs, bytes, Tensor Core use and time of every kernel in FILE.
+    """Report FLOPs, bytes, Tensor Core use and time of every kernel in FILE.
 
     FILE is what `pyprof parse` wrote (dict lines or Parquet), a capture itself, or `-` for dict
     lines on stdin. Rows are separated by blanks, unless --csv or -w says otherwise.

@@ -1,0 +1,51 @@
+# `make demo` and `make test` do all the set-up on a fresh machine that has Python >= 3.10.
+# VENV says where the packages go, PYTHON which interpreter makes it.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+DEMO = demo
+
+.PHONY: help demo test lint docs clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/package.done  ## make a small capture, parse it, show the report
+	$(BIN)/python benchmarks/generate.py $(DEMO)/net.sqlite --kernels 30
+	$(BIN)/pyprof parse $(DEMO)/net.sqlite -o $(DEMO)/net.dict
+	$(BIN)/pyprof prof -w 150 $(DEMO)/net.dict
+	$(BIN)/pyprof prof --by op -w 150 $(DEMO)/net.dict
+
+test: $(VENV)/test.done  ## run the tests
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/lint.done  ## format, lint, types, import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/package.done  ## rewrite the parts of README.md that follow from the code
+	$(BIN)/python docs/generate.py
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+# Dependency groups need pip 25.1.
+$(VENV)/package.done: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+# torch is large and is not published for every platform: without it the tests that need it skip.
+$(VENV)/test.done: $(VENV)/package.done
+	$(BIN)/python -m pip install --quiet --group test
+	$(BIN)/python -m pip install --quiet --group torch \
+	  || echo "torch could not be installed; the tests that need it will skip" >&2
+	touch $@
+
+$(VENV)/lint.done: $(VENV)/test.done
+	$(BIN)/python -m pip install --quiet --group lint
+	touch $@

@@ -1,0 +1,78 @@
+"""Rewrite the parts of README.md that follow from the code: the table of columns, sample output.
+
+python docs/generate.py           rewrite
+python docs/generate.py --check   only say whether it is up to date; exit code 1 where not
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from pyprof.prof.names import column_help
+
+TOP = Path(__file__).resolve().parents[1]
+README = TOP / "README.md"
+COMMAND = "$ pyprof "
+
+_COLUMNS = re.compile(r"(?<=<!-- columns -->\n).*?(?=<!-- end -->)", re.DOTALL)
+_SAMPLE = re.compile(r"(?<=<!-- run -->\n```console\n)(?P<line>\$ [^\n]*\n).*?(?=```)", re.DOTALL)
+_DEMO = ["--kernels", "30"]  # one step
+
+
+def columns() -> str:
+    """Give the table of all columns, in Markdown."""
+    rows = [f"| `{name}` | {meaning} |\n" for name, meaning in column_help()]
+    return "".join(["| column | meaning |\n", "|---|---|\n", *rows])
+
+
+def sample(line: str, folder: Path) -> str:
+    """Run a line of the README in a folder that holds the demo; give what it prints to stdout."""
+    command = [sys.executable, "-m", "pyprof", *shlex.split(line.removeprefix(COMMAND))]
+    search = os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(  # noqa: S603 - a line of our own README
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": search, "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return "".join(f"{text.rstrip()}\n" for text in done.stdout.splitlines())
+
+
+def make_demo(folder: Path) -> None:
+    """Make what `make demo` makes, in `folder`/demo."""
+    generator = [sys.executable, str(TOP / "benchmarks" / "generate.py"), "demo/net.sqlite", *_DEMO]
+    subprocess.run(generator, cwd=folder, check=True, capture_output=True)  # noqa: S603 - ours
+    sample("$ pyprof parse demo/net.sqlite -o demo/net.dict", folder)
+
+
+def rewritten(text: str) -> str:
+    """Give the README's text as the code has it now."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_demo(folder)
+        text = _SAMPLE.sub(lambda m: m["line"] + sample(m["line"], folder), text)
+    return _COLUMNS.sub(lambda _: columns(), text)
+
+
+def main() -> int:
+    """Rewrite or check the README."""
+    before = README.read_text(encoding="utf-8")
+    after = rewritten(before)
+    if "--check" in sys.argv[1:]:
+        if before != after:
+            print("README.md is out of date; run `make docs`", file=sys.stderr)
+        return int(before != after)
+    README.write_text(after, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
