@@ -1,17 +1,19 @@
 """A `layer:` range around each module's forward, with the module's full path.
 
-By torch's global hooks, which hold for any module and which `torch.compile` traces through.
+In the place where torch calls any module, `Module.__call__`. Not by torch's global forward hooks:
+with one of them in, `torch.export` (strict) refuses to trace, and a `KeyboardInterrupt` goes by
+the hook that would close the range.
 Recurrent modules get an op marker too: their work is one call that has no public name.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import Module
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.nn.modules.rnn import RNNBase, RNNCellBase
 
 from pyprof.instrument import ranges
@@ -23,52 +25,33 @@ from pyprof.instrument.stack import trace_text
 from pyprof.marker import encode_layer, encode_module
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import FrameType
 
+    from pyprof.instrument.patch import Patches
 
-class Layers:
-    """The hooks, while they are in."""
 
-    def __init__(self) -> None:
-        self._names = Names()
-        self._handles: tuple[Any, ...] = ()
+def wrap_modules(patches: Patches) -> None:
+    """Put a range around the call of every module."""
+    original = Module.__call__
+    names = Names()
 
-    def install(self) -> None:
-        """Put a hook before and after every module's forward."""
-        self._handles = (
-            register_module_forward_pre_hook(self._before),
-            register_module_forward_hook(self._after, always_call=True),
-        )
-
-    def remove(self) -> None:
-        """Take the hooks out."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = ()
-
-    def _before(self, module: Module, args: Any) -> None:  # noqa: ANN401 - a module's inputs
-        if torch.compiler.is_compiling():
-            return
-        if not EMITTER.live() or untraceable():
-            return
-        frame = sys._getframe(1)  # noqa: SLF001 - the call of the module, alive until its range closes
-        ranges.close_abandoned(frame)
+    @functools.wraps(original)
+    def call(self: Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the module
+        if torch.compiler.is_compiling() or not EMITTER.live() or untraceable():
+            return original(self, *args, **kwargs)
         caller, prefix = _caller()
-        name = self._names.name(module, caller, prefix)
-        texts = (
-            _recurrent(module, args, frame) if isinstance(module, (RNNBase, RNNCellBase)) else ()
-        )
-        ranges.open_range(
-            encode_layer(name.path), module, *texts, frame_id=id(frame), prefix=name.prefix
-        )
+        name = names.name(self, caller, prefix)
+        more: tuple[str, ...] = ()
+        if isinstance(self, (RNNBase, RNNCellBase)):
+            more = _recurrent(self, args, kwargs, sys._getframe(1))  # noqa: SLF001 - the cheap way
+        opened = ranges.open_range(encode_layer(name.path), self, *more, prefix=name.prefix)
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            ranges.close_range(opened)
 
-    def _after(self, module: Module, _args: object, _result: object) -> None:
-        if torch.compiler.is_compiling():
-            return
-        for opened in reversed(ranges.stack()):
-            if opened.owner is module:
-                ranges.close_range(opened)
-                return
+    patches.replace(Module, "__call__", call)
 
 
 def _caller() -> tuple[Module | None, str]:
@@ -79,14 +62,15 @@ def _caller() -> tuple[Module | None, str]:
     return None, ""
 
 
-def _recurrent(module: Module, args: Any, frame: FrameType) -> tuple[str, ...]:  # noqa: ANN401 - a module's inputs
+def _recurrent(
+    module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: FrameType
+) -> tuple[str, ...]:
     """Give the markers of a recurrent module's call: where, what it is, its inputs."""
     mod = type(module).__name__
-    given = args if isinstance(args, tuple) else (args,)
     trace = trace_text(frame) if WITH_STACK[0] else ""
     texts = (
         trace,
         encode_module(mod, module.extra_repr()),
-        op_text(op_head(mod, "forward"), given, {}),
+        op_text(op_head(mod, "forward"), args, kwargs),
     )
     return tuple(text for text in texts if text)

@@ -10,7 +10,7 @@ from pyprof.instrument import payload
 from pyprof.instrument import stack as stacks
 from pyprof.instrument import timers as clocks
 from pyprof.instrument.emit import EMITTER, Sink, nvtx_sink, profiler_sink, tool_listens
-from pyprof.instrument.layers import Layers
+from pyprof.instrument.layers import wrap_modules
 from pyprof.instrument.op import WITH_STACK
 from pyprof.instrument.optimizers import wrap_optimizers
 from pyprof.instrument.patch import Patches
@@ -27,7 +27,6 @@ _SINKS: dict[str, Callable[[], Sink]] = {"nvtx": nvtx_sink, "profiler": profiler
 class _State:
     enabled: bool = False
     patches: Patches | None = None
-    layers: Layers | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -66,8 +65,7 @@ def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
     wrap_optimizers(patches)
     wrap_asked(patches)
     if with_layers:
-        _STATE.layers = Layers()
-        _STATE.layers.install()
+        wrap_modules(patches)
     EMITTER.connect(sink)
 
 
@@ -77,9 +75,6 @@ def stop() -> None:
         _STATE.enabled = False
         EMITTER.disconnect()
         clocks.ON[0] = False
-        if _STATE.layers is not None:
-            _STATE.layers.remove()
-            _STATE.layers = None
         if _STATE.patches is not None:
             _STATE.patches.restore()
             _STATE.patches = None

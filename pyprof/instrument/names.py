@@ -75,7 +75,7 @@ class Names:
             parts.append(name)
             here = parent()
         path = ".".join(reversed(parts))
-        return Name(path, f"{path}.") if path else Name(type(module).__name__, "")
+        return Name(path, f"{path}.") if path else Name(class_name(module), "")
 
     def _search(self) -> None:
         """Find every module alive and its parent. Reads types only: objects may lie, or act."""
@@ -85,6 +85,11 @@ class Names:
                 for name, child in _children(candidate):
                     if self._parents.get(child) is None:
                         self._parents[child] = (weakref.ref(candidate), name)
+
+
+def class_name(module: Module) -> str:
+    """Give a module's class, or for one made on the fly (torch.fx) the class behind it."""
+    return next(kind.__name__ for kind in type(module).__mro__ if kind.__name__.isidentifier())
 
 
 def _same(known: weakref.ref[Module] | None, caller: Module | None) -> bool:

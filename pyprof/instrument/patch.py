@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch.jit._builtins
 
 from pyprof.instrument.op import Op, make_op
+from pyprof.instrument.swap import can_swap, swap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pyprof.instrument.targets import Target
 
@@ -33,6 +34,7 @@ class Patches:
     def __init__(self) -> None:
         self._patched: list[_Patched] = []
         self._scriptable: list[int] = []
+        self._undo: list[Callable[[], None]] = []
 
     def replace(self, home: object, name: str, replacement: object) -> None:
         """Set an attribute, remembering what was there."""
@@ -42,9 +44,16 @@ class Patches:
         self._patched.append(_Patched(home, name, replacement, original, own))
 
     def wrap_all(self, targets: Iterable[Target]) -> None:
-        """Replace each target by an Op; one that has several homes stays one object in all."""
+        """Wrap each target; one that has several homes stays one object in all."""
         ops: dict[int, Op] = {}
+        swapped: set[int] = set()
         for target in targets:
+            if id(target.original) in swapped:
+                continue
+            if can_swap(target.original):
+                swapped.add(id(target.original))
+                self.swap(target.original, target.home, target.name, target.mod)
+                continue
             op = ops.get(id(target.original))
             if op is None:
                 op = ops[id(target.original)] = make_op(
@@ -56,6 +65,10 @@ class Patches:
                 )
             self.replace(target.home, target.name, op)
         self._register(ops.values())
+
+    def swap(self, function: Any, home: object, name: str, mod: str) -> None:
+        """Wrap a function from within, where it is."""
+        self._undo.append(swap(function, home, name, mod))
 
     def _register(self, ops: Iterable[Op]) -> None:
         """Let torch.jit.script compile a wrapper to what it would compile the original to."""
@@ -76,6 +89,9 @@ class Patches:
             else:
                 delattr(home, name)
         self._patched.clear()
+        for undo in reversed(self._undo):
+            undo()
+        self._undo.clear()
         table = _scriptable()
         for key in self._scriptable:
             table.pop(key, None)

@@ -80,6 +80,8 @@ def _tensor(value: Any) -> str:  # noqa: ANN401 - a torch.Tensor, whose methods 
 
 
 def _strided_key(value: torch.Tensor) -> tuple[Any, ...]:
+    if value.layout is not torch.strided:
+        raise TypeError  # what it says of its strides means nothing
     return (value.shape, value.dtype, value.stride())
 
 
