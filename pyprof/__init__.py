@@ -10,7 +10,17 @@ from typing import Any
 __version__ = "0.1.0"
 
 _EXPORTS: dict[str, str] = {
+    "annotate": "pyprof.instrument",
+    "enabled": "pyprof.instrument",
+    "init": "pyprof.instrument",
     "load": "pyprof.prof.frame",
+    "nvtx": "pyprof.nvtx",
+    "print_timings": "pyprof.instrument",
+    "profile": "pyprof.instrument",
+    "step": "pyprof.instrument",
+    "stop": "pyprof.instrument",
+    "timings": "pyprof.instrument",
+    "wrap": "pyprof.instrument",
 }
 
 __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are strings

@@ -1,0 +1,88 @@
+"""Ranges that the user names: `pyprof.annotate`, as a context manager and as a decorator."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+
+from pyprof.instrument import driven, ranges, timers
+from pyprof.instrument.emit import EMITTER
+from pyprof.marker import encode_layer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+class annotate:  # noqa: N801 - used as a function
+    """Name a piece of the program: `with pyprof.annotate("attention"): ...`, or as a decorator.
+
+    The name becomes a layer of all that is launched inside. With `timer=True`, or after
+    `init(timers=True)`, it is timed as well. Decorated coroutines and
+    generators are inside their name only while they run, not while they wait; a `with` must not
+    hold an `await` or `yield`. Without a name a decorated function's own is taken.
+    """
+
+    __slots__ = ("_open", "_timed", "_timer", "name")
+
+    def __init__(self, name: str = "", *, timer: bool | None = None) -> None:
+        self.name = name
+        self._timer = timer
+        self._open: list[ranges.Open | None] = []
+        self._timed: list[timers.Running | None] = []
+
+    def __enter__(self) -> annotate:  # noqa: PYI034 - Self is newer than Python 3.10
+        if torch.compiler.is_compiling():
+            return self
+        timed = timers.ON[0] if self._timer is None else self._timer
+        opened = None
+        if EMITTER.push is not None:
+            text = encode_layer(self.name).encode("utf-8", "replace").decode()
+            opened = ranges.open_range(text, self)
+        self._open.append(opened)
+        self._timed.append(timers.begin(self.name) if timed else None)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if torch.compiler.is_compiling():
+            return
+        running, opened = self._timed.pop(), self._open.pop()
+        if running is not None:
+            timers.end(running)
+        if opened is not None:
+            ranges.close_range(opened)
+
+    def __call__(self, function: Function) -> Function:
+        """Decorate a function, coroutine function, generator function or async generator."""
+        name = self.name or function.__qualname__
+
+        def scope() -> annotate:
+            return annotate(name, timer=self._timer)
+
+        if inspect.iscoroutinefunction(function):
+            wrapper = driven.coroutine_function(function, scope)
+        elif inspect.isasyncgenfunction(function):
+            wrapper = driven.async_generator_function(function, scope)
+        elif inspect.isgeneratorfunction(function):
+            wrapper = driven.generator_function(function, scope)
+        else:
+            wrapper = _plain(function, scope)
+        return functools.wraps(function)(wrapper)  # type: ignore[return-value]
+
+
+def _plain(function: Callable[..., Any], scope: Callable[[], annotate]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+        with scope():
+            return function(*args, **kwargs)
+
+    return call

@@ -1,0 +1,106 @@
+"""`pyprof.init()` and `pyprof.stop()`: everything on, everything off."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from pyprof.instrument import payload
+from pyprof.instrument import stack as stacks
+from pyprof.instrument import timers as clocks
+from pyprof.instrument.emit import EMITTER, Sink, nvtx_sink, profiler_sink, tool_listens
+from pyprof.instrument.layers import wrap_modules
+from pyprof.instrument.op import WITH_STACK
+from pyprof.instrument.optimizers import wrap_optimizers
+from pyprof.instrument.patch import Patches
+from pyprof.instrument.targets import find_targets
+from pyprof.instrument.wrapping import WRAPPED, wrap_asked, wrap_one
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SINKS: dict[str, Callable[[], Sink]] = {"nvtx": nvtx_sink, "profiler": profiler_sink}
+
+
+@dataclass(slots=True)
+class _State:
+    enabled: bool = False
+    patches: Patches | None = None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+_STATE = _State()
+
+
+def init(
+    *,
+    stack: bool = True,
+    layers: bool = True,
+    timers: bool = False,
+    force: bool = False,
+    emit: Literal["nvtx", "profiler"] = "nvtx",
+) -> None:
+    """Make every op, layer and optimizer step that runs from now on say what it is.
+
+    stack: also where it is called from. layers: also which modules it is in. timers: time what
+    is annotated. Without a tool that takes ranges (nsys, nvprof, ncu) nothing is changed, unless
+    `force`. `emit="profiler"` sends the ranges to torch.profiler instead, while one records.
+
+    A second call adds what the first did not ask for, and takes nothing back. Silent.
+    """
+    if emit not in _SINKS:
+        raise ValueError(f"emit is {emit!r}; it can be one of {', '.join(_SINKS)}")
+    with _STATE.lock:
+        _STATE.enabled = True
+        clocks.ON[0] = clocks.ON[0] or timers
+        if _STATE.patches is None and (force or emit == "profiler" or tool_listens()):
+            _start(_SINKS[emit](), with_stack=stack, with_layers=layers)
+
+
+def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
+    WITH_STACK[0] = with_stack
+    patches = _STATE.patches = Patches()
+    patches.wrap_all(find_targets())
+    wrap_optimizers(patches)
+    wrap_asked(patches)
+    if with_layers:
+        wrap_modules(patches)
+    EMITTER.connect(sink)
+
+
+def stop() -> None:
+    """Undo `init`: every replaced attribute is the very object that it was. Idempotent."""
+    with _STATE.lock:
+        _STATE.enabled = False
+        EMITTER.disconnect()
+        clocks.ON[0] = False
+        if _STATE.patches is not None:
+            _STATE.patches.restore()
+            _STATE.patches = None
+        payload.forget()
+        stacks.forget()
+
+
+def enabled() -> bool:
+    """Tell whether `init` was called and `stop` was not, be there a tool or not."""
+    return _STATE.enabled
+
+
+def listening() -> bool:
+    """Tell whether ranges go anywhere: `init` found a tool, or was told to go ahead without."""
+    return _STATE.patches is not None
+
+
+def wrap(home: object, name: str) -> None:
+    """Give a function or method of yours op markers: `pyprof.wrap(MyFunction, "forward")`.
+
+    `home` is the class, module or object that it is found on. Works before `init` and after it.
+    AttributeError where there is no such thing.
+    """
+    getattr(home, name)
+    with _STATE.lock:
+        if (home, name) not in WRAPPED:
+            WRAPPED.append((home, name))
+        if _STATE.patches is not None:
+            wrap_one(home, name, _STATE.patches)

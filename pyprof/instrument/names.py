@@ -1,0 +1,119 @@
+"""What a module is called: its path from the outermost module that holds it.
+
+The path depends on who calls: a shared module has one name under each parent. Nothing is written
+to modules; what is found is remembered by weak references.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch.nn import Module
+from torch.utils.weak import WeakIdKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MAX_SEARCHES = 8
+"""Searches of the whole heap for the parents of modules that are called on their own."""
+_MAX_DEPTH = 64
+_MAX_KNOWN = 16384
+
+
+class Name(NamedTuple):
+    """A module's name, and what the names of the modules inside it begin with."""
+
+    path: str
+    prefix: str
+
+
+class _Known(NamedTuple):
+    module: weakref.ref[Module]
+    caller: weakref.ref[Module] | None
+    name: Name
+
+
+class Names:
+    """Names of modules, found when first asked for."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], _Known] = {}
+        self._parents: Any = WeakIdKeyDictionary()
+        self._searches = 0
+
+    def name(self, module: Module, caller: Module | None, prefix: str) -> Name:
+        """Give a module's name, called from the forward of `caller` (None: from no module's).
+
+        `prefix` is what that module's Name says. A module that its caller does not hold goes by
+        its path from its outermost parent; one without parents by its class.
+        """
+        key = (id(module), id(caller))
+        known = self._known.get(key)
+        if known is not None and known.module() is module and _same(known.caller, caller):
+            return known.name
+        found = _path_below(caller, module) if caller is not None else ""
+        name = Name(prefix + found, f"{prefix}{found}.") if found else self._alone(module)
+        if len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
+        self._known[key] = _Known(
+            weakref.ref(module), None if caller is None else weakref.ref(caller), name
+        )
+        return name
+
+    def _alone(self, module: Module) -> Name:
+        if module not in self._parents and self._searches < _MAX_SEARCHES:
+            self._searches += 1
+            self._search()
+        parts: list[str] = []
+        here: Module | None = module
+        while here is not None and len(parts) < _MAX_DEPTH:
+            parent, name = self._parents.get(here) or (None, "")
+            if parent is None:
+                break
+            parts.append(name)
+            here = parent()
+        path = ".".join(reversed(parts))
+        return Name(path, f"{path}.") if path else Name(class_name(module), "")
+
+    def _search(self) -> None:
+        """Find every module alive and its parent. Reads types only: objects may lie, or act."""
+        for candidate in gc.get_objects():
+            if issubclass(type(candidate), Module):
+                self._parents.setdefault(candidate, None)
+                for name, child in _children(candidate):
+                    if self._parents.get(child) is None:
+                        self._parents[child] = (weakref.ref(candidate), name)
+
+
+def class_name(module: Module) -> str:
+    """Give a module's class, or for one made on the fly (torch.fx) the class behind it."""
+    return next(kind.__name__ for kind in type(module).__mro__ if kind.__name__.isidentifier())
+
+
+def _same(known: weakref.ref[Module] | None, caller: Module | None) -> bool:
+    return caller is None if known is None else known() is caller
+
+
+def _children(module: Module) -> Iterator[tuple[str, Module]]:
+    for name, child in list(module.__dict__.get("_modules", {}).items()):
+        if issubclass(type(child), Module):
+            yield name, child
+
+
+def _path_below(module: Module, wanted: Module) -> str:
+    """Give the path from one module to another that it holds, the shortest; empty for none."""
+    seen = {id(module)}
+    level = [("", module)]
+    while level:
+        below = []
+        for prefix, parent in level:
+            for name, child in _children(parent):
+                if child is wanted:
+                    return prefix + name
+                if id(child) not in seen:
+                    seen.add(id(child))
+                    below.append((f"{prefix}{name}.", child))
+        level = below
+    return ""

@@ -1,0 +1,173 @@
+"""A function of torch with a range around each call, otherwise not to be told from the original.
+
+An `Op` stands where the original stood, so it must pass for it: equal and of equal hash (tables of
+torch and of its users are keyed by function, some filled before it came and some after), the same
+for `inspect`, copied and pickled like it. For `torch.compile` it names the original as what
+to trace instead, for `torch.jit` as what to compile.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.overrides import handle_torch_function
+
+from pyprof.instrument import overrides
+from pyprof.instrument.emit import EMITTER
+from pyprof.instrument.overrides import tracing_modes
+from pyprof.instrument.payload import op_head, op_text
+from pyprof.instrument.stack import trace_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_is_tracing = torch._C._is_tracing  # noqa: SLF001 - torch.jit.is_tracing() costs three times this
+_dispatch_modes = torch._C._len_torch_dispatch_stack  # noqa: SLF001 - no public way
+_overridden = torch._C._has_torch_function  # noqa: SLF001 - as above
+
+WITH_STACK = [True]
+"""Whether trace markers are wanted. A list, to be changed in place."""
+
+
+def untraceable() -> bool:
+    """Tell whether torch records what runs instead of running it; then nothing may be asked."""
+    return _is_tracing() or (_dispatch_modes() > 0 and tracing_modes())
+
+
+class Op:
+    """A callable that calls the original inside its ranges."""
+
+    def __init__(
+        self, original: Callable[..., Any], home: object, name: str, mod: str, *, overridable: bool
+    ) -> None:
+        state = self.__dict__
+        state["__wrapped__"] = original
+        for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
+            state[attribute] = getattr(original, attribute, None)
+        state["_torchdynamo_inline"] = original
+        state["__prepare_scriptable__"] = lambda: original
+        state["_pyprof"] = (home, name)
+        state["_pyprof_head"] = op_head(mod, name)
+        state["_pyprof_dispatches"] = overridable and isinstance(original, BuiltinFunctionType)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+        """Call the original, inside its ranges while anyone listens."""
+        original = self.__wrapped__
+        push, recording = EMITTER.push, EMITTER.recording
+        if (
+            push is None
+            or (recording is not None and not recording())
+            or _is_tracing()
+            or (_dispatch_modes() and tracing_modes())
+        ):
+            return original(*args, **kwargs)
+        if _overridden(args) or overrides.nested(args, kwargs):
+            return self._call_overridden(args, kwargs, push)
+        pop = EMITTER.pop
+        opened = 0
+        try:
+            if WITH_STACK[0] and (trace := trace_text(sys._getframe(1))):  # noqa: SLF001 - the cheap way
+                push(trace)
+                opened = 1
+            push(op_text(self._pyprof_head, args, kwargs))
+            opened += 1
+            return original(*args, **kwargs)
+        finally:
+            if opened == 2:  # noqa: PLR2004 - trace and op
+                pop()
+            if opened:
+                pop()
+
+    def _call_overridden(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], push: Callable[[str], object]
+    ) -> Any:  # noqa: ANN401 - as the original
+        """Call with arguments that have a say in it (`__torch_function__`), or under a mode.
+
+        They are handed this very object as the function called, since that is what they find
+        under its name; torch would hand them the original.
+        """
+        relevant = overrides.relevant(args, kwargs)
+        call: Callable[..., Any] = self.__wrapped__
+        if self._pyprof_dispatches:
+            call = functools.partial(handle_torch_function, self, relevant)
+        if overrides.come_back(relevant):
+            return call(*args, **kwargs)
+        push(op_text(self._pyprof_head, args, kwargs))
+        try:
+            return call(*args, **kwargs)
+        finally:
+            EMITTER.pop()
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # noqa: ANN401 - what isinstance() shall believe
+        return type(self.__dict__["__wrapped__"])
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the original
+        return getattr(self.__dict__["__wrapped__"], name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self.__wrapped__, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__wrapped__, name)
+
+    def __eq__(self, other: object) -> bool:
+        mine = self.__wrapped__
+        if isinstance_op(other):
+            return bool(mine == other.__wrapped__)  # type: ignore[attr-defined]
+        return bool(mine == other)
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+    def __copy__(self) -> Op:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Op:
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        """Pickle as what the name stands for, which where it is read may be the original."""
+        home, name = self._pyprof
+        return getattr, (_ModuleName(home.__name__) if isinstance(home, ModuleType) else home, name)
+
+
+class BindingOp(Op):
+    """For originals that become methods when they are found on a class."""
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:  # noqa: ANN401 - a method
+        return self if instance is None else MethodType(self, instance)
+
+
+class _ModuleName:
+    """Stands for a module in a pickle, which cannot hold one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return importlib.import_module, (self.name,)
+
+
+def isinstance_op(value: object) -> bool:
+    """Tell whether a value is one of ours; `isinstance` is told otherwise."""
+    return issubclass(type(value), Op)
+
+
+def make_op(
+    original: Callable[..., Any], home: object, name: str, mod: str, *, overridable: bool = False
+) -> Op:
+    """Give the Op for a function that is found at `home.name`.
+
+    `mod` is how markers name its home; `overridable` says that torch lets arguments take it over.
+    """
+    binds = isinstance(original, FunctionType) or hasattr(type(original), "__get__")
+    return (BindingOp if binds else Op)(original, home, name, mod, overridable=overridable)

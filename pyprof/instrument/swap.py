@@ -1,0 +1,90 @@
+"""Functions written in Python are wrapped from within: the function stays, its code changes.
+
+Models keep such functions (`self.act = F.relu`, defaults of torch's own transformer) and pickle
+them by name, which works only while the very same object is found under that name. So the object
+stays where it is and gets code that calls an Op, which calls a copy with the code it had.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pyprof.instrument.op import make_op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PLACE = "the op to call"
+_ADDED = ("__wrapped__", "__prepare_scriptable__", "_torchdynamo_inline")
+
+
+def can_swap(function: object) -> bool:
+    """Tell whether a function can be wrapped from within: without closure, nobody's wrapper yet."""
+    return (
+        type(function) is FunctionType
+        and function.__closure__ is None
+        and not any(name in vars(function) for name in _ADDED)
+    )
+
+
+def swap(function: FunctionType, home: object, name: str, mod: str) -> Callable[[], None]:
+    """Wrap a function from within. Gives what undoes it."""
+    code = function.__code__
+    copy = _copy(function)
+    op = make_op(copy, home, name, mod)
+    state: dict[str, Any] = {"__wrapped__": copy, "__prepare_scriptable__": lambda: copy}
+    if f'"{function.__module__}.{function.__qualname__}"' not in _traced_as_they_are():
+        state["_torchdynamo_inline"] = copy  # would be traced into: into the copy, then
+    vars(function).update(state)
+    function.__code__ = _calling(op, code)
+
+    def undo() -> None:
+        function.__code__ = code
+        for added in state:
+            vars(function).pop(added, None)
+
+    return undo
+
+
+def _copy(function: FunctionType) -> FunctionType:
+    copy = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    functools.update_wrapper(copy, function)
+    vars(copy).pop("__wrapped__")
+    return copy
+
+
+def _calling(op: object, like: CodeType) -> CodeType:
+    """Give code that calls an op with whatever it is given, and is named like other code."""
+    names = {"co_name": like.co_name, "co_filename": like.co_filename}
+    if hasattr(like, "co_qualname"):  # from Python 3.11 on
+        names["co_qualname"] = like.co_qualname
+    template = _template.__code__
+    constants = tuple(op if constant == _PLACE else constant for constant in template.co_consts)
+    return template.replace(
+        co_consts=constants,
+        co_firstlineno=like.co_firstlineno,
+        **names,  # type: ignore[arg-type]
+    )
+
+
+def _template(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+    op: Any = "the op to call"
+    return op(*args, **kwargs)
+
+
+@functools.cache
+def _traced_as_they_are() -> str:
+    """Give the text that lists the functions which torch.compile puts into graphs by name.
+
+    Read as text: to import it takes a second, and most programs compile nothing.
+    """
+    rules = Path(torch.__file__).parent / "_dynamo" / "trace_rules.py"
+    return rules.read_text(encoding="utf-8") if rules.exists() else ""

@@ -1,0 +1,101 @@
+"""What the tests share: a sink that writes down, and the check that torch is left as it was."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyprof import marker  # noqa: E402 - needs torch's absence to be a skip
+from pyprof.instrument import emit, lifecycle, ranges, timers, wrapping  # noqa: E402 - as above
+from pyprof.instrument.op import isinstance_op  # noqa: E402 - as above
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Recorder:
+    """A sink that writes down what is pushed: (depth, text) in order, by thread."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+        self.pushed: list[tuple[int, str]] = []
+        self.depths: dict[int, int] = {}
+
+    @property
+    def depth(self) -> int:
+        """How many ranges this thread has open."""
+        return self.depths.get(threading.get_ident(), 0)
+
+    def push(self, text: str) -> None:
+        """Open a range."""
+        self.pushed.append((self.depth, text))
+        self.depths[threading.get_ident()] = self.depth + 1
+
+    def pop(self) -> None:
+        """Close a range."""
+        assert self.depth > 0, "a range was closed that nobody opened"
+        self.depths[threading.get_ident()] -= 1
+
+    def clear(self) -> None:
+        """Forget what was pushed."""
+        self.pushed.clear()
+
+    @property
+    def texts(self) -> list[str]:
+        """What was pushed."""
+        return [text for _, text in self.pushed]
+
+    @property
+    def calls(self) -> list[marker.Call]:
+        """The op markers among it."""
+        found = (marker.decode_op(t) for t in self.texts if marker.classify(t) is marker.Kind.OP)
+        return [call for call in found if call is not None]
+
+    @property
+    def ops(self) -> list[str]:
+        """The names of the ops."""
+        return [call.op for call in self.calls]
+
+    @property
+    def layers(self) -> list[str]:
+        """The names of the layers."""
+        return [t.removeprefix("layer:") for t in self.texts if t.startswith("layer:")]
+
+    @property
+    def traces(self) -> list[tuple[str, ...]]:
+        """The frames of the trace markers."""
+        return [marker.decode_trace(t) for t in self.texts if t.startswith("{'traceMarker'")]
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
+    """Take the place of NVTX; every range must be closed at the end, on every thread."""
+    recorder = Recorder()
+    sink = emit.Sink(recorder.push, recorder.pop)
+    monkeypatch.setitem(lifecycle._SINKS, "nvtx", lambda: sink)
+    yield recorder
+    lifecycle.stop()
+    assert set(recorder.depths.values()) <= {0}
+    assert ranges.depth() == 0
+
+
+@pytest.fixture
+def listening(recorder: Recorder) -> Recorder:
+    """Instrument torch; give what writes down its ranges."""
+    lifecycle.init(force=True)
+    recorder.clear()
+    return recorder
+
+
+@pytest.fixture(autouse=True)
+def _torch_is_left_as_it_was() -> Iterator[None]:
+    yield
+    lifecycle.stop()
+    wrapping.WRAPPED.clear()
+    timers.reset_timings()
+    for home in (torch, torch.Tensor, torch.nn.functional, torch.linalg):
+        assert not [name for name, value in vars(home).items() if isinstance_op(value)]

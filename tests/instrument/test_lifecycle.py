@@ -1,0 +1,159 @@
+"""Tests of pyprof.instrument.lifecycle."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+import torch.distributed
+import torch.nn.functional as F  # noqa: N812 - everyone calls it so
+
+import pyprof
+from pyprof.instrument import emit, lifecycle
+from pyprof.instrument.op import isinstance_op
+
+if TYPE_CHECKING:
+    from .conftest import Recorder
+
+HOMES: tuple[Any, ...] = (
+    torch,
+    torch.Tensor,
+    torch.functional,
+    F,
+    torch.linalg,
+    torch.fft,
+    torch.special,
+    torch.nn.Module,
+    torch.nn.utils,
+    torch.nn.utils.clip_grad,
+    torch.distributed,
+    torch.optim.Optimizer,
+    torch.optim.SGD,
+)
+
+
+def snapshot() -> dict[tuple[int, str], int]:
+    """Give the identity of every attribute of every home."""
+    return {
+        (number, name): id(value)
+        for number, home in enumerate(HOMES)
+        for name, value in vars(home).items()
+    }
+
+
+def test_stop_restores_every_attribute_to_the_identical_object(recorder: Recorder) -> None:
+    """What stop() puts back are the very objects that init() found, no more and no fewer."""
+    torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
+    before = snapshot()
+    pyprof.init(force=True)
+    assert snapshot() != before
+    assert isinstance_op(F.relu)
+    pyprof.stop()
+    assert snapshot() == before
+    assert recorder.depth == 0
+
+
+def test_init_is_idempotent(recorder: Recorder) -> None:
+    """A second init() wraps nothing a second time."""
+    pyprof.init(force=True)
+    first = snapshot()
+    pyprof.init(force=True)
+    pyprof.init()
+    assert snapshot() == first
+    recorder.clear()
+    torch.ones(1)
+    assert recorder.ops == ["ones"]
+    pyprof.stop()
+    pyprof.stop()
+
+
+def test_without_a_tool_nothing_is_replaced(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """init() on its own replaces nothing where no tool takes ranges, and is enabled all the same."""
+    monkeypatch.setattr(lifecycle, "tool_listens", lambda: False)
+    before = snapshot()
+    pyprof.init()
+    assert snapshot() == before
+    assert pyprof.enabled()
+    assert not lifecycle.listening()
+    with pyprof.annotate("free"):
+        torch.ones(1)
+    assert recorder.texts == []
+    pyprof.stop()
+    assert not pyprof.enabled()
+
+
+def test_with_a_tool_no_force_is_needed(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """init() alone instruments where a tool is found."""
+    monkeypatch.setattr(lifecycle, "tool_listens", lambda: True)
+    pyprof.init()
+    recorder.clear()
+    torch.ones(2)
+    assert recorder.ops == ["ones"]
+
+
+def test_a_later_call_adds_what_the_first_did_not_ask_for(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script's own init() does not undo what was switched on before it."""
+    monkeypatch.setattr(lifecycle, "tool_listens", lambda: False)
+    pyprof.init()
+    pyprof.init(force=True)
+    pyprof.init()
+    recorder.clear()
+    torch.ones(2)
+    assert recorder.ops == ["ones"]
+
+
+def test_options_leave_out_stacks_and_layers(recorder: Recorder) -> None:
+    """stack=False gives no trace markers, layers=False no layers."""
+    pyprof.init(force=True, stack=False, layers=False)
+    torch.nn.ReLU()(torch.ones(1))
+    assert recorder.traces == []
+    assert recorder.layers == []
+    assert recorder.ops == ["ones", "relu", "relu"]
+
+
+def test_an_unknown_way_to_emit_is_refused() -> None:
+    """The error names what can be chosen."""
+    with pytest.raises(ValueError, match="nvtx, profiler"):
+        pyprof.init(emit="smoke")
+    assert not pyprof.enabled()
+
+
+def test_init_says_nothing() -> None:
+    """init() and stop() print nothing, warn of nothing and leave the exit code alone."""
+    code = "import pyprof; pyprof.init(force=True); import torch; torch.ones(1).add(1); pyprof.stop()"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], check=True, capture_output=True
+    )
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def test_the_old_spelling_works(recorder: Recorder) -> None:
+    """pyprof.nvtx.init() takes what the original took, and ignores it."""
+    pyprof.nvtx.init(enable_function_stack=True)
+    assert pyprof.enabled()
+    assert recorder.depth == 0
+
+
+def test_importing_pyprof_does_not_import_torch() -> None:
+    """The public names are loaded when they are used."""
+    code = "import sys, pyprof; dir(pyprof); sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_forked_child_is_silent(listening: Recorder) -> None:
+    """A child that forked without exec has no tool: its ops run, and push nothing."""
+    torch.ones(1)
+    assert listening.ops == ["ones"]
+    emit.EMITTER.disconnect()  # what os.register_at_fork makes the child do
+    listening.clear()
+    assert torch.ones(1).item() == 1
+    assert listening.texts == []

@@ -1,0 +1,271 @@
+"""What must survive: everything of torch that reads, traces or compiles the user's code."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+import torch._dynamo
+import torch.fx
+import torch.nn.functional as F  # noqa: N812 - everyone calls it so
+from torch import nn
+from torch._dynamo.testing import CompileCounterWithBackend
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import pyprof
+from pyprof.instrument.op import isinstance_op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .conftest import Recorder
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # torch.jit, and torch's own imports
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+BEFORE_OR_AFTER = pytest.mark.parametrize("when", ["before", "after"])
+
+
+@pytest.fixture(autouse=True)
+def _fresh_compiler() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def mixed(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Call ops of every home, and annotate."""
+    with pyprof.annotate("mixed"):
+        y = F.linear(x, w)
+        y = torch.relu(y) + x.sum()
+        y = F.dropout(y, 0.5, training=False).add(1).contiguous().to(torch.float64)
+        y = y[0:1] * 2
+        return F.gelu(y), torch.cat([y, y]), F.max_pool2d(x[None, None], 1), torch.linalg.norm(y)
+
+
+def model() -> nn.Module:
+    """Give a module with composite, fused and plain parts."""
+    return nn.Sequential(
+        nn.Linear(4, 4),
+        nn.ReLU(),
+        nn.LayerNorm(4),
+        nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0),
+    )
+
+
+ARGS = (torch.arange(12.0).view(3, 4), torch.ones(4, 4))
+
+
+def compiled(function: Callable[..., Any]) -> tuple[Callable[..., Any], CompileCounterWithBackend]:
+    """Compile in one piece, counting how often."""
+    counter = CompileCounterWithBackend("aot_eager")
+    return torch.compile(function, backend=counter, fullgraph=True), counter
+
+
+def test_compiled_functions_are_left_alone(recorder: Recorder) -> None:
+    """No graph break, no recompile, originals in the graph, nothing pushed, equal results."""
+    expected = mixed(*ARGS)
+    pyprof.init(force=True)
+    function, counter = compiled(mixed)
+    results = [function(*ARGS) for _ in range(3)]
+    assert counter.frame_count == 1
+    targets = [node.target for graph in counter.graphs for node in graph.graph.nodes]
+    assert not [target for target in targets if isinstance_op(target)]
+    recorder.clear()
+    function(*ARGS)
+    assert recorder.calls == []
+    for result in results:
+        assert all(torch.equal(a, b) for a, b in zip(result, expected, strict=True))
+
+
+def test_compiled_before_init_goes_on_with_one_compilation_more(recorder: Recorder) -> None:
+    """Guards hold functions by identity: one more compilation, then no further one."""
+    function, counter = compiled(mixed)
+    expected = function(*ARGS)
+    pyprof.init(force=True)
+    function(*ARGS)
+    recorder.clear()
+    for _ in range(3):
+        result = function(*ARGS)
+    assert counter.frame_count <= 2
+    assert recorder.calls == []
+    assert all(torch.equal(a, b) for a, b in zip(result, expected, strict=True))
+
+
+@BEFORE_OR_AFTER
+def test_compiled_modules(when: str, recorder: Recorder) -> None:
+    """A module compiled in one piece stays in one piece and equal, in training too."""
+    net = model()
+    x = torch.randn(2, 3, 4)
+    expected = net(x)
+    if when == "before":
+        pyprof.init(force=True)
+    net_compiled, counter = compiled(net)
+    net_compiled(x)
+    if when == "after":
+        pyprof.init(force=True)
+    for _ in range(3):
+        result = net_compiled(x)
+    result.sum().backward()
+    assert counter.frame_count <= (1 if when == "before" else 2)
+    assert torch.allclose(result, expected)
+    assert recorder.depth == 0
+
+
+def test_dynamic_shapes_stay_dynamic(listening: Recorder) -> None:
+    """Looking at fake tensors fixes no size: one compilation serves all."""
+    function, counter = compiled(lambda x: F.relu(x).sum(0) * x.shape[0])
+    for size in (3, 5, 7, 9):
+        x = torch.ones(size, 2)
+        torch._dynamo.maybe_mark_dynamic(x, 0)
+        assert torch.equal(function(x), torch.full((2,), float(size * size)))
+    assert counter.frame_count <= 2
+    assert listening.depth == 0
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@BEFORE_OR_AFTER
+def test_export(when: str, strict: bool, recorder: Recorder) -> None:  # noqa: FBT001 - a parameter
+    """torch.export gives the same program, strict or not."""
+    net = model().eval()
+    x = torch.randn(2, 3, 4)
+
+    def exported() -> list[str]:
+        program = torch.export.export(net, (x,), strict=strict)
+        return [str(node.target) for node in program.graph.nodes]
+
+    expected = exported()
+    pyprof.init(force=True)
+    found = exported()
+    if when == "after":
+        pyprof.stop()
+        found = exported()
+    assert found == expected
+    assert recorder.depth == 0
+
+
+def scriptable(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Call builtins, functions of F, a boolean dispatch and methods."""
+    y = F.linear(x, w)
+    y = F.dropout(torch.relu(y), 0.5, training=False)
+    y = F.max_pool2d(y[None, None], [1, 1]).squeeze()
+    return torch.cat([y, y.add(1)]).softmax(0) + torch.einsum("ij->ij", [torch.cat([y, y])])
+
+
+@BEFORE_OR_AFTER
+def test_jit_script_functions(when: str, recorder: Recorder) -> None:
+    """torch.jit.script compiles what it compiled before, and runs."""
+    expected = scriptable(*ARGS)
+    if when == "before":
+        pyprof.init(force=True)
+    scripted = torch.jit.script(scriptable)
+    pyprof.init(force=True)
+    assert torch.equal(scripted(*ARGS), expected)
+    pyprof.stop()
+    assert torch.equal(torch.jit.script(lambda_free)(ARGS[0]), F.gelu(ARGS[0]))
+    assert recorder.depth == 0
+
+
+def lambda_free(x: torch.Tensor) -> torch.Tensor:
+    """Script after stop()."""
+    return F.gelu(x)
+
+
+class Recurrent(nn.Module):
+    """A module around an LSTM, whose own forward is overloaded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Give the LSTM's outputs."""
+        return self.lstm(x)[0]
+
+
+@BEFORE_OR_AFTER
+def test_jit_script_modules(when: str, recorder: Recorder) -> None:
+    """Modules are scripted with their submodules; recurrent ones too; saved and loaded."""
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Dropout(0.5), nn.Conv1d(3, 3, 1)).eval()
+    recurrent = Recurrent()
+    x = torch.randn(2, 3, 4)
+    expected, expected_recurrent = net(x), recurrent(x)
+    if when == "before":
+        pyprof.init(force=True)
+    scripted, scripted_recurrent = torch.jit.script(net), torch.jit.script(recurrent)
+    pyprof.init(force=True)
+    assert torch.equal(scripted(x), expected)
+    assert torch.equal(scripted_recurrent(x), expected_recurrent)
+    stored = io.BytesIO()
+    torch.jit.save(scripted, stored)
+    stored.seek(0)
+    assert torch.equal(torch.jit.load(stored)(x), expected)
+    assert recorder.depth == 0
+
+
+@BEFORE_OR_AFTER
+def test_jit_trace(when: str, recorder: Recorder) -> None:
+    """The same nodes are recorded: asking a tensor its shape would have been one more."""
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Flatten(0))
+    x = torch.randn(3, 4)
+
+
+    def graph_of(traced: torch.jit.ScriptModule) -> list[str]:
+        return [node.kind() for node in traced.inlined_graph.nodes()]
+
+    plain = graph_of(torch.jit.trace(net, x))
+    if when == "before":
+        pyprof.init(force=True)
+    traced = torch.jit.trace(net, x)
+    pyprof.init(force=True)
+    assert graph_of(traced) == plain
+    assert torch.equal(traced(torch.ones(5, 4)), net(torch.ones(5, 4)))
+    assert recorder.depth == 0
+
+
+@BEFORE_OR_AFTER
+def test_make_fx(when: str, recorder: Recorder) -> None:
+    """make_fx records the same aten ops, with real, fake and symbolic tracing."""
+
+    def step(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return F.softmax(F.linear(x, w), -1).sum()
+
+    for mode in ("real", "fake", "symbolic"):
+        expected = make_fx(step, tracing_mode=mode)(*ARGS).code
+        if when == "before":
+            pyprof.init(force=True)
+        graph = make_fx(step, tracing_mode=mode)(*ARGS)
+        pyprof.init(force=True)
+        assert graph.code == expected
+        assert torch.equal(graph(*ARGS), step(*ARGS))
+        pyprof.stop()
+    assert recorder.depth == 0
+
+
+@BEFORE_OR_AFTER
+def test_symbolic_trace(when: str, recorder: Recorder) -> None:
+    """torch.fx writes the same code: functions as functions, methods as methods."""
+
+    class Small(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cat([F.relu(self.fc(x)), x.sigmoid()]).sum() + torch.add(x, 1).mean()
+
+    net = Small()
+    expected = torch.fx.symbolic_trace(net).code
+    if when == "before":
+        pyprof.init(force=True)
+    graph = torch.fx.symbolic_trace(net)
+    pyprof.init(force=True)
+    assert graph.code == expected
+    assert torch.equal(graph(ARGS[0]), net(ARGS[0]))
+    pyprof.stop()
+    assert torch.equal(graph(ARGS[0]), net(ARGS[0]))
+    assert recorder.depth == 0
