@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,23 +58,31 @@ def _old_texts(sweep: Sweep) -> NDArray[np.bool_]:
 
 def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
     """Choose and order the ranges of rows with old texts as the original did."""
-    code, number = sweep.texts.code, sweep.texts.seq
+    code = sweep.texts.code[seqs.member]
+    affected = np.bincount(seqs.owner[old[code]], minlength=len(seqs.offset) - 1) > 0
+    members, codes = seqs.member.tolist(), code.tolist()
+    numbers = np.maximum(sweep.texts.seq[seqs.member], 0).tolist()
+    names = [text.split(",", 1)[0] for text in sweep.texts.templates]
+    known: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+    chosen: list[int] = []
+    lengths, offset = np.diff(seqs.offset), seqs.offset.tolist()
+    bounds = zip(affected.tolist(), offset[:-1], offset[1:], strict=True)
+    for row, (is_old, low, high) in enumerate(bounds):
+        if is_old and high - low > 1:
+            key = (tuple(codes[low:high]), _ranks(numbers[low:high]))
+            if (kept := known.get(key)) is None:
+                kept = known[key] = autograd.prune([names[code] for code in key[0]], key[1])
+            lengths[row] = len(kept)
+            chosen.extend(members[low + place] for place in kept)
+        else:
+            chosen.extend(members[low:high])
+    return calls.Chains(calls.offsets(lengths), np.array(chosen, np.int64))
 
-    @cache
-    def name(template: int) -> str:
-        return sweep.texts.templates[template].split(",", 1)[0]
 
-    members, lengths = [], np.diff(seqs.offset)
-    for row, (low, high) in enumerate(
-        zip(seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)
-    ):
-        chosen = seqs.member[low:high]
-        if old[code[chosen]].any():
-            names = [name(template) for template in code[chosen].tolist()]
-            chosen = chosen[autograd.prune(names, np.maximum(number[chosen], 0).tolist())]
-            lengths[row] = len(chosen)
-        members.append(chosen)
-    return calls.Chains(calls.offsets(lengths), np.concatenate([np.zeros(0, np.int64), *members]))
+def _ranks(numbers: list[int]) -> tuple[int, ...]:
+    """Give each number's place among the distinct ones: what matters of them, and repeats."""
+    distinct = sorted(set(numbers))
+    return tuple(distinct.index(number) for number in numbers)
 
 
 def _ops(sweep: Sweep, path: Ints, seqs: Chains, old: NDArray[np.bool_]) -> tuple[Coded, Coded]:
