@@ -26,6 +26,7 @@ import re
 import warnings
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -157,6 +158,10 @@ NOT_OPS = frozenset({"__getattr__", "__torch_function__", "__torch_dispatch__", 
 """Never ops, though old instrumentation wrapped them and so left markers that name them."""
 
 
+_DECODED = 1 << 16
+"""Decoded texts that are kept: each distinct one is decoded once, though many steps ask for it."""
+
+
 def is_backward(name: str) -> bool:
     """Tell whether a range of this name is a node of a backward pass."""
     return _BACKWARD.search(name) is not None
@@ -208,6 +213,7 @@ def layer_name(text: str) -> str:
 # --- decoding -----------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=_DECODED)
 def decode_op(text: str) -> Call | None:
     """Give the call that an op marker describes; None where the text is no op marker.
 
@@ -289,6 +295,7 @@ def _plain(value: object, kind: object) -> Value:
     return Opaque(kind if isinstance(kind, str) else "")
 
 
+@lru_cache(maxsize=_DECODED)
 def decode_trace(text: str) -> tuple[str, ...]:
     """Give the `file:line` frames of a trace marker, outermost first; () where it is none."""
     data = _literal(text)
@@ -307,6 +314,7 @@ def decode_functions(text: str) -> tuple[str, ...]:
     return tuple(name for name in names if isinstance(name, str))
 
 
+@lru_cache(maxsize=_DECODED)
 def decode_seq(text: str) -> Seq:
     """Give what one of PyTorch's own ranges says; for any other text, its name alone."""
     parts = _FIELDS.split(text)
