@@ -45,7 +45,7 @@ def read(path: Path) -> Capture:
     for reader in readers():
         if reader.sniff(path, head):
             return reader.read(path)
-    raise CaptureError(f"{path}: not a capture that pyprof knows ({_describe(head)}); {EXPECTED}")
+    raise CaptureError(f"{path}: not a capture that pyprof knows ({describe(head)}); {EXPECTED}")
 
 
 EXPECTED = (
@@ -77,7 +77,8 @@ def read_head(path: Path) -> bytes:
     return head
 
 
-def _describe(head: bytes) -> str:
+def describe(head: bytes) -> str:
+    """Say what a file that is no capture seems to be."""
     if not head.strip(b"\0"):
         return "it begins with zeros, as an interrupted export leaves it"
     if head.startswith(b"SQLite format 3\0"):
