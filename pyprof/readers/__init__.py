@@ -44,8 +44,22 @@ def read(path: Path) -> Capture:
     head = read_head(path)
     for reader in readers():
         if reader.sniff(path, head):
-            return reader.read(path)
+            return _read(reader, path)
     raise CaptureError(f"{path}: not a capture that pyprof knows ({describe(head)}); {EXPECTED}")
+
+
+def _read(reader: Reader, path: Path) -> Capture:
+    import pyarrow as pa  # noqa: PLC0415 - takes time to load
+
+    try:
+        return reader.read(path)
+    except (pa.ArrowException, OverflowError, ValueError, IndexError) as error:
+        # Readers check what a tool may write; a damaged file can hold anything else.
+        reason = " ".join(str(error).split())[:200]
+        raise CaptureError(
+            f"{path}: holds values that make no sense ({reason}); the file is damaged: "
+            "export or capture it again"
+        ) from error
 
 
 EXPECTED = (

@@ -46,7 +46,7 @@ class Database:
                 found: dict[str, set[str]] = {}
                 for table, column in db.execute(query):
                     found.setdefault(str(table), set()).add(str(column))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._broken(error) from None
         return {table: frozenset(columns) for table, columns in found.items()}
 
