@@ -48,7 +48,8 @@ def load(source: str) -> Records:
     if any(reader.sniff(path, head) for reader in readers.readers()):
         return parse_file(path)
     raise RecordsError(
-        f"{path}: neither records that pyprof parse wrote nor a capture; {readers.EXPECTED}, "
+        f"{path}: neither records that pyprof parse wrote nor a capture "
+        f"({readers.describe(head)}); {readers.EXPECTED}, "
         "or a file that pyprof parse wrote from one"
     )
 

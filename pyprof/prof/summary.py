@@ -45,8 +45,9 @@ def rows(source: str) -> list[Row]:
     """Tabulate a capture; of records, which hold no API calls, the GPU activities alone."""
     path = Path(source)
     if source == STDIN or not readers.is_capture(path):
+        found = _activities(load(source))
         cli.warn(["records hold no API calls; give the capture itself to see them"])
-        return _activities(load(source))
+        return found
     capture = readers.read(path)
     found = _activities(parse(capture)) if capture.activities.num_rows else []
     calls = capture.calls

@@ -44,8 +44,22 @@ def read(path: Path) -> Capture:
     head = read_head(path)
     for reader in readers():
         if reader.sniff(path, head):
-            return reader.read(path)
-    raise CaptureError(f"{path}: not a capture that pyprof knows ({_describe(head)}); {EXPECTED}")
+            return _read(reader, path)
+    raise CaptureError(f"{path}: not a capture that pyprof knows ({describe(head)}); {EXPECTED}")
+
+
+def _read(reader: Reader, path: Path) -> Capture:
+    import pyarrow as pa  # noqa: PLC0415 - takes time to load
+
+    try:
+        return reader.read(path)
+    except (pa.ArrowException, OverflowError, ValueError, IndexError) as error:
+        # Readers check what a tool may write; a damaged file can hold anything else.
+        reason = " ".join(str(error).split())[:200]
+        raise CaptureError(
+            f"{path}: holds values that make no sense ({reason}); the file is damaged: "
+            "export or capture it again"
+        ) from error
 
 
 EXPECTED = (
@@ -77,7 +91,8 @@ def read_head(path: Path) -> bytes:
     return head
 
 
-def _describe(head: bytes) -> str:
+def describe(head: bytes) -> str:
+    """Say what a file that is no capture seems to be."""
     if not head.strip(b"\0"):
         return "it begins with zeros, as an interrupted export leaves it"
     if head.startswith(b"SQLite format 3\0"):

@@ -46,7 +46,7 @@ class Database:
                 found: dict[str, set[str]] = {}
                 for table, column in db.execute(query):
                     found.setdefault(str(table), set()).add(str(column))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._broken(error) from None
         return {table: frozenset(columns) for table, columns in found.items()}
 
@@ -127,10 +127,15 @@ def _shape(found: pa.Table, columns: Mapping[str, type]) -> pa.Table:
         elif kind is int:
             shaped[name] = _with_nulls(found.column(name))
         elif kind is bytes:
-            shaped[name] = found.column(name).cast(arrow)
+            shaped[name] = _as_bytes(found.column(name))
         else:
             shaped[name] = _valid_text(found.column(name))
     return pa.table(shaped)
+
+
+def _as_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # The driver calls a column of no rows int64, which Arrow does not cast to bytes.
+    return column.cast(pa.binary()) if len(column) else pa.chunked_array([], pa.binary())
 
 
 def _with_nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:

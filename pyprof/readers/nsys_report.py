@@ -50,5 +50,5 @@ _ADVICE = "a report opens only in the nsys version that wrote it, or a later one
 
 
 def _last_line(done: subprocess.CompletedProcess[str]) -> str:
-    lines = (done.stderr + done.stdout).strip().splitlines()
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
     return lines[-1].strip()[:200] if lines else f"exit code {done.returncode}"

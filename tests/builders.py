@@ -1,0 +1,22 @@
+"""Captures written as Python literals: what happened goes in, a tool's file comes out.
+
+A test says what the GPU did (`Work`) and what ranges there were (`Range`); a layout says how one
+version of a tool spells that. Every file also holds what must never be copied out: `SECRETS`.
+"""
+
+from tests.capture_files.model import CAPTURES, SECRETS, Range, Work, table, write_tables
+from tests.capture_files.nsys import LAYOUTS, Layout, nsys_db
+from tests.capture_files.nvprof import nvprof_db
+
+__all__ = [
+    "CAPTURES",
+    "LAYOUTS",
+    "SECRETS",
+    "Layout",
+    "Range",
+    "Work",
+    "nsys_db",
+    "nvprof_db",
+    "table",
+    "write_tables",
+]

@@ -1,0 +1,1 @@
+"""Captures written as Python literals; import them from `tests.capture_filesers`."""

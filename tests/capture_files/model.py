@@ -1,0 +1,100 @@
+"""What a capture holds, in the words of tests, and how it becomes an SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+CAPTURES = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
+
+SECRETS = ("build-host-77", "alice.liddell", "AWS_SECRET=hunter2", "10.1.2.3")
+"""Host, user and environment, as the tools store them."""
+
+Value = int | str | float | bytes | None
+Rows = list[dict[str, Value]]
+Table = tuple[Sequence[str], Rows]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A piece of GPU work, and the API call that launched it (None: not in the capture)."""
+
+    name: str = "gemm"
+    at: tuple[int, int] = (1000, 1100)
+    call: tuple[int, int] | None = None
+    kind: str = "kernel"
+    pid: int = 1
+    tid: int = 11
+    corr: int | None = None
+    """None: numbered in order."""
+    device: int = 0
+    stream: int = 7
+    grid: tuple[int, int, int] = (4, 2, 1)
+    block: tuple[int, int, int] = (128, 1, 1)
+    regs: int = 32
+    smem: int = 1024
+    bytes: int = 4096
+    copy_kind: int = 1
+    api: str = "cudaLaunchKernel_v7000"
+    driver: bool = False
+
+
+@dataclass(frozen=True)
+class Range:
+    """An NVTX range; `style` is nsys's eventType. End None: still open when the capture ended."""
+
+    text: str
+    at: tuple[int, int | None]
+    pid: int = 1
+    tid: int = 11
+    style: int = 59
+    end_tid: int | None = None
+
+
+CUPTI = "CUPTI_ACTIVITY_KIND_"
+
+
+class Strings:
+    """A tool's table of strings: each text has one id."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, int] = {}
+
+    def __call__(self, text: str) -> int:
+        """Give the id of a text, a new one where it is new."""
+        return self.ids.setdefault(text, len(self.ids) + 1)
+
+
+def number_work(work: Iterable[Work]) -> list[tuple[int, Work]]:
+    """Give each piece of work its correlation id."""
+    return [(number if w.corr is None else w.corr, w) for number, w in enumerate(work, 1)]
+
+
+def global_id(pid: int, tid: int = 0) -> int:
+    """Serialise a process and a thread as nsys does."""
+    return (1 << 48) | (pid << 24) | tid
+
+
+def write_tables(path: Path, tables: Mapping[str, Table]) -> Path:
+    """Write an SQLite file of untyped columns: name -> (columns, rows)."""
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as db, db:
+        for name, (columns, rows) in tables.items():
+            spelt = ", ".join(f'"{column}"' for column in columns)
+            db.execute(f'CREATE TABLE "{name}" ({spelt})')
+            marks = ", ".join("?" * len(columns))
+            values = [[row.get(column) for column in columns] for row in rows]
+            db.executemany(f'INSERT INTO "{name}" VALUES ({marks})', values)  # noqa: S608
+    return path
+
+
+def table(columns: Sequence[str], *rows: Sequence[Value]) -> Table:
+    """Write a table out as its columns and the values of each row."""
+    return columns, [dict(zip(columns, row, strict=True)) for row in rows]

@@ -1,0 +1,30 @@
+"""Run a command in this process: what it wrote where, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from click.testing import CliRunner
+
+from pyprof.__main__ import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: str | Path, stdin: str | bytes | None = None) -> Done:
+    """Run `pyprof ARGUMENTS`; what a command raises, other than its exit, is raised here."""
+    result = CliRunner().invoke(
+        main, [str(argument) for argument in arguments], input=stdin, catch_exceptions=False
+    )
+    return Done(result.exit_code, result.stdout, result.stderr)

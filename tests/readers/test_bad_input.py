@@ -1,0 +1,166 @@
+"""Input that cannot be used ends in one line that says what it is and what to do."""
+
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Range, Work, nsys_db, nvprof_db, table, write_tables
+from tests.commands import run
+
+WORK = [Work(call=(1, 2)), Work(kind="memcpy", at=(1200, 1300), call=(3, 4))]
+
+
+def _bytes(data: bytes, name: str = "net.sqlite") -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        path = folder / name
+        path.write_bytes(data)
+        return path
+
+    return make
+
+
+def _cut(folder: Path) -> Path:
+    path = nsys_db(folder / "net.sqlite", WORK * 200, [Range("x" * 50, (0, 9))] * 200)
+    os.truncate(path, path.stat().st_size // 2)
+    return path
+
+
+def _zeroed(folder: Path) -> Path:
+    path = nsys_db(folder / "net.sqlite", WORK)
+    path.write_bytes(bytes(path.stat().st_size))
+    return path
+
+
+def _zeroed_tail(folder: Path) -> Path:
+    path = nsys_db(folder / "net.sqlite", WORK * 200)
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + bytes(len(data) - 4096))
+    return path
+
+
+def _foreign(folder: Path) -> Path:
+    return write_tables(folder / "net.sqlite", {"moz_places": table(("url",), ("about:blank",))})
+
+
+def _foreign_strings(folder: Path) -> Path:
+    return write_tables(folder / "net.sqlite", {"StringIds": table(("id", "value"), (1, "x"))})
+
+
+def _directory(folder: Path) -> Path:
+    path = folder / "net.sqlite"
+    path.mkdir()
+    return path
+
+
+BAD = {
+    # what it is: (how it is made, words of the message)
+    "an empty file": (_bytes(b""), ["empty", "capture again"]),
+    "a text file": (_bytes(b"hello\nworld\n"), ["a text file", "expected an nsys export"]),
+    "text without a capture's words": (_bytes(b"\xef\xbb\xbfHost,User\n"), ["a text file"]),
+    "a binary file": (_bytes(b"\x7fELF\xff\xfe" * 99), ["a binary file", "expected"]),
+    "a lone SQLite header": (_bytes(b"SQLite format 3\0"), ["SQLite", "export"]),
+    "an SQLite file cut in half": (_cut, ["damaged or cut short", "export it again"]),
+    "a file of zeros": (_zeroed, ["zeros", "interrupted"]),
+    "an SQLite file whose tail is zeros": (_zeroed_tail, ["damaged or cut short", "again"]),
+    "another program's SQLite file": (_foreign, ["without a profiler's tables", "expected"]),
+    "a table that happens to be called StringIds": (_foreign_strings, ["without a profiler's"]),
+    "a JSON file": (_bytes(b'{"name": "x"}', "a.json"), ["expected"]),
+    "JSON that ends early": (_bytes(b'{"traceEvents": [{"ph": "X"', "a.json"), ["a.json"]),
+    "compressed text": (_bytes(gzip.compress(b"hello"), "a.json.gz"), ["a.json.gz"]),
+    "compressed data that ends early": (_bytes(gzip.compress(b"{" * 999)[:20]), ["net.sqlite"]),
+    "a directory": (_directory, ["is a directory", "name the capture"]),
+    "no file": (lambda folder: folder / "none.sqlite", ["no such file", "check the path"]),
+    "an nsys capture without GPU work": (
+        lambda folder: nsys_db(folder / "net.sqlite", [], [Range("x", (1, 2))]),
+        ["no GPU work", "1 ranges", "nsys profile -t cuda,nvtx"],
+    ),
+    "an nvprof capture without GPU work": (
+        lambda folder: nvprof_db(folder / "net.sql"),
+        ["no GPU work", "nvprof"],
+    ),
+}
+
+
+def _check(done: object, path: Path, words: list[str]) -> None:
+    code, stdout, stderr = done.code, done.stdout, done.stderr  # type: ignore[attr-defined]
+    assert (code, stdout) == (1, "")
+    assert stderr.startswith("pyprof: ")
+    assert stderr.count("\n") == 1
+    for word in [str(path), *words]:
+        assert word in stderr
+
+
+@pytest.mark.parametrize(("make", "words"), BAD.values(), ids=BAD)
+def test_parse_says_what_it_is_and_writes_nothing(
+    make: Callable[[Path], Path], words: list[str], tmp_path: Path
+) -> None:
+    """Exit code 1, one line on stderr, nothing on stdout, no output file."""
+    path = make(tmp_path)
+    _check(run("parse", path), path, words)
+    before = sorted(tmp_path.iterdir())
+    for suffix in (".dict", ".jsonl", ".parquet"):
+        _check(run("parse", path, "-o", tmp_path / f"out{suffix}"), path, words)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(("make", "words"), BAD.values(), ids=BAD)
+def test_prof_says_the_same(make: Callable[[Path], Path], words: list[str], tmp_path: Path) -> None:
+    """A capture given to the report directly fails the same way."""
+    path = make(tmp_path)
+    for options in ([], ["--csv"], ["-w", "150"], ["--by", "op"]):
+        _check(run("prof", *options, path), path, words)
+    _check(run("prof", "--summary", "nvprof", path), path, [])
+    before = sorted(tmp_path.iterdir())
+    run("prof", path, "-o", tmp_path / "out.csv")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_file_that_may_not_be_read_is_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message is the system's, and the advice is to look at permissions."""
+    path = nsys_db(tmp_path / "net.sqlite", WORK)
+    opened = Path.open
+
+    def refuse(self: Path, *args: object, **kwargs: object) -> object:
+        if self == path:
+            raise PermissionError(13, "Permission denied")
+        return opened(self, *args, **kwargs)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", refuse)  # a test that runs as root may read anything
+    _check(run("parse", path), path, ["Permission denied", "permissions"])
+
+
+def test_a_report_without_nsys_is_said_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`.nsys-rep` needs nsys: the line holds the command that makes what is needed."""
+    path = _bytes(b"\x0a\x0b report", "net.nsys-rep")(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for command in ("parse", "prof"):
+        _check(run(command, path), path, ["no nsys on PATH", "nsys export --type sqlite"])
+
+
+def test_only_copies_is_no_reason_to_fail_unless_kernels_were_asked_for(tmp_path: Path) -> None:
+    """--kernels-only of a capture of copies says what to leave out."""
+    path = nsys_db(tmp_path / "net.sqlite", WORK[1:], [Range("x", (1, 2))])
+    assert run("parse", path).code == 0
+    _check(run("parse", path, "--kernels-only"), path, ["no kernels", "without --kernels-only"])
+
+
+@pytest.mark.parametrize("output", ["out.txt", "out", "out.sqlite"])
+def test_an_output_of_unknown_kind_is_misuse(output: str, tmp_path: Path) -> None:
+    """The suffix chooses the format; another one is exit code 2 before anything is read."""
+    done = run("parse", tmp_path / "none.sqlite", "-o", tmp_path / output)
+    assert done.code == 2
+    assert ".dict" in done.stderr
+
+
+def test_an_output_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    """A folder that does not exist: what, why, and what to do."""
+    path = nsys_db(tmp_path / "net.sqlite", WORK, [Range("x", (1, 2))])
+    target = tmp_path / "missing" / "net.dict"
+    _check(run("parse", path, "-o", target), target, ["-o"])

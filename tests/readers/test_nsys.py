@@ -1,0 +1,198 @@
+"""nsys exports of every version come out as one and the same capture."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyprof import readers, schema
+from tests.builders import LAYOUTS, SECRETS, Layout, Range, Work, nsys_db, table, write_tables
+
+WORK = (
+    Work("gemm<(int)128>", at=(1000, 1100), call=(10, 20)),
+    Work("relu", at=(1200, 1250), call=(30, 40), tid=12, driver=True, api="cuLaunchKernel"),
+    Work(kind="memcpy", at=(1300, 1400), call=(50, 60), copy_kind=8, bytes=77),
+    Work(kind="memset", at=(1500, 1510), call=(70, 80), bytes=88),
+    Work(kind="graph", at=(1600, 1900), call=(90, 95)),
+)
+RANGES = (
+    Range("layer:encoder", (5, 100)),
+    Range("aten::mm, seq = 4, op_id = 7", (8, 25)),
+    Range("request", (1, 500), style=60, end_tid=12),
+)
+
+
+def rows(found: pa.Table, *names: str) -> list[tuple[object, ...]]:
+    """Give some columns as a set in order: row order means nothing."""
+    return sorted((tuple(row.values()) for row in found.select(names).to_pylist()), key=repr)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_every_layout_gives_the_same_capture(layout: Layout, tmp_path: Path) -> None:
+    """Versions spell it differently: activities, calls and ranges are those that happened."""
+    capture = readers.read(nsys_db(tmp_path / "net.sqlite", WORK, RANGES, layout))
+    schema.check(capture)
+    assert rows(capture.activities, "start", "end", "kind", "pid", "corr", "name", "bytes") == [
+        (1000, 1100, schema.KERNEL, 1, 1, "gemm<(int)128>", None),
+        (1200, 1250, schema.KERNEL, 1, 2, "relu", None),
+        (1300, 1400, schema.MEMCPY, 1, 3, "[CUDA memcpy DtoD]", 77),
+        (1500, 1510, schema.MEMSET, 1, 4, "[CUDA memset]", 88),
+        (1600, 1900, schema.GRAPH, 1, 5, "[CUDA graph 3]", None),
+    ]
+    assert [row[:3] for row in rows(capture.calls, "start", "end", "corr")] == [
+        (10, 20, 1), (30, 40, 2), (50, 60, 3), (70, 80, 4), (90, 95, 5),
+    ]  # fmt: skip
+    assert rows(capture.ranges, "start", "end", "text", "style") == [
+        (1, 500, "request", schema.FREE),
+        (5, 100, "layer:encoder", schema.NESTED),
+        (8, 25, "aten::mm, seq = 4, op_id = 7", schema.NESTED),
+    ]
+    assert rows(capture.threads, "pid", "tid") == [(1, 11), (1, 12)]
+
+
+def test_a_kernel_keeps_its_launch_configuration(tmp_path: Path) -> None:
+    """Grid, block, registers, shared memory (static and dynamic), device and stream are read."""
+    work = Work(grid=(2, 3, 4), block=(32, 5, 1), regs=99, smem=5000, device=3, stream=21)
+    (row,) = readers.read(nsys_db(tmp_path / "a.sqlite", [work])).activities.to_pylist()
+    assert [row[f"grid_{axis}"] for axis in "xyz"] == [2, 3, 4]
+    assert [row[f"block_{axis}"] for axis in "xyz"] == [32, 5, 1]
+    assert (row["regs"], row["smem"], row["device"], row["stream"]) == (99, 5000, 3, 21)
+
+
+@pytest.mark.parametrize("name", ["2020.3", "2021.2", "2022.4", "2024.6"])
+def test_the_gpu_is_read_from_either_table(name: str, tmp_path: Path) -> None:
+    """TARGET_INFO_GPU and 2020's TARGET_INFO_CUDA_GPU say the same of a device."""
+    capture = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, (), LAYOUTS[name]))
+    (device,) = capture.devices.to_pylist()
+    assert device == {
+        "device": 0,
+        "name": "NVIDIA A100-SXM4-80GB",
+        "sm_count": 108,
+        "clock_hz": 1_410_000_000,
+        "bandwidth": 2_039_000_000_000,
+        "cc_major": 8,
+        "cc_minor": 0,
+        "memory_bytes": 80 << 30,
+    }
+
+
+def test_without_a_gpu_table_the_device_is_unknown(tmp_path: Path) -> None:
+    """2026 exports may lack it: no device is made up."""
+    capture = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, (), LAYOUTS["2026.2"]))
+    assert capture.devices.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("2020.3", None),
+        ("2021.2", None),
+        ("2022.4", "2022.4.2.1"),
+        ("2024.6", "2024.6.2.225"),
+        ("2026.2", "2026.2.1.1"),
+    ],
+)
+def test_the_version_is_given_where_the_file_says_it(
+    name: str, expected: str | None, tmp_path: Path
+) -> None:
+    """EXPORT_META_DATA, META_DATA_EXPORT or neither."""
+    assert readers.read(nsys_db(tmp_path / "a.sqlite", WORK, (), LAYOUTS[name])).version == expected
+
+
+def test_marks_and_names_are_no_ranges(tmp_path: Path) -> None:
+    """EventType 34 (mark), 39 (thread name) and 75 (domain) are left out; 59 and 60 stay."""
+    ranges = [Range(str(style), (1, 2), style=style) for style in (34, 39, 75, 59, 60, 70, 71)]
+    capture = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, ranges))
+    assert rows(capture.ranges, "text") == [("59",), ("60",), ("70",), ("71",)]
+
+
+def test_a_range_still_open_has_no_end(tmp_path: Path) -> None:
+    """An end that was not recorded is null, never 0."""
+    capture = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, [Range("open", (3, None))]))
+    assert capture.ranges.to_pylist()[0]["end"] is None
+
+
+def test_text_wins_where_there_is_no_id_and_the_id_where_there_is(tmp_path: Path) -> None:
+    """One file may hold plain texts and registered strings side by side."""
+    path = nsys_db(tmp_path / "a.sqlite", WORK, ())
+    columns = ("start", "end", "eventType", "globalTid", "text", "textId")
+    rest = (59, 1 << 24)
+    events = table(
+        columns,
+        (1, 2, *rest, "plain", None),
+        (3, 4, *rest, None, 1),
+        (5, 6, *rest, None, 4711),
+        (7, 8, *rest, None, None),
+    )
+    strings = table(("id", "value"), (1, "registered"))
+    write_tables(path, {"NVTX_EVENTS": events, "StringIds": strings})
+    texts = readers.read(path).ranges.sort_by("start").column("text").to_pylist()
+    assert texts == ["plain", "registered", "", ""]
+
+
+def test_a_call_is_dropped_only_where_its_twin_exists(tmp_path: Path) -> None:
+    """A row of eventClass 67 without a first row is the only trace of that call and stays."""
+    path = nsys_db(tmp_path / "a.sqlite", WORK)
+    columns = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
+    calls = table(
+        columns,
+        (1, 2, 0, 1 << 24, 1, 1),
+        (1, 2, 67, 1 << 24, 1, 1),  # twin
+        (3, 4, 67, 1 << 24, 2, 1),  # alone
+        (5, 6, 67, 2 << 24, 1, 1),  # of another process
+    )
+    strings = table(("id", "value"), (1, "cudaLaunchKernel"))
+    write_tables(path, {"StringIds": strings, "CUPTI_ACTIVITY_KIND_RUNTIME": calls})
+    assert rows(readers.read(path).calls, "start", "corr") == [(1, 1), (3, 2), (5, 1)]
+
+
+def test_pids_are_not_guessed_where_several_processes_could_be_meant(tmp_path: Path) -> None:
+    """Without globalPid, and with API calls of two processes, an activity's process is unknown."""
+    work = [Work(call=(1, 2), pid=1), Work(call=(3, 4), pid=2)]
+    path = nsys_db(tmp_path / "a.sqlite", work, (), LAYOUTS["no globalPid"])
+    assert readers.read(path).activities.column("pid").null_count == 2
+
+
+def test_graph_launches_are_warned_of_with_their_time(tmp_path: Path) -> None:
+    """A warning says how much GPU time they hide and how to see the kernels."""
+    (warning,) = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, RANGES)).warnings
+    assert "1 CUDA graph launches hold 0.00 ms" in warning
+    assert "--cuda-graph-trace=node" in warning
+    long = [Work(kind="graph", at=(0, 2_500_000)), Work(at=(5, 1_000_005)), *WORK[:1]]
+    (warning,) = readers.read(nsys_db(tmp_path / "b.sqlite", long, RANGES)).warnings
+    assert "2.50 ms" in warning
+    assert "1.00 ms is outside" in warning
+
+
+def test_a_capture_without_ranges_is_a_warning_not_an_error(tmp_path: Path) -> None:
+    """Kernels alone can be reported; the user learns why they have no ops."""
+    (warning,) = readers.read(nsys_db(tmp_path / "a.sqlite", WORK[:1])).warnings
+    assert "no NVTX ranges" in warning
+
+
+def test_what_nsys_said_of_losses_is_passed_on(tmp_path: Path) -> None:
+    """DIAGNOSTIC_EVENT's sentences about losses reach the user, others do not."""
+    said = ["Not all CUDA events might have been collected.", f"Process on {SECRETS[0]} started."]
+    layout = Layout(more={"DIAGNOSTIC_EVENT": [{"text": text} for text in said]})
+    warnings = readers.read(nsys_db(tmp_path / "a.sqlite", WORK[:1], RANGES, layout)).warnings
+    assert warnings == ("nsys said: Not all CUDA events might have been collected.",)
+
+
+def test_a_capture_is_never_written_to(tmp_path: Path) -> None:
+    """Reading leaves the file's bytes and its folder as they were, even a read-only folder."""
+    path = nsys_db(tmp_path / "a.sqlite", WORK, RANGES)
+    before = path.read_bytes()
+    path.chmod(0o444)
+    tmp_path.chmod(0o555)
+    try:
+        readers.read(path)
+        assert path.read_bytes() == before
+        assert [entry.name for entry in tmp_path.iterdir()] == ["a.sqlite"]
+    finally:
+        tmp_path.chmod(0o755)
+
+
+@pytest.mark.parametrize("name", ["a b.sqlite", "a?b#c%41.sqlite", "ä€.sqlite", "net.dict"])
+def test_any_file_name_is_read(name: str, tmp_path: Path) -> None:
+    """What a URI would have to quote is quoted; the suffix decides nothing."""
+    assert readers.read(nsys_db(tmp_path / name, WORK)).activities.num_rows == len(WORK)

@@ -1,0 +1,85 @@
+"""Reports are exported by the nsys on PATH, or the message says how to."""
+
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyprof import readers
+from pyprof.errors import CaptureError
+from tests.builders import Range, Work, nsys_db
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
+
+REPORT = b"\x0a\x0bnsys report, whatever is in there"
+
+
+def put_nsys(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put an `nsys` on PATH that runs a shell script."""
+    folder.mkdir()
+    tool = folder / "nsys"
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+
+@pytest.mark.parametrize("suffix", [".nsys-rep", ".qdrep"])
+def test_a_report_is_exported_with_the_nsys_on_path(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`nsys export --type sqlite` writes a temporary file, which is read and removed."""
+    export = nsys_db(tmp_path / "ready.sqlite", [Work(call=(1, 2))], [Range("x", (0, 3))])
+    report = tmp_path / f"a b{suffix}"
+    report.write_bytes(REPORT)
+    log = tmp_path / "log"
+    put_nsys(tmp_path / "bin", f'echo "$*" > "{log}"; cp "{export}" "$7"', monkeypatch)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    before = sorted(tmp_path.iterdir())
+    assert readers.read(report).activities.num_rows == 1
+    assert sorted(tmp_path.iterdir()) == sorted([*before, log])
+    said = log.read_text()
+    assert said.startswith("export --type sqlite --force-overwrite true --output ")
+    assert said.rstrip().endswith(f"/report.sqlite {report}")
+
+
+def test_without_nsys_the_message_holds_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user can run it on the machine where the report was made."""
+    report = tmp_path / "net.nsys-rep"
+    report.write_bytes(REPORT)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    command = "nsys export --type sqlite --force-overwrite true --output net.sqlite net.nsys-rep"
+    with pytest.raises(CaptureError, match=command):
+        readers.read(report)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo one; echo Version number is invalid >&2; exit 1", "Version number is invalid"),
+        ("exit 3", "exit code 3"),
+        ("echo done", "done"),  # claims success and writes nothing
+        ("printf '\\377\\376 oops' >&2; exit 1", "oops"),  # not UTF-8
+    ],
+    ids=["newer report", "silent", "no file", "binary noise"],
+)
+def test_an_export_that_fails_is_one_message(
+    script: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nsys's own last line is passed on, with what to do."""
+    report = tmp_path / "net.nsys-rep"
+    report.write_bytes(REPORT)
+    put_nsys(tmp_path / "bin", script, monkeypatch)
+    with pytest.raises(CaptureError, match=said) as raised:
+        readers.read(report)
+    assert str(report) in str(raised.value)
+    assert "export it there" in str(raised.value)
+
+
+def test_an_export_with_a_reports_suffix_is_read_as_what_it_is(tmp_path: Path) -> None:
+    """Content decides: SQLite under the name of a report needs no nsys."""
+    path = nsys_db(tmp_path / "net.nsys-rep", [Work()])
+    assert readers.read(path).activities.num_rows == 1
