@@ -27,7 +27,7 @@ lint: $(VENV)/lint.done  ## format, lint, types, import layers
 	$(BIN)/lint-imports
 
 docs: $(VENV)/package.done  ## rewrite the parts of README.md that follow from the code
-	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/readme.py
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

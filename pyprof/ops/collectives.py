@@ -16,6 +16,7 @@ from pyprof.ops.work import Args, Work, tensor_bytes
 
 _X = Tensor((4, 6), "float32")
 _ALL = Tensor((16, 6), "float32")
+_LISTS = "Tensor[] output, Tensor[] input, any group"
 _MODS = ("torch.distributed", "c10d", "nccl")
 
 
@@ -95,8 +96,8 @@ def one_way(a: Args) -> Work:
 @op(
     *_spelled("all_gather_into_tensor", "_all_gather_base", "_allgather_base_", "allgather_"),
     *_spelled("all_gather", "AllGather", "allgather_into_tensor_coalesced_"),
-    signature="Tensor[] output, Tensor[] input, any group",
-    example=Call("torch.distributed", "all_gather_into_tensor", ((_ALL,), (_X,))),
+    signature=("Tensor! output, Tensor! input, any group", _LISTS),
+    example=Call("torch.distributed", "all_gather_into_tensor", (_ALL, _X)),
     flops=0,
     bytes=480,
 )
@@ -111,8 +112,8 @@ def all_gather(a: Args) -> Work:
 @op(
     *_spelled("reduce_scatter_tensor", "_reduce_scatter_base", "_reduce_scatter_base_"),
     *_spelled("reduce_scatter", "reduce_scatter_", "ReduceScatter"),
-    signature="Tensor[] output, Tensor[] input, any op, any group",
-    example=Call("torch.distributed", "reduce_scatter_tensor", ((_X,), (_ALL,))),
+    signature=("Tensor! output, Tensor! input, any op, any group", _LISTS),
+    example=Call("torch.distributed", "reduce_scatter_tensor", (_X, _ALL)),
     flops=0,
     bytes=480,
 )
@@ -131,8 +132,8 @@ def _ratio(large: tuple[Tensor, ...], small: tuple[Tensor, ...]) -> int | None:
 @op(
     *_spelled("all_to_all_single", "alltoall_base_", "all_to_all", "alltoall_", "AllToAll"),
     *_spelled("gather", "gather_", "scatter", "scatter_"),
-    signature="Tensor[] output, Tensor[] input, any group",
-    example=Call("torch.distributed", "all_to_all_single", ((_X,), (_X,))),
+    signature=("Tensor! output, Tensor! input, any group", _LISTS),
+    example=Call("torch.distributed", "all_to_all_single", (_X, _X)),
     flops=0,
     bytes=192,
 )

@@ -226,7 +226,7 @@ _ATEN_EXAMPLE = (_X, _W, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1)
 )
 def convolution(a: Args) -> Work:
     """Every convolution, transposed or not, as ATen calls it."""
-    return forward_work(geometry(a), a)
+    return forward_work(geometry(_told(a)), a)
 
 
 @op(
@@ -240,7 +240,7 @@ def convolution(a: Args) -> Work:
 )
 def convolution_bprop(a: Args) -> Work:
     """Input's, filter's and bias's gradients."""
-    return _both(geometry(a), a)
+    return _both(geometry(_told(a)), a)
 
 
 # output_mask asks for all three: 2 * 55296 operations; 2992 elements as above, and the bias's
@@ -269,23 +269,28 @@ def convolution_backward(a: Args) -> Work:
 
     Whether it was transposed, where not recorded, is told by the shapes.
     """
-    transposed = a.values.get("transposed")
-    if not isinstance(transposed, bool):
-        transposed = _looks_transposed(a)
-    g = geometry(a.replaced(transposed=transposed))
+    g = geometry(_told(a))
     mask = a.values.get("output_mask")
     if not isinstance(mask, tuple) or len(mask) != 3:  # noqa: PLR2004 - input, filter, bias
         mask = (a.gemm_kernels != 1, True, a.given("bias_sizes"))
     return backward_work(g, dgrad=bool(mask[0]), wgrad=bool(mask[1]), bias=bool(mask[2]))
 
 
-def _looks_transposed(a: Args) -> bool:
-    grad, x, w = a.tensor("grad_output"), a.tensor("input"), a.tensor("weight")
+def _told(a: Args) -> Args:
+    """Set `transposed` where it is not recorded but the output's shape tells it."""
+    grad = a.optional("grad_output")
+    out = a.output if grad is None else grad.shape
+    if a.known("transposed") or out is None:
+        return a
+    return a.replaced(transposed=_looks_transposed(out, a.tensor("input"), a.tensor("weight")))
+
+
+def _looks_transposed(out: tuple[int, ...], x: Tensor, w: Tensor) -> bool:
     rank = len(w.shape) - 2
-    if rank < 1 or len(grad.shape) != len(x.shape) or len(x.shape) <= rank:
+    if rank < 1 or len(out) != len(x.shape) or len(x.shape) <= rank:
         raise Unknown("arguments do not fit the op")
-    regular = grad.shape[-rank - 1] == w.shape[0]
+    regular = out[-rank - 1] == w.shape[0]
     swapped = x.shape[-rank - 1] == w.shape[0]
-    if regular and swapped and grad.shape[-1] > x.shape[-1]:
+    if regular and swapped and out[-1] > x.shape[-1]:
         raise Unknown("transposed not recorded")
     return swapped and not regular

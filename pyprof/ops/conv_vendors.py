@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from pyprof.marker import Call, Tensor
 from pyprof.ops.conv import backward_work, forward_work, geometry
+from pyprof.ops.gemm import multiply_adds
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, like
@@ -89,6 +92,29 @@ def vendor_conv_transpose(a: Args) -> Work:
     return forward_work(geometry(a, transposed=True), a)
 
 
+# both gradients, as conv2d's backward: 2 * 55296; 2992 elements of 2 bytes
+@op(
+    "aten::cudnn_convolution_backward",
+    signature=(
+        "Tensor input, Tensor grad_output, Tensor weight, int[] padding, int[] stride,"
+        "int[] dilation, int groups, any benchmark, any deterministic, any tf32, any output_mask"
+    ),
+    example=Call(
+        "aten",
+        "cudnn_convolution_backward",
+        (_X, Tensor((2, 6, 8, 8), "float16"), _W, (1, 1), (1, 1), (1, 1), 1),
+    ),
+    flops=110592,
+    bytes=5984,
+    batch=("input", "grad_output"),
+)
+def conv_both(a: Args) -> Work:
+    """Both gradients, as torch before 1.11 called cuDNN; the two below are called inside it."""
+    mask = a.values.get("output_mask")
+    dgrad = a.gemm_kernels != 1 if not isinstance(mask, tuple) else bool(mask and mask[0])
+    return backward_work(geometry(a), dgrad=dgrad, wgrad=True, bias=False)
+
+
 # One gradient: go 768 + w 216 + gx 512 = 1496 * 2 = 2992
 @op(
     "aten::cudnn_convolution_backward_input",
@@ -104,6 +130,10 @@ def vendor_conv_transpose(a: Args) -> Work:
 def conv_dgrad(a: Args) -> Work:
     """The input's gradient alone, as torch before 1.11 called cuDNN."""
     go, w = a.tensor("grad_output"), a.tensor("weight")
+    if not a.known("self_size"):
+        window = math.prod(go.shape[2:]) * (go.shape[0] if go.shape else 0)
+        flops = multiply_adds(go.dtype) * w.numel * window
+        return Work(flops, (go, w), (), {}, None, "self_size not recorded")
     size = a.value("self_size")
     if not isinstance(size, tuple):
         raise Unknown("self_size not recorded")

@@ -91,7 +91,9 @@ def _cost(
         )
         work = model.formula(args)
     except Unknown as unknown:
-        return Cost(None, None, _shapes(call), str(unknown))
+        nothing = not call.args and not call.kwargs
+        reason = "shapes not recorded" if nothing else str(unknown)
+        return Cost(None, None, _shapes(call), reason)
     params = dict(work.params) or _shapes(call)
     if work.flops is not None and work.flops < 0:
         raise ValueError("negative FLOPs")

@@ -25,6 +25,7 @@ F = TypeVar("F", bound=Formula)
 FPROP, BPROP = "fprop", "bprop"
 
 _ATEN = {"aten", "", "prims", "torch.ops.aten"}  # the oldest emit_nvtx wrote no namespace
+_BY_POSITION = _ATEN | {"c10d", "torchvision", "quantized", "flash_attn", "inductor"}
 _TORCH = re.compile(
     r"(?:torch\.)?(?:Tensor|_TensorBase|nn\.functional|_C(?:\.\w+)*|_VF|special|linalg|fft|nn\.init)$"
     r"|torch$"
@@ -122,7 +123,7 @@ def models() -> list[OpModel]:
 
 def by_position(call: Call) -> bool:
     """Tell whether a call holds every argument in its place, as ATen-level ones do."""
-    return call.mod in _ATEN or "::" in call.mod
+    return call.mod in _BY_POSITION or "::" in call.mod
 
 
 def _keys(mod: str, name: str) -> list[str]:

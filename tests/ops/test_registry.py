@@ -1,5 +1,7 @@
 """Which formula a call finds: spellings, namespaces, a user's own ops."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -119,3 +121,46 @@ def test_unhashable_arguments_are_a_reason() -> None:
     found = ops.cost(Call("torch", "relu", ([1, 2],)))  # type: ignore[arg-type]
     assert found.flops is None
     assert "unhashable" in found.reason
+
+
+def test_a_package_brings_formulas_by_an_entry_point(
+    scratch: None,  # noqa: ARG001 - it restores
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Entry points of the group `pyprof.ops` are loaded at the first look-up."""
+
+    class Entry:
+        def load(self) -> None:
+            @ops.op("theirlib::mix", signature="Tensor input")
+            def mix(a: Args) -> Work:
+                return Work(a.tensor("input").numel)
+
+            assert mix is not None
+
+    asked: list[str] = []
+
+    def entry_points(group: str) -> list[Entry]:
+        asked.append(group)
+        return [Entry()]
+
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+    monkeypatch.setattr(registry, "_scanned", {"folder"})
+    assert ops.cost(Call("theirlib", "mix", (X,))).flops == 24
+    assert asked == ["pyprof.ops"]
+
+
+def test_costs_need_no_torch() -> None:
+    """The offline half runs where torch is not installed."""
+    code = (
+        "import sys, pyprof.ops; pyprof.ops.models(); "
+        "print([name for name in ('torch', 'pandas', 'pyarrow') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["__bool__", "__float__", "__int__", "__len__"])
+def test_python_conversions_are_no_casts(name: str) -> None:
+    """`bool(tensor)` reads one element on the host; `tensor.bool()` casts them all."""
+    assert not ops.known(Call("Tensor", name, (X,)))
+    assert ops.known(Call("Tensor", "bool", (X,)))

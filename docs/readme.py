@@ -1,7 +1,7 @@
 """Rewrite the parts of README.md that follow from the code: the table of columns, sample output.
 
-python docs/generate.py           rewrite
-python docs/generate.py --check   only say whether it is up to date; exit code 1 where not
+python docs/readme.py           rewrite
+python docs/readme.py --check   only say whether it is up to date; exit code 1 where not
 """
 
 from __future__ import annotations

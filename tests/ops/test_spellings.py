@@ -1,0 +1,229 @@
+"""One formula, two spellings: Python-level markers, old and new, and ATen-level ranges."""
+
+import pytest
+
+from pyprof import marker, ops
+from pyprof.marker import Call, Opaque, Summary, Tensor, Value
+
+X = Tensor((35, 20, 200), "float32")
+W = Tensor((600, 200), "float32")
+IMAGE, FILTERS = Tensor((4, 3, 32, 32)), Tensor((8, 3, 3, 3))
+
+
+def _same(*calls: Call, direction: str = "fprop") -> ops.Cost:
+    costs = [ops.cost(call, direction) for call in calls]
+    assert len({(cost.flops, cost.bytes) for cost in costs}) == 1, costs
+    assert costs[0].flops is not None
+    return costs[0]
+
+
+def test_linear_and_the_addmm_that_it_becomes() -> None:
+    """F.linear with positional or named arguments, aten::linear and aten::addmm cost the same."""
+    bias = Tensor((600,), "float32")
+    rows, turned = Tensor((700, 200), "float32"), Tensor((200, 600), "float32")
+    for direction in ("fprop", "bprop"):
+        _same(
+            Call("torch.nn.functional", "linear", (X, W, bias)),
+            Call("torch.nn.functional", "linear", (X, W), {"bias": bias}),
+            Call("torch.nn.functional", "linear", (), {"input": X, "weight": W, "bias": bias}),
+            Call("torch._C._nn", "linear", (X, W, bias)),
+            Call("aten", "linear", (X, W, bias)),
+            Call("aten", "addmm", (bias, rows, turned, 1, 1)),
+            direction=direction,
+        )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call("Tensor", "__add__", (X, X)),
+        Call("Tensor", "__radd__", (X, X)),
+        Call("Tensor", "__iadd__", (X, X)),
+        Call("Tensor", "add_", (X, X)),
+        Call("torch", "add", (X, X), {"alpha": 1}),
+        Call("aten", "add", (X, X, 1)),
+        Call("aten", "add", (X, X, Opaque())),
+        Call("", "add", (X, X, Opaque())),
+    ],
+)
+def test_every_spelling_of_an_addition(call: Call) -> None:
+    """Two reads, one write, one operation an element."""
+    found = ops.cost(call)
+    assert (found.flops, found.bytes) == (140000, 3 * 4 * 140000)
+
+
+def test_add_with_alpha_in_all_its_places() -> None:
+    """Alpha last, named, or in the middle as torch up to 1.4 allowed: a multiplication more."""
+    found = _same(
+        Call("torch", "add", (X, X), {"alpha": -20}),
+        Call("aten", "add_", (X, X, -20)),
+        Call("Tensor", "add_", (X, -20, X)),
+    )
+    assert found.flops == 2 * 140000
+
+
+def test_embedding_takes_its_arguments_in_either_order() -> None:
+    """F.embedding(ids, table), torch.embedding(table, ids)."""
+    ids, table = Tensor((35, 20), "int64"), Tensor((33278, 200), "float32")
+    found = _same(
+        Call("torch.nn.functional", "embedding", (ids, table, None, None, 2.0, False, False)),
+        Call("torch", "embedding", (table, ids, -1, False, False)),
+        Call("aten", "embedding", (table, ids, Opaque(), Opaque(), Opaque())),
+    )
+    assert found.bytes == 8 * 700 + 2 * 4 * 140000
+
+
+def test_lists_flattened_by_old_markers() -> None:
+    """cat([a, b], dim) was written as two tensors; now as one tuple of them."""
+    found = _same(
+        Call("torch", "cat", (X, X), {"dim": 1}),
+        Call("torch", "cat", ((X, X), 1)),
+        Call("aten", "cat", ((X, X), 1)),
+        Call("torch", "cat", (Summary(2, 280000, "float32", (X,)), 1)),
+    )
+    assert found.bytes == 2 * 2 * 4 * 140000
+
+
+def test_arguments_that_old_markers_left_out() -> None:
+    """softmax(x, dim, dtype) lost its dtype; a size may be one tuple or several numbers."""
+    _same(
+        Call("torch.nn.functional", "softmax", (X,), {"dim": -1}),
+        Call("Tensor", "softmax", (X, -1)),
+        Call("torch", "softmax", (X, -1)),
+        Call("aten", "_softmax", (X, -1, False)),
+    )
+    _same(Call("torch", "zeros", (2, 3)), Call("torch", "zeros", ((2, 3),)))
+    _same(Call("Tensor", "sum", (X, 1)), Call("Tensor", "sum", (X,), {"dim": (1,)}))
+
+
+def test_attention_in_its_layouts() -> None:
+    """The op and the kernel's entry point inside it, whose heads come third, cost the same."""
+    q, turned = Tensor((4, 12, 197, 64), "bfloat16"), Tensor((4, 197, 12, 64), "bfloat16")
+    found = _same(
+        Call("torch.nn.functional", "scaled_dot_product_attention", (q, q, q)),
+        Call("aten", "scaled_dot_product_attention", (q, q, q, None, 0.0, False, None, False)),
+        Call("aten", "_scaled_dot_product_flash_attention", (q, q, q, 0.0, False, False, 0.125)),
+        Call(
+            "aten",
+            "_flash_attention_forward",
+            (turned, turned, turned, Opaque(), Opaque(), 197, 197, 0.0, False, False, 0.125),
+        ),
+    )
+    assert found.flops == 2 * 2 * 4 * 12 * 197 * 197 * 64
+
+
+def test_sizes_alone_give_flops_and_no_bytes() -> None:
+    """emit_nvtx writes no dtypes: FLOPs are known, bytes are not, until the caller says."""
+    text = "aten::addmm, seq = 4, op_id = 17, sizes = [[10], [4, 72], [72, 10], [], []]"
+    call = marker.decode_seq(text).call
+    assert call is not None
+    found = ops.cost(call)
+    assert (found.flops, found.bytes, found.reason) == (2 * 4 * 72 * 10, None, "unknown dtype")
+    assert ops.cost(call, dtype="float16").bytes == 2 * (10 + 4 * 72 + 72 * 10 + 40)
+
+
+def test_a_dtype_from_the_caller_leaves_indices_alone() -> None:
+    """Indices are 64-bit integers whatever the weights are."""
+    call = Call("aten", "embedding", (Tensor((100, 8)), Tensor((4, 5)), Opaque()))
+    assert ops.cost(call, dtype="float16").bytes == 8 * 20 + 2 * 2 * 160
+
+
+def test_a_convolution_without_its_strides() -> None:
+    """emit_nvtx leaves strides out: unknown, unless the caller knows the output's shape."""
+    hidden: tuple[Value, ...] = (Opaque(),) * 6
+    call = Call("aten", "convolution", (IMAGE, FILTERS, Opaque(), *hidden))
+    assert ops.cost(call).reason == "transposed not recorded"
+    found = ops.cost(call, output=(4, 8, 30, 30), dtype="float32")
+    assert found.flops == 2 * 4 * 30 * 30 * 8 * 3 * 3 * 3
+    assert found.bytes == 4 * (4 * 3 * 32 * 32 + 8 * 27 + 4 * 8 * 30 * 30)
+
+
+def test_a_convolutions_backward_without_its_strides() -> None:
+    """There the incoming gradient tells the output's shape."""
+    grad = Tensor((4, 8, 30, 30))
+    call = Call("aten", "convolution_backward", (grad, IMAGE, FILTERS, *(Opaque(),) * 8))
+    assert ops.cost(call).flops == 2 * 2 * 4 * 30 * 30 * 8 * 3 * 3 * 3
+    assert ops.cost(call, gemm_kernels=1).flops == 2 * 4 * 30 * 30 * 8 * 3 * 3 * 3
+
+
+@pytest.mark.parametrize("name", ["addmm", "mul", "copy_", "convolution_backward", "cat", "relu"])
+def test_a_range_without_shapes(name: str) -> None:
+    """One reason for all: shapes were not recorded."""
+    found = ops.cost(Call("aten", name, whole=False))
+    assert (found.flops, found.bytes, found.reason) == (None, None, "shapes not recorded")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "complex64", "uint16"])
+def test_dtypes_that_the_original_died_of(dtype: str) -> None:
+    """Every dtype of torch has a size."""
+    assert ops.cost(Call("torch", "add", (Tensor((2, 3), dtype),) * 2)).bytes is not None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call("Tensor", "copy_", (X, X, True)),
+        Call("torch", "clone", (X,)),
+        Call("Tensor", "masked_fill_", (X, Tensor((35, 20, 200), "bool"), 0.0)),
+        Call("torch", "cat", (X, Tensor((35, 20, 200), "float16")), {"dim": 0}),
+        Call("torch", "cat", (X,)),
+        Call("torch.nn.functional", "softmax", (), {"input": X, "dim": -1}),
+        Call("Tensor", "mm", (W, Tensor((200, 3), "float32"))),
+        Call("Tensor", "matmul", (X, Tensor((200, 3), "float32"))),
+        Call("torch.nn.functional", "mse_loss", (X, X)),
+        Call("torch", "ones_like", (X,), {"dtype": None}),
+        Call("torch", "zeros", ((2, 3),), {"device": Opaque("device")}),
+        Call(
+            "torch.nn.functional",
+            "conv2d",
+            (Tensor((2, 3, 8, 8), "float16"), Tensor((4, 3, 3, 3), "float16")),
+            {"padding": "same"},
+        ),
+        Call(
+            "torch.nn.functional",
+            "conv1d",
+            (Tensor((2, 4, 8), "float16"), Tensor((4, 2, 3), "float16")),
+            {"groups": 2},
+        ),
+    ],
+    ids=lambda call: call.op,
+)
+def test_calls_that_the_original_crashed_on(call: Call) -> None:
+    """Ordinary arguments that ended the original's whole report have a cost."""
+    found = ops.cost(call)
+    assert found.reason == ""
+    assert found.bytes
+
+
+def test_pow_of_a_small_whole_number_is_a_product() -> None:
+    """Torch's own kernels square by multiplying."""
+    assert ops.cost(Call("torch", "pow", (X, 2))).flops == 140000
+    assert ops.cost(Call("torch", "pow", (X, 2.5))).flops == 20 * 140000
+
+
+def test_inductors_kernels_cost_what_their_names_say() -> None:
+    """One mean, power, root and two products of the RMS norm that was fused."""
+    name = "triton_red_fused_add_mean_mul_pow_rsqrt_0"
+    big, row = Tensor((8, 4096, 2048), "bfloat16"), Tensor((2048,), "bfloat16")
+    found = ops.cost(Call("", name, (big, row, big, 32768, 2048)))
+    assert found.params["ops"] == "add+mean+mul+pow+rsqrt"
+    assert found.bytes == 2 * (2 * 8 * 4096 * 2048 + 2048)
+
+
+def test_packed_sequences_of_unequal_length_are_unknown_but_for_their_bytes() -> None:
+    """Their lengths are data; the longest for all would be too much."""
+    total, starts = Tensor((300, 4, 64), "bfloat16"), Tensor((4,), "int32")
+    args = (total, total, total, starts, starts, 128, 128, 0.0, False)
+    found = ops.cost(Call("aten", "_flash_attention_forward", args))
+    assert found.flops is None
+    assert found.reason == "lengths of packed sequences depend on the data"
+    assert found.bytes == 4 * 2 * 300 * 4 * 64
+
+
+def test_collectives_give_algorithm_and_bus_bytes() -> None:
+    """As nccl-tests: an all-gather moves (n - 1) / n of the result over the bus."""
+    piece, whole = Tensor((4, 6), "float32"), Tensor((16, 6), "float32")
+    found = ops.cost(Call("c10d", "_allgather_base_", (whole, piece, Opaque())))
+    assert found.params == {"algo_bytes": 384, "ranks": 4, "bus_bytes": 288}
+    reduced = ops.cost(Call("torch.distributed", "all_reduce", (piece,), {"world_size": 8}))
+    assert reduced.params["bus_bytes"] == 2 * 96 * 7 // 8

@@ -1,0 +1,43 @@
+"""Runs the project's programs as a user's shell would, and makes captures for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[1]
+
+
+def environment() -> dict[str, str]:
+    """Give an environment in which the project is found whether it is installed or not."""
+    search = os.pathsep.join(filter(None, [str(TOP), os.environ.get("PYTHONPATH", "")]))
+    return {**os.environ, "PYTHONPATH": search}
+
+
+def python(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run this interpreter; warnings are errors there too."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def pyprof(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `pyprof` with these arguments."""
+    return python("-m", "pyprof", *arguments, cwd=cwd)
+
+
+def generate(path: Path, *options: str) -> dict[str, int]:
+    """Write a capture that never happened; give what is in it."""
+    done = python(str(TOP / "benchmarks" / "generate.py"), str(path), *options)
+    assert not done.returncode, done.stderr
+    truth: dict[str, int] = json.loads(done.stdout)
+    return truth

@@ -1,0 +1,200 @@
+"""What every command does alike: exit codes, help, both spellings, pipes, whole files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from pyprof import __version__, cli
+from pyprof.__main__ import COMMANDS, main
+from pyprof.errors import PyprofError
+from tests.programs import environment, generate, pyprof, python
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+READING = ["parse", "prof"]
+"""Commands that take a file."""
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a capture of some 200 kernels."""
+    path = tmp_path_factory.mktemp("capture") / "net.sqlite"
+    generate(path, "--kernels", "200")
+    return path
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_group_and_the_package_share_one_command(name: str) -> None:
+    """`pyprof X` and `python -m pyprof.X` are the same object, named alike."""
+    module, _, attribute = COMMANDS[name].partition(":")
+    command: click.Command = getattr(import_module(module), attribute)
+    assert main.get_command(click.Context(main), name) is command
+    assert command.name == name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_in_both_spellings(name: str, flag: str) -> None:
+    """Both flags print the docstring's first line, and no paragraph mark is left in it."""
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    done = CliRunner().invoke(main, [name, flag])
+    words = (command.help or "").split()[:4]
+    assert (done.exit_code, " ".join(words) in done.output, "\\b" in done.output) == (
+        0,
+        True,
+        False,
+    )
+
+
+def test_the_package_runs_as_a_module() -> None:
+    """`python -m pyprof.prof` runs without the group."""
+    done = python("-m", "pyprof.prof", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Usage: python -m pyprof.prof ")
+
+
+def test_version() -> None:
+    """`-V` prints the version of the package."""
+    assert CliRunner().invoke(main, ["-V"]).output == f"pyprof, version {__version__}\n"
+
+
+@pytest.mark.parametrize("command", READING)
+def test_success_is_0_with_nothing_on_stderr_but_notes(command: str, capture: Path) -> None:
+    """A capture read: exit code 0, data on stdout, stderr empty with -q."""
+    done = pyprof(command, "-q", str(capture))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) >= 200
+
+
+BAD_INPUTS = {
+    "an empty file": b"",
+    "a text file": b"Nothing of the sort.\n",
+    "zeros": bytes(8192),
+    "a header of SQLite alone": b"SQLite format 3\0" + bytes(84),
+    "a binary file": bytes(range(255, 0, -1)) * 40,
+}
+
+
+@pytest.mark.parametrize("content", BAD_INPUTS.values(), ids=BAD_INPUTS.keys())
+@pytest.mark.parametrize("command", READING)
+def test_bad_input_is_1_with_one_line(command: str, content: bytes, tmp_path: Path) -> None:
+    """An input that cannot be used: exit code 1, one line on stderr that names it, no output."""
+    path, target = tmp_path / "net.sqlite", tmp_path / "out.dict"
+    path.write_bytes(content)
+    done = pyprof(command, str(path), "-o", str(target))
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert done.stderr.startswith("pyprof: ")
+    assert "net.sqlite" in done.stderr
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("command", READING)
+def test_missing_file_is_1(command: str, tmp_path: Path) -> None:
+    """A file that is not there is an input that cannot be used."""
+    done = pyprof(command, str(tmp_path / "none.sqlite"))
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert "none.sqlite: no such file" in done.stderr
+
+
+WRONG_USES = {
+    "no such command": ["summon"],
+    "no such option": ["parse", "--sideways", "x"],
+    "no capture": ["parse"],
+    "a suffix that says no format": ["parse", "x", "-o", "x.xlsx"],
+    "no such column": ["prof", "-c", "idx,colour", "-"],
+    "two output forms": ["prof", "--csv", "-w", "150", "-"],
+    "no width": ["prof", "-w", "0", "-"],
+    "no such key": ["prof", "--by", "colour", "-"],
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG_USES.values(), ids=WRONG_USES.keys())
+def test_wrong_use_is_2(arguments: list[str]) -> None:
+    """A wrong command line: exit code 2, said on stderr, nothing on stdout."""
+    done = pyprof(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Error: " in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes close otherwise there")
+@pytest.mark.parametrize(
+    "arguments", [["parse"], ["prof"], ["prof", "--csv"], ["prof", "-w", "150"]], ids=" ".join
+)
+def test_a_closed_pipe_ends_quietly(arguments: list[str], tmp_path: Path) -> None:
+    """`| head -1` gets its line; there is no complaint on stderr and no error code."""
+    capture = tmp_path / "long.sqlite"
+    generate(capture, "--kernels", "4000")  # far more than a pipe holds
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pyprof", *arguments, "-q", str(capture)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    first = process.stdout.readline()
+    process.stdout.close()
+    complaint = process.stderr.read()
+    process.stderr.close()
+    assert (first.endswith(b"\n"), complaint, process.wait()) == (True, b"", 0)
+
+
+@pytest.mark.parametrize("command", READING)
+def test_an_output_that_cannot_be_written_is_1(command: str, capture: Path, tmp_path: Path) -> None:
+    """A folder that is not there: exit code 1 and one line that names the file."""
+    done = pyprof(command, "-q", str(capture), "-o", str(tmp_path / "nowhere" / "net.dict"))
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert "net.dict: No such file or directory" in done.stderr
+
+
+def test_a_folder_is_no_output(capture: Path, tmp_path: Path) -> None:
+    """A folder with the name of the output stays as it is, with nothing left beside it."""
+    (tmp_path / "net.dict").mkdir()
+    done = pyprof("parse", "-q", str(capture), "-o", str(tmp_path / "net.dict"))
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["net.dict"]
+
+
+@pytest.mark.parametrize("error", [PyprofError("no"), ValueError("no"), KeyboardInterrupt()])
+def test_a_failure_leaves_no_half_file(error: BaseException, tmp_path: Path) -> None:
+    """Whatever ends the writing, the old file stays and nothing is left beside it."""
+    target = tmp_path / "net.dict"
+    target.write_bytes(b"old")
+
+    def fail() -> None:
+        with cli.output(str(target)) as file:
+            file.write(b"half")
+            raise error
+
+    with pytest.raises(type(error)):
+        fail()
+    assert [(path, path.read_bytes()) for path in tmp_path.iterdir()] == [(target, b"old")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are others there")
+def test_an_output_has_ordinary_permissions(tmp_path: Path) -> None:
+    """The file that appears is as readable as one that `open` makes."""
+    (tmp_path / "ordinary").touch()
+    with cli.output(str(tmp_path / "net.dict")) as file:
+        file.write(b"whole")
+    modes = {os.stat(path).st_mode for path in tmp_path.iterdir()}  # noqa: PTH116
+    assert len(modes) == 1
+
+
+def test_an_output_replaces_an_older_one(tmp_path: Path) -> None:
+    """Writing again gives the new content."""
+    target = tmp_path / "net.dict"
+    for content in (b"old and longer", b"new"):
+        with cli.output(str(target)) as file:
+            file.write(content)
+    assert target.read_bytes() == b"new"

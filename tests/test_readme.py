@@ -1,0 +1,130 @@
+"""The README tells the truth: every command in it runs, its tables and samples are the code's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.prof.columns import COLUMNS
+from pyprof.prof.names import column_help
+from tests.programs import TOP, pyprof, python
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+README = (TOP / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```console\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+LINES = [line for block in BLOCKS for line in block.splitlines()]
+UNIX = [line.removeprefix("$ ") for line in LINES if line.startswith("$ ")]
+WINDOWS = [line.removeprefix("> ") for line in LINES if line.startswith("> ")]
+
+needs_make = pytest.mark.skipif(not shutil.which("make"), reason="no make here")
+
+
+def _planned(target: str, folder: Path) -> list[str]:
+    """Give the commands of a make target, with this interpreter, all set-up already done."""
+    (folder / "bin").mkdir()
+    for stamp in ("package.done", "test.done"):
+        (folder / stamp).touch()
+    variables = [f"VENV={folder}", f"PYTHON={sys.executable}"]
+    done = subprocess.run(
+        ["make", "--dry-run", "--no-print-directory", target, *variables],
+        cwd=TOP,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [line.replace(f"{folder}/bin/", "") for line in done.stdout.splitlines()]
+
+
+def _run(line: str, cwd: Path) -> None:
+    """Run one line as a shell of a machine where the project is installed would."""
+    program, *arguments = shlex.split(line)
+    if program == "pyprof":
+        done = pyprof(*arguments, cwd=cwd)
+    else:
+        assert program == "python"
+        done = python(str(TOP / arguments[0]), *arguments[1:], cwd=cwd)
+    assert done.returncode == 0, f"{line}\n{done.stderr}"
+    wrote = "-o" in arguments
+    assert wrote or done.stdout.strip(), f"{line} printed nothing"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder in which the commands of `make demo` have run."""
+    if not shutil.which("make"):
+        pytest.skip("no make here")
+    folder = tmp_path_factory.mktemp("readme")
+    commands = _planned("demo", tmp_path_factory.mktemp("venv"))
+    assert [command.split()[0] for command in commands] == ["python", *["pyprof"] * 3]
+    for command in commands:
+        _run(command, folder)
+    return folder
+
+
+def test_the_two_commands_are_there() -> None:
+    """One command shows the main job, one runs the tests."""
+    assert [line for line in UNIX if line.startswith("make ")] == ["make demo", "make test"]
+
+
+@needs_make
+def test_make_test_runs_pytest(tmp_path: Path) -> None:
+    """`make test` is pytest on everything."""
+    assert [line.strip() for line in _planned("test", tmp_path)] == ["python -m pytest"]
+
+
+@needs_make
+def test_a_fresh_machine_is_set_up_first(tmp_path: Path) -> None:
+    """Without a .venv both targets first make one and install the package."""
+    for target in ("demo", "test"):
+        plan = subprocess.run(
+            ["make", "--dry-run", target, f"VENV={tmp_path / 'none'}"],
+            cwd=TOP, capture_output=True, text=True, check=True,
+        ).stdout.splitlines()  # fmt: skip
+        assert "-m venv" in plan[0]
+        assert any("--editable ." in line for line in plan)
+
+
+@pytest.mark.parametrize("line", [line for line in UNIX if not line.startswith("make ")])
+def test_every_command_runs(line: str, demo: Path) -> None:
+    """Each command shown does what it is shown for, after `make demo`."""
+    _run(line, demo)
+
+
+def test_the_commands_for_windows_are_those_of_make(tmp_path: Path) -> None:
+    """Without make the same programs run with the same arguments."""
+    shown = [line.replace(".venv\\Scripts\\", "").replace("\\", "/") for line in WINDOWS]
+    if shutil.which("make"):
+        (tmp_path / "a").mkdir()
+        (tmp_path / "b").mkdir()
+        planned = _planned("demo", tmp_path / "a") + _planned("test", tmp_path / "b")
+        assert set(shown[-4:]) <= {line.strip() for line in planned}
+    assert shown[:2] == ["py -m venv .venv", 'python -m pip install --upgrade "pip>=25.1"']
+    assert shown[2] == "python -m pip install --editable . --group test"
+
+
+def test_the_readme_is_up_to_date() -> None:
+    """Its sample output and its table of columns are what the code gives now."""
+    done = python(str(TOP / "docs" / "readme.py"), "--check")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_table_lists_every_column() -> None:
+    """The names read from the source for help texts are those that are registered."""
+    assert column_help() == [(column.name, column.help) for column in COLUMNS.values()]
+    assert all(f"| `{name}` | {meaning} |" in README for name, meaning in column_help())
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/README.md"])
+def test_links_lead_somewhere(name: str) -> None:
+    """Each relative link of a document names a file that is there."""
+    page = TOP / name
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
