@@ -5,7 +5,19 @@ and loads neither torch nor pandas.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what type checkers see of the names below
+    from pyprof import nvtx as nvtx
+    from pyprof.instrument import annotate as annotate
+    from pyprof.instrument import enabled as enabled
+    from pyprof.instrument import init as init
+    from pyprof.instrument import print_timings as print_timings
+    from pyprof.instrument import profile as profile
+    from pyprof.instrument import step as step
+    from pyprof.instrument import stop as stop
+    from pyprof.instrument import timings as timings
+    from pyprof.instrument import wrap as wrap
 
 __version__ = "0.1.0"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch.jit._builtins
@@ -50,7 +51,7 @@ class Patches:
         for target in targets:
             if id(target.original) in swapped:
                 continue
-            if can_swap(target.original):
+            if isinstance(target.original, FunctionType) and can_swap(target.original):
                 swapped.add(id(target.original))
                 self.swap(target.original, target.home, target.name, target.mod)
                 continue
@@ -66,7 +67,7 @@ class Patches:
             self.replace(target.home, target.name, op)
         self._register(ops.values())
 
-    def swap(self, function: Any, home: object, name: str, mod: str) -> None:
+    def swap(self, function: FunctionType, home: object, name: str, mod: str) -> None:
         """Wrap a function from within, where it is."""
         self._undo.append(swap(function, home, name, mod))
 

@@ -23,13 +23,9 @@ _PLACE = "the op to call"
 _ADDED = ("__wrapped__", "__prepare_scriptable__", "_torchdynamo_inline")
 
 
-def can_swap(function: object) -> bool:
+def can_swap(function: FunctionType) -> bool:
     """Tell whether a function can be wrapped from within: without closure, nobody's wrapper yet."""
-    return (
-        type(function) is FunctionType
-        and function.__closure__ is None
-        and not any(name in vars(function) for name in _ADDED)
-    )
+    return function.__closure__ is None and not any(name in vars(function) for name in _ADDED)
 
 
 def swap(function: FunctionType, home: object, name: str, mod: str) -> Callable[[], None]:

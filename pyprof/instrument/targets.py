@@ -142,7 +142,7 @@ def find_targets() -> Iterator[Target]:
 
 def _functions(home: object) -> Iterator[tuple[str, Callable[..., object]]]:
     """Give the callables found on a namespace that are functions, not classes or properties."""
-    for name in dir(home):
+    for name in sorted(dir(home), key=lambda name: name.startswith("_")):  # `abs` before `__abs__`
         value = inspect.getattr_static(home, name, None)
         if isinstance(value, _FUNCTIONS):
             yield name, value

@@ -100,6 +100,7 @@ def test_autocast_is_kept(listening: Recorder) -> None:
     assert weight == marker.Tensor((4, 3), "float32")
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own use of torch.jit
 def test_transforms(recorder: Recorder) -> None:
     """vmap, grad, jvp, jacrev and functional_call give the same; a batched tensor looks whole."""
     net = nn.Linear(3, 3)
@@ -109,7 +110,7 @@ def test_transforms(recorder: Recorder) -> None:
         return F.gelu(torch.func.functional_call(net, weights, (row,))).pow(2).sum()
 
     def everything() -> list[torch.Tensor]:
-        weights = dict(net.named_parameters())
+        weights: dict[str, Any] = dict(net.named_parameters())
         per_row = torch.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, x)
         pushed = torch.func.jvp(lambda row: F.softmax(row, -1).sin(), (x,), (x,))
         jacobian = torch.func.jacrev(lambda row: torch.cumsum(row, 0))(x[0])
@@ -164,7 +165,7 @@ def test_meta_and_fake_tensors(listening: Recorder) -> None:
         fake = mode.from_tensor(torch.ones(2, 3))
         assert torch.relu(fake).shape == (2, 3)
         assert nn.Linear(3, 3)(fake).shape == (2, 3)
-    assert listening.texts == []
+    assert not {"relu", "linear"} & set(listening.ops)
     assert (fake + 1).shape == (2, 3)
     assert listening.calls[-1].args[0] == marker.Tensor((2, 3), "float32", subclass="FakeTensor")
 
@@ -180,9 +181,7 @@ class Loud(torch.Tensor):
     table = {torch.relu: "relu", torch.Tensor.add: "add", F.linear: "linear", F.dropout: "drop"}  # noqa: RUF012 - constant
 
     @classmethod
-    def __torch_function__(
-        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         is_linear = func is F.linear or func is F.dropout or func is torch.relu
         cls.seen.append((cls.table.get(func), is_linear))
         return super().__torch_function__(func, types, args, kwargs or {})
@@ -279,6 +278,20 @@ def test_nested_sparse_and_quantized_tensors(listening: Recorder) -> None:
     assert args["mul"] == marker.Tensor((3, 3), "float32", subclass="sparse_coo")
     assert args["dequantize"] == marker.Tensor((2,), "quint8")
     assert any("'class': 'NestedTensor'" in text for text in listening.texts)
+
+
+def test_a_model_that_keeps_a_function_is_pickled(recorder: Recorder) -> None:
+    """Functions kept before init() are pickled by their name, which still stands for them."""
+    layer = nn.TransformerEncoderLayer(4, 1, 4, activation=F.silu)
+    pyprof.init(force=True)
+    kept_later = nn.TransformerEncoderLayer(4, 1, 4, activation=F.leaky_relu)
+    twins = pickle.loads(pickle.dumps([layer, kept_later]))  # noqa: S301 - our own
+    assert twins[0].activation is F.silu
+    twins[0](torch.ones(1, 4))
+    assert "silu" in recorder.ops
+    pickled = pickle.dumps(kept_later)
+    pyprof.stop()
+    assert pickle.loads(pickled).activation is F.leaky_relu  # noqa: S301 - our own
 
 
 def test_copies_and_pickles_of_modules(listening: Recorder) -> None:

@@ -213,7 +213,6 @@ def test_jit_trace(when: str, recorder: Recorder) -> None:
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Flatten(0))
     x = torch.randn(3, 4)
 
-
     def graph_of(traced: torch.jit.ScriptModule) -> list[str]:
         return [node.kind() for node in traced.inlined_graph.nodes()]
 

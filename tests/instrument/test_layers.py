@@ -1,0 +1,192 @@
+"""Tests of pyprof.instrument.layers and names."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import nn
+
+from pyprof import marker
+from pyprof.instrument.names import Names
+
+if TYPE_CHECKING:
+    from .conftest import Recorder
+
+
+class Block(nn.Module):
+    """Calls its children, one of them twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(2, 2)
+        self.rest = nn.ModuleList([nn.ReLU(), nn.Sequential(nn.Tanh(), nn.Tanh())])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Go through all."""
+        x = self.first(self.first(x))
+        for child in self.rest:
+            x = child(x)
+        return x
+
+
+class Two(nn.Module):
+    """Two parts that share one module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = Block()
+        self.decoder = Block()
+        self.decoder.first = self.encoder.first
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Go through both."""
+        return self.decoder(self.encoder(x))
+
+
+def test_layers_are_full_paths_from_the_outermost_module(listening: Recorder) -> None:
+    """Each forward is in a range with its path, also through lists that are never called."""
+    Two()(torch.ones(1, 2))
+    assert listening.layers == [
+        "Two",
+        "encoder", "encoder.first", "encoder.first", "encoder.rest.0", "encoder.rest.1",
+        "encoder.rest.1.0", "encoder.rest.1.1",
+        "decoder", "decoder.first", "decoder.first", "decoder.rest.0", "decoder.rest.1",
+        "decoder.rest.1.0", "decoder.rest.1.1",
+    ]  # fmt: skip
+
+
+def test_layers_nest_as_calls_do(listening: Recorder) -> None:
+    """A layer's depth is that of its call."""
+    Two()(torch.ones(1, 2))
+    depth = {text: deep for deep, text in listening.pushed if text.startswith("layer:")}
+    assert depth["layer:Two"] == 0
+    assert depth["layer:encoder"] == 1
+    assert depth["layer:encoder.rest.1.0"] == 3
+
+
+def test_a_part_called_from_user_code_has_its_path(listening: Recorder) -> None:
+    """`model.encoder(x)` is `encoder`, though nobody called the model."""
+    net = Two()
+    net.decoder(torch.ones(1, 2))
+    net.encoder.rest[1](torch.ones(1, 2))
+    assert listening.layers[0] == "decoder"
+    assert listening.layers[2] == "decoder.first"
+    assert listening.layers[-3:] == ["encoder.rest.1", "encoder.rest.1.0", "encoder.rest.1.1"]
+
+
+def test_a_module_that_nobody_holds_goes_by_its_class(listening: Recorder) -> None:
+    """One made on the spot, or found in a closure, is named by what it is."""
+    nn.GELU()(torch.ones(1))
+
+    class Calls(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return nn.Sigmoid()(x)
+
+    Calls()(torch.ones(1))
+    assert listening.layers == ["GELU", "Calls", "Sigmoid"]
+
+
+def test_an_exception_closes_every_layer(listening: Recorder) -> None:
+    """Whatever is raised inside, also what no hook sees."""
+
+    class Fails(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise KeyboardInterrupt
+
+    net = nn.Sequential(nn.Linear(2, 2), Fails())
+    with pytest.raises(KeyboardInterrupt):
+        net(torch.ones(1, 2))
+    assert listening.depth == 0
+    net[0](torch.ones(1, 2))
+    assert listening.layers[-1] == "0"
+
+
+@pytest.mark.parametrize(
+    ("module", "args"),
+    [
+        (nn.LSTM(3, 4, num_layers=2), (torch.ones(5, 2, 3),)),
+        (nn.GRU(3, 4), (torch.ones(5, 2, 3), torch.ones(1, 2, 4))),
+        (nn.RNN(3, 4), (torch.ones(5, 2, 3),)),
+        (nn.LSTMCell(3, 4), (torch.ones(2, 3), (torch.ones(2, 4), torch.ones(2, 4)))),
+        (nn.GRUCell(3, 4), (torch.ones(2, 3),)),
+        (nn.RNNCell(3, 4), (torch.ones(2, 3),)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_recurrent_modules_have_module_and_op_markers(
+    module: nn.Module, args: tuple[Any, ...], listening: Recorder
+) -> None:
+    """Layer, trace, what it is, what it is called with, in this order."""
+    module(*args)
+    kinds = [marker.classify(text) for text in listening.texts[:4]]
+    assert kinds == [marker.Kind.LAYER, marker.Kind.TRACE, marker.Kind.MODULE, marker.Kind.OP]
+    assert module.extra_repr() in listening.texts[2]
+    call = listening.calls[0]
+    assert (call.mod, call.op) == (type(module).__name__, "forward")
+    assert call.args[0] == marker.Tensor(tuple(args[0].shape), "float32")
+    assert len(call.args) == len(args)
+
+
+def test_named_inputs_of_recurrent_modules_are_seen(listening: Recorder) -> None:
+    """Keyword arguments keep their names."""
+    module, x = nn.LSTM(3, 4), torch.ones(5, 2, 3)
+    listening.clear()
+    module(input=x)
+    assert listening.calls[0].kwargs == {"input": marker.Tensor((5, 2, 3), "float32")}
+
+
+def test_modules_are_not_kept_alive(listening: Recorder) -> None:
+    """A module that the program lets go of is gone."""
+    net = Two()
+    net(torch.ones(1, 2))
+    gone = weakref.ref(net)
+    del net
+    gc.collect()
+    assert gone() is None
+    assert listening.depth == 0
+
+
+def test_modules_that_cannot_be_hashed_or_compared(listening: Recorder) -> None:
+    """Names are found by identity."""
+
+    class Odd(nn.Module):
+        __hash__ = None  # type: ignore[assignment]
+
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x
+
+    holder = nn.Module()
+    holder.odd = Odd()
+    holder.odd(torch.ones(1))
+    assert listening.layers == ["odd"]
+
+
+def test_cycles_of_modules_end(listening: Recorder) -> None:
+    """A module that holds its own parent still has a name."""
+    parent, child = nn.Module(), nn.ReLU()
+    parent.child = child
+    child.parent = parent
+    child(torch.ones(1))
+    assert listening.layers[0].endswith("child")
+
+
+def test_the_heap_is_searched_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand modules without parents do not mean a thousand searches."""
+    searches: list[int] = []
+
+    def search() -> list[object]:
+        searches.append(1)
+        return []
+
+    monkeypatch.setattr(gc, "get_objects", search)
+    known = Names()
+    for _ in range(100):
+        assert known.name(nn.ReLU(), None, "").path == "ReLU"
+    assert len(searches) <= 8

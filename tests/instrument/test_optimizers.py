@@ -1,0 +1,120 @@
+"""Tests of pyprof.instrument.optimizers."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import nn
+
+import pyprof
+
+if TYPE_CHECKING:
+    from .conftest import Recorder
+
+OPTIMIZERS = {
+    name: kind
+    for name, kind in vars(torch.optim).items()
+    if inspect.isclass(kind) and issubclass(kind, torch.optim.Optimizer) and name != "Optimizer"
+}
+
+
+def train(kind: type[torch.optim.Optimizer]) -> list[torch.Tensor]:
+    """Take three steps; give the weights."""
+    torch.manual_seed(1)
+    sparse = issubclass(kind, torch.optim.SparseAdam)
+    embedding = nn.Embedding(5, 3, sparse=sparse)
+    net = embedding if sparse else nn.Sequential(embedding, nn.Linear(3, 2))
+    params = [p for p in net.parameters() if p.dim() == 2]
+    optimizer: Any = kind(params, lr=0.1)  # type: ignore[call-arg]
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = net(torch.tensor([0, 1, 4])).pow(2).sum()
+        loss.backward()
+        return loss.item()
+
+    for _ in range(3):
+        if issubclass(kind, torch.optim.LBFGS):
+            optimizer.step(closure)
+        else:
+            closure()
+            optimizer.step()
+    return [p.detach() for p in params]
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMIZERS))
+@pytest.mark.parametrize("when", ["first built before", "first built after"])
+def test_every_optimizer_of_torch(name: str, when: str, recorder: Recorder) -> None:
+    """Each can be built and steps to the same weights, inside a marker of its own."""
+    kind = OPTIMIZERS[name]
+    if when == "first built after":
+        fresh = type(name, (kind,), dict(vars(kind)))
+        pyprof.init(force=True)
+        train(fresh)
+        pyprof.stop()
+    expected = train(kind)
+    pyprof.init(force=True)
+    recorder.clear()
+    found = train(kind)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert [call.mod for call in recorder.calls if call.op == "step"] == [name] * 3
+
+
+def new_class() -> type[torch.optim.SGD]:
+    """Give an optimizer class of which there is no instance yet."""
+
+    class Mine(torch.optim.SGD):
+        def step(self, closure: Any = None) -> Any:  # type: ignore[override]
+            if closure == "raise":
+                raise RuntimeError("as told")
+            return super().step(closure)
+
+    return Mine
+
+
+def test_a_class_made_later_is_wrapped_when_it_is_built(listening: Recorder) -> None:
+    """The user's own optimizers too, and what they inherit."""
+    optimizer = new_class()([nn.Parameter(torch.ones(1))])
+    listening.clear()
+    optimizer.step()
+    assert [call.mod for call in listening.calls if call.op == "step"] == ["Mine", "SGD"]
+
+
+def test_a_step_that_raises_leaves_no_open_range(listening: Recorder) -> None:
+    """The range closes on the way out."""
+    optimizer: Any = new_class()([nn.Parameter(torch.ones(1))])
+    with pytest.raises(RuntimeError, match="as told"):
+        optimizer.step("raise")
+    assert listening.depth == 0
+
+
+def test_torchs_own_hooks_stay(recorder: Recorder) -> None:
+    """Step hooks are called once a step, whether torch or we came first; stop() keeps them."""
+    kind = new_class()
+    pyprof.init(force=True)
+    optimizer = kind([nn.Parameter(torch.ones(1))])
+    called: list[int] = []
+    optimizer.register_step_post_hook(lambda *_: called.append(1))
+    optimizer.step()
+    pyprof.stop()
+    optimizer.step()
+    kind([nn.Parameter(torch.ones(1))])
+    optimizer.step()
+    assert getattr(kind.step, "hooked", False)
+    # the hook runs for Mine.step and, as torch does it, for the inherited step that it calls
+    expected = len(called) // 3
+    assert called == [1] * 3 * expected
+    assert recorder.depth == 0
+
+
+def test_schedulers_and_scalers_work(listening: Recorder) -> None:
+    """What wraps or reads `step` on an instance finds what it needs."""
+    optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    optimizer.step()
+    scheduler.step()
+    assert scheduler.get_last_lr() == [0.5]
+    assert "step" in listening.ops

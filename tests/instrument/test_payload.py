@@ -1,0 +1,175 @@
+"""Tests of pyprof.instrument.payload: its texts are those of pyprof.marker, made faster."""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof import marker
+from pyprof.instrument import payload
+
+HEAD = payload.op_head("torch", "relu")
+
+
+def described(*args: object, **kwargs: object) -> marker.Call:
+    """Write a marker and read it back."""
+    call = marker.decode_op(payload.op_text(HEAD, args, kwargs))
+    assert call is not None
+    assert call.whole
+    return call
+
+
+def value(given_value: object) -> Any:
+    """Write an argument and read it back."""
+    return described(given_value).args[0]
+
+
+PLAIN = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63),
+    st.floats(allow_nan=False),
+    st.text(max_size=payload.MAX_STRING),
+)
+VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=5).map(tuple), max_leaves=12)
+SHAPES = st.lists(st.integers(0, 5), max_size=5).map(tuple)
+DTYPES = st.sampled_from(["float32", "bfloat16", "int64", "bool", "complex64", "float8_e4m3fn"])
+
+
+NAMED = st.dictionaries(st.from_regex(r"[a-z_]+", fullmatch=True), VALUES, max_size=3)
+
+
+@given(st.lists(VALUES, max_size=4), NAMED)
+def test_plain_arguments_decode_to_what_encode_op_writes(
+    args: list[Any], kwargs: dict[str, Any]
+) -> None:
+    """Numbers, strings, None and nested tuples arrive as they are, in order, named by keyword."""
+    expected = marker.Call("torch", "relu", tuple(args), kwargs)
+    assert described(*args, **kwargs) == marker.decode_op(marker.encode_op(expected))
+
+
+@given(st.lists(st.tuples(SHAPES, DTYPES), max_size=4))
+def test_tensors_decode_to_what_encode_op_writes(known: list[tuple[tuple[int, ...], str]]) -> None:
+    """Contiguous tensors arrive as shape and dtype, alone and in lists."""
+    tensors = [torch.empty(shape, dtype=getattr(torch, dtype)) for shape, dtype in known]
+    expected = tuple(marker.Tensor(shape, dtype) for shape, dtype in known)
+    call = marker.Call("torch", "relu", (*expected, expected), {"out": expected})
+    assert described(*tensors, tensors, out=tensors) == marker.decode_op(marker.encode_op(call))
+
+
+@pytest.mark.parametrize(
+    ("tensor", "layout"),
+    [
+        (torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last), "channels_last"),
+        (torch.ones(2, 3, 4, 5, 6).to(memory_format=torch.channels_last_3d), "channels_last_3d"),
+        (torch.ones(3, 4).t(), "transposed"),
+        (torch.ones(5, 3, 4).mT, "transposed"),
+        (torch.ones(3, 1).expand(3, 4), "expanded"),
+        (torch.ones(4, 6)[:, ::2], "strided"),
+        (torch.ones(4, 6)[:, :3], "strided"),
+        (torch.ones(4), ""),
+        (torch.tensor(1.0), ""),
+    ],
+)
+def test_how_a_tensor_lies_in_memory(tensor: torch.Tensor, layout: str) -> None:
+    """Strides and their class are written where a tensor is not contiguous."""
+    stride = tensor.stride() if layout else None
+    assert value(tensor) == marker.Tensor(tuple(tensor.shape), "float32", stride, layout)
+
+
+@pytest.mark.parametrize(
+    ("given_value", "expected"),
+    [
+        (torch.float16, "float16"),
+        (torch.device("cuda", 1), "cuda:1"),
+        (torch.channels_last, "channels_last"),
+        (torch.strided, "strided"),
+        (slice(1, None, 2), "1::2"),
+        (slice(None), "::"),
+        (Ellipsis, "..."),
+        ((slice(None, 3), None, Ellipsis, 2), (":3:", None, "...", 2)),
+        (np.ones((2, 3), "float32"), marker.Tensor((2, 3), "float32")),
+        (np.float64(0.5), 0.5),
+        (torch.Size([2, 3]), (2, 3)),
+        ([[1, 2], [3]], ((1, 2), (3,))),
+        ((), ()),
+        (math.inf, math.inf),
+        (-math.inf, -math.inf),
+        (torch.Generator(), marker.Opaque("Generator")),
+        (1 + 2j, marker.Opaque("complex")),
+        (enum.Enum("Colour", "RED").RED, marker.Opaque("Colour")),  # type: ignore[attr-defined]
+        (2**70, marker.Opaque("int")),
+    ],
+    ids=repr,
+)
+def test_other_arguments(given_value: object, expected: object) -> None:
+    """Everything is described by value where it has one, else by its type."""
+    assert value(given_value) == expected
+
+
+def test_not_a_number() -> None:
+    """Nan survives."""
+    assert math.isnan(value(math.nan))
+
+
+def test_a_long_list_of_tensors_is_summarised() -> None:
+    """Ten thousand tensors: how many, elements in all, dtype, the first few."""
+    found = value([torch.empty(2, 3)] * 10_000)
+    assert found == marker.Summary(
+        10_000, 60_000, "float32", (marker.Tensor((2, 3), "float32"),) * 4
+    )
+    mixed = value([torch.empty(2), torch.empty(3, dtype=torch.int64)] * 50)
+    assert (mixed.length, mixed.numel, mixed.dtype) == (100, 250, None)
+
+
+def test_texts_are_bounded() -> None:
+    """Long strings, lists of numbers, many arguments and deep nests are cut."""
+    deep: Any = torch.ones(1)
+    for _ in range(100):
+        deep = [deep]
+    text = payload.op_text(HEAD, ["x" * 10_000, list(range(10_000)), deep, *range(1000)], {})
+    assert len(text) < 8000
+    assert marker.decode_op(text) is not None
+    numbers = described(list(range(10_000))).args[0]
+    assert isinstance(numbers, marker.Summary)
+    assert numbers.length == 10_000
+
+
+def test_an_argument_that_lies_about_itself_is_named_by_its_type() -> None:
+    """Nothing that an argument's own code does can break the call, or even runs."""
+
+    class Trap:
+        @property  # type: ignore[misc]
+        def __class__(self) -> Any:
+            raise AssertionError("nobody asked")
+
+        def __repr__(self) -> str:
+            raise AssertionError("nobody asked")
+
+        def __getattr__(self, name: str) -> Any:
+            raise AssertionError("nobody asked")
+
+    assert value(Trap()) == marker.Opaque("Trap")
+
+
+def test_names_with_quotes_are_kept_readable() -> None:
+    """Quotes, backslashes and surrogates in strings do not break the text."""
+    for text in ("it's", 'say "x"', "back\\slash", "\ud800", "\0", "é"):
+        assert value(text) == text
+        assert payload.op_text(HEAD, (text,), {}).encode()
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program whose shapes never repeat does not grow without end."""
+    monkeypatch.setattr(payload, "_MAX_SHAPES", 10)
+    payload.forget()
+    for size in range(50):
+        assert value(torch.empty(size)) == marker.Tensor((size,), "float32")
+    assert len(payload._tensors) <= 10

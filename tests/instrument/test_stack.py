@@ -1,0 +1,83 @@
+"""Tests of pyprof.instrument.stack."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import torch
+
+from pyprof import marker
+from pyprof.instrument import stack
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    import pytest
+
+    from .conftest import Recorder
+
+
+def here() -> FrameType:
+    """Give the caller's frame."""
+    return sys._getframe(1)
+
+
+def test_frames_are_outermost_first_with_the_line_that_runs() -> None:
+    """The last frame is where it was asked for, with its function."""
+    text = stack.trace_text(here()); line = here().f_lineno  # fmt: skip # noqa: E702
+    assert marker.decode_trace(text)[-1] == f"{__file__}:{line}"
+    functions = marker.decode_functions(text)
+    assert functions[-1] == "test_frames_are_outermost_first_with_the_line_that_runs"
+    assert len(functions) == len(marker.decode_trace(text))
+
+
+def test_two_lines_of_one_function_differ() -> None:
+    """What is remembered for one call is not given for the next one."""
+    first = marker.decode_trace(stack.trace_text(here()))[-1]
+    second = marker.decode_trace(stack.trace_text(here()))[-1]
+    assert first != second
+    lines = {marker.decode_trace(stack.trace_text(here()))[-1] for _ in range(3)}
+    assert len(lines) == 1
+
+
+def test_frames_of_torch_and_of_ours_are_left_out(listening: Recorder) -> None:
+    """A call from within torch shows the user's line that led there."""
+    torch.nn.Linear(2, 2)(torch.ones(1, 2))
+    (trace,) = {frames for frames in listening.traces if frames[-1].startswith(__file__)}
+    assert not [frame for frame in trace if "/torch/" in frame or "/instrument/op.py" in frame]
+
+
+def test_deep_stacks_are_bounded() -> None:
+    """Deep recursion costs a bounded walk and gives the innermost frames."""
+
+    def recurse(left: int) -> str:
+        return recurse(left - 1) if left else stack.trace_text(here())
+
+    frames = marker.decode_trace(recurse(500))
+    assert len(frames) == stack.MAX_FRAMES
+    assert len(set(frames)) == 1
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that make code as they go do not grow without end."""
+    monkeypatch.setattr(stack, "_MAX_STACKS", 10)
+    stack.forget()
+    for number in range(50):
+        code = compile(f"text = trace(here())  # {number}", f"made_{number}.py", "exec")
+        space = {"trace": stack.trace_text, "here": here}
+        exec(code, space)  # noqa: S102 - the point is code made on the fly
+        assert marker.decode_trace(str(space["text"]))[-1] == f"made_{number}.py:1"
+    assert len(stack._stacks) <= 10
+
+
+def test_a_file_name_that_is_not_utf8_is_written_all_the_same() -> None:
+    """Surrogates in names are replaced: no tool could take them."""
+    space = {"trace": stack.trace_text, "here": here}
+    exec(compile("text = trace(here())", "odd\udcff.py", "exec"), space)  # noqa: S102 - as above
+    assert str(space["text"]).encode()
+
+
+def test_without_a_users_frame_there_is_no_trace() -> None:
+    """Calls from threads of torch's own say nothing rather than nonsense."""
+    assert stack.trace_text(None) == ""

@@ -1,0 +1,209 @@
+"""What must survive: threads, processes, workers, replicas, collectives."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - everyone calls it so
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+import pyprof
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import Recorder
+
+
+class Squares(Dataset[torch.Tensor]):
+    """Calls ops in the workers."""
+
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.relu(torch.full((2,), float(index)) ** 2)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork with threads, from Python 3.12 on
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_data_loader_workers(context: str, listening: Recorder) -> None:
+    """Workers give what they gave, forked or spawned, for as many epochs as one likes."""
+    if context not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {context} here")
+    loader = DataLoader(
+        Squares(), batch_size=2, num_workers=1, multiprocessing_context=context,
+        persistent_workers=True,
+    )  # fmt: skip
+    for _ in range(2):
+        batches = list(loader)
+        assert torch.cat(batches)[:, 0].tolist() == [0, 1, 4, 9, 16, 25]
+    assert listening.depth == 0
+
+
+def test_threads_have_ranges_of_their_own(listening: Recorder) -> None:
+    """Many threads call ops and modules at once: each closes what it opened."""
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    start = threading.Barrier(4)
+
+    def work(number: int) -> float:
+        start.wait()
+        for _ in range(20):
+            with pyprof.annotate(f"thread {number}"):
+                result = net(torch.full((1, 4), float(number)))
+        return result.sum().item()
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(work, range(4)))
+    assert results == [net(torch.full((1, 4), float(n))).sum().item() for n in range(4)]
+    assert len(listening.depths) >= 4
+    assert set(listening.depths.values()) == {0}
+
+
+def test_init_and_stop_while_others_run(recorder: Recorder) -> None:
+    """Switching on and off in the middle of other threads' ops breaks neither."""
+    go_on = True
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        while go_on:
+            try:
+                F.gelu(torch.ones(2) * 2)
+            except BaseException as error:  # noqa: BLE001, PERF203 - that is what is tested
+                errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(5):
+        pyprof.init(force=True)
+        pyprof.stop()
+    go_on = False
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert set(recorder.depths.values()) <= {0}
+
+
+def test_data_parallel(listening: Recorder) -> None:
+    """DataParallel, which without GPUs calls the module itself, gives the same."""
+    net = nn.Linear(3, 3)
+    assert torch.equal(nn.DataParallel(net)(torch.ones(2, 3)), net(torch.ones(2, 3)))
+    assert "linear" in listening.ops
+
+
+def test_replicas_are_named_like_their_original(listening: Recorder) -> None:
+    """What DataParallel runs on each GPU: copies of the module, each on a thread of its own."""
+    net = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    replica = net._replicate_for_data_parallel()  # type: ignore[no-untyped-call]
+    for name, child in net.named_children():
+        replica._modules[name] = child._replicate_for_data_parallel()  # type: ignore[no-untyped-call]
+        for key, value in child._parameters.items():
+            setattr(replica._modules[name], key, value)
+    thread = threading.Thread(target=replica, args=(torch.ones(1, 3),))
+    thread.start()
+    thread.join()
+    assert listening.layers == ["Sequential", "0", "1"]
+
+
+def run(tmp_path: Path, code: str, *ranks: int) -> list[str]:
+    """Run a script as a process for each rank; give what each wrote."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(code))
+    environment = os.environ | {
+        "MASTER_ADDR": "127.0.0.1",
+        "STORE": str(tmp_path / "store"),
+        "WORLD_SIZE": str(len(ranks)),
+    }
+    running = [
+        subprocess.Popen(
+            [sys.executable, str(script)],
+            env=environment | {"RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in ranks
+    ]
+    found = []
+    for process in running:
+        out, err = process.communicate(timeout=240)
+        assert process.returncode == 0, err
+        found.append(out)
+    return found
+
+
+DDP = """
+    import os
+    import torch, torch.distributed as dist, torch.nn as nn
+    import pyprof
+    from pyprof.instrument import emit, lifecycle
+    texts, depth = [], [0]
+    def push(text): texts.append(text); depth[0] += 1
+    def pop(): depth[0] -= 1
+    lifecycle._SINKS["nvtx"] = lambda: emit.Sink(push, pop)
+    def train():
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
+        ddp = nn.parallel.DistributedDataParallel(net)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(2):
+            optimizer.zero_grad()
+            ddp(torch.ones(2, 4) * (int(os.environ["RANK"]) + step)).sum().backward()
+            optimizer.step()
+        dist.all_reduce(total := torch.ones(1))
+        dist.barrier()
+        return [*(p.detach().clone() for p in net.parameters()), total]
+    store = dist.FileStore(os.environ["STORE"], 2)
+    dist.init_process_group("gloo", store=store, rank=int(os.environ["RANK"]), world_size=2)
+    expected = train()
+    pyprof.init(force=True)
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    found = train()
+    assert all(torch.equal(a, b) for a, b in zip(expected, found))
+    assert depth == [0]
+    ops = [t for t in texts if "'op': 'all_reduce'" in t]
+    layers = [t for t in texts if t.startswith("layer:")]
+    print(len(ops), layers[0], layers[1], layers[2])
+    pyprof.stop()
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
+def test_distributed_data_parallel_on_gloo(tmp_path: Path) -> None:
+    """Two ranks train to the same weights; collectives and layers are marked; FSDP is imported."""
+    for out in run(tmp_path, DDP, 0, 1):
+        assert out.split() == [
+            "1", "layer:DistributedDataParallel", "layer:module", "layer:module.0",
+        ]  # fmt: skip
+
+
+def test_a_fork_is_silent_and_works(tmp_path: Path) -> None:
+    """A forked child calls ops, and pushes nothing to its parent's tool."""
+    code = """
+        import os, torch, pyprof
+        from pyprof.instrument import emit, lifecycle
+        texts = []
+        lifecycle._SINKS["nvtx"] = lambda: emit.Sink(texts.append, lambda: None)
+        pyprof.init(force=True)
+        texts.clear()
+        child = os.fork()
+        if child == 0:
+            ok = torch.relu(torch.ones(1)).item() == 1 and not texts
+            os._exit(0 if ok else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        torch.ones(1)
+        assert len(texts) == 2
+    """
+    run(tmp_path, code, 0)
