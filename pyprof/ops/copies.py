@@ -93,6 +93,22 @@ def duplicate_backward(a: Args) -> Work:
     return Work(0, (x,), (x,))
 
 
+# (2, 3) repeated 4 times: 24 additions; 24 read, 6 written of 2 bytes
+@op(
+    *("repeat", "tile"),
+    direction=BPROP,
+    signature="Tensor input, Value[] rest",
+    example=Call("Tensor", "repeat", (_X, 2, 2)),
+    flops=24,
+    bytes=60,
+)
+def repeat_backward(a: Args) -> Work:
+    """The copies' gradients are added."""
+    x = a.tensor("input")
+    go = fresh((math.prod(_repeats(a)), *x.shape), x.dtype)
+    return Work(go.numel, (go,), (like(x),))
+
+
 # 6 read of 2 bytes, 6 written of 4
 @op(
     *_CASTS,

@@ -119,7 +119,7 @@ def batchnorm_backward(a: Args) -> Work:
 
 # As above: the gradients of scale and shift are as large as the scale
 @op(
-    "aten::native_batch_norm_backward",
+    *("aten::native_batch_norm_backward", "aten::batch_norm_backward"),
     signature="Tensor grad_output, Tensor input, Tensor? weight",
     example=Call("aten", "native_batch_norm_backward", (_IMAGE, _IMAGE, _CHANNELS)),
     flops=720,
