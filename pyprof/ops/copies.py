@@ -80,7 +80,8 @@ def _repeats(a: Args) -> tuple[int, ...]:
 
 # the copied gradient: 6 read, 6 written of 2 bytes
 @op(
-    *("clone", "contiguous", "roll", "flip", "tril", "triu"),
+    *("clone", "contiguous", "roll", "flip", "fliplr", "flipud", "rot90", "tril", "triu"),
+    *("pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
     direction=BPROP,
     signature="Tensor input, Value[] rest",
     example=Call("Tensor", "clone", (_X,)),
@@ -175,7 +176,8 @@ def cat(a: Args) -> Work:
 
 # the pieces of the gradient are views of it
 @op(
-    *("cat", "concat", "stack"),
+    *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"),
+    *("row_stack", "_cat"),
     direction=BPROP,
     signature="Tensor[] tensors, int dim",
     work=False,

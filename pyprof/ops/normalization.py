@@ -105,6 +105,7 @@ def batchnorm(a: Args) -> Work:
 )
 @op(
     *("batch_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm"),
+    *("_batch_norm_impl_index", "_native_batch_norm_legit", "_batch_norm_with_update"),
     direction=BPROP,
     signature=_TORCH,
     example=_BN,
