@@ -12,8 +12,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pyprof import __version__, cli
-from pyprof.__main__ import COMMANDS, main
+from pyprof import __version__, cli, report
+from pyprof.__main__ import commands, main
 from pyprof.errors import PyprofError
 from tests.programs import environment, generate, pyprof, python
 
@@ -32,16 +32,16 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_the_group_and_the_package_share_one_command(name: str) -> None:
     """`pyprof X` and `python -m pyprof.X` are the same object, named alike."""
-    module, _, attribute = COMMANDS[name].partition(":")
+    module, _, attribute = commands()[name].partition(":")
     command: click.Command = getattr(import_module(module), attribute)
     assert main.get_command(click.Context(main), name) is command
     assert command.name == name
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_in_both_spellings(name: str, flag: str) -> None:
     """Both flags print the docstring's first line, and no paragraph mark is left in it."""
@@ -54,6 +54,20 @@ def test_help_in_both_spellings(name: str, flag: str) -> None:
         True,
         False,
     )
+
+
+def test_a_report_is_a_command_by_being_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module among the reports is a command of its name; one that begins with _ is none."""
+    text = "import click\n@click.command('as-poem')\ndef command(): click.echo('O!')\n"
+    for name in ("as_poem.py", "_rhymes.py"):
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(report, "__path__", [*report.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "pyprof.report.as_poem", raising=False)
+    assert set(commands()) >= {"as-poem"}
+    assert "-rhymes" not in commands()
+    assert CliRunner().invoke(main, ["as-poem"]).output == "O!\n"
 
 
 def test_the_package_runs_as_a_module() -> None:
