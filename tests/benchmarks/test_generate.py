@@ -50,7 +50,7 @@ class Run:
     rows: list[dict[str, str]]
 
 
-@pytest.fixture(scope="module", params=SHAPES.values(), ids=SHAPES.keys())
+@pytest.fixture(scope="module", params=list(SHAPES.values()), ids=list(SHAPES))
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Give one kind of capture, parsed and reported."""
     options: list[str] = request.param
