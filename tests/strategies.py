@@ -83,18 +83,24 @@ CALL = st.builds(
     st.dictionaries(TEXT.filter(bool), VALUE, max_size=3),
 )
 
-REAL_TEXTS = (
-    # an op of old PyProf on a V100, 2020
+_EMBEDDING = (
     "{'mod': 'torch.nn.functional', 'op': 'embedding', 'args': [{'name': '', 'type': 'tensor', "
     "'shape': (35, 20), 'dtype': 'int64'}, {'name': '', 'type': 'NoneType', 'value': None}, "
-    "{'name': '', 'type': 'float', 'value': 2.0}, {'name': '', 'type': 'bool', 'value': False}]}",
+    "{'name': '', 'type': 'float', 'value': 2.0}, {'name': '', 'type': 'bool', 'value': False}]}"
+)
+_ADDMM = (
+    "aten::addmm, seq = 4, op_id = 17, sizes = [[10], [4, 72], [72, 10], [], []], "
+    "input_op_ids = [(3,0), (0,-1), (9,0), (-1,-1), (-1,-1)]"
+)
+REAL_TEXTS = (
+    # an op of old PyProf on a V100, 2020
+    _EMBEDDING,
     "{'traceMarker': ['language-model.py:319', 'language-model.py:261']}",
     "{'mod': 'LSTMCell', 'strRepr': '10, 20'}",
     "layer:encoder.layers.3",
     "embedding, seq = 65",
     "AddmmBackward, seq = 12, sizes = [[4, 10]]",
-    "aten::addmm, seq = 4, op_id = 17, sizes = [[10], [4, 72], [72, 10], [], []], "
-    "input_op_ids = [(3,0), (0,-1), (9,0), (-1,-1), (-1,-1)]",
+    _ADDMM,
     "autograd::engine::evaluate_function: AddmmBackward0, op_id = 35",
     "torch::autograd::AccumulateGrad, op_id = 40, sizes = [[10]]",
     "aten::cat, op_id = 3, sizes = [[[2, 3], [2, 3]], []]",

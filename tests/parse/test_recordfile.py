@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pyprof import schema
 from pyprof.errors import RecordsError
 from pyprof.parse import recordfile
 from tests.commands import run
@@ -78,7 +79,7 @@ def test_what_is_no_record_is_one_line(text: str, words: str, tmp_path: Path) ->
     ("table", "words"),
     [
         (pa.table({"x": [1]}), "without the columns kShortName"),
-        (pa.table({name: [1] for name in recordfile.schema.OLD_RECORD.names}), "other types"),
+        (pa.table({name: [1] for name in schema.OLD_RECORD.names}), "other types"),
     ],
 )
 def test_another_programs_parquet_is_one_line(table: pa.Table, words: str, tmp_path: Path) -> None:
