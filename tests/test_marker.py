@@ -35,7 +35,7 @@ def test_numbers_that_are_not_finite_survive(value: float) -> None:
 
 @given(call=strategies.CALL, cut=st.integers(0, 400))
 def test_an_op_marker_cut_short_keeps_its_name_or_is_none(call: Call, cut: int) -> None:
-    """Nsys may cut long texts: the op is still known, and `whole` says that arguments may be not."""
+    """The op of a text that nsys cut is known; `whole` says that arguments may be not."""
     text = marker.encode_op(call)[:cut]
     found = marker.decode_op(text)
     if found is not None and text != marker.encode_op(call):
