@@ -13,6 +13,7 @@ COMMANDS = {
     # name: where its click command is; imported when it is used or listed
     "parse": "pyprof.parse.command:parse",
     "prof": "pyprof.prof.command:prof",
+    "summary": "pyprof.report.summary:summary",
 }
 
 
