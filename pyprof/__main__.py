@@ -14,6 +14,7 @@ COMMANDS = {
     "parse": "pyprof.parse.command:parse",
     "prof": "pyprof.prof.command:prof",
     "summary": "pyprof.report.summary:summary",
+    "lines": "pyprof.report.lines:lines",
 }
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from pyprof.prof.report import Modelled, modelled
 from pyprof.report.advice import Advice, advise
-from pyprof.report.steps import Steps, choose, steps
+from pyprof.report.steps import Steps, steps
+from pyprof.report.steps_option import bounds
 from pyprof.report.timeline import Timeline, timeline
 from pyprof.report.topops import OpTotals, top_ops
 
@@ -54,14 +55,12 @@ class Overview:
 def overview(source: Source, chosen: str | None = None) -> Overview:
     """Analyse a capture, or the steps of it that `chosen` (`3:`) names.
 
-    Raises ValueError where it names none.
+    Raises click.BadParameter where it names none.
     """
     table = source.table
     found = steps(table.records, source.capture)
-    picked = choose(chosen, len(found)) if chosen is not None else None
-    rows = None
-    if picked is not None:
-        rows = (found.of_row >= picked[0]) & (found.of_row < picked[1])
+    picked = bounds(found, chosen)
+    rows = found.rows(picked)
     timed = timeline(table.records, source.capture, rows)
     return Overview(
         gpus=_gpus(source),

@@ -58,6 +58,12 @@ class Steps:
     def __len__(self) -> int:
         return len(self.start_ns)
 
+    def rows(self, chosen: tuple[int, int] | None) -> NDArray[np.bool_] | None:
+        """Find the rows of the steps from the first to before the last; None (all) for None."""
+        if chosen is None:
+            return None
+        return np.asarray((self.of_row >= chosen[0]) & (self.of_row < chosen[1]))
+
     @property
     def warm_up(self) -> int:
         """Count the leading steps that take much longer than the median; half of them at most."""

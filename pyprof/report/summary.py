@@ -53,10 +53,7 @@ def summary(
     loaded = source.load(file, Override(gpu))
     if not quiet:
         cli.warn(loaded.table.source.warnings)
-    try:
-        found = overview(loaded, steps)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--steps'") from None
+    found = overview(loaded, steps)
     lines = _lines(loaded, found, by, top, depth)
     with cli.output(target) as out:
         out.write(text.finish(lines, coloured=text.colours(target)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyprof.report import text
 from pyprof.report.idle import CAUSES
 from pyprof.report.text import UNKNOWN, duration, milliseconds, number, percent
+from pyprof.report.timeline import BLOCKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -115,12 +116,9 @@ def _time_row(
 
 def _notes(timeline: Timeline) -> Iterator[str]:
     if timeline.blocking:
-        yield (
-            "Launches blocked (CUDA_LAUNCH_BLOCKING=1): kernel times are exact, but idle time and"
-            " overlap are not those of the program; capture again without it to see them."
-        )
+        yield f"Note: {BLOCKING}."
     if not timeline.api_known:
-        yield "This file lacks waits for the GPU: they count as launch or host; use the capture."
+        yield "Note: this file lacks waits for the GPU, which count as launch or host."
 
 
 def phases(found: Overview) -> Iterator[str]:

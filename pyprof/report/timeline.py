@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 COMPUTE, COMMUNICATION, COPY = range(3)
 """What a row is: kernels and graphs, collectives' kernels, copies and sets of memory."""
 
+BLOCKING = (
+    "launches blocked (CUDA_LAUNCH_BLOCKING=1): kernel times are exact, but idle time and overlap"
+    " are not the program's; capture again without it to see them"
+)
+"""What to tell the user of such a capture."""
+
 _BLOCKED = 0.95
 """From this share of kernels on that end inside their launching call, launches are blocking."""
 
