@@ -29,6 +29,8 @@ _MAX_SHAPES = 8192
 _SEPARATOR = "}, {'name': ''"
 _END = "}]}"
 
+_PLAIN_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
+
 _tensors: dict[tuple[Any, ...], str] = {}
 
 
@@ -37,12 +39,20 @@ def op_head(mod: str, op: str) -> str:
     return f"{{'mod': {mod!r}, 'op': {op!r}, 'args': ["
 
 
-def op_text(head: str, args: Sequence[object], kwargs: Mapping[str, object]) -> str:
+def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, object]) -> str:
     """Give the marker of a call: its arguments in order, then the named ones.
 
     Never raises and never reads a value; an argument that cannot be described is named by its type.
     """
-    parts = [_part(arg) for arg in args[:MAX_ARGS]]
+    parts = []
+    for arg in args if len(args) <= MAX_ARGS else args[:MAX_ARGS]:
+        known = None
+        try:
+            if type(arg) in _PLAIN_TENSORS and arg.is_contiguous():  # what most are, without a call
+                known = _tensors.get((arg.shape, arg.dtype))
+        except (RuntimeError, TypeError):  # no such thing as strides, or a symbolic shape
+            known = _tensor_subclass(arg)
+        parts.append(_part(arg) if known is None else known)
     text = f"{head}{{'name': ''{_SEPARATOR.join(parts)}" if parts else ""
     if kwargs:
         for name, value in kwargs.items():
@@ -238,7 +248,7 @@ def _item(value: object, depth: int) -> str:
 
 def _totals(value: Sequence[Any]) -> str:
     """Give the elements of a long list's tensors in all, and their dtype if they share one."""
-    if not all(type(item) in (torch.Tensor, torch.nn.Parameter) for item in value):
+    if not all(type(item) in _PLAIN_TENSORS for item in value):
         return ""
     dtypes = {item.dtype for item in value}
     text = f", 'numel': {sum(item.numel() for item in value)}"
