@@ -77,10 +77,25 @@ def profiler(**options: bool) -> AbstractContextManager[object]:
     return torch.profiler.profile(activities=cpu, **options)
 
 
+@contextlib.contextmanager
+def torch_ranges() -> Iterator[None]:
+    """Let torch emit its own ranges with shapes: NVTX in CUDA builds, else the like for VTune."""
+    if not hasattr(torch._C, "_nvtx"):  # noqa: SLF001 - says how torch was built
+        with torch.autograd.profiler.emit_itt(record_shapes=True):
+            yield
+        return
+    synchronize = torch.cuda.synchronize  # needs a GPU, which the ranges do not
+    torch.cuda.synchronize = synchronize if torch.cuda.is_available() else lambda: None
+    with torch.autograd.profiler.emit_nvtx(record_shapes=True):
+        yield
+    torch.cuda.synchronize = synchronize
+
+
 WAYS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "torch alone": contextlib.nullcontext,
     "pyprof, nobody listens": pyprof_off,
     "pyprof, listening": pyprof_on,
+    "torch's own ranges, shapes": torch_ranges,
     "torch.profiler": profiler,
     "torch.profiler, shapes and stacks": lambda: profiler(record_shapes=True, with_stack=True),
 }
