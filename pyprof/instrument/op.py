@@ -30,6 +30,8 @@ _is_tracing = torch._C._is_tracing  # noqa: SLF001 - torch.jit.is_tracing() cost
 _dispatch_modes = torch._C._len_torch_dispatch_stack  # noqa: SLF001 - no public way
 _overridden = torch._C._has_torch_function  # noqa: SLF001 - as above
 
+_SEQUENCES = frozenset({list, tuple})
+
 WITH_STACK = [True]
 """Whether trace markers are wanted. A list, to be changed in place."""
 
@@ -66,8 +68,11 @@ class Op:
             or (_dispatch_modes() and tracing_modes())
         ):
             return original(*args, **kwargs)
-        if _overridden(args) or overrides.nested(args, kwargs):
+        if _overridden(args) or (kwargs and _overridden(tuple(kwargs.values()))):
             return self._call_overridden(args, kwargs, push)
+        for arg in args:
+            if type(arg) in _SEQUENCES and arg and _overridden(arg):
+                return self._call_overridden(args, kwargs, push)
         pop = EMITTER.pop
         opened = 0
         try:
