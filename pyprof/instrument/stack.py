@@ -57,10 +57,13 @@ class Landmark:
 class _Landmarks(threading.local):
     def __init__(self) -> None:
         self.innermost: Landmark | None = None
+        self.trace = ""
 
 
 LANDMARKS = _Landmarks()
-"""The module call that this thread is in."""
+"""The module call that this thread is in, and the trace marker: one object per distinct text."""
+
+_texts: dict[str, str] = {}
 
 _beyond: dict[tuple[int, ...], tuple[int, tuple[CodeType, ...]]] = {}
 """Tokens by walks. A token is never given twice, also after all were forgotten."""
@@ -97,6 +100,7 @@ def trace_text(frame: FrameType | None) -> str:
         known = _look_up(frame)
         if len(_stacks) >= _MAX_STACKS:
             _stacks.clear()
+            _texts.clear()
         _stacks[key] = known
     return known[0]
 
@@ -104,6 +108,7 @@ def trace_text(frame: FrameType | None) -> str:
 def forget() -> None:
     """Drop what was remembered."""
     _stacks.clear()
+    _texts.clear()
     _beyond.clear()
 
 
@@ -127,7 +132,7 @@ def _look_up(frame: FrameType | None) -> tuple[str, tuple[CodeType, ...]]:
             functions.append(code.co_name)
         frame = frame.f_back
     text = encode_trace(frames[::-1], functions[::-1]) if frames else ""
-    return text, codes
+    return _texts.setdefault(text, text), codes
 
 
 def is_users(filename: str) -> bool:

@@ -98,12 +98,20 @@ def test_inside_modules_the_way_to_them_is_part_of_the_trace(listening: Recorder
     del listening.pushed[:]
     call(); first = here().f_lineno  # fmt: skip # noqa: E702
     call(); second = here().f_lineno  # fmt: skip # noqa: E702
-    found = [frames[-2:] for frames, op in zip(listening.traces, listening.ops, strict=True) if op == "relu"]  # fmt: skip # noqa: E501
     line = call.__code__.co_firstlineno + 1
     expected = [(f"{__file__}:{number}", f"{__file__}:{line}") for number in (first, second)]
-    assert found == [
-        frames for frames in expected for _ in range(2)
-    ]  # F.relu, and torch.relu in it
+    found = [frames[-2:] for frames in listening.traces]
+    assert found == [frames for frames in expected for _ in range(2)]  # ones, relu
+
+
+def test_a_trace_is_said_once_for_ops_in_ops(listening: Recorder) -> None:
+    """F.relu calls torch.relu from the same line of the user's: one range says so for both."""
+    torch.nn.functional.relu(torch.ones(1))
+    kinds = [marker.classify(text) for text in listening.texts[2:]]
+    assert kinds == [marker.Kind.TRACE, marker.Kind.OP, marker.Kind.OP]
+    assert [depth for depth, _ in listening.pushed[2:]] == [0, 1, 2]
+    torch.ones(1)
+    assert marker.classify(listening.texts[-2]) is marker.Kind.TRACE
 
 
 def test_a_module_call_does_not_keep_its_frame(listening: Recorder) -> None:
