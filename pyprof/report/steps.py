@@ -86,7 +86,7 @@ def choose(text: str, count: int) -> tuple[int, int]:
     """
     first, colon, last = text.partition(":")
     try:
-        low = int(first) if first else 0
+        low = int(first) if first or not colon else 0
         high = (int(last) if last else count) if colon else low + 1 or count
     except ValueError:
         raise ValueError(f"{text!r} is no range of steps; write 3: or 3:7 or 3") from None

@@ -72,7 +72,9 @@ def capture(
 ) -> schema.Capture:
     """Write a capture of one A100 (of each number), all of each process on one thread."""
     launched = [(row, w) for row, w in enumerate(work) if w.call is not None]
-    calls = [(w.call or (0, 0), w.api, row, w.pid) for row, w in launched]
+    calls: list[tuple[Bounds, str, int | None, int]] = [
+        (w.call or (0, 0), w.api, row, w.pid) for row, w in launched
+    ]
     calls += [(call.at, call.name, None, 1) for call in api]
     devices = sorted({w.device for w in work})
     return schema.Capture(
@@ -193,5 +195,12 @@ def one_step(begin: int, name: str = "step 0") -> tuple[list[Work], list[Api], l
 def training(steps: int = 4, first: int = 400 * US) -> schema.Capture:
     """Write steps of 400 us after each other, the second `first` after the beginning."""
     begins = [0, *(first + place * 400 * US for place in range(steps - 1))]
-    parts = [one_step(begin, f"step {number}") for number, begin in enumerate(begins)]
-    return capture(*([entry for part in parts for entry in part[place]] for place in range(3)))
+    work: list[Work] = []
+    api: list[Api] = []
+    ranges: list[Range] = []
+    for number, begin in enumerate(begins):
+        step = one_step(begin, f"step {number}")
+        work += step[0]
+        api += step[1]
+        ranges += step[2]
+    return capture(work, api, ranges)
