@@ -174,7 +174,7 @@ def _closed_ends(events: pa.Table) -> pa.ChunkedArray:
     return pc.if_else(at_last, None, ends)
 
 
-_OPEN_RANGES = 2
+_OPEN_RANGES = 3
 """From so many ranges that end at the last instant on, it is no chance."""
 
 
