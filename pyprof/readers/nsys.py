@@ -180,7 +180,7 @@ _OPEN_RANGES = 3
 
 def _texts(events: pa.Table, strings: pa.Array) -> pa.ChunkedArray:
     """Give each range's text: written in place, or registered once and referred to by id."""
-    text, ids = events.column("text"), events.column("textId")
+    text, ids = pc.fill_null(events.column("text"), ""), events.column("textId")
     if ids.null_count == len(ids):
         return text
     codes = numbers(ids, -1)
