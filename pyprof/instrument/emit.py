@@ -119,6 +119,10 @@ def _package_sink() -> Sink:
     return Sink(nvtx.push_range, nvtx.pop_range)
 
 
+_BREAKS_A_TRACE = str.maketrans({'"': "'", "\\": "/"})
+"""torch up to 2.13 writes names into its JSON as they are; later ones replace the same way."""
+
+
 class _OpenRanges(threading.local):
     def __init__(self) -> None:
         self.stack: list[object] = []
@@ -134,6 +138,8 @@ def profiler_sink() -> Sink:
     annotation = torch._C._profiler._RecordFunctionFast  # noqa: SLF001 - record_function() goes through the dispatcher
 
     def push(text: str) -> None:
+        if '"' in text or "\\" in text:
+            text = text.translate(_BREAKS_A_TRACE)
         entered = annotation(text) if enabled() else None
         if entered is not None:
             entered.__enter__()
