@@ -146,10 +146,10 @@ def _look_up(frame: FrameType | None) -> tuple[str, tuple[CodeType, ...]]:
 
 
 def is_users(filename: str) -> bool:
-    """Tell whether a frame of this file is the user's: not torch's, not ours, not the import
-    system's.
+    """Tell whether a frame of this file is the user's: not torch's, not made by torch.compile, not
+    ours, not the import system's.
     """  # noqa: D205 - one sentence
-    return not filename.startswith((*_FOREIGN, "<frozen "))
+    return not filename.startswith((*_FOREIGN, "<frozen ")) and "torchinductor_" not in filename
 
 
 def _encodable(name: str) -> str:

@@ -120,7 +120,7 @@ def test_ranges_reach_torch_profiler(tmp_path: Path) -> None:
     with profile(activities=[ProfilerActivity.CPU]) as recorded:
         assert emit.EMITTER.live()
         net(x)
-        with pyprof.annotate("mine"):
+        with pyprof.annotate('mine "quoted" \\ '):
             x.add(1)
     net(x)
     file = tmp_path / "trace.json"
@@ -129,7 +129,7 @@ def test_ranges_reach_torch_profiler(tmp_path: Path) -> None:
     names = [event["name"] for event in events if event.get("ph") == "X"]
     layers = [name for name in names if name.startswith("layer:")]
     calls = [marker.decode_op(name) for name in names if marker.classify(name) is marker.Kind.OP]
-    assert layers == ["layer:Sequential", "layer:0", "layer:1", "layer:mine"]
+    assert layers == ["layer:Sequential", "layer:0", "layer:1", "layer:mine 'quoted' / "]
     assert [call.op for call in calls if call] == ["linear", "relu", "relu", "add"]
     assert "aten::add" in names
 
