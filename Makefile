@@ -12,10 +12,10 @@ help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/torch.done  ## capture a training script on this machine, and show the report
-	$(BIN)/pyprof run -o $(DEMO)/lenet examples/lenet.py
 	$(BIN)/python benchmarks/generate.py $(DEMO)/net.sqlite --kernels 30
 	$(BIN)/pyprof parse $(DEMO)/net.sqlite -o $(DEMO)/net.dict
 	$(BIN)/pyprof prof -w 150 $(DEMO)/net.dict
+	$(BIN)/pyprof run -o $(DEMO)/lenet examples/lenet.py
 
 test: $(VENV)/test.done  ## run the tests
 	$(BIN)/python -m pytest $(ARGS)
