@@ -12,6 +12,7 @@ COMMANDS = {
     # name: where its click command is; imported when it is used or listed
     "parse": "pyprof.parse.command:parse",
     "prof": "pyprof.prof.command:prof",
+    "export": "pyprof.report.export:export",
 }
 
 

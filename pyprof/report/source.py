@@ -1,0 +1,40 @@
+"""What a report is made from: the table of all rows and, where the file holds it, the capture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyprof import readers
+from pyprof.errors import CaptureError
+from pyprof.parse import parse, parse_file, recordfile
+from pyprof.prof.table import Override, Table
+
+if TYPE_CHECKING:
+    from pyprof.schema import Capture
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that was read once."""
+
+    table: Table
+    capture: Capture | None
+    """None for dict lines and Parquet, which hold neither API calls nor the user's ranges."""
+
+
+def load(file: str, override: Override | None = None) -> Source:
+    """Read a capture, dict lines or Parquet (`-`: dict lines on stdin).
+
+    Raises PyprofError where it cannot be used, as `pyprof.load` does.
+    """
+    chosen = override or Override()
+    path = Path(file)
+    if file == recordfile.STDIN or not readers.is_capture(path):
+        return Source(Table(recordfile.load(file), chosen), None)
+    capture = readers.read(path)
+    if not capture.activities.num_rows:
+        parse_file(path)  # says what to do
+        raise CaptureError(f"{path}: no GPU work was captured")
+    return Source(Table(parse(capture), chosen), capture)
