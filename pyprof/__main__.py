@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+import pkgutil
 from importlib import import_module
 
 import click
 
-from pyprof import __version__
+from pyprof import __version__, report
 
 COMMANDS = {
     # name: where its click command is; imported when it is used or listed
     "parse": "pyprof.parse.command:parse",
     "prof": "pyprof.prof.command:prof",
     "export": "pyprof.report.export:export",
+    "summary": "pyprof.report.summary:summary",
+    "lines": "pyprof.report.lines:lines",
 }
+
+
+def commands() -> dict[str, str]:
+    """Give every command and where it is: those above, and each module of `pyprof.report`.
+
+    A report is found by being there: its module has a click command called `command`.
+    """
+    modules = (module.name for module in pkgutil.iter_modules(report.__path__))
+    reports = {
+        name.replace("_", "-"): f"pyprof.report.{name}:command"
+        for name in modules
+        if not name.startswith("_")
+    }
+    return {**COMMANDS, **reports}
 
 
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return list(COMMANDS)
+        return list(commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
-        if cmd_name not in COMMANDS:
+        if (place := commands().get(cmd_name)) is None:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
+        module, _, name = place.partition(":")
         command = getattr(import_module(module), name)
         return command if isinstance(command, click.Command) else None
 

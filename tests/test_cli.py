@@ -12,9 +12,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pyprof import __version__, cli
-from pyprof.__main__ import COMMANDS, main
+from pyprof import __version__, cli, report
+from pyprof.__main__ import commands, main
 from pyprof.errors import PyprofError
+from tests.commands import run
 from tests.programs import environment, generate, pyprof, python
 
 if TYPE_CHECKING:
@@ -32,16 +33,16 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_the_group_and_the_package_share_one_command(name: str) -> None:
     """`pyprof X` and `python -m pyprof.X` are the same object, named alike."""
-    module, _, attribute = COMMANDS[name].partition(":")
+    module, _, attribute = commands()[name].partition(":")
     command: click.Command = getattr(import_module(module), attribute)
     assert main.get_command(click.Context(main), name) is command
     assert command.name == name
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_in_both_spellings(name: str, flag: str) -> None:
     """Both flags print the docstring's first line, and no paragraph mark is left in it."""
@@ -54,6 +55,20 @@ def test_help_in_both_spellings(name: str, flag: str) -> None:
         True,
         False,
     )
+
+
+def test_a_report_is_a_command_by_being_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module among the reports is a command of its name; one that begins with _ is none."""
+    text = "import click\n@click.command('as-poem')\ndef command(): click.echo('O!')\n"
+    for name in ("as_poem.py", "_rhymes.py"):
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(report, "__path__", [*report.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "pyprof.report.as_poem", raising=False)
+    assert set(commands()) >= {"as-poem"}
+    assert "-rhymes" not in commands()
+    assert CliRunner().invoke(main, ["as-poem"]).output == "O!\n"
 
 
 def test_the_package_runs_as_a_module() -> None:
@@ -91,8 +106,8 @@ def test_bad_input_is_1_with_one_line(command: str, content: bytes, tmp_path: Pa
     """An input that cannot be used: exit code 1, one line on stderr that names it, no output."""
     path, target = tmp_path / "net.sqlite", tmp_path / "out.dict"
     path.write_bytes(content)
-    done = pyprof(command, str(path), "-o", str(target))
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    done = run(command, path, "-o", target)
+    assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
     assert done.stderr.startswith("pyprof: ")
     assert "net.sqlite" in done.stderr
     assert list(tmp_path.iterdir()) == [path]
@@ -101,8 +116,8 @@ def test_bad_input_is_1_with_one_line(command: str, content: bytes, tmp_path: Pa
 @pytest.mark.parametrize("command", READING)
 def test_missing_file_is_1(command: str, tmp_path: Path) -> None:
     """A file that is not there is an input that cannot be used."""
-    done = pyprof(command, str(tmp_path / "none.sqlite"))
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    done = run(command, tmp_path / "none.sqlite")
+    assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
     assert "none.sqlite: no such file" in done.stderr
 
 
@@ -121,8 +136,8 @@ WRONG_USES = {
 @pytest.mark.parametrize("arguments", WRONG_USES.values(), ids=WRONG_USES.keys())
 def test_wrong_use_is_2(arguments: list[str]) -> None:
     """A wrong command line: exit code 2, said on stderr, nothing on stdout."""
-    done = pyprof(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
+    done = run(*arguments)
+    assert (done.code, done.stdout) == (2, "")
     assert "Error: " in done.stderr
 
 
@@ -152,16 +167,16 @@ def test_a_closed_pipe_ends_quietly(arguments: list[str], tmp_path: Path) -> Non
 @pytest.mark.parametrize("command", READING)
 def test_an_output_that_cannot_be_written_is_1(command: str, capture: Path, tmp_path: Path) -> None:
     """A folder that is not there: exit code 1 and one line that names the file."""
-    done = pyprof(command, "-q", str(capture), "-o", str(tmp_path / "nowhere" / "net.dict"))
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    done = run(command, "-q", capture, "-o", tmp_path / "nowhere" / "net.dict")
+    assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
     assert "net.dict: No such file or directory" in done.stderr
 
 
 def test_a_folder_is_no_output(capture: Path, tmp_path: Path) -> None:
     """A folder with the name of the output stays as it is, with nothing left beside it."""
     (tmp_path / "net.dict").mkdir()
-    done = pyprof("parse", "-q", str(capture), "-o", str(tmp_path / "net.dict"))
-    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    done = run("parse", "-q", capture, "-o", tmp_path / "net.dict")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
     assert [path.name for path in tmp_path.iterdir()] == ["net.dict"]
 
 

@@ -128,3 +128,76 @@ def similarity(a: Args) -> Work:
     left = tuple(n for i, n in enumerate(x.shape) if i != at % rank)
     each = 6 if a.op == "cosine_similarity" else 3
     return Work(each * x.numel, (x, y), (like(x, left),))
+
+
+# times the norm's inverse, less the projection: 24 * 6; go 24, x 24 read, 24 written of 2 bytes
+@op(
+    "normalize",
+    direction=BPROP,
+    signature="Tensor input, float p, int dim",
+    example=Call("torch.nn.functional", "normalize", (_X,)),
+    flops=144,
+    bytes=144,
+    batch=("input",),
+)
+def normalize_backward(a: Args) -> Work:
+    """The incoming gradient without its part along the input, scaled."""
+    x = a.tensor("input")
+    return Work(6 * x.numel, (like(x), x), (like(x),))
+
+
+# both gradients, 6 operations an element each: 24 * 12; x, y 48, go 4 read, 48 written of 2 bytes
+@op(
+    *("cosine_similarity", "pairwise_distance"),
+    direction=BPROP,
+    signature="Tensor x1, Tensor x2, int dim",
+    example=Call("torch.nn.functional", "cosine_similarity", (_X, _X), {"dim": 1}),
+    flops=288,
+    bytes=200,
+)
+def similarity_backward(a: Args) -> Work:
+    """The gradients of both."""
+    forward = similarity(a)
+    return Work(2 * (forward.flops or 0), (*forward.reads, *forward.writes), forward.reads)
+
+
+# two functions and two more for each of 24; 24 read, 24 written of 2 bytes
+@op(
+    "log_sigmoid_forward",
+    signature="Tensor input",
+    example=Call("aten", "log_sigmoid_forward", (_X,)),
+    flops=1008,
+    bytes=96,
+)
+def log_sigmoid(a: Args) -> Work:
+    """As logsigmoid; the buffer that the CPU keeps is not counted."""
+    x = a.tensor("input")
+    return Work((2 * TRANSCENDENTAL + 2) * x.numel, (x,), (like(x),))
+
+
+# compare and multiply: 48; 24 read, 24 and the noise's 24 written of 2 bytes
+@op(
+    "rrelu_with_noise",
+    signature="Tensor input, Tensor noise",
+    example=Call("aten", "rrelu_with_noise", (_X, _X)),
+    flops=48,
+    bytes=144,
+)
+def rrelu_with_noise(a: Args) -> Work:
+    """Negative elements are scaled by a random number, which is kept."""
+    x, noise = a.tensor("input"), a.tensor("noise")
+    return Work(2 * x.numel, (x,), (like(x), noise))
+
+
+# 24 * 5; go, x, weight read, both gradients written: 5 * 24 of 2 bytes
+@op(
+    "_prelu_kernel_backward",
+    signature="Tensor grad_output, Tensor input, Tensor weight",
+    example=Call("aten", "_prelu_kernel_backward", (_X, _X, _X)),
+    flops=120,
+    bytes=240,
+)
+def prelu_kernel_backward(a: Args) -> Work:
+    """Both gradients in the input's size; a sum of its own brings the weight's down."""
+    go, x, w = a.tensor("grad_output"), a.tensor("input"), a.tensor("weight")
+    return Work(5 * x.numel, (go, x, w), (like(x), like(w, x.shape)))

@@ -80,7 +80,8 @@ def _repeats(a: Args) -> tuple[int, ...]:
 
 # the copied gradient: 6 read, 6 written of 2 bytes
 @op(
-    *("clone", "contiguous", "roll", "flip", "tril", "triu"),
+    *("clone", "contiguous", "roll", "flip", "fliplr", "flipud", "rot90", "tril", "triu"),
+    *("pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
     direction=BPROP,
     signature="Tensor input, Value[] rest",
     example=Call("Tensor", "clone", (_X,)),
@@ -91,6 +92,22 @@ def duplicate_backward(a: Args) -> Work:
     """As the forward."""
     x = like(a.tensor("input"))
     return Work(0, (x,), (x,))
+
+
+# (2, 3) repeated 4 times: 24 additions; 24 read, 6 written of 2 bytes
+@op(
+    *("repeat", "tile"),
+    direction=BPROP,
+    signature="Tensor input, Value[] rest",
+    example=Call("Tensor", "repeat", (_X, 2, 2)),
+    flops=24,
+    bytes=60,
+)
+def repeat_backward(a: Args) -> Work:
+    """The copies' gradients are added."""
+    x = a.tensor("input")
+    go = fresh((math.prod(_repeats(a)), *x.shape), x.dtype)
+    return Work(go.numel, (go,), (like(x),))
 
 
 # 6 read of 2 bytes, 6 written of 4
@@ -159,7 +176,8 @@ def cat(a: Args) -> Work:
 
 # the pieces of the gradient are views of it
 @op(
-    *("cat", "concat", "stack"),
+    *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"),
+    *("row_stack", "_cat"),
     direction=BPROP,
     signature="Tensor[] tensors, int dim",
     work=False,

@@ -168,12 +168,12 @@ def _selected(a: Args, x: Tensor, index: Tensor) -> tuple[int, ...]:
 def index(a: Args) -> Work:
     """What index tensors for the first dimensions pick."""
     x = a.tensor("input")
-    indices, shape = _indexed(a, x)
+    indices, shape = indexed(a, x)
     out = like(x, shape)
     return Work(0, (*indices, picked(x, out.numel)), (out,))
 
 
-def _indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     """Give the index tensors and the shape that they pick; None keeps a dimension whole."""
     asked = a.listed("indices")
     at = [place for place, value in enumerate(asked) if isinstance(value, Tensor)]
@@ -202,7 +202,7 @@ def _indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
 def index_put(a: Args) -> Work:
     """Values are written, or added, at the places."""
     x = a.tensor("input")
-    indices, shape = _indexed(a, x)
+    indices, shape = indexed(a, x)
     place = like(x, shape)
     values = tuple(value for value in (a.optional("values"),) if value is not None)
     added = a.values.get("accumulate") is True

@@ -105,6 +105,7 @@ def batchnorm(a: Args) -> Work:
 )
 @op(
     *("batch_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm"),
+    *("_batch_norm_impl_index", "_native_batch_norm_legit", "_batch_norm_with_update"),
     direction=BPROP,
     signature=_TORCH,
     example=_BN,
@@ -119,7 +120,7 @@ def batchnorm_backward(a: Args) -> Work:
 
 # As above: the gradients of scale and shift are as large as the scale
 @op(
-    "aten::native_batch_norm_backward",
+    *("aten::native_batch_norm_backward", "aten::batch_norm_backward"),
     signature="Tensor grad_output, Tensor input, Tensor? weight",
     example=Call("aten", "native_batch_norm_backward", (_IMAGE, _IMAGE, _CHANNELS)),
     flops=720,

@@ -131,6 +131,15 @@ def avg_pool_backward(a: Args) -> Work:
 
 
 @op(
+    *("aten::adaptive_max_pool2d_backward", "aten::adaptive_max_pool3d_backward"),
+    signature="Tensor grad_output, Tensor input",
+    example=Call(
+        "aten", "adaptive_max_pool2d_backward", (Tensor((2, 3, 4, 4), "float16"), _X, None)
+    ),
+    flops=96,  # as above
+    bytes=1728,
+)
+@op(
     *("aten::max_pool2d_with_indices_backward", "aten::max_pool3d_with_indices_backward"),
     signature="Tensor grad_output, Tensor input, int[] kernel_size",
     example=Call(

@@ -81,6 +81,26 @@ def made(a: Args) -> Work:
     return Work(_EACH.get(a.op, 0) * out.numel, (), (out,))
 
 
+# 6 integers of 8 bytes
+@op(
+    "randint",
+    signature=(
+        "int low, int high, int[] size, *, dtype dtype, any layout, any device, any pin",
+        "int high, int[] size, *, dtype dtype, any layout, any device, any pin",
+    ),
+    example=Call("torch", "randint", (0, 10, (2, 3))),
+    flops=0,
+    bytes=48,
+)
+def randint(a: Args) -> Work:
+    """A new tensor of random whole numbers."""
+    asked = a.values.get("size")
+    if not isinstance(asked, tuple):
+        raise Unknown("size not recorded")
+    shape = tuple(item for item in asked if isinstance(item, int))
+    return Work(0, (), (fresh(shape, a.dtype() or "int64"),))
+
+
 # 10 integers of 8 bytes
 @op(
     "randperm",

@@ -1,4 +1,4 @@
-"""Sums, means, norms, extremes, variances and running sums, forward and backward.
+"""Sums, means, norms, extremes and variances, forward and backward.
 
 A sum of n elements counts n operations (n - 1, strictly, for each result). Bytes: the input read
 once, the results written once.
@@ -64,7 +64,8 @@ def _left(a: Args, x: Tensor) -> tuple[int, ...] | None:
     return None
 
 
-def _result_dtype(a: Args, x: Tensor) -> str | None:
+def result_dtype(a: Args, x: Tensor) -> str | None:
+    """Give the dtype of a reduction's result: whole numbers are added up as int64."""
     asked = a.dtype() if a.known("dtype") else None
     if asked is not None:
         return asked
@@ -126,7 +127,7 @@ def reduction(a: Args) -> Work:
         why = "dim not recorded"
         flops = None if last else each * x.numel
         return Work(flops, (x,), (), {}, None, why, why if last else "")
-    out = fresh(left, _result_dtype(a, x))
+    out = fresh(left, result_dtype(a, x))
     twice = a.op in ("aminmax", "var_mean", "std_mean")
     return Work(each * x.numel + last * out.numel, (x,), (out,) * (1 + twice))
 
@@ -243,38 +244,6 @@ def extreme_backward(a: Args) -> Work:
     return Work(0, (out, *indices), (like(x),))
 
 
-# 24 additions; 24 read and 24 written of 2 bytes
-@op(
-    *("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"),
-    signature="Tensor input, int dim, *, dtype dtype",
-    example=Call("torch", "cumsum", (_X, 0)),
-    flops=24,
-    bytes=96,
-)
-def scan(a: Args) -> Work:
-    """A running sum: one operation an element."""
-    x = a.tensor("input")
-    out = fresh(x.shape, _result_dtype(a, x))
-    each = 2 * TRANSCENDENTAL + 2 if a.op == "logcumsumexp" else 1
-    indices = (fresh(x.shape, "int64"),) if a.op in ("cummax", "cummin") else ()
-    return Work(each * x.numel, (x,), (out, *indices))
-
-
-# the incoming gradient summed from the other end: 24; 24 read, 24 written
-@op(
-    "cumsum",
-    direction=BPROP,
-    signature="Tensor input, int dim, *, dtype dtype",
-    example=Call("torch", "cumsum", (_X, 0)),
-    flops=24,
-    bytes=96,
-)
-def cumsum_backward(a: Args) -> Work:
-    """A running sum of the incoming gradient, the other way round."""
-    x = a.tensor("input")
-    return Work(x.numel, (like(x),), (like(x),))
-
-
 # two tensors compared: 24 comparisons and as many conjunctions; 48 read of 2 bytes
 @op(
     *("equal", "allclose"),
@@ -301,4 +270,4 @@ def trace(a: Args) -> Work:
     """The sum of the diagonal."""
     x = a.tensor("input")
     count = min(x.shape) if x.shape else math.prod(x.shape)
-    return Work(count, (like(x, (count,)),), (fresh((), _result_dtype(a, x)),))
+    return Work(count, (like(x, (count,)),), (fresh((), result_dtype(a, x)),))

@@ -158,6 +158,35 @@ def grid_sample(a: Args) -> Work:
     return Work((2 ** (len(x.shape) - 1) - 1) * out.numel, (x, grid), (out,))
 
 
+# each of 384 is weighted and added at 4 places (8) and its place's gradient found (8): 16; go 384,
+# x 96, grid 256 read, 96 and 256 written of 2 bytes
+@op(
+    *("grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
+    direction=BPROP,
+    signature="Tensor input, Tensor grid",
+    example=Call("torch.nn.functional", "grid_sample", (_X, Tensor((2, 8, 8, 2), "float16"))),
+    flops=6144,
+    bytes=2176,
+    batch=("input", "grid"),
+)
+@op(
+    *("aten::grid_sampler_2d_backward", "aten::grid_sampler_3d_backward"),
+    signature="Tensor grad_output, Tensor input, Tensor grid",
+    example=Call(
+        "aten",
+        "grid_sampler_2d_backward",
+        (Tensor((2, 3, 8, 8), "float16"), _X, Tensor((2, 8, 8, 2), "float16")),
+    ),
+    flops=6144,
+    bytes=2176,
+)
+def grid_sample_backward(a: Args) -> Work:
+    """The gradients of input and grid."""
+    forward = grid_sample(a)
+    x, grid, go = *forward.reads, forward.writes[0]
+    return Work(2 ** len(x.shape) * go.numel, (go, x, grid), (like(x), like(grid)))
+
+
 # --- padding ------------------------------------------------------------------------------------
 _PADS = tuple(f"{kind}_pad{rank}d" for kind in ("reflection", "replication") for rank in (1, 2, 3))
 

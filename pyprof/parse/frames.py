@@ -1,8 +1,9 @@
 """Source lines: which frames of a Python stack are the user's.
 
 A frame is a framework's where the file is in that framework's installed folder, wherever
-packages are installed; the project's own checkout of the same name is not. PyTorch also ships
-functions that are algorithms of their own, which a user calls by name and wants to see.
+packages are installed; the project's own checkout of the same name is not. (torch.profiler writes
+paths relative to where packages are installed.) PyTorch also ships functions that are algorithms
+of their own, which a user calls by name and wants to see.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 
 _INSTALLED = r"[/\\](?:site-packages|dist-packages)[/\\]"
 _FRAMEWORK = re.compile(
-    rf"{_INSTALLED}(?:torch|apex|pyprof|functorch|nvtx)[/\\]|<frozen [\w.]+>|<eval_with_key>"
+    rf"(?:{_INSTALLED}|^)(?:torch|apex|pyprof|functorch|nvtx)[/\\]|<frozen [\w.]+>|<eval_with_key>"
 )
 _ALGORITHM = re.compile(
     rf"{_INSTALLED}torch[/\\](?:nn[/\\]utils[/\\]|nn[/\\]init\.py|distributions[/\\])"

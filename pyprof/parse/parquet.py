@@ -29,7 +29,7 @@ def write(records: Records, file: BinaryIO) -> None:
 def read(path: Path) -> Records:
     """Read a file that `write` wrote; raise RecordsError for any other."""
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(path, partitioning=None)  # "rank=0/" in a path is no column
     except (pa.ArrowException, OSError) as error:
         raise RecordsError(
             f"{path}: a damaged Parquet file ({_line(error)}); parse again"
@@ -40,6 +40,13 @@ def read(path: Path) -> Records:
             "expected one that pyprof parse -o FILE.parquet wrote"
         )
     known = [name for name in schema.RECORD.names if name in table.column_names]
+    try:
+        table = table.select(known).cast(pa.schema([schema.RECORD.field(name) for name in known]))
+        table.validate(full=True)
+    except (pa.ArrowException, ValueError) as error:
+        raise RecordsError(
+            f"{path}: a Parquet file with columns of other types ({_line(error)}); parse again"
+        ) from None
     return Records(table.num_rows, {name: table.column(name) for name in known})
 
 

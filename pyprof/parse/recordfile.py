@@ -38,13 +38,13 @@ def load(source: str) -> Records:
     Raises RecordsError or CaptureError, saying what to do, where the file is none of them.
     """
     if source == STDIN:
-        return _from_bytes(sys.stdin.buffer.read())
+        return _checked("stdin", _from_bytes(sys.stdin.buffer.read()))
     path = Path(source)
     head = readers.read_head(path)
     if head.startswith(parquet.MAGIC):
-        return parquet.read(path)
+        return _checked(source, parquet.read(path))
     if _looks_like_records(head):
-        return _from_file(path)
+        return _checked(source, _from_file(path))
     if any(reader.sniff(path, head) for reader in readers.readers()):
         return parse_file(path)
     raise RecordsError(
@@ -52,6 +52,29 @@ def load(source: str) -> Records:
         f"({readers.describe(head)}); {readers.EXPECTED}, "
         "or a file that pyprof parse wrote from one"
     )
+
+
+def _checked(source: str, records: Records) -> Records:
+    """Refuse what no version of parse wrote: rows without name or duration, gaps in lists."""
+    for name in _NEVER_NULL:
+        column = records.columns[name]
+        gaps = (column.index < 0).any() if isinstance(column, Coded) else column.null_count
+        if gaps:
+            raise RecordsError(f"{source}: rows without {name}; parse the capture again")
+    for name, column in records.columns.items():
+        if pa.types.is_list(schema.RECORD.field(name).type) and _has_gaps(column):
+            raise RecordsError(f"{source}: {name} has a gap in a list; parse the capture again")
+    return records
+
+
+_NEVER_NULL = ("kShortName", "kDuration")
+
+
+def _has_gaps(column: Column) -> bool:
+    if isinstance(column, Coded):
+        return any(value is not None and None in value for value in column.values)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return any(chunk.flatten().null_count for chunk in chunks)
 
 
 def _looks_like_records(head: bytes) -> bool:
@@ -64,7 +87,7 @@ def _from_bytes(data: bytes) -> Records:
     if data.lstrip().startswith(b'{"'):
         try:
             return _json(io.BytesIO(data))
-        except pa.ArrowInvalid:
+        except (pa.ArrowInvalid, UnicodeDecodeError):
             pass  # one line of another spelling: slower, line by line
     return _literals("stdin", data.splitlines())
 
@@ -75,7 +98,7 @@ def _from_file(path: Path) -> Records:
             file.seek(0)
             try:
                 return _json(file)
-            except pa.ArrowInvalid:
+            except (pa.ArrowInvalid, UnicodeDecodeError):
                 pass  # as above
         file.seek(0)
         return _literals(str(path), file)
@@ -128,6 +151,7 @@ def _compact(name: str, column: pa.Array) -> Column:
     kind = column.type
     repeats = pa.types.is_string(kind) or kind.equals(pa.list_(pa.string()))
     if not repeats or name == "seqMarker":
+        column.validate(full=True)  # Arrow's JSON reader takes what is not UTF-8
         return column
     return encode(column)
 

@@ -42,6 +42,8 @@ EXPLAINED = {
     "_scaled_dot_product_flash_attention_for_cpu": "log-sum-exp, kept for training, not counted",
     "_embedding_bag": "the bookkeeping of bags is not counted",
     "_embedding_bag_forward_only": "the bookkeeping of bags is not counted",
+    "log_sigmoid_forward": "the CPU keeps a buffer, the GPU an empty one",
+    "rrelu_with_noise": "the noise is written, not returned",
     "normal": "two tensors of parameters broadcast",
     "native_dropout_backward": "integers have no gradient",
     "scatter_": "in place only the places named are written",

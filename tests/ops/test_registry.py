@@ -164,3 +164,10 @@ def test_python_conversions_are_no_casts(name: str) -> None:
     """`bool(tensor)` reads one element on the host; `tensor.bool()` casts them all."""
     assert not ops.known(Call("Tensor", name, (X,)))
     assert ops.known(Call("Tensor", "bool", (X,)))
+
+
+def test_equal_numbers_of_different_kinds_are_not_mixed_up() -> None:
+    """1, 1.0 and True are one key to a cache and three results to torch, in any order."""
+    mask = Tensor((8,), "bool")
+    found = {repr(n): ops.cost(Call("torch", "add", (mask, n))).bytes for n in (True, 1, 1.0)}
+    assert found == {"True": 8 + 8, "1": 8 + 64, "1.0": 8 + 32}

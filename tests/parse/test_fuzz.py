@@ -37,8 +37,10 @@ WORK = [
 TEXTS = (
     "layer:a.b",
     "{'traceMarker': ['/app/net.py:3']}",
-    "{'mod': 'torch', 'op': 'mm', 'args': [{'name': '', 'type': 'tensor', 'shape': (4, 6), "
-    "'dtype': 'float16'}, {'name': '', 'type': 'tensor', 'shape': (6, 2), 'dtype': 'float16'}]}",
+    (
+        "{'mod': 'torch', 'op': 'mm', 'args': [{'name': '', 'type': 'tensor', 'shape': (4, 6), "
+        "'dtype': 'float16'}, {'name': '', 'type': 'tensor', 'shape': (6, 2), 'dtype': 'float16'}]}"
+    ),
     "aten::mm, seq = 4, op_id = 7, sizes = [[4, 6], [6, 2]]",
     "autograd::engine::evaluate_function: MmBackward0, op_id = 8",
     "MmBackward0, seq = 4, op_id = 9, sizes = [[4, 2]]",
@@ -113,24 +115,23 @@ def _cells(path: Path) -> Iterator[tuple[str, str]]:
         yield from db.execute(query).fetchall()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["2024.6", "nvprof"])
 def test_odd_values(name: str, small: dict[str, bytes], tmp_path: Path) -> None:
-    """Every column in turn holds values that make no sense, in one row or in all of them."""
+    """Every column in turn holds a value that makes no sense, in one row or in all of them."""
     chance = random.Random(f"{SEED}{name}")  # noqa: S311 - as above
     whole, path = tmp_path / "whole.sqlite", tmp_path / "net.sqlite"
     whole.write_bytes(small[name])
     for table, column in _cells(whole):
-        for value in chance.sample(_ODD, 3):
-            shutil.copy(whole, path)
-            where = chance.choice(("", "WHERE rowid = 1", "WHERE rowid % 3 = 0"))
-            with closing(sqlite3.connect(path)) as db, db:
-                db.execute(f'UPDATE "{table}" SET "{column}" = ? {where}', (value,))  # noqa: S608
-            try:
-                assert_ends_well(run("parse", path))
-                assert_ends_well(run("prof", "--csv", path))
-            except Exception as error:
-                error.add_note(f"{table}.{column} = {value!r} {where}")
-                raise
+        shutil.copy(whole, path)
+        value = chance.choice(_ODD)
+        where = chance.choice(("", "WHERE rowid = 1", "WHERE rowid % 3 = 0"))
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute(f'UPDATE "{table}" SET "{column}" = ? {where}', (value,))  # noqa: S608
+        try:
+            assert_ends_well(run("prof", "-q", "--csv", path))
+        except Exception as error:
+            error.args = (*error.args, f"{table}.{column} = {value!r} {where}")
+            raise
 
 
 REAL = ("nvprof-v100-apex/net.sql", "nsys2024.6-a100-cudagraph/net.sqlite")

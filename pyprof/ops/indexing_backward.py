@@ -1,0 +1,109 @@
+"""What the backward passes of indexing and scattering move; forward in `indexing`."""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.indexing import indexed
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.work import Args, Work, fresh, like, size
+
+_X = Tensor((4, 6), "float16")
+_ROWS = Tensor((2,), "int64")
+_PLACES = Tensor((4, 2), "int64")
+
+
+# 12 additions; index 2 of 8 bytes, go 12 read, 24 written of 2 bytes
+@op(
+    *("index", "__getitem__", "_unsafe_index"),
+    direction=BPROP,
+    signature="Tensor input, Tensor[] indices",
+    example=Call("aten", "index", (_X, (_ROWS,))),
+    flops=12,
+    bytes=88,
+)
+def index_backward(a: Args) -> Work:
+    """The incoming gradient is added into zeros of the input's size."""
+    x = a.tensor("input")
+    indices, shape = indexed(a, x)
+    go = like(x, shape)
+    return Work(go.numel, (*indices, go), (like(x),))
+
+
+# the source's gradient: index 8 of 8 bytes, 8 picked from go and 8 written of 2 bytes
+@op(
+    *("scatter_add", "index_add"),
+    direction=BPROP,
+    signature="Tensor input, int dim, Index index, Tensor! src",
+    example=Call("Tensor", "scatter_add_", (_X, 1, _PLACES, Tensor((4, 2), "float16"))),
+    flops=0,
+    bytes=96,
+)
+def scatter_add_backward(a: Args) -> Work:
+    """The input's gradient is the incoming one; the source's is gathered from it."""
+    index, source = a.tensor("index"), a.tensor("src")
+    return Work(0, (index, like(source)), (like(source),))
+
+
+# and the input's: go 24 read, 24 written with zeros at the places
+@op(
+    *("scatter", "index_copy"),
+    direction=BPROP,
+    signature="Tensor input, int dim, Index index, Tensor! src",
+    example=Call("Tensor", "scatter", (_X, 1, _PLACES, Tensor((4, 2), "float16"))),
+    flops=0,
+    bytes=192,
+)
+def scatter_backward(a: Args) -> Work:
+    """The input's gradient is the incoming one with zeros; the source's is gathered from it."""
+    x = a.tensor("input")
+    return Work(0, (like(x),), (like(x),)) + scatter_add_backward(a)
+
+
+# the rows' gradients: 48 additions; 6 indices and 2 offsets of 8 bytes, go 16 read, the table's
+# gradient 800 written of 2 bytes
+@op(
+    "torch.nn.functional.embedding_bag",
+    direction=BPROP,
+    signature="Index input, Tensor weight, Index? offsets",
+    example=Call(
+        "torch.nn.functional",
+        "embedding_bag",
+        (Tensor((6,), "int64"), Tensor((100, 8), "float16"), Tensor((2,), "int64")),
+    ),
+    flops=48,
+    bytes=1696,
+)
+@op(
+    *("embedding_bag", "_embedding_bag"),
+    direction=BPROP,
+    signature="Tensor weight, Index input, Index? offsets",
+    example=Call(
+        "torch",
+        "embedding_bag",
+        (Tensor((100, 8), "float16"), Tensor((6,), "int64"), Tensor((2,), "int64")),
+    ),
+    flops=48,
+    bytes=1696,
+)
+def embedding_bag_backward(a: Args) -> Work:
+    """Each bag's gradient is added to the rows that were in it."""
+    ids, table, offsets = a.tensor("input"), a.tensor("weight"), a.optional("offsets")
+    width = size(table, -1)
+    bags = size(offsets, 0) if offsets is not None else size(ids, 0)
+    reads = (ids, fresh((bags, width), table.dtype), *(() if offsets is None else (offsets,)))
+    return Work(ids.numel * width, reads, (like(table),))
+
+
+# mask 24 of 1 byte; the rest 24 read at most, 24 written of 2 bytes
+@op(
+    "masked_scatter",
+    signature="Tensor input, Mask mask, Tensor source",
+    example=Call(
+        "Tensor", "masked_scatter", (_X, Tensor((4, 6), "bool"), Tensor((10,), "float16"))
+    ),
+    flops=0,
+)
+def masked_scatter(a: Args) -> Work:
+    """How much of the source is read, and in place how much is written, the mask decides."""
+    reads = (a.tensor("mask"), a.tensor("input"))
+    return Work(0, reads, (), {}, None, "result's size depends on the data")

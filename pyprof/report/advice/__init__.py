@@ -1,0 +1,38 @@
+"""What the user could change, and how much time it could win: rules over rows and timeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.report.advice.case import Case
+from pyprof.report.advice.registry import Advice, Evidence, rules
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pyprof.prof.table import Table
+    from pyprof.report.timeline import Timeline
+    from pyprof.schema import Capture
+
+__all__ = ["Advice", "Evidence", "advise"]
+
+_LEAST_SHARE = 0.001
+"""What could win less of the time is not worth a line."""
+
+
+def advise(
+    table: Table,
+    timeline: Timeline | None = None,
+    capture: Capture | None = None,
+    rows: NDArray[np.bool_] | None = None,
+) -> list[Advice]:
+    """Apply every rule to all rows, or those chosen; what could be won most comes first.
+
+    Advice whose gain cannot be said comes last. Rules that need what is not given stay silent.
+    """
+    case = Case(table, timeline, capture, rows)
+    least = _LEAST_SHARE * case.span_ns
+    found = [advice for rule in rules().values() if (advice := rule(case)) is not None]
+    kept = [entry for entry in found if entry.gain_ns is None or entry.gain_ns > least]
+    return sorted(kept, key=lambda entry: (-(entry.gain_ns or 0), entry.rule))

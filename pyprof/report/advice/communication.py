@@ -1,0 +1,38 @@
+"""Collectives that nothing is computed beside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.report.advice.registry import rule
+from pyprof.report.timeline import COMMUNICATION, sorts
+
+if TYPE_CHECKING:
+    from pyprof.report.advice.case import Case
+    from pyprof.report.advice.registry import Advice
+
+
+@rule
+def communication(case: Case) -> Advice | None:
+    """Find communication during which nothing was computed; at best all of it could be hidden."""
+    records = case.table.records
+    rows = np.flatnonzero(case.chosen & (sorts(records) == COMMUNICATION))
+    exposed = np.zeros(len(rows))
+    start, end = records.numpy("start")[rows], records.numpy("end")[rows]
+    pid, number = records.numpy("pid")[rows], records.numpy("device")[rows]
+    for device in case.devices:
+        here = (pid == device.pid) & (number == device.device)
+        alone = device.communication - device.compute
+        exposed[here] = alone.inside(start[here], end[here])
+    some = exposed > 0
+    return case.advice(
+        "communication",
+        "communication is not overlapped with computation",
+        "start collectives earlier (DDP bucket_cap_mb, FSDP prefetch), on a stream of their own;"
+        " where ranks differ, the time is waiting for the slowest",
+        rows[some],
+        max((device.exposed_communication_ns for device in case.devices), default=None),
+        weight=exposed[some],
+    )

@@ -1,0 +1,36 @@
+"""float16 and bfloat16 products that missed the Tensor Cores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.gpu.dtypes import HALF
+from pyprof.gpu.eligible import FAMILIES
+from pyprof.report.advice.registry import rule
+
+if TYPE_CHECKING:
+    from pyprof.report.advice.case import Case
+    from pyprof.report.advice.registry import Advice
+
+_NOT_TO_MEND = ("device:", "size: a vector", "size: depthwise")
+
+
+@rule
+def half_precision(case: Case) -> Advice | None:
+    """Find half-precision products whose kernel surely used no Tensor Cores, with the reason."""
+    number, judged = case.table.judged
+    missed = np.array([entry.tc.value == "0" and entry.dtype in HALF for entry in judged], bool)
+    candidates = np.flatnonzero(case.family(*FAMILIES) & missed[number])
+    reasons = [case.why[row].as_py() or "" for row in candidates.tolist()]
+    keep = np.array([not reason.startswith(_NOT_TO_MEND) for reason in reasons], bool)
+    rows = candidates[keep]
+    return case.advice(
+        "half_precision",
+        "half-precision products run without Tensor Cores",
+        "pad their sizes to multiples of 8, or update cuBLAS and cuDNN, as each reason says",
+        rows,
+        case.most(rows, case.faster(rows, "float16")),
+        detail=[reason for reason, kept in zip(reasons, keep.tolist(), strict=True) if kept],
+    )

@@ -1,0 +1,27 @@
+"""Kernels loaded for their first launch, which a later step does not see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.report.advice.gaps import idle_for
+from pyprof.report.advice.registry import rule
+from pyprof.report.api import LOAD
+
+if TYPE_CHECKING:
+    from pyprof.report.advice.case import Case
+    from pyprof.report.advice.registry import Advice
+
+
+@rule
+def kernel_loading(case: Case) -> Advice | None:
+    """Find gaps in which kernels were loaded; the evidence is what was launched first."""
+    _, rows, idle_ns = idle_for(case, LOAD)
+    return case.advice(
+        "kernel_loading",
+        "the GPU waits for kernels to be loaded: the capture begins before the program is warm",
+        "capture after some steps of warm-up, or look at later steps with --steps",
+        rows,
+        case.most(rows, idle_ns),
+        weight=idle_ns,
+    )

@@ -1,0 +1,71 @@
+"""What an advice is, and the register of rules: one module of this folder a rule."""
+
+from __future__ import annotations
+
+import pkgutil
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pyprof.report.advice.case import Case
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Rows alike that an advice rests on."""
+
+    what: str
+    """The op and its line's place in words: an op's name, else a kernel's or a range's."""
+    line: str | None
+    """Source line, where known."""
+    count: int
+    total_ns: int
+    detail: str = ""
+    """What is wrong with them, where it differs from row to row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something that the user could change."""
+
+    rule: str
+    """Name of the rule: its module."""
+    title: str
+    """What is the case."""
+    action: str
+    """What to do."""
+    gain_ns: int | None
+    """At most this much of the time of the GPU that would win most; None where it cannot be said.
+    What several advices could win overlaps."""
+    evidence: tuple[Evidence, ...]
+    """The most time first."""
+    rows: NDArray[np.int64]
+    """The rows of the table that it rests on, from 0; empty where it rests on ranges."""
+
+
+Rule: TypeAlias = "Callable[[Case], Advice | None]"
+
+_RULES: dict[str, Rule] = {}
+
+
+def rule(function: Rule) -> Rule:
+    """Register the rule of a module; it returns None where there is no evidence."""
+    name = function.__module__.rpartition(".")[2]
+    if name in _RULES:
+        raise ValueError(f"module {name} has a rule already")
+    _RULES[name] = function
+    return function
+
+
+def rules() -> dict[str, Rule]:
+    """Load and give all rules, by name."""
+    package = __name__.rpartition(".")[0]
+    for module in pkgutil.iter_modules(import_module(package).__path__):
+        import_module(f"{package}.{module.name}")
+    return dict(sorted(_RULES.items()))

@@ -1,0 +1,103 @@
+"""Sets of time, as sorted intervals that do not touch: union, intersection, difference, length.
+
+Knows nothing of what happens in them. Half-open: a set holds start but not end. Units are the
+caller's; int64 throughout, so that nanoseconds add up exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """A set of time: `start[i] < end[i] < start[i + 1]`. Make one with `union_of`."""
+
+    start: Ints
+    end: Ints
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def total(self) -> int:
+        """The length of the set."""
+        return int((self.end - self.start).sum())
+
+    def __or__(self, other: Intervals) -> Intervals:
+        return union_of(
+            np.concatenate([self.start, other.start]), np.concatenate([self.end, other.end])
+        )
+
+    def __and__(self, other: Intervals) -> Intervals:
+        return _combine(self, other, least=2)
+
+    def __sub__(self, other: Intervals) -> Intervals:
+        if not len(self):
+            return EMPTY
+        return self & complement(other, int(self.start[0]), int(self.end[-1]))
+
+    def cut(self, start: int, end: int) -> Intervals:
+        """Keep what lies between two instants."""
+        low, high = np.maximum(self.start, start), np.minimum(self.end, end)
+        keep = low < high
+        return Intervals(low[keep], high[keep])
+
+    def inside(self, start: Ints, end: Ints) -> Ints:
+        """Give the length of the set within each of many intervals, which may overlap."""
+        return self._before(end) - self._before(start)
+
+    def _before(self, instant: Ints) -> Ints:
+        """Give the length of the set before each instant."""
+        length = np.concatenate([[0], np.cumsum(self.end - self.start)])
+        place = np.searchsorted(self.start, instant, side="right")
+        over = self.end[place - 1] - instant if len(self) else np.zeros(len(instant), np.int64)
+        return np.asarray(length[place] - np.where(place > 0, np.maximum(over, 0), 0))
+
+
+EMPTY = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def union_of(start: Ints, end: Ints) -> Intervals:
+    """Merge intervals in any order, overlapping or not; empty and reversed ones are left out."""
+    keep = end > start
+    start, end = start[keep], end[keep]
+    if not len(start):
+        return EMPTY
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    first = np.concatenate([[True], start[1:] > end[:-1]])
+    last = np.concatenate([first[1:], [True]])
+    return Intervals(start[first], end[last])
+
+
+def union(sets: Iterable[Intervals]) -> Intervals:
+    """Merge any number of sets."""
+    return reduce(Intervals.__or__, sets, EMPTY)
+
+
+def complement(held: Intervals, start: int, end: int) -> Intervals:
+    """Give the time between two instants that a set leaves free."""
+    inner = held.cut(start, end)
+    return union_of(np.append(start, inner.end), np.append(inner.start, end))
+
+
+def _combine(one: Intervals, other: Intervals, least: int) -> Intervals:
+    """Give the time that at least so many of two sets hold."""
+    instant = np.concatenate([one.start, other.start, one.end, other.end])
+    step = np.repeat(np.array([1, -1]), len(one) + len(other))
+    order = np.argsort(instant, kind="stable")
+    instant, held = instant[order], np.cumsum(step[order])
+    enough = held[:-1] >= least if len(held) else np.zeros(0, bool)
+    return union_of(instant[:-1][enough], instant[1:][enough])

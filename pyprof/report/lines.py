@@ -1,0 +1,47 @@
+"""`pyprof lines FILE`: the user's source with GPU time, calls and share beside each line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pyprof import cli
+
+
+@click.command(cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("file", default="-")
+@click.option("--source", "folder", metavar="DIR",
+              type=click.Path(exists=True, file_okay=False, path_type=Path),
+              help="Where the source is; else below the current folder.")  # fmt: skip
+@click.option("--steps", metavar="RANGE",
+              help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
+@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+              help="Where to write.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+def lines(file: str, folder: Path | None, steps: str | None, target: str, *, quiet: bool) -> None:
+    r"""Show the source lines that FILE has GPU time for, with that time beside each.
+
+    `GPU ms` is what a line and all that it calls launched, forward and backward; `Own ms` leaves
+    out what is called in files of yours. No CUDA_LAUNCH_BLOCKING=1 is needed: times are the GPU's.
+
+    \b
+    Examples:
+      pyprof lines net.sqlite
+      pyprof lines --source ~/project net.dict
+    """
+    from pyprof.report import source, source_text, steps_option, text  # noqa: PLC0415 - load Arrow
+    from pyprof.report.source_lines import source_lines  # noqa: PLC0415 - as above
+    from pyprof.report.timeline import BLOCKING, timeline  # noqa: PLC0415 - as above
+
+    loaded = source.load(file)
+    if not quiet:
+        cli.warn(loaded.table.source.warnings)
+    rows = steps_option.rows(loaded, steps)
+    found = source_lines(loaded.table, rows)
+    timed = timeline(loaded.table.records, loaded.capture)
+    if timed is not None and timed.blocking and not quiet:
+        cli.warn([BLOCKING])
+    shown = source_text.lines(found, source_text.Sources(folder))
+    with cli.output(target) as out:
+        out.write(text.finish(shown, coloured=text.colours(target)))

@@ -1,0 +1,110 @@
+"""What `pyprof summary` says, as data: made once, shown by the terminal and by pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.prof.report import Modelled, modelled
+from pyprof.report.advice import Advice, advise
+from pyprof.report.steps import Steps, steps
+from pyprof.report.steps_option import bounds
+from pyprof.report.timeline import Timeline, timeline
+from pyprof.report.topops import OpTotals, top_ops
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pyprof.prof.table import Table
+    from pyprof.report.source import Source
+
+_PHASES = ("fprop", "bprop", "optim", "comm", "copy")
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A capture in brief. Times in ns."""
+
+    gpus: tuple[str | None, ...]
+    """Name of each GPU used, once; None for one that the capture does not name."""
+    peaks: tuple[str, ...]
+    """The peaks that rows are measured against, those of most time first."""
+    rows: NDArray[np.bool_] | None
+    """The rows of the chosen steps; None for all rows."""
+    chosen: tuple[int, int] | None
+    """The chosen steps: the first, and the one after the last."""
+    steps: Steps
+    timeline: Timeline | None
+    """None where the records hold no times."""
+    phases: Mapping[str, int]
+    """Summed GPU time by part of the step; "" where nothing says. Adds up to all rows'."""
+    modelled: Modelled
+    ops: list[OpTotals]
+    advice: list[Advice]
+
+    @property
+    def step_count(self) -> int | None:
+        """Over how many steps the totals go; None where no steps are known."""
+        return (self.chosen[1] - self.chosen[0] if self.chosen else len(self.steps)) or None
+
+
+def overview(source: Source, chosen: str | None = None) -> Overview:
+    """Analyse a capture, or the steps of it that `chosen` (`3:`) names.
+
+    Raises click.BadParameter where it names none.
+    """
+    table = source.table
+    found = steps(table.records, source.capture)
+    picked = bounds(found, chosen)
+    rows = found.rows(picked)
+    timed = timeline(table.records, source.capture, rows)
+    return Overview(
+        gpus=_gpus(source),
+        peaks=_peaks(source.table, rows),
+        rows=rows,
+        chosen=picked,
+        steps=found,
+        timeline=timed,
+        phases=_phases(source, rows),
+        modelled=modelled(table),
+        ops=top_ops(table, rows),
+        advice=advise(table, timed, source.capture, rows),
+    )
+
+
+def _gpus(source: Source) -> tuple[str | None, ...]:
+    """Name the GPUs that the rows ran on, each once."""
+    name = source.table.records.coded("gpu")
+    values = [*name.values, None]
+    return tuple(dict.fromkeys(values[place] for place in np.unique(name.index).tolist()))
+
+
+def _peaks(table: Table, rows: NDArray[np.bool_] | None) -> tuple[str, ...]:
+    """Name the peaks and their values, those of most time first."""
+    chosen = np.ones(table.records.rows, bool) if rows is None else rows
+    number, judged = table.judged
+    time = np.bincount(number[chosen], table.duration_ns[chosen].astype(float), len(judged))
+    found: dict[str, float] = {}
+    for place in np.argsort(-time, kind="stable").tolist():
+        flops, memory = judged[place].flops_peak, judged[place].bandwidth_peak
+        if flops is not None and time[place]:
+            found[f"{flops.value / 1e12:,.4g} TFLOP/s ({flops.label})"] = time[place]
+        if memory is not None:
+            found[f"{memory.value / 1e9:,.5g} GB/s ({memory.label})"] = np.inf
+    return tuple(sorted(found, key=lambda label: -found[label])[:_PEAKS])
+
+
+_PEAKS = 4
+
+
+def _phases(source: Source, rows: NDArray[np.bool_] | None) -> Mapping[str, int]:
+    part = source.table.records.coded("dir")
+    ns = source.table.duration_ns
+    chosen = np.ones(len(ns), bool) if rows is None else rows
+    known = np.array([*(value or "" for value in part.values), ""])[part.index]
+    total = {name: int(ns[chosen & (known == name)].sum()) for name in (*_PHASES, "")}
+    return {name: value for name, value in total.items() if value}

@@ -1,0 +1,104 @@
+"""Steps without any mark of their own: the period with which the kernels repeat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import schema
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.parse.records import Records
+
+    Ints = NDArray[np.int64]
+
+_TIMES = 3
+"""Fewer repetitions prove nothing."""
+_ALIKE = 0.9
+"""Share of the kernels that must be what they were a period before."""
+_NEARLY = 0.98
+"""A shorter period counts only if it fits nearly as well: a layer repeats within a step."""
+_CANDIDATES = 50
+
+
+def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | None:
+    """Say what repeats, with its starts and ends in ns by launch; None where nothing does.
+
+    Only the kernels of the busiest device and stream are looked at, in the order of their launch.
+    """
+    rows = _busiest(records)
+    rows = rows[np.argsort(launched[rows], kind="stable")]
+    code = records.coded("kLongName").index[rows]
+    period = _period(code)
+    if period is None:
+        return None
+    first, count = _longest_run(code, period)
+    if count < _TIMES * period:
+        return None
+    moment = launched[rows]
+    pause = np.diff(moment, prepend=moment[0])[first : first + count // period * period]
+    if first == 0:
+        pause[0] = pause[period]  # nothing is known of what was before the first
+    phase = int(np.median(pause.reshape(-1, period), axis=0).argmax())
+    cuts = np.arange(first + phase, first + count + 1, period)
+    edges = np.append(moment, moment[-1] + 1)[cuts]
+    return f"repetition of {period} kernels", edges[:-1], edges[1:]
+
+
+def _busiest(records: Records) -> Ints:
+    kind = records.coded("kind")
+    work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kind.values), False])
+    rows = np.flatnonzero(work[kind.index])
+    keys = np.stack([records.numpy(name)[rows] for name in ("pid", "device", "stream")])
+    _, lane = np.unique(keys, axis=1, return_inverse=True)
+    lane = lane.reshape(-1)
+    return rows[lane == np.bincount(lane).argmax()] if len(rows) else rows
+
+
+def _period(code: Ints) -> int | None:
+    """Find the period that fits best; of those that fit about as well, the shortest."""
+    fits = {period: _alike(code, period) for period in _candidates(code)}
+    best = max(fits.values(), default=0.0)
+    if best < _ALIKE:
+        return None
+    return min(period for period, fit in fits.items() if fit >= best * _NEARLY)
+
+
+def _candidates(code: Ints) -> list[int]:
+    """Give the distances at which the rarest repeated kernels come again."""
+    _, inverse, count = np.unique(code, return_inverse=True, return_counts=True)
+    order = np.argsort(inverse, kind="stable")
+    ends = np.cumsum(count)
+    found = set()
+    rarest = [name for name in np.argsort(count, kind="stable") if count[name] >= _TIMES]
+    for name in rarest[:_CANDIDATES]:
+        places = order[ends[name] - count[name] : ends[name]]
+        distances, times = np.unique(np.diff(places), return_counts=True)
+        found |= {int(distances[times.argmax()]), int(np.median(np.diff(places)))}
+    return sorted(period for period in found if 1 < period <= len(code) // _TIMES)
+
+
+def _alike(code: Ints, period: int) -> float:
+    """Give the share of kernels that are what they were a period before.
+
+    What comes before the loop is no part of it: the first half may differ.
+    """
+    same = code[period:] == code[:-period]
+    tail = same[len(same) // 2 :]
+    return float(tail.mean()) if len(tail) else 0.0
+
+
+def _longest_run(code: Ints, period: int) -> tuple[int, int]:
+    """Find the longest stretch of whole periods that resemble the one before."""
+    same = (code[period:] == code[:-period]).astype(np.int64)
+    window = np.cumsum(np.concatenate([[0], same]))
+    alike = window[period:] - window[:-period] >= _ALIKE * period
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], alike.astype(np.int64), [0]])))
+    if not len(edges):
+        return 0, 0
+    start, end = edges[::2], edges[1::2]
+    place = int((end - start).argmax())
+    return int(start[place]), int(end[place] - start[place]) - 1 + 2 * period

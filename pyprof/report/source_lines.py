@@ -1,0 +1,108 @@
+"""GPU time by source line: what each line launched itself, and what it and its callees launched.
+
+Exact without CUDA_LAUNCH_BLOCKING: the capture ties each kernel to the stack that launched it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.parse.frames import user_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.prof.table import Table
+
+    Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class LineTime:
+    """One line of a file. A backward kernel counts for the line of its forward call."""
+
+    number: int
+    calls: int
+    """Op calls that the line and its callees made, forward and backward."""
+    total_ns: int
+    """GPU time of the line and its callees."""
+    own_ns: int
+    """GPU time of what no callee in the user's own files launched."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileTime:
+    """The timed lines of one file, in their order."""
+
+    path: str
+    """As the capture has it."""
+    lines: tuple[LineTime, ...]
+
+    @property
+    def own_ns(self) -> int:
+        """GPU time that the file's lines launched themselves."""
+        return sum(line.own_ns for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLines:
+    """All files, that with the most time of its own first.
+
+    The files' own times and `unknown_ns` add up to `total_ns`, the summed GPU time.
+    """
+
+    files: tuple[FileTime, ...]
+    unknown_ns: int
+    """GPU time of rows whose stack is not known, or holds no line of the user's."""
+    total_ns: int
+
+
+def source_lines(table: Table, rows: Mask | None = None) -> SourceLines:
+    """Total all rows, or those chosen, by the lines of their stacks."""
+    trace = table.own_or_forward("trace")
+    chosen = np.ones(len(trace), bool) if rows is None else rows
+    index, size = trace.index[chosen] + 1, len(trace.values) + 1  # 0: none
+    ns = np.bincount(index, table.duration_ns[chosen].astype(float), size).astype(np.int64)
+    calls = _calls(index, table.costs.call[chosen], size)
+    found: dict[tuple[str, int], list[int]] = {}
+    unknown = int(ns[0])
+    for frames, time, count in zip(trace.values, ns[1:].tolist(), calls[1:].tolist(), strict=True):
+        lines = user_lines(frames)
+        if not lines:
+            unknown += time
+            continue
+        for line in dict.fromkeys(lines) if count else ():
+            sums = found.setdefault(line, [0, 0, 0])
+            sums[0] += count
+            sums[1] += time
+            sums[2] += time if line == lines[-1] else 0
+    return SourceLines(_files(found), unknown, int(ns.sum()))
+
+
+def _calls(trace: NDArray[np.int64], call: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Count the distinct op calls of each stack."""
+    pairs = np.unique(call * size + trace) if len(call) else call
+    return np.bincount(pairs % size, minlength=size)
+
+
+def user_lines(frames: Sequence[str]) -> list[tuple[str, int]]:
+    """Give the frames of the user's own files, outermost first, as file and line number."""
+    found = []
+    for frame in frames:
+        path, _, number = frame.rpartition(":")
+        if path and number.isdigit() and user_line((frame,)) is not None:
+            found.append((path, int(number)))
+    return found
+
+
+def _files(found: dict[tuple[str, int], list[int]]) -> tuple[FileTime, ...]:
+    files: dict[str, list[LineTime]] = {}
+    for (path, number), sums in sorted(found.items()):
+        files.setdefault(path, []).append(LineTime(number, *sums))
+    made = [FileTime(path, tuple(lines)) for path, lines in files.items()]
+    return tuple(sorted(made, key=lambda file: (-file.own_ns, file.path)))

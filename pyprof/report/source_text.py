@@ -1,0 +1,130 @@
+"""The user's source with GPU time beside each line."""
+
+from __future__ import annotations
+
+import ast
+import os
+import tokenize
+import warnings
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
+
+from pyprof.report import text
+from pyprof.report.text import milliseconds, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyprof.report.source_lines import FileTime, SourceLines
+
+_HEADER = f"{'Line':>6} {'Calls':>7} {'GPU ms':>11} {'%':>6} {'Own ms':>11}  Source"
+_EMPTY = " " * (len(_HEADER) - len("Source"))
+
+
+_SKIPPED = {"site-packages", "dist-packages", "node_modules", "__pycache__"}
+
+
+class Sources:
+    """The Python files below a folder, and those that the capture names where they still are."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """Look below the folder; None: below the current one, and where the capture says."""
+        self._in_place = folder is None
+        self._by_name: dict[str, list[Path]] = {}
+        for root, folders, names in os.walk(folder or Path()):
+            folders[:] = [name for name in folders if name not in _SKIPPED and name[0] != "."]
+            for name in names:
+                if name.endswith(".py"):
+                    self._by_name.setdefault(name, []).append(Path(root, name))
+
+    def find(self, path: str) -> Path | None:
+        """Find a captured file: that whose path agrees furthest from its end.
+
+        None: there is no Python file of that name, or several agree equally well.
+        """
+        if self._in_place and path.endswith(".py") and Path(path).is_file():
+            return Path(path)
+        parts = (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).parts
+        candidates = self._by_name.get(parts[-1] if parts else "", [])
+        counts = [_agreement(found.parts, parts) for found in candidates]
+        best = max(counts, default=0)
+        named = [one for one, count in zip(candidates, counts, strict=True) if count == best]
+        return named[0] if len(named) == 1 else None
+
+
+def _agreement(one: Sequence[str], other: Sequence[str]) -> int:
+    pairs = zip(reversed(one), reversed(other), strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def lines(found: SourceLines, sources: Sources) -> Iterator[str]:
+    """Show every file with the functions that hold timed lines; without source, the lines alone."""
+    whole = found.total_ns or 1
+    for file in found.files:
+        yield text.heading(
+            f"{file.path}: {milliseconds(file.own_ns)} ms, {percent(file.own_ns / whole)} %"
+            " of GPU time"
+        )
+        yield from _file(file, sources.find(file.path), whole)
+        yield ""
+    yield (
+        f"{milliseconds(found.unknown_ns)} ms, {percent(found.unknown_ns / whole)} % of GPU time,"
+        " is tied to no line of yours"
+    )
+
+
+def _file(file: FileTime, path: Path | None, whole: int) -> Iterator[str]:
+    source = _read(path) if path is not None else None
+    if source is None:
+        yield "(source not found: name its folder with --source)"
+        source = []
+    elif file.lines[-1].number > len(source):
+        yield f"({path} is shorter than when it was captured: another version?)"
+    timed = {line.number: line for line in file.lines}
+    shown = sorted({*_extents(source, timed), *timed})
+    yield text.heading(_HEADER)
+    before = None
+    for number in shown:
+        if source and before is not None and number > before + 1:
+            yield f"{_EMPTY}..."
+        before = number
+        code = source[number - 1] if number <= len(source) else ""
+        line = timed.get(number)
+        times = (
+            f"{line.calls:>7} {milliseconds(line.total_ns):>11} {percent(line.total_ns / whole):>6}"
+            f" {milliseconds(line.own_ns):>11}"
+            if line
+            else " " * 38
+        )
+        yield f"{number:>6} {times}  {code}".rstrip()
+
+
+def _read(path: Path) -> list[str] | None:
+    try:
+        with tokenize.open(path) as file:
+            return file.read().expandtabs().splitlines()
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return None
+
+
+def _extents(source: Sequence[str], timed: Mapping[int, object]) -> Iterator[int]:
+    """Give the lines of the innermost functions around timed lines."""
+    functions = sorted(_functions(source), key=lambda extent: extent[1] - extent[0])
+    for number in timed:
+        inside = ((first, last) for first, last in functions if first <= number <= last)
+        first, last = next(inside, (number, number))
+        yield from range(first, last + 1)
+
+
+def _functions(source: Sequence[str]) -> list[tuple[int, int]]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            module = ast.parse("\n".join(source))
+    except (SyntaxError, ValueError):
+        return []
+    return [
+        (min([node.lineno, *(part.lineno for part in node.decorator_list)]), node.end_lineno)
+        for node in ast.walk(module)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno
+    ]

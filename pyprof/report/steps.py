@@ -1,0 +1,224 @@
+"""The steps of a training or inference loop: where each begins, and which rows are its.
+
+Found from the user's iteration ranges, else from the optimizer's steps, else from the kernels'
+own repetition. A row belongs to the step in which the host launched it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.marker import Kind, classify
+from pyprof.report import api
+from pyprof.report.repetition import repetition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from pyprof.parse.records import Records
+    from pyprof.schema import Capture
+
+    Ints = NDArray[np.int64]
+
+OUTSIDE = -1
+
+_ITERATION = re.compile(
+    r"^(?:layer:)?\W*(?:profiler|train(?:ing)?|eval|test|val(?:idation)?|inference)?[\s_.:#-]*"
+    r"(?:step|iter|iteration|batch|mini-?batch)s?(?:[\s_.:#=(\[-]*\d+.*)?$",
+    re.IGNORECASE,
+)
+_DIGITS = re.compile(r"\d+")
+_WARM_UP = 1.5
+"""A leading step that takes this many times the median is warm-up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What was found. Times in ns on the capture's clock."""
+
+    origin: str
+    """Where from, for people: `ranges "step #"`, `Optimizer.step`,
+    `repetition of 118 kernels`; "" for none."""
+    start_ns: Ints
+    """When the host began each step; for repetition, when it launched the first row."""
+    end_ns: Ints
+    duration_ns: Ints
+    """From the GPU's last end in the step before (for the first: its first start) to that in this
+    one; the host, which runs ahead, may take less. Without rows, the host's time."""
+    of_row: Ints
+    """The step of each row; OUTSIDE where it is in none."""
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def rows(self, chosen: tuple[int, int] | None) -> NDArray[np.bool_] | None:
+        """Find the rows of the steps from the first to before the last; None (all) for None."""
+        if chosen is None:
+            return None
+        return np.asarray((self.of_row >= chosen[0]) & (self.of_row < chosen[1]))
+
+    @property
+    def warm_up(self) -> int:
+        """Count the leading steps that take much longer than the median; half of them at most."""
+        if not len(self):
+            return 0
+        slow = self.duration_ns > _WARM_UP * np.median(self.duration_ns)
+        leading = int(np.argmin(slow))  # the median itself is not slow
+        return min(leading, len(self) // 2)
+
+    @property
+    def median_ns(self) -> float | None:
+        """The median step after warm-up; None where there are no steps."""
+        return float(np.median(self.duration_ns[self.warm_up :])) if len(self) else None
+
+
+def choose(text: str, count: int) -> tuple[int, int]:
+    """Read `3:`, `3:7`, `:7`, `-2:` or `3` as the steps from the first to before the last.
+
+    Raises ValueError, with what to write instead, where it names none of `count` steps.
+    """
+    first, colon, last = text.partition(":")
+    try:
+        low = int(first) if first else 0
+        high = (int(last) if last else count) if colon else low + 1 or count
+    except ValueError:
+        raise ValueError(f"{text!r} is no range of steps; write 3: or 3:7 or 3") from None
+    low, high, _ = slice(low, high).indices(count)
+    if low >= high:
+        raise ValueError(f"no step in {text!r}; there are {count}, the first is 0")
+    return low, high
+
+
+def steps(records: Records, capture: Capture | None = None) -> Steps:
+    """Find the steps; of length 0 where nothing tells them."""
+    if "start" not in records.columns or not records.rows:
+        return _none(records)
+    launched, _ = api.launches(records)
+    launched = np.where(launched >= 0, launched, records.numpy("start"))
+    if capture is not None:
+        for find in (_ranges, _optimizer_ranges):
+            if (found := find(capture)) is not None:
+                return _steps(records, *found, launched)
+    boundaries = _optimizer_rows(records, launched)
+    if boundaries is not None:
+        return _steps(records, "Optimizer.step", *boundaries, launched)
+    repeated = repetition(records, launched)
+    return _none(records) if repeated is None else _steps(records, *repeated, launched)
+
+
+def _none(records: Records) -> Steps:
+    nothing = np.zeros(0, np.int64)
+    return Steps("", nothing, nothing, nothing, np.full(records.rows, OUTSIDE))
+
+
+def _steps(records: Records, origin: str, start: Ints, end: Ints, launched: Ints) -> Steps:
+    place = np.searchsorted(start, launched, side="right") - 1
+    inside = (place >= 0) & (launched < end[np.maximum(place, 0)])
+    of_row = np.where(inside, place, OUTSIDE)
+    return Steps(origin, start, end, _on_gpu(records, of_row, start, end), of_row)
+
+
+def _on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:
+    """Measure each step from the GPU's end of the one before to its own."""
+    rows = np.flatnonzero(of_row != OUTSIDE)
+    if not len(rows):
+        return end - start
+    finished = np.full(len(start), np.iinfo(np.int64).min)
+    np.maximum.at(finished, of_row[rows], records.numpy("end")[rows])
+    finished = np.maximum.accumulate(finished)
+    first_row = int(records.numpy("start")[rows[of_row[rows] == of_row[rows].min()]].min())
+    return np.asarray(np.diff(np.maximum(finished, first_row), prepend=first_row))
+
+
+# --- from ranges --------------------------------------------------------------------------------
+
+
+def _ranges(capture: Capture) -> tuple[str, Ints, Ints] | None:
+    """Find ranges that name iterations; of several sorts, the one that covers most time."""
+    texts = capture.ranges.column("text").combine_chunks().dictionary_encode()
+    named: dict[str, list[int]] = {}
+    for code, text in enumerate(texts.dictionary.to_pylist()):
+        if _ITERATION.match(text) and classify(text) in (Kind.CONTEXT, Kind.LAYER):
+            named.setdefault(_DIGITS.sub("#", text), []).append(code)
+    best = max(
+        ((total, name, start, end)
+         for name, codes in sorted(named.items())
+         for total, start, end in [_apart(capture, _rows(texts.indices, codes))]),
+        key=lambda found: found[0],
+        default=None,
+    )  # fmt: skip
+    return None if best is None or not best[0] else (f'ranges "{best[1]}"', best[2], best[3])
+
+
+def _rows(indices: pa.Array, codes: list[int]) -> Ints:
+    chosen: Ints = np.flatnonzero(np.isin(np.asarray(pc.fill_null(indices, -1)), codes))
+    return chosen
+
+
+def _apart(capture: Capture, rows: Ints) -> tuple[int, Ints, Ints]:
+    """Give the bounds of ranges that do not overlap: the longest thread's, the outermost."""
+    table = capture.ranges
+    start, end, thread = (
+        np.asarray(pc.fill_null(table.column(name), -1)).astype(np.int64)[rows]
+        for name in ("start", "end", "thread")
+    )
+    closed = end > start
+    if not closed.any():
+        return 0, rows[:0], rows[:0]
+    total = np.bincount(thread[closed], weights=(end - start)[closed].astype(float))
+    keep = closed & (thread == int(total.argmax()))
+    order = np.lexsort((-end[keep], start[keep]))
+    start, end = start[keep][order], end[keep][order]
+    outermost = np.concatenate([[True], start[1:] >= np.maximum.accumulate(end)[:-1]])
+    start, end = start[outermost], end[outermost]
+    return int((end - start).sum()), start, end
+
+
+# --- from the optimizer -------------------------------------------------------------------------
+
+
+def _optimizer_ranges(capture: Capture) -> tuple[str, Ints, Ints] | None:
+    """Let a step end where the optimizer's does; of several optimizers, the rarest tells."""
+    texts = capture.ranges.column("text").combine_chunks().dictionary_encode()
+    count = np.bincount(np.asarray(pc.drop_null(texts.indices)), minlength=1)
+    named = [
+        (int(count[code]), code, text)
+        for code, text in enumerate(texts.dictionary.to_pylist())
+        if text.startswith("Optimizer.step#")
+    ]
+    if not named:
+        return None
+    _, code, text = min(named)
+    _, _, end = _apart(capture, _rows(texts.indices, [code]))
+    if not len(end):
+        return None
+    return text.partition("#")[0], np.concatenate([[_begin(capture)], end[:-1]]), end
+
+
+def _begin(capture: Capture) -> int:
+    """Give the first instant at which the host did something."""
+    firsts = (pc.min(frame.column("start")).as_py() for frame in (capture.calls, capture.ranges))
+    return min(int(first) for first in firsts if first is not None)
+
+
+def _optimizer_rows(records: Records, launched: Ints) -> tuple[Ints, Ints] | None:
+    """Let a step end with the last launch of each run of the optimizer's rows."""
+    kernels = records.coded("kind")
+    work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kernels.values), False])
+    part = records.coded("dir")
+    optim = np.array([*(name == "optim" for name in part.values), False])[part.index]
+    rows = np.flatnonzero(work[kernels.index])
+    rows = rows[np.argsort(launched[rows], kind="stable")]
+    inside = optim[rows]
+    last = np.flatnonzero(inside & ~np.append(inside[1:], False))
+    if len(last) < 2:  # noqa: PLR2004 - a single one tells no period
+        return None
+    end = launched[rows[last]] + 1
+    return np.concatenate([[int(launched.min())], end[:-1]]), end

@@ -1,0 +1,84 @@
+"""Numbers and tables for people: units, shares, aligned columns, colour where it is wanted."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from pyprof import cli
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+UNKNOWN = "-"
+
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
+_FOLDERS = re.compile(r"^.*[/\\]")
+
+
+def duration(ns: float | None) -> str:
+    """Spell a time with three digits after the point, in the largest unit that keeps it above 1."""
+    if ns is None:
+        return UNKNOWN
+    size, unit = next((entry for entry in _UNITS if abs(ns) >= entry[0]), (1, "ns"))
+    return f"{ns / size:,.3f} {unit}" if size > 1 else f"{ns:,.0f} ns"
+
+
+def milliseconds(ns: float | None) -> str:
+    """Spell a time in ms, so that a column of them compares."""
+    return UNKNOWN if ns is None else f"{ns / 1e6:,.3f}"
+
+
+def percent(share: float | None) -> str:
+    """Spell a share of 1 in %."""
+    return UNKNOWN if share is None else f"{100 * share:.1f}"
+
+
+def number(value: float | None) -> str:
+    """Spell a rate with three digits that matter."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits
+
+
+def short_line(line: str | None) -> str:
+    """Leave the folders out of `folder/file.py:12`."""
+    return _FOLDERS.sub("", line) if line else UNKNOWN
+
+
+def cut(text: str, width: int) -> str:
+    """Cut a long text, and show that it was."""
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+def table(rows: Iterable[Sequence[str]], header: Sequence[str], left: Sequence[int]) -> list[str]:
+    """Align cells under their header; columns to the right, but those of `left`."""
+    cells = [tuple(header), *(tuple(row) for row in rows)]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(header))]
+    return [
+        "  ".join(
+            cell.ljust(width) if place in left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def colours(target: str) -> bool:
+    """Tell whether output to `target` may be coloured: a terminal that does not refuse it."""
+    return target == cli.STDOUT and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def heading(text: str) -> str:
+    """Mark a line as a heading; `plain` takes the mark away."""
+    return click.style(text, bold=True)
+
+
+def finish(lines: Iterable[str], *, coloured: bool) -> bytes:
+    """Make bytes of lines; without colours unless they are wanted."""
+    text = "".join(f"{line}\n" for line in lines)
+    return (text if coloured else click.unstyle(text)).encode()

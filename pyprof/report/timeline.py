@@ -1,0 +1,191 @@
+"""When each GPU worked, on what, and when and why it did not: by interval arithmetic.
+
+Sums of durations lie where streams overlap: everything here is the length of a set of time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyprof import schema
+from pyprof.gpu.roles import Role, role
+from pyprof.report import api, idle
+from pyprof.report.intervals import complement, union_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pyprof.parse.records import Records
+    from pyprof.report.intervals import Intervals
+    from pyprof.schema import Capture
+
+    Ints = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+COMPUTE, COMMUNICATION, COPY = range(3)
+"""What a row is: kernels and graphs, collectives' kernels, copies and sets of memory."""
+
+BLOCKING = (
+    "launches blocked (CUDA_LAUNCH_BLOCKING=1): kernel times are exact, but idle time and overlap"
+    " are not the program's; capture again without it to see them"
+)
+"""What to tell the user of such a capture."""
+
+_BLOCKED = 0.95
+"""From this share of kernels on that end inside their launching call, launches are blocking."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTime:
+    """One GPU as one process used it. Sets of time in ns on the capture's clock."""
+
+    pid: int
+    device: int
+    gpu: str | None
+    rank: int | None
+    start_ns: int
+    end_ns: int
+    summed_ns: int
+    """Durations added up: more than `busy_ns` where streams overlap."""
+    compute: Intervals
+    communication: Intervals
+    copy: Intervals
+    gaps: idle.Gaps
+    idle: Mapping[str, Intervals]
+    """Idle time by cause; see `idle.CAUSES`."""
+
+    @property
+    def busy(self) -> Intervals:
+        """When anything ran."""
+        return self.compute | self.communication | self.copy
+
+    @property
+    def span_ns(self) -> int:
+        """From the first start to the last end; busy and idle time add up to it."""
+        return self.end_ns - self.start_ns
+
+    @property
+    def busy_ns(self) -> int:
+        """Time in which anything ran."""
+        return self.busy.total
+
+    @property
+    def idle_ns(self) -> int:
+        """Time in which nothing ran."""
+        return self.span_ns - self.busy_ns
+
+    @property
+    def exposed_communication_ns(self) -> int:
+        """Communication while nothing was computed."""
+        return (self.communication - self.compute).total
+
+    @property
+    def exposed_copy_ns(self) -> int:
+        """Copies while nothing else ran."""
+        return (self.copy - self.compute - self.communication).total
+
+    @property
+    def overlap_ns(self) -> int:
+        """Time in which work of at least two of the three sorts ran."""
+        with_compute = self.compute & (self.communication | self.copy)
+        return (with_compute | (self.communication & self.copy)).total
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All GPUs of a capture, in the order of their process and number."""
+
+    devices: tuple[DeviceTime, ...]
+    api_known: bool
+    """False where synchronising calls are not known, so that their time counts as the host's."""
+    blocking: bool
+    """Launches blocked (CUDA_LAUNCH_BLOCKING=1): idle time and overlap are not the program's."""
+
+
+def sorts(records: Records) -> Ints:
+    """Tell of each row whether it computes, communicates or copies."""
+    kind, name, part = (records.coded(key) for key in ("kind", "kLongName", "dir"))
+    copies = {schema.KINDS[schema.MEMCPY], schema.KINDS[schema.MEMSET]}
+    copy = np.array([*(value in copies for value in kind.values), False])[kind.index]
+    comm = np.array([*(role(text) is Role.COMM for text in name.values), False])[name.index]
+    said = np.array([*(value == "comm" for value in part.values), False])[part.index]
+    return np.select([copy, comm | said], [COPY, COMMUNICATION], COMPUTE)
+
+
+def timeline(
+    records: Records, capture: Capture | None = None, rows: Mask | None = None
+) -> Timeline | None:
+    """Analyse all rows, or some that follow each other; None where the records hold no times.
+
+    The span of some rows begins where the work before them on their device ended, so that waiting
+    for their first is theirs.
+    """
+    if "start" not in records.columns or not records.rows:
+        return None
+    chosen = np.ones(records.rows, bool) if rows is None else rows
+    called = api.calls(records, capture)
+    pid, device = records.numpy("pid"), records.numpy("device")
+    keys = sorted(set(zip(pid[chosen].tolist(), device[chosen].tolist(), strict=True)))
+    hosts = {number: called.host(number) for number, _ in keys}
+    columns = _Columns(records, sorts(records), chosen)
+    found = tuple(
+        columns.device(key, (pid == key[0]) & (device == key[1]), hosts[key[0]]) for key in keys
+    )
+    return Timeline(found, called.complete, _blocking(columns))
+
+
+class _Columns:
+    """The columns that the analysis needs, taken out of the records once."""
+
+    def __init__(self, records: Records, sort: Ints, chosen: Mask) -> None:
+        self.records, self.sort, self.chosen = records, sort, chosen
+        self.start, self.end = records.numpy("start"), records.numpy("end")
+        self.launch_start, self.launch_end = api.launches(records)
+
+    def device(self, key: tuple[int, int], on_device: Mask, host: api.Host) -> DeviceTime:
+        """Analyse one device of one process."""
+        rows = np.flatnonzero(on_device & self.chosen)
+        rows = rows[np.argsort(self.start[rows], kind="stable")]
+        first, last = int(self.start[rows[0]]), int(self.end[rows].max())
+        earlier = self.end[on_device & ~self.chosen & (self.start < first)]
+        first = min(first, int(earlier.max())) if len(earlier) else first
+        compute, communication, copy = (self._set(rows, sort) for sort in range(3))
+        gaps = self._gaps(rows, compute | communication | copy, (first, last))
+        return DeviceTime(
+            *key,
+            _only(self.records, "gpu", rows[0]),
+            _only(self.records, "rank", rows[0]),
+            first,
+            last,
+            int((self.end[rows] - self.start[rows]).sum()),
+            compute,
+            communication,
+            copy,
+            gaps,
+            idle.causes(gaps, host),
+        )
+
+    def _set(self, rows: Ints, sort: int) -> Intervals:
+        picked = rows[self.sort[rows] == sort]
+        return union_of(self.start[picked], self.end[picked])
+
+    def _gaps(self, rows: Ints, busy: Intervals, span: tuple[int, int]) -> idle.Gaps:
+        free = complement(busy, *span)
+        row = rows[np.searchsorted(self.start[rows], free.end)]
+        return idle.Gaps(free.start, free.end, row, self.launch_start[row], self.launch_end[row])
+
+
+def _only(records: Records, name: str, row: int) -> Any:  # noqa: ANN401 - a text or a number
+    return records.arrow(name)[row].as_py()
+
+
+def _blocking(columns: _Columns) -> bool:
+    """Tell whether nearly every kernel ended before the call that launched it did."""
+    rows = columns.chosen & (columns.launch_start >= 0) & (columns.sort == COMPUTE)
+    ended = columns.launch_end[rows] >= columns.end[rows]
+    return bool(len(ended)) and float(ended.mean()) >= _BLOCKED

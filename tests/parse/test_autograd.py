@@ -1,0 +1,119 @@
+"""Backward kernels find the forward call that made their node."""
+
+from pathlib import Path
+
+from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
+from tests.builders import Range, Work
+from tests.parse.test_meaning import around, parsed
+
+FWD, BWD = 11, 99
+
+
+def forward(place: int, at: int, *, seq: int = 4, tid: int = FWD, pid: int = 1) -> list[Range]:
+    """Write the forward call number `place` with its own layer, line and dtype."""
+    call = Call("torch", "mm", (Tensor((place, 6), "float16"), Tensor((6, 2), "float16")))
+    texts = (
+        encode_layer(f"layer{place}"),
+        encode_trace([f"net.py:{place}"]),
+        encode_op(call),
+        f"aten::mm, seq = {seq}, op_id = {place}",
+    )
+    return around(*texts, tid=tid, pid=pid, at=at)
+
+
+def backward(at: int, *, seq: int = 4, tid: int = BWD, pid: int = 1) -> list[Range]:
+    """Write a backward node as the engine runs it."""
+    texts = (
+        "autograd::engine::evaluate_function: MmBackward0, op_id = 77",
+        f"MmBackward0, seq = {seq}, op_id = 78",
+    )
+    return around(*texts, tid=tid, pid=pid, at=at)
+
+
+def kernel(at: int, *, tid: int = BWD, pid: int = 1, device: int = 0) -> Work:
+    """Launch a kernel inside the ranges at that time; it starts on the GPU 5,000 ns later."""
+    span = (at + 5000, at + 5010)
+    return Work(f"k{at}", at=span, call=(at, at + 10), tid=tid, pid=pid, device=device)
+
+
+def places(folder: Path, ranges: list[Range], *work: Work) -> list[str | None]:
+    """Give the forward layer of each backward kernel."""
+    lines = parsed(folder, ranges, *work)
+    found = [line for line in lines if line["dir"] == "bprop"]
+    return [layer[0] if (layer := line.get("fwdLayer")) else None for line in found]
+
+
+def test_a_backward_kernel_inherits_what_its_forward_call_knew(tmp_path: Path) -> None:
+    """Marker, op, layer, trace and dtypes come from the forward call with its number."""
+    ranges = forward(3, 100) + backward(1000)
+    _, line = parsed(tmp_path, ranges, kernel(100, tid=FWD), kernel(1000))
+    assert (line["dir"], line["fwdOp"], line["fwdMod"]) == ("bprop", ["mm"], ["torch"])
+    assert (line["fwdLayer"], line["fwdTrace"]) == (["layer3"], ["net.py:3"])
+    assert line["fwdMarker"][0].startswith("{'mod': 'torch', 'op': 'mm'")
+    assert (line["sizes"], line["dtypes"]) == ([[3, 6], [6, 2]], ["float16", "float16"])
+    assert line["marker"] == []  # its own texts are kept apart from its forward's
+
+
+def test_a_forward_call_needs_no_kernel_of_its_own(tmp_path: Path) -> None:
+    """A view launches nothing; its node still finds its line."""
+    assert places(tmp_path, forward(3, 100) + backward(1000), kernel(1000)) == ["layer3"]
+
+
+def test_each_iteration_finds_its_own_forward(tmp_path: Path) -> None:
+    """Numbers that repeat mean the latest forward call before the node, never a later one."""
+    ranges = forward(1, 100) + backward(1000) + forward(2, 2000) + backward(3000)
+    assert places(tmp_path, ranges, kernel(1000), kernel(3000)) == ["layer1", "layer2"]
+
+
+def test_a_node_on_the_forward_thread_finds_its_own_thread(tmp_path: Path) -> None:
+    """CPU-style backward runs on the thread of its forward: that one counts, not the latest."""
+    ranges = [
+        *forward(1, 100, tid=21),
+        *forward(2, 200, tid=22),
+        *backward(1000, tid=21),
+        *backward(2000, tid=22),
+    ]
+    work = [kernel(1000, tid=21), kernel(2000, tid=22)]
+    assert places(tmp_path, ranges, *work) == ["layer1", "layer2"]
+
+
+def test_of_several_forward_threads_the_one_on_the_same_device_counts(tmp_path: Path) -> None:
+    """DataParallel: a forward thread and a backward thread per device, numbers alike."""
+    ranges = [
+        *forward(1, 100, tid=21),
+        *forward(2, 120, tid=22),
+        *backward(1000, tid=91),
+        *backward(1100, tid=92),
+    ]
+    work = [
+        kernel(100, tid=21, device=0),
+        kernel(120, tid=22, device=1),
+        kernel(1000, tid=91, device=0),
+        kernel(1100, tid=92, device=1),
+    ]
+    assert places(tmp_path, ranges, *work) == ["layer1", "layer2"]
+
+
+def test_equal_numbers_of_two_processes_are_two(tmp_path: Path) -> None:
+    """Ranks count alike: a node's forward is in its own process, or nowhere."""
+    ranges = [
+        *forward(1, 100, pid=1),
+        *forward(2, 110, pid=2),
+        *backward(1000, pid=1),
+        *backward(1100, pid=2),
+        *backward(1200, pid=3),
+    ]
+    work = [kernel(1000, pid=1), kernel(1100, pid=2), kernel(1200, pid=3)]
+    assert places(tmp_path, ranges, *work) == ["layer1", "layer2", None]
+
+
+def test_a_number_that_no_forward_had_finds_nothing(tmp_path: Path) -> None:
+    """Unknown stays unknown."""
+    assert places(tmp_path, forward(1, 100, seq=4) + backward(1000, seq=5), kernel(1000)) == [None]
+
+
+def test_the_op_of_the_nodes_name_wins_over_another_with_its_number(tmp_path: Path) -> None:
+    """Ops that make no node show the next node's number: `t` before `mm` has mm's."""
+    other = around(encode_layer("view"), "aten::t, seq = 4, op_id = 2", tid=FWD, at=300)
+    ranges = forward(1, 100) + other + backward(1000)
+    assert places(tmp_path, ranges, kernel(1000)) == ["layer1"]

@@ -1,0 +1,209 @@
+"""As many lines as rows, durations to the nanosecond, each once: on every real capture."""
+
+import ast
+import json
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyprof import readers, schema
+from pyprof.parse import dictfile, parse, parse_file
+from tests.builders import CAPTURES
+
+_CUPTI = "CUPTI_ACTIVITY_KIND_"
+TABLES = {
+    _CUPTI + "KERNEL": "kernel",
+    _CUPTI + "CONCURRENT_KERNEL": "kernel",
+    _CUPTI + "MEMCPY": "memcpy",
+    _CUPTI + "MEMSET": "memset",
+    _CUPTI + "GRAPH_TRACE": "graph",
+}
+FILES = {
+    # capture: rows by kind, as its README and its tables have them
+    "nvprof-v100-apex/net.sql": {"kernel": 160, "memcpy": 21, "memset": 8},
+    "nsys2024.2-a100-pyprof-markers/net.sqlite": {"kernel": 328, "memcpy": 40, "memset": 7},
+    "nsys2026.2-h100x2-fsdp/net.sqlite": {"kernel": 4010, "memcpy": 1020, "memset": 269},
+    "nsys2024.6-a100-cudagraph/net.sqlite": {"kernel": 30, "graph": 10},
+    "nsys2025.3-t4-registered-strings/net.sqlite": {"kernel": 3689, "memcpy": 89},
+    "nsys2022.2-a100-duplicate-api-rows/net.sqlite": {"kernel": 5, "memcpy": 15},
+    "nsys2021.2-rtx6000-no-nvtx/net.sqlite": {"kernel": 12, "memcpy": 188, "memset": 16},
+    "nsys2024.6-h100-nvfuser/net.sqlite": {"kernel": 19, "memcpy": 1, "memset": 1},
+}
+
+
+def _path(name: str) -> Path:
+    path = CAPTURES / name
+    if not path.is_file():
+        pytest.skip("the shared captures are not here")
+    return path
+
+
+def _truth(path: Path) -> Counter[tuple[str, int, int, int, int]]:
+    """Give (kind, start, end, device, stream) of every row, straight from the tables."""
+    found: Counter[tuple[str, int, int, int, int]] = Counter()
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        there = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        for table, kind in TABLES.items():
+            if table in there:
+                query = f"SELECT start, end, deviceId, streamId FROM {table}"  # noqa: S608
+                found.update((kind, *row) for row in db.execute(query))
+    return found
+
+
+@cache
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in dictfile.lines(parse_file(path))]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_row_comes_out_once(name: str) -> None:
+    """Each line is one row of one table, and each row one line."""
+    path = _path(name)
+    lines = _lines(path)
+    found = Counter(
+        (line["kind"], line["start"], line["end"], line["device"], line["stream"]) for line in lines
+    )
+    assert found == _truth(path)
+    assert Counter(line["kind"] for line in lines) == FILES[name]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_durations_add_up_and_lines_are_in_gpu_order(name: str) -> None:
+    """The sum of kDuration is that of the tables, to the ns; starts ascend."""
+    path = _path(name)
+    lines = _lines(path)
+    truth = sum(count * (row[2] - row[1]) for row, count in _truth(path).items())
+    assert sum(line["kDuration"] for line in lines) == truth
+    assert all(line["kDuration"] == line["end"] - line["start"] for line in lines)
+    starts = [line["start"] for line in lines]
+    assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_kernels_only_leaves_the_kernels(name: str) -> None:
+    """As the original did: the same kernels in the same order, and nothing else."""
+    path = _path(name)
+    records = parse_file(path, kernels_only=True)
+    alone = [json.loads(line) for line in dictfile.lines(records)]
+    both = [line for line in _lines(path) if line["kind"] == "kernel"]
+    keys = ("kLongName", "start", "end", "corrId", "op", "dir", "layer", "trace")
+    assert [[line.get(k) for k in keys] for line in alone] == [
+        [b.get(k) for k in keys] for b in both
+    ]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_names_are_never_empty_and_old_keys_come_first(name: str) -> None:
+    """KShortName has something in it; the 19 keys are there, in order, on every line."""
+    for line in _lines(_path(name)):
+        assert line["kShortName"].strip()
+        keys = [key for key in line if key in schema.OLD_RECORD.names]
+        assert list(line)[: len(keys)] == keys
+        absent = set(schema.OLD_RECORD.names) - set(keys)
+        assert absent <= {"tid", "stream"}  # only what the capture does not hold
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in FILES if "fsdp" not in name and "registered" not in name]
+)
+def test_the_order_of_rows_decides_nothing(name: str) -> None:
+    """All tables of a capture shuffled give the same records, but for the numbers of op calls."""
+    capture = readers.read(_path(name))
+    reordered = schema.Capture(
+        tool=capture.tool,
+        version=capture.version,
+        activities=_shuffled(capture.activities),
+        calls=_shuffled(capture.calls),
+        ranges=_shuffled(capture.ranges),
+        threads=capture.threads,
+        devices=capture.devices,
+    )
+    assert _comparable(parse(reordered).table()) == _comparable(parse(capture).table())
+
+
+def _shuffled(table: pa.Table) -> pa.Table:
+    rows = table.num_rows
+    step = next(step for step in (7919, 7907, 1) if rows % step or step == 1)
+    return table.take(pa.array([(place * step + 1) % rows for place in range(rows)], pa.int64()))
+
+
+def _comparable(table: pa.Table) -> list[dict[str, Any]]:
+    return table.drop_columns(["opId", "callIds"]).to_pylist()  # type: ignore[no-any-return]
+
+
+def test_duplicate_api_rows_do_not_double_kernels() -> None:
+    """Nsys wrote every API call twice: five kernels stay five, each with its launch."""
+    lines = _lines(_path("nsys2022.2-a100-duplicate-api-rows/net.sqlite"))
+    kernels = [line for line in lines if line["kind"] == "kernel"]
+    assert len(kernels) == 5
+    assert all("launch" in line for line in kernels)
+    assert len({line["corrId"] for line in kernels}) == 5
+
+
+def test_graph_time_is_shown_and_warned_of() -> None:
+    """7,811 ms of GPU time is in graph launches alone: rows of kind graph hold it."""
+    path = _path("nsys2024.6-a100-cudagraph/net.sqlite")
+    records = parse_file(path)
+    (warning,) = (text for text in records.warnings if "CUDA graph" in text)
+    assert "7,811.14 ms" in warning
+    assert "--cuda-graph-trace=node" in warning
+    graphs = [line for line in _lines(path) if line["kind"] == "graph"]
+    assert sum(line["kDuration"] for line in graphs) // 10_000 == 781_114
+
+
+def test_lines_are_python_and_json_alike() -> None:
+    """Each line of a real capture gives the same dict to `ast.literal_eval` and to `json.loads`."""
+    records = parse_file(_path("nsys2024.2-a100-pyprof-markers/net.sqlite"))
+    for line in dictfile.lines(records):
+        assert ast.literal_eval(line) == json.loads(line)
+
+
+def test_leaked_ranges_hide_nothing() -> None:
+    """702 `__getattr__` ranges around every kernel: never an op, and the real op wins.
+
+    The op of each kernel is that of the innermost other op range around its launch, found here
+    by looking at every range for every kernel.
+    """
+    path = _path("nsys2024.2-a100-pyprof-markers/net.sqlite")
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        query = "SELECT start, end, text FROM NVTX_EVENTS WHERE text LIKE '{''mod''%''op''%'"
+        ranges = db.execute(query).fetchall()
+    leaks = [row for row in ranges if "'__getattr__'" in row[2]]
+    others = sorted(row for row in ranges if row not in leaks)
+    assert len(leaks) == 702
+    found = Counter[str]()
+    for line in _lines(path):
+        start, end = line["launch"]
+        assert sum(row[0] <= start and row[1] >= end for row in leaks) > 0
+        around = [text for low, high, text in others if low <= start and high >= end]
+        expected = [ast.literal_eval(text)["op"] for text in around]
+        assert line["op"] == expected
+        found[expected[-1] if expected else ""] += 1
+    assert found["conv2d"] > 50
+
+
+def test_registered_strings_name_ranges() -> None:
+    """`text` is NULL in all of that capture's ranges: their names come from textId."""
+    capture = readers.read(_path("nsys2025.3-t4-registered-strings/net.sqlite"))
+    texts = capture.ranges.column("text").to_pylist()
+    assert len(texts) > 700
+    assert all(texts)
+
+
+def test_ranks_in_one_file_keep_their_launches_apart() -> None:
+    """Correlation ids collide between the two processes: a launch is of the kernel's process."""
+    records = parse_file(_path("nsys2026.2-h100x2-fsdp/net.sqlite")).table()
+    rows = records.select(["pid", "corrId", "launch", "start"]).to_pylist()
+    by_id: dict[int, set[int]] = {}
+    for row in rows:
+        by_id.setdefault(row["corrId"], set()).add(row["pid"])
+    assert sum(len(pids) > 1 for pids in by_id.values()) > 100
+    launched = [row for row in rows if row["launch"]]
+    assert all(row["launch"][0] <= row["start"] for row in launched)
+    assert 0 < len(launched) < len(rows)  # kernels at the window's edge have none

@@ -1,0 +1,230 @@
+"""What the ranges around a launch make of its record."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyprof.marker import Call, Tensor, encode_layer, encode_module, encode_op, encode_trace
+from pyprof.parse import dictfile, parse_file
+from tests.builders import Range, Work, nsys_db
+
+MM = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
+LINEAR = encode_op(Call("torch.nn.functional", "linear", (Tensor((4, 6), "float16"),)))
+LEAK = "{'mod': 'torch', 'op': '__getattr__', 'args': [{'name': '', 'type': 'str', 'value': 'a'}]}"
+TRACE = encode_trace(
+    [
+        "/app/train.py:10",
+        "/venv/lib/python3.12/site-packages/torch/nn/modules/module.py:1736",
+        "/home/me/torch/nn/net.py:7",  # a checkout of the user's that is called torch
+        "/venv/lib/python3.12/site-packages/torch/nn/functional.py:2",
+    ]
+)
+
+
+def parsed(
+    folder: Path, ranges: list[Range], *work: Work, kernels_only: bool = False
+) -> list[dict[str, Any]]:
+    """Parse a capture of this work, by default one kernel launched from 100 to 110."""
+    work = work or (Work("kernel", call=(100, 110)),)
+    records = parse_file(nsys_db(folder / "a.sqlite", work, ranges), kernels_only=kernels_only)
+    return [json.loads(line) for line in dictfile.lines(records)]
+
+
+def around(*texts: str, tid: int = 11, pid: int = 1, at: int = 100) -> list[Range]:
+    """Put ranges around the launch at some time, the first outermost."""
+    return [
+        Range(text, (at - len(texts) + n, at + 10 + len(texts) - n), tid=tid, pid=pid)
+        for n, text in enumerate(texts)
+    ]
+
+
+def test_every_kind_of_text_goes_where_it_belongs(tmp_path: Path) -> None:
+    """Layer, module, trace, op and PyTorch's own range, each to its key, outermost first."""
+    module = encode_module("Linear", "in=6")
+    texts = (encode_layer("net"), encode_layer("net.fc"), module, TRACE, LINEAR, MM, "mm, seq = 7")
+    (line,) = parsed(tmp_path, around(*texts))
+    assert line["layer"] == ["net", "net.fc"]
+    assert line["reprMarkers"] == [module]
+    assert line["trace"] == ["/app/train.py:10", "/home/me/torch/nn/net.py:7"]
+    assert line["marker"] == [LINEAR, MM]
+    assert (line["mod"], line["op"]) == (["torch.nn.functional", "torch"], ["linear", "mm"])
+    assert (line["seqMarker"], line["seqId"]) == (["mm, seq = 7"], [7])
+    assert (line["sizes"], line["dtypes"]) == ([[4, 6], [6, 2]], ["float16", "float16"])
+    assert (line["dir"], line["tid"], line["launch"]) == ("fprop", 11, [100, 110])
+
+
+def test_the_innermost_trace_wins(tmp_path: Path) -> None:
+    """An op inside an op has a stack of its own."""
+    texts = (encode_trace(["a.py:1"]), LINEAR, encode_trace(["a.py:1", "b.py:2"]), MM)
+    (line,) = parsed(tmp_path, around(*texts))
+    assert line["trace"] == ["a.py:1", "b.py:2"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ncclAllReduce",
+        "cublasGemmEx",
+        "cudnnConvolutionForward",
+        "cub::DeviceReduce::Sum",
+        "thrust::sort",
+        "train_step",
+        "epoch, 3",
+        "{'mod': 'x'}",
+        "{'op': 'relu', 'args': []}",
+        '{"model_config": {"workers": 4}}',
+        LEAK,
+    ],
+)
+def test_ranges_of_others_are_never_ops(text: str, tmp_path: Path) -> None:
+    """NCCL, cuBLAS, cuDNN, CCCL, the user and leaked wrappers are context."""
+    (line,) = parsed(tmp_path, around(text))
+    assert (line["op"], line["mod"], line["marker"], line["seqMarker"]) == ([], [], [], [])
+    assert line["dir"] == ""
+    (inside,) = parsed(tmp_path, around(MM, text))
+    assert inside["op"] == ["mm"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ((MM,), "fprop"),
+        (("aten::mm, seq = 3, op_id = 4",), "fprop"),
+        (("aten::mm",), "fprop"),
+        (("MmBackward, seq = 3",), "bprop"),
+        (("MmBackward0, seq = 3, op_id = 9",), "bprop"),
+        (("SumBackward1, seq = 3, op_id = 9",), "bprop"),
+        (("MyFnBackward, seq = 3, op_id = 9",), "bprop"),
+        (("autograd::engine::evaluate_function: MulBackward0, op_id = 3", "aten::mul"), "bprop"),
+        (("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",), "bprop"),
+        (("Optimizer.step#SGD.step", "aten::add_"), "optim"),
+        ((encode_op(Call("torch.optim", "step", ())), MM), "optim"),
+        (("Optimizer.zero_grad#SGD.zero_grad",), "optim"),
+        (("train_step",), ""),
+        ((), ""),
+        (("SumBackward1, seq = 3, op_id = 9", "Optimizer.step#SGD.step"), "bprop"),
+    ],
+)
+def test_the_direction_follows_from_the_ranges(
+    texts: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    """Bprop inside any backward node, optim inside an optimizer, fprop inside an op, else empty."""
+    (line,) = parsed(tmp_path, around(*texts))
+    assert line["dir"] == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgs)", "ncclKernel_Broadcast"]
+)
+def test_nccl_kernels_are_communication_wherever_they_run(name: str, tmp_path: Path) -> None:
+    """Inside a backward node too: the name decides."""
+    (line,) = parsed(tmp_path, around("MmBackward0, seq = 1"), Work(name, call=(100, 110)))
+    assert line["dir"] == "comm"
+
+
+@pytest.mark.parametrize("kind", ["memcpy", "memset"])
+def test_copies_and_sets_are_copies_wherever_they_run(kind: str, tmp_path: Path) -> None:
+    """And they keep the op that caused them, and how much they moved."""
+    (line,) = parsed(tmp_path, around(MM), Work(kind=kind, call=(100, 110), bytes=64))
+    assert (line["dir"], line["kind"], line["bytes"], line["op"]) == ("copy", kind, 64, ["mm"])
+
+
+def test_a_kernel_without_a_launch_is_kept_and_says_nothing_of_it(tmp_path: Path) -> None:
+    """Keys that the capture cannot fill are absent; lists are empty."""
+    (line,) = parsed(tmp_path, around(MM), Work("edge"))
+    assert not {"launch", "tid", "opId"} & set(line)
+    assert (line["op"], line["layer"], line["trace"], line["dir"]) == ([], [], [], "")
+
+
+def test_a_range_counts_on_its_own_thread_and_process_only(tmp_path: Path) -> None:
+    """The same time on another thread, or the same thread number in another process, is not it."""
+    ranges = around(MM, tid=12) + around(LINEAR, pid=2)
+    (line,) = parsed(tmp_path, ranges)
+    assert line["op"] == []
+    work = Work("kernel", call=(100, 110), tid=11, pid=2)
+    (line,) = parsed(tmp_path, ranges, work)
+    assert line["op"] == ["linear"]
+
+
+def test_equal_correlation_ids_of_two_processes_are_two_launches(tmp_path: Path) -> None:
+    """Each kernel finds the call of its own process."""
+    work = [Work("a", pid=1, call=(100, 110), corr=5), Work("b", pid=2, call=(300, 310), corr=5)]
+    ranges = [*around(MM), *around(LINEAR, pid=2, at=300)]
+    lines = {line["kLongName"]: line for line in parsed(tmp_path, ranges, *work)}
+    assert (lines["a"]["launch"], lines["a"]["op"]) == ([100, 110], ["mm"])
+    assert (lines["b"]["launch"], lines["b"]["op"]) == ([300, 310], ["linear"])
+
+
+def test_a_driver_call_inside_a_runtime_call_is_not_the_launch(tmp_path: Path) -> None:
+    """Where both carry the id, the outer one is what the user's code called."""
+    work = [
+        Work("a", call=(100, 110), corr=5),
+        Work("", kind="none", call=(102, 104), corr=5, driver=True),
+    ]
+    (line,) = parsed(tmp_path, [], *work)
+    assert line["launch"] == [100, 110]
+
+
+def test_a_leaked_op_does_not_claim_what_came_after_it(tmp_path: Path) -> None:
+    """An op that was never closed, with another op closed inside it, is out; open layers stay."""
+    ranges = [
+        Range(encode_layer("net"), (1, None)),
+        Range(LINEAR, (5, None)),
+        Range(MM, (95, 115)),
+    ]
+    work = [Work("inside", call=(100, 110)), Work("after", at=(2000, 2100), call=(200, 210))]
+    inside, after = parsed(tmp_path, ranges, *work)
+    assert (inside["op"], inside["layer"]) == (["mm"], ["net"])
+    assert (after["op"], after["layer"]) == ([], ["net"])
+
+
+def test_an_op_cut_off_by_the_end_of_the_capture_counts(tmp_path: Path) -> None:
+    """Open, but nothing has come after it: its kernels are its own."""
+    (line,) = parsed(tmp_path, [Range(MM, (90, None))])
+    assert line["op"] == ["mm"]
+
+
+def test_start_end_ranges_are_no_ops_and_cross_threads(tmp_path: Path) -> None:
+    """EventType 60 nests in nothing: an op text there is context, a layer is one."""
+    ranges = [
+        Range(encode_layer("request"), (50, 500), style=60, end_tid=12),
+        Range(LINEAR, (60, 105), style=60, end_tid=12),  # ends within the launch
+        *around(MM),
+    ]
+    (line,) = parsed(tmp_path, ranges)
+    assert (line["op"], line["layer"]) == (["mm"], ["request"])
+
+
+def test_old_and_new_texts_of_emit_nvtx_are_read(tmp_path: Path) -> None:
+    """Sequence number, op_id, sizes, input_op_ids; the engine's range around the node."""
+    new = "aten::addmm, seq = 4, op_id = 17, sizes = [[10], [4, 72], [72, 10], [], []], input_op_ids = [(3,0)]"  # noqa: E501
+    (line,) = parsed(tmp_path, around(new))
+    assert (line["seqId"], line["altSeqId"], line["subSeqId"]) == ([4], [], 0)
+    assert (line["mod"], line["op"]) == (["aten"], ["addmm"])
+    assert line["sizes"] == [[10], [4, 72], [72, 10]]
+    (line,) = parsed(tmp_path, around("addmm, seq = 4"))
+    assert (line["op"], line["seqId"]) == (["addmm, seq = 4"], [4]) or line["op"] == ["addmm"]
+    texts = (
+        "autograd::engine::evaluate_function: AddmmBackward0, op_id = 35",
+        "AddmmBackward0, seq = 4, op_id = 36, sizes = [[4, 10]]",
+        "aten::mm, op_id = 37, sizes = [[4, 10], [10, 72]]",
+    )
+    (line,) = parsed(tmp_path, around(*texts))
+    assert (line["dir"], line["seqId"], line["op"][-1]) == ("bprop", [4], "mm")
+    assert line["seqMarker"] == list(texts)
+
+
+def test_kernels_of_one_call_share_its_number(tmp_path: Path) -> None:
+    """OpId tells two calls apart and ties the kernels of one together; subSeqId counts them."""
+    ranges = [Range("aten::mm, seq = 1", (90, 150)), Range("aten::mm, seq = 2", (190, 250))]
+    work = [
+        Work("a", at=(1000, 1001), call=(100, 105)),
+        Work("b", at=(1010, 1011), call=(110, 115)),
+        Work("c", at=(1020, 1021), call=(200, 205)),
+    ]
+    lines = parsed(tmp_path, ranges, *work)
+    ids = [line["opId"] for line in lines]
+    assert ids[0] == ids[1] != ids[2]
+    assert [line["subSeqId"] for line in lines] == [0, 1, 0]

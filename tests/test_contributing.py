@@ -1,0 +1,90 @@
+"""The recipes of CONTRIBUTING.md work as written: one file each, in a copy of the package."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.programs import TOP, generate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = (TOP / "CONTRIBUTING.md").read_text(encoding="utf-8")
+RECIPES: list[tuple[str, str]] = re.findall(
+    r"^### (An? [^\n]+)\n.*?^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE
+)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Give a folder with a copy of the package."""
+    shutil.copytree(TOP / "pyprof", tmp_path / "pyprof")
+    return tmp_path
+
+
+def _recipe(name: str) -> str:
+    return next(text for title, text in RECIPES if title == name)
+
+
+def _run(folder: Path, *arguments: str) -> str:
+    """Run Python on the copied package; give what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_each_kind_of_addition_has_a_recipe() -> None:
+    """An op, a column, a report, a capture format."""
+    assert [name for name, _ in RECIPES] == ["An op", "A column", "A report", "A capture format"]
+
+
+def test_an_op_is_one_file(copy: Path) -> None:
+    """A new file of formulas is found, and its worked example comes out."""
+    (copy / "pyprof/ops/recipe.py").write_text(_recipe("An op"), encoding="utf-8")
+    code = (
+        "from pyprof import ops; from pyprof.ops.recipe import _X; from pyprof.marker import Call\n"
+        "found = ops.cost(Call('Tensor', 'cross', (_X, _X))); print(found.flops, found.bytes)"
+    )
+    assert _run(copy, "-c", code) == "18 36\n"
+
+
+def test_a_column_is_one_function(copy: Path) -> None:
+    """The new column is in the help and in the CSV."""
+    with (copy / "pyprof/prof/columns.py").open("a", encoding="utf-8") as file:
+        file.write("\n\n" + _recipe("A column"))
+    truth = generate(copy / "net.sqlite", "--kernels", "1")
+    assert "  ms  " in _run(copy, "-m", "pyprof.prof", "--help")
+    lines = _run(copy, "-m", "pyprof.prof", "--csv", "-c", "ms", "net.sqlite").splitlines()
+    total_ms = sum(float(line.strip('"')) for line in lines[1:])
+    assert lines[0] == '"Time(ms)"'
+    assert total_ms == pytest.approx(truth["gpu_ns"] / 1e6)
+
+
+def test_a_report_is_one_file(copy: Path) -> None:
+    """The new report is a command, and listed as one."""
+    (copy / "pyprof/report/totals.py").write_text(_recipe("A report"), encoding="utf-8")
+    truth = generate(copy / "net.sqlite", "--kernels", "1")
+    assert "  totals  " in _run(copy, "-m", "pyprof", "--help")
+    found = json.loads(_run(copy, "-m", "pyprof", "totals", "net.sqlite"))
+    assert found == {"kernels": truth["activities"], "ns": truth["gpu_ns"]}
+
+
+def test_a_capture_format_is_one_file(copy: Path) -> None:
+    """A file of the new kind is told by its content and parsed."""
+    (copy / "pyprof/readers/stopwatch.py").write_text(_recipe("A capture format"), encoding="utf-8")
+    (copy / "net.txt").write_text("stopwatch 1\n5 9 second\n1 4 void first<int>(int)\n")
+    lines = _run(copy, "-m", "pyprof.parse", "net.txt").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [(row["kShortName"], row["kDuration"]) for row in rows] == [("first", 3), ("second", 4)]
