@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 from importlib import import_module
+from importlib.abc import InspectLoader
 
 import click
 
@@ -13,24 +14,28 @@ COMMANDS = {
     # name: where its click command is; imported when it is used or listed
     "parse": "pyprof.parse.command:parse",
     "prof": "pyprof.prof.command:prof",
-    "export": "pyprof.report.export:export",
-    "summary": "pyprof.report.summary:summary",
-    "lines": "pyprof.report.lines:lines",
 }
 
 
 def commands() -> dict[str, str]:
     """Give every command and where it is: those above, and each module of `pyprof.report`.
 
-    A report is found by being there: its module has a click command called `command`.
+    A report is found by being there: its module has a click command called `command`. What else
+    stands in that package serves the reports; the sources are looked at, for loading takes long.
     """
-    modules = (module.name for module in pkgutil.iter_modules(report.__path__))
     reports = {
-        name.replace("_", "-"): f"pyprof.report.{name}:command"
-        for name in modules
-        if not name.startswith("_")
+        module.name.replace("_", "-"): f"pyprof.report.{module.name}:command"
+        for module in pkgutil.iter_modules(report.__path__)
+        if not module.name.startswith("_") and "\ndef command(" in _source(module)
     }
     return {**COMMANDS, **reports}
+
+
+def _source(module: pkgutil.ModuleInfo) -> str:
+    """Give the source of a module without importing it; "" for one that has none."""
+    spec = module.module_finder.find_spec(module.name, None)
+    loader = spec.loader if spec is not None else None
+    return (loader.get_source(module.name) or "") if isinstance(loader, InspectLoader) else ""
 
 
 class _Commands(click.Group):

@@ -24,14 +24,14 @@ class _ExportCommand(cli.Command):
         super().format_epilog(ctx, formatter)
 
 
-@click.command(cls=_ExportCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("export", cls=_ExportCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file")
 @click.option(
     "-o", "--output", "target", required=True, metavar="OUT",
     help="Where to write; its suffix chooses the format.",
 )  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-def export(file: str, target: str, *, quiet: bool) -> None:
+def command(file: str, target: str, *, quiet: bool) -> None:
     """Write FILE for another viewer; the suffix of OUT says which.
 
     FILE is a capture, or what `pyprof parse` wrote from one. A capture gives more to a timeline:

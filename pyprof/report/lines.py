@@ -9,7 +9,7 @@ import click
 from pyprof import cli
 
 
-@click.command(cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("lines", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", default="-")
 @click.option("--source", "folder", metavar="DIR",
               type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -19,8 +19,8 @@ from pyprof import cli
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-def lines(file: str, folder: Path | None, steps: str | None, target: str, *, quiet: bool) -> None:
-    r"""Show the source lines that FILE has GPU time for, with that time beside each.
+def command(file: str, folder: Path | None, steps: str | None, target: str, *, quiet: bool) -> None:
+    """Show the source lines that FILE has GPU time for, with that time beside each.
 
     `GPU ms` is what a line and all that it calls launched, forward and backward; `Own ms` leaves
     out what is called in files of yours. No CUDA_LAUNCH_BLOCKING=1 is needed: times are the GPU's.

@@ -18,7 +18,7 @@ _TOP = 15
 _BY = ("op", "layer", "line")
 
 
-@click.command(cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("summary", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", default="-")
 @click.option("--by", type=click.Choice(_BY), default=_BY[0], show_default=True,
               help="What to list GPU time by; layer: the tree of modules.")  # fmt: skip
@@ -31,11 +31,11 @@ _BY = ("op", "layer", "line")
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-def summary(
+def command(
     file: str, by: str, top: int, depth: int | None, steps: str | None, gpu: str | None,
     target: str, *, quiet: bool,
 ) -> None:  # fmt: skip
-    r"""Say where the GPU time of FILE goes, how busy the GPU is, and what could be won.
+    """Say where the GPU time of FILE goes, how busy the GPU is, and what could be won.
 
     FILE is a capture, or what `pyprof parse` wrote from one (which lacks waits for the GPU and
     the ranges of iterations).
