@@ -24,7 +24,9 @@ class _ExportCommand(cli.Command):
         super().format_epilog(ctx, formatter)
 
 
-@click.command("export", cls=_ExportCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    "export", cls=_ExportCommand, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.argument("file")
 @click.option(
     "-o", "--output", "target", required=True, metavar="OUT",

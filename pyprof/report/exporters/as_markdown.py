@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pyprof.prof.report import modelled
 from pyprof.report.markdown import table
-from pyprof.report.numbers import count, share, significant, time
+from pyprof.report.numbers import count
+from pyprof.report.text import duration, number, percent
 from pyprof.report.totals import totals
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ SUFFIXES = (".md",)
 
 _TOP = 20
 _SECTIONS = (("op", "Ops"), ("kernel", "Kernels"), ("layer", "Layers"), ("line", "Source lines"))
-_HEADER = ("calls", "GPU time", "share", "mean", "TFLOP/s", "GB/s")
+_HEADER = ("calls", "GPU time", "share (%)", "mean", "TFLOP/s", "GB/s")
 
 
 def write(source: Source, file: BinaryIO) -> None:
@@ -31,8 +32,8 @@ def _lines(source: Source) -> Iterator[str]:
     found = source.table
     total_ns = int(found.duration_ns.sum())
     yield "# GPU profile\n"
-    yield f"{count(found.records.rows)} kernels and copies, {time(total_ns)} of GPU time;"
-    yield f"cost known for {share(modelled(found).percent)} of it.\n"
+    yield f"{count(found.records.rows)} kernels and copies, {duration(total_ns)} of GPU time;"
+    yield f"cost known for {modelled(found).percent:.1f} % of it.\n"
     for key, title in _SECTIONS:
         if rows := _rows(found, key):
             yield f"## {title}\n"
@@ -48,11 +49,15 @@ def _rows(found: Table, key: str) -> list[tuple[str, ...]]:
         (
             group.key[0] or "(none)",
             count(group.calls),
-            time(group.time_ns),
-            share(100 * group.share),
-            time(group.time_ns / group.calls),
-            significant(group.flops_per_s, 1e12),
-            significant(group.bytes_per_s, 1e9),
+            duration(group.time_ns),
+            percent(group.share),
+            duration(group.time_ns / group.calls),
+            _rate(group.flops_per_s, 1e12),
+            _rate(group.bytes_per_s, 1e9),
         )
         for group in groups[:_TOP]
     ]
+
+
+def _rate(value: float | None, unit: float) -> str:
+    return number(None if value is None else value / unit)
