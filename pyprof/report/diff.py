@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from pyprof.report.comparison.compare import Comparison
     from pyprof.report.comparison.limits import Limit
+    from pyprof.report.source import Source
 
 _TOP = 20
 _KEYS = ("op", "shape", "dtype", "layer", "line", "kernel")
@@ -68,7 +69,9 @@ def command(
     found = compare(sources[0], sources[1], keys, steps)
     broken = [sentence for check in checks if (sentence := check.broken(found)) is not None]
     form = "csv" if as_csv else "html" if as_html else Path(target).suffix.lower().lstrip(".")
-    content = _written(found, form, top, broken, target)
+    content = _written(found, form, top, broken, sources)
+    if content is None:
+        content = _table(found, top, target)
     with cli.output(target) as out:
         out.write(content)
     if broken:
@@ -98,17 +101,27 @@ def _limits(texts: Sequence[str]) -> list[Limit]:
         raise click.BadParameter(str(error), param_hint="'--fail-if'") from None
 
 
-def _written(found: Comparison, form: str, top: int, broken: Sequence[str], target: str) -> bytes:
-    """Write in the form of a suffix; any other is the terminal's."""
-    from pyprof.report import text  # noqa: PLC0415 - it is only now needed
-    from pyprof.report.comparison import as_csv, as_markdown, as_text  # noqa: PLC0415 - as above
+def _written(
+    found: Comparison, form: str, top: int, broken: Sequence[str], sources: Sequence[Source]
+) -> bytes | None:
+    """Write in the form of a suffix; None for one that is no form of a comparison."""
+    from pyprof.report.comparison import as_csv, as_markdown  # noqa: PLC0415 - only now needed
 
     if form == "csv":
         return as_csv.text(found).encode()
     if form == "md":
         return as_markdown.text(found, top, broken).encode()
     if form == "html":
-        from pyprof.report.comparison import as_html  # noqa: PLC0415 - it loads Jinja2
+        from pyprof.report.comparison import as_html  # noqa: PLC0415 - it needs Jinja2
+        from pyprof.report.overview import gpus  # noqa: PLC0415 - as above
 
-        return as_html.text(found, broken).encode()
+        names = [", ".join(name or "a GPU without a name" for name in gpus(s)) for s in sources]
+        return as_html.page_of(found, names, broken).encode()
+    return None
+
+
+def _table(found: Comparison, top: int, target: str) -> bytes:
+    from pyprof.report import text  # noqa: PLC0415 - only now needed
+    from pyprof.report.comparison import as_text  # noqa: PLC0415 - as above
+
     return text.finish(as_text.lines(found, top), coloured=text.colours(target))

@@ -1,4 +1,4 @@
-"""Counts, amounts and changes for people; what `text` spells is not repeated here."""
+"""Counts, amounts, changes and names for people; what `text` spells is not repeated here."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ def amount(value: float | None, unit: str) -> str:
 def change(fraction: float | None) -> str:
     """Spell a relative change with its sign: `+3.2 %`."""
     return UNKNOWN if fraction is None else f"{100 * fraction:+.1f} %"
+
+
+_PARTS = {"fprop": "forward", "bprop": "backward", "optim": "optimizer",
+          "comm": "communication", "copy": "copies"}  # fmt: skip
+
+
+def part_name(direction: str | None) -> str:
+    """Name a part of the step, which records have as `fprop` and so on."""
+    return _PARTS.get(direction or "", direction or "not told")

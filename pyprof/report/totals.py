@@ -15,6 +15,8 @@ from pyprof.prof.columns import COLUMNS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from pyprof.prof.table import Table
 
 
@@ -39,14 +41,18 @@ class Total:
 _SUMS = ("ns", "flops", "flops_ns", "bytes", "bytes_ns")
 
 
-def totals(table: Table, names: Sequence[str]) -> list[Total]:
-    """Total all rows by some columns of text, the longest group first."""
+def totals(
+    table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None = None
+) -> list[Total]:
+    """Total all rows, or those chosen, by some columns of text, the longest group first."""
     keys = {name: COLUMNS[name].values(table) for name in names}
     numbers = {"ns": table.duration_ns}
     for name, known in (("flops", table.costs.flops), ("bytes", table.costs.bytes)):
         numbers[name] = np.maximum(known, 0)
         numbers[f"{name}_ns"] = np.where(known >= 0, table.duration_ns, 0)
     data = pa.table({**keys, **{f"_{name}": pa.array(v) for name, v in numbers.items()}})
+    if rows is not None:
+        data = data.filter(pa.array(rows))
     sums = [(f"_{name}", "sum") for name in _SUMS]
     found = data.group_by(list(names)).aggregate([*sums, ("_ns", "count")])
     order = [("_ns_sum", "descending"), *((name, "ascending") for name in names)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,8 @@ from pyprof.report.steps_option import bounds
 from pyprof.report.timeline import Timeline, timeline
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from pyprof.report.source import Source
@@ -86,17 +87,17 @@ def compare(
     in total. A relative difference up to `same_below` is none.
     """
     sides = [_Side.of(source, chosen) for source in (a, b)]
-    per_step = _per_step(*(side.steps for side in sides), [side.step_count for side in sides])
+    per_step = _per_step(sides[0], sides[1])
     divisors = per_step or (1, 1)
     keys = known_in_both(a.table, b.table, names)
-    found = [sums(side.source.table, keys, side.rows) for side in sides]
+    mine, theirs = (sums(side.source.table, keys, side.rows) for side in sides)
     metrics = [_metrics(side, by) for side, by in zip(sides, divisors, strict=True)]
     return Comparison(
         keys,
         per_step,
         {name: Metric(name, unit, value, metrics[1][name][1])
          for name, (unit, value) in metrics[0].items()},
-        _changes(*found, divisors, same_below),
+        _changes(mine, theirs, divisors, same_below),
     )  # fmt: skip
 
 
@@ -117,10 +118,11 @@ class _Side:
         return _Side(source, found, rows, picked[1] - picked[0] if picked else len(found), timed)
 
 
-def _per_step(a: Steps, b: Steps, counts: list[int]) -> tuple[int, int] | None:
+def _per_step(a: _Side, b: _Side) -> tuple[int, int] | None:
     """Divide only by steps that mean the same: found in the same way in both."""
-    alike = a.origin.partition(" ")[0] == b.origin.partition(" ")[0] != ""
-    return (counts[0], counts[1]) if alike and all(counts) else None
+    origins = {side.steps.origin.partition(" ")[0] for side in (a, b)}
+    alike = len(origins) == 1 and origins != {""}
+    return (a.step_count, b.step_count) if alike and a.step_count and b.step_count else None
 
 
 def _metrics(side: _Side, divisor: int) -> dict[str, tuple[str, float | None]]:
@@ -145,9 +147,8 @@ METRICS = ("time", "busy", "idle", "step", "kernels", "flops", "bytes")
 
 
 def _known(costs: NDArray[np.int64], divisor: int) -> float | None:
-    """Sum what is known of a cost; None where nothing is."""
-    known = costs[costs >= 0]
-    return float(known.sum(dtype=float)) / divisor if len(known) else None
+    """Sum what is known of a cost; None where that is nothing, as for copies' FLOPs."""
+    return float(costs[costs > 0].sum(dtype=float)) / divisor or None
 
 
 def _changes(

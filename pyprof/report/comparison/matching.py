@@ -5,9 +5,8 @@ A library may choose another kernel for the same work; op, shapes, dtypes and la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,8 @@ import pyarrow.compute as pc
 from pyprof.prof.columns import COLUMNS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
     from pyprof.prof.table import Table
@@ -43,14 +44,22 @@ def _op(table: Table) -> pa.Array:
 
 
 def _shape(table: Table) -> pa.Array:
-    return _of_lists(table, "sizes", lambda sizes: " ".join("x".join(map(str, s)) for s in sizes))
+    return _of_lists(table, "sizes", _sizes)
 
 
 def _dtype(table: Table) -> pa.Array:
-    return _of_lists(table, "dtypes", lambda names: ",".join(dict.fromkeys(filter(None, names))))
+    return _of_lists(table, "dtypes", _dtypes)
 
 
-def _of_lists(table: Table, name: str, spell: Callable[[list[object]], str]) -> pa.Array:
+def _sizes(value: list[list[int]]) -> str:
+    return " ".join("x".join(map(str, size)) for size in value)
+
+
+def _dtypes(value: list[str]) -> str:
+    return ",".join(dict.fromkeys(name for name in value if name))
+
+
+def _of_lists(table: Table, name: str, spell: Callable[[Any], str]) -> pa.Array:
     column = table.records.coded(name)
     texts = [*(spell(value) or None if value else None for value in column.values), None]
     index = np.where(column.index < 0, len(texts) - 1, column.index)
@@ -58,7 +67,7 @@ def _of_lists(table: Table, name: str, spell: Callable[[list[object]], str]) -> 
 
 
 def _column(name: str) -> Callable[[Table], pa.Array]:
-    return lambda table: COLUMNS[name].values(table)
+    return COLUMNS[name].values
 
 
 KEYS: dict[str, Callable[[Table], pa.Array]] = {
