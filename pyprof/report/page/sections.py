@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyprof.report.overview import Overview
 
 _MOST_ROWS = 500
-_FOLDERS = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\\/\s'\"]+)+[\\/]")
+_FOLDERS = re.compile(r"[^\\/\s'\"(]*(?:[\\/][^\\/\s'\"]+)+[\\/]")
 
 
 def without_folders(sentence: str) -> str:
