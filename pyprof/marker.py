@@ -135,7 +135,7 @@ class Seq:
 _EVALUATE = "autograd::engine::evaluate_function: "
 _SEQ = re.compile(r", (?:seq|op_id) = ")
 _BARE_SEQ = re.compile(
-    r"(?:aten|autograd|torch::autograd|c10d|prims|quantized|torchvision)::\S+$|\w*Backward\d*$"
+    r"(?:aten|autograd|c10d|prims|quantized|torchvision)::\S+$|\w*Backward\d*$"
     r"|autograd::engine::evaluate_function: \S+$"
 )
 _TORCH_NAME = re.compile(

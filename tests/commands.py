@@ -27,4 +27,5 @@ def run(*arguments: str | Path, stdin: str | bytes | None = None) -> Done:
     result = CliRunner().invoke(
         main, [str(argument) for argument in arguments], input=stdin, catch_exceptions=False
     )
-    return Done(result.exit_code, result.stdout, result.stderr)
+    # Result.stdout would make "\n" of "\r\n".
+    return Done(result.exit_code, result.stdout_bytes.decode(), result.stderr_bytes.decode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -27,20 +28,26 @@ WINDOWS = [line.removeprefix("> ") for line in LINES if line.startswith("> ")]
 needs_make = pytest.mark.skipif(not shutil.which("make"), reason="no make here")
 
 
-def _planned(target: str, folder: Path) -> list[str]:
-    """Give the commands of a make target, with this interpreter, all set-up already done."""
-    (folder / "bin").mkdir()
-    for stamp in ("package.done", "test.done"):
-        (folder / stamp).touch()
-    variables = [f"VENV={folder}", f"PYTHON={sys.executable}"]
+def _dry_run(target: str, folder: Path) -> list[str]:
+    """Give what make would do for a target, also when make itself runs this test."""
+    outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")
     done = subprocess.run(
-        ["make", "--dry-run", "--no-print-directory", target, *variables],
+        ["make", "--dry-run", target, f"VENV={folder}", f"PYTHON={sys.executable}"],
         cwd=TOP,
+        env={name: value for name, value in os.environ.items() if name not in outer},
         capture_output=True,
         text=True,
         check=True,
     )
-    return [line.replace(f"{folder}/bin/", "") for line in done.stdout.splitlines()]
+    return [line.strip() for line in done.stdout.splitlines()]
+
+
+def _planned(target: str, folder: Path) -> list[str]:
+    """Give the commands of a make target where all set-up is done already."""
+    (folder / "bin").mkdir()
+    for stamp in ("package.done", "test.done"):
+        (folder / stamp).touch()
+    return [line.replace(f"{folder}/bin/", "") for line in _dry_run(target, folder)]
 
 
 def _run(line: str, cwd: Path) -> None:
@@ -77,17 +84,14 @@ def test_the_two_commands_are_there() -> None:
 @needs_make
 def test_make_test_runs_pytest(tmp_path: Path) -> None:
     """`make test` is pytest on everything."""
-    assert [line.strip() for line in _planned("test", tmp_path)] == ["python -m pytest"]
+    assert _planned("test", tmp_path) == ["python -m pytest"]
 
 
 @needs_make
 def test_a_fresh_machine_is_set_up_first(tmp_path: Path) -> None:
     """Without a .venv both targets first make one and install the package."""
     for target in ("demo", "test"):
-        plan = subprocess.run(
-            ["make", "--dry-run", target, f"VENV={tmp_path / 'none'}"],
-            cwd=TOP, capture_output=True, text=True, check=True,
-        ).stdout.splitlines()  # fmt: skip
+        plan = _dry_run(target, tmp_path / "none")
         assert "-m venv" in plan[0]
         assert any("--editable ." in line for line in plan)
 
@@ -105,7 +109,7 @@ def test_the_commands_for_windows_are_those_of_make(tmp_path: Path) -> None:
         (tmp_path / "a").mkdir()
         (tmp_path / "b").mkdir()
         planned = _planned("demo", tmp_path / "a") + _planned("test", tmp_path / "b")
-        assert set(shown[-4:]) <= {line.strip() for line in planned}
+        assert set(shown[-4:]) <= set(planned)
     assert shown[:2] == ["py -m venv .venv", 'python -m pip install --upgrade "pip>=25.1"']
     assert shown[2] == "python -m pip install --editable . --group test"
 

@@ -21,7 +21,7 @@ from pyprof.instrument.emit import EMITTER
 from pyprof.instrument.names import Names
 from pyprof.instrument.op import WITH_STACK, untraceable
 from pyprof.instrument.payload import op_head, op_text
-from pyprof.instrument.stack import trace_text
+from pyprof.instrument.stack import LANDMARKS, Landmark, trace_text
 from pyprof.marker import encode_layer, encode_module
 
 if TYPE_CHECKING:
@@ -45,10 +45,16 @@ def wrap_modules(patches: Patches) -> None:
         more: tuple[str, ...] = ()
         if isinstance(self, (RNNBase, RNNCellBase)):
             more = _recurrent(self, args, kwargs, sys._getframe(1))  # noqa: SLF001 - the cheap way
+        outer = LANDMARKS.innermost
+        landmark = Landmark(sys._getframe()) if WITH_STACK[0] else None  # noqa: SLF001 - as above
         opened = ranges.open_range(encode_layer(name.path), self, *more, prefix=name.prefix)
         try:
+            LANDMARKS.innermost = landmark
             return original(self, *args, **kwargs)
         finally:
+            LANDMARKS.innermost = outer
+            if landmark is not None:
+                landmark.frame = None
             ranges.close_range(opened)
 
     patches.replace(Module, "__call__", call)

@@ -21,7 +21,7 @@ from pyprof.instrument import overrides
 from pyprof.instrument.emit import EMITTER
 from pyprof.instrument.overrides import tracing_modes
 from pyprof.instrument.payload import op_head, op_text
-from pyprof.instrument.stack import trace_text
+from pyprof.instrument.stack import LANDMARKS, trace_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _is_tracing = torch._C._is_tracing  # noqa: SLF001 - torch.jit.is_tracing() costs three times this
 _dispatch_modes = torch._C._len_torch_dispatch_stack  # noqa: SLF001 - no public way
 _overridden = torch._C._has_torch_function  # noqa: SLF001 - as above
+
+_SEQUENCES = frozenset({list, tuple})
 
 WITH_STACK = [True]
 """Whether trace markers are wanted. A list, to be changed in place."""
@@ -66,22 +68,29 @@ class Op:
             or (_dispatch_modes() and tracing_modes())
         ):
             return original(*args, **kwargs)
-        if _overridden(args) or overrides.nested(args, kwargs):
+        if _overridden(args) or (kwargs and _overridden(tuple(kwargs.values()))):
             return self._call_overridden(args, kwargs, push)
-        pop = EMITTER.pop
-        opened = 0
+        for arg in args:
+            if type(arg) in _SEQUENCES and arg and _overridden(arg):
+                return self._call_overridden(args, kwargs, push)
+        pop, outer = EMITTER.pop, LANDMARKS.trace
+        traced = named = False
         try:
-            if WITH_STACK[0] and (trace := trace_text(sys._getframe(1))):  # noqa: SLF001 - the cheap way
-                push(trace)
-                opened = 1
+            if WITH_STACK[0]:
+                trace = trace_text(sys._getframe(1))  # noqa: SLF001 - the cheap way
+                if trace is not outer and trace:  # else the range around us says it already
+                    push(trace)
+                    traced = True
+                    LANDMARKS.trace = trace
             push(op_text(self._pyprof_head, args, kwargs))
-            opened += 1
+            named = True
             return original(*args, **kwargs)
         finally:
-            if opened == 2:  # noqa: PLR2004 - trace and op
+            if named:
                 pop()
-            if opened:
+            if traced:
                 pop()
+                LANDMARKS.trace = outer
 
     def _call_overridden(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], push: Callable[[str], object]

@@ -27,16 +27,21 @@ def wrap_optimizers(patches: Patches) -> None:
     def patch_and_wrap(self: Optimizer) -> None:
         patch_step(self)
         for kind in type(self).__mro__:
-            _wrap_step(kind, patches)
+            if issubclass(kind, Optimizer):
+                _wrap_step(kind, patches)
 
     patches.replace(Optimizer, "_patch_step_function", patch_and_wrap)
 
 
 def _wrap_step(kind: type, patches: Patches) -> None:
-    step = vars(kind).get("step")
-    if step is None or isinstance_op(step) or not getattr(step, "hooked", False):
+    """Wrap a class's step under the class's own name, be it inherited: AdamW has that of Adam."""
+    if isinstance_op(vars(kind).get("step")):
         return
-    patches.replace(kind, "step", make_op(step, kind, "step", kind.__name__))
+    step: Any = getattr(kind, "step", None)
+    if isinstance_op(step):
+        step = step.__wrapped__
+    if getattr(step, "hooked", False):
+        patches.replace(kind, "step", make_op(step, kind, "step", kind.__name__))
 
 
 def _subclasses(kind: type) -> Iterator[type]:

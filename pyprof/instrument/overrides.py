@@ -10,8 +10,7 @@ from torch.overrides import _get_overloaded_args
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_overridden = torch._C._has_torch_function  # noqa: SLF001 - no public one is as cheap
-_get_mode = torch._C._get_dispatch_mode  # noqa: SLF001 - as above
+_get_mode = torch._C._get_dispatch_mode  # noqa: SLF001 - no public way
 _TRACERS = tuple(
     getattr(torch._C._TorchDispatchModeKey, name)  # noqa: SLF001 - as above
     for name in ("FAKE", "PROXY", "FUNCTIONAL")
@@ -25,16 +24,6 @@ def tracing_modes() -> bool:
     No work is launched then, and asking for a symbolic size would fix it.
     """
     return any(_get_mode(key) is not None for key in _TRACERS)
-
-
-def nested(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Tell whether an argument that has a say hides in a list or among named arguments."""
-    if kwargs and _overridden(tuple(kwargs.values())):
-        return True
-    for arg in args:  # noqa: SIM110 - a generator would cost four times this
-        if type(arg) in (list, tuple) and arg and _overridden(arg):
-            return True
-    return False
 
 
 def relevant(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pyprof.instrument.tensors import describe_other_tensor, describe_tensor, dtype_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -26,10 +28,15 @@ _MAX_INT = 2**64
 _MAX_SHAPES = 8192
 """Distinct tensors remembered; then all are forgotten and described afresh."""
 
+_PLAIN = frozenset({int, bool, float, str, type(None)})
+
 _SEPARATOR = "}, {'name': ''"
 _END = "}]}"
 
+_PLAIN_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
+
 _tensors: dict[tuple[Any, ...], str] = {}
+_scalars: dict[tuple[type, object], str] = {}
 
 
 def op_head(mod: str, op: str) -> str:
@@ -37,12 +44,23 @@ def op_head(mod: str, op: str) -> str:
     return f"{{'mod': {mod!r}, 'op': {op!r}, 'args': ["
 
 
-def op_text(head: str, args: Sequence[object], kwargs: Mapping[str, object]) -> str:
+def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, object]) -> str:
     """Give the marker of a call: its arguments in order, then the named ones.
 
     Never raises and never reads a value; an argument that cannot be described is named by its type.
     """
-    parts = [_part(arg) for arg in args[:MAX_ARGS]]
+    parts = []
+    for arg in args if len(args) <= MAX_ARGS else args[:MAX_ARGS]:
+        known, kind = None, type(arg)
+        try:  # what most are, without a call
+            if kind in _PLAIN_TENSORS:
+                if arg.is_contiguous():
+                    known = _tensors.get((arg.shape, arg.dtype))
+            elif kind in _PLAIN:
+                known = _scalars.get((kind, arg))
+        except (RuntimeError, TypeError):  # no such thing as strides, or a symbolic shape
+            known = describe_other_tensor(arg)
+        parts.append(_part(arg) if known is None else known)
     text = f"{head}{{'name': ''{_SEPARATOR.join(parts)}" if parts else ""
     if kwargs:
         for name, value in kwargs.items():
@@ -54,6 +72,7 @@ def op_text(head: str, args: Sequence[object], kwargs: Mapping[str, object]) -> 
 def forget() -> None:
     """Drop what was remembered."""
     _tensors.clear()
+    _scalars.clear()
 
 
 def _part(value: object) -> str:
@@ -62,17 +81,35 @@ def _part(value: object) -> str:
     if describe is None:
         describe = _describe_by_class(value)
     try:
+        if type(value) in _PLAIN:
+            return _remembered_scalar(value, describe)
         return describe(value)
     except (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError):
         # sparse, nested and other tensors that have no such thing as a stride
-        return _tensor_subclass(value) if isinstance(value, torch.Tensor) else _named_type(value)
+        return (
+            describe_other_tensor(value) if isinstance(value, torch.Tensor) else _named_type(value)
+        )
+
+
+def _remembered_scalar(value: object, describe: Callable[[object], str]) -> str:
+    """Describe a number or string as before, where it was there before; `1` is not `True`."""
+    if type(value) is str and len(value) > MAX_STRING:
+        return describe(value)
+    key = (type(value), value)
+    known = _scalars.get(key)
+    if known is None:
+        known = describe(value)
+        if len(_scalars) >= _MAX_SHAPES:
+            _scalars.clear()
+        _scalars[key] = known
+    return known
 
 
 def _tensor(value: Any) -> str:  # noqa: ANN401 - a torch.Tensor, whose methods mypy does not see
     key = (value.shape, value.dtype) if value.is_contiguous() else _strided_key(value)
     known = _tensors.get(key)
     if known is None:
-        known = _describe_tensor(*key)
+        known = describe_tensor(*key)
         if len(_tensors) >= _MAX_SHAPES:
             _tensors.clear()
         _tensors[key] = known
@@ -83,62 +120,6 @@ def _strided_key(value: torch.Tensor) -> tuple[Any, ...]:
     if value.layout is not torch.strided:
         raise TypeError  # what it says of its strides means nothing
     return (value.shape, value.dtype, value.stride())
-
-
-def _describe_tensor(
-    shape: Sequence[int], dtype: torch.dtype, stride: tuple[int, ...] | None = None, name: str = ""
-) -> str:
-    if not all(type(size) is int for size in shape):  # symbolic: asking would fix its value
-        return f", 'type': 'tensor', 'dtype': {dtype_name(dtype)!r}" + _class(name)
-    text = f", 'type': 'tensor', 'shape': {tuple(shape)}, 'dtype': {dtype_name(dtype)!r}"
-    if stride is not None:
-        text += f", 'stride': {stride}, 'layout': {layout_name(shape, stride)!r}"
-    return text + _class(name)
-
-
-def _class(name: str) -> str:
-    return f", 'class': {name!r}" if name else ""
-
-
-def _tensor_subclass(value: torch.Tensor) -> str:
-    """Describe a tensor that is not a plain one, by what it is."""
-    name = type(value).__name__
-    with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - else its own code would run
-        if type(value) in (torch.Tensor, torch.nn.Parameter):
-            name = "NestedTensor" if value.is_nested else str(value.layout).removeprefix("torch.")
-        try:
-            return _describe_tensor(value.shape, value.dtype, name=name)
-        except (RuntimeError, TypeError, NotImplementedError):
-            return f", 'type': 'tensor'{_class(name)}"
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    """Give torch's name of a dtype without `torch.`."""
-    return str(dtype).removeprefix("torch.")
-
-
-def layout_name(shape: Sequence[int], stride: Sequence[int]) -> str:
-    """Name how a tensor that is not contiguous lies in memory."""
-    order = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}.get(len(shape))
-    if order and _dense_in(order, shape, stride):
-        return "channels_last" if len(shape) == 4 else "channels_last_3d"  # noqa: PLR2004 - N, C, H, W
-    if any(step == 0 for step, size in zip(stride, shape, strict=True) if size > 1):
-        return "expanded"
-    swapped = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
-    if len(shape) > 1 and _dense_in(swapped, shape, stride):
-        return "transposed"
-    return "strided"
-
-
-def _dense_in(order: Sequence[int], shape: Sequence[int], stride: Sequence[int]) -> bool:
-    """Tell whether the dimensions, in this order, fill memory without gaps."""
-    expected = 1
-    for dim in reversed(order):
-        if shape[dim] != 1:
-            if stride[dim] != expected:
-                return False
-            expected *= shape[dim]
-    return True
 
 
 def _int(value: object) -> str:
@@ -194,11 +175,14 @@ def _named_type(value: object) -> str:
     return f", 'type': {type(value).__name__!r}"
 
 
-_PLAIN = frozenset({int, bool, float, str, type(None)})
-
-
 def _sequence(value: Any) -> str:  # noqa: ANN401 - a tuple or list
     kind = "list" if type(value) is list else "tuple"
+    if len(value) <= MAX_PLAIN:
+        for item in value:
+            if type(item) is not int or not -_MAX_INT < item < _MAX_INT:
+                break
+        else:  # sizes, most often
+            return f", 'type': {kind!r}, 'value': {tuple(value) if kind == 'tuple' else value}"
     if all(type(item) in _PLAIN for item in value):
         return _plain_sequence(kind, value)
     return _mixed_sequence(kind, value, MAX_DEPTH)
@@ -238,7 +222,7 @@ def _item(value: object, depth: int) -> str:
 
 def _totals(value: Sequence[Any]) -> str:
     """Give the elements of a long list's tensors in all, and their dtype if they share one."""
-    if not all(type(item) in (torch.Tensor, torch.nn.Parameter) for item in value):
+    if not all(type(item) in _PLAIN_TENSORS for item in value):
         return ""
     dtypes = {item.dtype for item in value}
     text = f", 'numel': {sum(item.numel() for item in value)}"
@@ -269,7 +253,7 @@ def _describe_by_class(value: object) -> Callable[[object], str]:
     """Choose for a type that is none of the usual ones; `issubclass`, as `__class__` may lie."""
     kind = type(value)
     if issubclass(kind, torch.Tensor):
-        return _tensor_subclass  # type: ignore[return-value]
+        return describe_other_tensor  # type: ignore[return-value]
     if issubclass(kind, float):
         return _float
     if issubclass(kind, (tuple, list)):

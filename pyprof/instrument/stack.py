@@ -1,12 +1,16 @@
 """The trace marker of a call: `file:line` of the user's frames, built once for each distinct stack.
 
-Walking thirty frames costs about as much as everything else that a marker needs, so a walk only
-notes which instruction each frame is at; names and lines are looked up once per distinct walk.
+Walking thirty frames costs more than everything else that a marker needs. So a walk only notes
+which instruction each frame is at; names and lines are looked up once per distinct walk. And it
+ends at the call of the module that it is in, from where on outwards nothing moves meanwhile.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
+import threading
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import torch
@@ -33,24 +37,70 @@ _stacks: dict[tuple[int, ...], tuple[str, tuple[CodeType, ...]]] = {}
 that no id comes to mean another one."""
 
 
+class Landmark:
+    """The call of a module that has not returned, and what stands for the stack from there on."""
+
+    __slots__ = ("frame", "token")
+
+    def __init__(self, frame: FrameType) -> None:
+        """Note a frame. `frame` must be unset before it returns, or it would live on."""
+        key = _walk(frame)
+        known = _beyond.get(key)
+        if known is None:
+            if len(_beyond) >= _MAX_STACKS:
+                _beyond.clear()
+            known = _beyond[key] = (next(_tokens), _codes(frame))
+        self.token = known[0]
+        self.frame: FrameType | None = frame
+
+
+class _Landmarks(threading.local):
+    def __init__(self) -> None:
+        self.innermost: Landmark | None = None
+        self.trace = ""
+
+
+LANDMARKS = _Landmarks()
+"""The module call that this thread is in, and the trace marker: one object per distinct text."""
+
+_texts: dict[str, str] = {}
+
+_beyond: dict[tuple[int, ...], tuple[int, tuple[CodeType, ...]]] = {}
+"""Tokens by walks. A token is never given twice, also after all were forgotten."""
+_tokens = itertools.count()
+
+
+def _walk(frame: FrameType | None) -> tuple[int, ...]:
+    """Note the code and the instruction of each frame up to the landmark, then its token."""
+    landmark = LANDMARKS.innermost
+    end = None if landmark is None else landmark.frame
+    walk: list[int] = []
+    append = walk.append
+    here = frame
+    for _ in repeat(None, MAX_WALK):
+        if here is end:
+            if landmark is not None:
+                append(landmark.token)
+            break
+        if here is None:  # the landmark is on another stack of this thread: greenlets
+            break
+        append(id(here.f_code))
+        append(here.f_lasti)
+        here = here.f_back
+    return tuple(walk)
+
+
 def trace_text(frame: FrameType | None) -> str:
     """Give the trace marker for the stack that ends at this frame; empty where no frame is the
     user's.
     """  # noqa: D205 - one sentence
-    walk: list[int] = []
-    append = walk.append
-    here, left = frame, MAX_WALK
-    while here is not None and left:
-        append(id(here.f_code))
-        append(here.f_lasti)
-        here = here.f_back
-        left -= 1
-    key = tuple(walk)
+    key = _walk(frame)
     known = _stacks.get(key)
     if known is None:
         known = _look_up(frame)
         if len(_stacks) >= _MAX_STACKS:
             _stacks.clear()
+            _texts.clear()
         _stacks[key] = known
     return known[0]
 
@@ -58,21 +108,31 @@ def trace_text(frame: FrameType | None) -> str:
 def forget() -> None:
     """Drop what was remembered."""
     _stacks.clear()
+    _texts.clear()
+    _beyond.clear()
+
+
+def _codes(frame: FrameType | None) -> tuple[CodeType, ...]:
+    codes: list[CodeType] = []
+    while frame is not None and len(codes) < MAX_WALK:
+        codes.append(frame.f_code)
+        frame = frame.f_back
+    return tuple(codes)
 
 
 def _look_up(frame: FrameType | None) -> tuple[str, tuple[CodeType, ...]]:
-    codes: list[CodeType] = []
     frames: list[str] = []
     functions: list[str] = []
-    while frame is not None and len(codes) < MAX_WALK:
-        code = frame.f_code
-        codes.append(code)
+    codes = _codes(frame)
+    for code in codes:
+        if frame is None:
+            break
         if len(frames) < MAX_FRAMES and is_users(code.co_filename):
             frames.append(f"{_encodable(code.co_filename)}:{frame.f_lineno or 0}")
             functions.append(code.co_name)
         frame = frame.f_back
     text = encode_trace(frames[::-1], functions[::-1]) if frames else ""
-    return text, tuple(codes)
+    return _texts.setdefault(text, text), codes
 
 
 def is_users(filename: str) -> bool:

@@ -56,7 +56,8 @@ def lines(records: Records) -> Iterator[str]:
     pieces = [_piece(records, name, first=not place) for place, name in enumerate(_there(records))]
     for start in range(0, records.rows, _ROWS):
         rows = min(_ROWS, records.rows - start)
-        yield from bytes(_lines(pieces, start, rows)).decode().splitlines()
+        whole = bytes(_lines(pieces, start, rows)).decode()
+        yield from whole.removesuffix("\n").split("\n")  # other separators may be in texts
 
 
 def _there(records: Records) -> list[str]:

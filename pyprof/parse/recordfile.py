@@ -57,9 +57,7 @@ def load(source: str) -> Records:
 def _checked(source: str, records: Records) -> Records:
     """Refuse what no version of parse wrote: rows without name or duration, gaps in lists."""
     for name in _NEVER_NULL:
-        column = records.columns[name]
-        gaps = (column.index < 0).any() if isinstance(column, Coded) else column.null_count
-        if gaps:
+        if _nulls(records.columns.get(name)):
             raise RecordsError(f"{source}: rows without {name}; parse the capture again")
     for name, column in records.columns.items():
         if pa.types.is_list(schema.RECORD.field(name).type) and _has_gaps(column):
@@ -67,7 +65,13 @@ def _checked(source: str, records: Records) -> Records:
     return records
 
 
-_NEVER_NULL = ("kShortName", "kDuration")
+_NEVER_NULL = ("kShortName", "kDuration", "kLongName")
+
+
+def _nulls(column: Column | None) -> bool:
+    if isinstance(column, Coded):
+        return bool((column.index < 0).any())
+    return column is None or column.null_count > 0
 
 
 def _has_gaps(column: Column) -> bool:
@@ -168,9 +172,7 @@ def _joined(batches: list[dict[str, Column]]) -> Records:
         )
         if known:
             columns[name] = joined
-    if absent := [name for name in ("kShortName", "kDuration") if name not in columns]:
-        raise RecordsError(f"the lines lack {absent[0]}: not written by pyprof parse")
-    return Records(len(columns["kShortName"]), columns)
+    return Records(sum(len(batch["kShortName"]) for batch in batches), columns)
 
 
 # --- Python literals, line by line: the original's files ----------------------------------------

@@ -91,7 +91,7 @@ class Records:
         return Records(len(rows), columns, self.devices, self.warnings)
 
 
-_SEPARATOR = "\x1f"
+_SEPARATOR, _INNER_SEPARATOR = "\x1f", "\x1e"
 
 
 def encode(column: pa.Array) -> Coded:
@@ -104,17 +104,20 @@ def encode(column: pa.Array) -> Coded:
     return Coded(index, values)
 
 
-def _joined(column: pa.Array) -> pa.Array:
+def _joined(column: pa.Array, separator: str = _SEPARATOR) -> pa.Array:
     """Make one text of each list, different for different lists."""
     import pyarrow.compute as pc  # noqa: PLC0415 - costs time to load
 
     if pa.types.is_list(column.type.value_type):
-        inner = _joined(column.values)
+        inner = _joined(column.values, _INNER_SEPARATOR)
         column = pa.ListArray.from_arrays(column.offsets, inner, mask=column.is_null())
     values = column.values.cast(pa.string())
-    tagged = pc.binary_join_element_wise("+", values.fill_null(""), "")
+    tag: object = "+"
+    if pc.any(pc.match_substring(values, separator)).as_py():
+        tag = pc.binary_length(values).cast(pa.string()).fill_null("")  # lengths tell texts apart
+    tagged = pc.binary_join_element_wise(tag, values.fill_null(""), "+")
     return pc.binary_join(
-        pa.ListArray.from_arrays(column.offsets, tagged, mask=column.is_null()), _SEPARATOR
+        pa.ListArray.from_arrays(column.offsets, tagged, mask=column.is_null()), separator
     )
 
 

@@ -87,7 +87,7 @@ class Table:
         return _device(next((row for row in rows if row["name"] == name), {"name": name}))
 
     def _peaks(self, row: Mapping[str, object]) -> Peaks | None:
-        device = _device({**row, "name": self.override.gpu} if self.override.gpu else row)
+        device = _device({"name": self.override.gpu} if self.override.gpu else row)
         if device.name == "cpu":
             return None
         return peaks(

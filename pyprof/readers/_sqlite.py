@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,7 @@ from adbc_driver_sqlite import dbapi
 from pyprof.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -72,12 +72,14 @@ class Database:
 
     def _fetch(self, query: str) -> pa.Table:
         try:
-            with dbapi.connect(self._uri) as db, db.cursor() as cursor:
+            with _opened(self._uri) as cursor:
                 cursor.adbc_statement.set_options(
                     **{"adbc.sqlite.query.batch_rows": str(_BATCH_ROWS)}
                 )
                 cursor.execute(query)
-                return cursor.fetch_arrow_table()
+                # Closed before its cursor, also when reading fails half-way.
+                with cursor.fetch_record_batch() as reader:
+                    return reader.read_all()
         except (AdbcError, pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
             raise self._broken(error) from None
 
@@ -97,6 +99,25 @@ class Database:
             f"{self.path}: the SQLite file is damaged or cut short ({reason}); export it again, "
             f"e.g. nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
         )
+
+
+@contextmanager
+def _opened(uri: str) -> Iterator[dbapi.Cursor]:
+    """Open a cursor and close it, which a driver before 1.13 cannot do to a damaged file."""
+    db = dbapi.connect(uri)
+    cursor = db.cursor()
+    try:
+        yield cursor
+    finally:
+        _close(cursor)
+        _close(db)
+
+
+def _close(handle: dbapi.Cursor | dbapi.Connection) -> None:
+    try:
+        handle.close()
+    except (AdbcError, RuntimeError):
+        handle._closed = True  # noqa: SLF001 - else it tries again, and complains, at exit
 
 
 _MOST_STRINGS = 1 << 28

@@ -174,13 +174,13 @@ def _closed_ends(events: pa.Table) -> pa.ChunkedArray:
     return pc.if_else(at_last, None, ends)
 
 
-_OPEN_RANGES = 2
+_OPEN_RANGES = 3
 """From so many ranges that end at the last instant on, it is no chance."""
 
 
 def _texts(events: pa.Table, strings: pa.Array) -> pa.ChunkedArray:
     """Give each range's text: written in place, or registered once and referred to by id."""
-    text, ids = events.column("text"), events.column("textId")
+    text, ids = pc.fill_null(events.column("text"), ""), events.column("textId")
     if ids.null_count == len(ids):
         return text
     codes = numbers(ids, -1)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _KERNELS = ("CONCURRENT_KERNEL", "KERNEL")  # the second: --concurrent-kernels off
 _API = ("RUNTIME", "DRIVER")
+_COPIES = ("MEMCPY", "MEMCPY2")  # the second: between devices
 _START, _END = 2, 4
 """MARKER.flags of the two rows of a range (1 is an instant)."""
 
@@ -161,7 +162,11 @@ _KERNEL = (
 def _activities(
     db: Database, strings: pa.Array, calls: dict[str, Any], threads: NDArray[np.int64]
 ) -> pa.Table:
-    parts = [*(_kernels(db, kind, strings) for kind in _KERNELS), _copies(db), _sets(db)]
+    parts = [
+        *(_kernels(db, kind, strings) for kind in _KERNELS),
+        *(_copies(db, kind) for kind in _COPIES),
+        _sets(db),
+    ]
     rows = _common.concat([part for part in parts if part.num_rows] or parts[:1])
     # An activity names no process: take that of the API call which it answers.
     pids = threads[:, 0][calls["thread"]]
@@ -201,8 +206,8 @@ def _kernels(db: Database, kind: str, strings: pa.Array) -> pa.Table:
     )
 
 
-def _copies(db: Database) -> pa.Table:
-    rows = db.read(_CUPTI + "MEMCPY", dict.fromkeys((*_BASE, "bytes", "copyKind"), int))
+def _copies(db: Database, kind: str) -> pa.Table:
+    rows = db.read(_CUPTI + kind, dict.fromkeys((*_BASE, "bytes", "copyKind"), int))
     names = _common.copy_names(numbers(rows.column("copyKind"), 0))
     return schema.table(
         schema.ACTIVITIES,

@@ -29,7 +29,7 @@ CAUSES: Mapping[str, str] = {
     SYNC: "the host had waited for the GPU, and so had no work queued",
     COPY: "the host was held up in a copy",
     ALLOC: "the host allocated or freed memory",
-    LOAD: "the host loaded kernels for their first launch",
+    LOAD: "a launch took over 1 ms: kernels loaded, or the profiler at work",
     HOST: "the host did something else: data loading, Python",
     QUEUE: "work was queued, but began later: start-up, other streams",
     UNKNOWN: "the capture does not hold the launch",

@@ -23,7 +23,7 @@ _PHASES = {
     "bprop": "backward",
     "optim": "optimizer",
     "comm": "communication",
-    "copy": "copies",
+    "copy": "copies, fills of memory",
     "": "not told by any range",
 }
 _NAME_WIDTH = 40
@@ -47,7 +47,8 @@ def _steps(found: Overview) -> str:
     steps = found.steps
     if not len(steps):
         return "none found; call pyprof.annotate('step') around each to see them"
-    parts = [f"{len(steps)} by {steps.origin}, median {duration(steps.median_ns)}"]
+    part = " (steps, or a part of one)" if steps.origin.startswith("repetition") else ""
+    parts = [f"{len(steps)} by {steps.origin}{part}, median {duration(steps.median_ns)}"]
     if found.chosen is not None:
         first, last = found.chosen
         parts.append(f"shown: {first} to {last - 1}")

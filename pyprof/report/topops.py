@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
-_KEYS = ("op", "dir", "line")
+_KEYS = ("op", "dir", "line", "unnamed")
+"""What a group has in common; `unnamed` is the kernel of rows that no op names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,11 @@ class OpTotals:
     """One op in one direction, called on one line. None where not known."""
 
     op: str | None
-    """None where nothing names it; then `kernel` does, the longest."""
+    """None where nothing names it; then `kernel` does: rows of other kernels are apart."""
     dir: str | None
     line: str | None
     kernel: str
+    """The one with most time."""
     calls: int
     kernels: int
     total_ns: int
@@ -71,9 +73,13 @@ def _columns(table: Table) -> pa.Table:
     ns = table.duration_ns.astype(float)
     costs, share = table.costs, np.where(_kernel(table), table.roofline.share, np.nan)
     flops, moved = (np.where(known >= 0, known, np.nan) for known in (costs.flops, costs.bytes))
-    values = {name: COLUMNS[name].values(table) for name in (*_KEYS, "kernel", "bound", "tc")}
+    values = {
+        name: COLUMNS[name].values(table) for name in ("op", "dir", "line", "kernel", "bound", "tc")
+    }
+    values["unnamed"] = pc.if_else(pc.is_null(values["op"]), values["kernel"], None)
     values["bound"] = pc.if_else(pa.array(_kernel(table)), values["bound"], None)
-    values["tc"] = pc.if_else(pc.equal(values["tc"], "-"), None, values["tc"])
+    used = pc.and_(pa.array(_kernel(table)), pc.not_equal(values["tc"], "-"))
+    values["tc"] = pc.if_else(used, values["tc"], None)
     measured = {
         "flops": flops, "flops_ns": np.where(np.isnan(flops), 0, ns),
         "bytes": moved, "bytes_ns": np.where(np.isnan(moved), 0, ns),
@@ -88,8 +94,8 @@ def _columns(table: Table) -> pa.Table:
 def _kernel(table: Table) -> Mask:
     """Find kernels: copies over the bus are not to be measured against the GPU's memory."""
     kind = table.records.coded("kind")
-    moves = {schema.KINDS[schema.MEMCPY], schema.KINDS[schema.MEMSET]}
-    return np.array([*(name not in moves for name in kind.values), True])[kind.index]
+    kernels = {schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]}
+    return np.array([*(name in kernels for name in kind.values), True])[kind.index]
 
 
 def _largest(data: pa.Table, name: str) -> dict[tuple[Any, ...], str]:

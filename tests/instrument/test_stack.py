@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import weakref
 from typing import TYPE_CHECKING
 
 import torch
@@ -81,3 +83,55 @@ def test_a_file_name_that_is_not_utf8_is_written_all_the_same() -> None:
 def test_without_a_users_frame_there_is_no_trace() -> None:
     """Calls from threads of torch's own say nothing rather than nonsense."""
     assert stack.trace_text(None) == ""
+
+
+def test_inside_modules_the_way_to_them_is_part_of_the_trace(listening: Recorder) -> None:
+    """One module called from two lines: each op has the line that the call came from."""
+    net = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
+
+    def call() -> None:
+        net(torch.ones(1))
+
+    for _ in range(2):
+        call()
+    net[0](torch.ones(1))
+    del listening.pushed[:]
+    call(); first = here().f_lineno  # fmt: skip # noqa: E702
+    call(); second = here().f_lineno  # fmt: skip # noqa: E702
+    line = call.__code__.co_firstlineno + 1
+    expected = [(f"{__file__}:{number}", f"{__file__}:{line}") for number in (first, second)]
+    found = [frames[-2:] for frames in listening.traces]
+    assert found == [frames for frames in expected for _ in range(2)]  # ones, relu
+
+
+def test_a_trace_is_said_once_for_ops_in_ops(listening: Recorder) -> None:
+    """F.relu calls torch.relu from the same line of the user's: one range says so for both."""
+    torch.nn.functional.relu(torch.ones(1))
+    kinds = [marker.classify(text) for text in listening.texts[2:]]
+    assert kinds == [marker.Kind.TRACE, marker.Kind.OP, marker.Kind.OP]
+    assert [depth for depth, _ in listening.pushed[2:]] == [0, 1, 2]
+    torch.ones(1)
+    assert marker.classify(listening.texts[-2]) is marker.Kind.TRACE
+
+
+def test_a_module_call_does_not_keep_its_frame(listening: Recorder) -> None:
+    """What was passed to a module is let go of when it returns."""
+
+    class Held(torch.nn.Module):
+        def forward(self, box: list[object]) -> None:
+            torch.ones(1)
+            if box:
+                raise KeyError
+
+    class Witness:
+        pass
+
+    for raises in (False, True):
+        witness = Witness()
+        gone = weakref.ref(witness)
+        with contextlib.suppress(KeyError):
+            Held()([witness] if raises else [])
+        del witness
+        assert gone() is None
+    assert stack.LANDMARKS.innermost is None
+    assert listening.depth == 0

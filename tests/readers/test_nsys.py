@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pyprof import readers, schema
+from pyprof.parse import parse_file
 from tests.builders import LAYOUTS, SECRETS, Layout, Range, Work, nsys_db, table, write_tables
 
 WORK = (
@@ -190,6 +191,16 @@ def test_a_capture_is_never_written_to(tmp_path: Path) -> None:
         assert [entry.name for entry in tmp_path.iterdir()] == ["a.sqlite"]
     finally:
         tmp_path.chmod(0o755)
+
+
+def test_ranges_without_any_text_are_ranges_without_text(tmp_path: Path) -> None:
+    """A file that has neither a text nor a textId column is read and parsed."""
+    events = table(("start", "end", "globalTid"), (1, 9, 1 << 24))
+    kernels = table(("start", "end", "correlationId"), (20, 30, 1))
+    tables = {"NVTX_EVENTS": events, "CUPTI_ACTIVITY_KIND_KERNEL": kernels}
+    path = write_tables(tmp_path / "a.sqlite", {**tables, "StringIds": table(("id", "value"))})
+    assert readers.read(path).ranges.column("text").to_pylist() == [""]
+    assert parse_file(path).rows == 1
 
 
 @pytest.mark.parametrize("name", ["a b.sqlite", "a?b#c%41.sqlite", "ä€.sqlite", "net.dict"])

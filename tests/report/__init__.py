@@ -1,1 +1,1 @@
-"""Tests of what people are shown: exports, comparisons, pages."""
+"""Tests of the reports."""

@@ -99,6 +99,13 @@ class Case:
         """The column `why`."""
         return COLUMNS["why"].values(self.table)
 
+    def device_has(self, dtype: str) -> Mask:
+        """Find rows on a GPU that is known to have Tensor Cores for a type."""
+        peaks = self.table.devices
+        found = [peak is not None and peak.flops(dtype, True) is not None  # noqa: FBT003 - on Tensor Cores
+                 for peak in peaks.values]  # fmt: skip
+        return np.asarray(np.array(found, bool)[peaks.index])
+
     # --- gains -----------------------------------------------------------------------------------
 
     def most(self, rows: Ints, ns: NDArray[np.float64]) -> int | None:

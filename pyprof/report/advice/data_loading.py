@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
 
+from pyprof.marker import Kind, classify
 from pyprof.report.advice.registry import Advice, Evidence, rule
 from pyprof.report.intervals import union, union_of
 
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case
 
-_LOADING = re.compile(
-    r"data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|batch)", re.IGNORECASE
-)
+_LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|batch)"
 
 
 @rule
@@ -24,20 +22,23 @@ def data_loading(case: Case) -> Advice | None:
     """Find ranges that name data loading, and how long the GPUs idled inside them."""
     if case.capture is None or not case.devices:
         return None
-    ranges = case.capture.ranges
+    named = pc.match_substring_regex(case.capture.ranges.column("text"), _LOADING)
+    ranges = case.capture.ranges.filter(named)
     texts = ranges.column("text").combine_chunks().dictionary_encode()
     names = texts.dictionary.to_pylist()
-    loading = [code for code, text in enumerate(names) if _LOADING.search(text)]
+    users = [classify(name) in (Kind.CONTEXT, Kind.LAYER) for name in names]
     index = np.asarray(pc.fill_null(texts.indices, -1))
     start, end = (np.asarray(pc.fill_null(ranges.column(name), -1)) for name in ("start", "end"))
     idle = [union(device.idle.values()) for device in case.devices]
     found, most = [], 0
-    for code in loading:
+    for code, name in enumerate(names):
+        if not users[code]:
+            continue  # a stack, or an op, of a file so called
         rows = index == code
         inside = union_of(start[rows], end[rows])
         waited = max((gaps & inside).total for gaps in idle)
         if waited:
-            found.append(Evidence(names[code], None, int(rows.sum()), waited))
+            found.append(Evidence(name, None, int(rows.sum()), waited))
             most = max(most, waited)
     if not found:
         return None

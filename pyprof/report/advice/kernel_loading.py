@@ -19,8 +19,8 @@ def kernel_loading(case: Case) -> Advice | None:
     _, rows, idle_ns = idle_for(case, LOAD)
     return case.advice(
         "kernel_loading",
-        "the GPU waits for kernels to be loaded: the capture begins before the program is warm",
-        "capture after some steps of warm-up, or look at later steps with --steps",
+        "single launches take over 1 ms: kernels are loaded, or the profiler writes",
+        "once the program is warm they are gone: capture later, or look at later --steps",
         rows,
         case.most(rows, idle_ns),
         weight=idle_ns,

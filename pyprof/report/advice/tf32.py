@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def tf32(case: Case) -> Advice | None:
     """Find float32 matrix products and convolutions on CUDA cores of a GPU that has TF32."""
     off = pc.fill_null(pc.starts_with(case.why, "TF32: off"), fill_value=False)
-    rows = np.flatnonzero(case.chosen & np.asarray(off))
+    rows = np.flatnonzero(case.chosen & np.asarray(off) & case.device_has("tf32"))
     return case.advice(
         "tf32",
         "float32 matrix products and convolutions run without Tensor Cores",

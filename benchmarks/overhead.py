@@ -1,0 +1,152 @@
+"""What instrumentation costs: paired in one run against torch alone and torch's own tools.
+
+    python benchmarks/overhead.py
+    nsys profile -t nvtx -s none --cpuctxsw=none -f true -o o python benchmarks/overhead.py
+
+Two workloads on the CPU, where nothing hides the cost: `F.linear` on 8 by 8 at a stack 30 frames
+deep, and the forward of a `TransformerEncoderLayer`. Each round times every way once, in turn, so
+that what else the machine does falls on all alike; shown are the medians over rounds.
+Without a tool the ranges end in a call that does nothing; under nsys they are taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import statistics
+import time
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - everyone calls it so
+from torch import nn
+
+import pyprof
+from pyprof.instrument import lifecycle
+from pyprof.instrument.emit import Sink, tool_listens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+DEPTH = 30
+REPEATS = 10
+
+
+def linear() -> Callable[[], object]:
+    """Give a call of F.linear on 8 by 8."""
+    x, weight, bias = torch.ones(8, 8), torch.ones(8, 8), torch.ones(8)
+    return lambda: F.linear(x, weight, bias)
+
+
+def encoder_layer() -> Callable[[], object]:
+    """Give a forward of a TransformerEncoderLayer in training mode."""
+    layer = nn.TransformerEncoderLayer(64, 4, 256, batch_first=True)
+    x = torch.ones(4, 16, 64)
+    return lambda: layer(x)
+
+
+WORKLOADS = {"F.linear 8x8": (linear, 100), "TransformerEncoderLayer": (encoder_layer, 5)}
+
+
+@contextlib.contextmanager
+def pyprof_off() -> Iterator[None]:
+    """Instrument with nobody listening: nothing is replaced."""
+    listens = lifecycle.tool_listens
+    lifecycle.tool_listens = lambda: False
+    pyprof.init()
+    yield
+    pyprof.stop()
+    lifecycle.tool_listens = listens
+
+
+@contextlib.contextmanager
+def pyprof_on() -> Iterator[None]:
+    """Instrument with a tool, or with a sink in its place that does nothing."""
+    nvtx = lifecycle._SINKS["nvtx"]  # noqa: SLF001 - no tool here, and the sink must cost nothing
+    if not tool_listens():
+        lifecycle._SINKS["nvtx"] = lambda: Sink(lambda _: None, lambda: None)  # noqa: SLF001 - as above
+    pyprof.init(force=True)
+    yield
+    pyprof.stop()
+    lifecycle._SINKS["nvtx"] = nvtx  # noqa: SLF001 - as above
+
+
+def profiler(**options: bool) -> AbstractContextManager[object]:
+    """Record with torch.profiler on the CPU."""
+    cpu = [torch.profiler.ProfilerActivity.CPU]
+    return torch.profiler.profile(activities=cpu, **options)
+
+
+@contextlib.contextmanager
+def torch_ranges() -> Iterator[None]:
+    """Let torch emit its own ranges with shapes: NVTX in CUDA builds, else the like for VTune."""
+    if not hasattr(torch._C, "_nvtx"):  # noqa: SLF001 - says how torch was built
+        with torch.autograd.profiler.emit_itt(record_shapes=True):
+            yield
+        return
+    synchronize = torch.cuda.synchronize  # needs a GPU, which the ranges do not
+    torch.cuda.synchronize = synchronize if torch.cuda.is_available() else lambda: None
+    with torch.autograd.profiler.emit_nvtx(record_shapes=True):
+        yield
+    torch.cuda.synchronize = synchronize
+
+
+WAYS: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "torch alone": contextlib.nullcontext,
+    "pyprof, nobody listens": pyprof_off,
+    "pyprof, listening": pyprof_on,
+    "torch's own ranges, shapes": torch_ranges,
+    "torch.profiler": profiler,
+    "torch.profiler, shapes and stacks": lambda: profiler(record_shapes=True, with_stack=True),
+}
+
+
+def deep(depth: int, function: Callable[[], float]) -> float:
+    """Call a function at a stack this much deeper."""
+    return deep(depth - 1, function) if depth else function()
+
+
+def seconds_per_call(call: Callable[[], object], count: int) -> float:
+    """Time calls in a row, at the depth: the best of several, which nobody interrupted."""
+
+    def timed() -> float:
+        times = []
+        for _ in range(REPEATS):
+            start = time.perf_counter()
+            for _ in range(count):
+                call()
+            times.append((time.perf_counter() - start) / count)
+        return min(times)
+
+    return deep(DEPTH, timed)
+
+
+def measure(call: Callable[[], object], count: int, rounds: int) -> dict[str, float]:
+    """Give the median seconds of a call, each way."""
+    found: dict[str, list[float]] = {way: [] for way in WAYS}
+    for _ in range(rounds):
+        for way, scope in WAYS.items():
+            with scope():
+                found[way].append(seconds_per_call(call, count))
+    return {way: statistics.median(times) for way, times in found.items()}
+
+
+def main() -> None:
+    """Print a table for each workload."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15)
+    rounds = parser.parse_args().rounds
+    torch.set_num_threads(1)
+    print(f"torch {torch.__version__}, stack {DEPTH} deep, {rounds} rounds,", end=" ")
+    print("a tool listens" if tool_listens() else "no tool: ranges go nowhere")
+    for name, (workload, count) in WORKLOADS.items():
+        times = measure(workload(), count, rounds)
+        alone = times["torch alone"]
+        print(f"\n{name:36}      us   added  times")
+        for way, taken in times.items():
+            print(f"  {way:34}{taken * 1e6:8.1f}{(taken - alone) * 1e6:8.1f}{taken / alone:7.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""Texts that are compared with files beside the test, whole.
+
+`UPDATE_GOLDENS=1` rewrites them; look at the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def check(golden: Path, found: str) -> None:
+    """Compare a text with a golden file; a missing file is a failure, unless asked to write it."""
+    if os.environ.get("UPDATE_GOLDENS"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(found, encoding="utf-8")
+    assert found == golden.read_text(encoding="utf-8")
+
+
+def beside(test_file: str, name: str) -> Path:
+    """Name a golden file of a test: `golden/NAME.txt` beside it."""
+    return Path(test_file).parent / "golden" / f"{name}.txt"

@@ -1,0 +1,50 @@
+"""Frames of a stack: the framework's are left out by where they are installed."""
+
+import pytest
+
+from pyprof.parse.frames import is_framework, user_line, user_trace
+
+SITE = "/opt/conda/lib/python3.12/site-packages/"
+FRAMEWORK = [
+    SITE + "torch/nn/modules/module.py:1736",
+    SITE + "torch/_tensor.py:581",
+    SITE + "torch/optim/optimizer.py:487",
+    SITE + "torch/utils/_contextlib.py:116",
+    SITE + "apex/amp/wrap.py:28",
+    SITE + "pyprof/instrument/wrap.py:3",
+    "/usr/lib/python3/dist-packages/torch/functional.py:9",
+    "C:\\venv\\Lib\\site-packages\\torch\\nn\\functional.py:2",
+    "<frozen importlib._bootstrap>:1",
+]
+NOT = [
+    "/app/train.py:3",
+    "/home/me/torch/train.py:3",
+    "/src/apex/examples/main.py:3",
+    SITE + "transformers/models/bert/modeling_bert.py:5",
+    SITE + "torchvision/models/resnet.py:9",
+    SITE + "torch/nn/utils/clip_grad.py:3",
+    "train.py:1",
+    "<stdin>:1",
+]
+
+
+@pytest.mark.parametrize("frame", FRAMEWORK)
+def test_frames_of_the_framework_are_left_out(frame: str) -> None:
+    """Wherever packages are installed."""
+    assert is_framework(frame)
+    assert user_trace(("/app/train.py:3", frame)) == ("/app/train.py:3",)
+
+
+@pytest.mark.parametrize("frame", NOT)
+def test_other_frames_stay(frame: str) -> None:
+    """The user's files, checkouts of the same name, other libraries, torch's own algorithms."""
+    assert not is_framework(frame)
+    assert user_trace((frame,)) == (frame,)
+
+
+def test_the_users_line_is_the_innermost_outside_libraries() -> None:
+    """A library called by the user is in the trace, but not the line to look at."""
+    trace = ("/app/train.py:3", "/app/net.py:8", SITE + "transformers/bert.py:5")
+    assert user_line(trace) == "/app/net.py:8"
+    assert user_line(trace[2:]) is None
+    assert user_line(()) is None

@@ -1,0 +1,238 @@
+"""Each rule speaks where there is evidence, says what could be won, and is silent elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from pyprof import schema
+from pyprof.marker import Tensor, encode_layer, encode_seq
+from pyprof.parse import parse
+from pyprof.prof.table import Table
+from pyprof.report.advice import advise
+from pyprof.report.advice.registry import Advice, rules
+from pyprof.report.timeline import timeline
+from tests.report.captures import (
+    ADD,
+    NCCL,
+    US,
+    Api,
+    Range,
+    Work,
+    capture,
+    copy,
+    op,
+    trace,
+)
+
+TC_GEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"
+CUDA_CORES = "ampere_sgemm_128x64_tn"
+HALF_CUDA_CORES = "ampere_hgemm_128x128_tn"
+LAYOUT = "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true, (cudnnKernelDataType_t)2>(cudnn::ops::nchw2nhwc_params_t<float>, float const*, float*)"  # fmt: skip # noqa: E501
+
+
+@dataclass(frozen=True)
+class Story:
+    """What happened: evidence for one rule, or the same without it."""
+
+    work: list[Work]
+    ranges: list[Range] = field(default_factory=list)
+    api: list[Api] = field(default_factory=list)
+
+
+def _advice(story: Story) -> dict[str, Advice]:
+    net = capture(story.work, story.api, story.ranges)
+    table = Table(parse(net))
+    found = advise(table, timeline(table.records, net), net)
+    return {advice.rule: advice for advice in found}
+
+
+def _busy(length: int = 100, name: str = TC_GEMM, begin: int = 0, grid: int = 256) -> Work:
+    """Give a kernel of some us, launched in time."""
+    at = begin * US
+    return Work((at + 10 * US, at + (10 + length) * US), (at, at + 5 * US), name,
+                grid=(grid, 1, 1))  # fmt: skip
+
+
+def _called(name: str, work: Work, *tensors: Tensor) -> list[Range]:
+    begin, end = work.call or (0, 0)
+    bounds = (begin - US // 2, end + US // 2)
+    return [trace((bounds[0] - 100, bounds[1] + 100), "/src/net.py:5"), op(name, bounds, *tensors)]
+
+
+def _later(work: Work, by: int) -> Work:
+    """Begin a kernel some us later, launched as before."""
+    return Work((work.at[0] + by * US, work.at[1] + by * US), work.call, work.name, work.kind,
+                grid=work.grid)  # fmt: skip
+
+
+def _tensor(*shape: int, dtype: str = "float32") -> Tensor:
+    return Tensor(shape, dtype)
+
+
+BIG = (_tensor(4096, 4096), _tensor(4096, 4096))
+HALF = (_tensor(4096, 4096, dtype="float16"), _tensor(4096, 4096, dtype="float16"))
+ROW = _tensor(1 << 22)
+
+
+def _matmul(name: str, tensors: tuple[Tensor, ...], length: int) -> Story:
+    work = _busy(length, name, begin=10)
+    return Story([work], _called("matmul", work, *tensors))
+
+
+def _adds(*sizes: int, part: str = "") -> Story:
+    """Add in place, one kernel after the other, launched well before."""
+    ranges, work = [], []
+    for place, size in enumerate(sizes):
+        call = ((10 + 10 * place) * US, (12 + 10 * place) * US)
+        at = (100 + 20 * place) * US
+        work.append(Work((at, at + 20 * US), call, ADD))
+        ranges += _called("add", work[-1], _tensor(size), _tensor(size))
+    if part:
+        ranges.append(Range(part, (5 * US, 99 * US)))
+    return Story(work, ranges)
+
+
+def _gap(begin: int, *api: Api, text: str | None = None) -> Story:
+    """Idle from 110 us until work is launched at `begin` us."""
+    ranges = [Range(text, (111 * US, (begin - 1) * US))] if text else []
+    return Story([_busy(), _busy(begin=begin)], ranges, list(api))
+
+
+def _conv(*names: str) -> Story:
+    x, w = _tensor(32, 64, 56, 56, dtype="float16"), _tensor(64, 64, 3, 3, dtype="float16")
+    work = [
+        Work((100 * US + place * 50 * US, 150 * US + place * 50 * US),
+             ((10 + place) * US, (10 + place) * US + 500), name)
+        for place, name in enumerate(names)
+    ]  # fmt: skip
+    return Story(work, [op("conv2d", (9 * US, 20 * US), x, w, mod="torch.nn.functional")])
+
+
+def _backward(name: str, *inner: Range) -> Story:
+    node = encode_seq(f"autograd::engine::evaluate_function: {name}", seq=3)
+    inside = encode_seq(name, seq=3)
+    work = _busy(begin=10)
+    return Story([work], [Range(node, (US, 90 * US)), Range(inside, (2 * US, 80 * US)), *inner])
+
+
+def _copied(call_us: int) -> Story:
+    held = copy((20 * US, 120 * US), (10 * US, (10 + call_us) * US))
+    return Story([_busy(5), held])
+
+
+STEP = "Optimizer.step#Adam.step"
+INIT = Range(encode_layer("net"), (3 * US, 70 * US))
+CALLED = op("matmul", (8 * US, 18 * US), *HALF)
+
+CASES: dict[str, tuple[str, Story, Story]] = {
+    "float32 off Tensor Cores": (
+        "tf32", _matmul(CUDA_CORES, BIG, 8000), _matmul(TC_GEMM, HALF, 600)),
+    "float16 off Tensor Cores": (
+        "half_precision", _matmul(HALF_CUDA_CORES, HALF, 4000), _matmul(TC_GEMM, HALF, 600)),
+    "layouts changed around convolutions": (
+        "channels_last", _conv(LAYOUT, "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc"),
+        _conv("sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc")),
+    "kernels launched too slowly": (
+        "launch_bound", _gap(150), Story([_busy(), _busy(begin=20)])),
+    "chains of element-wise kernels": (
+        "unfused_pointwise", _adds(1 << 20, 1 << 20, 1 << 20), _adds(1 << 20, 1 << 10, 1 << 18)),
+    "an optimizer's chains": (
+        "unfused_optimizer", _adds(1 << 20, 1 << 20, part=STEP), _adds(1 << 20, 1 << 20)),
+    "waiting for the GPU": (
+        "synchronisation", _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))),
+        _gap(160, Api("cudaEventQuery", (20 * US, 130 * US)))),
+    "allocating": (
+        "allocation", _gap(160, Api("cudaMalloc", (111 * US, 155 * US))),
+        _gap(160, Api("cudaMalloc", (10 * US, 90 * US)))),
+    "loading kernels": (
+        "kernel_loading",
+        Story([_busy(), Work((3000 * US, 3010 * US), (120 * US, 2900 * US))]), _gap(150)),
+    "the host elsewhere": ("host_work", _gap(2000), _gap(150)),
+    "copies that hold up the host": ("pageable_copies", _copied(90), _copied(5)),
+    "waiting for data": (
+        "data_loading", _gap(2000, text="enumerate(DataLoader)#_Iter.__next__"),
+        _gap(2000, text="{'traceMarker': ['/src/dataloader.py:3']}")),
+    "communication alone": (
+        "communication", Story([_busy(), _busy(name=NCCL, begin=200)]),
+        Story([_busy(500), Work((20 * US, 90 * US), (6 * US, 8 * US), NCCL, stream=20)])),
+    "too few blocks": ("low_occupancy", Story([_busy(grid=27)]), Story([_busy(grid=108)])),
+    "far under the roof": (
+        "under_roof", _matmul(TC_GEMM, HALF, 20_000), _matmul(TC_GEMM, HALF, 600)),
+    "computed again, by the checkpoint's node": (
+        "recomputation", _backward("CheckpointFunctionBackward", CALLED),
+        _backward("CheckpointFunctionBackward")),
+    "computed again, by hooks": (
+        "recomputation", _backward("MulBackward0", INIT, CALLED),
+        _backward("MulBackward0", CALLED)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "evident", "silent"), CASES.values(), ids=CASES.keys())
+def test_a_rule_speaks_of_evidence_and_is_silent_without(
+    rule: str, evident: Story, silent: Story
+) -> None:
+    """With evidence there is one advice with rows or ranges and a gain; without, there is none."""
+    found = _advice(evident)[rule]
+    assert found.evidence
+    assert found.gain_ns is None or found.gain_ns > 0
+    assert sum(entry.count for entry in found.evidence) >= max(len(found.rows), 1)
+    assert rule not in _advice(silent)
+
+
+def test_every_rule_has_a_case() -> None:
+    """A rule without a story of its evidence, and of its absence, is not tested."""
+    assert {rule for rule, *_ in CASES.values()} == set(rules())
+
+
+GAINS = {
+    "tf32: 2 * 4096^3 FLOPs at 156 instead of 19.5 TFLOP/s": (
+        "tf32", _matmul(CUDA_CORES, BIG, 8000), 8000 * (1 - 19.5 / 156)),
+    "a layout kernel: all of it": (
+        "channels_last", CASES["layouts changed around convolutions"][1], 50),
+    "the others of a chain": ("unfused_pointwise", _adds(1 << 20, 1 << 20, 1 << 20), 40),
+    "idle time after a wait": (
+        "synchronisation", _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))), 50),
+    "idle blocks": ("low_occupancy", Story([_busy(grid=27)]), 75),
+    "data": ("data_loading", _gap(2000, text="enumerate(DataLoader)"), 1888),
+    "communication": ("communication", Story([_busy(), _busy(name=NCCL, begin=200)]), 100),
+    "a copy": ("pageable_copies", _copied(90), 100),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "story", "expected_us"), GAINS.values(), ids=GAINS.keys())
+def test_what_could_be_won(rule: str, story: Story, expected_us: float) -> None:
+    """The gain in us, by hand."""
+    gain = _advice(story)[rule].gain_ns
+    assert gain is not None
+    assert gain / US == pytest.approx(expected_us, rel=0.01)
+
+
+def test_the_most_comes_first() -> None:
+    """Advice is ranked by what could be won."""
+    story = _gap(2000, Api("cudaStreamSynchronize", (20 * US, 130 * US)), text="next_batch")
+    gains = [advice.gain_ns or 0 for advice in _advice(story).values()]
+    assert gains == sorted(gains, reverse=True)
+    assert len(gains) > 1
+
+
+def test_gpus_side_by_side_win_once() -> None:
+    """What each of two GPUs could win shortens the step by the larger of them."""
+    work = [_busy(grid=27), Work((10 * US, 60 * US), (6 * US, 7 * US), grid=(27, 1, 1), device=1)]
+    assert _advice(Story(work))["low_occupancy"].gain_ns == 75 * US
+
+
+def test_chosen_rows_alone_are_looked_at() -> None:
+    """A mask of rows leaves out the evidence of others."""
+    table = Table(parse(capture([_busy(grid=27), _busy(begin=200)])))
+    assert [advice.rule for advice in advise(table)] == ["low_occupancy"]
+    assert advise(table, rows=np.array([False, True])) == []
+
+
+def test_a_quiet_capture_needs_no_advice() -> None:
+    """One kernel at the roof that was queued in time."""
+    story = _matmul(TC_GEMM, HALF, 600)
+    assert _advice(Story([*story.work, _later(story.work[0], 600)], story.ranges)) == {}
+    assert schema.KINDS[story.work[0].kind] == "kernel"

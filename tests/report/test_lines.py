@@ -1,0 +1,142 @@
+"""`pyprof lines`: the user's source with GPU time beside it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.parse import dictfile, parse
+from pyprof.report.lines import command
+from pyprof.report.source_text import Sources
+from pyprof.report.timeline import BLOCKING
+from tests.commands import run
+from tests.golden import beside, check
+from tests.report.captures import Work, capture, trace, training
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof.schema import Capture
+
+TRAIN = "".join(
+    [*(f"# {n}\n" for n in range(1, 16)), "def train(net, data):\n", "    total = 0\n",
+     "    for x in data:\n", "        # one step\n", "        total += net(x).sum().item()\n",
+     "    return total\n", "\n", "def test():\n", "    return 0\n"]
+)  # fmt: skip
+NET = "import torch\n\n@torch.no_grad()\ndef forward(x, w):\n    y = x @ w\n    return y @ w\n"
+
+
+def _dict(path: Path, of: Capture) -> Path:
+    with path.open("wb") as file:
+        dictfile.write(parse(of), file)
+    return path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Give a folder with the captured sources in `src` and net.dict beside it."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").write_text(TRAIN)
+    (tmp_path / "src" / "net.py").write_text(NET)
+    _dict(tmp_path / "net.dict", training(4))
+    return tmp_path
+
+
+def test_lines_beside_the_source(project: Path) -> None:
+    """The functions around timed lines are shown whole, others are not."""
+    done = run("lines", "--source", project / "src", project / "net.dict")
+    assert (done.code, done.stderr) == (0, "")
+    check(beside(__file__, "lines-small"), done.stdout)
+
+
+def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
+    """Without the files, the numbers of the lines stand alone."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = run("lines", "--source", empty, project / "net.dict")
+    check(beside(__file__, "lines-no-source"), done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("a100-markers", "nsys2024.2-a100-pyprof-markers/net.sqlite"),
+     ("v100-apex", "nvprof-v100-apex/net.sql")],
+)  # fmt: skip
+def test_lines_of_a_real_capture(name: str, file: str, captures: Path, tmp_path: Path) -> None:
+    """The whole text; the sources of these programs are not there."""
+    done = run("lines", "-q", "--source", tmp_path, captures / file)
+    assert (done.code, done.stderr) == (0, "")
+    check(beside(__file__, f"lines-{name}"), done.stdout)
+
+
+def test_a_source_that_changed_is_told(project: Path) -> None:
+    """A file shorter than a captured line is another version."""
+    (project / "src" / "train.py").write_text("pass\n")
+    done = run("lines", "--source", project / "src", project / "net.dict")
+    assert "train.py is shorter than when it was captured" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"def f(:\n" * 30, b"\xff\xfe\x00" * 30, b"x = '\\d'\n" * 30],
+    ids=["broken", "binary", "dubious escape"],
+)
+def test_a_source_that_is_no_python_ends_nothing(content: bytes, project: Path) -> None:
+    """Whatever lies where the source was, the times are shown."""
+    (project / "src" / "train.py").write_bytes(content)
+    done = run("lines", "--source", project / "src", project / "net.dict")
+    assert (done.code, done.stderr) == (0, "")
+    assert "0.488" in done.stdout
+
+
+def test_a_capture_of_blocking_launches_is_told(tmp_path: Path) -> None:
+    """CUDA_LAUNCH_BLOCKING=1 distorts overlap: a warning, unless -q."""
+    work = [Work((n * 10 + 2, n * 10 + 6), (n * 10, n * 10 + 8)) for n in range(9)]
+    path = _dict(tmp_path / "net.dict", capture(work, ranges=[trace((0, 99), "/a.py:1")]))
+    assert BLOCKING in run("lines", path).stderr
+    assert run("lines", "-q", path).stderr == ""
+    assert BLOCKING in run("summary", path).stdout
+
+
+def test_chosen_steps_alone_count(project: Path) -> None:
+    """`--steps` needs steps: the small network repeats four times."""
+    done = run("lines", "--source", project / "src", "--steps", "9:", project / "net.dict")
+    assert (done.code, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/elsewhere/one/model.py", "one/model.py"),
+        (r"C:\work\two\model.py", "two/model.py"),
+        ("/elsewhere/three/model.py", None),
+        ("only.py", "one/only.py"),
+        ("/etc/passwd", None),
+        ("", None),
+    ],
+)
+def test_files_are_found_by_the_end_of_their_path(
+    path: str, expected: str | None, tmp_path: Path
+) -> None:
+    """The best agreement counts; where several agree equally well, none does."""
+    for name in ("one/model.py", "two/model.py", "one/only.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert Sources(tmp_path).find(path) == (tmp_path / expected if expected else None)
+
+
+def test_the_examples_of_the_help_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each example line of `--help` does what it says on files of those names."""
+    monkeypatch.chdir(project)
+    (project / "net.dict").rename(project / "kept")
+    examples = re.findall(r"^ +pyprof (lines .*)$", command.help or "", re.MULTILINE)
+    assert len(examples) >= 2
+    for example in examples:
+        words = shlex.split(example.replace("~/project", "src"))
+        (project / words[-1]).write_bytes((project / "kept").read_bytes())
+        done = run(*words)
+        assert (done.code, done.stderr) == (0, "")
+        assert "net.py: " in done.stdout

@@ -1,0 +1,161 @@
+"""Steps: from ranges, from the optimizer, from repetition; warm-up; choosing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.parse import parse
+from pyprof.parse.records import Records
+from pyprof.report.steps import OUTSIDE, choose, steps
+from tests.report.captures import ADD, GEMM, US, Range, Work, capture, copy, records, training
+
+if TYPE_CHECKING:
+    from pyprof.report.steps import Steps
+
+
+def _loop(periods: int, kernels: int = 5, pause: int = 50) -> list[Work]:
+    """Launch kernels of different names 10 us apart, with a pause before each round, in us."""
+    length = 10 * kernels + pause
+    begins = [(period * length + 10 * k) * US for period in range(periods) for k in range(kernels)]
+    return [
+        Work((at + 5 * US, at + 9 * US), (at, at + 2 * US), f"{GEMM}_{place % kernels}")
+        for place, at in enumerate(begins)
+    ]
+
+
+def test_ranges_that_name_iterations_are_steps() -> None:
+    """A row belongs to the step in which it was launched; the outermost ranges count."""
+    net = training(4)
+    found = steps(parse(net), net)
+    assert (found.origin, len(found)) == ('ranges "step N"', 4)
+    assert found.of_row.tolist() == [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4
+    assert found.duration_ns.tolist() == [222 * US, 400 * US, 400 * US, 400 * US]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["step 3", "Iteration 12", "iter_7", "ProfilerStep#4", "batch=3", "train_step 5", "layer:step",
+     "training step: 9", "batch"],
+)  # fmt: skip
+def test_names_of_iterations(text: str) -> None:
+    """What people and tools call the ranges around an iteration."""
+    net = capture([Work((20, 30), (12, 14))], ranges=[Range(text, (10, 20))])
+    assert len(steps(parse(net), net)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["stepper motor", "epoch 3", "batch_norm, seq = 4", "aten::batch_norm", "iterate", "x"]
+)
+def test_names_of_other_things(text: str) -> None:
+    """An op called batch_norm is no batch."""
+    net = capture([Work((20, 30), (12, 14))], ranges=[Range(text, (10, 20))])
+    assert len(steps(parse(net), net)) == 0
+
+
+def test_optimizer_steps_end_steps() -> None:
+    """Without iteration ranges, a step ends with the optimizer's; the rarest optimizer counts."""
+    ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 200, 300)]
+    ranges += [Range("Optimizer.step#SGD.step", (at, at + 5)) for at in range(50, 350, 20)]
+    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 250, 320)]
+    net = capture(work, ranges=ranges)
+    found = steps(parse(net), net)
+    assert (found.origin, found.end_ns.tolist()) == ("Optimizer.step", [110, 210, 310])
+    assert found.of_row.tolist() == [0, 0, 1, 2, OUTSIDE]
+
+
+def test_optimizer_rows_tell_steps_where_only_records_are_there() -> None:
+    """Each run of the optimizer's kernels ends a step."""
+    ranges = [Range("Optimizer.step#Adam.step", (at, at + 20)) for at in (100, 200, 300)]
+    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (50, 110, 115, 150, 215, 250, 315)]
+    found = steps(parse(capture(work, ranges=ranges)))
+    assert found.origin == "Optimizer.step"
+    assert found.of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("periods", [4, 7])
+def test_repetition_is_steps(periods: int) -> None:
+    """Kernels that repeat are steps, each begins after the longest pause."""
+    found = steps(records(capture(_loop(periods))))
+    assert (found.origin, len(found)) == ("repetition of 5 kernels", periods)
+    assert found.of_row.tolist() == [n for n in range(periods) for _ in range(5)]
+
+
+def test_what_comes_before_the_loop_is_outside() -> None:
+    """Initialisation repeats nothing."""
+    before = [Work((n * US, n * US + 500), (n * US, n * US + 100), f"init_{n}") for n in range(7)]
+    moved = [
+        Work((w.at[0] + 20 * US, w.at[1] + 20 * US), (w.call[0] + 20 * US, w.call[1] + 20 * US),
+             w.name)
+        for w in _loop(6) if w.call
+    ]  # fmt: skip
+    found = steps(records(capture([*before, *moved])))
+    assert found.of_row.tolist() == [OUTSIDE] * 7 + [n for n in range(6) for _ in range(5)]
+
+
+def test_layers_within_a_step_are_no_steps() -> None:
+    """Of two periods, the one that fits wholly counts: 12 layers and a head, five times."""
+    names = [*[f"{GEMM}_{k}" for _ in range(6) for k in range(3)], "head_a", "head_b", "head_c"]
+    work = [
+        Work((at + 500, at + 900), (at, at + 100), names[place % len(names)])
+        for place, at in enumerate(range(0, 5 * len(names) * US, US))
+    ]
+    found = steps(records(capture(work)))
+    assert found.origin == f"repetition of {len(names)} kernels"
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        [Work((0, 10), (0, 5))],
+        [Work((n, n + 1), (n, n + 1), f"k{n % 7}_{n * n % 11}") for n in range(30)],
+        [Work((n, n + 1), (n, n + 1), ADD) for n in range(30)],
+        [copy((n, n + 1), (n, n + 1)) for n in range(30)],
+    ],
+    ids=["one kernel", "no period", "one kernel again and again", "copies only"],
+)
+def test_no_steps(work: list[Work]) -> None:
+    """Where nothing tells steps, there are none."""
+    found = steps(records(capture(work)))
+    assert (found.origin, len(found), found.median_ns, found.warm_up) == ("", 0, None, 0)
+
+
+def test_records_without_times_have_no_steps() -> None:
+    """The original's files hold durations alone."""
+    whole = records(capture(_loop(4)))
+    columns = {name: column for name, column in whole.columns.items() if name != "start"}
+    assert len(steps(Records(whole.rows, columns))) == 0
+
+
+def _with_first(first: int) -> Steps:
+    ranges = [Range("step 0", (0, first))]
+    ranges += [Range(f"step {n}", (first + 100 * (n - 1), first + 100 * n)) for n in range(1, 6)]
+    work = [Work((0, first), (0, 1))]
+    work += [Work((first + 100 * n, first + 100 * n + 100), (first + 100 * n, first + 100 * n + 1))
+             for n in range(5)]  # fmt: skip
+    net = capture(work, ranges=ranges)
+    return steps(parse(net), net)
+
+
+def test_slow_leading_steps_are_warm_up() -> None:
+    """A first step of more than 1.5 times the median is left out of the median."""
+    assert (_with_first(1000).warm_up, _with_first(1000).median_ns) == (1, 100)
+    assert (_with_first(120).warm_up, _with_first(120).median_ns) == (0, 100)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("3:", (3, 10)), ("3:7", (3, 7)), (":7", (0, 7)), ("3", (3, 4)), ("-2:", (8, 10)),
+     ("-1", (9, 10)), (":", (0, 10)), ("8:99", (8, 10))],
+)  # fmt: skip
+def test_choose(text: str, expected: tuple[int, int]) -> None:
+    """Ranges of steps are read as Python's slices, a single number as one step."""
+    assert choose(text, 10) == expected
+
+
+@pytest.mark.parametrize("text", ["10:", "10", "-11", "5:5", "7:3", "x", "1:y", "1.5", "", "2:3:4"])
+def test_choose_nothing(text: str) -> None:
+    """A range that names no step, or is none, raises and says what there is."""
+    with pytest.raises(ValueError, match=r"there are 10|write 3:"):
+        choose(text, 10)

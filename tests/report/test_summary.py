@@ -1,0 +1,124 @@
+"""`pyprof summary`: what users see, whole, and what it adds up to."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.parse import dictfile, parse
+from pyprof.report import source
+from pyprof.report.overview import overview
+from pyprof.report.summary import command
+from tests.builders import Range as NsysRange
+from tests.builders import Work as NsysWork
+from tests.builders import nsys_db
+from tests.commands import run
+from tests.golden import beside, check
+from tests.report.captures import training
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REAL = {
+    "a100-markers": "nsys2024.2-a100-pyprof-markers/net.sqlite",
+    "v100-apex": "nvprof-v100-apex/net.sql",
+    "v100-apex-dict": "nvprof-v100-apex/net.dict",
+    "h100x2-fsdp": "nsys2026.2-h100x2-fsdp/net.sqlite",
+    "a100-cudagraph": "nsys2024.6-a100-cudagraph/net.sqlite",
+}
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """Give an nsys capture of five steps of two kernels."""
+    begins = range(0, 500_000, 100_000)
+    work = [
+        NsysWork(name, (at + lead, at + lead + 20_000), call=(at + lead - 8000, at + lead - 3000))
+        for at in begins
+        for name, lead in (("volta_sgemm_128x64_nn", 10_000), ("add", 50_000))
+    ]
+    ranges = [NsysRange(f"step {n}", (at, at + 99_000)) for n, at in enumerate(begins)]
+    ranges += [NsysRange("layer:net", (at + 1000, at + 80_000)) for at in begins]
+    return nsys_db(tmp_path / "net.sqlite", work, ranges)
+
+
+@pytest.mark.parametrize("by", ["op", "layer", "line"])
+def test_summary_of_a_small_capture(by: str, tmp_path: Path) -> None:
+    """The whole text, for each way to list GPU time."""
+    path = tmp_path / "net.dict"
+    with path.open("wb") as file:
+        dictfile.write(parse(training(4)), file)
+    done = run("summary", "--by", by, path)
+    assert (done.code, done.stderr) == (0, "")
+    check(beside(__file__, f"summary-small-{by}"), done.stdout)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_summary_of_a_real_capture(name: str, captures: Path) -> None:
+    """The whole text, on captures of several tools, GPUs and programs."""
+    done = run("summary", "-q", captures / REAL[name])
+    assert (done.code, done.stderr) == (0, "")
+    check(beside(__file__, f"summary-{name}"), done.stdout)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_figures_add_up(name: str, captures: Path) -> None:
+    """Busy + idle = span, causes = idle, phases and ops = all GPU time."""
+    loaded = source.load(str(captures / REAL[name]))
+    found = overview(loaded)
+    whole = int(loaded.table.duration_ns.sum())
+    assert sum(found.phases.values()) == whole
+    assert sum(op.total_ns for op in found.ops) == whole
+    for device in found.timeline.devices if found.timeline else ():
+        assert device.busy_ns + device.idle_ns == device.span_ns
+        assert sum(cause.total for cause in device.idle.values()) == device.idle_ns
+    if found.timeline:
+        assert sum(device.summed_ns for device in found.timeline.devices) == whole
+
+
+def test_chosen_steps_alone_are_shown(net: Path) -> None:
+    """`--steps 3:` counts the rows of two steps of five."""
+    loaded = source.load(str(net))
+    found = overview(loaded, "3:")
+    assert found.timeline is not None
+    assert (found.chosen, found.step_count) == ((3, 5), 2)
+    assert sum(found.phases.values()) == found.timeline.devices[0].busy_ns == 80_000
+    assert "shown: 3 to 4" in run("summary", "-q", "--steps", "3:", net).stdout
+
+
+@pytest.mark.parametrize("text", ["9:", "x"])
+def test_no_such_step_is_misuse(text: str, net: Path) -> None:
+    """Exit code 2, with what there is."""
+    done = run("summary", "-q", "--steps", text, net)
+    assert (done.code, done.stdout) == (2, "")
+    assert "--steps" in done.stderr
+
+
+def test_output_goes_to_a_file_without_colours(net: Path) -> None:
+    """`-o` writes the file; nothing on stdout."""
+    target = net.parent / "summary.txt"
+    done = run("summary", "-q", "-o", target, net)
+    assert (done.code, done.stdout) == (0, "")
+    assert "\x1b" not in target.read_text()
+    assert target.read_text().startswith("GPU")
+
+
+def test_quiet_leaves_out_warnings(captures: Path) -> None:
+    """Warnings about the capture go to stderr, unless -q."""
+    path = captures / REAL["a100-cudagraph"]
+    assert "CUDA graph launches" in run("summary", path).stderr
+    assert run("summary", "-q", path).stderr == ""
+
+
+def test_the_examples_of_the_help_run(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each example line of `--help` does what it says on a file of that name."""
+    monkeypatch.chdir(net.parent)
+    examples = re.findall(r"^ +pyprof (summary .*)$", command.help or "", re.MULTILINE)
+    assert len(examples) >= 3
+    for example in examples:
+        done = run(*shlex.split(example))
+        assert (done.code, done.stderr) == (0, "")
+        assert done.stdout.startswith("GPU")

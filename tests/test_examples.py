@@ -1,0 +1,38 @@
+"""Every example runs, with and without someone listening, and says the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+SAYS = {
+    "custom_function": "gradient equals the other factor: True",
+    "custom_module": "gradient of the shift: [1.0, 1.0, 1.0, 1.0]",
+    "jit": "same as in Python: True",
+    "lenet": "loss 2.30",
+    "operators": "34 operators",
+    "simple": "done",
+    "user_annotation": "validation",
+}
+
+
+@pytest.mark.parametrize("listens", [False, True], ids=["alone", "under a tool"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs(example: Path, listens: bool) -> None:  # noqa: FBT001 - a parameter
+    """It ends well, says what it should, and nothing on standard error."""
+    environment = {k: v for k, v in os.environ.items() if "NSYS" not in k and "INJECTION" not in k}
+    if listens:
+        environment["NSYS_PROFILING_SESSION_ID"] = "1"
+    done = subprocess.run(
+        [sys.executable, example], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert SAYS.get(example.stem, "") in done.stdout
+    assert done.stderr == ""

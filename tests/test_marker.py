@@ -1,0 +1,180 @@
+"""Marker texts: what is encoded is decoded again, and no text at all makes decoding raise."""
+
+import ast
+import json
+import math
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pyprof import marker
+from pyprof.marker import Call, Kind, Opaque, Tensor, Value
+from tests import strategies
+
+DEEP = "[" * 3000
+
+
+@given(call=strategies.CALL)
+def test_a_call_comes_back_as_it_was(call: Call) -> None:
+    """Encoding and decoding an op marker are inverse, types included."""
+    found = marker.decode_op(marker.encode_op(call))
+    assert found is not None
+    assert repr(found) == repr(call)  # tells 1, 1.0 and True apart, which == does not
+
+
+@given(value=st.floats())
+def test_numbers_that_are_not_finite_survive(value: float) -> None:
+    """Inf and nan are no Python literals: they are spelt as texts."""
+    found = marker.decode_op(marker.encode_op(Call("m", "o", (value,))))
+    assert found is not None
+    (decoded,) = found.args
+    assert isinstance(decoded, float)
+    assert decoded == value or (math.isnan(decoded) and math.isnan(value))
+
+
+@given(call=strategies.CALL, cut=st.integers(0, 400))
+def test_an_op_marker_cut_short_keeps_its_name_or_is_none(call: Call, cut: int) -> None:
+    """The op of a text that nsys cut is known; `whole` says that arguments may be not."""
+    text = marker.encode_op(call)[:cut]
+    found = marker.decode_op(text)
+    if found is not None and text != marker.encode_op(call):
+        assert not found.whole
+        assert found.args == ()
+
+
+@given(frames=strategies.TEXTS, names=strategies.TEXTS)
+def test_a_trace_comes_back_as_it_was(frames: list[str], names: list[str]) -> None:
+    """Frames and functions, outermost first."""
+    text = marker.encode_trace(frames, names)
+    assert marker.classify(text) == Kind.TRACE
+    assert marker.decode_trace(text) == tuple(frames)
+    assert marker.decode_functions(text) == tuple(names)
+
+
+@given(name=strategies.TEXT)
+def test_a_layer_comes_back_up_to_its_next_colon(name: str) -> None:
+    """As the original had it."""
+    text = marker.encode_layer(name)
+    assert marker.classify(text) == Kind.LAYER
+    assert marker.layer_name(text) == name.partition(":")[0]
+
+
+@given(mod=st.from_regex(r"[A-Za-z_]\w{0,9}", fullmatch=True), text=strategies.TEXT)
+def test_a_module_text_is_told(mod: str, text: str) -> None:
+    """Unless its description itself looks like an op."""
+    assert marker.classify(marker.encode_module(mod, text)) == Kind.MODULE
+
+
+@given(
+    seq=st.integers(0, 10**17) | st.none(),
+    op_id=st.integers(0, 10**17),
+    sizes=st.lists(st.lists(st.integers(1, 9), max_size=3), max_size=3) | st.none(),
+)
+def test_a_seq_text_comes_back_as_it_was(
+    seq: int | None, op_id: int, sizes: list[list[int]] | None
+) -> None:
+    """The numbers and the sizes that emit_nvtx writes."""
+    text = marker.encode_seq("aten::mm", seq=seq, op_id=op_id, sizes=sizes)
+    found = marker.decode_seq(text)
+    assert (found.name, found.seq, found.op_id) == ("aten::mm", seq, op_id)
+    assert found.call is not None
+    assert (found.call.mod, found.call.op, found.call.whole) == ("aten", "mm", sizes is not None)
+    expected = [Tensor(tuple(size)) if size else Opaque() for size in sizes or []]
+    assert list(found.call.args) == expected
+
+
+@given(text=strategies.ANY_TEXT)
+@example(text="{'mod': 'a', 'op': 'b', 'args': " + DEEP)
+@example(text="{'traceMarker': " + DEEP)
+@example(text="aten::mm, seq = 1, sizes = " + DEEP)
+@example(text="aten::mm, seq = " + "9" * 5000)
+@example(text="aten::mm, seq = 1, sizes = [[" + "9" * 5000 + "]]")
+@example(text="{'mod': 'a', 'op': 'b', 'args': [{'shape': (" + "9" * 5000 + ",)}]}")
+@example(text="{'mod': 'a', 'op': 'b', 'args': [{'name': [], 'type': {}, 'value': {1: 2}}]}")
+@example(text="{'mod': 'a', 'op': 'b', 'args': [{[]: 1}]}")
+@example(text="{'mod': 'a', 'op': 'b', 'args': [{'shape': (1,), 'dtype': 1, 'stride': 'x'}]}")
+@example(text="{'mod': 'a', 'op': 'b', 'args': [{'items': {}, 'len': True}]}")
+@example(text="{'mod': 'a', 'op': 'b', 'args': __import__('os')}")
+@example(text="layer:")
+@example(text="\ud800")
+def test_no_text_makes_decoding_raise(text: str) -> None:
+    """Texts come from files of unknown origin: every function gives a value for every text."""
+    kind = marker.classify(text)
+    assert kind in Kind
+    call = marker.decode_op(text)
+    assert call is None or hash(call) == hash(marker.decode_op(text))
+    assert isinstance(marker.decode_trace(text), tuple)
+    assert isinstance(marker.decode_functions(text), tuple)
+    found = marker.decode_seq(text)
+    assert isinstance(found.backward, bool)
+    assert isinstance(marker.template(text), str)
+    if kind == Kind.LAYER:
+        assert isinstance(marker.layer_name(text), str)
+    if kind == Kind.OP:
+        assert call is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        *zip(
+            strategies.REAL_TEXTS,
+            [
+                *(Kind.OP, Kind.TRACE, Kind.MODULE, Kind.LAYER, Kind.SEQ, Kind.SEQ, Kind.SEQ),
+                *(Kind.SEQ, Kind.SEQ, Kind.SEQ, Kind.OPTIMIZER, Kind.CONTEXT, Kind.OP),
+            ],
+            strict=True,
+        ),
+        ("aten::mm", Kind.SEQ),
+        ("SumBackward1", Kind.SEQ),
+        ("MyFnBackward", Kind.SEQ),
+        ("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", Kind.SEQ),
+        ("Optimizer.zero_grad#Adam.zero_grad", Kind.OPTIMIZER),
+        ("cub::DeviceScan", Kind.CONTEXT),
+        ("my range, seq 3", Kind.CONTEXT),
+        ("layered", Kind.CONTEXT),
+        ("{'loss': 0.3}", Kind.CONTEXT),
+        ("", Kind.CONTEXT),
+    ],
+)
+def test_every_real_text_is_of_its_kind(text: str, kind: Kind) -> None:
+    """Of PyProf old and new, of PyTorch old and new, and of others."""
+    assert marker.classify(text) == kind
+
+
+def test_the_arguments_of_a_real_op_are_read() -> None:
+    """Tensor, None, float and bool of a 2020 marker; its JSON twin reads the same."""
+    expected: tuple[Value, ...] = (Tensor((35, 20), "int64"), None, 2.0, False)
+    text = strategies.REAL_TEXTS[0]
+    found = marker.decode_op(text)
+    assert found == Call("torch.nn.functional", "embedding", expected)
+    assert marker.decode_op(json.dumps(ast.literal_eval(text))) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("AddmmBackward", True),
+        ("AddmmBackward0", True),
+        ("SumBackward1", True),
+        ("MyFnBackward", True),
+        ("autograd::engine::evaluate_function: X", True),
+        ("aten::conv_backward", True),
+        ("aten::mm", False),
+        ("BackwardsCompatible", False),
+        ("Backward0Hook", False),
+    ],
+)
+def test_backward_nodes_are_told_by_name(name: str, expected: bool) -> None:  # noqa: FBT001
+    """Any number behind Backward, and the engine's own ranges."""
+    assert marker.is_backward(name) is expected
+
+
+def test_a_template_is_what_two_runs_of_an_op_share() -> None:
+    """Numbers and ids go; shapes stay."""
+    one = strategies.REAL_TEXTS[6]
+    other = one.replace("seq = 4, op_id = 17", "seq = 99, op_id = 1").replace("(3,0)", "(8,1)")
+    assert one != other
+    assert marker.template(one) == marker.template(other)
+    assert marker.template(one) != marker.template(one.replace("72", "73"))
