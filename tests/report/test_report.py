@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.builders import SECRETS
+from pyprof.marker import encode_layer
+from tests.builders import SECRETS, Range, Work, nsys_db
 from tests.commands import run
 from tests.report.browser import browser, drawn, errors, requests
 from tests.report.captured import HOSTILE, capture
@@ -93,6 +94,24 @@ def test_its_policy_forbids_requests(tmp_path: Path) -> None:
 def test_any_capture_has_a_small_page(captures: Path, tmp_path: Path, name: str) -> None:
     """With layers or without, with times or without, with GPU names or without: below 5 MB."""
     page(captures / name, tmp_path / "net.html")
+    assert (tmp_path / "net.html").stat().st_size < 5_000_000
+
+
+def test_the_largest_capture_has_a_small_page(tmp_path: Path) -> None:
+    """Thousands of long names on eight devices in deep layers: below 5 MB all the same."""
+    rows, levels = 4000, 12
+    work = [
+        Work(f"{'kernel_of_a_long_name_' * 13}{n:05}", (10 * n, 10 * n + 9), (10 * n, 10 * n + 3),
+             device=n % 8)
+        for n in range(rows)
+    ]  # fmt: skip
+    ranges = [
+        Range(encode_layer(".".join(f"part{(n >> level) % 7}" for level in range(depth + 1))),
+              (10 * n - 1, 10 * n + 5))
+        for n in range(0, rows, 4) for depth in range(levels)
+    ]  # fmt: skip
+    ranges += [Range(f"step {n}", (500 * n, 500 * n + 499)) for n in range(rows // 50)]
+    page(nsys_db(tmp_path / "net.sqlite", work, ranges), tmp_path / "net.html")
     assert (tmp_path / "net.html").stat().st_size < 5_000_000
 
 

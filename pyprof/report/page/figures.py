@@ -68,9 +68,9 @@ def roofline(points: Sequence[Point], roofs: Sequence[Roof]) -> Mapping[str, Any
                    x_axis_label="FLOP / byte", y_axis_label="TFLOP/s")  # fmt: skip
     low = min(point.intensity for point in points) / 2
     high = max(point.intensity for point in points) * 2
+    high = max([high, *(roof.ridge * 4 for roof in roofs)])
     for roof in roofs:
-        ridge = roof.flops_per_s / roof.bytes_per_s
-        x = np.array([min(low, ridge / 2), ridge, max(high, ridge * 4)])
+        x = np.array([min(low, roof.ridge / 2), roof.ridge, high])
         y = np.minimum(roof.flops_per_s, x * roof.bytes_per_s) / 1e12
         made.line(x, y, line_width=1.5, line_alpha=0.8)
         made.text([x[-1]], [y[-1]], [roof.label], text_align="right", text_baseline="bottom",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _LEAST = 0.001
 """Boxes narrower than this share of all are left out: they would be less than 2 pixels wide."""
 _MOST_LEVELS = 16
+_MOST_BOXES = 3000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,10 @@ def _sum(name: str, children: list[Node]) -> Node:
 
 
 def boxes(root: Node, whole_name: str) -> list[Box]:
-    """Lay the tree out: children side by side below their parent, the longest first."""
-    return list(_boxes(root, root.total_ns * _LEAST, (), 0, 0, whole_name))
+    """Lay the tree out, children side by side below their parent; the longest boxes of it."""
+    found = list(_boxes(root, root.total_ns * _LEAST, (), 0, 0, whole_name))
+    # A parent is at least as long as its children, and comes before them: none is left alone.
+    return sorted(found, key=lambda box: -box.total_ns)[:_MOST_BOXES]
 
 
 def _boxes(

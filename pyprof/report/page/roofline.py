@@ -46,6 +46,11 @@ class Roof:
     bytes_per_s: float
     label: str
 
+    @property
+    def ridge(self) -> float:
+        """The intensity at which both limit alike, FLOP a byte."""
+        return self.flops_per_s / self.bytes_per_s
+
 
 def points(table: Table, rows: Mask | None, limit: int) -> list[Point]:
     """Total rows that do arithmetic on memory by op and kernel, the longest first."""

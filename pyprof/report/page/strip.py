@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _BINS = 600
+_MOST_ROWS = 24
 _MOST_STEPS = 12
 _MOST_DEVICES = 8
+_SLOWEST = 3
 _SORTS = ("compute", "communication", "copy")
 
 
@@ -54,7 +56,7 @@ def strip(source: Source, found: Overview) -> Strip | None:
     if found.timeline is None:
         return None
     devices = found.timeline.devices[:_MOST_DEVICES]
-    windows, left_out = _windows(source, found)
+    windows, left_out = _windows(source, found, min(_MOST_STEPS, _MOST_ROWS // len(devices)))
     labels, lengths, parts = [], [], []
     for device in devices:
         for name, start, end in windows or [("all", device.start_ns, device.end_ns)]:
@@ -74,7 +76,7 @@ def _label(device: DeviceTime, name: str, *, several: bool) -> str:
     return f"GPU {device.device}, {owner}: {name}" if several else name
 
 
-def _windows(source: Source, found: Overview) -> tuple[list[tuple[str, int, int]], int]:
+def _windows(source: Source, found: Overview, most: int) -> tuple[list[tuple[str, int, int]], int]:
     """Choose steps: the first, the slowest, and others evenly apart; give their GPU time."""
     steps = found.steps
     first, last = found.chosen or (0, len(steps))
@@ -86,7 +88,7 @@ def _windows(source: Source, found: Overview) -> tuple[list[tuple[str, int, int]
     np.minimum.at(begun, steps.of_row[inside], start[inside])
     np.maximum.at(ended, steps.of_row[inside], end[inside])
     all_steps = [step for step in range(first, last) if ended[step] > begun[step]]
-    chosen = _some(all_steps, steps.duration_ns)
+    chosen = _some(all_steps, steps.duration_ns, most)
     return [
         (f"step {step} ({_spelt(steps, step)})", int(begun[step]), int(ended[step]))
         for step in chosen
@@ -97,11 +99,11 @@ def _spelt(steps: Steps, step: int) -> str:
     return duration(int(steps.duration_ns[step]))
 
 
-def _some(steps: list[int], duration_ns: Ints) -> list[int]:
-    if len(steps) <= _MOST_STEPS:
+def _some(steps: list[int], duration_ns: Ints, most: int) -> list[int]:
+    if len(steps) <= most:
         return steps
-    slowest = sorted(steps, key=lambda step: -int(duration_ns[step]))[:3]
-    apart = np.linspace(0, len(steps) - 1, _MOST_STEPS - len(slowest)).astype(int)
+    slowest = sorted(steps, key=lambda step: -int(duration_ns[step]))[: min(_SLOWEST, most - 1)]
+    apart = np.linspace(0, len(steps) - 1, most - len(slowest)).astype(int)
     return sorted({*slowest, *(steps[place] for place in apart.tolist())})
 
 
