@@ -1,7 +1,8 @@
-"""Stacks over time, one profile per GPU stream, for https://www.speedscope.app.
+"""Stacks in all, and over time per GPU stream, for https://www.speedscope.app.
 
 Format: https://www.speedscope.app/file-format-schema.json, profiles of type `sampled`: a stack
-and how long it lasted. While a stream is idle its stack is empty.
+and how long it lasted. The first profile has each stack once, without idle time; those of the
+streams have an empty stack while they are idle.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
 
     from pyprof.report.source import Source
     from pyprof.report.stacks import Frame, Stacks
-    from pyprof.report.streams import Stream
 
 SUFFIXES = (".speedscope.json",)
 
+_IN_ALL = "all GPU work, idle time left out"
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def write(source: Source, file: BinaryIO) -> None:
-    """Write the profile; the weights that have a stack add up to the summed GPU time."""
+    """Write the profiles; the first one's weights add up to the summed GPU time."""
     found = stacks(source.table)
     numbers: dict[Frame, int] = {}
     numbered = [[numbers.setdefault(frame, len(numbers)) for frame in s] for s in found.distinct]
@@ -42,7 +43,10 @@ def write(source: Source, file: BinaryIO) -> None:
                 "exporter": f"pyprof {__version__}",
                 "activeProfileIndex": 0,
                 "shared": {"frames": [_frame(frame) for frame in numbers]},
-                "profiles": list(_profiles(source, found, numbered)),
+                "profiles": [
+                    _in_all(source, found, numbered),
+                    *_profiles(source, found, numbered),
+                ],
             }
         )
     )
@@ -68,13 +72,21 @@ def _profiles(source: Source, found: Stacks, numbered: list[list[int]]) -> Itera
         stack, weight = _with_idle(stack, start - begin_ns, weight)
         stack, weight = _runs(stack, weight)
         samples = [numbered[number] if number >= 0 else [] for number in stack.tolist()]
-        yield _profile(stream, samples, weight)
+        yield _profile(stream.label, samples, weight)
 
 
-def _profile(stream: Stream, samples: list[list[int]], weight: NDArray[np.int64]) -> dict[str, Any]:
+def _in_all(source: Source, found: Stacks, numbered: list[list[int]]) -> dict[str, Any]:
+    weight = np.zeros(len(found.distinct), np.int64)
+    np.add.at(weight, found.of_row, source.table.duration_ns)
+    order = np.argsort(-weight, kind="stable")
+    order = order[weight[order] > 0]
+    return _profile(_IN_ALL, [numbered[number] for number in order.tolist()], weight[order])
+
+
+def _profile(name: str, samples: list[list[int]], weight: NDArray[np.int64]) -> dict[str, Any]:
     return {
         "type": "sampled",
-        "name": stream.label,
+        "name": name,
         "unit": "nanoseconds",
         "startValue": 0,
         "endValue": int(weight.sum()),

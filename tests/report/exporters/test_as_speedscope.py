@@ -26,7 +26,7 @@ def test_a_stream_is_a_profile_with_its_idle_time(tmp_path: Path) -> None:
     """Weights are ns from the first work of all; an empty stack means that the stream is idle."""
     found = exported(capture(tmp_path / "net.sqlite"), tmp_path)
     names = [frame["name"] for frame in found["shared"]["frames"]]
-    first, second = found["profiles"]
+    _, first, second = found["profiles"]
     assert [first["name"], second["name"]] == ["GPU 0, stream 7", "GPU 0, stream 8"]
     stacks = [[names[number] for number in sample] for sample in first["samples"]]
     relu = ["/home/me/train.py:7", "/home/me/model.py:12", "torch.relu", "relu_kernel"]
@@ -44,11 +44,10 @@ def test_the_schema_accepts_it(captures: Path, tmp_path: Path, name: str) -> Non
     jsonschema = pytest.importorskip("jsonschema")
     found = exported(captures / name, tmp_path)
     jsonschema.validate(found, json.loads(SCHEMA.read_text()))
-    busy = sum(
-        weight
-        for profile in found["profiles"]
-        for sample, weight in zip(profile["samples"], profile["weights"], strict=True)
-        if sample
+    in_all, *streams = (
+        sum(weight for sample, weight in zip(p["samples"], p["weights"], strict=True) if sample)
+        for p in found["profiles"]
     )
     done = run("prof", captures / name, "--csv", "-c", "sil", "-q")
-    assert busy == sum(int(line.strip('"')) for line in done.stdout.splitlines()[1:])
+    durations = [int(line.strip('"')) for line in done.stdout.splitlines()[1:]]
+    assert in_all == sum(streams) == sum(durations)
