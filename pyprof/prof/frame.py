@@ -32,7 +32,12 @@ def load(path: str | os.PathLike[str], override: Override | None = None) -> pd.D
     """
     records = load_records(os.fspath(path))
     table = Table(records, override) if override else Table(records)
+    frame: pd.DataFrame = as_arrow(table).to_pandas(types_mapper=_DTYPES.get)
+    return frame
+
+
+def as_arrow(table: Table) -> pa.Table:
+    """Give the same columns as an Arrow table."""
     columns = {name: column.values(table) for name, column in COLUMNS.items()}
     columns |= {ours: table.records.arrow(theirs) for ours, theirs in _MORE.items()}
-    frame: pd.DataFrame = pa.table(columns).to_pandas(types_mapper=_DTYPES.get)
-    return frame
+    return pa.table(columns)

@@ -63,7 +63,7 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
     rows = found.rows(picked)
     timed = timeline(table.records, source.capture, rows)
     return Overview(
-        gpus=_gpus(source),
+        gpus=gpus(source),
         peaks=_peaks(source.table, rows),
         rows=rows,
         chosen=picked,
@@ -76,7 +76,7 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
     )
 
 
-def _gpus(source: Source) -> tuple[str | None, ...]:
+def gpus(source: Source) -> tuple[str | None, ...]:
     """Name the GPUs that the rows ran on, each once."""
     name = source.table.records.coded("gpu")
     values = [*name.values, None]

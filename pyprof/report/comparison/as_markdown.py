@@ -1,0 +1,23 @@
+"""A comparison as Markdown, for a pull request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.report import markdown
+from pyprof.report.comparison.shown import METRIC_HEADER, basis, changes, header, metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.report.comparison.compare import Comparison
+
+
+def text(found: Comparison, limit: int | None, broken: Sequence[str] = ()) -> str:
+    """Write the limits that were broken, the totals, and the largest changes."""
+    parts = ["# GPU time compared\n"]
+    parts += [f"- **failed** {markdown.escape(sentence)}" for sentence in broken]
+    parts += ["", markdown.escape(basis(found)), ""]
+    parts += [markdown.table(METRIC_HEADER, list(metrics(found)))]
+    parts += ["## Largest changes\n", markdown.table(header(found), list(changes(found, limit)))]
+    return "\n".join(parts)

@@ -1,0 +1,31 @@
+"""A comparison as tables on the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.report.comparison.shown import METRIC_HEADER, basis, changes, header, metrics
+from pyprof.report.text import cut, heading, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.report.comparison.compare import Comparison
+
+_KEY_WIDTH = 32
+
+
+def lines(found: Comparison, limit: int | None) -> Iterator[str]:
+    """Give the totals, then the largest changes."""
+    yield heading(basis(found))
+    yield from table(metrics(found), METRIC_HEADER, left=(0,))
+    yield ""
+    yield heading("largest changes")
+    keys = len(found.keys)
+    rows = [
+        (*(cut(text, _KEY_WIDTH) for text in row[:keys]), *row[keys:])
+        for row in changes(found, limit)
+    ]
+    yield from table(rows, header(found), left=range(keys + 1))
+    if limit is not None and len(found.changes) > limit:
+        yield f"... and {len(found.changes) - limit:,} more; --top shows them"

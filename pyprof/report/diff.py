@@ -1,0 +1,127 @@
+"""`pyprof diff A B`: what got faster, slower, new or gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyprof import cli
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.report.comparison.compare import Comparison
+    from pyprof.report.comparison.limits import Limit
+    from pyprof.report.source import Source
+
+_TOP = 20
+_KEYS = ("op", "shape", "dtype", "layer", "line", "kernel")
+_DEFAULT_KEYS = "op,shape,dtype,layer"
+
+
+@click.command("diff", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("a")
+@click.argument("b")
+@click.option("--by", default=_DEFAULT_KEYS, show_default=True, metavar="KEYS",
+              help=f"Match rows by these of {', '.join(_KEYS)}; one that a capture does not know "
+              "is left out.")  # fmt: skip
+@click.option("--steps", metavar="RANGE",
+              help="Compare these steps of both, the first being 0: `3:`, `3:7`.")  # fmt: skip
+@click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
+              help="Changes to list; CSV has all.")  # fmt: skip
+@click.option("--fail-if", "limits", multiple=True, metavar="LIMIT",
+              help="Exit with 1 where a metric changes by more than this: 'time>+3%', 'step>2ms', "
+              "'kernels>0'. Metrics: time, busy, idle, step, kernels, flops, bytes. "
+              "May be given several times.")  # fmt: skip
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
+@click.option("--html", "as_html", is_flag=True, help="Write a page.")
+@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+              help="Where to write; .csv, .md and .html choose the format.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+def command(
+    a: str, b: str, by: str, steps: str | None, top: int, limits: tuple[str, ...], target: str,
+    *, as_csv: bool, as_html: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Compare captures A and B: what got faster or slower in B, what is new, what is gone.
+
+    A and B are captures, or what `pyprof parse` wrote from them. Rows are matched by what they
+    do, not by kernel name: another kernel for the same op is the same op. Numbers are per step
+    where both captures have steps of the same kind, else totals.
+
+    \b
+    Examples:
+      pyprof diff before.sqlite after.sqlite
+      pyprof diff before.sqlite after.sqlite -o diff.md --fail-if 'time>+3%'
+      pyprof diff before.sqlite after.sqlite --by op,layer --csv
+    """
+    if as_csv and as_html:
+        raise click.UsageError("--csv and --html exclude each other")
+    keys, checks = _keys(by), _limits(limits)
+    from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
+    from pyprof.report.comparison.compare import compare  # noqa: PLC0415 - as above
+
+    sources = [source.load(file) for file in (a, b)]
+    if not quiet:
+        for name, loaded in zip("AB", sources, strict=True):
+            cli.warn([f"{name}: {text}" for text in loaded.table.source.warnings])
+    found = compare(sources[0], sources[1], keys, steps)
+    broken = [sentence for check in checks if (sentence := check.broken(found)) is not None]
+    form = "csv" if as_csv else "html" if as_html else Path(target).suffix.lower().lstrip(".")
+    content = _written(found, form, top, broken, sources)
+    if content is None:
+        content = _table(found, top, target)
+    with cli.output(target) as out:
+        out.write(content)
+    if broken:
+        for sentence in broken:
+            click.echo(f"pyprof: {sentence}", err=True)
+        click.get_current_context().exit(1)
+
+
+def _keys(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names or (unknown := [name for name in names if name not in _KEYS]):
+        wrong = unknown[0] if names else text
+        raise click.BadParameter(
+            f"no key {wrong!r}; there are {', '.join(_KEYS)}", param_hint="'--by'"
+        )
+    return list(dict.fromkeys(names))
+
+
+def _limits(texts: Sequence[str]) -> list[Limit]:
+    if not texts:
+        return []
+    from pyprof.report.comparison.limits import parse  # noqa: PLC0415 - it loads Arrow
+
+    try:
+        return [parse(text) for text in texts]
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--fail-if'") from None
+
+
+def _written(
+    found: Comparison, form: str, top: int, broken: Sequence[str], sources: Sequence[Source]
+) -> bytes | None:
+    """Write in the form of a suffix; None for one that is no form of a comparison."""
+    from pyprof.report.comparison import as_csv, as_markdown  # noqa: PLC0415 - only now needed
+
+    if form == "csv":
+        return as_csv.text(found).encode()
+    if form == "md":
+        return as_markdown.text(found, top, broken).encode()
+    if form == "html":
+        from pyprof.report.comparison import as_html  # noqa: PLC0415 - it needs Jinja2
+        from pyprof.report.overview import gpus  # noqa: PLC0415 - as above
+
+        names = [", ".join(name or "a GPU without a name" for name in gpus(s)) for s in sources]
+        return as_html.page_of(found, names, broken).encode()
+    return None
+
+
+def _table(found: Comparison, top: int, target: str) -> bytes:
+    from pyprof.report import text  # noqa: PLC0415 - only now needed
+    from pyprof.report.comparison import as_text  # noqa: PLC0415 - as above
+
+    return text.finish(as_text.lines(found, top), coloured=text.colours(target))

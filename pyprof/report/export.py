@@ -1,0 +1,63 @@
+"""`pyprof export FILE -o OUT`: the same facts in the files of other viewers."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import click
+
+from pyprof import cli
+from pyprof.report import exporters
+
+_COMPRESSION = 3  # a trace repeats itself: higher levels take long and gain little
+
+
+class _ExportCommand(cli.Command):
+    """Lists the formats in its help, from where they are."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        listed = [(" ".join(form.suffixes), form.description) for form in exporters.formats()]
+        with formatter.section("Formats"):
+            formatter.write_dl(listed)
+        super().format_epilog(ctx, formatter)
+
+
+@click.command(
+    "export", cls=_ExportCommand, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.argument("file")
+@click.option(
+    "-o", "--output", "target", required=True, metavar="OUT",
+    help="Where to write; its suffix chooses the format.",
+)  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+def command(file: str, target: str, *, quiet: bool) -> None:
+    """Write FILE for another viewer; the suffix of OUT says which.
+
+    FILE is a capture, or what `pyprof parse` wrote from one. A capture gives more to a timeline:
+    API calls and ranges on the CPU.
+
+    \b
+    Examples:
+      pyprof export net.sqlite -o net.pt.trace.json
+      pyprof export net.sqlite -o net.prof
+      pyprof export net.dict -o net.speedscope.json
+    """
+    form = exporters.find(Path(target).name)
+    if form is None:
+        known = ", ".join(suffix for each in exporters.formats() for suffix in each.suffixes)
+        raise click.BadParameter(f"no format has this suffix; there are {known}", param_hint="'-o'")
+    from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
+
+    found = source.load(file)
+    if not quiet:
+        cli.warn(found.table.source.warnings)
+    exporter = form.load()
+    with cli.output(target) as out:
+        if not target.lower().endswith(".gz"):
+            exporter.write(found, out)
+            return
+        with gzip.GzipFile("", "wb", _COMPRESSION, out, mtime=0) as packed:
+            exporter.write(found, cast("BinaryIO", packed))

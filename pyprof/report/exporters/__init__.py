@@ -1,0 +1,62 @@
+"""File formats of other viewers. One module each, found by being here.
+
+A module has `SUFFIXES`, the endings of the files that it writes, as a literal, and
+`write(source, file)`; the first line of its docstring is its line in `pyprof export --help`.
+Both are read without running the module, so that only the one that is used is loaded.
+"""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.report.source import Source
+
+
+class Exporter(Protocol):
+    """What a module of this package provides."""
+
+    SUFFIXES: tuple[str, ...]
+
+    def write(self, source: Source, file: BinaryIO) -> None:
+        """Write the whole file."""
+
+
+class Format(NamedTuple):
+    """An exporter that is not loaded yet."""
+
+    module: str
+    suffixes: tuple[str, ...]
+    description: str
+
+    def load(self) -> Exporter:
+        """Import it."""
+        return cast("Exporter", import_module(f"{__name__}.{self.module}"))
+
+
+def formats() -> Iterator[Format]:
+    """List the formats, in alphabetical order of their modules."""
+    for module in pkgutil.iter_modules(__path__):
+        tree = ast.parse((Path(__path__[0]) / f"{module.name}.py").read_bytes())
+        description = (ast.get_docstring(tree) or "").partition("\n")[0]
+        for statement in tree.body:
+            if isinstance(statement, ast.Assign) and _name(statement) == "SUFFIXES":
+                yield Format(module.name, ast.literal_eval(statement.value), description)
+
+
+def _name(statement: ast.Assign) -> str | None:
+    target = statement.targets[0]
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def find(name: str) -> Format | None:
+    """Give the format of a file name by its longest known suffix; None where none is known."""
+    known = {suffix: form for form in formats() for suffix in form.suffixes}
+    ours = [suffix for suffix in known if name.lower().endswith(suffix)]
+    return known[max(ours, key=len)] if ours else None

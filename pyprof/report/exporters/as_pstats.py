@@ -1,0 +1,85 @@
+"""GPU time by Python stack, op and kernel, for pstats and snakeviz.
+
+The format is what `cProfile.Profile.dump_stats` writes: a marshalled dict from (file, line, name)
+to (primitive calls, calls, own time, cumulative time, callers), times in seconds. A call is one
+piece of GPU work; own time is the kernels'.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections import defaultdict
+from itertools import pairwise
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from pyprof.report.stacks import NO_FILE, Frame, stacks
+
+if TYPE_CHECKING:
+    from pyprof.report.source import Source
+    from pyprof.report.stacks import Stack
+
+SUFFIXES = (".prof", ".pstats")
+
+ROOT = Frame(NO_FILE, 0, "<GPU time>")
+_NS = 1e-9
+
+Entry = list[float]
+"""Primitive calls, calls, own ns, cumulative ns."""
+
+
+def write(source: Source, file: BinaryIO) -> None:
+    """Write the profile; its total is the summed GPU time."""
+    found = stacks(source.table)
+    duration_ns = source.table.duration_ns
+    count = np.bincount(found.of_row, minlength=len(found.distinct)).tolist()
+    total = np.zeros(len(found.distinct), np.int64)
+    np.add.at(total, found.of_row, duration_ns)
+    frames: dict[Frame, Entry] = defaultdict(_entry)
+    edges: dict[Frame, dict[Frame, Entry]] = defaultdict(lambda: defaultdict(_entry))
+    for stack, calls, time_ns in zip(found.distinct, count, total.tolist(), strict=True):
+        _add((ROOT, *stack), calls, time_ns, frames, edges)
+    marshal.dump(
+        {
+            tuple(frame): (
+                *_seconds(entry),
+                {tuple(f): _seconds(e) for f, e in edges[frame].items()},
+            )
+            for frame, entry in frames.items()
+        },
+        file,
+    )
+
+
+def _entry() -> Entry:
+    return [0, 0, 0, 0]
+
+
+def _add(
+    stack: Stack,
+    calls: int,
+    time_ns: int,
+    frames: dict[Frame, Entry],
+    edges: dict[Frame, dict[Frame, Entry]],
+) -> None:
+    """Add a stack's time to its frames and its edges; one that recurs counts once for both."""
+    for frame in stack:
+        frames[frame][1] += calls
+    for frame in set(stack):
+        frames[frame][0] += calls
+        frames[frame][3] += time_ns
+    frames[stack[-1]][2] += time_ns
+    pairs = list(pairwise(stack))
+    for caller, callee in pairs:
+        edges[callee][caller][1] += calls
+    for caller, callee in set(pairs):
+        edges[callee][caller][0] += calls
+        edges[callee][caller][3] += time_ns
+    if pairs:
+        edges[stack[-1]][stack[-2]][2] += time_ns
+
+
+def _seconds(entry: Entry) -> tuple[int, int, float, float]:
+    primitive, calls, own, cumulative = entry
+    return int(primitive), int(calls), own * _NS, cumulative * _NS

@@ -1,0 +1,117 @@
+"""Stacks in all, and over time per GPU stream, for https://www.speedscope.app.
+
+Format: https://www.speedscope.app/file-format-schema.json, profiles of type `sampled`: a stack
+and how long it lasted. The first profile has each stack once, without idle time; those of the
+streams have an empty stack while they are idle.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import orjson
+
+from pyprof import __version__
+from pyprof.report.stacks import NO_FILE, stacks
+from pyprof.report.streams import in_order, streams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from pyprof.report.source import Source
+    from pyprof.report.stacks import Frame, Stacks
+
+SUFFIXES = (".speedscope.json",)
+
+_IN_ALL = "all GPU work, idle time left out"
+_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+
+
+def write(source: Source, file: BinaryIO) -> None:
+    """Write the profiles; the first one's weights add up to the summed GPU time."""
+    found = stacks(source.table)
+    numbers: dict[Frame, int] = {}
+    numbered = [[numbers.setdefault(frame, len(numbers)) for frame in s] for s in found.distinct]
+    file.write(
+        orjson.dumps(
+            {
+                "$schema": _SCHEMA,
+                "name": "GPU time",
+                "exporter": f"pyprof {__version__}",
+                "activeProfileIndex": 0,
+                "shared": {"frames": [_frame(frame) for frame in numbers]},
+                "profiles": [
+                    _in_all(source, found, numbered),
+                    *_profiles(source, found, numbered),
+                ],
+            }
+        )
+    )
+
+
+def _frame(frame: Frame) -> dict[str, Any]:
+    if frame.file == NO_FILE:
+        return {"name": frame.name}
+    if not frame.line:
+        return {"name": frame.file, "file": frame.file}
+    return {"name": f"{frame.file}:{frame.line}", "file": frame.file, "line": frame.line}
+
+
+def _profiles(source: Source, found: Stacks, numbered: list[list[int]]) -> Iterator[dict[str, Any]]:
+    records = source.table.records
+    timed = "start" in records.columns
+    begin_ns = int(records.numpy("start").min()) if timed else 0
+    for stream in streams(records):
+        rows = in_order(records, stream)
+        stack = found.of_row[rows]
+        weight = source.table.duration_ns[rows]
+        start = records.numpy("start")[rows] if timed else np.cumsum(weight) - weight
+        stack, weight = _with_idle(stack, start - begin_ns, weight)
+        stack, weight = _runs(stack, weight)
+        samples = [numbered[number] if number >= 0 else [] for number in stack.tolist()]
+        yield _profile(stream.label, samples, weight)
+
+
+def _in_all(source: Source, found: Stacks, numbered: list[list[int]]) -> dict[str, Any]:
+    weight = np.zeros(len(found.distinct), np.int64)
+    np.add.at(weight, found.of_row, source.table.duration_ns)
+    order = np.argsort(-weight, kind="stable")
+    order = order[weight[order] > 0]
+    return _profile(_IN_ALL, [numbered[number] for number in order.tolist()], weight[order])
+
+
+def _profile(name: str, samples: list[list[int]], weight: NDArray[np.int64]) -> dict[str, Any]:
+    return {
+        "type": "sampled",
+        "name": name,
+        "unit": "nanoseconds",
+        "startValue": 0,
+        "endValue": int(weight.sum()),
+        "samples": samples,
+        "weights": weight.tolist(),
+    }
+
+
+def _with_idle(
+    stack: NDArray[np.int64], start: NDArray[np.int64], weight: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Put the idle time between rows in, as stack -1; a row that overlaps follows at once."""
+    busy_until = np.maximum.accumulate(start + weight)
+    idle = np.maximum(start - np.concatenate([[0], busy_until[:-1]]), 0)
+    both = np.stack([np.full(len(stack), -1), stack], axis=1).reshape(-1)
+    return both, np.stack([idle, weight], axis=1).reshape(-1)
+
+
+def _runs(
+    stack: NDArray[np.int64], weight: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Join neighbours of the same stack, and drop what lasted no time."""
+    lasting = weight > 0
+    stack, weight = stack[lasting], weight[lasting]
+    if not len(stack):
+        return stack, weight
+    first = np.flatnonzero(np.concatenate([[True], stack[1:] != stack[:-1]]))
+    return stack[first], np.add.reduceat(weight, first)

@@ -1,0 +1,61 @@
+"""Pages: one self-contained HTML file each, from a template, with all that it needs inside it.
+
+Every value is escaped by Jinja2; data for scripts is JSON in which no `<` is left.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from pyprof.errors import PyprofError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_HERE = Path(__file__).parent
+
+MISSING = "pages need Jinja2 and Bokeh; pip install 'torch-pyprof[report]'"
+
+
+def render(template: str, **context: Any) -> str:  # noqa: ANN401 - what the template shows
+    """Fill a template. Raises PyprofError where Jinja2 is not installed."""
+    return str(_environment().get_template(template).render(**context))
+
+
+def _environment() -> Environment:
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - extra
+        from markupsafe import Markup  # noqa: PLC0415 - comes with it
+    except ImportError:
+        raise PyprofError(MISSING) from None
+    made = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["json"] = lambda value: Markup(script_json(value))  # noqa: S704 - no < is left
+    made.globals["static"] = lambda name: Markup(_static(name))  # noqa: S704 - our own file
+    return made
+
+
+def own(script: str) -> str:
+    """Mark a script of a library as no user's text, so that it is not escaped."""
+    from markupsafe import Markup  # noqa: PLC0415 - extra
+
+    return Markup(script)  # noqa: S704 - see above
+
+
+def script_json(value: object) -> str:
+    """Write JSON that may stand in a script element: nothing in it can end the element."""
+    text = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _static(name: str) -> str:
+    """Give a stylesheet or script of ours; a name that is no file here is our own mistake."""
+    return (_HERE / "static" / name).read_text()

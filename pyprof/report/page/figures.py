@@ -1,0 +1,168 @@
+"""Figures of a page by Bokeh, each as the JSON that its script draws: hover, zoom, no server.
+
+Bokeh because its script is 1.3 MB, with which a page stays far below 5 MB; Plotly's is 4.5 MB.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyprof.errors import PyprofError
+from pyprof.report.page import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bokeh.plotting import figure as Figure  # noqa: N812 - it is a class
+
+    from pyprof.report.page.icicle import Box
+    from pyprof.report.page.roofline import Point, Roof
+    from pyprof.report.page.strip import Strip
+
+SORTS = {"compute": "#3b82c4", "communication": "#d9822b", "copy": "#8e6bbf"}
+BOUNDS = {"compute": "#3b82c4", "memory": "#d9822b", "latency": "#9a9a9a"}
+_SHADES = ("#4e79a7", "#76a5c9", "#59a14f", "#8cc97f", "#b6992d", "#e0bd52", "#499894", "#86bcb6")
+_WIDTH = 1240
+_PX_PER_LETTER = 6.6
+
+
+def script() -> str:
+    """Give Bokeh's own script, to stand in the page."""
+    try:
+        from bokeh.resources import Resources  # noqa: PLC0415 - extra
+    except ImportError:
+        raise PyprofError(MISSING) from None
+    made = Resources(mode="inline", components=["bokeh"], log_level="error")
+    return "\n".join(text.replace("</script", "<\\/script") for text in made.js_raw)
+
+
+def _figure(height: int, **options: Any) -> Figure:  # noqa: ANN401 - Bokeh's
+    from bokeh.plotting import figure  # noqa: PLC0415 - extra
+
+    made = figure(
+        height=height,
+        width=_WIDTH,
+        background_fill_alpha=0,
+        border_fill_alpha=0,
+        outline_line_alpha=0,
+        toolbar_location="right",
+        output_backend="canvas",
+        **options,
+    )
+    made.toolbar.logo = None
+    return made
+
+
+def _item(made: Figure) -> Mapping[str, Any]:
+    from bokeh.embed import json_item  # noqa: PLC0415 - extra
+
+    found: Mapping[str, Any] = json_item(made)
+    return found
+
+
+def roofline(points: Sequence[Point], roofs: Sequence[Roof]) -> Mapping[str, Any]:
+    """Draw what ops achieve over their arithmetic intensity, below the roofs of their device."""
+    made = _figure(430, x_axis_type="log", y_axis_type="log", tools="pan,wheel_zoom,box_zoom,reset",
+                   x_axis_label="FLOP / byte", y_axis_label="TFLOP/s")  # fmt: skip
+    low = min(point.intensity for point in points) / 2
+    high = max(point.intensity for point in points) * 2
+    high = max([high, *(roof.ridge * 4 for roof in roofs)])
+    for roof in roofs:
+        x = np.array([min(low, roof.ridge / 2), roof.ridge, high])
+        y = np.minimum(roof.flops_per_s, x * roof.bytes_per_s) / 1e12
+        made.line(x, y, line_width=1.5, line_alpha=0.8)
+        made.text([x[-1]], [y[-1]], [roof.label], text_align="right", text_baseline="bottom",
+                  text_font_size="11px", text_color="#888888")  # fmt: skip
+    _points(made, points)
+    return _item(made)
+
+
+def _points(made: Figure, points: Sequence[Point]) -> None:
+    from bokeh.models import ColumnDataSource, HoverTool  # noqa: PLC0415 - extra
+
+    source = ColumnDataSource(
+        {
+            "x": [point.intensity for point in points],
+            "y": [point.flops_per_s / 1e12 for point in points],
+            "size": [6 + 34 * point.share**0.5 for point in points],
+            "color": [BOUNDS.get(point.bound or "", "#777777") for point in points],
+            "name": [point.name for point in points],
+            "kernel": [point.kernel for point in points],
+            "time": [point.time for point in points],
+            "rate": [point.rate for point in points],
+            "bound": [point.bound or "-" for point in points],
+        }
+    )
+    drawn = made.scatter("x", "y", size="size", color="color", fill_alpha=0.6, line_alpha=0.9,
+                         source=source)  # fmt: skip
+    labels = [("op", "@name"), ("kernel", "@kernel"), ("time", "@time"), ("achieved", "@rate"),
+              ("bound", "@bound")]  # fmt: skip
+    made.add_tools(HoverTool(renderers=[drawn], tooltips=labels))
+
+
+def icicle(boxes: Sequence[Box], total_ns: float) -> Mapping[str, Any]:
+    """Draw a tree as boxes below their parents, as wide as their time."""
+    from bokeh.models import ColumnDataSource, HoverTool  # noqa: PLC0415 - extra
+
+    levels = 1 + max(box.depth for box in boxes)
+    made = _figure(40 + 26 * levels, tools="xpan,xwheel_zoom,reset",
+                   x_range=(0, total_ns / 1e6), y_range=(levels, 0),
+                   x_axis_label="GPU time, ms")  # fmt: skip
+    made.yaxis.visible = made.ygrid.visible = made.xgrid.visible = False
+    source = ColumnDataSource(
+        {
+            "left": [box.start_ns / 1e6 for box in boxes],
+            "right": [(box.start_ns + box.total_ns) / 1e6 for box in boxes],
+            "top": [box.depth + 0.04 for box in boxes],
+            "bottom": [box.depth + 0.96 for box in boxes],
+            "middle": [box.depth + 0.5 for box in boxes],
+            "color": [_SHADES[box.colour % len(_SHADES)] for box in boxes],
+            "name": [box.path for box in boxes],
+            "label": [_fitting(box.name, box.total_ns / total_ns) for box in boxes],
+            "times": [box.times for box in boxes],
+        }
+    )
+    drawn = made.quad("left", "right", "top", "bottom", color="color", line_color="#ffffff80",
+                      line_width=0.5, source=source)  # fmt: skip
+    made.text("left", "middle", "label", x_offset=4, text_baseline="middle", text_color="#10151a",
+              text_font_size="11px", source=source)  # fmt: skip
+    made.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), ("", "@times")]))
+    return _item(made)
+
+
+def _fitting(name: str, share: float) -> str:
+    letters = int((share * _WIDTH * 0.95 - 8) / _PX_PER_LETTER)
+    if len(name) <= letters:
+        return name
+    return f"{name[: letters - 1]}…" if letters > 3 else ""  # noqa: PLR2004 - else it tells nothing
+
+
+def strip(found: Strip) -> Mapping[str, Any]:
+    """Draw steps below each other, each bin as dark as it is busy; what stays empty is idle."""
+    from bokeh.models import ColumnDataSource, HoverTool  # noqa: PLC0415 - extra
+
+    made = _figure(70 + 24 * len(found.labels), tools="xpan,xwheel_zoom,xbox_zoom,reset",
+                   x_range=(0, found.longest_ns / 1e6), y_range=list(reversed(found.labels)),
+                   x_axis_label="ms from the step's start")  # fmt: skip
+    made.ygrid.visible = False
+    made.hbar(y=found.labels, left=0, right=[ns / 1e6 for ns in found.length_ns], height=0.8,
+              fill_alpha=0.10, fill_color="#888888", line_alpha=0)  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "y": [found.labels[row] for row in found.row],
+            "left": np.round(found.left_ns / 1e6, 6),
+            "right": np.round(found.right_ns / 1e6, 6),
+            "alpha": np.round(0.15 + 0.85 * found.busy, 3),
+            "busy": np.round(100 * found.busy, 1),
+            "sort": found.sort,
+            "color": [SORTS[sort] for sort in found.sort],
+        }
+    )
+    drawn = made.hbar(y="y", left="left", right="right", height=0.8, fill_alpha="alpha",
+                      fill_color="color", line_alpha=0, source=source)  # fmt: skip
+    made.add_tools(HoverTool(renderers=[drawn], tooltips=[
+        ("step", "@y"), ("from", "@left{0.000} ms"), ("to", "@right{0.000} ms"),
+        ("busy", "@busy %"), ("mostly", "@sort")]))  # fmt: skip
+    return _item(made)

@@ -1,0 +1,179 @@
+"""What the report's page says in words and tables, made from the overview."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyprof.report.idle import CAUSES
+from pyprof.report.numbers import count, part_name
+from pyprof.report.page.cells import Cell, Sortable, number, share, text
+from pyprof.report.source_lines import source_lines
+from pyprof.report.text import duration, percent, short_line
+from pyprof.report.text import number as spelt
+from pyprof.report.totals import totals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.prof.table import Table
+    from pyprof.report.overview import Overview
+
+_MOST_ROWS = 500
+_FOLDERS = re.compile(r"[^\\/\s'\"(]*(?:[\\/][^\\/\s'\"]+)+[\\/]")
+
+
+def without_folders(sentence: str) -> str:
+    """Leave folders out of the paths in a sentence: they may tell who captured it, and where."""
+    return _FOLDERS.sub("", sentence)
+
+
+def cards(table: Table, found: Overview) -> Iterator[tuple[str, str, str]]:
+    """Give title, value and note of each headline number."""
+    rows = table.duration_ns if found.rows is None else table.duration_ns[found.rows]
+    yield "GPU time", duration(int(rows.sum())), f"{len(rows):,} kernels and copies"
+    if (timed := found.timeline) is not None:
+        span = sum(device.span_ns for device in timed.devices)
+        busy = sum(device.busy_ns for device in timed.devices)
+        exposed = sum(device.exposed_communication_ns for device in timed.devices)
+        yield (
+            "GPU busy",
+            f"{percent(busy / span if span else None)} %",
+            f"{duration(busy)} of {duration(span)}",
+        )
+        yield "GPU idle", duration(span - busy), "no stream had work"
+        if any(len(device.communication) for device in timed.devices):
+            yield "communication exposed", duration(exposed), "while nothing was computed"
+    if len(found.steps):
+        warm = found.steps.warm_up
+        note = f"{len(found.steps):,} steps" + (f", {warm} of them warm-up" if warm else "")
+        yield "median step", duration(found.steps.median_ns), f"{note}; from {found.steps.origin}"
+    yield "cost known", f"{found.modelled.percent:.1f} %", "of GPU time has a FLOP and byte count"
+
+
+def causes(found: Overview) -> list[tuple[str, str, str, float]]:
+    """Give name, meaning, time and share of each cause of idle time, the longest first."""
+    if found.timeline is None:
+        return []
+    total: dict[str, int] = {}
+    for device in found.timeline.devices:
+        for cause, when in device.idle.items():
+            total[cause] = total.get(cause, 0) + when.total
+    whole = max(sum(total.values()), 1)
+    ordered = sorted(total.items(), key=lambda entry: -entry[1])
+    return [
+        (cause, CAUSES.get(cause, cause), duration(ns), ns / whole) for cause, ns in ordered if ns
+    ]
+
+
+def phases(found: Overview) -> list[tuple[str, str, float]]:
+    """Give name, time and share of each part of a step."""
+    whole = max(sum(found.phases.values()), 1)
+    return [(part_name(name), duration(ns), ns / whole) for name, ns in found.phases.items()]
+
+
+def advice(found: Overview) -> list[dict[str, Any]]:
+    """Give the advice with its evidence, in its order."""
+    return [
+        {
+            "title": without_folders(entry.title),
+            "action": without_folders(entry.action),
+            "gain": None if entry.gain_ns is None else duration(entry.gain_ns),
+            "evidence": [
+                (proof.what, short_line(proof.line), count(proof.count), duration(proof.total_ns),
+                 without_folders(proof.detail))
+                for proof in entry.evidence
+            ],
+        }
+        for entry in found.advice
+    ]  # fmt: skip
+
+
+def ops(found: Overview) -> Sortable:
+    """Tabulate the ops that take most time."""
+    columns = [("op", True), ("direction", True), ("line", True), ("time", False),
+               ("share", False), ("calls", False), ("kernels", False), ("TFLOP/s", False),
+               ("GB/s", False), ("of roofline", False), ("bound", True),
+               ("Tensor Cores", True)]  # fmt: skip
+    rows = [
+        [
+            text(op.op or op.kernel),
+            text(part_name(op.dir)),
+            text(short_line(op.line)),
+            number(op.total_ns, duration(op.total_ns)),
+            share(op.share),
+            number(op.calls, count(op.calls)),
+            number(op.kernels, count(op.kernels)),
+            _rate(op.flops_per_s, 1e12),
+            _rate(op.bytes_per_s, 1e9),
+            share(op.efficiency),
+            text(op.bound),
+            text({"1": "used", "0": "not used", "?": "not told"}.get(op.tc or "")),
+        ]
+        for op in found.ops[:_MOST_ROWS]
+    ]
+    return Sortable(columns, rows, max(len(found.ops) - _MOST_ROWS, 0))
+
+
+def kernels(table: Table, found: Overview) -> Sortable:
+    """Tabulate the kernels that take most time; the full name shows under the pointer."""
+    columns = [("kernel", True), ("op", True), ("time", False), ("share", False), ("calls", False),
+               ("mean", False), ("TFLOP/s", False), ("GB/s", False),
+               ("Tensor Cores", True)]  # fmt: skip
+    full = _full_names(table)
+    groups = totals(table, ("kernel", "op", "tc"), found.rows)
+    rows = [
+        [
+            text(group.key[0], note=full.get(group.key[0] or "", "")),
+            text(group.key[1]),
+            number(group.time_ns, duration(group.time_ns)),
+            share(group.share),
+            number(group.calls, count(group.calls)),
+            number(group.time_ns / group.calls, duration(group.time_ns / group.calls)),
+            _rate(group.flops_per_s, 1e12),
+            _rate(group.bytes_per_s, 1e9),
+            text({"1": "used", "0": "not used", "?": "not told"}.get(group.key[2] or "")),
+        ]
+        for group in groups[:_MOST_ROWS]
+    ]
+    return Sortable(columns, rows, max(len(groups) - _MOST_ROWS, 0))
+
+
+def _full_names(table: Table) -> dict[str, str]:
+    """Give a full name for each short one."""
+    full, short = (table.records.coded(name) for name in ("kLongName", "kShortName"))
+    used, row = np.unique(short.index, return_index=True)
+    return {
+        short.values[place].replace(" ", "_"): full.values[name]
+        for place, name in zip(used.tolist(), full.index[row].tolist(), strict=True)
+        if place >= 0 and name >= 0
+    }
+
+
+def lines(table: Table, found: Overview) -> Sortable:
+    """Tabulate the user's source lines, by the file's name alone."""
+    columns = [("file", True), ("line", False), ("time", False), ("share", False),
+               ("itself", False), ("op calls", False)]  # fmt: skip
+    totalled = source_lines(table, found.rows)
+    whole = max(totalled.total_ns, 1)
+    timed = [(file.path, line) for file in totalled.files for line in file.lines]
+    timed.sort(key=lambda entry: -entry[1].total_ns)
+    rows: list[list[Cell]] = [
+        [
+            text(short_line(path)),
+            number(line.number, str(line.number)),
+            number(line.total_ns, duration(line.total_ns)),
+            share(line.total_ns / whole),
+            number(line.own_ns, duration(line.own_ns)),
+            number(line.calls, count(line.calls)),
+        ]
+        for path, line in timed[:_MOST_ROWS]
+    ]
+    return Sortable(columns, rows, max(len(timed) - _MOST_ROWS, 0))
+
+
+def _rate(value: float | None, unit: float) -> Cell:
+    scaled = None if value is None else value / unit
+    return number(scaled, spelt(scaled))

@@ -1,0 +1,41 @@
+"""`pyprof report FILE -o report.html`: everything in one page that can be sent."""
+
+from __future__ import annotations
+
+import click
+
+from pyprof import cli
+
+
+@click.command("report", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("file")
+@click.option("-o", "--output", "target", default="report.html", show_default=True, metavar="FILE",
+              help="Where to write; - for stdout.")  # fmt: skip
+@click.option("--steps", metavar="RANGE",
+              help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
+@click.option("--gpu", metavar="NAME", help="Take the peaks of this device.")
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+def command(file: str, target: str, steps: str | None, gpu: str | None, *, quiet: bool) -> None:
+    """Write FILE as one HTML page: summary, advice, timeline, modules, roofline, ops, lines.
+
+    The page needs no network and holds no host's, user's or folder's name. It stays below 5 MB:
+    it holds totals, and of long tables the rows of most time.
+
+    \b
+    Examples:
+      pyprof report net.sqlite -o report.html
+      pyprof report net.sqlite --steps 3: -o steady.html
+    """
+    from pyprof.prof.table import Override  # noqa: PLC0415 - they load Arrow
+    from pyprof.report import source  # noqa: PLC0415 - as above
+    from pyprof.report.overview import overview  # noqa: PLC0415 - as above
+    from pyprof.report.page import whole  # noqa: PLC0415 - as above
+
+    loaded = source.load(file, Override(gpu))
+    if not quiet:
+        cli.warn(loaded.table.source.warnings)
+    content = whole.html(loaded, overview(loaded, steps)).encode()
+    with cli.output(target) as out:
+        out.write(content)
+    if not quiet and target != cli.STDOUT:
+        click.echo(f"pyprof: {target}: {len(content) / 1e6:.1f} MB", err=True)

@@ -1,0 +1,1 @@
+"""Tests of the files of other viewers, by those viewers where they can run."""

@@ -1,0 +1,69 @@
+"""GPU time by Python stack, as pstats and snakeviz see it."""
+
+from __future__ import annotations
+
+import pstats
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from tests.commands import run
+from tests.report.captured import capture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Key = tuple[str, int, str]
+    Stats = dict[Key, tuple[int, int, float, float, dict[Key, tuple[int, int, float, float]]]]
+
+ROOT = ("~", 0, "<GPU time>")
+
+
+def profile(source: Path, target: Path) -> Stats:
+    """Export a capture and load it as pstats does."""
+    done = run("export", source, "-o", target)
+    assert done.code == 0, done.stderr
+    return cast("Stats", vars(pstats.Stats(str(target)))["stats"])
+
+
+def test_time_adds_up_the_stack(tmp_path: Path) -> None:
+    """A line's cumulative time is that of the kernels which it caused, however deep."""
+    stats = profile(capture(tmp_path / "net.sqlite"), tmp_path / "net.prof")
+    cumulative = {key: round(entry[3] * 1e9) for key, entry in stats.items()}
+    assert cumulative[ROOT] == 100 + 100 + 300 + 50 + 200
+    assert cumulative["/home/me/train.py", 7, "line"] == 100 + 100 + 300
+    assert cumulative["/home/me/model.py", 12, "line"] == 100 + 100
+    assert cumulative["~", 0, "torch.relu"] == 100 + 100
+    assert cumulative["~", 0, "exp_kernel"] == 300
+
+
+def test_calls_are_pieces_of_gpu_work(tmp_path: Path) -> None:
+    """Two kernels under one line are two calls of it, from the line above it."""
+    stats = profile(capture(tmp_path / "net.sqlite"), tmp_path / "net.prof")
+    primitive, calls, own, _, callers = stats["/home/me/model.py", 12, "line"]
+    assert (primitive, calls, own) == (2, 2, 0)
+    assert [(key, entry[:2]) for key, entry in callers.items()] == [
+        (("/home/me/train.py", 7, "line"), (2, 2))
+    ]
+
+
+def test_own_time_is_the_gpu_time_of_the_capture(captures: Path, tmp_path: Path) -> None:
+    """Own times add up to the summed durations: none is lost, none counted twice."""
+    source = captures / "nsys2024.2-a100-pyprof-markers" / "net.sqlite"
+    stats = profile(source, tmp_path / "net.prof")
+    own = sum(entry[2] for entry in stats.values())
+    done = run("prof", source, "--csv", "-c", "sil", "-q")
+    durations = [int(line.strip('"')) for line in done.stdout.splitlines()[1:]]
+    assert own * 1e9 == pytest.approx(sum(durations))
+    assert stats[ROOT][3] * 1e9 == pytest.approx(sum(durations))
+
+
+def test_snakeviz_takes_it(captures: Path, tmp_path: Path) -> None:
+    """The viewer finds rows and a call tree in it."""
+    snakeviz = pytest.importorskip("snakeviz.stats")
+    source = captures / "nvprof-v100-apex" / "net.dict"
+    profile(source, tmp_path / "net.prof")
+    loaded = pstats.Stats(str(tmp_path / "net.prof"))
+    rows = snakeviz.table_rows(loaded)
+    assert any("language-model.py:319(line)" in str(row) for row in rows)
+    assert "language-model.py:319(line)" in snakeviz.json_stats(loaded)

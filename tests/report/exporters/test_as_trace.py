@@ -1,0 +1,115 @@
+"""The timeline: slices nest, flows bind, times are exact."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.commands import run
+from tests.report.captured import HOSTILE, capture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Event = dict[str, Any]
+
+
+def events(source: Path, target: Path) -> list[Event]:
+    """Export a capture and read its events, times as exact decimals."""
+    done = run("export", source, "-o", target)
+    assert done.code == 0, done.stderr
+    text = gzip.decompress(target.read_bytes()) if target.suffix == ".gz" else target.read_bytes()
+    found: list[Event] = json.loads(text, parse_float=Decimal)["traceEvents"]
+    return found
+
+
+def of(found: list[Event], category: str) -> list[Event]:
+    """Choose the slices of a category."""
+    return [event for event in found if event.get("cat") == category and event["ph"] == "X"]
+
+
+def test_every_row_is_a_slice_of_its_stream(tmp_path: Path) -> None:
+    """Kernels and copies stand on their stream's track, to the ns, under their full names."""
+    found = events(capture(tmp_path / "net.sqlite"), tmp_path / "net.pt.trace.json")
+    base = 100  # the first range
+    kernels = [(e["name"], e["tid"], e["ts"], e["dur"]) for e in of(found, "kernel")]
+    assert kernels == [
+        ("relu_kernel", 7, Decimal(1000 - base) / 1000, Decimal("0.1")),
+        ("relu_kernel", 7, Decimal(2000 - base) / 1000, Decimal("0.1")),
+        ("exp_kernel", 7, Decimal(3000 - base) / 1000, Decimal("0.3")),
+        (HOSTILE, 7, Decimal(3400 - base) / 1000, Decimal("0.05")),
+    ]
+    assert [(e["tid"], e["args"]["bytes"]) for e in of(found, "gpu_memcpy")] == [(8, 4096)]
+
+
+def test_layers_and_ops_stand_above_their_kernels(tmp_path: Path) -> None:
+    """A layer spans from its first kernel to its last; its ops lie inside it."""
+    found = events(capture(tmp_path / "net.sqlite"), tmp_path / "net.perfetto")
+    base = 100
+    layers = {
+        e["name"]: (e["ts"] * 1000 + base, e["dur"] * 1000)
+        for e in of(found, "gpu_user_annotation")
+    }
+    assert layers == {"net": (1000, 2300), "net.first": (1000, 1100), "net.second": (3000, 300)}
+    assert [e["name"] for e in of(found, "gpu_op")] == ["relu", "relu", "exp"]
+
+
+def test_the_host_shows_ops_layers_and_calls(tmp_path: Path) -> None:
+    """Ranges of ops and layers appear on their thread under short names; stacks do not."""
+    found = events(capture(tmp_path / "net.sqlite"), tmp_path / "net.pt.trace.json.gz")
+    assert [e["name"] for e in of(found, "cpu_op")] == ["torch.relu", "torch.relu", "torch.exp"]
+    assert {e["name"] for e in of(found, "user_annotation")} == {"net", "net.first", "net.second"}
+    assert {e["name"] for e in of(found, "cuda_runtime")} == {
+        "cudaLaunchKernel",
+        "cudaMemcpyAsync",
+    } or (len(of(found, "cuda_runtime")) == 5)
+
+
+@pytest.mark.parametrize("name", ["nsys2026.2-h100x2-fsdp", "nsys2024.2-a100-pyprof-markers"])
+def test_flows_lead_from_a_call_to_a_kernel(captures: Path, tmp_path: Path, name: str) -> None:
+    """Each flow starts at the start of an API call and ends at that of a slice of a stream."""
+    found = events(captures / name / "net.sqlite", tmp_path / "net.pt.trace.json")
+    places: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
+    for event in found:
+        if event["ph"] == "X":
+            places[event["cat"]].add((event["pid"], event["tid"], event["ts"]))
+    gpu = places["kernel"] | places["gpu_memcpy"] | places["gpu_memset"]
+    starts = {e["id"]: (e["pid"], e["tid"], e["ts"]) for e in found if e["ph"] == "s"}
+    ends = {e["id"]: (e["pid"], e["tid"], e["ts"]) for e in found if e["ph"] == "f"}
+    assert starts.keys() == ends.keys()
+    assert starts
+    assert set(starts.values()) <= places["cuda_runtime"]
+    assert set(ends.values()) <= gpu
+
+
+@pytest.mark.parametrize("name", ["nsys2026.2-h100x2-fsdp", "nsys2024.2-a100-pyprof-markers"])
+def test_projected_slices_nest(captures: Path, tmp_path: Path, name: str) -> None:
+    """On a track of layers and ops no slice ends after one that encloses its start."""
+    found = events(captures / name / "net.sqlite", tmp_path / "net.pt.trace.json")
+    tracks: dict[tuple[int, int], list[tuple[Decimal, Decimal]]] = defaultdict(list)
+    for event in of(found, "gpu_op") + of(found, "gpu_user_annotation"):
+        start, length = Decimal(event["ts"]), Decimal(event["dur"])
+        tracks[event["pid"], event["tid"]].append((start, -(start + length)))
+    assert tracks
+    for slices in tracks.values():
+        open_: list[Decimal] = []
+        for start, negative_end in sorted(slices):
+            while open_ and open_[-1] <= start:
+                open_.pop()
+            assert not open_ or -negative_end <= open_[-1]
+            open_.append(-negative_end)
+
+
+def test_records_without_times_have_no_timeline(captures: Path, tmp_path: Path) -> None:
+    """The original's records hold durations alone: exit code 1, what to do, and no file."""
+    done = run(
+        "export", captures / "nvprof-v100-apex" / "net.dict", "-o", tmp_path / "x.pt.trace.json"
+    )
+    assert (done.code, done.stdout) == (1, "")
+    assert "no start times" in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,145 @@
+"""`pyprof diff`: what changed, and limits on it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.report.comparison.limits import parse
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+from tests.report.captured import capture, op
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    """Give two captures: in the second, relu takes half as long again."""
+    return capture(tmp_path / "a.sqlite"), capture(tmp_path / "b.sqlite", slower=1.5)
+
+
+def changes(*arguments: str | Path) -> dict[str, dict[str, str]]:
+    """Compare, and give the rows by op."""
+    done = run("diff", *arguments, "--csv", "-q")
+    assert done.code == 0, done.stderr
+    return {row["op"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
+
+
+def test_a_capture_equals_itself(captures: Path) -> None:
+    """Nothing is faster, slower, new or gone."""
+    source = captures / "nsys2024.2-a100-pyprof-markers" / "net.sqlite"
+    done = run("diff", source, source, "--csv", "-q")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert {row["status"] for row in rows} == {"same"}
+    assert {row["change_ns"] for row in rows} == {"0.0"}
+
+
+def test_differences_add_up_to_the_total(captures: Path) -> None:
+    """The changes of all ops are the change of GPU time: none is lost, none counted twice."""
+    a = captures / "nsys2024.2-a100-pyprof-markers" / "net.sqlite"
+    b = captures / "nvprof-v100-apex" / "net.sql"
+    done = run("diff", a, b, "--csv", "-q")
+    change = sum(float(row["change_ns"]) for row in csv.DictReader(io.StringIO(done.stdout)))
+    totals = []
+    for source in (a, b):
+        text = run("prof", source, "--csv", "-c", "sil", "-q").stdout
+        totals.append(sum(int(line.strip('"')) for line in text.splitlines()[1:]))
+    assert change == totals[1] - totals[0]
+
+
+def test_what_became_slower_is_told(pair: tuple[Path, Path]) -> None:
+    """Times of both, the difference, and its fraction of the first."""
+    relu = changes(*pair)["relu"]
+    assert (relu["status"], relu["a_ns"], relu["b_ns"]) == ("slower", "200.0", "300.0")
+    assert (relu["change_ns"], relu["change"], relu["a_calls"]) == ("100.0", "0.5", "2")
+    assert relu["shape"] == "16x8"
+    assert relu["layer"] == "net:net.first"
+
+
+def test_another_kernel_for_the_same_op_is_the_same(tmp_path: Path) -> None:
+    """Matching is by op, not by the kernel that a library chose."""
+    product = [Range(op("mm", 4, 4), (5, 30))]
+    files = [
+        nsys_db(tmp_path / f"{name}.sqlite", [Work(name, call=(10, 20))], product)
+        for name in ("sgemm_a", "sgemm_b")
+    ]
+    assert {row["status"] for row in changes(*files).values()} == {"same"}
+
+
+def test_what_is_new_or_gone_is_told(tmp_path: Path) -> None:
+    """An op of one capture alone has no time in the other: unknown, not 0."""
+    work = [Work(call=(10, 20))]
+    a = nsys_db(tmp_path / "a.sqlite", work, [Range(op("relu", 4), (5, 30))])
+    b = nsys_db(tmp_path / "b.sqlite", work, [Range(op("gelu", 4), (5, 30))])
+    found = changes(a, b)
+    assert (found["relu"]["status"], found["relu"]["b_ns"]) == ("gone", "")
+    assert (found["gelu"]["status"], found["gelu"]["a_ns"]) == ("new", "")
+
+
+def test_a_broken_limit_fails(pair: tuple[Path, Path]) -> None:
+    """Exit code 1, the limit and the change on stderr; the comparison is written all the same."""
+    done = run("diff", *pair, "--fail-if", "time>+3%", "--fail-if", "kernels>0")
+    assert done.code == 1
+    assert "time>+3%: time changed by +100 ns (+13.3 %)" in done.stderr
+    assert "kernels" not in done.stderr
+    assert "relu" in done.stdout
+
+
+def test_a_kept_limit_passes(pair: tuple[Path, Path]) -> None:
+    """Growth below the limit is allowed; so is becoming faster."""
+    assert run("diff", *pair, "--fail-if", "time>+20%").code == 0
+    assert run("diff", *reversed(pair), "--fail-if", "time>+3%").code == 0
+
+
+def test_what_cannot_be_checked_fails(captures: Path) -> None:
+    """Records without times have no idle time, so that a limit on it does not pass."""
+    source = captures / "nvprof-v100-apex" / "net.dict"
+    done = run("diff", source, source, "--fail-if", "idle>5%")
+    assert done.code == 1
+    assert "cannot be checked" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["speed>3%", "time>", "time=3", "time>3 parsecs", "kernels>3ms"])
+def test_a_limit_that_says_nothing_is_misuse(pair: tuple[Path, Path], text: str) -> None:
+    """Exit code 2 before anything is read."""
+    done = run("diff", *pair, "--fail-if", text)
+    assert (done.code, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "relative"),
+    [("time>+3%", 0.03, True), ("step > 2ms", 2e6, False), ("busy<-1.5us", -1500, False),
+     ("kernels>0", 0, False)],
+)  # fmt: skip
+def test_limits_are_read(text: str, value: float, *, relative: bool) -> None:
+    """A number with % is a fraction of the first capture; with a unit of time it is ns."""
+    limit = parse(text)
+    assert limit.value == pytest.approx(value)
+    assert limit.relative == relative
+
+
+@pytest.mark.parametrize("suffix", [".md", ".html", ".csv", ".txt"])
+def test_the_suffix_chooses_the_format(
+    pair: tuple[Path, Path], tmp_path: Path, suffix: str
+) -> None:
+    """Each names the op that changed, and what was broken where there is room for it."""
+    if suffix == ".html":
+        pytest.importorskip("jinja2")
+    target = tmp_path / f"diff{suffix}"
+    done = run("diff", *pair, "-o", target, "--fail-if", "time>1%")
+    assert (done.code, done.stdout) == (1, "")
+    text = target.read_text()
+    assert "relu" in text
+    assert ("time" in text) is (suffix != ".csv")
+
+
+def test_an_unknown_key_is_misuse(pair: tuple[Path, Path]) -> None:
+    """The message lists what rows can be matched by."""
+    done = run("diff", *pair, "--by", "op,colour")
+    assert done.code == 2
+    assert "layer" in done.stderr
