@@ -14,6 +14,9 @@ import pyprof
 from pyprof.instrument import timers
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a driver too old
+
+
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Give a clock that goes on by what it is told: now, in ns."""
