@@ -13,7 +13,6 @@ import torch
 import pyprof
 from pyprof.instrument import timers
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a driver too old
 
 
