@@ -19,27 +19,46 @@ def op(name: str, *shape: int, dtype: str = "float32", mod: str = "torch") -> st
     return encode_op(Call(mod, name, (Tensor(shape, dtype),)))
 
 
-def capture(path: Path, *, slower: float = 1, hostile: str = HOSTILE) -> Path:
+STEP_NS = 10_000
+
+
+def capture(path: Path, *, slower: float = 1, hostile: str = HOSTILE, steps: int = 0) -> Path:
     """Write two layers' kernels on one stream, a copy on another, and one kernel of nobody.
 
-    `slower` multiplies the duration of the first layer's op.
+    `slower` multiplies the duration of the first layer's op; `steps` repeats it all, each time in
+    a range that names the step.
     """
-    relu = int(100 * slower)
-    work = [
-        Work("relu_kernel", (1000, 1000 + relu), call=(110, 120), stream=7),
-        Work("relu_kernel", (2000, 2000 + relu), call=(130, 140), stream=7),
-        Work("exp_kernel", (3000, 3300), call=(310, 320), stream=7),
-        Work(hostile, (3400, 3450), call=(910, 920), stream=7),
-        Work("copy", (1050, 1250), call=(510, 520), kind="memcpy", stream=8),
-    ]
-    ranges = [
-        Range(encode_layer("net"), (100, 400)),
-        Range(encode_layer("net.first"), (101, 200)),
-        Range(encode_trace(("/home/me/train.py:7", "/home/me/model.py:12")), (102, 150)),
-        Range(op("relu", 16, 8), (103, 125)),
-        Range(op("relu", 16, 8), (126, 149)),
-        Range(encode_layer("net.second"), (300, 390)),
-        Range(encode_trace(("/home/me/train.py:7", "/home/me/model.py:30")), (302, 350)),
-        Range(op("exp", 16, 8), (303, 330)),
-    ]
+    work, ranges = [], []
+    for step in range(max(steps, 1)):
+        work += _work(slower, hostile, step * STEP_NS)
+        ranges += _ranges(step * STEP_NS)
+        ranges += [Range(f"step {step}", (step * STEP_NS, (step + 1) * STEP_NS - 1))] * bool(steps)
     return nsys_db(path, work, ranges)
+
+
+def _work(slower: float, hostile: str, at: int) -> list[Work]:
+    relu = int(100 * slower)
+    found = [
+        ("relu_kernel", (1000, 1000 + relu), (110, 120)),
+        ("relu_kernel", (2000, 2000 + relu), (130, 140)),
+        ("exp_kernel", (3000, 3300), (310, 320)),
+        (hostile, (3400, 3450), (910, 920)),
+    ]
+    copy = Work("copy", (at + 1050, at + 1250), (at + 510, at + 520), kind="memcpy", stream=8)
+    return [Work(name, (at + a, at + b), (at + c, at + d)) for name, (a, b), (c, d) in found] + [
+        copy
+    ]
+
+
+def _ranges(at: int) -> list[Range]:
+    found = [
+        (encode_layer("net"), 100, 400),
+        (encode_layer("net.first"), 101, 200),
+        (encode_trace(("/home/me/train.py:7", "/home/me/model.py:12")), 102, 150),
+        (op("relu", 16, 8), 103, 125),
+        (op("relu", 16, 8), 126, 149),
+        (encode_layer("net.second"), 300, 390),
+        (encode_trace(("/home/me/train.py:7", "/home/me/model.py:30")), 302, 350),
+        (op("exp", 16, 8), 303, 330),
+    ]
+    return [Range(text, (at + start, at + end)) for text, start, end in found]

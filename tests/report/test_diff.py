@@ -81,6 +81,22 @@ def test_what_is_new_or_gone_is_told(tmp_path: Path) -> None:
     assert (found["gelu"]["status"], found["gelu"]["a_ns"]) == ("new", "")
 
 
+def test_captures_of_different_length_compare_per_step(tmp_path: Path) -> None:
+    """Three steps and five of the same work are the same; the totals are not."""
+    a, b = (capture(tmp_path / f"{n}.sqlite", steps=n) for n in (3, 5))
+    assert {row["status"] for row in changes(a, b).values()} == {"same"}
+    done = run("diff", a, b, "--fail-if", "time>0", "--fail-if", "kernels>0")
+    assert done.code == 0, done.stderr
+    assert "per step: A has 3, B 5" in done.stdout
+
+
+def test_a_choice_of_steps_is_of_both(tmp_path: Path) -> None:
+    """Calls are those of the chosen steps."""
+    a, b = (capture(tmp_path / f"{n}.sqlite", steps=n) for n in (3, 5))
+    relu = changes(a, b, "--steps", "1:")["relu"]
+    assert (relu["a_calls"], relu["b_calls"], relu["status"]) == ("4", "8", "same")
+
+
 def test_a_broken_limit_fails(pair: tuple[Path, Path]) -> None:
     """Exit code 1, the limit and the change on stderr; the comparison is written all the same."""
     done = run("diff", *pair, "--fail-if", "time>+3%", "--fail-if", "kernels>0")

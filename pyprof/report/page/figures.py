@@ -44,6 +44,7 @@ def _figure(height: int, **options: Any) -> Figure:  # noqa: ANN401 - Bokeh's
     made = figure(
         height=height,
         width=_WIDTH,
+        sizing_mode="stretch_width",
         background_fill_alpha=0,
         border_fill_alpha=0,
         outline_line_alpha=0,
