@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
@@ -19,7 +20,8 @@ from pyprof.report import api
 from pyprof.report.repetition import repetition
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from pyprof.parse.records import Records
@@ -29,11 +31,11 @@ if TYPE_CHECKING:
 
 OUTSIDE = -1
 
-_ITERATION = re.compile(
-    r"^(?:layer:)?\W*(?:profiler|train(?:ing)?|eval|test|val(?:idation)?|inference)?[\s_.:#-]*"
-    r"(?:step|iter|iteration|batch|mini-?batch)s?(?:[\s_.:#=(\[-]*\d+.*)?$",
-    re.IGNORECASE,
+_ITERATION = (
+    r"(?i)^(?:layer:)?\W*(?:profiler|train(?:ing)?|eval|test|val(?:idation)?|inference)?[\s_.:#-]*"
+    r"(?:step|iter|iteration|batch|mini-?batch)s?(?:[\s_.:#=(\[-]*\d+.*)?$"
 )
+"""Names of iterations; an RE2 pattern."""
 _DIGITS = re.compile(r"\d+")
 _WARM_UP = 1.5
 """A leading step that takes this many times the median is warm-up."""
@@ -142,36 +144,36 @@ def _on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:
 
 def _ranges(capture: Capture) -> tuple[str, Ints, Ints] | None:
     """Find ranges that name iterations; of several sorts, the one that covers most time."""
-    texts = capture.ranges.column("text").combine_chunks().dictionary_encode()
-    named: dict[str, list[int]] = {}
-    for code, text in enumerate(texts.dictionary.to_pylist()):
-        if _ITERATION.match(text) and classify(text) in (Kind.CONTEXT, Kind.LAYER):
-            named.setdefault(_DIGITS.sub("#", text), []).append(code)
+    ranges = capture.ranges
+    texts = ranges.filter(pc.match_substring_regex(ranges.column("text"), _ITERATION))
+    distinct = texts.column("text").unique().to_pylist()
+    named: dict[str, list[str]] = {}
+    for text in distinct:
+        if classify(text) in (Kind.CONTEXT, Kind.LAYER):
+            named.setdefault(_DIGITS.sub("#", text), []).append(text)
     best = max(
         ((total, name, start, end)
-         for name, codes in sorted(named.items())
-         for total, start, end in [_apart(capture, _rows(texts.indices, codes))]),
+         for name, spelt in sorted(named.items())
+         for total, start, end in [_apart(_named(texts, spelt))]),
         key=lambda found: found[0],
         default=None,
     )  # fmt: skip
     return None if best is None or not best[0] else (f'ranges "{best[1]}"', best[2], best[3])
 
 
-def _rows(indices: pa.Array, codes: list[int]) -> Ints:
-    chosen: Ints = np.flatnonzero(np.isin(np.asarray(pc.fill_null(indices, -1)), codes))
-    return chosen
+def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
+    return ranges.filter(pc.is_in(ranges.column("text"), pa.array(texts)))
 
 
-def _apart(capture: Capture, rows: Ints) -> tuple[int, Ints, Ints]:
+def _apart(ranges: pa.Table) -> tuple[int, Ints, Ints]:
     """Give the bounds of ranges that do not overlap: the longest thread's, the outermost."""
-    table = capture.ranges
     start, end, thread = (
-        np.asarray(pc.fill_null(table.column(name), -1)).astype(np.int64)[rows]
+        np.asarray(pc.fill_null(ranges.column(name), -1)).astype(np.int64)
         for name in ("start", "end", "thread")
     )
     closed = end > start
     if not closed.any():
-        return 0, rows[:0], rows[:0]
+        return 0, start[:0], start[:0]
     total = np.bincount(thread[closed], weights=(end - start)[closed].astype(float))
     keep = closed & (thread == int(total.argmax()))
     order = np.lexsort((-end[keep], start[keep]))
@@ -186,17 +188,14 @@ def _apart(capture: Capture, rows: Ints) -> tuple[int, Ints, Ints]:
 
 def _optimizer_ranges(capture: Capture) -> tuple[str, Ints, Ints] | None:
     """Let a step end where the optimizer's does; of several optimizers, the rarest tells."""
-    texts = capture.ranges.column("text").combine_chunks().dictionary_encode()
-    count = np.bincount(np.asarray(pc.drop_null(texts.indices)), minlength=1)
-    named = [
-        (int(count[code]), code, text)
-        for code, text in enumerate(texts.dictionary.to_pylist())
-        if text.startswith("Optimizer.step#")
-    ]
+    ranges = capture.ranges
+    texts = ranges.filter(pc.starts_with(ranges.column("text"), "Optimizer.step#"))
+    counts = texts.column("text").value_counts().to_pylist()
+    named = [(entry["counts"], entry["values"]) for entry in counts]
     if not named:
         return None
-    _, code, text = min(named)
-    _, _, end = _apart(capture, _rows(texts.indices, [code]))
+    _, text = min(named)
+    _, _, end = _apart(_named(texts, [text]))
     if not len(end):
         return None
     return text.partition("#")[0], np.concatenate([[_begin(capture)], end[:-1]]), end

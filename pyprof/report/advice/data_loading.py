@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +13,7 @@ from pyprof.report.intervals import union, union_of
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case
 
-_LOADING = re.compile(
-    r"data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|batch)", re.IGNORECASE
-)
+_LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|batch)"
 
 
 @rule
@@ -24,20 +21,20 @@ def data_loading(case: Case) -> Advice | None:
     """Find ranges that name data loading, and how long the GPUs idled inside them."""
     if case.capture is None or not case.devices:
         return None
-    ranges = case.capture.ranges
+    named = pc.match_substring_regex(case.capture.ranges.column("text"), _LOADING)
+    ranges = case.capture.ranges.filter(named)
     texts = ranges.column("text").combine_chunks().dictionary_encode()
     names = texts.dictionary.to_pylist()
-    loading = [code for code, text in enumerate(names) if _LOADING.search(text)]
     index = np.asarray(pc.fill_null(texts.indices, -1))
     start, end = (np.asarray(pc.fill_null(ranges.column(name), -1)) for name in ("start", "end"))
     idle = [union(device.idle.values()) for device in case.devices]
     found, most = [], 0
-    for code in loading:
+    for code, name in enumerate(names):
         rows = index == code
         inside = union_of(start[rows], end[rows])
         waited = max((gaps & inside).total for gaps in idle)
         if waited:
-            found.append(Evidence(names[code], None, int(rows.sum()), waited))
+            found.append(Evidence(name, None, int(rows.sum()), waited))
             most = max(most, waited)
     if not found:
         return None

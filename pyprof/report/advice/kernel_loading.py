@@ -20,7 +20,7 @@ def kernel_loading(case: Case) -> Advice | None:
     return case.advice(
         "kernel_loading",
         "single launches take over 1 ms: kernels are loaded, or the profiler writes",
-        "no loss of the program once it is warm: capture later, or look at later steps with --steps",
+        "once the program is warm they are gone: capture later, or look at later --steps",
         rows,
         case.most(rows, idle_ns),
         weight=idle_ns,
