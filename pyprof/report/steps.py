@@ -46,7 +46,7 @@ class Steps:
     """What was found. Times in ns on the capture's clock."""
 
     origin: str
-    """Where from, for people: `ranges "step #"`, `Optimizer.step`,
+    """Where from, for people: `ranges "step N"`, `Optimizer.step`,
     `repetition of 118 kernels`; "" for none."""
     start_ns: Ints
     """When the host began each step; for repetition, when it launched the first row."""
@@ -150,7 +150,7 @@ def _ranges(capture: Capture) -> tuple[str, Ints, Ints] | None:
     named: dict[str, list[str]] = {}
     for text in distinct:
         if classify(text) in (Kind.CONTEXT, Kind.LAYER):
-            named.setdefault(_DIGITS.sub("#", text), []).append(text)
+            named.setdefault(_DIGITS.sub("N", text), []).append(text)
     best = max(
         ((total, name, start, end)
          for name, spelt in sorted(named.items())

@@ -54,12 +54,14 @@ def command(
     if not quiet:
         cli.warn(loaded.table.source.warnings)
     found = overview(loaded, steps)
-    lines = _lines(loaded, found, by, top, depth)
+    lines = sections(loaded, found, by, top, depth)
     with cli.output(target) as out:
         out.write(text.finish(lines, coloured=text.colours(target)))
 
 
-def _lines(source: Source, found: Overview, by: str, top: int, depth: int | None) -> Iterator[str]:
+def sections(
+    source: Source, found: Overview, by: str, top: int, depth: int | None
+) -> Iterator[str]:
     """Give the sections of the summary, with an empty line between them."""
     from pyprof.report import summary_text as show  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.tree import tree  # noqa: PLC0415 - as above

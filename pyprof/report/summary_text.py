@@ -23,7 +23,7 @@ _PHASES = {
     "bprop": "backward",
     "optim": "optimizer",
     "comm": "communication",
-    "copy": "copies",
+    "copy": "copies, fills of memory",
     "": "not told by any range",
 }
 _NAME_WIDTH = 40

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 COMPUTE, COMMUNICATION, COPY = range(3)
-"""What a row is: kernels and graphs, collectives' kernels, copies and sets of memory."""
+"""What a row is: kernels, graphs and fills of memory; collectives' kernels; copies."""
 
 BLOCKING = (
     "launches blocked (CUDA_LAUNCH_BLOCKING=1): kernel times are exact, but idle time and overlap"
@@ -110,8 +110,9 @@ class Timeline:
 def sorts(records: Records) -> Ints:
     """Tell of each row whether it computes, communicates or copies."""
     kind, name, part = (records.coded(key) for key in ("kind", "kLongName", "dir"))
-    copies = {schema.KINDS[schema.MEMCPY], schema.KINDS[schema.MEMSET]}
-    copy = np.array([*(value in copies for value in kind.values), False])[kind.index]
+    copy = np.array([*(value == schema.KINDS[schema.MEMCPY] for value in kind.values), False])[
+        kind.index
+    ]
     comm = np.array([*(role(text) is Role.COMM for text in name.values), False])[name.index]
     said = np.array([*(value == "comm" for value in part.values), False])[part.index]
     return np.select([copy, comm | said], [COPY, COMMUNICATION], COMPUTE)

@@ -29,7 +29,7 @@ def test_ranges_that_name_iterations_are_steps() -> None:
     """A row belongs to the step in which it was launched; the outermost ranges count."""
     net = training(4)
     found = steps(parse(net), net)
-    assert (found.origin, len(found)) == ('ranges "step #"', 4)
+    assert (found.origin, len(found)) == ('ranges "step N"', 4)
     assert found.of_row.tolist() == [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4
     assert found.duration_ns.tolist() == [222 * US, 400 * US, 400 * US, 400 * US]
 

@@ -175,3 +175,26 @@ def test_idle_causes_of_real_captures_add_up(folder: str, captures: Path) -> Non
     assert found is not None
     for device in found.devices:
         assert sum(cause.total for cause in device.idle.values()) == device.idle_ns
+
+
+def test_a_real_trace_agrees_with_another_tool(captures: Path) -> None:
+    """TraceLens's own figures for a torch.profiler trace, to 2 ns: busy, idle, copies."""
+    pytest.importorskip("pyprof.readers.kineto")
+    folder = captures / "kineto-h100-vit-inference"
+    net = read(folder / "trace.json.gz")
+    found = timeline(parse(net), net)
+    assert found is not None
+    (device,) = found.devices
+    text = (folder / "tracelens_gpu_timeline.csv").read_text()
+    theirs = {line.split(",")[0]: float(line.split(",")[1]) for line in text.splitlines()[1:]}
+    ours = {
+        "computation_time": device.compute.total,
+        "exposed_comm_time": device.exposed_communication_ns,
+        "exposed_memcpy_time": device.exposed_copy_ns,
+        "busy_time": device.busy_ns,
+        "idle_time": device.idle_ns,
+        "total_time": device.span_ns,
+        "total_comm_time": device.communication.total,
+        "total_memcpy_time": device.copy.total,
+    }
+    assert {key: ns / 1e6 for key, ns in ours.items()} == pytest.approx(theirs, abs=2e-6)

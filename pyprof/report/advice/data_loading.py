@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
+from pyprof.marker import Kind, classify
 from pyprof.report.advice.registry import Advice, Evidence, rule
 from pyprof.report.intervals import union, union_of
 
@@ -25,11 +26,14 @@ def data_loading(case: Case) -> Advice | None:
     ranges = case.capture.ranges.filter(named)
     texts = ranges.column("text").combine_chunks().dictionary_encode()
     names = texts.dictionary.to_pylist()
+    users = [classify(name) in (Kind.CONTEXT, Kind.LAYER) for name in names]
     index = np.asarray(pc.fill_null(texts.indices, -1))
     start, end = (np.asarray(pc.fill_null(ranges.column(name), -1)) for name in ("start", "end"))
     idle = [union(device.idle.values()) for device in case.devices]
     found, most = [], 0
     for code, name in enumerate(names):
+        if not users[code]:
+            continue  # a stack, or an op, of a file so called
         rows = index == code
         inside = union_of(start[rows], end[rows])
         waited = max((gaps & inside).total for gaps in idle)

@@ -154,7 +154,7 @@ CASES: dict[str, tuple[str, Story, Story]] = {
     "copies that hold up the host": ("pageable_copies", _copied(90), _copied(5)),
     "waiting for data": (
         "data_loading", _gap(2000, text="enumerate(DataLoader)#_Iter.__next__"),
-        _gap(2000, text="enumerate(words)")),
+        _gap(2000, text="{'traceMarker': ['/src/dataloader.py:3']}")),
     "communication alone": (
         "communication", Story([_busy(), _busy(name=NCCL, begin=200)]),
         Story([_busy(500), Work((20 * US, 90 * US), (6 * US, 8 * US), NCCL, stream=20)])),
