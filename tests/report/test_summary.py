@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof.parse import dictfile, parse
 from pyprof.report import source
+from pyprof.report.idle import CAUSES
 from pyprof.report.overview import overview
 from pyprof.report.summary import command
 from tests.builders import Range as NsysRange
@@ -18,9 +19,6 @@ from tests.builders import nsys_db
 from tests.commands import run
 from tests.golden import beside, check
 from tests.report.captures import training
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REAL = {
     "a100-markers": "nsys2024.2-a100-pyprof-markers/net.sqlite",
@@ -122,3 +120,10 @@ def test_the_examples_of_the_help_run(net: Path, monkeypatch: pytest.MonkeyPatch
         done = run(*shlex.split(example))
         assert (done.code, done.stderr) == (0, "")
         assert done.stdout.startswith("GPU")
+
+
+def test_every_cause_is_documented() -> None:
+    """The table of causes in the guide lists all, in their order, and no other."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "summary.md").read_text("utf-8")
+    table = page.partition("| cause |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| (\w+) \|", table, re.MULTILINE) == list(CAUSES)
