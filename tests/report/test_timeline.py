@@ -182,7 +182,6 @@ def test_idle_causes_of_real_captures_add_up(folder: str, captures: Path) -> Non
 
 def test_a_real_trace_agrees_with_another_tool(captures: Path) -> None:
     """TraceLens's own figures for a torch.profiler trace, to 2 ns: busy, idle, copies."""
-    pytest.importorskip("pyprof.readers.kineto")
     folder = captures / "kineto-h100-vit-inference"
     net = read(folder / "trace.json.gz")
     found = timeline(parse(net), net)
