@@ -26,6 +26,9 @@ REAL = {
     "v100-apex-dict": "nvprof-v100-apex/net.dict",
     "h100x2-fsdp": "nsys2026.2-h100x2-fsdp/net.sqlite",
     "a100-cudagraph": "nsys2024.6-a100-cudagraph/net.sqlite",
+    "h100-vit": "kineto-h100-vit-inference/trace.json.gz",
+    "v100-resnet-ddp": "kineto-v100-resnet-ddp/trace.json.gz",
+    "v100-resnet50": "kineto-v100-resnet50-2021/trace.json.gz",
 }
 
 
