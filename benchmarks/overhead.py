@@ -15,7 +15,8 @@ import argparse
 import contextlib
 import statistics
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - everyone calls it so
@@ -52,12 +53,10 @@ WORKLOADS = {"F.linear 8x8": (linear, 100), "TransformerEncoderLayer": (encoder_
 @contextlib.contextmanager
 def pyprof_off() -> Iterator[None]:
     """Instrument with nobody listening: nothing is replaced."""
-    listens = lifecycle.tool_listens
-    lifecycle.tool_listens = lambda: False
-    pyprof.init()
-    yield
-    pyprof.stop()
-    lifecycle.tool_listens = listens
+    with mock.patch.object(lifecycle, "tool_listens", return_value=False):
+        pyprof.init()
+        yield
+        pyprof.stop()
 
 
 @contextlib.contextmanager
@@ -72,10 +71,14 @@ def pyprof_on() -> Iterator[None]:
     lifecycle._SINKS["nvtx"] = nvtx  # noqa: SLF001 - as above
 
 
-def profiler(**options: bool) -> AbstractContextManager[object]:
+def profiler(**options: Any) -> AbstractContextManager[object]:  # noqa: ANN401 - torch's own
     """Record with torch.profiler on the CPU."""
     cpu = [torch.profiler.ProfilerActivity.CPU]
     return torch.profiler.profile(activities=cpu, **options)
+
+
+def _nothing(device: object = None) -> None:
+    """Stand in for what needs a GPU."""
 
 
 @contextlib.contextmanager
@@ -86,7 +89,7 @@ def torch_ranges() -> Iterator[None]:
             yield
         return
     synchronize = torch.cuda.synchronize  # needs a GPU, which the ranges do not
-    torch.cuda.synchronize = synchronize if torch.cuda.is_available() else lambda: None
+    torch.cuda.synchronize = synchronize if torch.cuda.is_available() else _nothing
     with torch.autograd.profiler.emit_nvtx(record_shapes=True):
         yield
     torch.cuda.synchronize = synchronize

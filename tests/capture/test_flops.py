@@ -57,7 +57,7 @@ def step():
 """
 
 SUMS = {"aten::add", "aten::add_", "aten::sum"}
-"""The engine adds up gradients; these belong to the op, too, but torch's counter leaves them out."""
+"""Sums of gradients belong to the op, too, but torch's counter leaves them out."""
 
 HEAD = "import torch, torch.nn as nn, torch.nn.functional as F\n"
 COUNTED = {"conv2d", "linear", "matmul", "bmm", "mm", "addmm", "__matmul__"}
