@@ -11,11 +11,11 @@ DEMO = demo
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/package.done  ## make a small capture, parse it, show the report
+demo: $(VENV)/torch.done  ## capture a training script on this machine, and show the report
 	$(BIN)/python benchmarks/generate.py $(DEMO)/net.sqlite --kernels 30
 	$(BIN)/pyprof parse $(DEMO)/net.sqlite -o $(DEMO)/net.dict
 	$(BIN)/pyprof prof -w 150 $(DEMO)/net.dict
-	$(BIN)/pyprof prof --by op -w 150 $(DEMO)/net.dict
+	$(BIN)/pyprof run -o $(DEMO)/lenet examples/lenet.py
 
 test: $(VENV)/test.done  ## run the tests
 	$(BIN)/python -m pytest $(ARGS)
@@ -37,6 +37,10 @@ $(VENV)/package.done: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/torch.done: $(VENV)/package.done
+	$(BIN)/python -m pip install --quiet --group torch
 	touch $@
 
 # torch is large and is not published for every platform: without it the tests that need it skip.

@@ -12,8 +12,11 @@ from pyprof import __version__, report
 
 COMMANDS = {
     # name: where its click command is; imported when it is used or listed
+    "run": "pyprof.capture.run_command:run",
+    "capture": "pyprof.capture.command:capture",
     "parse": "pyprof.parse.command:parse",
     "prof": "pyprof.prof.command:prof",
+    "doctor": "pyprof.capture.doctor_command:doctor",
 }
 
 
@@ -58,7 +61,11 @@ def main() -> None:
     """Tell which line of a model is slow on the GPU, and why.
 
     \b
-    A capture of nsys, nvprof or torch.profiler goes in:
+    From a training script to the table in one go:
+      pyprof run train.py
+    \b
+    Or step by step, with a capture of nsys, nvprof or torch.profiler:
+      pyprof capture -o net train.py
       pyprof parse net.sqlite -o net.dict     every kernel tied to its op, layer and line
       pyprof prof -w 150 net.dict             FLOPs, bytes and Tensor Core use of each
     """

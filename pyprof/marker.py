@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -146,6 +147,8 @@ _BACKWARD = re.compile(r"Backward\d*$|_backward$|^autograd::engine::evaluate_fun
 _NUMBER = re.compile(r", (seq|op_id) = (-?\d+)")
 _FIELDS = re.compile(r", (seq|op_id|sizes|input_op_ids|dtypes|strides|inputs) = ")
 _CUT_OP = re.compile(r"""\{['"]mod['"]: ['"]([^'"]*)['"], ['"]op['"]: ['"]([^'"]*)['"]""")
+_ESCAPED = "pyprof%"
+_UNSAFE = re.compile(r'["\\%]|[^ -~]', re.ASCII)
 _INFINITIES = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 TEMPLATE_PATTERN = r"(, (?:seq|op_id) = )-?\d+|, input_op_ids = \[[-(), \d]*\]"
@@ -459,6 +462,26 @@ def encode_layer(name: str) -> str:
     return f"layer:{name}"
 
 
+def encode_annotation(text: str) -> str:
+    """Write a text so that torch.profiler's trace gives it back: in plain ASCII.
+
+    Kineto (seen in torch 2.13) writes a name with any other character as `unknown`, a backslash
+    as a slash, and a double quote unescaped, which makes the whole file invalid JSON.
+    """
+    if text.isascii() and text.isprintable() and not _UNSAFE.search(text):
+        return text
+    return _ESCAPED + _UNSAFE.sub(
+        lambda m: "".join(f"%{b:02X}" for b in m[0].encode(errors="replace")), text
+    )
+
+
+def decode_annotation(name: str) -> str:
+    """Give the text that `encode_annotation` wrote; any other name as it is."""
+    if not name.startswith(_ESCAPED):
+        return name
+    return unquote(name.removeprefix(_ESCAPED), errors="replace")
+
+
 def encode_seq(
     name: str,
     *,
@@ -470,14 +493,13 @@ def encode_seq(
     inputs: object = None,
 ) -> str:
     """Write the text that emit_nvtx would, with what else a capture knows behind it."""
-    fields = {
-        "seq": seq,
-        "op_id": op_id,
-        "sizes": sizes,
-        "dtypes": dtypes,
-        "strides": strides,
-        "inputs": inputs,
-    }
-    return name + "".join(
-        f", {key} = {value!r}" for key, value in fields.items() if value is not None
-    )
+    text = name if seq is None else f"{name}, seq = {seq}"
+    if op_id is not None:
+        text += f", op_id = {op_id}"
+    if sizes is not None:
+        text += f", sizes = {sizes!r}"
+    if dtypes is not None:
+        text += f", dtypes = {dtypes!r}"
+    if strides is not None:
+        text += f", strides = {strides!r}"
+    return text if inputs is None else f"{text}, inputs = {inputs!r}"

@@ -42,8 +42,7 @@ class annotate:  # noqa: N801 - used as a function
         timed = timers.ON[0] if self._timer is None else self._timer
         opened = None
         if EMITTER.push is not None:
-            text = encode_layer(self.name).encode("utf-8", "replace").decode()
-            opened = ranges.open_range(text, self)
+            opened = ranges.open_range(encode_layer(_printable(self.name)), self)
         self._open.append(opened)
         self._timed.append(timers.begin(self.name) if timed else None)
         return self
@@ -78,6 +77,13 @@ class annotate:  # noqa: N801 - used as a function
         else:
             wrapper = _plain(function, scope)
         return functools.wraps(function)(wrapper)  # type: ignore[return-value]
+
+
+def _printable(name: str) -> str:
+    """Give a name that every tool can take: no control characters, nothing that is not UTF-8."""
+    if name.isprintable():
+        return name
+    return "".join(char if char.isprintable() else "?" for char in name)
 
 
 def _plain(function: Callable[..., Any], scope: Callable[[], annotate]) -> Callable[..., Any]:

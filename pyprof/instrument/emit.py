@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from pyprof.instrument import injection
+from pyprof.marker import encode_annotation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +135,7 @@ def profiler_sink() -> Sink:
     annotation = torch._C._profiler._RecordFunctionFast  # noqa: SLF001 - record_function() goes through the dispatcher
 
     def push(text: str) -> None:
-        entered = annotation(text) if enabled() else None
+        entered = annotation(encode_annotation(text)) if enabled() else None
         if entered is not None:
             entered.__enter__()
         open_ranges.stack.append(entered)

@@ -106,11 +106,15 @@ class Op:
             call = functools.partial(handle_torch_function, self, relevant)
         if overrides.come_back(relevant):
             return call(*args, **kwargs)
-        push(op_text(self._pyprof_head, args, kwargs))
+        trace = trace_text(sys._getframe(2)) if WITH_STACK[0] else ""  # noqa: SLF001 - as above
+        texts = [text for text in (trace, op_text(self._pyprof_head, args, kwargs)) if text]
+        for text in texts:
+            push(text)
         try:
             return call(*args, **kwargs)
         finally:
-            EMITTER.pop()
+            for _ in texts:
+                EMITTER.pop()
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:  # noqa: ANN401 - what isinstance() shall believe

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import runpy
 import threading
 from itertools import repeat
 from typing import TYPE_CHECKING
@@ -27,9 +28,10 @@ MAX_FRAMES = 48
 _MAX_STACKS = 8192
 """Distinct stacks remembered; then all are forgotten and looked up afresh."""
 
-_FOREIGN = tuple(
-    os.path.dirname(os.path.abspath(file)) + os.sep  # noqa: PTH100, PTH120 - compared as text
-    for file in (torch.__file__, __file__)
+_FOREIGN = (
+    os.path.dirname(os.path.abspath(torch.__file__)) + os.sep,  # noqa: PTH100, PTH120 - compared as text
+    os.path.dirname(os.path.abspath(__file__)) + os.sep,  # noqa: PTH100, PTH120
+    runpy.__file__,
 )
 
 _stacks: dict[tuple[int, ...], tuple[str, tuple[CodeType, ...]]] = {}
@@ -64,6 +66,9 @@ LANDMARKS = _Landmarks()
 """The module call that this thread is in, and the trace marker: one object per distinct text."""
 
 _texts: dict[str, str] = {}
+
+_runners: set[CodeType] = set()
+"""Functions that run the user's script."""
 
 _beyond: dict[tuple[int, ...], tuple[int, tuple[CodeType, ...]]] = {}
 """Tokens by walks. A token is never given twice, also after all were forgotten."""
@@ -105,6 +110,11 @@ def trace_text(frame: FrameType | None) -> str:
     return known[0]
 
 
+def begin_at(code: CodeType) -> None:
+    """Leave out the frames of this function and of what called it: it runs the user's script."""
+    _runners.add(code)
+
+
 def forget() -> None:
     """Drop what was remembered."""
     _stacks.clear()
@@ -125,7 +135,7 @@ def _look_up(frame: FrameType | None) -> tuple[str, tuple[CodeType, ...]]:
     functions: list[str] = []
     codes = _codes(frame)
     for code in codes:
-        if frame is None:
+        if frame is None or code in _runners:
             break
         if len(frames) < MAX_FRAMES and is_users(code.co_filename):
             frames.append(f"{_encodable(code.co_filename)}:{frame.f_lineno or 0}")
@@ -136,10 +146,10 @@ def _look_up(frame: FrameType | None) -> tuple[str, tuple[CodeType, ...]]:
 
 
 def is_users(filename: str) -> bool:
-    """Tell whether a frame of this file is the user's: not torch's, not ours, not the import
-    system's.
+    """Tell whether a frame of this file is the user's: not torch's, not made by torch.compile, not
+    ours, not the import system's.
     """  # noqa: D205 - one sentence
-    return not filename.startswith((*_FOREIGN, "<frozen "))
+    return not filename.startswith((*_FOREIGN, "<frozen ")) and "torchinductor_" not in filename
 
 
 def _encodable(name: str) -> str:

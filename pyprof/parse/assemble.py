@@ -114,13 +114,34 @@ def _forward(
 ) -> Ints:
     """Find, per activity, the forward range of the innermost backward node around it."""
     node = texts.tell(sweep.texts, Kind.SEQ, autograd.is_node)
-    innermost = calls.last(chain, node & (sweep.texts.seq >= 0))
+    engine = texts.tell(sweep.texts, Kind.SEQ, autograd.is_engine)
+    numbered = sweep.texts.seq >= 0
+    innermost = calls.last(chain, (node & numbered) | engine)
+    innermost = _numbered_node(sweep, node & numbered, engine & ~numbered, innermost)
     used = np.unique(innermost[innermost != NONE])
-    partner = autograd.forward_of(_seq_ranges(capture, sweep, node, launch, activities), used)
+    partner = autograd.forward_of(
+        _seq_ranges(capture, sweep, node | engine, launch, activities), used
+    )
     found = np.full(len(innermost), NONE)
     inside = innermost != NONE
     found[inside] = partner[np.searchsorted(used, innermost[inside])]
     return found
+
+
+def _numbered_node(
+    sweep: Sweep, node: NDArray[np.bool_], engine: NDArray[np.bool_], innermost: Ints
+) -> Ints:
+    """Put, for an engine's range that has no number, the node that it evaluates.
+
+    The engine itself sums up the gradient of a broadcast operand, a bias say, after the node.
+    """
+    rows = np.flatnonzero(node)
+    inside = sweep.nest.parent[rows]
+    evaluated = np.full(len(node) + 1, NONE)
+    evaluated[inside[inside != NONE]] = rows[inside != NONE]
+    asks = innermost != NONE
+    asks[asks] = engine[innermost[asks]]
+    return np.where(asks, evaluated[innermost], innermost)
 
 
 def _seq_ranges(

@@ -52,6 +52,11 @@ def is_node(template: str) -> bool:
     return _NODE.search(name) is not None and not name.startswith("autograd::engine")
 
 
+def is_engine(template: str) -> bool:
+    """Tell whether a template is the engine's range around a backward node."""
+    return template.startswith("autograd::engine::evaluate_function: ")
+
+
 def base_name(template: str) -> str:
     """Give what an op and its backward node have in common: `addmm`, `nativelayernorm`.
 

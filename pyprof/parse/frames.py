@@ -13,9 +13,10 @@ import re
 _INSTALLED = r"[/\\](?:site-packages|dist-packages)[/\\]"
 _FRAMEWORK = re.compile(
     rf"(?:{_INSTALLED}|^)(?:torch|apex|pyprof|functorch|nvtx)[/\\]|<frozen [\w.]+>|<eval_with_key>"
+    r"|[/\\]torchinductor_\w+[/\\]"  # code that Inductor wrote
 )
 _ALGORITHM = re.compile(
-    rf"{_INSTALLED}torch[/\\](?:nn[/\\]utils[/\\]|nn[/\\]init\.py|distributions[/\\])"
+    rf"(?:{_INSTALLED}|^)torch[/\\](?:nn[/\\]utils[/\\]|nn[/\\]init\.py|distributions[/\\])"
 )
 _LIBRARY = re.compile(rf"{_INSTALLED}|[/\\]lib[/\\]python\d\.\d+[/\\]|<[\w .]+>")
 

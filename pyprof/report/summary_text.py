@@ -31,9 +31,10 @@ _NAME_WIDTH = 40
 
 def head(found: Overview) -> Iterator[str]:
     """Say what was captured, against which peaks it is measured, and which steps there are."""
-    names = [name or "not named by the capture" for name in found.gpus]
-    yield _labelled("GPU", "; ".join(names))
-    for place, peak in enumerate(found.peaks or ("not known: name the device with --gpu",)):
+    names = [name or "not named by the capture" for name in found.gpus if name != "cpu"]
+    yield _labelled("GPU", "; ".join(names) or "none: these are ops, timed on the CPU")
+    unknown = ("not known: name the device with --gpu",) if names else ()
+    for place, peak in enumerate(found.peaks or unknown):
         yield _labelled("" if place else "Peaks", peak)
     yield _labelled("Modelled", found.modelled.text.removeprefix("pyprof: "))
     yield _labelled("Steps", _steps(found))
@@ -87,7 +88,7 @@ def times(timeline: Timeline) -> Iterator[str]:
         if any(map(measure, devices)) or not name.startswith(" "):
             rows.append(_time_row(name, devices, measure, ""))
     for cause, meaning in CAUSES.items():
-        if any(device.idle[cause].total for device in devices):
+        if any(device.idle[cause].total and not device.on_cpu for device in devices):
             rows.append(
                 _time_row(f"  {cause}", devices, lambda device: device.idle[cause].total, meaning)  # noqa: B023 - called at once
             )
@@ -102,7 +103,7 @@ def times(timeline: Timeline) -> Iterator[str]:
 
 def _device(device: DeviceTime) -> str:
     rank = "" if device.rank is None else f"rank {device.rank}, "
-    return f"{rank}GPU {device.device}"
+    return f"{rank}CPU" if device.on_cpu else f"{rank}GPU {device.device}"
 
 
 def _time_row(
@@ -118,7 +119,7 @@ def _time_row(
 def _notes(timeline: Timeline) -> Iterator[str]:
     if timeline.blocking:
         yield f"Note: {BLOCKING}."
-    if not timeline.api_known:
+    if not timeline.api_known and not all(device.on_cpu for device in timeline.devices):
         yield "Note: this file lacks waits for the GPU, which count as launch or host."
 
 
@@ -151,7 +152,7 @@ def ops(found: Overview, limit: int) -> Iterator[str]:
 
 
 def _unit(steps: int | None) -> str:
-    return "GPU ms/step" if steps else "GPU ms"
+    return "ms/step" if steps else "ms"
 
 
 def _op(op: OpTotals, steps: int) -> list[str]:

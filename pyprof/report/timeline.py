@@ -60,6 +60,11 @@ class DeviceTime:
     """Idle time by cause; see `idle.CAUSES`."""
 
     @property
+    def on_cpu(self) -> bool:
+        """Tell whether this is no GPU: the ops of a capture without one, timed on the CPU."""
+        return self.gpu == schema.KINDS[schema.CPU]
+
+    @property
     def busy(self) -> Intervals:
         """When anything ran."""
         return self.compute | self.communication | self.copy
@@ -187,6 +192,8 @@ def _only(records: Records, name: str, row: int) -> Any:  # noqa: ANN401 - a tex
 
 def _blocking(columns: _Columns) -> bool:
     """Tell whether nearly every kernel ended before the call that launched it did."""
-    rows = columns.chosen & (columns.launch_start >= 0) & (columns.sort == COMPUTE)
+    kind = columns.records.coded("kind")
+    kernel = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kind.values), False])
+    rows = columns.chosen & (columns.launch_start >= 0) & kernel[kind.index]
     ended = columns.launch_end[rows] >= columns.end[rows]
     return bool(len(ended)) and float(ended.mean()) >= _BLOCKED

@@ -186,8 +186,9 @@ def test_methods_and_classes(listening: Recorder) -> None:
 
 def test_names_that_are_not_utf8(listening: Recorder) -> None:
     """A name that no tool could take is made one that can be."""
-    with pyprof.annotate("odd\udcff"):
+    with pyprof.annotate("odd\udcff\0\n name"):
         pass
+    assert listening.layers == ["odd??? name"]
     assert listening.texts[0].encode()
 
 

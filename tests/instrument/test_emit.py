@@ -120,16 +120,17 @@ def test_ranges_reach_torch_profiler(tmp_path: Path) -> None:
     with profile(activities=[ProfilerActivity.CPU]) as recorded:
         assert emit.EMITTER.live()
         net(x)
-        with pyprof.annotate("mine"):
+        with pyprof.annotate('mine "quoted" \\ '):
             x.add(1)
     net(x)
     file = tmp_path / "trace.json"
     recorded.export_chrome_trace(str(file))
     events = json.loads(file.read_text())["traceEvents"]
-    names = [event["name"] for event in events if event.get("ph") == "X"]
+    written = [event["name"] for event in events if event.get("ph") == "X"]
+    names = [marker.decode_annotation(name) for name in written]
     layers = [name for name in names if name.startswith("layer:")]
     calls = [marker.decode_op(name) for name in names if marker.classify(name) is marker.Kind.OP]
-    assert layers == ["layer:Sequential", "layer:0", "layer:1", "layer:mine"]
+    assert layers == ["layer:Sequential", "layer:0", "layer:1", 'layer:mine "quoted" \\ ']
     assert [call.op for call in calls if call] == ["linear", "relu", "relu", "add"]
     assert "aten::add" in names
 

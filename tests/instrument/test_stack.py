@@ -80,6 +80,24 @@ def test_a_file_name_that_is_not_utf8_is_written_all_the_same() -> None:
     assert str(space["text"]).encode()
 
 
+def test_what_is_typed_at_a_prompt_is_the_users() -> None:
+    """Interactive sessions have no file; their frames are kept all the same."""
+    for name in ("<stdin>", "<ipython-input-3-abc>", "<string>"):
+        space = {"trace": stack.trace_text, "here": here}
+        exec(compile("text = trace(here())", name, "exec"), space)  # noqa: S102 - as above
+        assert marker.decode_trace(str(space["text"]))[-1] == f"{name}:1"
+
+
+def test_whose_a_frame_is() -> None:
+    """Files of torch, of ours and those that torch.compile writes are not the user's."""
+    assert stack.is_users(__file__)
+    assert stack.is_users("/home/me/torch_model.py")
+    assert not stack.is_users(torch.nn.functional.__file__)
+    assert not stack.is_users(stack.__file__)
+    assert not stack.is_users("<frozen runpy>")
+    assert not stack.is_users("/tmp/torchinductor_me/ab/cabc.py")  # noqa: S108 - a name
+
+
 def test_without_a_users_frame_there_is_no_trace() -> None:
     """Calls from threads of torch's own say nothing rather than nonsense."""
     assert stack.trace_text(None) == ""

@@ -123,6 +123,7 @@ def run(tmp_path: Path, code: str, *ranks: int) -> list[str]:
     environment = os.environ | {
         "MASTER_ADDR": "127.0.0.1",
         "STORE": str(tmp_path / "store"),
+        "MASTER_PORT": "0",
         "WORLD_SIZE": str(len(ranks)),
     }
     running = [
@@ -207,3 +208,38 @@ def test_a_fork_is_silent_and_works(tmp_path: Path) -> None:
         assert len(texts) == 2
     """
     run(tmp_path, code, 0)
+
+
+DTENSOR = """
+    import os, torch, torch.distributed as dist
+    import pyprof
+    from pyprof import marker
+    from pyprof.instrument import emit, lifecycle
+    texts, depth = [], [0]
+    def push(text): texts.append(text); depth[0] += 1
+    def pop(): depth[0] -= 1
+    lifecycle._SINKS["nvtx"] = lambda: emit.Sink(push, pop)
+    try:
+        from torch.distributed.tensor import Replicate, distribute_tensor
+    except ImportError:
+        from torch.distributed._tensor import Replicate, distribute_tensor
+    from torch.distributed.device_mesh import init_device_mesh
+    store = dist.FileStore(os.environ["STORE"], 1)
+    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+    mesh = init_device_mesh("cpu", (1,))
+    x, w = (distribute_tensor(torch.ones(4, 4), mesh, [Replicate()]) for _ in "xw")
+    expected = torch.nn.functional.linear(x, w).full_tensor()
+    pyprof.init(force=True)
+    found = torch.nn.functional.linear(x, w)
+    texts_of_linear = [marker.decode_op(t) for t in texts if "'op': 'linear'" in t]
+    print(type(found).__name__, torch.equal(found.full_tensor(), expected), depth[0])
+    print({arg.subclass for call in texts_of_linear for arg in call.args[:2]})
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
+def test_distributed_tensors(tmp_path: Path) -> None:
+    """A DTensor goes through ops as one, and is marked as one."""
+    (out,) = run(tmp_path, DTENSOR, 0)
+    assert out.splitlines() == ["DTensor True 0", "{'DTensor'}"]

@@ -13,6 +13,8 @@ import torch
 import pyprof
 from pyprof.instrument import timers
 
+pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a driver too old
+
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -13,6 +13,8 @@ from pyprof.prof.table import Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
     from pyprof.parse.records import Records
 
 Bounds = tuple[int, int]
@@ -71,26 +73,12 @@ def capture(
     work: Sequence[Work], api: Sequence[Api] = (), ranges: Sequence[Range] = (), pids: int = 1
 ) -> schema.Capture:
     """Write a capture of one A100 (of each number), all of each process on one thread."""
-    launched = [(row, w) for row, w in enumerate(work) if w.call is not None]
-    calls: list[tuple[Bounds, str, int | None, int]] = [
-        (w.call or (0, 0), w.api, row, w.pid) for row, w in launched
-    ]
-    calls += [(call.at, call.name, None, 1) for call in api]
     devices = sorted({w.device for w in work})
     return schema.Capture(
         tool="nsys",
         version=None,
         activities=schema.table(schema.ACTIVITIES, _activities(work)),
-        calls=schema.table(
-            schema.CALLS,
-            {
-                "start": [at[0] for at, *_ in calls],
-                "end": [at[1] for at, *_ in calls],
-                "thread": [pid - 1 for *_, pid in calls],
-                "corr": [corr for _, _, corr, _ in calls],
-                "name": [name for _, name, _, _ in calls],
-            },
-        ),
+        calls=_calls(work, api),
         ranges=schema.table(
             schema.RANGES,
             {
@@ -109,6 +97,24 @@ def capture(
             schema.DEVICES,
             {"device": devices, **{key: [value] * len(devices) for key, value in A100.items()}},
         ),
+    )
+
+
+def _calls(work: Sequence[Work], api: Sequence[Api]) -> pa.Table:
+    launched = [(row, w) for row, w in enumerate(work) if w.call is not None]
+    calls: list[tuple[Bounds, str, int | None, int]] = [
+        (w.call or (0, 0), w.api, row, w.pid) for row, w in launched
+    ]
+    calls += [(call.at, call.name, None, 1) for call in api]
+    return schema.table(
+        schema.CALLS,
+        {
+            "start": [at[0] for at, *_ in calls],
+            "end": [at[1] for at, *_ in calls],
+            "thread": [pid - 1 for *_, pid in calls],
+            "corr": [corr for _, _, corr, _ in calls],
+            "name": [name for _, name, _, _ in calls],
+        },
     )
 
 

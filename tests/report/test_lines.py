@@ -63,7 +63,9 @@ def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "file"),
     [("a100-markers", "nsys2024.2-a100-pyprof-markers/net.sqlite"),
-     ("v100-apex", "nvprof-v100-apex/net.sql")],
+     ("v100-apex", "nvprof-v100-apex/net.sql"),
+     ("h100-vit", "kineto-h100-vit-inference/trace.json.gz"),
+     ("v100-resnet50", "kineto-v100-resnet50-2021/trace.json.gz")],
 )  # fmt: skip
 def test_lines_of_a_real_capture(name: str, file: str, captures: Path, tmp_path: Path) -> None:
     """The whole text; the sources of these programs are not there."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof.parse import dictfile, parse
 from pyprof.report import source
+from pyprof.report.idle import CAUSES
 from pyprof.report.overview import overview
 from pyprof.report.summary import command
 from tests.builders import Range as NsysRange
@@ -19,15 +20,15 @@ from tests.commands import run
 from tests.golden import beside, check
 from tests.report.captures import training
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 REAL = {
     "a100-markers": "nsys2024.2-a100-pyprof-markers/net.sqlite",
     "v100-apex": "nvprof-v100-apex/net.sql",
     "v100-apex-dict": "nvprof-v100-apex/net.dict",
     "h100x2-fsdp": "nsys2026.2-h100x2-fsdp/net.sqlite",
     "a100-cudagraph": "nsys2024.6-a100-cudagraph/net.sqlite",
+    "h100-vit": "kineto-h100-vit-inference/trace.json.gz",
+    "v100-resnet-ddp": "kineto-v100-resnet-ddp/trace.json.gz",
+    "v100-resnet50": "kineto-v100-resnet50-2021/trace.json.gz",
 }
 
 
@@ -122,3 +123,10 @@ def test_the_examples_of_the_help_run(net: Path, monkeypatch: pytest.MonkeyPatch
         done = run(*shlex.split(example))
         assert (done.code, done.stderr) == (0, "")
         assert done.stdout.startswith("GPU")
+
+
+def test_every_cause_is_documented() -> None:
+    """The table of causes in the guide lists all, in their order, and no other."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "summary.md").read_text("utf-8")
+    table = page.partition("| cause |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| (\w+) \|", table, re.MULTILINE) == list(CAUSES)

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from pyprof.parse import parse
 from pyprof.parse.records import Records
+from pyprof.prof.table import Table
 from pyprof.readers import read
+from pyprof.report.advice import advise
 from pyprof.report.timeline import COMMUNICATION, COMPUTE, COPY, sorts, timeline
+from pyprof.schema import CPU
 from tests.report.captures import ADD, GEMM, NCCL, Work, capture, copy, records
 
 if TYPE_CHECKING:
@@ -179,7 +182,6 @@ def test_idle_causes_of_real_captures_add_up(folder: str, captures: Path) -> Non
 
 def test_a_real_trace_agrees_with_another_tool(captures: Path) -> None:
     """TraceLens's own figures for a torch.profiler trace, to 2 ns: busy, idle, copies."""
-    pytest.importorskip("pyprof.readers.kineto")
     folder = captures / "kineto-h100-vit-inference"
     net = read(folder / "trace.json.gz")
     found = timeline(parse(net), net)
@@ -198,3 +200,15 @@ def test_a_real_trace_agrees_with_another_tool(captures: Path) -> None:
         "total_memcpy_time": device.copy.total,
     }
     assert {key: ns / 1e6 for key, ns in ours.items()} == pytest.approx(theirs, abs=2e-6)
+
+
+def test_ops_timed_on_the_cpu_are_no_gpu() -> None:
+    """A capture without a GPU has busy time, but no blocking launches and nothing to advise on."""
+    work = [Work((n * 100, n * 100 + 50), (n * 100, n * 100 + 50), "aten::mm", CPU, grid=None)
+            for n in range(9)]  # fmt: skip
+    net = capture(work)
+    whole = Table(parse(net))
+    found = timeline(whole.records, net)
+    assert found is not None
+    assert (found.devices[0].on_cpu, found.devices[0].busy_ns, found.blocking) == (True, 450, False)
+    assert advise(whole, found, net) == []

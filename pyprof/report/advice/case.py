@@ -49,8 +49,9 @@ class Case:
 
     @cached_property
     def devices(self) -> tuple[DeviceTime, ...]:
-        """The GPUs' timelines; none where the records hold no times."""
-        return self.timeline.devices if self.timeline is not None else ()
+        """The GPUs' timelines; none where the records hold no times, or a capture no GPU."""
+        devices = self.timeline.devices if self.timeline is not None else ()
+        return tuple(device for device in devices if not device.on_cpu)
 
     @cached_property
     def span_ns(self) -> int:

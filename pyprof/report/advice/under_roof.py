@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.gpu.roofline import LAUNCH_NS
@@ -26,7 +27,8 @@ def under_roof(case: Case) -> Advice | None:
     bound = np.array([text in ("compute", "memory") for text in case.table.roofline.bound], bool)
     with np.errstate(invalid="ignore"):
         far = case.chosen & bound & (share < _FAR) & (case.ns >= LAUNCH_NS)
-    rows = np.flatnonzero(far & case.kind(schema.KERNEL))
+    off = pc.fill_null(pc.starts_with(case.why, "TF32: off"), fill_value=False)  # told apart
+    rows = np.flatnonzero(far & case.kind(schema.KERNEL) & ~np.asarray(off))
     return case.advice(
         "under_roof",
         "kernels are far below what their work needs of the GPU",

@@ -1,0 +1,41 @@
+"""`pyprof doctor`: what a capture would lack here, or what a capture hides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pyprof.cli import Command
+
+
+@click.command("doctor", cls=Command)
+@click.argument("capture", required=False, type=click.Path(path_type=Path))
+def doctor(capture: Path | None) -> None:
+    """Say what is installed and missing for a capture here, or what CAPTURE hides or distorts.
+
+    CAPTURE is a file of nsys, nvprof or torch.profiler. Each line has its remedy.
+    """
+    if capture is None:
+        from pyprof.capture.doctor import findings  # noqa: PLC0415 - --help needs none of it
+
+        for finding in findings():
+            click.echo(str(finding))
+        return
+    for line in examine(capture):
+        click.echo(line)
+
+
+def examine(path: Path) -> list[str]:
+    """Give what a capture holds, then what is to be known of it; CaptureError where it is none."""
+    from pyprof.capture import secrets, traps  # noqa: PLC0415 - they need Arrow
+    from pyprof.readers import read  # noqa: PLC0415
+
+    capture = read(path)
+    version = f" {capture.version}" if capture.version else ""
+    heading = (
+        f"{path}: {capture.tool}{version}, {capture.activities.num_rows:,} activities, "
+        f"{capture.calls.num_rows:,} calls, {capture.ranges.num_rows:,} ranges"
+    )
+    said = [*traps.found(capture), *secrets.inside(path)]
+    return [heading, *(f"- {text}" for text in said or ["no trap shows"])]

@@ -1,0 +1,96 @@
+"""The script's side of a capture by nsys: `python -m pyprof.capture.launch OPTIONS -- SCRIPT`.
+
+Turns on the markers, runs the script, leaves its exit code in a file. Not for users.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyprof.capture import script
+from pyprof.capture.window import StepCounter, Steps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+@click.command(context_settings={"allow_interspersed_args": False}, help=__doc__)
+@click.option("--exit-code-file", type=click.Path(path_type=Path), required=True)
+@click.option("--no-init", is_flag=True)
+@click.option("--steps", type=Steps.parse)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def launch(
+    exit_code_file: Path,
+    no_init: bool,  # noqa: FBT001 - click passes options by name
+    steps: Steps | None,
+    command: Sequence[str],
+) -> None:
+    """Run a script with markers on, then exit with its code."""
+    module = command[0] == "-m"
+    name, *args = command[1:] if module else command
+    with ExitStack() as stack:
+        if not no_init:
+            _mark(stack)
+        if steps is not None:
+            _capture_steps(steps, stack)
+        code = script.run(script.Target(name, tuple(args), module=module))
+    exit_code_file.write_text(str(code))
+    sys.exit(code)
+
+
+def _mark(stack: ExitStack) -> None:
+    """Turn on PyProf's markers, and PyTorch's own where it can emit them."""
+    import torch  # noqa: PLC0415 - the user's own
+
+    from pyprof import instrument  # noqa: PLC0415 - it imports torch
+    from pyprof.instrument.stack import begin_at  # noqa: PLC0415
+
+    begin_at(script.execute.__code__)
+    instrument.init(force=True)
+    stack.callback(instrument.stop)
+    if torch.cuda.is_available():
+        theirs = torch.autograd.profiler.emit_nvtx
+        stack.enter_context(theirs(record_shapes=True))  # type: ignore[no-untyped-call]
+        _set_back(stack, torch.autograd.profiler, "emit_nvtx", _already_on)
+
+
+def _already_on(*_: object, **__: object) -> nullcontext[None]:
+    """Stand for emit_nvtx in a script that turns it on itself: it cannot be on twice."""
+    return nullcontext()
+
+
+def _set_back(stack: ExitStack, home: Any, name: str, value: object) -> None:  # noqa: ANN401 - any module
+    stack.callback(setattr, home, name, getattr(home, name))
+    setattr(home, name, value)
+
+
+def _capture_steps(steps: Steps, stack: ExitStack) -> None:
+    """Start and stop the range that nsys waits for by steps."""
+    import torch  # noqa: PLC0415
+
+    from pyprof.capture.in_process import count_steps  # noqa: PLC0415
+
+    start: Callable[[], object] = torch.cuda.profiler.start
+    stop: Callable[[], object] = torch.cuda.profiler.stop
+    for name in ("start", "stop"):
+        _set_back(stack, torch.cuda.profiler, name, lambda: None)
+    first, last = steps.wait + steps.warmup, steps.wait + steps.warmup + steps.active
+
+    def ended() -> None:
+        if counter.count in {first, last}:
+            torch.cuda.synchronize()
+            (start if counter.count == first else stop)()
+
+    counter = StepCounter(ended)
+    count_steps(counter, stack)
+    if first == 0:
+        start()
+
+
+if __name__ == "__main__":
+    launch()

@@ -1,0 +1,68 @@
+"""A guard against a recording that takes all memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SHARE = 0.25
+"""Of the memory free when recording starts. Writing the trace takes as much again, or twice."""
+
+_INTERVAL_S = 0.25
+_UNKNOWN_FREE = 8 << 30  # where the system does not say
+
+
+def free_bytes() -> int:
+    """Give the memory that is free, or a guess."""
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return _UNKNOWN_FREE
+
+
+def peak_bytes() -> int:
+    """Give the most memory that this process has had; 0 where the system does not say."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+class Guard:
+    """A thread that calls back once, when the process has grown by more than a limit."""
+
+    def __init__(
+        self,
+        limit_bytes: int,
+        exceeded: Callable[[], object],
+        *,
+        measure: Callable[[], int] = peak_bytes,
+        interval_s: float = _INTERVAL_S,
+    ) -> None:
+        self._limit = measure() + limit_bytes
+        self._exceeded = exceeded
+        self._measure = measure
+        self._interval_s = interval_s
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="pyprof-guard", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop watching; safe from any thread, and more than once."""
+        self._done.set()
+
+    def _watch(self) -> None:
+        while not self._done.wait(self._interval_s):
+            if self._measure() > self._limit:
+                self._exceeded()
+                return

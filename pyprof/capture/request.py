@@ -1,0 +1,53 @@
+"""What a capture is to do, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof.capture.script import Target
+    from pyprof.capture.window import Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One run of a script under a profiler."""
+
+    target: Target
+    output: str
+    """The file's name without what the tool puts behind it."""
+    whole: bool = False
+    """Record all of it; else the range that the script starts, or the steps."""
+    steps: Steps | None = None
+    instrument: bool = True
+    """Call pyprof.init() for the script."""
+    graph_nodes: bool = False
+    """Record the kernels inside CUDA graphs one by one (nsys)."""
+
+    def nothing(self) -> str:
+        """Say why nothing was recorded, and what to do."""
+        if self.steps is not None:
+            return (
+                f"nothing was captured: the script ended before step "
+                f"{self.steps.wait + self.steps.warmup}; steps are those of an optimizer, or "
+                "what pyprof.step() says"
+            )
+        return (
+            "nothing was captured: the script never started its range (pyprof.profile() or "
+            "torch.cuda.profiler.start()); use --all or --steps 2,1,3"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it went."""
+
+    code: int
+    """The script's exit code."""
+    path: Path | None
+    """The file written; None where nothing was captured."""
+    notes: tuple[str, ...] = ()
+    """Sentences for the user."""

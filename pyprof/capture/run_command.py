@@ -1,0 +1,63 @@
+"""`pyprof run`: capture a script, tie its work to ops and show the table, in one go."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyprof.capture.command import SETTINGS, perform, script_options, tell
+from pyprof.cli import Command
+
+if TYPE_CHECKING:
+    from pyprof.capture.request import Outcome
+
+_WIDTH = 120  # the least that the table needs
+_GROUPED = ("--by", "op", "--top", "20")
+
+
+@click.command("run", cls=Command, context_settings=SETTINGS)
+@click.option("--each", is_flag=True, help="Show every kernel, instead of totals by op.")
+@script_options
+@click.pass_context
+def run(context: click.Context, /, *, each: bool, output: str | None, **options: Any) -> None:  # noqa: ANN401 - those of click
+    """Run SCRIPT with its ARGS under a profiler, and show where the time went.
+
+    With -o the capture and its records (NAME.dict) are kept. Exits with the script's own code.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        name = output or str(Path(folder) / "net")
+        outcome = perform(output=name, **options)
+        tell(outcome, kept=output is not None)
+        failed = int(outcome.path is None)
+        if outcome.path is not None and _worked(outcome):
+            if output is not None:
+                _records(outcome.path, f"{name}.dict")
+            failed = _report(outcome.path, each=each)
+    context.exit(outcome.code or failed)
+
+
+def _worked(outcome: Outcome) -> bool:
+    """Tell whether there is anything to report, which the notes have else said."""
+    return not any("no GPU work was captured" in note for note in outcome.notes)
+
+
+def _records(capture: Path, target: str) -> None:
+    from pyprof.parse.command import parse  # noqa: PLC0415 - it loads Arrow
+
+    parse.main([str(capture), "-o", target], standalone_mode=False)
+    click.echo(f"pyprof: {target}", err=True)
+
+
+def _report(capture: Path, *, each: bool) -> int:
+    """Show the table; give the exit code of that."""
+    from pyprof.prof.command import prof  # noqa: PLC0415 - it loads Arrow
+
+    sys.stdout.flush()
+    width = max(_WIDTH, shutil.get_terminal_size((_WIDTH, 0)).columns)
+    how = [] if each else list(_GROUPED)
+    return prof.main(["-w", str(width), *how, str(capture)], standalone_mode=False) or 0

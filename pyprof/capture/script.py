@@ -1,0 +1,167 @@
+"""Running a user's script or module as `python` would: its arguments, its exit code, its errors."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import io
+import os
+import runpy
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, NoReturn
+
+from pyprof.errors import PyprofError
+
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
+
+FAILED = 1
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+
+_KEPT: list[object] = []
+"""The script's globals. Python destroys them only as it ends; a process group of gloo that is
+destroyed before waits for a thread that waits for the interpreter (torch 2.13), for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What to run."""
+
+    name: str
+    """A path, or with `module` the dotted name of a module."""
+    args: tuple[str, ...] = ()
+    module: bool = False
+
+    def command(self) -> list[str]:
+        """Give what stands behind `python` to run it."""
+        return [*(["-m"] if self.module else []), self.name, *self.args]
+
+    def label(self) -> str:
+        """Give the short name that files of it get."""
+        return self.name.rpartition(".")[2] if self.module else Path(self.name).stem
+
+
+def check(target: Target) -> None:
+    """Raise PyprofError where there is no such script."""
+    if not target.module and not Path(target.name).exists():
+        raise PyprofError(f"{target.name}: no such script (a module is run with -m)")
+
+
+def source(target: Target) -> str:
+    """Give the script's text; empty where it cannot be read as one."""
+    path: str | None = target.name
+    if target.module:
+        path = _origin(target.name)
+    try:
+        return Path(path or "").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _origin(module: str) -> str | None:
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    return spec.origin if spec else None
+
+
+def run(target: Target) -> int:
+    """Run it in this process and give its exit code; its errors are shown as Python shows them."""
+    saved = sys.argv, list(sys.path)
+    restore = _terminate_by_exception()
+    sys.argv = [target.name, *target.args]
+    try:
+        execute(target)
+    except SystemExit as left:
+        return exit_code(left.code)
+    except KeyboardInterrupt as stopped:
+        _show(stopped)
+        return INTERRUPTED
+    except BaseException as error:  # noqa: BLE001 - whatever the script raises is the script's
+        _KEPT.append(error)
+        _show(error)
+        return FAILED
+    finally:
+        restore()
+        sys.argv, sys.path[:] = saved
+    return 0
+
+
+def execute(target: Target) -> None:
+    """Run it as __main__; what it raises goes through. The outermost frame of its stacks."""
+    if target.module:
+        sys.path[0:0] = [str(Path.cwd())]
+        _KEPT.append(runpy.run_module(target.name, run_name="__main__", alter_sys=True))
+    elif Path(target.name).is_file():
+        sys.path[0:0] = [str(Path(target.name).resolve().parent)]
+        main = ModuleType("__main__")
+        main.__dict__.update(__file__=target.name, __builtins__=builtins, __spec__=None)
+        sys.modules["__main__"] = main
+        with io.open_code(str(Path(target.name).absolute())) as file:
+            code = compile(file.read(), target.name, "exec", dont_inherit=True)
+        exec(code, main.__dict__)  # noqa: S102 - the user's script is what this is for
+    else:  # a folder or an archive with a __main__.py
+        _KEPT.append(runpy.run_path(target.name, run_name="__main__"))
+
+
+def exit_code(code: object) -> int:
+    """Give the number that Python would exit with, and print a message as Python would."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    sys.stderr.write(f"{code}\n")
+    return FAILED
+
+
+def _show(error: BaseException) -> None:
+    """Print a traceback that begins in the script."""
+    shown = error.with_traceback(_within(error.__traceback__))
+    sys.excepthook(type(shown), shown, shown.__traceback__)
+
+
+def _within(trace: TracebackType | None) -> TracebackType | None:
+    ours = {__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>"}
+    first = trace
+    while first is not None and first.tb_frame.f_code.co_filename in ours:
+        first = first.tb_next
+    return first or trace
+
+
+class _Restore:
+    """Puts the handler of SIGTERM back; nothing where none was set."""
+
+    def __init__(self, *, handled: bool) -> None:
+        self._handled = handled
+
+    def __call__(self) -> None:
+        if self._handled:
+            self._handled = False
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate_by_exception() -> _Restore:
+    """Let SIGTERM unwind the script, so that what was captured is written.
+
+    Only where the default would end the process; a forked worker dies as ever.
+    """
+    try:
+        if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+            return _Restore(handled=False)
+        signal.signal(signal.SIGTERM, _leave)
+    except ValueError:  # not in the main thread
+        return _Restore(handled=False)
+    restore = _Restore(handled=True)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=restore)
+    return restore
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(TERMINATED)

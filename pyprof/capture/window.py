@@ -1,0 +1,97 @@
+"""When to record: from the script's own range, by steps, or all the time."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyprof.errors import PyprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_RANGE = re.compile(
+    r"cudaProfilerStart|\bprofiler\.(?:start|profile)\b|pyprof\.profile\b|\bprofile\(\)"
+)
+_RANKS = {
+    "RANK": "WORLD_SIZE",
+    "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE",
+    "PMI_RANK": "PMI_SIZE",
+    "SLURM_PROCID": "SLURM_NTASKS",
+}
+"""Variables that launchers set: a process's rank, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Which steps to record: after `wait` and `warmup` of them, `active`."""
+
+    wait: int
+    warmup: int
+    active: int
+
+    @classmethod
+    def parse(cls, text: str) -> Steps:
+        """Read `WAIT,WARMUP,ACTIVE`; PyprofError where it is not that."""
+        parts = text.split(",")
+        if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):  # noqa: PLR2004
+            raise PyprofError(f"--steps {text}: expected three counts, such as 5,2,3")
+        wait, warmup, active = (int(part) for part in parts)
+        if active < 1:
+            raise PyprofError(f"--steps {text}: the last count has to be 1 or more")
+        return cls(wait, warmup, active)
+
+    def __str__(self) -> str:
+        return f"{self.wait},{self.warmup},{self.active}"
+
+
+class StepCounter:
+    """Steps of a training loop, however the script tells of them.
+
+    `pyprof.step()` is the script's word. Until it comes, each step of an optimizer counts; a
+    script with two optimizers should say it itself.
+    """
+
+    def __init__(self, ended: Callable[[], object]) -> None:
+        self._ended = ended
+        self._told = 0
+        self._optimized = 0
+        self.count = 0
+
+    def told(self) -> None:
+        """Count a `pyprof.step()`."""
+        self._told += 1
+        self._advance(self._told)
+
+    def optimized(self) -> None:
+        """Count the step of an optimizer."""
+        if not self._told:
+            self._optimized += 1
+            self._advance(self._optimized)
+
+    def _advance(self, steps: int) -> None:
+        if steps > self.count:
+            self.count = steps
+            self._ended()
+
+
+def names_a_range(source: str) -> bool:
+    """Tell whether a script's text looks like it starts a range to capture."""
+    return _RANGE.search(source) is not None
+
+
+def rank() -> int | None:
+    """Give this process's rank in a distributed job, by what its launcher set; else None."""
+    for name, size in _RANKS.items():
+        value = os.environ.get(name, "")
+        if value.isdecimal() and os.environ.get(size) not in {None, "1"}:
+            return int(value)
+    return None
+
+
+def ranked(name: str) -> str:
+    """Put the rank behind a file's name, where there is one: each rank writes its own."""
+    found = rank()
+    return name if found is None else f"{name}.rank{found}"

@@ -1,0 +1,66 @@
+"""Traces of torch.profiler (Kineto): Chrome trace JSON, plain or gzip, of torch 1.8 and later."""
+
+from __future__ import annotations
+
+import gc
+import zlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyprof.errors import CaptureError
+from pyprof.readers.kineto.gather import Gathered
+from pyprof.readers.kineto.stream import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyprof.schema import Capture
+
+_HEAD_BYTES = 1 << 16
+_GZIP = b"\x1f\x8b"
+_SIGNS = (
+    b'"traceEvents"',
+    b'"schemaVersion"',
+    b'"deviceProperties"',
+    b'"ph"',
+    b'"displayTimeUnit"',
+)
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """Tell whether a file that begins with `head` is a Chrome trace, by its first 64 KiB."""
+    if head[:2] != _GZIP and head.lstrip()[:1] not in {b"{", b"["}:
+        return False
+    with path.open("rb") as file:
+        start = file.read(_HEAD_BYTES)
+    if start[:2] == _GZIP:
+        try:
+            start = zlib.decompressobj(wbits=31).decompress(start, _HEAD_BYTES)
+        except zlib.error:
+            return False
+    return start.lstrip()[:1] in {b"{", b"["} and any(sign in start for sign in _SIGNS)
+
+
+def read(path: Path) -> Capture:
+    """Read a trace; CaptureError where it holds neither GPU work nor ops of torch.profiler."""
+    trace = Trace(path)
+    gathered = Gathered()
+    with _no_collection():
+        for events in trace.events():
+            gathered.add(events)
+    if gathered.empty:
+        raise CaptureError(f"{path}: no GPU work and no ops of torch.profiler in this trace")
+    return gathered.capture(trace)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the garbage collector from walking millions of parsed values that have no cycles."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,135 @@
+"""GPU work and the API calls that launched it, as columns."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof import schema
+from pyprof.readers.kineto.columns import Threads, ints, nanoseconds
+
+if TYPE_CHECKING:
+    from pyprof.readers.kineto.stream import Event
+
+ACTIVITIES = {
+    "kernel": schema.KERNEL,
+    "gpu_memcpy": schema.MEMCPY,
+    "gpu_memset": schema.MEMSET,
+    # until torch 1.12
+    "Kernel": schema.KERNEL,
+    "Memcpy": schema.MEMCPY,
+    "Memset": schema.MEMSET,
+}
+"""Categories of GPU work."""
+
+_SHORT = re.compile(r"\b([HDPA])to([HDPA])\b")
+_LONG = re.compile(r"(Host|Device|Peer|Array)\w*?To(Host|Device|Peer|Array)")  # AMD
+
+
+def is_call(category: str) -> bool:
+    """Tell whether events of this category are calls of a GPU's runtime or driver."""
+    return category in {"Runtime", "Driver"} or category.endswith(("_runtime", "_driver"))
+
+
+@lru_cache(maxsize=1024)
+def transfer_name(kind: int, name: str) -> str:
+    """Give a copy or a fill the name that the other profilers give it."""
+    if kind == schema.MEMSET:
+        return "[CUDA memset]"
+    if found := _SHORT.search(name):
+        return f"[CUDA memcpy {found[0]}]"
+    if found := _LONG.search(name):
+        return f"[CUDA memcpy {found[1][0]}to{found[2][0]}]"
+    return "[CUDA memcpy]"
+
+
+def activities(kind: int, events: list[Event]) -> pa.Table:
+    """Give the rows of some events of one kind. Their process is found later, by the launch."""
+    args = [_args(event) for event in events]
+    start = nanoseconds([event["ts"] for event in events])
+    names = [str(event.get("name", "")) for event in events]
+    if kind != schema.KERNEL:
+        names = [transfer_name(kind, name) for name in names]
+    columns = {
+        "kind": pa.array(np.full(len(events), kind, dtype=np.int8)),
+        "start": start,
+        "end": start + nanoseconds([event.get("dur") or 0 for event in events]),
+        "device": ints([_first(a.get("device"), e.get("pid")) for a, e in _pairs(args, events)]),
+        "stream": ints([_first(a.get("stream"), e.get("tid")) for a, e in _pairs(args, events)]),
+        "corr": correlations(args),
+        "name": names,
+        "regs": ints([a.get("registers per thread") for a in args], pa.int32()),
+        "smem": ints([a.get("shared memory") for a in args]),
+        "bytes": ints([_first(a.get("bytes"), a.get("size")) for a in args]),
+    }
+    for key in ("grid", "block"):
+        sizes = [_three(a.get(key)) for a in args]
+        for axis, letter in enumerate("xyz"):
+            columns[f"{key}_{letter}"] = ints([size[axis] for size in sizes], pa.int32())
+    columns["device"] = columns["device"].cast(pa.int32(), safe=False)
+    return schema.table(schema.ACTIVITIES, columns)
+
+
+def calls(events: list[Event], threads: Threads) -> pa.Table:
+    """Give the rows of some runtime or driver calls."""
+    start = nanoseconds([event["ts"] for event in events])
+    columns = {
+        "start": start,
+        "end": start + nanoseconds([event.get("dur") or 0 for event in events]),
+        "thread": pa.array([threads.row(e.get("pid"), e.get("tid")) for e in events], pa.int32()),
+        "corr": correlations([_args(event) for event in events]),
+        "name": [str(event.get("name", "")) for event in events],
+    }
+    return schema.table(schema.CALLS, columns)
+
+
+def correlations(args: list[dict[str, Any]]) -> pa.Array:
+    """Give what ties a call to its work; 0 is the profiler's word for nothing."""
+    found = ints([a.get("correlation") for a in args])
+    return pa.compute.if_else(pa.compute.equal(found, 0), None, found)
+
+
+def launching_process(activities: pa.Table, calls: pa.Table, threads: Threads) -> pa.Array:
+    """Give each activity the process whose call launched it, else the only process there is.
+
+    The process that an activity's own event names is the device.
+    """
+    processes = np.array([pid for pid, _ in threads.known], dtype=np.int64)
+    if not len(processes):
+        return pa.nulls(activities.num_rows, pa.int64())
+    if len(set(processes)) == 1:
+        return pa.array(np.full(activities.num_rows, processes[0]))
+    callers = processes[calls["thread"].to_numpy()]
+    values, counts = np.unique(callers if len(callers) else processes, return_counts=True)
+    corr = calls["corr"].combine_chunks().fill_null(-1).to_numpy()
+    order = np.argsort(corr, kind="stable")
+    wanted = activities["corr"].combine_chunks().fill_null(-2).to_numpy()
+    place = np.searchsorted(corr[order], wanted)
+    found = np.append(order, 0)[place]
+    pid = np.full(len(wanted), values[counts.argmax()])
+    if len(corr):
+        launched = corr[found] == wanted
+        pid[launched] = callers[found[launched]]
+    return pa.array(pid)
+
+
+def _args(event: Event) -> dict[str, Any]:
+    args = event.get("args")
+    return args if isinstance(args, dict) else {}
+
+
+def _pairs(args: list[dict[str, Any]], events: list[Event]) -> zip[tuple[dict[str, Any], Event]]:
+    return zip(args, events, strict=True)
+
+
+def _first(value: object, other: object) -> object:
+    return other if value is None else value
+
+
+def _three(value: object) -> list[Any]:
+    """Give a launch's three sizes."""
+    return (value + [None] * 3)[:3] if isinstance(value, list) else [None] * 3

@@ -1,0 +1,60 @@
+"""What a trace says outside of its events: devices, clock base, rank, versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyprof import schema
+from pyprof.readers.kineto.columns import ints, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Header = Mapping[str, Any]
+
+
+def base_ns(header: Header) -> int:
+    """Give what all times of the trace are relative to, in ns since 1970."""
+    return whole(header.get("baseTimeNanoseconds")) or 0
+
+
+def rank(header: Header) -> int | None:
+    """Give the rank of the process in a distributed job; None where there was none."""
+    info = header.get("distributedInfo")
+    if isinstance(info, dict):
+        return whole(info.get("rank"))
+    return whole(header.get("pyprof_rank"))  # from pyprof capture
+
+
+def version(header: Header) -> str | None:
+    """Give torch's version; traces say it only where whoever captured them added it."""
+    for key in ("torch_version", "pytorch_version"):
+        if isinstance(found := header.get(key), str):
+            return found
+    return None
+
+
+def devices(header: Header, used: Sequence[int]) -> pa.Table:
+    """Give the GPUs that the trace describes.
+
+    On AMD an event names its device by the node's number and the description by the process's:
+    where one is described and another one is used, they are the same.
+    """
+    listed = header.get("deviceProperties")
+    found = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    ids = [whole(item.get("id")) for item in found]
+    if len(found) == 1 and len(used) == 1:
+        ids = list(used)
+    return schema.table(
+        schema.DEVICES,
+        {
+            "device": ints(ids, pa.int32()),
+            "name": [str(item["name"]) if "name" in item else None for item in found],
+            "sm_count": ints([item.get("numSms") for item in found], pa.int32()),
+            "cc_major": ints([item.get("computeMajor") for item in found], pa.int32()),
+            "cc_minor": ints([item.get("computeMinor") for item in found], pa.int32()),
+            "memory_bytes": ints([item.get("totalGlobalMem") for item in found]),
+        },
+    )

@@ -1,0 +1,166 @@
+"""Ops, annotations, modules and Python frames of a trace, gathered as columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof import marker
+from pyprof.readers.kineto import texts
+from pyprof.readers.kineto.columns import Interned, Threads, nanoseconds, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.readers.kineto.columns import Ints
+    from pyprof.readers.kineto.stream import Event
+
+OPS = frozenset({"cpu_op", "Operator"})
+"""Categories of ops; until torch 1.12 annotations had the same one."""
+
+NOTES = frozenset({"user_annotation"})
+PYTHON = "python_function"
+
+FRAME, MODULE, NOTE, MARKER, OP = range(5)
+"""What a range is; MARKER is an annotation with a trace of PyProf's own."""
+
+_MODULE = "nn.Module: "
+_OWN = ("{", "layer:", "pyprof%")  # what PyProf's texts begin with
+_OPEN = -1  # stands for an end that the trace does not know
+
+
+class Columns(NamedTuple):
+    """Ranges as arrays of one length; times in ns."""
+
+    start: Ints
+    end: Ints
+    """-1 where the range was still open when the trace ended."""
+    thread: Ints
+    kind: Ints
+    order: Ints
+    """Rises in the order in which ranges of one thread began, where the trace says."""
+    seq: Ints
+    forward: Ints
+    """PyTorch's own number of the forward thread; 0 for none."""
+    stack: Ints
+    """Number of the op's call stack, or of a frame; -1 for none."""
+    layers: Ints
+    """Number of the op's module hierarchy; -1 for none."""
+    name: Ints
+    """Number of the op's name; -1 for what is no op."""
+
+
+class Ranges:
+    """What has been gathered so far."""
+
+    def __init__(self, threads: Threads) -> None:
+        self.names = Interned()
+        """Names of ops."""
+        self.stacks = Interned()
+        """Trace texts."""
+        self.hierarchies = Interned()
+        """Tuples of layer texts."""
+        self.frames = Interned()
+        """(`file:line`, function)."""
+        self._threads = threads
+        self._columns: list[Columns] = []
+        self._texts: list[pa.Array] = []
+        self._frames: list[Columns] = []
+
+    def columns(self) -> Columns:
+        """Give the ranges that have a text."""
+        return _joined(self._columns)
+
+    def texts(self) -> pa.ChunkedArray:
+        """Give the texts of `columns`."""
+        return pa.chunked_array(self._texts, pa.large_string())
+
+    def python(self) -> Columns:
+        """Give the Python frames, which have none."""
+        return _joined(self._frames)
+
+    def add(self, events: list[Event]) -> None:
+        """Gather ops and annotations."""
+        rows: list[tuple[int, ...]] = []
+        written: list[str] = []
+        for event in events:
+            found = event.get("args")
+            args = found if isinstance(found, dict) else {}
+            name = str(event.get("name", ""))
+            seq = texts.sequence(args)
+            op_id = whole(args.get("External id"))
+            kind, text = _text(name, args, seq, op_id, op=event.get("cat") in OPS)
+            written.append(text)
+            thread = self._threads.row(event.get("pid"), event.get("tid"))
+            forward = 0 if seq is None else whole(args.get("Fwd thread id")) or 0
+            order, number = -1 if op_id is None else op_id, -1 if seq is None else seq
+            stack, layers = self._around(args)
+            named = self.names[name] if kind == OP else -1
+            rows.append((thread, kind, order, number, forward, stack, layers, named))
+        self._keep(events, rows, written)
+
+    def _around(self, args: dict[str, Any]) -> tuple[int, int]:
+        """Give the numbers of an op's call stack and module hierarchy."""
+        stack = layers = -1
+        if (found := args.get("Call stack")) and (trace := texts.call_stack(str(found))):
+            stack = self.stacks[trace]
+        if (found := args.get("Module Hierarchy")) and (modules := texts.hierarchy(str(found))):
+            layers = self.hierarchies[modules]
+        return stack, layers
+
+    def add_python(self, events: list[Event]) -> None:
+        """Gather Python calls: module calls as layers, others as frames, builtins not at all."""
+        modules, kept, rows = [], [], []
+        for event in events:
+            name = str(event.get("name", ""))
+            if name.startswith(_MODULE):
+                modules.append(event)
+            elif (frame := texts.frame(name)) is not None:
+                thread = self._threads.row(event.get("pid"), event.get("tid"))
+                kept.append(event)
+                rows.append((thread, FRAME, -1, -1, 0, self.frames[frame], -1, -1))
+        self._frames.append(self._times(kept, rows))
+        thread_of = self._threads.row
+        self._keep(
+            modules,
+            [
+                (thread_of(e.get("pid"), e.get("tid")), MODULE, -1, -1, 0, -1, -1, -1)
+                for e in modules
+            ],
+            [marker.encode_layer(e["name"].removeprefix(_MODULE)) for e in modules],
+        )
+
+    def _keep(
+        self, events: list[Event], rows: Sequence[tuple[int, ...]], written: list[str]
+    ) -> None:
+        self._columns.append(self._times(events, rows))
+        self._texts.append(pa.array(written, pa.large_string()))
+
+    def _times(self, events: list[Event], rows: Sequence[tuple[int, ...]]) -> Columns:
+        start = nanoseconds([event["ts"] for event in events])
+        lasted = [event.get("dur", _OPEN) for event in events]
+        open_ = np.array([not isinstance(d, (int, float)) or d < 0 for d in lasted], dtype=bool)
+        length = nanoseconds([0 if gone else d for d, gone in zip(lasted, open_, strict=True)])
+        others = np.array(rows, dtype=np.int64).reshape(len(events), 8).T
+        return Columns(start, np.where(open_, _OPEN, start + length), *others)
+
+
+def _text(
+    name: str, args: dict[str, Any], seq: int | None, op_id: int | None, *, op: bool
+) -> tuple[int, str]:
+    own = name.startswith(_OWN)  # torch's quickest annotation makes them ops
+    if op and not own and texts.is_op(name, args):
+        return OP, texts.op(name, args, seq, op_id)
+    text = marker.decode_annotation(name)
+    return (MARKER if own and marker.classify(text) is marker.Kind.TRACE else NOTE), text
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    empty = np.empty(0, dtype=np.int64)
+    return (
+        Columns(*(np.concatenate([empty, *column]) for column in zip(*parts, strict=True)))
+        if (parts)
+        else Columns(*[empty] * len(Columns._fields))
+    )

@@ -1,0 +1,175 @@
+"""The bytes of a trace file as lists of events: plain or gzip, whole, cut short or slightly broken.
+
+Knows JSON and the outer shape of a Chrome trace, nothing of what events mean. The file is never
+held whole: a block is cut where one event ends and the next begins, and parsed on its own.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from pyprof.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+Event = dict[str, Any]
+
+BLOCK_BYTES = 4 << 20
+"""Read at a time. Its parsed events take about six times as much memory."""
+
+_HEADER_BYTES = 64 << 20  # no trace has more than this before its events
+_PATIENCE = 4  # blocks to put together before giving up on a clean cut
+
+_ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
+# Two quotes that are not escaped stand in the pattern, so it cannot match inside a string.
+_BOUNDARY = re.compile(rb'\}\s*,\s*(?=\{\s*"\w+"\s*:)')
+
+_END = re.compile(rb"\}\s*\].*", re.DOTALL)
+
+_NOT_A_NUMBER = re.compile(r"(?<=[:,\[])\s*-?(?:nan|inf|infinity)(?=\s*[,\]}\n])", re.IGNORECASE)
+_LONE_BACKSLASH = re.compile(r'\\(?!["\\/bfnrtu])')
+_NAME_LINE = re.compile(r'^(\s*"name": ")(.*)(",\s*)$', re.MULTILINE)
+_BARE_QUOTE = re.compile(r'(?<!\\)"')
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+@dataclass(slots=True)
+class Trace:
+    """A trace file being read. What is known of it grows until `events` is exhausted."""
+
+    path: Path
+    header: dict[str, Any] = field(default_factory=dict)
+    """Top-level keys other than the events: those behind the events come last."""
+    cut: bool = False
+    """The file ends before its events do."""
+    lost: int = 0
+    """Events that could not be parsed."""
+
+    def events(self) -> Iterator[list[Event]]:
+        """Yield the events, some thousands at a time; raise CaptureError where there are none."""
+        blocks = self._blocks()
+        buffer = self._open(blocks)
+        failures = 0
+        for block in blocks:
+            buffer += block
+            if (place := _last_boundary(buffer)) is None:
+                continue
+            events = _array(buffer[: place.start() + 1])
+            if events is None and failures < _PATIENCE:
+                failures += 1
+                continue
+            yield self._salvage(buffer[: place.start() + 1]) if events is None else events
+            buffer, failures = buffer[place.end() :], 0
+        yield self._close(buffer)
+
+    def _blocks(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            if file.peek(2)[:2] != b"\x1f\x8b":
+                while block := file.read(BLOCK_BYTES):
+                    yield block
+                return
+            yield from self._unzipped(iter(lambda: file.read(BLOCK_BYTES // 8), b""))
+
+    def _unzipped(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        unzip = zlib.decompressobj(wbits=31)
+        for block in blocks:
+            rest = block
+            while rest:
+                try:
+                    yield unzip.decompress(rest, BLOCK_BYTES)
+                except zlib.error:
+                    self.cut = True  # what came before is good
+                    return
+                rest = unzip.unused_data if unzip.eof else unzip.unconsumed_tail
+                if unzip.eof and rest:
+                    if rest.startswith(b"\0"):  # padding behind the last member
+                        return
+                    unzip = zlib.decompressobj(wbits=31)
+        self.cut = self.cut or not unzip.eof
+
+    def _open(self, blocks: Iterator[bytes]) -> bytes:
+        """Read up to the first event, keep the header; give what was read beyond."""
+        buffer = b""
+        for block in blocks:
+            buffer += block
+            if buffer.lstrip()[:1] == b"[":
+                return buffer.lstrip()[1:]
+            if found := _ARRAY.search(buffer):
+                self.header = _object(buffer[: found.end()] + b"]}") or {}
+                self.header.pop("traceEvents", None)
+                return buffer[found.end() :]
+            if len(buffer) > _HEADER_BYTES:
+                break
+        raise CaptureError(f"{self.path}: no torch.profiler trace: it has no list of traceEvents")
+
+    def _close(self, rest: bytes) -> list[Event]:
+        whole = _object(b'{"traceEvents":[' + rest) or _object(b'{"traceEvents":[' + rest + b"}")
+        if whole is None:
+            self.cut = True
+            return self._salvage(rest)
+        events = whole.pop("traceEvents")
+        self.header |= whole
+        return events if isinstance(events, list) else []
+
+    def _salvage(self, piece: bytes) -> list[Event]:
+        """Give the events that can be parsed one by one, and count the others."""
+        *parts, last = _BOUNDARY.split(_repaired(piece))
+        found = [_loads(part + b"}") for part in parts]
+        self.lost += sum(not isinstance(event, dict) for event in found)
+        ending = _END.sub(b"}", last)  # it may carry the end of the list, or be cut in the middle
+        whole = (_loads(text) for text in (last, last + b"}", ending))
+        found.append(next((event for event in whole if isinstance(event, dict)), None))
+        return [event for event in found if isinstance(event, dict)]
+
+
+def _last_boundary(buffer: bytes) -> re.Match[bytes] | None:
+    """Find the last place where one event ends and another begins."""
+    reach = 1 << 14
+    while True:
+        found = None
+        for found in _BOUNDARY.finditer(buffer, max(0, len(buffer) - reach)):  # noqa: B007 - the last
+            pass
+        if found is not None or reach >= len(buffer):
+            return found
+        reach *= 16
+
+
+def _array(piece: bytes) -> list[Event] | None:
+    events = _loads(b"[" + piece + b"]")
+    if events is None:
+        events = _loads(_repaired(b"[" + piece + b"]"))
+    return events if isinstance(events, list) else None
+
+
+def _object(piece: bytes) -> dict[str, Any] | None:
+    found = _loads(piece)
+    if found is None:
+        found = _loads(_repaired(piece))
+    return found if isinstance(found, dict) else None
+
+
+def _loads(piece: bytes) -> Any:  # noqa: ANN401 - JSON can be anything
+    try:
+        return orjson.loads(piece)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _repaired(piece: bytes) -> bytes:
+    """Undo what Kineto's writer is known to get wrong.
+
+    It writes nan and inf where JSON has no such numbers, paths with single backslashes, names
+    with quotes that are not escaped, and bytes that are not UTF-8.
+    """
+    text = piece.decode("utf-8", "replace")
+    text = _NOT_A_NUMBER.sub(" null", text)
+    text = _LONE_BACKSLASH.sub(r"\\\\", text)
+    text = _NAME_LINE.sub(lambda m: m[1] + _BARE_QUOTE.sub(r'\\"', m[2]) + m[3], text)
+    return _CONTROL.sub(" ", text).encode()

@@ -1,0 +1,114 @@
+"""The table of ranges: each op with the trace and layers that belong around it, parents first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.readers.kineto import texts
+from pyprof.readers.kineto.ranges import MARKER, MODULE, NOTE
+
+if TYPE_CHECKING:
+    from pyprof.readers.kineto.columns import Ints
+    from pyprof.readers.kineto.nest import Chains, Nested
+    from pyprof.readers.kineto.ranges import Ranges
+
+_SLICE = 1 << 20  # texts at a time: a string column holds less than 2 GiB in one piece
+
+
+class _Rows(NamedTuple):
+    """Rows to write: whose times, in which place among those of the same range, which text."""
+
+    source: Ints
+    position: Ints
+    """Of the source in the order of ranges."""
+    depth: Ints
+    """Among the rows of one position: the smaller the further out."""
+    text: Ints
+
+
+def range_table(ranges: Ranges, nested: Nested, chains: Chains, forward: pa.Array) -> pa.Table:
+    """Give the rows of all ranges and of what is written around them."""
+    columns = ranges.columns()
+    pool, offsets = _pool(ranges, chains, nested)
+    order = nested.order
+    if _own_layers(ranges):
+        order = order[columns.kind[order] != MODULE]  # the model's own paths say more
+    rows = _rows(nested, order, offsets)
+    source = rows.source
+    end = nested.end[source]
+    own = pa.array(rows.text < len(columns.start))
+    return schema.table(
+        schema.RANGES,
+        {
+            "start": columns.start[source],
+            "end": pa.array(end, mask=end < 0),
+            "thread": columns.thread[source].astype(np.int32),
+            "style": nested.style[source].astype(np.int8),
+            "text": _taken(pool, rows.text),
+            "forward_thread": pc.if_else(own, forward.take(pa.array(source)), None),
+        },
+    )
+
+
+def _pool(ranges: Ranges, chains: Chains, nested: Nested) -> tuple[pa.Array, dict[str, Ints]]:
+    """Give all texts there are, and where those of each kind are by number."""
+    frames = list(ranges.frames.values())
+    used = np.unique(nested.frames)
+    used = used[used >= 0]
+    chain_texts = [texts.trace(frames[f] for f in chains.frames(c)) for c in used.tolist()]
+    stack_texts = list(ranges.stacks.values())
+    layers = list(ranges.hierarchies.values())
+    layer_texts = [text for group in layers for text in group]
+    parts = [
+        *ranges.texts().chunks,
+        *(pa.array(p, pa.large_string()) for p in (stack_texts, chain_texts, layer_texts)),
+    ]
+    pool = pa.chunked_array(parts, pa.large_string()).combine_chunks()
+    count = len(ranges.texts())
+    place = np.full(int(used.max(initial=-1)) + 1, -1)
+    place[used] = count + len(stack_texts) + np.arange(len(used))
+    lengths = np.array([len(group) for group in layers], dtype=np.int64)
+    first = count + len(stack_texts) + len(used) + np.cumsum(lengths) - lengths
+    return pool, {"stack": np.array([count]), "frames": place, "layers": first, "depth": lengths}
+
+
+def _rows(nested: Nested, order: Ints, offsets: dict[str, Ints]) -> _Rows:
+    position = np.arange(len(order))
+    found = [_Rows(order, position, np.full(len(order), 1), order)]
+    around = np.flatnonzero(nested.stack[order] >= 0)
+    text = nested.stack[order[around]] + offsets["stack"][0]
+    found.append(_Rows(order[around], around, np.zeros(len(around), np.int64), text))
+    around = np.flatnonzero(nested.frames[order] >= 0)
+    text = offsets["frames"][nested.frames[order[around]]]
+    found.append(_Rows(order[around], around, np.zeros(len(around), np.int64), text))
+    around = np.flatnonzero(nested.layers[order] >= 0)
+    number = nested.layers[order[around]]
+    depth = offsets["depth"][number]
+    around, first = np.repeat(around, depth), np.repeat(offsets["layers"][number], depth)
+    step = np.arange(len(around)) - np.repeat(np.cumsum(depth) - depth, depth)
+    found.append(_Rows(order[around], around, step - len(around) - 1, first + step))
+    rows = _Rows(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    inside = np.lexsort((rows.depth, rows.position))
+    return _Rows(*(column[inside] for column in rows))
+
+
+def _own_layers(ranges: Ranges) -> bool:
+    """Tell whether the script wrote markers and layers of PyProf's own."""
+    columns = ranges.columns()
+    if not (columns.kind == MARKER).any():
+        return False
+    notes = ranges.texts().filter(pa.array(columns.kind == NOTE))
+    return bool(pc.any(pc.starts_with(notes, "layer:")).as_py())
+
+
+def _taken(pool: pa.Array, places: Ints) -> pa.ChunkedArray:
+    pieces = [
+        pool.take(pa.array(places[begin : begin + _SLICE])).cast(pa.string())
+        for begin in range(0, len(places), _SLICE)
+    ]
+    return pa.chunked_array(pieces, pa.string())

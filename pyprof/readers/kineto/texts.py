@@ -1,0 +1,238 @@
+"""What an op, an annotation or a Python frame of a trace says, in the words of pyprof.marker."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from pyprof import marker
+from pyprof.readers.kineto.columns import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyprof.marker import Value
+
+DTYPES = {
+    "float": "float32",
+    "double": "float64",
+    "bool": "bool",
+    "char": "int8",
+    "signed char": "int8",
+    "unsigned char": "uint8",
+    "short": "int16",
+    "short int": "int16",
+    "unsigned short": "uint16",
+    "short unsigned int": "uint16",
+    "int": "int32",
+    "unsigned int": "uint32",
+    "long": "int64",
+    "long int": "int64",
+    "long long": "int64",
+    "long long int": "int64",
+    "__int64": "int64",
+    "unsigned long": "uint64",
+    "long unsigned int": "uint64",
+    "unsigned long long": "uint64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "complex<Half>": "complex32",
+    "complex<c10::Half>": "complex32",
+    "complex<float>": "complex64",
+    "complex<double>": "complex128",
+    "Float8_e4m3fn": "float8_e4m3fn",
+    "Float8_e5m2": "float8_e5m2",
+    "Float8_e4m3fnuz": "float8_e4m3fnuz",
+    "Float8_e5m2fnuz": "float8_e5m2fnuz",
+    "Float8_e8m0fnu": "float8_e8m0fnu",
+    "Float4_e2m1fn_x2": "float4_e2m1fn_x2",
+    "qint8": "qint8",
+    "quint8": "quint8",
+    "qint32": "qint32",
+}
+"""C++ names of element types, as typeid gives them on Linux and Windows, without c10::."""
+
+_COLLECTIVE_DTYPES = {
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Half": "float16",
+    "Float": "float32",
+    "Double": "float64",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+    "BFloat16": "bfloat16",
+    "Bool": "bool",
+    "Float8_e4m3fn": "float8_e4m3fn",
+    "Float8_e5m2": "float8_e5m2",
+}
+"""Names of c10::ScalarType, in which collectives tell their element type."""
+
+_KERNEL_FACTS = (
+    "kernel_file",
+    "kernel_hash",
+    "kernel_kwargs",
+    "num_warps",
+    "num_stages",
+    "grid",
+)
+_COLLECTIVE_FACTS = {
+    "Out msg nelems": "out_numel",
+    "Group size": "group_size",
+    "Process Group Name": "group",
+    "Process Group Description": "group_desc",
+    "Process Group Ranks": "ranks",
+    "Src Rank": "src",
+    "Dst Rank": "dst",
+}
+_OF_OPS = frozenset({"Sequence number", "Collective name", "kernel_backend"})
+_GENERATED = re.compile(r"(?:^|_)(?:cpp_fused_|triton_)\w+$")
+"""Names of kernels that Inductor made; those for the CPU come without any arguments."""
+_CALL_STACK_FRAME = re.compile(r"(.+)\((\d+)\): (.+)", re.DOTALL)
+
+
+def dtype(name: object) -> str:
+    """Give torch's name of a C++ element type; empty where it is no element type."""
+    return DTYPES.get(str(name).removeprefix("c10::"), "")
+
+
+def is_op(name: str, args: dict[str, Any]) -> bool:
+    """Tell an op from an annotation: until torch 1.12 both have the same category."""
+    if "::" in name and "::" in name.partition(" ")[0]:
+        return True
+    known = not _OF_OPS.isdisjoint(args) or bool(_dims(args))
+    return known or marker.is_backward(name) or _GENERATED.search(name) is not None
+
+
+def op(name: str, args: dict[str, Any], seq: int | None, op_id: int | None) -> str:
+    """Write an op's range as emit_nvtx would, with the dtypes, strides and values behind."""
+    if "kernel_backend" in args:
+        return _generated_kernel(name, args)
+    if args.get("Collective name"):
+        return _collective(args)
+    return marker.encode_seq(
+        name,
+        seq=seq,
+        op_id=op_id,
+        sizes=_dims(args),
+        dtypes=_dtypes(args),
+        strides=args.get("Input Strides"),
+        inputs=args.get("Concrete Inputs"),
+    )
+
+
+def sequence(args: dict[str, Any]) -> int | None:
+    """Give an op's sequence number; -1 is the profiler's word for none."""
+    if "Sequence number" not in args:
+        return None
+    number = whole(args.get("Sequence number"))
+    return None if number is None or number < 0 else number
+
+
+def _dims(args: dict[str, Any]) -> object:
+    return args.get("Input Dims", args.get("Input dims"))
+
+
+def _dtypes(args: dict[str, Any]) -> list[Any] | None:
+    types = args.get("Input type")
+    if not isinstance(types, list):
+        return None
+    try:
+        return _flat_dtypes(tuple(types))
+    except TypeError:  # a list of tensors has a list of types
+        return [_element(kind) for kind in types]
+
+
+@lru_cache(maxsize=1 << 16)
+def _flat_dtypes(types: tuple[object, ...]) -> list[Any]:
+    return [dtype(kind) for kind in types]
+
+
+def _element(kind: object) -> object:
+    if isinstance(kind, list):
+        return [_element(item) for item in kind]
+    return dtype(kind)
+
+
+def _generated_kernel(name: str, args: dict[str, Any]) -> str:
+    """Write the call of a kernel that Inductor made: its arguments and where its source is."""
+    dims, dtypes, strides, values = (
+        found if isinstance(found, list) else []
+        for found in (
+            _dims(args),
+            _dtypes(args),
+            args.get("Input Strides"),
+            args.get("Concrete Inputs"),
+        )
+    )
+    inputs: list[Value] = []
+    for place, shape in enumerate(dims):
+        known = dtypes[place] if place < len(dtypes) else ""
+        stride = _sizes(strides[place]) if place < len(strides) else None
+        size = _sizes(shape)
+        if known and size is not None:
+            inputs.append(marker.Tensor(size, str(known), stride))
+        else:
+            inputs.append(_scalar(values[place] if place < len(values) else ""))
+    facts = {key: args[key] for key in _KERNEL_FACTS if isinstance(args.get(key), (str, int))}
+    return marker.encode_op(marker.Call(str(args["kernel_backend"]), name, tuple(inputs), facts))
+
+
+def _sizes(value: object) -> tuple[int, ...] | None:
+    if isinstance(value, list) and all(type(size) is int for size in value):
+        return tuple(value)
+    return None
+
+
+def _scalar(text: object) -> Value:
+    """Give the number or truth value that a concrete input spells."""
+    written = str(text)
+    if re.fullmatch(r"-?\d+", written):
+        return int(written)
+    if re.fullmatch(r"-?\d+\.\d*(?:e[-+]?\d+)?", written):
+        return float(written)
+    return {"True": True, "False": False}.get(written, marker.Opaque())
+
+
+def _collective(args: dict[str, Any]) -> str:
+    """Write the call of a collective: what each rank puts in, and among how many."""
+    kind = _COLLECTIVE_DTYPES.get(str(args.get("dtype")))
+    count = whole(args.get("In msg nelems"))
+    given = () if count is None else (marker.Tensor((count,), kind),)
+    facts = {
+        name: args[key]
+        for key, name in _COLLECTIVE_FACTS.items()
+        if isinstance(args.get(key), (str, int))
+    }
+    return marker.encode_op(marker.Call("c10d", str(args["Collective name"]), given, facts))
+
+
+@lru_cache(maxsize=1 << 16)
+def frame(name: str) -> tuple[str, str] | None:
+    """Split `path(line): function` into (`path:line`, function); None for a builtin's name."""
+    if name.startswith("<"):
+        return None
+    found = _CALL_STACK_FRAME.fullmatch(name)
+    return (f"{found[1]}:{found[2]}", found[3]) if found else None
+
+
+def trace(frames: Iterable[tuple[str, str]]) -> str:
+    """Write a trace marker of frames, outermost first."""
+    listed = list(frames)
+    return marker.encode_trace([line for line, _ in listed], [name for _, name in listed])
+
+
+@lru_cache(maxsize=1 << 16)
+def call_stack(stack: str) -> str:
+    """Write the trace marker of a `Call stack`, which has the innermost frame first."""
+    frames = [found for part in stack.split(";") if (found := frame(part.strip()))]
+    return trace(reversed(frames)) if frames else ""
+
+
+@lru_cache(maxsize=1 << 16)
+def hierarchy(modules: str) -> tuple[str, ...]:
+    """Write the layers of a `Module Hierarchy`: `TOP(Net)::forward.conv1(Conv2d)::forward`."""
+    return tuple(marker.encode_layer(part) for part in modules.split(".") if part.strip())

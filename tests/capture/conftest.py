@@ -1,0 +1,19 @@
+"""What every test of captures needs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def main_is_put_back() -> Iterator[None]:
+    """A script that was run stays __main__, as in Python; here the tests' own comes back."""
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main

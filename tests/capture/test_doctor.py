@@ -1,0 +1,111 @@
+"""What doctor says of a machine and of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from pyprof.capture import doctor, machine
+from pyprof.capture.doctor_command import doctor as command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CAPTURES = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Give a function that describes a machine and tells what doctor says of it."""
+
+    def described(
+        *,
+        gpus: tuple[str, ...] = (),
+        nsys: str | None = None,
+        version: tuple[int, ...] = (2024, 6, 1),
+        smi: str = "CUDA Version: 12.4",
+        packages: dict[str, str] | None = None,
+    ) -> str:
+        known = packages or {}
+        monkeypatch.setattr(machine, "gpus", lambda: gpus)
+        monkeypatch.setattr(machine, "find_nsys", lambda: nsys)
+        monkeypatch.setattr(machine, "nsys_version", lambda _: version)
+        monkeypatch.setattr(machine, "output", lambda *_: smi)
+        monkeypatch.setattr(doctor, "_installed", known.get)
+        return "\n".join(str(finding) for finding in doctor.findings())
+
+    return described
+
+
+def test_nothing_there(place: Callable[..., str]) -> None:
+    """Without torch, GPU and nsys: what is bad is told with its remedy, the rest as notes."""
+    said = place()
+    assert "bad   torch is not installed in this Python\n      -> pip install torch" in said
+    assert "note  no NVIDIA GPU is visible" in said
+    assert "note  nsys is not installed" in said
+
+
+def test_gpu_without_nsys(place: Callable[..., str]) -> None:
+    """With a GPU nsys is missed."""
+    said = place(gpus=("NVIDIA H100", "NVIDIA H100"))
+    assert "ok    2 x NVIDIA H100" in said
+    assert "bad   nsys is not installed" in said
+
+
+def test_nsys_is_there(place: Callable[..., str]) -> None:
+    """An nsys is told with version and place."""
+    assert "ok    nsys 2024.6.1 at /opt/nsys" in place(nsys="/opt/nsys")
+
+
+@pytest.mark.parametrize(
+    ("version", "nvtx", "lost"),
+    [
+        ((2022, 4, 2), "0.2.12", True),
+        ((2022, 4, 2), "0.2.11", False),
+        ((2023, 1, 1), "0.2.14", False),
+    ],
+)
+def test_silent_nvtx(
+    place: Callable[..., str], version: tuple[int, ...], nvtx: str, *, lost: bool
+) -> None:
+    """An old nsys does not hear a new nvtx package."""
+    said = place(nsys="/opt/nsys", version=version, packages={"nvtx": nvtx})
+    assert (f"ranges of the nvtx package {nvtx} are lost" in said) is lost
+
+
+def test_this_machine() -> None:
+    """On any machine doctor ends well and begins with what it is."""
+    result = CliRunner().invoke(command)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("ok    pyprof ")
+
+
+def test_no_capture(tmp_path: Path) -> None:
+    """A file that is no capture is refused in one line."""
+    path = tmp_path / "notes.txt"
+    path.write_text("some text")
+    result = CliRunner().invoke(command, [str(path)])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert "notes.txt" in result.stderr
+
+
+@pytest.mark.skipif(not CAPTURES.exists(), reason="the captures are not here")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nsys2024.6-a100-cudagraph/net.sqlite", "CUDA graph launches"),
+        ("nsys2026.2-h100x2-fsdp/net.sqlite", "2 processes worked on a GPU"),
+        ("nsys2026.2-h100x2-fsdp/net.sqlite", "is not described in the file"),
+        ("nsys2021.2-rtx6000-no-nvtx/net.sqlite", "no NVTX ranges"),
+        ("kineto-v100-resnet-ddp/trace.json.gz", "no trap shows"),
+    ],
+)
+def test_real_captures(name: str, said: str) -> None:
+    """Real captures show what is known of them."""
+    result = CliRunner().invoke(command, [str(CAPTURES / name)])
+    assert result.exit_code == 0
+    assert said in result.stdout

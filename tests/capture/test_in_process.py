@@ -1,0 +1,270 @@
+"""Captures by torch.profiler in the script's own process, on the CPU."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyprof import instrument, marker  # noqa: E402 - torch is needed for it
+from pyprof.capture import in_process, memory  # noqa: E402
+from pyprof.capture.request import Outcome, Request  # noqa: E402
+from pyprof.capture.script import Target  # noqa: E402
+from pyprof.capture.window import Steps  # noqa: E402
+from pyprof.errors import PyprofError  # noqa: E402
+from pyprof.readers import kineto  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Capture = Callable[..., Outcome]
+
+TRAIN = """
+import torch
+model = torch.nn.Linear(3, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(6):
+    loss = model(torch.ones(4 + step, 3)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """Everything that was replaced for the script is put back."""
+    names = (torch.cuda.profiler.start, torch.cuda.profiler.stop, torch.autograd.profiler.emit_nvtx)
+    relu = torch.relu
+    yield
+    after = (torch.cuda.profiler.start, torch.cuda.profiler.stop, torch.autograd.profiler.emit_nvtx)
+    assert after == names
+    assert torch.relu is relu
+    assert not instrument.enabled()
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Capture:
+    """Give a function that captures a script given as text."""
+
+    def capture_it(text: str, **options: Any) -> Outcome:  # noqa: ANN401 - those of Request
+        script = tmp_path / "train.py"
+        script.write_text(text)
+        return in_process.run(Request(Target(str(script)), str(tmp_path / "net"), **options))
+
+    return capture_it
+
+
+def texts(outcome: Outcome) -> list[str]:
+    """Give the texts of the ranges that were captured."""
+    assert outcome.path is not None
+    found: list[str] = kineto.read(outcome.path).ranges["text"].to_pylist()
+    return found
+
+
+def rows(found: list[str], name: str) -> list[int]:
+    """Give how many rows the first argument had in each op of a name."""
+    calls = [marker.decode_seq(text) for text in found]
+    return [
+        call.call.args[1].shape[0]
+        for call in calls
+        if call.name == name and call.call and isinstance(call.call.args[1], marker.Tensor)
+    ]
+
+
+def test_whole_run(capture: Capture) -> None:
+    """All steps are there, with markers, layers and lines, in a whole gzip file."""
+    outcome = capture(TRAIN, whole=True)
+    assert outcome.code == 0
+    found = texts(outcome)
+    assert rows(found, "aten::addmm") == [4, 5, 6, 7, 8, 9]
+    assert marker.decode_trace(next(t for t in found if "linear" not in t and "trace" in t))
+    assert any(t.startswith("layer:") for t in found)
+    traces = {frames for text in found if (frames := marker.decode_trace(text))}
+    assert {frames[0].rpartition("/")[2].partition(":")[0] for frames in traces} == {"train.py"}
+
+
+def test_range_of_the_script(capture: Capture) -> None:
+    """Only what runs between start and stop is captured; emit_nvtx does no harm."""
+    text = """
+import torch
+import torch.cuda.profiler as profiler
+with torch.autograd.profiler.emit_nvtx():
+    torch.ones(2).exp()
+    profiler.start()
+    torch.ones(3).tanh()
+    profiler.stop()
+    torch.ones(4).sin()
+"""
+    found = {marker.decode_seq(text).name for text in texts(capture(text))}
+    assert "aten::tanh" in found
+    assert not {"aten::exp", "aten::sin"} & found
+
+
+def test_range_by_context(capture: Capture) -> None:
+    """pyprof.profile() is the same range; a second one is told of and not captured."""
+    text = """
+import pyprof, torch
+with pyprof.profile():
+    torch.ones(3).tanh()
+with pyprof.profile():
+    torch.ones(3).sin()
+"""
+    outcome = capture(text)
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert "aten::tanh" in found
+    assert "aten::sin" not in found
+    assert any("2 ranges: the first" in note for note in outcome.notes)
+
+
+def test_own_range_wins_over_whole_run(capture: Capture) -> None:
+    """A range that only shows while the script runs replaces the capture of everything."""
+    text = """
+import pyprof, torch
+torch.ones(2).exp()
+with pyprof.profile():
+    torch.ones(3).tanh()
+"""
+    found = {marker.decode_seq(text).name for text in texts(capture(text, whole=True))}
+    assert "aten::tanh" in found
+    assert "aten::exp" not in found
+
+
+def test_steps(capture: Capture) -> None:
+    """Steps are counted by the optimizer and marked; the others are not captured."""
+    found = texts(capture(TRAIN, steps=Steps(1, 1, 2)))
+    assert rows(found, "aten::addmm") == [6, 7]
+    assert [text for text in found if text.startswith("ProfilerStep")] == [
+        "ProfilerStep#2",
+        "ProfilerStep#3",
+    ]
+
+
+def test_steps_of_inference(capture: Capture) -> None:
+    """Without an optimizer pyprof.step() counts."""
+    text = """
+import pyprof, torch
+for step in range(5):
+    torch.addmm(torch.ones(2), torch.ones(step + 1, 3), torch.ones(3, 2))
+    pyprof.step()
+"""
+    assert rows(texts(capture(text, steps=Steps(2, 0, 1))), "aten::addmm") == [3]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({}, "never started its range"), ({"steps": Steps(9, 1, 1)}, "ended before step 10")],
+)
+def test_nothing_captured(capture: Capture, options: dict[str, Any], said: str) -> None:
+    """Where nothing was recorded there is no file, and the reason is said."""
+    outcome = capture(TRAIN, **options)
+    assert outcome.path is None
+    assert said in outcome.notes[0]
+
+
+@pytest.mark.parametrize(("end", "code"), [("raise ValueError", 1), ("import sys; sys.exit(3)", 3)])
+def test_script_that_fails(capture: Capture, end: str, code: int) -> None:
+    """A script that raises or exits leaves what was captured until then."""
+    outcome = capture(f"import torch\ntorch.ones(3).tanh()\n{end}", whole=True)
+    assert outcome.code == code
+    assert any(text.startswith("aten::tanh") for text in texts(outcome))
+
+
+def test_no_init(capture: Capture) -> None:
+    """Without markers, the profiler's own stacks and modules say where."""
+    found = texts(capture(TRAIN, whole=True, instrument=False))
+    assert not any("'mod': 'torch'" in text for text in found)
+    assert "layer:Linear_0" in found
+    assert any("train.py" in text for text in found)
+
+
+def test_forked_workers(capture: Capture) -> None:
+    """A DataLoader's workers neither write a capture nor disturb the one of the script."""
+    text = """
+import torch, warnings
+warnings.simplefilter("ignore")
+data = torch.utils.data.TensorDataset(torch.ones(8, 3))
+for (batch,) in torch.utils.data.DataLoader(data, batch_size=4, num_workers=2):
+    batch.tanh()
+"""
+    outcome = capture(text, whole=True)
+    assert outcome.code == 0
+    assert sum(text.startswith("aten::tanh") for text in texts(outcome)) == 2
+
+
+def test_rank_in_the_name(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rank of a job writes a file of its own."""
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    outcome = capture("import torch; torch.ones(1)", whole=True)
+    assert outcome.path is not None
+    assert outcome.path.name == "net.rank1.pt.trace.json.gz"
+
+
+def test_strings_that_json_minds(capture: Capture, tmp_path: Path) -> None:
+    """Arguments with quotes, backslashes and letters of any script come back as they were."""
+    text = """
+import torch, pyprof
+with pyprof.annotate('say "it\\'s" \\\\ Übung'):
+    torch.ones(1)
+"""
+    outcome = capture(text, whole=True)
+    assert 'layer:say "it\'s" \\ Übung' in texts(outcome)
+    with gzip.open(tmp_path / "net.pt.trace.json.gz") as file:
+        header = json.load(file)
+    assert header["torch_version"] == torch.__version__
+
+
+def test_bounded_memory(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recording that takes too much memory ends, says so, and the script goes on."""
+    grown = iter([0, *[1 << 60] * 1000])
+    monkeypatch.setattr(
+        memory.Guard.__init__,
+        "__kwdefaults__",
+        {"measure": lambda: next(grown), "interval_s": 0.01},
+    )
+    text = """
+import sys, time, torch
+torch.ones(3).tanh()
+begun = time.monotonic()
+while torch.autograd._profiler_enabled():
+    if time.monotonic() - begun > 60:
+        sys.exit("still recording")
+torch.ones(3).sin()
+sys.exit(4)
+"""
+    outcome = capture(text, whole=True)
+    assert outcome.code == 4
+    assert any("a quarter of the free memory" in note for note in outcome.notes)
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert "aten::tanh" in found
+    assert "aten::sin" not in found
+
+
+def test_script_with_its_own_profiler(capture: Capture) -> None:
+    """A script's own torch.profiler works as ever; ours keeps what it had, and says so."""
+    text = """
+import sys, torch
+torch.ones(3).tanh()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+    torch.ones(3).sin()
+sys.exit(sum(event.name == "aten::sin" for event in profiler.events()))
+"""
+    outcome = capture(text, whole=True)
+    assert outcome.code == 1
+    assert any("a torch.profiler of its own" in note for note in outcome.notes)
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert "aten::tanh" in found
+    assert "aten::sin" not in found
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    """A folder that is not there is told of before the script runs."""
+    request = Request(Target("train.py"), str(tmp_path / "gone" / "net"), whole=True)
+    with pytest.raises(PyprofError, match="no such folder"):
+        in_process.run(request)

@@ -1,0 +1,58 @@
+"""What a machine has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.capture import machine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("NVIDIA Nsight Systems version 2024.6.1.90-246160830v0\n", (2024, 6, 1)),
+        ("NVIDIA Nsight Systems version 2022.4.2.1-df9881f\n", (2022, 4, 2)),
+        ("NVIDIA Nsight Systems version 2021.2\n", (2021, 2, 0)),
+        ("something else", None),
+        (None, None),
+    ],
+)
+def test_version(
+    monkeypatch: pytest.MonkeyPatch, said: str | None, expected: tuple[int, ...] | None
+) -> None:
+    """The version is found in the sentence that nsys says."""
+    monkeypatch.setattr(machine, "output", lambda *_: said)
+    assert machine.nsys_version("nsys") == expected
+
+
+@pytest.mark.parametrize("value", ["", "-1"])
+def test_hidden_gpus(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """GPUs that the script could not see do not count."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    monkeypatch.setattr(machine, "output", lambda *_: "NVIDIA A100\n")
+    machine.gpus.cache_clear()
+    try:
+        assert machine.gpus() == ()
+    finally:
+        machine.gpus.cache_clear()
+
+
+def test_newest_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Off PATH the newest of those installed is taken, by number and not by letter."""
+    for version in ("2022.4.2", "2024.10.1", "2024.6.1"):
+        path = tmp_path / version / "bin" / "nsys"
+        path.parent.mkdir(parents=True)
+        path.touch(mode=0o755)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setattr(machine, "_PLACES", (f"{tmp_path}/*/bin/nsys",))
+    assert machine.find_nsys() == str(tmp_path / "2024.10.1" / "bin" / "nsys")
+
+
+def test_program_that_is_not_there() -> None:
+    """A program that is not there says nothing."""
+    assert machine.output("no-such-program-anywhere") is None

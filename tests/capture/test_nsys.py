@@ -1,0 +1,172 @@
+"""Captures by nsys: its command line, told by a stand-in, and what is said of what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import stat
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pyprof.capture import machine
+from pyprof.capture.command import capture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Run: TypeAlias = "Callable[..., Result]"
+
+STAND_IN = """#!{python}
+import json, os, sqlite3, subprocess, sys
+args = sys.argv[1:]
+if args == ["--version"]:
+    print("NVIDIA Nsight Systems version 2024.6.1.90-246160830v0")
+    raise SystemExit
+with open(os.environ["SEEN"], "w") as file:
+    json.dump(args, file)
+name = next(arg.split("=", 1)[1] for arg in args if arg.startswith("--output="))
+code = subprocess.run(args[args.index({python!r}):], check=False).returncode
+wanted = os.environ["WRITES"].split()
+if "sqlite" in wanted:
+    base = sqlite3.connect(name + ".sqlite")
+    base.execute("CREATE TABLE IF NOT EXISTS StringIds (id, value)")
+    if "kernels" in wanted:
+        base.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start)")
+        base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1)")
+    base.commit()
+for suffix in wanted:
+    if suffix.startswith("."):
+        open(name + suffix, "w").close()
+"""  # nsys before 2023 exits with 0 whatever the script does, and so does this
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Give a function that captures a script with the stand-in on PATH."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    nsys = tools / "nsys"
+    nsys.write_text(STAND_IN.format(python=sys.executable))
+    nsys.chmod(nsys.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())  # noqa: PTH109 - where pyprof is
+    monkeypatch.setenv("SEEN", str(tmp_path / "seen.json"))
+    monkeypatch.setattr(machine, "gpus", lambda: ("NVIDIA H100",))
+    script = tmp_path / "train.py"
+
+    def capture_it(*args: str, text: str = "pass", writes: str = "sqlite kernels") -> Result:
+        script.write_text(text)
+        monkeypatch.setenv("WRITES", writes)
+        options = ["-o", str(tmp_path / "net"), "--no-init", *args, str(script), "--lr", "-o", "--"]
+        return CliRunner().invoke(capture, options)
+
+    return capture_it
+
+
+def seen(folder: Path) -> list[str]:
+    """Give the arguments that nsys was called with."""
+    with (folder / "seen.json").open() as file:
+        found: list[str] = json.load(file)
+    return found
+
+
+def test_flags(run: Run, tmp_path: Path) -> None:
+    """It traces CUDA, NVTX and the libraries, in the script's range, without ending the script."""
+    result = run("--tool", "nsys", text="# profiler.start()")
+    assert result.exit_code == 0
+    assert seen(tmp_path)[:9] == [
+        "profile",
+        "--trace=cuda,nvtx,cublas,cudnn",
+        "--sample=none",
+        "--cpuctxsw=none",
+        "--force-overwrite=true",
+        "--export=sqlite",
+        f"--output={tmp_path / 'net'}",
+        "--capture-range=cudaProfilerApi",
+        "--capture-range-end=stop",
+    ]
+    assert seen(tmp_path)[-4:] == [str(tmp_path / "train.py"), "--lr", "-o", "--"]
+
+
+def test_nsys_is_first_choice_with_a_gpu(run: Run, tmp_path: Path) -> None:
+    """The default takes nsys where there is a GPU."""
+    result = run(text="# profiler.start()")
+    assert f"{tmp_path / 'net.sqlite'}" in result.stderr
+    assert seen(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"), [(["--all"], "profiler.start"), ([], "print('no range')")]
+)
+def test_whole_run(run: Run, tmp_path: Path, options: list[str], text: str) -> None:
+    """Without a range, or with --all, nsys waits for none."""
+    run("--tool", "nsys", *options, text=f"# {text}")
+    assert not any("capture-range" in arg for arg in seen(tmp_path))
+
+
+def test_graph_nodes(run: Run, tmp_path: Path) -> None:
+    """Kernels inside graphs are recorded one by one on request."""
+    run("--tool", "nsys", "--graph-nodes")
+    assert "--cuda-graph-trace=node" in seen(tmp_path)
+
+
+def test_exit_code_and_file(run: Run) -> None:
+    """The script's code is passed on also where nsys gives 0; the file is kept."""
+    result = run("--tool", "nsys", text="import sys; sys.exit(5)")
+    assert result.exit_code == 5
+    assert "net.sqlite" in result.stderr
+
+
+def test_no_gpu_work(run: Run) -> None:
+    """A database without GPU work is told of."""
+    result = run("--tool", "nsys", "--all", writes="sqlite")
+    assert result.exit_code == 0
+    assert "no GPU work was captured: nothing ran on the GPU" in result.stderr
+
+
+def test_no_gpu(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without a GPU only NVTX is traced, of the whole run, and the reason is said."""
+    monkeypatch.setattr(machine, "gpus", lambda: ())
+    result = run("--tool", "nsys", text="# profiler.start()", writes="sqlite")
+    assert "--trace=nvtx" in seen(tmp_path)
+    assert not any("capture-range" in arg for arg in seen(tmp_path))
+    assert "there is no GPU here" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("writes", "said"),
+    [
+        ("", "nothing was captured: the script never started its range"),
+        (".qdstrm", "its importer was not found"),
+        (".nsys-rep", "could not be exported; try: "),
+    ],
+)
+def test_no_database(run: Run, writes: str, said: str) -> None:
+    """Where no database came of it, the code is 1 and the reason is said."""
+    result = run("--tool", "nsys", text="# profiler.start()", writes=writes)
+    assert result.exit_code == 1
+    assert said in result.stderr
+
+
+def test_old_file_is_not_taken_for_new(run: Run, tmp_path: Path) -> None:
+    """A database of an earlier capture is not shown as what this one recorded."""
+    with closing(sqlite3.connect(tmp_path / "net.sqlite")) as base:
+        base.execute("CREATE TABLE StringIds (id, value)")
+    result = run("--tool", "nsys", text="# profiler.start()", writes="")
+    assert result.exit_code == 1
+    assert "nothing was captured" in result.stderr
+
+
+def test_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Asked for and not there: one line that says what to do."""
+    (tmp_path / "train.py").write_text("pass")
+    monkeypatch.setattr(machine, "find_nsys", lambda: None)
+    result = CliRunner().invoke(capture, ["--tool", "nsys", str(tmp_path / "train.py")])
+    assert result.exit_code == 1
+    assert "nsys is not on PATH" in result.stderr.splitlines()[-1]

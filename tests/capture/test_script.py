@@ -1,0 +1,110 @@
+"""A script run for its user: what it sees, and what is left when it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.capture import script
+from pyprof.errors import PyprofError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def write(folder: Path, text: str) -> script.Target:
+    """Write a script."""
+    path = folder / "train.py"
+    path.write_text(text)
+    return script.Target(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("pass", 0),
+        ("import sys; sys.exit()", 0),
+        ("import sys; sys.exit(7)", 7),
+        ("import sys; sys.exit(-1)", 255),
+        ("import sys; sys.exit('a reason')", 1),
+        ("1 / 0", 1),
+        ("raise KeyboardInterrupt", 130),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 143),
+        ("def (", 1),
+    ],
+)
+def test_exit_code(tmp_path: Path, text: str, code: int) -> None:
+    """The code is the one that Python would have exited with."""
+    assert script.run(write(tmp_path, text)) == code
+
+
+def test_what_the_script_sees(tmp_path: Path) -> None:
+    """It is __main__, with its own arguments and its folder first on the path."""
+    (tmp_path / "beside.py").write_text("answer = 42")
+    text = """
+import json, sys, beside
+seen = [__name__, sys.argv[1:], sys.path[0], beside.answer]
+with open(sys.argv[1], "w") as file:
+    json.dump(seen, file)
+"""
+    target = write(tmp_path, text)
+    out = str(tmp_path / "seen.json")
+    before = sys.argv, list(sys.path)
+    assert script.run(script.Target(target.name, (out, "--lr", "-o"))) == 0
+    with open(out, encoding="utf-8") as file:  # noqa: PTH123 - as the script did
+        assert json.load(file) == ["__main__", [out, "--lr", "-o"], str(tmp_path), 42]
+    assert (sys.argv, sys.path) == before
+
+
+def test_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `module` the name is looked up as python -m does, from the current folder."""
+    package = tmp_path / "pkg_of_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "train.py").write_text("import sys; sys.exit(len(sys.argv))")
+    monkeypatch.chdir(tmp_path)
+    target = script.Target("pkg_of_test.train", ("a", "b"), module=True)
+    assert script.run(target) == 3
+    assert target.label() == "train"
+    assert "sys.exit" in script.source(target)
+
+
+def test_traceback_begins_in_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The traceback shown has no frame of ours."""
+    script.run(write(tmp_path, "def f():\n    raise ValueError('told')\nf()\n"))
+    shown = capsys.readouterr().err
+    assert shown.count("File ") == 2
+    assert "told" in shown
+    assert "pyprof" not in shown
+
+
+def test_termination_is_put_back(tmp_path: Path) -> None:
+    """A script's end leaves the signal's handler as it was; a script's own is left alone."""
+    script.run(write(tmp_path, "pass"))
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_forked_worker_dies_by_the_signal(tmp_path: Path) -> None:
+    """A worker that the script forked is ended by SIGTERM as it would be without us."""
+    text = """
+import os, signal, sys, warnings
+warnings.simplefilter("ignore")
+worker = os.fork()
+if not worker:
+    os.kill(os.getpid(), signal.SIGTERM)
+    os._exit(0)
+sys.exit(os.WTERMSIG(os.waitpid(worker, 0)[1]))
+"""
+    assert script.run(write(tmp_path, text)) == signal.SIGTERM
+
+
+def test_no_such_script(tmp_path: Path) -> None:
+    """A script that is not there is a user's error."""
+    with pytest.raises(PyprofError, match=r"gone\.py: no such script"):
+        script.check(script.Target(str(tmp_path / "gone.py")))

@@ -1,0 +1,86 @@
+"""Traces of torch.profiler as literals: one event a call, in each generation's words."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from pyprof import schema
+from pyprof.readers import kineto
+
+Event = dict[str, Any]
+
+CAPTURES = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
+
+
+def event(
+    cat: str, name: str, ts: float, dur: float, *, tid: object = 1, pid: object = 7, **args: object
+) -> Event:
+    """Write a complete event. Names of args have _ for a blank."""
+    named = {key.replace("_", " ") if key[0].isupper() else key: v for key, v in args.items()}
+    return {
+        "ph": "X",
+        "cat": cat,
+        "name": name,
+        "pid": pid,
+        "tid": tid,
+        "ts": ts,
+        "dur": dur,
+        "args": named,
+    }
+
+
+def op(name: str, ts: float, dur: float, *, tid: object = 1, **args: object) -> Event:
+    """Write an op as torch 1.13 and later do."""
+    return event("cpu_op", name, ts, dur, tid=tid, **args)
+
+
+def launch(corr: int, ts: float, *, tid: object = 1, name: str = "cudaLaunchKernel") -> Event:
+    """Write an API call of one microsecond."""
+    return event("cuda_runtime", name, ts, 1, tid=tid, correlation=corr, cbid=211)
+
+
+def kernel(corr: int, ts: float, dur: float = 5, *, name: str = "gemm") -> Event:
+    """Write a kernel on stream 7 of device 0."""
+    return event(
+        "kernel",
+        name,
+        ts,
+        dur,
+        pid=0,
+        tid=7,
+        device=0,
+        stream=7,
+        correlation=corr,
+        grid=[4, 2, 1],
+        block=[128, 1, 1],
+        **{"registers per thread": 32, "shared memory": 2048},
+    )
+
+
+def text(events: list[Event], **header: object) -> str:
+    """Write a whole trace."""
+    return json.dumps({"schemaVersion": 1, **header, "traceEvents": events})
+
+
+def read(folder: Path, events: list[Event], **header: object) -> schema.Capture:
+    """Write a trace and read it; every table has to be as the schema says."""
+    return read_text(folder, text(events, **header))
+
+
+def read_text(folder: Path, written: str | bytes, *, zipped: bool = False) -> schema.Capture:
+    """Read a trace given as text."""
+    path = folder / "trace.json"
+    raw = written.encode() if isinstance(written, str) else written
+    path.write_bytes(gzip.compress(raw) if zipped else raw)
+    capture = kineto.read(path)
+    schema.check(capture)
+    return capture
+
+
+def texts(capture: schema.Capture) -> list[str]:
+    """Give the texts of all ranges in their order."""
+    found: list[str] = capture.ranges["text"].to_pylist()
+    return found

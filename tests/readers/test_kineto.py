@@ -1,0 +1,284 @@
+"""Reading of torch.profiler traces: the three generations of names, each into the same tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyprof import marker, schema
+from pyprof.errors import CaptureError
+from tests.readers.kineto_json import event, kernel, launch, op, read, texts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Dims = [[4, 8], [8, 2]]
+
+
+def modern() -> list[dict[str, Any]]:
+    """Give a matrix product as torch 2 writes it."""
+    return [
+        op(
+            "aten::mm",
+            10,
+            20,
+            External_id=3,
+            Sequence_number=5,
+            Fwd_thread_id=0,
+            Input_Dims=Dims,
+            Input_type=["c10::Half", "c10::Half"],
+            Input_Strides=[[8, 1], [2, 1]],
+            Concrete_Inputs=["", ""],
+        ),
+        launch(90, 12),
+        kernel(90, 25),
+    ]
+
+
+def of_2021() -> list[dict[str, Any]]:
+    """Give the same as torch 1.9 to 1.12 write it."""
+    args = {
+        "External id": 3,
+        "Sequence number": 5,
+        "Fwd thread id": 0,
+        "Input Dims": Dims,
+        "Input type": ["c10::Half", "c10::Half"],
+    }
+    work = kernel(90, 25) | {"cat": "Kernel", "tid": "stream 7"}
+    return [
+        {**event("Operator", "aten::mm", 10, 20, tid="1"), "args": args},
+        launch(90, 12, tid="1") | {"cat": "Runtime"},
+        work,
+    ]
+
+
+def of_18() -> list[dict[str, Any]]:
+    """Give the same as torch 1.8 writes it: `Input dims`."""
+    args = {"External id": "3", "Input dims": Dims}
+    return [{**event("Operator", "aten::mm", 10, 20), "args": args}, *of_2021()[1:]]
+
+
+@pytest.mark.parametrize("events", [modern(), of_2021(), of_18()], ids=["2.x", "1.9", "1.8"])
+def test_generations(tmp_path: Path, events: list[dict[str, Any]]) -> None:
+    """Every generation gives the kernel, its call and the op with its shapes."""
+    capture = read(tmp_path, events)
+    (work,) = capture.activities.to_pylist()
+    assert (work["start"], work["end"], work["pid"], work["corr"]) == (25_000, 30_000, 7, 90)
+    assert [work[f"grid_{axis}"] for axis in "xyz"] == [4, 2, 1]
+    assert (work["kind"], work["stream"], work["regs"], work["smem"]) == (0, 7, 32, 2048)
+    (call,) = capture.calls.to_pylist()
+    assert (call["start"], call["end"], call["corr"], call["thread"]) == (12_000, 13_000, 90, 0)
+    assert capture.threads.to_pylist() == [{"pid": 7, "tid": 1}]
+    (written,) = texts(capture)
+    found = marker.decode_seq(written)
+    assert (found.name, found.op_id) == ("aten::mm", 3)
+    assert found.call is not None
+    assert [value.shape for value in found.call.args if isinstance(value, marker.Tensor)] == [
+        (4, 8),
+        (8, 2),
+    ]
+
+
+def test_everything_of_an_op(tmp_path: Path) -> None:
+    """A modern op's text holds its number, dtypes in torch's words, and strides."""
+    (written,) = texts(read(tmp_path, modern()))
+    found = marker.decode_seq(written)
+    assert found.seq == 5
+    assert found.call is not None
+    assert found.call.args == (
+        marker.Tensor((4, 8), "float16", (8, 1)),
+        marker.Tensor((8, 2), "float16", (2, 1)),
+    )
+
+
+def test_times_are_absolute_and_exact(tmp_path: Path) -> None:
+    """Times count from the base that the trace names, to the ns, wherever the base stands."""
+    capture = read(tmp_path, [kernel(1, 1414456661417.544, 0.001)], baseTimeNanoseconds=10**18)
+    (work,) = capture.activities.to_pylist()
+    assert (work["start"], work["end"]) == (1001414456661417544, 1001414456661417545)
+
+
+def test_transfers(tmp_path: Path) -> None:
+    """Copies and fills get the names that other profilers give them, on NVIDIA and AMD."""
+    names = {
+        "Memcpy HtoD (Pageable -> Device)": "[CUDA memcpy HtoD]",
+        "Memcpy DtoD (Device -> Device)": "[CUDA memcpy DtoD]",
+        "CopyDeviceToHost": "[CUDA memcpy DtoH]",
+    }
+    events = [event("gpu_memcpy", name, 1, 1, pid=0, device=0, bytes=64) for name in names]
+    events.append(event("gpu_memset", "Memset (Device)", 1, 1, pid=0, device=0, bytes=8))
+    work = read(tmp_path, events).activities
+    assert work["name"].to_pylist() == [*names.values(), "[CUDA memset]"]
+    assert work["kind"].to_pylist() == [schema.MEMCPY] * 3 + [schema.MEMSET]
+    assert work["bytes"].to_pylist() == [64, 64, 64, 8]
+
+
+def test_graph_launch(tmp_path: Path) -> None:
+    """Kernels of one graph launch share its correlation, and each is a row."""
+    events = [launch(4, 1, name="cudaGraphLaunch"), kernel(4, 5), kernel(4, 11), kernel(4, 17)]
+    capture = read(tmp_path, events)
+    assert capture.activities["corr"].to_pylist() == [4, 4, 4]
+    assert capture.calls["name"].to_pylist() == ["cudaGraphLaunch"]
+
+
+def test_kernel_without_launch(tmp_path: Path) -> None:
+    """A kernel launched before the trace began is kept and told of."""
+    capture = read(tmp_path, [*modern(), kernel(12, 1)])
+    assert sorted(capture.activities["corr"].to_pylist()) == [12, 90]
+    assert any("1 of 2 pieces of GPU work have no launch" in w for w in capture.warnings)
+
+
+def test_process_of_merged_traces(tmp_path: Path) -> None:
+    """In a trace of several processes a kernel's process is its launch's."""
+    events = [launch(1, 1), launch(2, 1) | {"pid": 8}, kernel(2, 5), kernel(1, 5)]
+    assert read(tmp_path, events).activities["pid"].to_pylist() == [8, 7]
+
+
+def test_rank_and_devices(tmp_path: Path) -> None:
+    """The header gives rank and devices; an only device is the one used, whatever its number."""
+    work = kernel(1, 5)
+    work["args"]["device"] = 2
+    capture = read(
+        tmp_path,
+        [work],
+        distributedInfo={"rank": 3},
+        deviceProperties=[
+            {"id": 0, "name": "MI300X", "numSms": 304, "computeMajor": 9, "computeMinor": 4}
+        ],
+    )
+    assert capture.activities["rank"].to_pylist() == [3]
+    (device,) = capture.devices.to_pylist()
+    assert (device["device"], device["name"], device["sm_count"]) == (2, "MI300X", 304)
+    assert device["memory_bytes"] is None
+
+
+def test_forward_thread_by_arrow(tmp_path: Path) -> None:
+    """PyTorch's number of the forward thread is the thread that the arrow comes from."""
+    arrow = {"cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": 7}
+    events = [
+        op("aten::mm", 1, 5, tid=21, Sequence_number=9, Fwd_thread_id=0),
+        op("aten::mm", 1, 5, tid=22, Sequence_number=9, Fwd_thread_id=0),
+        op("MmBackward0", 20, 5, tid=23, Sequence_number=9, Fwd_thread_id=4),
+        arrow | {"ph": "s", "ts": 1, "tid": 22},
+        arrow | {"ph": "f", "ts": 20, "tid": 23},
+        kernel(1, 5),
+    ]
+    rows = read(tmp_path, events).ranges.to_pylist()
+    assert [row["forward_thread"] for row in rows] == [None, None, 1]
+
+
+def test_forward_thread_by_number(tmp_path: Path) -> None:
+    """Without arrows it is the thread that shares most sequence numbers."""
+    events = [
+        op("aten::mm", 1, 2, tid=21, Sequence_number=9, Fwd_thread_id=0),
+        op("aten::mm", 4, 2, tid=22, Sequence_number=9, Fwd_thread_id=0),
+        op("aten::mm", 7, 2, tid=22, Sequence_number=10, Fwd_thread_id=0),
+        op("MmBackward0", 20, 5, tid=23, Sequence_number=9, Fwd_thread_id=4),
+        op("MmBackward0", 30, 5, tid=23, Sequence_number=10, Fwd_thread_id=4),
+        kernel(1, 5),
+    ]
+    rows = read(tmp_path, events).ranges.to_pylist()
+    assert [row["forward_thread"] for row in rows] == [None, None, None, 1, 1]
+
+
+def test_own_markers_verbatim(tmp_path: Path) -> None:
+    """PyProf's markers that travelled as annotations come back as they were written."""
+    written = marker.encode_op(marker.Call("torch", "cat", ('say "ü"\n',)))
+    name = marker.encode_annotation(written)
+    assert name != written
+    capture = read(tmp_path, [event("user_annotation", name, 1, 9), kernel(1, 5)])
+    assert texts(capture) == [written]
+
+
+def test_own_markers_as_ops(tmp_path: Path) -> None:
+    """PyProf's markers are no ops where the trace calls them ops, whatever is in them."""
+    names = [
+        "layer:a::b",
+        marker.encode_trace(["a.py:1"]),
+        "{'mod': 'a::b', 'op': 'c', 'args': []}",
+    ]
+    events = [op(name, ts, 9 - 2 * ts, External_id=ts) for ts, name in enumerate(names)]
+    assert texts(read(tmp_path, [*events, kernel(1, 50)])) == names
+
+
+def test_triton_kernel(tmp_path: Path) -> None:
+    """A kernel of Inductor's is a call with its arguments and the file of its source."""
+    given = op(
+        "triton_poi_fused_add_0",
+        1,
+        9,
+        Input_Dims=[[8, 4], []],
+        Input_Strides=[[4, 1], []],
+        Input_type=["c10::BFloat16", "Scalar"],
+        Concrete_Inputs=["", "32"],
+        kernel_backend="triton",
+        kernel_file="/cache/xy.py",
+    )
+    (written,) = texts(read(tmp_path, [given, kernel(1, 5)]))
+    assert marker.decode_op(written) == marker.Call(
+        "triton",
+        "triton_poi_fused_add_0",
+        (marker.Tensor((8, 4), "bfloat16", (4, 1)), 32),
+        {"kernel_file": "/cache/xy.py"},
+    )
+
+
+def test_collective(tmp_path: Path) -> None:
+    """A collective is a call with what each rank gives and the size of the group."""
+    given = op(
+        "record_param_comms",
+        1,
+        9,
+        Collective_name="allreduce",
+        In_msg_nelems=100,
+        Out_msg_nelems=100,
+        Group_size=4,
+        dtype="Float",
+    )
+    (written,) = texts(read(tmp_path, [given, kernel(1, 5)]))
+    found = marker.decode_op(written)
+    assert found is not None
+    assert (found.mod, found.op) == ("c10d", "allreduce")
+    assert found.args == (marker.Tensor((100,), "float32"),)
+    assert found.kwargs == {"out_numel": 100, "group_size": 4}
+
+
+def test_annotations_of_2021_are_no_ops(tmp_path: Path) -> None:
+    """Until torch 1.12 annotations had the category of ops; they stay as they are."""
+    events = [event("Operator", "ProfilerStep#5", 1, 9, External_id=1), kernel(1, 5)]
+    assert texts(read(tmp_path, events)) == ["ProfilerStep#5"]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("{}", "no list of traceEvents"),
+        ('{"schemaVersion": 1}', "no list of traceEvents"),
+        ('{"traceEvents": []}', "no GPU work and no ops"),
+        ('{"traceEvents": [{"ph": "X", "cat": "other", "ts": 1, "name": "a"}]}', "no GPU work"),
+        ('{"traceEvents": [1, null, [2], {"ph": "X"}]}', "no GPU work"),
+    ],
+)
+def test_unusable(tmp_path: Path, written: str, said: str) -> None:
+    """A file without anything to show is refused in one line that names it."""
+    from tests.readers.kineto_json import read_text  # noqa: PLC0415
+
+    with pytest.raises(CaptureError, match=said) as caught:
+        read_text(tmp_path, written)
+    assert "trace.json" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_foreign_values_are_unknown(tmp_path: Path) -> None:
+    """Values of the wrong type are unknown, and the rest of the event is kept."""
+    work = kernel(1, 5)
+    work["args"] |= {
+        "correlation": "x",
+        "registers per thread": 2**40,
+        "grid": [1],
+        "stream": 2**70,
+    }
+    (row,) = read(tmp_path, [work]).activities.to_pylist()
+    assert [row[key] for key in ("corr", "regs", "grid_y", "stream")] == [None] * 4
+    assert (row["name"], row["smem"], row["grid_x"]) == ("gemm", 2048, 1)

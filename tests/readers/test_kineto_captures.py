@@ -1,0 +1,115 @@
+"""Real traces: everything that worked on the GPU is in the tables, once and unchanged."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+
+from pyprof import marker, schema
+from pyprof.readers import kineto
+from pyprof.readers.kineto.gpu import ACTIVITIES, is_call
+from tests.readers.kineto_json import CAPTURES
+
+NAMES = (
+    "kineto-h100-vit-inference",
+    "kineto-torch-compile-triton",
+    "kineto-v100-resnet-ddp",
+    "kineto-v100-resnet50-2021",
+)
+
+pytestmark = pytest.mark.skipif(not CAPTURES.exists(), reason="the captures are not here")
+
+
+@cache
+def events(name: str) -> list[dict[str, Any]]:
+    """Parse a trace the plain way."""
+    with gzip.open(CAPTURES / name / "trace.json.gz") as file:
+        found: list[dict[str, Any]] = json.load(file)["traceEvents"]
+    return [event for event in found if event.get("ph") == "X"]
+
+
+@cache
+def capture(name: str) -> schema.Capture:
+    """Read a trace."""
+    return kineto.read(CAPTURES / name / "trace.json.gz")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_conservation(name: str) -> None:
+    """GPU events in, rows out: names, durations, correlations, bytes."""
+    found = capture(name)
+    schema.check(found)
+    work = [event for event in events(name) if event["cat"] in ACTIVITIES]
+    rows = found.activities.to_pylist()
+    assert len(rows) == len(work)
+    expected = sorted((e["args"]["correlation"], round(e["dur"] * 1000)) for e in work)
+    assert sorted((row["corr"], row["end"] - row["start"]) for row in rows) == expected
+    kernels = [e["name"] for e in work if ACTIVITIES[e["cat"]] == schema.KERNEL]
+    assert sorted(r["name"] for r in rows if r["kind"] == schema.KERNEL) == sorted(kernels)
+    assert sum(r["bytes"] or 0 for r in rows) == sum(e["args"].get("bytes", 0) for e in work)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_calls(name: str) -> None:
+    """Each call is a row, and each piece of work finds its call."""
+    found = capture(name)
+    assert found.calls.num_rows == sum(is_call(event["cat"]) for event in events(name))
+    known = set(found.calls["corr"].to_pylist())
+    assert all(corr in known for corr in found.activities["corr"].to_pylist())
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ranges_nest(name: str) -> None:
+    """On each thread a range ends within the one that it began in; parents come first."""
+    open_ends: dict[int, list[int]] = {}
+    last: dict[int, int] = {}
+    for row in capture(name).ranges.to_pylist():
+        ends = open_ends.setdefault(row["thread"], [])
+        assert row["start"] >= last.get(row["thread"], 0)
+        last[row["thread"]] = row["start"]
+        while ends and ends[-1] <= row["start"]:
+            ends.pop()
+        assert not ends or row["end"] <= ends[-1]
+        ends.append(row["end"])
+
+
+def test_backward_finds_forward_thread() -> None:
+    """Every backward op of the DDP trace points to the thread of the forward pass."""
+    found = capture("kineto-v100-resnet-ddp")
+    threads = found.threads["tid"].to_pylist()
+    rows = [row for row in found.ranges.to_pylist() if row["forward_thread"] is not None]
+    assert len(rows) == 1810
+    assert {threads[row["forward_thread"]] for row in rows} == {1102}
+    assert {threads[row["thread"]] for row in rows} == {1262}
+
+
+def test_shapes_of_the_vit() -> None:
+    """Each op of the ViT has dtypes and strides in its text."""
+    found = [marker.decode_seq(t) for t in capture(NAMES[0]).ranges["text"].to_pylist()]
+    calls = [seq.call for seq in found if seq.name == "aten::addmm"]
+    assert calls
+    for call in calls:
+        assert call is not None
+        tensors = [arg for arg in call.args if isinstance(arg, marker.Tensor)]
+        assert {tensor.dtype for tensor in tensors} == {"bfloat16"}
+        assert all(tensor.stride is not None for tensor in tensors)
+
+
+def test_lines_of_2021() -> None:
+    """Call stacks of the 2021 trace end in the user's script."""
+    traces = [marker.decode_trace(t) for t in capture(NAMES[3]).ranges["text"].to_pylist()]
+    outermost = {frames[0].rpartition(":") for frames in traces if frames}
+    assert {file for file, _, _ in outermost} == {"resnet50_profiler_api.py"}
+    assert {"42", "46", "49", "50"} <= {line for _, _, line in outermost}
+
+
+def test_devices() -> None:
+    """Devices have name, SMs and memory."""
+    (device,) = capture(NAMES[0]).devices.to_pylist()
+    assert (device["name"], device["sm_count"]) == ("NVIDIA H100 80GB HBM3", 132)
+    assert (device["cc_major"], device["cc_minor"], device["memory_bytes"]) == (9, 0, 85018279936)

@@ -1,0 +1,114 @@
+"""Traces without GPU work: the CPU ops that do the work are the rows."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from pyprof import schema
+from tests.readers.kineto_json import event, op, read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_leaves(tmp_path: Path) -> None:
+    """The innermost ops are rows of kind cpu, each with a call of its own at the same time."""
+    events = [
+        op("aten::linear", 0, 100, External_id=1),
+        op("aten::relu", 5, 5, External_id=2),
+        op("aten::addmm", 15, 80, External_id=3),
+    ]
+    capture = read(tmp_path, events)
+    work = capture.activities.to_pylist()
+    assert [row["name"] for row in work] == ["aten::relu", "aten::addmm"]
+    assert {row["kind"] for row in work} == {schema.CPU}
+    assert {(row["device"], row["stream"], row["pid"]) for row in work} == {(0, 1, 7)}
+    calls = capture.calls.to_pylist()
+    for key in ("start", "end", "corr", "name"):
+        assert [row[key] for row in work] == [call[key] for call in calls]
+    assert any("no GPU work was captured" in warning for warning in capture.warnings)
+
+
+def test_an_op_that_works_between_small_ones(tmp_path: Path) -> None:
+    """An op that spends most of its time outside of others is the row, and they are not."""
+    events = [
+        op("aten::addmm", 0, 100, External_id=1),
+        op("aten::expand", 5, 5, External_id=2),
+        op("aten::copy_", 15, 10, External_id=3),
+    ]
+    assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::addmm"]
+
+
+def test_one_answer_for_a_name(tmp_path: Path) -> None:
+    """Which op does the work depends on its name, not on how long one call took."""
+    events = [
+        op("aten::conv2d", 0, 1000, External_id=1),
+        op("aten::mkldnn_convolution", 10, 980, External_id=2),
+        op("aten::conv2d", 2000, 10, External_id=3),
+        op("aten::mkldnn_convolution", 2008, 1, External_id=4),
+    ]
+    names = read(tmp_path, events).activities["name"].to_pylist()
+    assert names == ["aten::mkldnn_convolution"] * 2
+
+
+def test_autograd_only_holds_ops(tmp_path: Path) -> None:
+    """A node of the backward pass is never the row where an op is inside."""
+    events = [
+        op("autograd::engine::evaluate_function: MmBackward0", 0, 100, External_id=1),
+        op("MmBackward0", 5, 90, External_id=2, Sequence_number=4, Fwd_thread_id=1),
+        op("aten::mm", 80, 10, External_id=3),
+    ]
+    assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::mm"]
+
+
+def test_views_are_no_work(tmp_path: Path) -> None:
+    """Views and engine nodes are no rows, also as leaves; a copy inside of one is."""
+    events = [
+        op("TBackward0", 0, 10, External_id=1, Sequence_number=4, Fwd_thread_id=1),
+        op("aten::t", 2, 5, External_id=2),
+        op("torch::autograd::AccumulateGrad", 20, 5, External_id=3),
+        op("aten::reshape", 30, 20, External_id=4),
+        op("aten::clone", 32, 16, External_id=5),
+        op("aten::empty_like", 33, 2, External_id=6),
+        op("aten::copy_", 36, 11, External_id=7),
+    ]
+    assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::copy_"]
+
+
+def test_user_functions(tmp_path: Path) -> None:
+    """A user's function is a row only where no op is inside."""
+    events = [
+        op("MyFunction", 0, 100, External_id=1, Sequence_number=4, Fwd_thread_id=0),
+        op("aten::mul", 2, 5, External_id=2),
+        op("CompiledFunction", 200, 100, External_id=3, Sequence_number=5, Fwd_thread_id=0),
+    ]
+    names = read(tmp_path, events).activities["name"].to_pylist()
+    assert names == ["aten::mul", "CompiledFunction"]
+
+
+def test_compiled_kernels(tmp_path: Path) -> None:
+    """A kernel that Inductor made for the CPU is a row; what Dynamo says of itself is none."""
+    events = [
+        op("Torch-Compiled Region: 0/0", 0, 100, External_id=1),
+        op("CompiledFunction", 10, 80, External_id=2, Sequence_number=5, Fwd_thread_id=0),
+        op("graph_0_cpp_fused_gelu_0", 20, 10, External_id=3),
+        op("TorchDynamo Cache Lookup", 200, 10, External_id=4),
+    ]
+    names = read(tmp_path, events).activities["name"].to_pylist()
+    assert names == ["graph_0_cpp_fused_gelu_0"]
+
+
+def test_rows_of_a_thread_do_not_overlap(tmp_path: Path) -> None:
+    """No time is counted twice: rows are leaves or cover what is inside."""
+    events = [
+        op("aten::a", 0, 100, External_id=1),
+        op("aten::b", 10, 20, External_id=2),
+        op("aten::c", 12, 2, External_id=3),
+        op("aten::d", 40, 50, External_id=4),
+        event("user_annotation", "note", 41, 40),
+        op("aten::e", 45, 2, External_id=6),
+    ]
+    work = read(tmp_path, events).activities.to_pylist()
+    for before, after in itertools.pairwise(work):
+        assert before["end"] <= after["start"]

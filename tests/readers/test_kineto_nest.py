@@ -1,0 +1,181 @@
+"""Ranges of a trace inside one another: rounding, stacks, modules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyprof import marker, schema
+from pyprof.readers.kineto.columns import Threads
+from pyprof.readers.kineto.nest import Chains, nested
+from pyprof.readers.kineto.ranges import Ranges
+from tests.readers.kineto_json import event, kernel, op, read, texts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GPU = kernel(1, 500)
+
+
+def python(name: str, ts: float, dur: float) -> dict[str, Any]:
+    """Write a call of the Python tracer's."""
+    return event("python_function", name, ts, dur)
+
+
+def rows(folder: Path, events: list[dict[str, Any]]) -> list[tuple[int, int, str]]:
+    """Give start and end in microseconds, and the name that the text begins with."""
+    table = read(folder, [*events, GPU]).ranges.to_pylist()
+    return [(r["start"] // 1000, r["end"] // 1000, r["text"].split(",")[0]) for r in table]
+
+
+def test_parents_come_first(tmp_path: Path) -> None:
+    """Of ranges with equal boundaries the one that began first is first, in any file order."""
+    events = [
+        op("aten::c", 10, 5, External_id=3),
+        op("aten::b", 10, 5, External_id=2),
+        op("aten::a", 10, 5, External_id=1),
+    ]
+    assert [name for _, _, name in rows(tmp_path, events)] == ["aten::a", "aten::b", "aten::c"]
+
+
+def test_child_ends_with_its_parent(tmp_path: Path) -> None:
+    """Microseconds rounded one by one let a child hang over; it is cut."""
+    events = [op("aten::a", 10, 20, External_id=1), op("aten::b", 15, 16, External_id=2)]
+    assert rows(tmp_path, events) == [(10, 30, "aten::a"), (15, 30, "aten::b")]
+
+
+def test_neighbour_does_not_become_a_child(tmp_path: Path) -> None:
+    """A range that began as the one before ended stays its neighbour."""
+    events = [op("aten::a", 10, 20, External_id=1), op("aten::b", 29, 50, External_id=2)]
+    assert rows(tmp_path, events) == [(10, 29, "aten::a"), (29, 79, "aten::b")]
+
+
+def test_crossing_annotation_is_free(tmp_path: Path) -> None:
+    """An annotation that crosses another is no nested range."""
+    events = [
+        event("user_annotation", "a", 0, 100),
+        event("user_annotation", "b", 50, 100),
+        GPU,
+    ]
+    assert read(tmp_path, events).ranges["style"].to_pylist() == [schema.NESTED, schema.FREE]
+
+
+def test_open_range(tmp_path: Path) -> None:
+    """A range without a length has no end."""
+    begun = event("user_annotation", "a", 0, 1)
+    del begun["dur"]
+    capture = read(tmp_path, [begun, op("aten::mm", 4, 5), GPU])
+    assert capture.ranges["end"].to_pylist() == [None, 9_000]
+
+
+def test_stack_from_python_functions(tmp_path: Path) -> None:
+    """The frames around an op are written around it once, outermost first, without builtins."""
+    events = [
+        python("train.py(3): main", 0, 100),
+        python("model.py(12): forward", 10, 80),
+        python("<built-in method mm of type object at 0x7f>", 15, 30),
+        op("aten::matmul", 20, 20),
+        op("aten::mm", 22, 10),
+        op("aten::add", 60, 5),
+    ]
+    found = texts(read(tmp_path, [*events, GPU]))
+    assert [marker.classify(t).name for t in found] == ["TRACE", "SEQ", "SEQ", "TRACE", "SEQ"]
+    assert marker.decode_trace(found[0]) == ("train.py:3", "model.py:12")
+    assert marker.decode_functions(found[0]) == ("main", "forward")
+    assert found[0] == found[3]
+
+
+def test_frames_inside_an_op(tmp_path: Path) -> None:
+    """Frames between two ops belong to the inner one."""
+    events = [
+        python("train.py(3): main", 0, 100),
+        op("MyFunction", 10, 50, Sequence_number=1, Fwd_thread_id=0),
+        python("fn.py(7): forward", 12, 40),
+        op("aten::mm", 20, 10),
+    ]
+    found = [marker.decode_trace(t) for t in texts(read(tmp_path, [*events, GPU]))]
+    assert [frames for frames in found if frames] == [("train.py:3",), ("train.py:3", "fn.py:7")]
+
+
+def test_own_trace_wins_over_frames(tmp_path: Path) -> None:
+    """Inside a trace marker of PyProf's own no other is written: its lines are exact."""
+    own = marker.encode_trace(["train.py:5"])
+    events = [
+        python("train.py(3): main", 0, 100),
+        event("user_annotation", own, 10, 50),
+        python("wrap.py(1): wrapper", 12, 40),
+        op("aten::mm", 20, 10),
+    ]
+    found = texts(read(tmp_path, [*events, GPU]))
+    assert [marker.decode_trace(t) for t in found] == [("train.py:5",), ()]
+
+
+def test_stack_of_2021(tmp_path: Path) -> None:
+    """A `Call stack` has the innermost frame first, and is written around the outermost op."""
+    stack = "model.py(30): forward;<built-in f>;train.py(3): <module>"
+    events = [
+        event("Operator", "aten::matmul", 0, 20, External_id=1, Call_stack=stack),
+        event("Operator", "aten::mm", 5, 10, External_id=2, Call_stack=stack),
+    ]
+    found = texts(read(tmp_path, [*events, GPU]))
+    assert [marker.decode_trace(t) for t in found] == [("train.py:3", "model.py:30"), (), ()]
+
+
+def test_modules(tmp_path: Path) -> None:
+    """Module calls become layers around their ops."""
+    events = [
+        python("nn.Module: Net_0", 0, 100),
+        python("nn.Module: Linear_1", 10, 50),
+        op("aten::linear", 20, 10),
+    ]
+    found = texts(read(tmp_path, [*events, GPU]))
+    assert found == ["layer:Net_0", "layer:Linear_1", "aten::linear"]
+
+
+def test_own_layers_win_over_modules(tmp_path: Path) -> None:
+    """Where the script wrote PyProf's layers, which have paths, class names add nothing."""
+    events = [
+        python("nn.Module: Net_0", 0, 100),
+        event("user_annotation", "layer:net.fc", 10, 60),
+        event("user_annotation", marker.encode_trace(["a.py:1"]), 11, 50),
+        op("aten::linear", 20, 10),
+    ]
+    found = texts(read(tmp_path, [*events, GPU]))
+    assert [marker.classify(t).name for t in found] == ["LAYER", "TRACE", "SEQ"]
+
+
+def test_module_hierarchy(tmp_path: Path) -> None:
+    """The modules of a scripted model are layers around the op, outermost first, once."""
+    path = "TOP(Net)::forward.fc(Linear)::forward"
+    events = [
+        op("aten::linear", 0, 20, Module_Hierarchy=path),
+        op("aten::addmm", 5, 10, Module_Hierarchy=path),
+    ]
+    found = texts(read(tmp_path, [*events, GPU]))
+    assert [marker.layer_name(t) for t in found[:2]] == ["TOP(Net)", "fc(Linear)"]
+    assert found[2:] == ["aten::linear", "aten::addmm"]
+
+
+SPANS = st.lists(
+    st.tuples(st.integers(0, 40), st.integers(0, 20), st.booleans()), min_size=1, max_size=25
+)
+
+
+@settings(deadline=None)
+@given(SPANS)
+def test_every_range_stays(spans: list[tuple[int, int, bool]]) -> None:
+    """Whatever crosses what, each range is laid out once and none ends before it starts."""
+    ranges = Ranges(Threads())
+    ranges.add(
+        [
+            op("aten::a", start, length) if is_op else event("user_annotation", "n", start, length)
+            for start, length, is_op in spans
+        ]
+    )
+    columns = ranges.columns()
+    layout = nested(columns, ranges.python(), Chains())
+    assert sorted(layout.order.tolist()) == list(range(len(spans)))
+    assert (layout.end >= columns.start).all()
+    assert (layout.end <= columns.end).all()

@@ -1,0 +1,61 @@
+"""Real traces from file to records, against what others computed from the same files."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter, defaultdict
+from functools import cache
+from typing import Any
+
+import pytest
+
+from pyprof import marker
+from pyprof.parse import parse_file
+from tests.readers.kineto_json import CAPTURES
+
+VIT = CAPTURES / "kineto-h100-vit-inference"
+
+pytestmark = pytest.mark.skipif(not CAPTURES.exists(), reason="the captures are not here")
+
+
+@cache
+def records(name: str) -> list[dict[str, Any]]:
+    """Parse a trace."""
+    found: list[dict[str, Any]] = parse_file(CAPTURES / name / "trace.json.gz").table().to_pylist()
+    return found
+
+
+def test_kernel_time_by_op_as_tracelens() -> None:
+    """TraceLens's op summary: the same ops, calls and, within its float32's, kernel times."""
+    time: Counter[str] = Counter()
+    calls = defaultdict(set)
+    for row in records(VIT.name):
+        seq = marker.decode_seq(row["seqMarker"][-1])
+        time[seq.name] += row["kDuration"]
+        calls[seq.name].add(seq.op_id)
+    with (VIT / "tracelens_ops_summary.csv").open() as file:
+        expected = {row["name"]: row for row in csv.DictReader(file)}
+    assert set(time) == set(expected)
+    for name, row in expected.items():
+        assert len(calls[name]) == int(row["Count"]), name
+        assert time[name] / 1e3 == pytest.approx(
+            float(row["total_direct_kernel_time_sum"]), abs=1e-2
+        )
+
+
+def test_gpu_timeline_as_tracelens() -> None:
+    """TraceLens's timeline: busy and total time of the GPU."""
+    with (VIT / "tracelens_gpu_timeline.csv").open() as file:
+        expected = {row["type"]: float(row["time ms"]) for row in csv.DictReader(file)}
+    rows = records(VIT.name)
+    span = max(row["end"] for row in rows) - min(row["start"] for row in rows)
+    busy = sum(row["kDuration"] for row in rows)  # one stream: nothing overlaps
+    assert busy / 1e6 == pytest.approx(expected["busy_time"], abs=1e-5)
+    assert span / 1e6 == pytest.approx(expected["total_time"], abs=1e-5)
+
+
+def test_lines_on_backward_rows_of_2021() -> None:
+    """The 2021 trace has stacks on forward ops only; backward rows find them by number."""
+    rows = [row for row in records("kineto-v100-resnet50-2021") if row["dir"] == "bprop"]
+    outermost = Counter(row["fwdTrace"][0] for row in rows)
+    assert outermost == {"resnet50_profiler_api.py:46": 2148, "resnet50_profiler_api.py:47": 12}

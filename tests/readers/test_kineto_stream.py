@@ -1,0 +1,147 @@
+"""Trace files that are large, packed, cut short or slightly broken."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.readers import kineto
+from pyprof.readers.kineto import stream
+from tests.readers.kineto_json import kernel, read_text, text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof import schema
+
+EVENTS = [kernel(corr, corr * 10.5, name=f'void f<"{corr}">(int)') for corr in range(1, 400)]
+
+
+def corrs(capture: schema.Capture) -> list[int]:
+    """Give the correlations in the order of the file."""
+    found: list[int] = capture.activities["corr"].to_pylist()
+    return found
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make files that are larger than a block."""
+    monkeypatch.setattr(stream, "BLOCK_BYTES", 4096)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_blocks(tmp_path: Path, *, zipped: bool, indent: int | None) -> None:
+    """A file of many blocks gives every event once, however it is laid out."""
+    header = {"a": 1, "baseTimeNanoseconds": 0}
+    written = json.dumps(
+        {**header, "traceEvents": EVENTS, "z": [{"b": 1}, {"c": 2}]}, indent=indent
+    )
+    capture = read_text(tmp_path, written, zipped=zipped)
+    assert corrs(capture) == list(range(1, 400))
+    assert not any("ends before" in warning for warning in capture.warnings)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_bare_list(tmp_path: Path) -> None:
+    """The Chrome format also allows the list of events alone."""
+    assert corrs(read_text(tmp_path, json.dumps(EVENTS))) == list(range(1, 400))
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.77, 0.999])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_cut_short(tmp_path: Path, share: float, indent: int | None) -> None:
+    """A file cut anywhere gives the events that are whole, and says that it was cut."""
+    written = json.dumps({"traceEvents": EVENTS}, indent=indent)
+    part = written[: int(len(written) * share)]
+    capture = read_text(tmp_path, part)
+    whole = part.count('"est"') if '"est"' in part else part.count('"shared memory": 2048')
+    assert corrs(capture) == list(range(1, len(corrs(capture)) + 1))
+    assert whole - 1 <= len(corrs(capture)) <= whole
+    assert any("the file ends before the trace does" in w for w in capture.warnings)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_cut_short_and_packed(tmp_path: Path) -> None:
+    """A gzip file cut short gives what it still holds."""
+    packed = gzip.compress(text(EVENTS).encode())
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(packed[: len(packed) * 2 // 3])
+    capture = kineto.read(path)
+    assert 1 < len(corrs(capture)) < 399
+    assert any("the file ends before the trace does" in w for w in capture.warnings)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ("2048", "nan"),
+        ("2048", "-inf"),
+        ("2048", "Infinity"),
+        ('"shared memory"', '"shared \\memory"'),
+        ('"shared memory"', '"shared\x02memory"'),
+    ],
+)
+def test_repairs(tmp_path: Path, good: str, bad: str) -> None:
+    """What Kineto is known to write wrong does not cost an event."""
+    written = text(EVENTS[:9]).replace(good, bad, 1)
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(written, parse_constant=lambda _: json.loads("no"))
+    assert corrs(read_text(tmp_path, written)) == list(range(1, 10))
+
+
+def test_quotes_in_a_name(tmp_path: Path) -> None:
+    """Kineto writes quotes in names as they are, one field a line."""
+    events = [kernel(1, 1, name="NAME"), kernel(2, 5)]
+    written = json.dumps({"traceEvents": events}, indent=2).replace("NAME", 'say "it\'s", x')
+    capture = read_text(tmp_path, written)
+    assert capture.activities["name"].to_pylist() == ['say "it\'s", x', "gemm"]
+
+
+def test_not_utf8(tmp_path: Path) -> None:
+    """Bytes that are no text are replaced."""
+    written = text(EVENTS[:2]).encode().replace(b"void", b"v\xff\xfe")
+    assert corrs(read_text(tmp_path, written)) == [1, 2]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_one_bad_event(tmp_path: Path) -> None:
+    """An event that no repair helps is left out and counted; the others stay."""
+    written = text(EVENTS).replace('"tid": 7', '"tid": 7 7', 1)
+    capture = read_text(tmp_path, written)
+    assert corrs(capture) == list(range(2, 400))
+    assert any("1 events are not valid JSON" in warning for warning in capture.warnings)
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (b'{"schemaVersion": 1, "traceEvents": [', True),
+        (b'  {\n  "schemaVersion": 1,', True),
+        (b'[{"ph": "X"}]', True),
+        (b'{"kShortName": "gemm", "kDuration": 1}', False),
+        (b"SQLite format 3\0", False),
+        (b"", False),
+        (b"\x1f\x8b broken", False),
+        (gzip.compress(b'{"traceEvents": []}'), True),
+        (gzip.compress(b"some text"), False),
+    ],
+)
+def test_sniff(tmp_path: Path, head: bytes, *, expected: bool) -> None:
+    """A trace is told by what is in it, packed or not."""
+    path = tmp_path / "anything"
+    path.write_bytes(head)
+    assert kineto.sniff(path, head[:16]) is expected
+
+
+@given(st.binary(max_size=200))
+def test_repair_never_raises(piece: bytes) -> None:
+    """Repairing takes any bytes."""
+    assert isinstance(stream._repaired(piece), bytes)

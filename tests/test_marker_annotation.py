@@ -1,0 +1,30 @@
+"""Texts that travel through torch.profiler's trace as names of annotations."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof import marker
+
+
+@given(st.text())
+def test_round_trip(text: str) -> None:
+    """Any text comes back, and what is written is printable ASCII that needs no escape in JSON."""
+    name = marker.encode_annotation(text)
+    assert marker.decode_annotation(name) == text
+    assert name.isascii()
+    assert json.dumps(name) == f'"{name}"'
+
+
+def test_usual_texts_stay_readable() -> None:
+    """Markers without special characters are written as they are."""
+    for text in ("layer:encoder.0", marker.encode_op(marker.Call("torch", "relu", (1, "a")))):
+        assert marker.encode_annotation(text) == text
+
+
+def test_foreign_names() -> None:
+    """A name that PyProf did not write is no escape sequence, whatever it looks like."""
+    assert marker.decode_annotation("50%20") == "50%20"
