@@ -26,6 +26,7 @@ _MOST_ROWS = 24
 _MOST_STEPS = 12
 _MOST_DEVICES = 8
 _SLOWEST = 3
+_SHADES = 10
 _SORTS = ("compute", "communication", "copy")
 
 
@@ -81,13 +82,12 @@ def _windows(source: Source, found: Overview, most: int) -> tuple[list[tuple[str
     steps = found.steps
     first, last = found.chosen or (0, len(steps))
     records = source.table.records
-    start, end = records.numpy("start"), records.numpy("end")
-    begun = np.full(len(steps), np.iinfo(np.int64).max)
     ended = np.full(len(steps), np.iinfo(np.int64).min)
     inside = np.flatnonzero(steps.of_row >= 0)
-    np.minimum.at(begun, steps.of_row[inside], start[inside])
-    np.maximum.at(ended, steps.of_row[inside], end[inside])
-    all_steps = [step for step in range(first, last) if ended[step] > begun[step]]
+    np.maximum.at(ended, steps.of_row[inside], records.numpy("end")[inside])
+    all_steps = [step for step in range(first, last) if ended[step] > 0 < steps.duration_ns[step]]
+    ended = np.maximum.accumulate(ended)
+    begun = ended - steps.duration_ns  # so that waiting for the first kernel is the step's own
     chosen = _some(all_steps, steps.duration_ns, most)
     return [
         (f"step {step} ({_spelt(steps, step)})", int(begun[step]), int(ended[step]))
@@ -115,7 +115,26 @@ def _bins(device: DeviceTime, start: int, end: int) -> tuple[Floats, Floats, Flo
     sort = parts.argmax(axis=0).astype(float)
     left, right = edges[:-1] - start, edges[1:] - start
     kept = busy > 0
-    return left[kept], right[kept], np.minimum(busy[kept], 1.0), sort[kept]
+    return _merged(left[kept], right[kept], np.minimum(busy[kept], 1.0), sort[kept])
+
+
+def _merged(
+    left: Floats, right: Floats, busy: Floats, sort: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Join neighbours that look alike; how long they are busy in all stays."""
+    if not len(left):
+        return left, right, busy, sort
+    shade = np.round(busy * _SHADES)
+    apart = (left[1:] != right[:-1]) | (np.diff(shade) != 0) | (np.diff(sort) != 0)
+    first = np.concatenate([[0], np.flatnonzero(apart) + 1])
+    last = np.concatenate([first[1:], [len(left)]]) - 1
+    length = right[last] - left[first]
+    return (
+        left[first],
+        right[last],
+        np.add.reduceat(busy * (right - left), first) / length,
+        sort[first],
+    )
 
 
 def _elapsed(busy: Intervals, at: Floats) -> Floats:

@@ -12,7 +12,7 @@ from pyprof.report import source
 from pyprof.report.intervals import union_of
 from pyprof.report.overview import overview
 from pyprof.report.page.strip import _elapsed, strip
-from tests.report.captured import capture
+from tests.report.captured import STEP_NS, capture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,12 +43,25 @@ def test_bins_add_up_to_the_busy_time(tmp_path: Path) -> None:
     assert found.length_ns == [3450 - 1000]
 
 
+def test_a_step_begins_where_the_one_before_ended(tmp_path: Path) -> None:
+    """Waiting for the first kernel of a step is seen at its left, as long as it was."""
+    loaded = source.load(str(capture(tmp_path / "net.sqlite", steps=3)))
+    found = strip(loaded, overview(loaded))
+    assert found is not None
+    assert found.length_ns == [3450 - 1000, STEP_NS, STEP_NS]
+    first = [min(left for row, left in zip(found.row, found.left_ns, strict=True) if row == step)
+             for step in range(3)]  # fmt: skip
+    waited = 1000 + STEP_NS - 3450
+    assert first[0] == 0
+    assert all(waited - STEP_NS / 600 < left <= waited for left in first[1:])
+
+
 def test_bins_say_what_ran(tmp_path: Path) -> None:
     """The kernels' bins are compute; where only the copy runs, copy."""
     loaded = source.load(str(capture(tmp_path / "net.sqlite")))
     found = strip(loaded, overview(loaded))
     assert found is not None
-    kinds = dict(zip(found.left_ns.round(), found.sort, strict=True))
-    assert kinds[0] == "compute"
-    assert {kind for left, kind in kinds.items() if 110 < left < 240} == {"copy"}
-    assert "copy" not in {kind for left, kind in kinds.items() if left > 260}
+    bins = list(zip(found.left_ns, found.right_ns, found.sort, strict=True))
+    at = {ns: [sort for left, right, sort in bins if left <= ns < right]
+          for ns in (50, 200, 600, 1050, 2200)}  # fmt: skip
+    assert at == {50: ["compute"], 200: ["copy"], 600: [], 1050: ["compute"], 2200: ["compute"]}
