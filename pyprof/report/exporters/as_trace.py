@@ -83,7 +83,7 @@ def _events(source: Source, begin_ns: int) -> Iterator[Iterable[str | None]]:
     arrays = chain(
         host.calls(capture, begin_ns) if capture else host.launches(table.records, begin_ns),
         host.ranges(capture, begin_ns) if capture else (),
-        gpu.work(table, tracks, begin_ns),
+        gpu.work(table, tracks, begin_ns, ops_on_host=capture is not None),
         gpu.arrows(table, tracks, begin_ns),
     )
     for array in arrays:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pyprof import schema
 from pyprof.prof.columns import COLUMNS
 from pyprof.report.streams import in_order, streams
 from pyprof.report.trace.lines import coded, event, fill, integers, microseconds, numbers_or_null
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.parse.records import Records
     from pyprof.prof.table import Table
     from pyprof.report.streams import Stream
 
@@ -79,8 +82,13 @@ def described(found: list[Track], gpu: dict[int, str | None]) -> Iterator[str]:
             yield event(ph="M", name="thread_name", pid=track.pid, tid=tid, args={"name": text})
 
 
-def work(table: Table, found: list[Track], begin_ns: int) -> Iterator[pa.Array]:
-    """Write every row as a slice of its stream."""
+def work(
+    table: Table, found: list[Track], begin_ns: int, *, ops_on_host: bool
+) -> Iterator[pa.Array]:
+    """Write every row as a slice of its stream.
+
+    Ops timed on the CPU are left out where their threads show them (`ops_on_host`).
+    """
     pid, tid = _places(table.records.rows, found)
     records = table.records
     kind, name = records.coded("kind"), records.coded("kLongName")
@@ -96,7 +104,7 @@ def work(table: Table, found: list[Track], begin_ns: int) -> Iterator[pa.Array]:
         _SLICE,
         cat=coded([_CATEGORIES.get(value, "kernel") for value in kind.values], kind.index),
         name=coded(name.values, name.index),
-        pid=integers(pid),
+        pid=pc.if_else(_left_out(records), None, integers(pid)) if ops_on_host else integers(pid),
         tid=integers(tid),
         ts=microseconds(records.numpy("start") - begin_ns),
         dur=microseconds(table.duration_ns),
@@ -104,6 +112,12 @@ def work(table: Table, found: list[Track], begin_ns: int) -> Iterator[pa.Array]:
         **{key: numbers_or_null(column) for key, column in numbers.items()},
         **{key: coded(column.values, column.index) for key, column in lists.items()},
     )
+
+
+def _left_out(records: Records) -> pa.Array:
+    kind = records.coded("kind")
+    cpu = [value == schema.KINDS[schema.CPU] for value in kind.values] + [False]
+    return pa.array(np.array(cpu)[kind.index])
 
 
 def _texts(column: pa.DictionaryArray) -> pa.Array:

@@ -8,8 +8,10 @@ from collections import defaultdict
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 
+import pyprof
 from tests.commands import run
 from tests.report.captured import HOSTILE, capture
 
@@ -113,3 +115,43 @@ def test_records_without_times_have_no_timeline(captures: Path, tmp_path: Path) 
     assert (done.code, done.stdout) == (1, "")
     assert "no start times" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kineto-h100-vit-inference/trace.json.gz",
+        "kineto-v100-resnet-ddp/trace.json.gz",
+        "nsys2024.2-a100-pyprof-markers/net.sqlite",
+        "nsys2026.2-h100x2-fsdp/net.sqlite",
+    ],
+)
+def test_a_reader_of_torch_traces_finds_the_same_work(
+    captures: Path, tmp_path: Path, name: str
+) -> None:
+    """Read as a trace of torch.profiler, it has the same kernels, times, streams and grids."""
+    target = tmp_path / "net.pt.trace.json"
+    assert run("export", captures / name, "-o", target).code == 0
+    columns = ["kernel", "kind", "sil", "stream", "device", "grid"]
+    before, after = pyprof.load(captures / name), pyprof.load(target)
+    for frame in (before, after):
+        frame["start"] -= frame["start"].min()
+    keys = ["start", "stream", "kernel", "sil"]
+    ordered = [frame.sort_values(keys)[["start", *columns]] for frame in (before, after)]
+    pd.testing.assert_frame_equal(*(frame.reset_index(drop=True) for frame in ordered))
+
+
+def test_ops_timed_on_the_cpu_appear_once(tmp_path: Path) -> None:
+    """A capture without a GPU has its ops on their thread, not on a stream as well."""
+    operation = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1}
+    trace = {
+        "schemaVersion": 1,
+        "traceEvents": [
+            {**operation, "name": "aten::relu", "ts": 10, "dur": 5, "args": {"External id": 1}},
+            {**operation, "name": "aten::exp", "ts": 20, "dur": 5, "args": {"External id": 2}},
+        ],
+    }
+    source = tmp_path / "cpu.json"
+    source.write_text(json.dumps(trace))
+    found = of(events(source, tmp_path / "net.pt.trace.json"), "cpu_op")
+    assert sorted(event["name"] for event in found) == ["aten::exp", "aten::relu"]
