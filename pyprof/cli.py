@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -15,6 +16,10 @@ from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    _FloatType = click.ParamType[float]
+else:
+    _FloatType = click.ParamType  # takes no type argument before click 8.2
 
 STDOUT = "-"
 
@@ -32,6 +37,29 @@ class Command(click.Command):
         except BrokenPipeError:
             _close_stdout()
             ctx.exit(0)
+
+
+_PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
+
+
+class Quantity(_FloatType):
+    """A rate above 0 in `unit`, as people write it: 989e12, 989T, 3.35 TB/s. Prefixes are SI's."""
+
+    def __init__(self, unit: str) -> None:
+        self.unit = self.name = unit
+        symbol = re.escape(unit).replace("/s", "(?:/s|S|ps)?")
+        number = r"(\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+)"
+        self._form = re.compile(rf"{number}\s*([kMGTP]?)(?:{symbol})?", re.IGNORECASE)
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read the number; wrong usage where it is none, or not above 0."""
+        found = self._form.fullmatch(str(value).strip())
+        rate = float(found[1]) * _PREFIXES[found[2].lower()] if found else 0.0
+        if not 0 < rate < float("inf"):
+            self.fail(f"{value!r} is no rate in {self.unit}, such as 1.5e12 or 1.5T", param, ctx)
+        return rate
 
 
 def _close_stdout() -> None:

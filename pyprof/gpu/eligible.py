@@ -48,13 +48,14 @@ def eligible(
     """
     if family not in FAMILIES or tc not in {"0", "1"}:
         return None
+    odd = _odd(family, dtype, sizes)
     if tc == "1":
-        return _misaligned(dtype, sizes)
+        return f"alignment: {odd}: padded, slower" if odd else None
     return (
         _device(dtype, cc)
         or _shape(sizes, groups)
         or _type(family, dtype)
-        or _unexplained(dtype, sizes)
+        or _unexplained(dtype, odd)
     )
 
 
@@ -96,24 +97,22 @@ def _type(family: str, dtype: str | None) -> str | None:
     )
 
 
-def _unexplained(dtype: str | None, sizes: tuple[int | None, int | None, int | None]) -> str | None:
+def _unexplained(dtype: str | None, odd: str) -> str:
     """Guess last at an old library that needed alignment."""
-    step = ALIGNMENT.get(str(dtype))
-    odd = _odd(step, sizes)
-    if step is None or not odd:
+    if not odd:
         return f"library: its heuristics chose CUDA cores for {dtype}"
-    return f"alignment: {odd} not a multiple of {step}, needed before cuBLAS 11 and cuDNN 7.6.3"
+    return f"alignment: {odd}, needed before cuBLAS 11 and cuDNN 7.6.3"
 
 
-def _misaligned(dtype: str | None, sizes: tuple[int | None, int | None, int | None]) -> str | None:
-    step = ALIGNMENT.get(str(dtype))
-    odd = _odd(step, sizes)
-    return f"alignment: {odd} not a multiple of {step}: padded, slower" if odd else None
+_SIDES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"conv": ("output channels", "input channels")}
+)
 
 
-def _odd(step: int | None, sizes: tuple[int | None, int | None, int | None]) -> str:
+def _odd(family: str, dtype: str | None, sizes: tuple[int | None, int | None, int | None]) -> str:
     """Name the contiguous sides, N and K, that 16-byte loads do not divide; M is free."""
-    if step is None:
+    if (step := ALIGNMENT.get(str(dtype))) is None:
         return ""
-    named = zip(("N", "K"), sizes[1:], strict=True)
-    return ", ".join(f"{side} = {size}" for side, size in named if size and size % step)
+    named = zip(_SIDES.get(family, ("N", "K")), sizes[1:], strict=True)
+    odd = ", ".join(f"{side} = {size}" for side, size in named if size and size % step)
+    return odd and f"{odd} not a multiple of {step}"

@@ -99,6 +99,18 @@ def _first(rules: tuple[tuple[Role, re.Pattern[str]], ...], text: str) -> Role |
     return next((kind for kind, pattern in rules if pattern.search(text)), None)
 
 
+_WITHIN = re.compile(r"\b[DA]to[DA]\b|DeviceToDevice", re.IGNORECASE)
+
+
+def crosses_link(name: str) -> bool:
+    """Tell whether a kernel's or copy's speed is that of a link to the host or another device.
+
+    PCIe and NVLink are in no capture: against the device's own memory such a row has no share.
+    """
+    kind = role(name)
+    return kind is Role.COMM or (kind is Role.MEMCPY and not _WITHIN.search(name))
+
+
 def arithmetic(kind: Role) -> bool:
     """Tell whether a kernel of this role computes, rather than moves, sets or prepares data."""
     return kind not in HELPERS

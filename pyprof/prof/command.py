@@ -46,10 +46,15 @@ class _ProfCommand(cli.Command):
               help="Fail when the cost of less than PERCENT of GPU time is known.")  # fmt: skip
 @click.option("--summary", type=click.Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
-@click.option("--gpu", metavar="NAME", help="Take the peaks of this device.")
-@click.option("--clock-mhz", type=float, metavar="MHZ", help="Take the peaks at this SM clock.")
-@click.option("--peak-flops", type=float, metavar="FLOP/S", help="Measure against this peak.")
-@click.option("--peak-bandwidth", type=float, metavar="B/S", help="Measure against this bandwidth.")
+@click.option("--gpu", metavar="NAME", help="Take the peaks of this device: see pyprof peaks.")
+@click.option("--clock-mhz", type=click.FloatRange(0, min_open=True), metavar="MHZ",
+              help="Take the peaks at this SM clock.")  # fmt: skip
+@click.option("--peak-flops", type=cli.Quantity("FLOP/s"), metavar="FLOP/S",
+              help="Measure against this peak: 989e12, 989T.")  # fmt: skip
+@click.option("--peak-bandwidth", type=cli.Quantity("B/s"), metavar="B/S",
+              help="Measure against this bandwidth: 3.35e12, 3.35T.")  # fmt: skip
+@click.option("--measured", is_flag=True,
+              help="Measure against what pyprof peaks --measure reached here.")  # fmt: skip
 @click.option(
     "-o", "--output", "target", default=cli.STDOUT, metavar="FILE", help="Where to write."
 )
@@ -80,7 +85,7 @@ def prof(file: str, target: str, *, quiet: bool, strict: float | None, **how: An
     table = report.table(file, Override(*(how[name] for name in report.OVERRIDES)))
     shown, rows = report.rows(table, columns, by=how["by"], sort=how["sort"], top=how["top"])
     if not quiet:
-        cli.warn(table.source.warnings)
+        cli.warn([*table.source.warnings, *report.doubts(table, shown)])
     notes = report.modelled(table)
     with cli.output(target) as out:
         report.render(as_csv=how["as_csv"], width=how["width"])(shown, rows, out)

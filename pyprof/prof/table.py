@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.gpu import roofline
+from pyprof.errors import PyprofError
+from pyprof.gpu import ceilings, roofline
 from pyprof.gpu.peaks import Device, Peaks, peaks
+from pyprof.gpu.roles import crosses_link
 from pyprof.gpu.tensorcore import TensorCore, tensor_core
 from pyprof.parse.describe import tensors
 from pyprof.parse.records import Coded, Records
@@ -21,8 +23,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.gpu.ceilings import Ceilings
     from pyprof.gpu.peaks import Rate
     from pyprof.prof.situations import Work
+
+CPU = "cpu"
+"""The device of ops that were timed on the CPU; it has a peak only where one was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,8 @@ class Override:
     clock_mhz: float | None = None
     peak_flops: float | None = None
     peak_bandwidth: float | None = None
+    measured: bool = False
+    """Take what `pyprof peaks --measure` kept of the device, not its datasheet."""
 
 
 @dataclass
@@ -75,27 +83,57 @@ class Table:
 
     @cached_property
     def devices(self) -> Coded:
-        """The peaks of each row's device; None for one that is not known."""
+        """The peaks of each row's device; None for one that is not known.
+
+        Raises PyprofError where an override names a device of which nothing is known or measured.
+        """
         name = self.records.coded("gpu")
-        described = {row["name"]: row for row in self.source.devices.to_pylist()}
-        values = [self._peaks(described.get(value) or {"name": value}) for value in name.values]
-        return Coded(name.index, [*values, self._peaks({"name": None})])
+        used = {*np.unique(name.index).tolist()}
+        values = [
+            self._peaks(self.device_of(value)) if place in used else None
+            for place, value in enumerate(name.values)
+        ]
+        return Coded(name.index, [*values, self._peaks(Device(None))])
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Sentences about figures of these devices that sources disagree on."""
+        used = np.unique(self.devices.index).tolist()
+        found = [self.devices.values[place] for place in used]
+        return tuple(dict.fromkeys(doubt for peak in found if peak for doubt in peak.doubts))
+
+    @cached_property
+    def _described(self) -> dict[str | None, Device]:
+        rows = self.source.devices.to_pylist()
+        return {row["name"]: _device(row) for row in reversed(rows)}  # the first of a name counts
 
     def device_of(self, name: str | None) -> Device:
         """Give what is known of a device by its name."""
-        rows = self.source.devices.to_pylist()
-        return _device(next((row for row in rows if row["name"] == name), {"name": name}))
+        return self._described.get(name) or Device(name)
 
-    def _peaks(self, row: Mapping[str, object]) -> Peaks | None:
-        device = _device({"name": self.override.gpu} if self.override.gpu else row)
-        if device.name == "cpu":
-            return None
-        return peaks(
+    @cached_property
+    def _ceilings(self) -> dict[str, Ceilings]:
+        return ceilings.load() if self.override.measured else {}
+
+    def _peaks(self, device: Device) -> Peaks | None:
+        asked = self.override
+        if asked.gpu and device.name != CPU:
+            device = Device(asked.gpu)
+        measured = self._ceilings.get(device.name or "")
+        if asked.measured and device.name and measured is None:
+            raise PyprofError(
+                f"nothing was measured of {device.name!r}: run pyprof peaks --measure on it"
+            )
+        found = peaks(
             device,
-            clock_mhz=self.override.clock_mhz,
-            peak_flops=self.override.peak_flops,
-            peak_bandwidth=self.override.peak_bandwidth,
+            clock_mhz=asked.clock_mhz,
+            peak_flops=asked.peak_flops,
+            peak_bandwidth=asked.peak_bandwidth,
+            measured=measured,
         )
+        if found is None and device.name == asked.gpu is not None:
+            raise PyprofError(f"no peaks are known of {asked.gpu!r}: see pyprof peaks")
+        return found
 
     @cached_property
     def judged(self) -> tuple[NDArray[np.int64], list[Judgement]]:
@@ -147,6 +185,8 @@ class Judgement:
     dtype: str | None
     flops_peak: Rate | None
     bandwidth_peak: Rate | None
+    over_link: bool = False
+    """It runs at the speed of PCIe or NVLink, which no capture tells."""
 
 
 def judge(name: str, work: Work, device: Device, peak: Peaks | None) -> Judgement:
@@ -156,7 +196,9 @@ def judge(name: str, work: Work, device: Device, peak: Peaks | None) -> Judgemen
     computed = verdict.dtype or dtype
     on_tensor_cores = verdict.value == "1"
     rate = peak.flops(computed, on_tensor_cores, verdict.accumulate) if peak else None
-    return Judgement(verdict, computed, rate, peak.bandwidth if peak else None)
+    over_link = crosses_link(name)
+    memory = peak.bandwidth if peak and not over_link else None
+    return Judgement(verdict, computed, rate, memory, over_link)
 
 
 def _op_dtype(work: Work) -> str | None:
@@ -173,6 +215,9 @@ class Roofline:
     bytes_per_s: NDArray[np.float64]
     intensity: NDArray[np.float64]
     share: NDArray[np.float64]
+    """Of the roof; more than 1 where the cost or the peak is not what it seems."""
+    compute: NDArray[np.bool_]
+    """Rows that are nearer to their peak FLOP/s than to the bandwidth."""
     bound: list[str | None]
 
 
@@ -193,6 +238,7 @@ def _roofline(table: Table) -> Roofline:
         moved / seconds,
         intensity,
         share,
+        arithmetic >= memory,
         _bounds(table, arithmetic, memory, seconds),
     )
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof import schema
 from pyprof.gpu.eligible import FAMILIES, eligible
 from pyprof.prof.sharing import family
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyprof.parse.records import Records
     from pyprof.prof.situations import Work
     from pyprof.prof.table import Judgement, Table
@@ -54,18 +58,8 @@ def peaks(table: Table) -> pa.Array:
         pa.array(number)
     )
     known = np.isfinite(table.roofline.share)
-    rates = table.roofline
-    with np.errstate(invalid="ignore"):
-        compute = _share(rates.flops_per_s, judged, number, "flops_peak") >= _share(
-            rates.bytes_per_s, judged, number, "bandwidth_peak"
-        )
-    return pc.if_else(pa.array(known), pc.if_else(pa.array(compute), flops, memory), None)
-
-
-def _share(rate: np.ndarray, judged: list[Judgement], number: np.ndarray, name: str) -> np.ndarray:
-    tops = [getattr(entry, name).value if getattr(entry, name) else np.nan for entry in judged]
-    share = rate / np.array([*tops, np.nan])[number]
-    return np.asarray(np.nan_to_num(share, nan=0.0))
+    nearer = pc.if_else(pa.array(table.roofline.compute), flops, memory)
+    return pc.if_else(pa.array(known), nearer, None)
 
 
 def _label(rate: object) -> str | None:
@@ -73,7 +67,10 @@ def _label(rate: object) -> str | None:
 
 
 def reasons(table: Table) -> pa.Array:
-    """Say why a row's cost is not known; else how its Tensor Core use was decided."""
+    """Say why a row's cost is not known; else how its Tensor Core use was decided.
+
+    Before it stands what is known of a row that ran faster than its device can.
+    """
     costs, (number, judged) = table.costs, table.judged
     verdicts = [_verdict(entry) for entry in judged]
     decided = pa.array(verdicts, pa.string()).take(pa.array(number))
@@ -82,10 +79,31 @@ def reasons(table: Table) -> pa.Array:
     )
     helper = pc.if_else(pa.array(costs.helper), "helper: serves the op's other kernels", None)
     unused = _unused(table)
-    return pc.coalesce(helper, unknown, unused, decided)
+    reason = pc.coalesce(helper, unknown, unused, decided)
+    above = _above_peak(table)
+    both = pc.binary_join_element_wise(above, reason, "; ")
+    return pc.coalesce(both, above, reason)
+
+
+def _above_peak(table: Table) -> pa.Array:
+    """Say what may be wrong with rows above 100 % of their roof; null for the others."""
+    rates, kind = table.roofline, table.records.coded("kind")
+    fills = np.array([*(value == schema.KINDS[schema.MEMSET] for value in kind.values), False])
+    cause = np.select([fills[kind.index], rates.compute], [0, 1], 2)
+    above = pa.array(cause, mask=~(rates.share > 1))
+    return pa.array(_ABOVE, pa.string()).take(above)
+
+
+_ABOVE = (
+    "above peak: fills can be compressed in memory, or go on after the time told",
+    "above peak: its FLOPs, its type or the clock is not what it seems",
+    "above peak: faster than DRAM: its data was in cache, or its cost is too high",
+)
 
 
 def _verdict(judgement: Judgement) -> str | None:
+    if judgement.over_link:
+        return "link: runs at the speed of PCIe or NVLink, which the capture does not tell"
     return judgement.tc.rule if judgement.tc.value != "-" else None
 
 
@@ -110,16 +128,32 @@ def _eligible(
     kind = family(work)
     if kind not in FAMILIES or judgement.tc.value == "-":
         return None
-    known = table.costs.params[params]
-    m, n, k = (known.get(name) for name in "MNK")
+    sizes, groups = _product(kind, table.costs.params[params])
     return eligible(
         kind,
         judgement.tc.value,
         dtype=judgement.dtype,
         cc=table.device_of(gpu).cuda_cc,
-        sizes=(_int(m), _int(n), _int(k)),
+        sizes=sizes,
+        groups=groups,
     )
 
 
-def _int(value: object) -> int | None:
-    return value if isinstance(value, int) else None
+_Sizes = tuple[int | None, int | None, int | None]
+
+
+def _product(kind: str, params: Mapping[str, object]) -> tuple[_Sizes, int]:
+    """Give M, N and K of the matrix product that an op is, and its groups; None for unknown.
+
+    A convolution's N is its batch, and its K the output channels: they mean other things here.
+    """
+    known = {name: value for name, value in params.items() if isinstance(value, int)}
+    if kind == "gemm":
+        return (known.get("M"), known.get("N"), known.get("K")), 1
+    if kind != "conv":
+        return (None, None, None), 1
+    groups = known.get("g", 1)
+    positions = [known[name] for name in "NOPQ" if name in known]
+    m = math.prod(positions) if "Q" in known and "N" in known else None
+    n, k = (known[name] // groups if name in known else None for name in "KC")
+    return (m, n, k), groups

@@ -1,0 +1,238 @@
+"""Columns tflops, gbs, ai, bound, eff, peak, tc and why: what a kernel author would check."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import pyprof
+from pyprof.gpu.ceilings import Ceilings, save
+from pyprof.marker import Call, Tensor, encode_op
+from pyprof.prof.table import Override
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _mm(side: int, dtype: str, n: int | None = None) -> str:
+    shapes = (side, side), (side, n or side)
+    return encode_op(Call("torch", "mm", tuple(Tensor(shape, dtype) for shape in shapes)))
+
+
+def _conv(channels: int, dtype: str, batch: int = 1) -> str:
+    tensors = Tensor((batch, channels, 64, 64), dtype), Tensor((64, channels, 3, 3), dtype)
+    return encode_op(Call("torch.nn.functional", "conv2d", tensors))
+
+
+def _capture(folder: Path, *kernels: tuple[str, str | None, int]) -> Path:
+    """Write a capture of kernels: name, marker around the launch, and time in ns."""
+    ranges, work = [], []
+    for place, (name, text, ns) in enumerate(kernels):
+        at = 1000 + place * 10_000_000
+        if text:
+            ranges.append(Range(text, (at, at + 100)))
+        work.append(Work(name, at=(at + 200, at + 200 + ns), call=(at + 10, at + 20)))
+    return nsys_db(folder / "net.sqlite", work, ranges)
+
+
+def _row(path: Path, override: Override | None = None) -> SimpleNamespace:
+    rows = pyprof.load(path, override or Override(gpu="NVIDIA A100-SXM4-40GB"))
+    return SimpleNamespace(**rows.iloc[0].to_dict())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "peak"),
+    [
+        ("ampere_sgemm_128x128_nn", "float32", 19.5),
+        ("ampere_s1688gemm_tf32_128x128_nn", "float32", 156),
+        ("ampere_fp16_s16816gemm_fp16_128x128_nn", "float16", 312),
+        ("ampere_bf16_s16816gemm_bf16_128x128_nn", "bfloat16", 312),
+        ("ampere_d884gemm_128x64_nn", "float64", 19.5),
+    ],
+)
+def test_peak_is_that_of_the_unit_and_the_type(
+    tmp_path: Path, kernel: str, dtype: str, peak: float
+) -> None:
+    """2 * 4096**3 FLOPs in 1 ms, against the A100's dense rate of what the kernel's name says."""
+    row = _row(_capture(tmp_path, (kernel, _mm(4096, dtype), 10**6)))
+    flops = 2 * 4096**3 / 1e9  # TFLOP/s of 1 ms
+    assert row.tflops == pytest.approx(flops)
+    assert row.eff == pytest.approx(100 * flops / peak)
+    assert row.peak.startswith("A100 40GB ")
+    assert row.peak.endswith(", datasheet")
+    assert row.ai == pytest.approx(row.flops / row.bytes)
+
+
+def test_float16_sums_have_their_own_peak_where_the_card_doubles_it(tmp_path: Path) -> None:
+    """An RTX 4090 runs h16816 (float16 sum) at twice the rate of s16816 (float32 sum)."""
+    override = Override(gpu="NVIDIA GeForce RTX 4090")
+    shares = []
+    for number, letter in enumerate("sh"):
+        (folder := tmp_path / str(number)).mkdir()
+        kernel = f"ampere_fp16_{letter}16816gemm_fp16_128x128_nn"
+        shares.append(_row(_capture(folder, (kernel, _mm(4096, "float16"), 10**7)), override).eff)
+    assert shares[0] == pytest.approx(2 * shares[1])
+
+
+def test_more_than_the_peak_is_shown_and_said(tmp_path: Path) -> None:
+    """A product faster than the A100's Tensor Cores keeps its percentage; `why` flags it."""
+    path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**5))
+    row = _row(path)
+    assert row.eff > 400
+    assert row.why.startswith("above peak: its FLOPs, its type or the clock")
+
+
+def test_memory_above_its_peak_says_cache(tmp_path: Path) -> None:
+    """Data in cache beats DRAM; a row below its peak is not flagged."""
+    text = encode_op(Call("torch", "mul", (Tensor((1 << 20,), "float32"),) * 2))
+    path = _capture(tmp_path, ("mul_kernel", text, 2000), ("mul_kernel", text, 200_000))
+    why = pyprof.load(path, Override(gpu="NVIDIA A100-SXM4-40GB")).why
+    assert why[0].startswith("above peak: faster than DRAM")
+    assert "above" not in str(why[1])
+
+
+def test_fills_above_the_peak_are_flagged_as_fills(tmp_path: Path) -> None:
+    """Sets of compressible memory take less than the traffic that they save."""
+    work = [Work(kind="memset", at=(1000, 2000), call=(10, 20), bytes=10**9)]
+    row = _row(nsys_db(tmp_path / "net.sqlite", work, [Range("x", (1, 5))]))
+    assert row.why.startswith("above peak: fills")
+
+
+def test_no_percentage_for_a_card_that_nobody_knows(tmp_path: Path) -> None:
+    """Rates are known without a peak; eff, peak and bound are not, whatever the card's cousins."""
+    path = _capture(tmp_path, ("mul_kernel", _mm(512, "float16"), 10**6))
+    done = run("prof", "--csv", "-c", "eff,peak,tflops", "--gpu", "NVIDIA B9000", path)
+    assert done.code == 1
+    assert "B9000" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_batch_of_one_is_no_vector(tmp_path: Path) -> None:
+    """A convolution's N is its batch: the reason speaks of channels, and 64 of them are aligned."""
+    kernel = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x32"
+    row = _row(_capture(tmp_path, (kernel, _conv(64, "float16"), 10**6)))
+    assert row.tc == "1"
+    assert "alignment" not in row.why
+    odd = _row(_capture(tmp_path, (kernel, _conv(63, "float16"), 10**6)))
+    assert odd.why == "alignment: input channels = 63 not a multiple of 8: padded, slower"
+
+
+@pytest.mark.parametrize(("copy_kind", "known"), [(1, False), (2, False), (8, True)])
+def test_copies_over_a_link_have_no_share_of_the_memory(
+    tmp_path: Path, copy_kind: int, *, known: bool
+) -> None:
+    """Copies to and from the host run at the link's speed, which no capture tells."""
+    work = [
+        Work(kind="memcpy", at=(1000, 900_000), call=(10, 20), bytes=10**8, copy_kind=copy_kind)
+    ]
+    row = _row(nsys_db(tmp_path / "net.sqlite", work, [Range("x", (1, 5))]))
+    assert row.gbs > 0
+    assert [isinstance(getattr(row, name), (str, float)) for name in ("eff", "peak", "bound")] == [
+        known
+    ] * 3
+
+
+def _eff(path: Path, *options: str) -> tuple[Any, str]:
+    done = run("prof", "--csv", "-q", "-c", "eff,peak", *options, path)
+    assert done.code == 0, done.stderr
+    eff, peak = (cell.strip('"') for cell in done.stdout.splitlines()[1].split('","'))
+    return float(eff), peak
+
+
+def test_peaks_are_given_as_people_write_them(tmp_path: Path) -> None:
+    """1e15 FLOP/s is 1000T and 1 PFLOP/s; the column says that the peak was given."""
+    path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**6))
+    spellings = "1e15", "1000T", "1P", "1 PFLOP/s", "1000tflops"
+    found = {_eff(path, "--peak-flops", text) for text in spellings}
+    assert [eff for eff, _ in found] == [pytest.approx(13.7438953472)]
+    assert all("given" in peak for _, peak in found)
+
+
+def test_bandwidth_is_given_and_wins_over_the_card(tmp_path: Path) -> None:
+    """3 * 4 MiB in 100 us are 126 GB/s: 12.6 % of 1 TB/s."""
+    text = encode_op(Call("torch", "mul", (Tensor((1 << 20,), "float32"),) * 2))
+    path = _capture(tmp_path, ("mul_kernel", text, 100_000))
+    for spelling in ("1T", "1e12", "1TB/s", "1000GB/s", "1.0TBps"):
+        assert _eff(path, "--peak-bandwidth", spelling, "--gpu", "Tesla T4") == (
+            pytest.approx(12.582912), "given",
+        )  # fmt: skip
+
+
+def test_a_clock_asks_for_the_formula(tmp_path: Path) -> None:
+    """At half the clock the peak is half, and the column says where it comes from."""
+    path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**6))
+    gpu = "--gpu", "NVIDIA A100-SXM4-40GB"
+    full, peak = _eff(path, *gpu, "--clock-mhz", "1410")
+    half, _ = _eff(path, *gpu, "--clock-mhz", "705")
+    assert half == pytest.approx(2 * full)
+    assert "108 SMs at 1410 MHz, formula" in peak
+
+
+@pytest.mark.parametrize("text", ["0", "-5T", "fast", "1e999", "nan", "3 apples", "1T2"])
+@pytest.mark.parametrize("option", ["--peak-flops", "--peak-bandwidth"])
+def test_what_is_no_rate_is_wrong_usage(tmp_path: Path, option: str, text: str) -> None:
+    """Exit code 2, and a word on how to write it."""
+    done = run("prof", option, text, tmp_path / "net.sqlite")
+    assert (done.code, done.stdout) == (2, "")
+    assert "such as 1.5e12 or 1.5T" in " ".join(done.stderr.split())
+
+
+def _measured(folder: Path, monkeypatch: pytest.MonkeyPatch, *devices: str) -> None:
+    for name in ("XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.setenv(name, str(folder / "config"))
+    for device in devices:
+        save(Ceilings(device, {"float16 tensor": 2e14, "float32": 1e12}, 1e12))
+
+
+def test_measured_ceilings_count_only_when_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--measured takes the kept figures for the device of the capture; else the datasheet's."""
+    _measured(tmp_path, monkeypatch, "NVIDIA A100-SXM4-80GB")
+    path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**6))
+    eff, peak = _eff(path)
+    assert (eff, peak.rpartition(", ")[2]) == (
+        pytest.approx(100 * 137.438953472 / 312),
+        "datasheet",
+    )
+    eff, peak = _eff(path, "--measured")
+    assert (eff, peak.rpartition(", ")[2]) == (pytest.approx(100 * 137.438953472 / 200), "measured")
+
+
+def test_measured_without_a_measurement_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Figures of another device do not stand in."""
+    _measured(tmp_path, monkeypatch, "Tesla T4")
+    done = run("prof", "--measured", _capture(tmp_path, ("mul_kernel", None, 1000)))
+    assert (done.code, done.stdout) == (1, "")
+    assert "pyprof peaks --measure" in done.stderr
+    assert "A100" in done.stderr
+
+
+def test_ops_on_the_cpu_have_a_peak_once_it_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The device `cpu` has no datasheet: no share without --measured, one with it."""
+    _measured(tmp_path, monkeypatch, "cpu")
+    row = {"kShortName": "aten::mm", "kLongName": "aten::mm", "kDuration": 10**9, "kind": "cpu",
+           "gpu": "cpu", "marker": [_mm(1024, "float32")]}  # fmt: skip
+    path = tmp_path / "net.dict"
+    path.write_text(json.dumps(row) + "\n")
+    plain, measured = (_row(path, Override(measured=asked)) for asked in (False, True))
+    assert not isinstance(plain.eff, float)
+    assert measured.eff == pytest.approx(100 * 2 * 1024**3 / 1e12)
+    assert measured.peak == "cpu fp32 matmul, measured"
+
+
+def test_doubts_about_a_card_are_told_once_and_only_where_they_matter(tmp_path: Path) -> None:
+    """A T4 has two bandwidths in print: said on stderr with eff, not without."""
+    path = _capture(tmp_path, *[("mul_kernel", None, 1000)] * 3)
+    told = run("prof", "--gpu", "Tesla T4", "-c", "eff,peak", path).stderr
+    assert told.count("T4: some pages say 300 GB/s") == 1
+    assert "T4" not in run("prof", "--gpu", "Tesla T4", path).stderr
