@@ -1,0 +1,82 @@
+"""The texts of annotated ranges: what they look like, old and new, and what they say.
+
+The only package that knows the wire format. Four kinds of text carry meaning:
+
+    op       {'mod': 'torch', 'op': 'relu', 'args': [{'name': '', 'type': 'tensor', ...}]}
+    trace    {'traceMarker': ['model.py:12', 'block.py:7']}, outermost frame first
+    module   {'mod': 'LSTMCell', 'strRepr': '10, 20'}
+    layer    layer:encoder.layers.3
+
+and PyTorch's own, from emit_nvtx:
+
+    aten::addmm, seq = 4, op_id = 17, sizes = [[10], [4, 72], [72, 10], [], []], input_op_ids = ...
+    autograd::engine::evaluate_function: AddmmBackward0, op_id = 35
+    AddmmBackward0, seq = 4, op_id = 36, sizes = [[4, 10]]
+
+A capture that knows more than emit_nvtx writes it behind, in the same style:
+`dtypes = ['float32', ''], strides = [[3, 1], []], inputs = ['', '2']`.
+
+Texts come from files of unknown origin: decoding never raises and never evaluates.
+"""
+
+from pyprof.marker.decode import (
+    decode_annotation,
+    decode_functions,
+    decode_op,
+    decode_seq,
+    decode_trace,
+)
+from pyprof.marker.encode import (
+    encode_annotation,
+    encode_layer,
+    encode_module,
+    encode_op,
+    encode_seq,
+    encode_trace,
+)
+from pyprof.marker.kinds import (
+    NOT_OPS,
+    SEQ_PATTERN,
+    TEMPLATE_PATTERN,
+    classify,
+    layer_name,
+    template,
+)
+from pyprof.marker.model import (
+    Call,
+    Kind,
+    Opaque,
+    Seq,
+    Summary,
+    Tensor,
+    Value,
+    is_backward,
+)
+
+__all__ = [
+    "NOT_OPS",
+    "SEQ_PATTERN",
+    "TEMPLATE_PATTERN",
+    "Call",
+    "Kind",
+    "Opaque",
+    "Seq",
+    "Summary",
+    "Tensor",
+    "Value",
+    "classify",
+    "decode_annotation",
+    "decode_functions",
+    "decode_op",
+    "decode_seq",
+    "decode_trace",
+    "encode_annotation",
+    "encode_layer",
+    "encode_module",
+    "encode_op",
+    "encode_seq",
+    "encode_trace",
+    "is_backward",
+    "layer_name",
+    "template",
+]

@@ -1,0 +1,213 @@
+"""From the text of a marker to what it says. Never raises, never evaluates."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from pyprof.marker.encode import ESCAPED
+from pyprof.marker.kinds import CUT_OP
+from pyprof.marker.model import EVALUATE, Call, Opaque, Seq, Summary, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyprof.marker.model import Value
+
+_NUMBER = re.compile(r", (seq|op_id) = (-?\d+)")
+_FIELDS = re.compile(r", (seq|op_id|sizes|input_op_ids|dtypes|strides|inputs) = ")
+_INFINITIES = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
+
+_DECODED = 1 << 16
+"""Decoded texts that are kept: each distinct one is decoded once, though many steps ask for it."""
+
+
+@lru_cache(maxsize=_DECODED)
+def decode_op(text: str) -> Call | None:
+    """Give the call that an op marker describes; None where the text is no op marker.
+
+    A text cut short still gives the op's name, with `whole` False.
+    """
+    data = _literal(text)
+    if isinstance(data, dict) and isinstance(data.get("args"), (list, tuple)):
+        mod, op = data.get("mod"), data.get("op")
+        if isinstance(mod, str) and isinstance(op, str):
+            return _call(mod, op, data["args"])
+    if cut := CUT_OP.match(text):
+        return Call(cut[1], cut[2], whole=False)
+    return None
+
+
+def _call(mod: str, op: str, args: Iterable[Any]) -> Call:
+    positional: list[Value] = []
+    named: dict[str, Value] = {}
+    whole = True
+    for arg in args:
+        if not isinstance(arg, dict):
+            whole = False
+        elif isinstance(name := arg.get("name", ""), str) and name:
+            named[name] = _value(arg)
+        else:
+            positional.append(_value(arg))
+    return Call(mod, op, tuple(positional), named, whole)
+
+
+def _value(arg: Mapping[str, Any]) -> Value:
+    kind = arg.get("type", "")
+    if "shape" in arg:
+        return _tensor(arg)
+    if "items" in arg or "len" in arg:
+        return _items(arg)
+    if "value" in arg:
+        return _plain(arg["value"], kind)
+    return Opaque(kind if isinstance(kind, str) else "")
+
+
+def _tensor(arg: Mapping[str, Any]) -> Value:
+    shape, dtype, stride = arg["shape"], arg.get("dtype"), arg.get("stride")
+    if not _sizes_like(shape):
+        return Opaque("tensor")
+    return Tensor(
+        tuple(shape),
+        dtype if isinstance(dtype, str) and dtype else None,
+        tuple(stride) if stride is not None and _sizes_like(stride) else None,
+        str(arg.get("layout", "")),
+        str(arg.get("class", "")),
+    )
+
+
+def _items(arg: Mapping[str, Any]) -> Value:
+    listed = arg.get("items", ())
+    items = tuple(
+        _value(item) if isinstance(item, dict) else Opaque()
+        for item in (listed if isinstance(listed, (list, tuple)) else ())
+    )
+    length = arg.get("len", len(items))
+    if not isinstance(length, int) or length == len(items):
+        return items
+    numel, dtype = arg.get("numel"), arg.get("dtype")
+    return Summary(
+        length,
+        numel if isinstance(numel, int) else None,
+        dtype if isinstance(dtype, str) else None,
+        items,
+    )
+
+
+def _plain(value: object, kind: object) -> Value:
+    if isinstance(value, str) and kind == "float":
+        return _INFINITIES.get(value, value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(item, "") for item in value)
+    return Opaque(kind if isinstance(kind, str) else "")
+
+
+@lru_cache(maxsize=_DECODED)
+def decode_trace(text: str) -> tuple[str, ...]:
+    """Give the `file:line` frames of a trace marker, outermost first; () where it is none."""
+    data = _literal(text)
+    frames = data.get("traceMarker") if isinstance(data, dict) else None
+    if not isinstance(frames, (list, tuple)):
+        return ()
+    return tuple(frame for frame in frames if isinstance(frame, str))
+
+
+def decode_functions(text: str) -> tuple[str, ...]:
+    """Give the function names of a trace marker's frames, where it holds them; else ()."""
+    data = _literal(text)
+    names = data.get("functions") if isinstance(data, dict) else None
+    if not isinstance(names, (list, tuple)):
+        return ()
+    return tuple(name for name in names if isinstance(name, str))
+
+
+@lru_cache(maxsize=_DECODED)
+def decode_seq(text: str) -> Seq:
+    """Give what one of PyTorch's own ranges says; for any other text, its name alone."""
+    parts = _FIELDS.split(text)
+    name, fields = parts[0], dict(zip(parts[1::2], parts[2::2], strict=True))
+    numbers = {key: int(value) for key, value in _NUMBER.findall(text) if len(value) < 19}  # noqa: PLR2004 - fits int64
+    call = None
+    if not name.startswith(EVALUATE):
+        mod, _, op = name.rpartition("::")
+        call = Call(mod, op, *_aten_args(fields))
+    return Seq(name, numbers.get("seq"), numbers.get("op_id"), call)
+
+
+def _aten_args(fields: Mapping[str, str]) -> tuple[tuple[Value, ...], dict[str, Value], bool]:
+    sizes = _literal(fields.get("sizes", ""))
+    if not isinstance(sizes, list):
+        return (), {}, False
+    dtypes, strides, inputs = (
+        _padded(_literal(fields.get(key, "")), len(sizes))
+        for key in ("dtypes", "strides", "inputs")
+    )
+    known = zip(sizes, dtypes, strides, inputs, strict=True)
+    return tuple(_aten_value(*entry) for entry in known), {}, True
+
+
+def _padded(values: object, length: int) -> list[Any]:
+    found = list(values) if isinstance(values, (list, tuple)) else []
+    return found[:length] + [None] * (length - len(found))
+
+
+def _aten_value(size: object, dtype: object, stride: object, given: object) -> Value:
+    if isinstance(size, list) and size and all(isinstance(part, list) for part in size):
+        dtypes, strides = _padded(dtype, len(size)), _padded(stride, len(size))
+        return tuple(_aten_value(*part, None) for part in zip(size, dtypes, strides, strict=True))
+    known = dtype if isinstance(dtype, str) else ""
+    if _sizes_like(size) and (size or _is_dtype(known)):
+        shape = tuple(size)  # type: ignore[arg-type, var-annotated]
+        return Tensor(shape, known or None, tuple(stride) if _sizes_like(stride) else None)  # type: ignore[arg-type]
+    if isinstance(given, str) and given:
+        return _plain(_scalar(given), known)
+    return Opaque(known)
+
+
+def _is_dtype(name: str) -> bool:
+    return re.fullmatch(r"(?:float|bfloat|int|uint|complex|bool|qu?int)\d*\w*", name) is not None
+
+
+def _scalar(text: str) -> object:
+    found = _literal(text)
+    if found is not None or text == "None":
+        return found
+    return {"True": True, "False": False, "true": True, "false": False}.get(text, text)
+
+
+def _sizes_like(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and all(type(size) is int for size in value)
+
+
+def _literal(text: str) -> Any:  # noqa: ANN401 - the point is that it can be anything
+    """Give the value that a Python literal (or its JSON twin) spells; None where it is none."""
+    if not text:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # "\d" in a user's string
+            return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return _json(text)
+
+
+def _json(text: str) -> Any:  # noqa: ANN401 - as above
+    import orjson  # noqa: PLC0415 - not needed in the user's script
+
+    try:
+        return orjson.loads(text)
+    except (orjson.JSONDecodeError, UnicodeEncodeError):
+        return None
+
+
+def decode_annotation(name: str) -> str:
+    """Give the text that `encode_annotation` wrote; any other name as it is."""
+    if not name.startswith(ESCAPED):
+        return name
+    return unquote(name.removeprefix(ESCAPED), errors="replace")

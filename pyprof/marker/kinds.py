@@ -1,0 +1,75 @@
+"""Which kind of marker a text is, by how it looks."""
+
+from __future__ import annotations
+
+import re
+
+from pyprof.marker.model import Kind
+
+_SEQ = re.compile(r", (?:seq|op_id) = ")
+_BARE_SEQ = re.compile(
+    r"(?:aten|autograd|c10d|prims|quantized|torchvision)::\S+$|\w*Backward\d*$"
+    r"|autograd::engine::evaluate_function: \S+$"
+)
+_TORCH_NAME = re.compile(
+    r"(?:autograd::engine::evaluate_function: )?[\w.]+(?:::[\w.~]+)+$"  # aten::add, c10d::reduce_
+    r"|(?:autograd::engine::evaluate_function: )?\w*Backward\d*$|nccl:\w+$"
+)
+
+CUT_OP = re.compile(r"""\{['"]mod['"]: ['"]([^'"]*)['"], ['"]op['"]: ['"]([^'"]*)['"]""")
+"""Finds the names in an op text, also where the rest of it is missing."""
+
+TEMPLATE_PATTERN = r"(, (?:seq|op_id) = )-?\d+|, input_op_ids = \[[-(), \d]*\]"
+"""Matches what differs from one run of an op to the next; to be replaced by group 1.
+
+Valid for re and for RE2.
+"""
+
+SEQ_PATTERN = r", seq = (?P<seq>-?\d{1,18})\b"
+"""Finds the sequence number. Valid for re and for RE2."""
+
+NOT_OPS = frozenset({"__getattr__", "__torch_function__", "__torch_dispatch__", "__getattribute__"})
+"""Never ops, though old instrumentation wrapped them and so left markers that name them."""
+
+
+def classify(text: str) -> Kind:
+    """Say what a text is. Never raises."""
+    if text.startswith("{"):
+        return _classify_dict(text)
+    if text.startswith("layer:"):
+        return Kind.LAYER
+    if text.startswith(("Optimizer.step#", "Optimizer.zero_grad#")):
+        return Kind.OPTIMIZER
+    if _SEQ.search(text):
+        return Kind.SEQ if _is_torch_range(text) else Kind.CONTEXT
+    return Kind.SEQ if _BARE_SEQ.match(text) else Kind.CONTEXT
+
+
+def _is_torch_range(text: str) -> bool:
+    """Tell an op or autograd node from a `record_function` of the user or of a library.
+
+    emit_nvtx numbers both. A user's range has no sequence number, no sizes and no namespace.
+    """
+    name = text.split(", ", 1)[0]
+    return ", seq = " in text or ", sizes = " in text or _TORCH_NAME.match(name) is not None
+
+
+def _classify_dict(text: str) -> Kind:
+    head = text[:20].replace('"', "'")
+    if head.startswith("{'traceMarker'"):
+        return Kind.TRACE
+    if not head.startswith("{'mod'"):
+        return Kind.CONTEXT
+    if CUT_OP.match(text):
+        return Kind.OP
+    return Kind.MODULE if "strRepr" in text else Kind.CONTEXT
+
+
+def template(text: str) -> str:
+    """Strip what differs between two runs of the same op with the same arguments."""
+    return re.sub(TEMPLATE_PATTERN, r"\1", text)
+
+
+def layer_name(text: str) -> str:
+    """Give the name in a `layer:` text: up to the next colon, as the original had it."""
+    return text.split(":", 2)[1]

@@ -1,0 +1,121 @@
+"""What markers say, as plain values: kinds of text, calls of ops, tensors, sequence numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Kind(IntEnum):
+    """What a text is."""
+
+    CONTEXT = 0
+    """A range of another library or of the user: never an op."""
+    OP = 1
+    TRACE = 2
+    MODULE = 3
+    LAYER = 4
+    SEQ = 5
+    """One of PyTorch's own ranges."""
+    OPTIMIZER = 6
+    """PyTorch's range around an optimizer's step or zero_grad."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor argument. `dtype` is torch's name without `torch.`; None where it is not known."""
+
+    shape: tuple[int, ...]
+    dtype: str | None = None
+    stride: tuple[int, ...] | None = None
+    layout: str = ""
+    """`channels_last`, `transposed`, `strided`, ...; empty for contiguous or not known."""
+    subclass: str = ""
+    """`DTensor`, `NestedTensor`, ...; empty for a plain tensor."""
+
+    @property
+    def numel(self) -> int:
+        """Count the elements."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """An argument of which only the type is known, and not even that where it is empty.
+
+    emit_nvtx writes `[]` for a number, for None and for a tensor without dimensions alike.
+    """
+
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A list of tensors too long to be written out: how many, how many elements in all."""
+
+    length: int
+    numel: int | None = None
+    dtype: str | None = None
+    items: tuple[Value, ...] = ()
+    """The first few."""
+
+
+Value: TypeAlias = "Tensor | Opaque | Summary | int | float | bool | str | tuple[Value, ...] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of an op with what is known of its arguments."""
+
+    mod: str
+    """`torch`, `Tensor`, `torch.nn.functional`, a user's class; `aten` for PyTorch's own."""
+    op: str
+    args: tuple[Value, ...] = ()
+    kwargs: Mapping[str, Value] = field(default_factory=dict)
+    whole: bool = True
+    """False where the text was cut and arguments may be missing."""
+
+    def __hash__(self) -> int:
+        return hash((self.mod, self.op, self.args, tuple(self.kwargs.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """What one of PyTorch's own ranges says."""
+
+    name: str
+    """`aten::addmm`, `AddmmBackward0`, `autograd::engine::evaluate_function: AddmmBackward0`."""
+    seq: int | None = None
+    """Sequence number: a forward op and its backward node share it, per forward thread."""
+    op_id: int | None = None
+    call: Call | None = None
+    """The op with its shapes, where they were recorded; None for the engine's own ranges."""
+
+    @property
+    def node(self) -> str:
+        """Name the op or autograd node, without what the engine puts before it."""
+        return self.name.removeprefix(EVALUATE)
+
+    @property
+    def backward(self) -> bool:
+        """Tell whether work inside it belongs to a backward pass."""
+        return is_backward(self.name)
+
+
+EVALUATE = "autograd::engine::evaluate_function: "
+"""What the engine puts before the name of the node that it evaluates."""
+
+_BACKWARD = re.compile(r"Backward\d*$|_backward$|^autograd::engine::evaluate_function: ")
+
+
+def is_backward(name: str) -> bool:
+    """Tell whether a range of this name is a node of a backward pass."""
+    return _BACKWARD.search(name) is not None
