@@ -25,7 +25,15 @@ STDOUT = "-"
 
 
 class Command(click.Command):
-    """A command whose user errors end it with one line on stderr and exit code 1."""
+    """A command whose user errors end it with one line on stderr and exit code 1.
+
+    Its help answers to `-h`, too.
+    """
+
+    def __init__(self, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - click's
+        context = dict(settings.pop("context_settings", None) or {})
+        context.setdefault("help_option_names", ["-h", "--help"])
+        super().__init__(*args, context_settings=context, **settings)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         """Run the command."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 SETTINGS: dict[str, Any] = {
     "allow_interspersed_args": False,  # what stands behind the script is the script's
-    "help_option_names": ["-h", "--help"],
 }
 EXAMPLES = """\b
   python -m pyprof.capture train.py --epochs 1

@@ -12,7 +12,7 @@ _FORMATS = (".dict", ".jsonl", ".parquet")
 _LONG = 200_000  # rows from which a progress bar is worth its line
 
 
-@click.command(cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=cli.Command)
 @click.argument("capture", type=click.Path(path_type=Path))
 @click.option(
     "-o",

@@ -21,7 +21,7 @@ _KEYS = ("op", "shape", "dtype", "layer", "line", "kernel")
 _DEFAULT_KEYS = "op,shape,dtype,layer"
 
 
-@click.command("diff", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("diff", cls=cli.Command)
 @click.argument("a")
 @click.argument("b")
 @click.option("--by", default=_DEFAULT_KEYS, show_default=True, metavar="KEYS",

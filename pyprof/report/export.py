@@ -24,9 +24,7 @@ class _ExportCommand(cli.Command):
         super().format_epilog(ctx, formatter)
 
 
-@click.command(
-    "export", cls=_ExportCommand, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.command("export", cls=_ExportCommand)
 @click.argument("file")
 @click.option(
     "-o", "--output", "target", required=True, metavar="OUT",

@@ -9,7 +9,7 @@ import click
 from pyprof import cli
 
 
-@click.command("lines", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("lines", cls=cli.Command)
 @click.argument("file", default="-")
 @click.option("--source", "folder", metavar="DIR",
               type=click.Path(exists=True, file_okay=False, path_type=Path),

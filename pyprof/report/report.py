@@ -7,7 +7,7 @@ import click
 from pyprof import cli
 
 
-@click.command("report", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("report", cls=cli.Command)
 @click.argument("file")
 @click.option("-o", "--output", "target", default="report.html", show_default=True, metavar="FILE",
               help="Where to write; - for stdout.")  # fmt: skip

@@ -18,7 +18,7 @@ _TOP = 15
 _BY = ("op", "layer", "line")
 
 
-@click.command("summary", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("summary", cls=cli.Command)
 @click.argument("file", default="-")
 @click.option("--by", type=click.Choice(_BY), default=_BY[0], show_default=True,
               help="What to list GPU time by; layer: the tree of modules.")  # fmt: skip
