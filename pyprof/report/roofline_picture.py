@@ -89,6 +89,7 @@ def _points(axes: Axes, points: list[Point]) -> None:
 
 def _number(axes: Axes, points: list[Point]) -> None:
     """Write each point's place in the list on it; points that cover each other share a label."""
+    axes.autoscale_view()  # else the limits are those of before the points
     scale = axes.transScale + axes.transLimits  # to 0 ... 1 over the axes
     labels: list[tuple[float, float, list[int]]] = []
     for place, point in enumerate(points, 1):
