@@ -44,6 +44,8 @@ def measure(
     on_gpu = device.startswith("cuda")
     if on_gpu and not torch.cuda.is_available():
         raise PyprofError("no CUDA device for torch here: measure the cpu, or install CUDA's torch")
+    if on_gpu and (torch.device(device).index or 0) >= torch.cuda.device_count():
+        raise PyprofError(f"no {device} here: torch sees {torch.cuda.device_count()} CUDA devices")
     name, cc, is_amd = _identity(torch, device)
     clock = _gpu_clock(torch, device) if on_gpu else _cpu_clock
     length = side or (GPU_SIDE if on_gpu else CPU_SIDE)
@@ -55,6 +57,14 @@ def measure(
             flops[_key(kind, cc, is_amd=is_amd)] = rate
     size = copy_bytes or (GPU_COPY_BYTES if on_gpu else CPU_COPY_BYTES)
     return Ceilings(name, flops, _copy(torch, device, size, clock, budget_s))
+
+
+def pick() -> str:
+    """Choose what to measure where the user does not say: the GPU if torch sees one, else the CPU.
+
+    Raises PyprofError without torch.
+    """
+    return "cuda" if _torch().cuda.is_available() else "cpu"
 
 
 def _torch() -> Any:  # noqa: ANN401 - a module that may be absent

@@ -120,7 +120,9 @@ class Peaks:
         return self.rates.get(key), f"{_SHORT.get(key, key)} {self._cores()}"
 
     def _cores(self) -> str:
-        return "matmul" if self.name == "cpu" else "CUDA cores"
+        if self.name == "cpu":
+            return "matmul"
+        return "CUDA cores" if is_cuda(self.name) else "vector units"
 
     def _tensor(self, dtype: str, accumulate: str | None) -> tuple[Rate | None, str]:
         kind = _TENSOR.get(dtype, dtype)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from pyprof import cli
+from pyprof.prof.peak_options import override, peak_options
 
 _KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream")
 
@@ -46,15 +47,7 @@ class _ProfCommand(cli.Command):
               help="Fail when the cost of less than PERCENT of GPU time is known.")  # fmt: skip
 @click.option("--summary", type=click.Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
-@click.option("--gpu", metavar="NAME", help="Take the peaks of this device: see pyprof peaks.")
-@click.option("--clock-mhz", type=click.FloatRange(0, min_open=True), metavar="MHZ",
-              help="Take the peaks at this SM clock.")  # fmt: skip
-@click.option("--peak-flops", type=cli.Quantity("FLOP/s"), metavar="FLOP/S",
-              help="Measure against this peak: 989e12, 989T.")  # fmt: skip
-@click.option("--peak-bandwidth", type=cli.Quantity("B/s"), metavar="B/S",
-              help="Measure against this bandwidth: 3.35e12, 3.35T.")  # fmt: skip
-@click.option("--measured", is_flag=True,
-              help="Measure against what pyprof peaks --measure reached here.")  # fmt: skip
+@peak_options
 @click.option(
     "-o", "--output", "target", default=cli.STDOUT, metavar="FILE", help="Where to write."
 )
@@ -74,7 +67,6 @@ def prof(file: str, target: str, *, quiet: bool, strict: float | None, **how: An
     if how["as_csv"] and how["width"]:
         raise click.UsageError("--csv and -w exclude each other")
     from pyprof.prof import report, summary  # noqa: PLC0415 - they load Arrow
-    from pyprof.prof.table import Override  # noqa: PLC0415 - as above
 
     if how["summary"]:
         tables = summary.rows(file)
@@ -82,7 +74,7 @@ def prof(file: str, target: str, *, quiet: bool, strict: float | None, **how: An
             summary.write(tables, out, as_csv=how["as_csv"])
         return
     columns = report.columns(how["names"])
-    table = report.table(file, Override(*(how[name] for name in report.OVERRIDES)))
+    table = report.table(file, override(how))
     shown, rows = report.rows(table, columns, by=how["by"], sort=how["sort"], top=how["top"])
     if not quiet:
         cli.warn([*table.source.warnings, *report.doubts(table, shown)])

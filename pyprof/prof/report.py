@@ -38,18 +38,13 @@ def columns(names: str | None) -> list[Column] | None:
     return [COLUMNS[name] for name in asked]
 
 
-OVERRIDES = ("gpu", "clock_mhz", "peak_flops", "peak_bandwidth", "measured")
-"""The options that make an `Override`, in its order."""
-
-
 def table(file: str, override: Override) -> Table:
     """Load a file of records or a capture; `override` stands for what is known of its device.
 
     Raises PyprofError where the file, or a device that the override names, is of no use.
     """
     loaded = Table(recordfile.load(file), override)
-    if override != Override():
-        _ = loaded.devices  # says what is wrong with the override, whatever is shown
+    loaded.check_override()
     return loaded
 
 

@@ -95,6 +95,11 @@ class Table:
         ]
         return Coded(name.index, [*values, self._peaks(Device(None))])
 
+    def check_override(self) -> None:
+        """Raise PyprofError where an override names what is not known, whatever is shown."""
+        if self.override != Override():
+            _ = self.devices
+
     @property
     def doubts(self) -> tuple[str, ...]:
         """Sentences about figures of these devices that sources disagree on."""

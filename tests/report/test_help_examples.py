@@ -15,7 +15,7 @@ from tests.report.captured import capture
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMES = ("export", "diff", "report")
+NAMES = ("export", "diff", "report", "roofline")
 
 
 def examples(name: str) -> list[str]:
@@ -31,6 +31,8 @@ def test_an_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: 
     """With the files that it names it succeeds, and writes the file that it is told to."""
     if "html" in line:
         pytest.importorskip("bokeh")
+    if "png" in line or "svg" in line:
+        pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     for name in ("net", "before", "after"):
         capture(tmp_path / f"{name}.sqlite", steps=4)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyprof.errors import PyprofError
+from pyprof.report.bounds import BOUNDS, UNKNOWN
 from pyprof.report.page import MISSING
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pyprof.report.page.strip import Strip
 
 SORTS = {"compute": "#3b82c4", "communication": "#d9822b", "copy": "#8e6bbf"}
-BOUNDS = {"compute": "#3b82c4", "memory": "#d9822b", "latency": "#9a9a9a", "not known": "#4c9f70"}
 _SHADES = ("#4e79a7", "#76a5c9", "#59a14f", "#8cc97f", "#b6992d", "#e0bd52", "#499894", "#86bcb6")
 _WIDTH = 1240
 _PX_PER_LETTER = 6.6
@@ -88,12 +88,12 @@ def _points(made: Figure, points: Sequence[Point]) -> None:
             "x": [point.intensity for point in points],
             "y": [point.flops_per_s / 1e12 for point in points],
             "size": [6 + 34 * point.share**0.5 for point in points],
-            "color": [BOUNDS[point.bound or "not known"] for point in points],
+            "color": [BOUNDS[point.bound or UNKNOWN] for point in points],
             "name": [point.name for point in points],
             "kernel": [point.kernel for point in points],
             "time": [point.time for point in points],
             "rate": [point.rate for point in points],
-            "bound": [point.bound or "not known" for point in points],
+            "bound": [point.bound or UNKNOWN for point in points],
         }
     )
     drawn = made.scatter("x", "y", size="size", color="color", fill_alpha=0.6, line_alpha=0.9,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyprof import __version__
 from pyprof.report import page
+from pyprof.report.bounds import BOUNDS
 from pyprof.report.page import figures, icicle, roofline, sections
 from pyprof.report.page.strip import strip
 
@@ -42,7 +43,7 @@ def html(source: Source, found: Overview) -> str:
         kernels=sections.kernels(table, found),
         lines=lines,
         sort_colours=figures.SORTS,
-        bound_colours=figures.BOUNDS,
+        bound_colours=BOUNDS,
         bokeh=page.own(script),
         **drawn,
     )

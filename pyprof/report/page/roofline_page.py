@@ -1,0 +1,27 @@
+"""The roofline as a page of its own: hover and zoom, no network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof import __version__
+from pyprof.report import page
+from pyprof.report.bounds import BOUNDS
+from pyprof.report.page import figures
+
+if TYPE_CHECKING:
+    from pyprof.report.roofline_data import Chart
+
+
+def html(chart: Chart) -> str:
+    """Make the page. Raises PyprofError where what draws it is not installed."""
+    return page.render(
+        "roofline.html.j2",
+        version=__version__,
+        title="Roofline",
+        device=chart.title,
+        summary=chart.summary,
+        bound_colours=BOUNDS,
+        roofline=figures.roofline(chart.points, chart.roofs),
+        bokeh=page.own(figures.script()),
+    )

@@ -1,0 +1,77 @@
+"""`pyprof roofline FILE -o FILE`: ops as points under the roofs of their device."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyprof import cli
+from pyprof.prof.peak_options import override, peak_options
+
+if TYPE_CHECKING:
+    from pyprof.report.roofline_data import Chart
+
+PICTURES = ("png", "svg", "pdf")
+FORMATS = (*PICTURES, "html")
+
+
+@click.command("roofline", cls=cli.Command,
+               context_settings={"help_option_names": ["-h", "--help"]})  # fmt: skip
+@click.argument("file")
+@click.option("-o", "--output", "target", default="roofline.html", show_default=True,
+              metavar="FILE", help="Where to write: .html, .png, .svg or .pdf.")  # fmt: skip
+@click.option("--steps", metavar="RANGE",
+              help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
+@click.option("--top", type=click.IntRange(1), default=100, show_default=True, metavar="N",
+              help="Draw the N ops of most time.")  # fmt: skip
+@peak_options
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+def command(
+    file: str,
+    target: str,
+    steps: str | None,
+    top: int,
+    *,
+    quiet: bool,
+    **how: Any,  # noqa: ANN401 - options
+) -> None:
+    """Draw what the ops of FILE achieve over their FLOPs a byte, and what the GPU could.
+
+    A point is an op with one kernel; its area is its GPU time, its colour what limits it. The
+    page shows names on hover and needs no network.
+
+    \b
+    Examples:
+      pyprof roofline net.sqlite -o roofline.html
+      pyprof roofline net.sqlite -o roofline.png --steps 3:
+      pyprof roofline net.dict -o roofline.svg --gpu "NVIDIA H100 80GB HBM3"
+    """
+    kind = PurePath(target).suffix.removeprefix(".").lower()
+    if kind not in FORMATS:
+        raise click.BadParameter(
+            f"{target!r} ends in none of {', '.join(f'.{name}' for name in FORMATS)}",
+            param_hint="'-o'",
+        )
+    from pyprof.report import roofline_data, source, steps_option  # noqa: PLC0415 - load Arrow
+
+    loaded = source.load(file, override(how))
+    loaded.table.check_override()
+    found = roofline_data.chart(loaded, steps_option.rows(loaded, steps), top)
+    content = _drawn(found, kind)
+    with cli.output(target) as out:
+        out.write(content)
+    if not quiet:
+        cli.warn([*loaded.table.source.warnings, *loaded.table.doubts])
+        click.echo(f"pyprof: {target}: {found.summary}", err=True)
+
+
+def _drawn(found: Chart, kind: str) -> bytes:
+    if kind in PICTURES:
+        from pyprof.report import roofline_picture  # noqa: PLC0415 - extra
+
+        return roofline_picture.picture(found, kind)
+    from pyprof.report.page import roofline_page  # noqa: PLC0415 - extra
+
+    return roofline_page.html(found).encode()
