@@ -33,7 +33,7 @@ class Command(click.Command):
     def __init__(self, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - click's
         context = dict(settings.pop("context_settings", None) or {})
         context.setdefault("help_option_names", ["-h", "--help"])
-        super().__init__(*args, context_settings=context, **settings)
+        super().__init__(*args, **{**settings, "context_settings": context})
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         """Run the command."""
