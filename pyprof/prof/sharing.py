@@ -12,6 +12,7 @@ from pyprof.gpu.roles import Role, rank, role
 from pyprof.ops import registry
 from pyprof.ops.registry import BPROP
 from pyprof.prof.situations import OWN, Work, choose, situations
+from pyprof.prof.trials import trials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +55,9 @@ class Costs:
     work: list[Work]
     work_of: Ints
     helper: NDArray[np.bool_]
-    """Rows that only help their op call's arithmetic."""
+    """Rows that only help their op call's arithmetic, and those that were only tried."""
+    tried: NDArray[np.bool_]
+    """Rows that cuDNN's benchmark ran to choose another."""
 
 
 def family(work: Work) -> str:
@@ -73,11 +76,13 @@ def share_costs(records: Records) -> Costs:
     ranks = _ranks(records, works, work_of)
     kernel = _is_kernel(records)
     call = _calls(records, works, work_of, ranks)
+    tried = _tried(records, works, work_of, call, kernel)
+    ranks[tried] = _HELPS
     best = np.full(int(call.max(initial=-1)) + 1, _HELPS)
     np.minimum.at(best, call[kernel], ranks[kernel])
     arithmetic = kernel & (ranks == best[call])
     count = np.bincount(call[arithmetic], minlength=len(best))
-    return _share(records, works, work_of, call, arithmetic, count, kernel)
+    return _share(records, works, work_of, call, arithmetic, count, kernel, tried)
 
 
 def _share(
@@ -88,6 +93,7 @@ def _share(
     arithmetic: NDArray[np.bool_],
     count: Ints,
     kernel: NDArray[np.bool_],
+    tried: NDArray[np.bool_],
 ) -> Costs:
     pairs, cost_of = np.unique(
         work_of << 32 | np.minimum(count[call], 1 << 16), return_inverse=True
@@ -118,7 +124,20 @@ def _share(
         work=works,
         work_of=work_of,
         helper=helper,
+        tried=tried,
     )
+
+
+def _tried(
+    records: Records, works: list[Work], work_of: Ints, call: Ints, kernel: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Tell which kernels a convolution's call only tried, to choose among them."""
+    conv = np.array([family(work) == "conv" for work in works], bool)[work_of] & kernel
+    if not conv.any():
+        return conv
+    name = records.coded("kLongName")
+    products = np.array([role(text) in (Role.CONV, Role.GEMM) for text in name.values], bool)
+    return trials(records, work_of, call, conv, products[name.index])
 
 
 def _weights(

@@ -79,7 +79,8 @@ def reasons(table: Table) -> pa.Array:
     )
     helper = pc.if_else(pa.array(costs.helper), "helper: serves the op's other kernels", None)
     unused = _unused(table)
-    reason = pc.coalesce(helper, unknown, unused, decided)
+    tried = pc.if_else(pa.array(costs.tried), _TRIED, None)
+    reason = pc.coalesce(tried, helper, unknown, unused, decided)
     above = _above_peak(table)
     both = pc.binary_join_element_wise(above, reason, "; ")
     return pc.coalesce(both, above, reason)
@@ -93,6 +94,8 @@ def _above_peak(table: Table) -> pa.Array:
     above = pa.array(cause, mask=~(rates.share > 1))
     return pa.array(_ABOVE, pa.string()).take(above)
 
+
+_TRIED = "trial: cuDNN's benchmark tried it and chose another, which ran after it"
 
 _ABOVE = (
     "above peak: fills can be compressed in memory, or go on after the time told",
