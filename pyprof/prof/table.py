@@ -12,7 +12,8 @@ from pyprof.errors import PyprofError
 from pyprof.gpu import ceilings, roofline
 from pyprof.gpu.peaks import Device, Peaks, peaks
 from pyprof.gpu.roles import crosses_link
-from pyprof.gpu.tensorcore import TensorCore, tensor_core
+from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
+from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
 from pyprof.parse.describe import tensors
 from pyprof.parse.records import Coded, Records
 from pyprof.prof.forward import with_forward
@@ -194,12 +195,15 @@ class Judgement:
     """It runs at the speed of PCIe or NVLink, which no capture tells."""
 
 
+_NO_GPU = TensorCore(NOT_APPLICABLE, "cpu: ran on the processor", None)
+
+
 def judge(name: str, work: Work, device: Device, peak: Peaks | None) -> Judgement:
     """Judge a kernel: Tensor Core use, the type it computes in, its peaks."""
     dtype = _op_dtype(work)
-    verdict = tensor_core(name, cc=device.cuda_cc, dtype=dtype)
+    verdict = _NO_GPU if device.name == CPU else tensor_core(name, cc=device.cuda_cc, dtype=dtype)
     computed = verdict.dtype or dtype
-    on_tensor_cores = verdict.value == "1"
+    on_tensor_cores = verdict.value == USED
     rate = peak.flops(computed, on_tensor_cores, verdict.accumulate) if peak else None
     over_link = crosses_link(name)
     memory = peak.bandwidth if peak and not over_link else None
@@ -235,6 +239,10 @@ def _roofline(table: Table) -> Roofline:
     with np.errstate(divide="ignore", invalid="ignore"):
         arithmetic = np.where(flops == 0, 0.0, flops / top_flops)
         memory = np.where(moved == 0, 0.0, moved / top_bytes)
+        # Where a name cannot tell the unit, the peak of the slower one stands in judged: below the
+        # memory's time it does not matter which, above it the share is not known.
+        open_unit = np.array([entry.tc.value == MAYBE for entry in judged], bool)[number]
+        arithmetic[open_unit & (arithmetic > memory)] = np.nan
         share = np.maximum(arithmetic, memory) / seconds
         intensity = np.where(moved > 0, flops / moved, np.nan)
     share[share == 0] = np.nan

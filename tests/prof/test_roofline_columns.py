@@ -236,3 +236,15 @@ def test_doubts_about_a_card_are_told_once_and_only_where_they_matter(tmp_path: 
     told = run("prof", "--gpu", "Tesla T4", "-c", "eff,peak", path).stderr
     assert told.count("T4: some pages say 300 GB/s") == 1
     assert "T4" not in run("prof", "--gpu", "Tesla T4", path).stderr
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_no_share_where_the_unit_is_open_and_matters(tmp_path: Path, *, known: bool) -> None:
+    """Whether an unknown kernel used Tensor Cores matters for a product; memory limits a sum."""
+    product = _mm(4096, "float16")
+    pointwise = encode_op(Call("torch", "mul", (Tensor((1 << 22,), "float16"),) * 2))
+    row = _row(_capture(tmp_path, ("my_gemm_kernel", pointwise if known else product, 10**6)))
+    assert row.tc == "?"
+    assert isinstance(row.eff, float) == known
+    assert isinstance(row.bound, str) == known
+    assert row.tflops > 0
