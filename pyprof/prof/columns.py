@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from pyprof.parse import frames
 from pyprof.prof import why
-from pyprof.prof.sharing import UNKNOWN, family
+from pyprof.prof.families import family
+from pyprof.prof.sharing import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

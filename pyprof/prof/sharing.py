@@ -9,8 +9,9 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.gpu.roles import Role, rank, role
-from pyprof.ops import registry
 from pyprof.ops.registry import BPROP
+from pyprof.prof.families import PRODUCTS, family
+from pyprof.prof.nested import inside, without_inner
 from pyprof.prof.situations import OWN, Work, choose, situations
 from pyprof.prof.trials import trials
 
@@ -27,16 +28,6 @@ UNKNOWN = -1
 
 _HELPS = 1 << 20
 """The rank of a kernel that only helps."""
-
-_FAMILIES = {
-    # module of pyprof.ops: family of pyprof.gpu.roles
-    "copies": "copy",
-    "indexing": "index",
-    "losses": "loss",
-    "normalization": "norm",
-    "random_ops": "random",
-    "reductions": "reduction",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +49,6 @@ class Costs:
     """Rows that only help their op call's arithmetic, and those that were only tried."""
     tried: NDArray[np.bool_]
     """Rows that cuDNN's benchmark ran to choose another."""
-
-
-def family(work: Work) -> str:
-    """Name the family of the op, as kernel roles know it; "" for an op of no family."""
-    model = registry.find(work.call, work.direction) if work.call else None
-    if model is None:
-        return ""
-    module = model.formula.__module__.rpartition(".")[2]
-    return _FAMILIES.get(module, module)
 
 
 def share_costs(records: Records) -> Costs:
@@ -95,17 +77,20 @@ def _share(
     kernel: NDArray[np.bool_],
     tried: NDArray[np.bool_],
 ) -> Costs:
-    pairs, cost_of = np.unique(
+    distinct, cost_of = np.unique(
         work_of << 32 | np.minimum(count[call], 1 << 16), return_inverse=True
     )
-    costs = [works[pair >> 32].cost(int(pair & 0xFFFFFFFF) or None) for pair in pairs.tolist()]
+    costs = [works[pair >> 32].cost(int(pair & 0xFFFFFFFF) or None) for pair in distinct.tolist()]
     reasons = list(dict.fromkeys(["", _GRAPH, *(cost.reason for cost in costs)]))
     place = {reason: number for number, reason in enumerate(reasons)}
     totals = [
         np.array([_number(value) for value in column], np.int64) for column in _columns(costs)
     ]
     weight = _weights(records, works, work_of, arithmetic, count[call])
-    flops, moved = (_portions(total[cost_of], weight, call) for total in totals)
+    pairs = _products_inside(records, works, work_of, call)
+    flops, moved = (
+        _portions(without_inner(total[cost_of], call, pairs), weight, call) for total in totals
+    )
     helper = kernel & ~arithmetic
     flops[helper], moved[helper] = (
         np.where(totals[0][cost_of[helper]] == UNKNOWN, UNKNOWN, 0),
@@ -148,18 +133,13 @@ def _weights(
     But the two gradients of a product need the same FLOPs, whichever kernel is the faster.
     """
     products = np.array(
-        [work.direction == BPROP and family(work) in _PRODUCTS for work in works], bool
+        [work.direction == BPROP and family(work) in PRODUCTS for work in works], bool
     )
     alike = products[work_of] & (kernels == len(_GRADIENTS))
     weight = np.where(alike, 1, np.maximum(records.numpy("kDuration"), 1))
     return np.where(arithmetic, weight, 0)
 
 
-def _has_gradients(work: Work) -> bool:
-    return work.direction == BPROP and family(work) in _PRODUCTS
-
-
-_PRODUCTS = {"gemm", "conv"}
 _GRADIENTS = ("dgrad", "wgrad")
 
 _GRAPH = "the kernels of a CUDA graph launch are not in the capture"
@@ -245,14 +225,32 @@ def _calls(records: Records, works: list[Work], work_of: Ints, ranks: Ints) -> I
     ids = _ids(records)
     if ids is None:
         return _runs(work_of, ranks)
-    offsets, members = ids
-    lengths = np.diff(offsets)
-    own = (position == OWN) | (position >= lengths)
-    call = np.where(own, -1 - np.arange(len(position)), 0)
-    call[~own] = members[offsets[:-1][~own] + position[~own]]
+    chosen = _chosen(*ids, position)
+    call = np.where(chosen < 0, -1 - np.arange(len(chosen)), chosen)
     used, call = np.unique(call, return_inverse=True)
-    _, number = np.unique(work_of * len(used) + call, return_inverse=True)
+    # Rows of one call in different surroundings work for the same: it is costed once.
+    known: dict[object, int] = {}
+    same = [known.setdefault((w.call, w.direction, w.dtype, w.output), len(known)) for w in works]
+    _, number = np.unique(np.array(same, np.int64)[work_of] * len(used) + call, return_inverse=True)
     return np.asarray(number)
+
+
+def _chosen(offsets: Ints, members: Ints, position: Ints) -> Ints:
+    """Give the id of the call that each row works for; -1 for a row that is a call of its own."""
+    own = (position == OWN) | (position >= np.diff(offsets))
+    chosen = np.full(len(position), -1)
+    chosen[~own] = members[offsets[:-1][~own] + position[~own]]
+    return chosen
+
+
+def _products_inside(records: Records, works: list[Work], work_of: Ints, call: Ints) -> Ints:
+    """Find the products that are part of other products: (inner, outer) call numbers."""
+    ids = _ids(records)
+    product = np.array([family(work) in PRODUCTS for work in works], bool)[work_of]
+    if ids is None or not product.any():
+        return np.zeros((0, 2), np.int64)
+    position = np.array([work.position for work in works], np.int64)[work_of]
+    return inside(*ids, _chosen(*ids, position), call, product)
 
 
 def _ids(records: Records) -> tuple[Ints, Ints] | None:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.gpu.eligible import FAMILIES, eligible
-from pyprof.prof.sharing import family
+from pyprof.prof.families import family
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

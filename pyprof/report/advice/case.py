@@ -12,7 +12,7 @@ from pyprof import schema
 from pyprof.gpu.roles import Role, role
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.prof.columns import COLUMNS
-from pyprof.prof.sharing import family
+from pyprof.prof.families import family
 from pyprof.report import api
 from pyprof.report.advice.registry import Advice, Evidence
 
