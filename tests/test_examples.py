@@ -13,12 +13,17 @@ pytest.importorskip("torch")
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SAYS = {
+    "compiled": "same as in Python: True",
     "custom_function": "gradient equals the other factor: True",
     "custom_module": "gradient of the shift: [1.0, 1.0, 1.0, 1.0]",
+    "ddp": "gradient 8.0",
+    "inference": "answers (8, 4)",
     "jit": "same as in Python: True",
     "lenet": "loss 2.30",
     "operators": "34 operators",
+    "resnet_amp": "loss ",
     "simple": "done",
+    "transformer": "loss ",
     "user_annotation": "validation",
 }
 

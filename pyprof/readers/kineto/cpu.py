@@ -48,6 +48,7 @@ BOOKKEEPING = frozenset(
         "narrow",
         "new_empty",
         "new_empty_strided",
+        "_nnpack_available",
         "permute",
         "requires_grad_",
         "reshape",

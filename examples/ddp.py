@@ -1,0 +1,45 @@
+"""DistributedDataParallel: two processes that average their gradients, by gloo on the CPU.
+
+    torchrun --nproc-per-node 2 -m pyprof.capture examples/ddp.py
+
+writes one file a rank. Started alone it is one process.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import pyprof
+
+
+def connect(store: str) -> None:
+    """Meet the others where a launcher said, else nobody in a file of one's own."""
+    if "WORLD_SIZE" in os.environ:
+        dist.init_process_group("gloo")
+    else:
+        dist.init_process_group("gloo", init_method=f"file://{store}/store", rank=0, world_size=1)
+
+
+def main() -> None:
+    """Capture one step, which ends with the same gradient in each process."""
+    pyprof.init()
+    with tempfile.TemporaryDirectory() as store:
+        connect(store)
+        torch.manual_seed(0)
+        model = nn.parallel.DistributedDataParallel(nn.Linear(16, 4))
+        batch = torch.full((8, 16), float(dist.get_rank() + 1))
+
+        with pyprof.profile():
+            model(batch).sum().backward()
+        gradient = model.module.weight.grad
+        print(f"gradient {gradient[0, 0].item():.1f}")
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
