@@ -14,6 +14,7 @@ pytest.importorskip("torch")
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SAYS = {
     "compiled": "same as in Python: True",
+    "analysis": "blocks.1    41.3",
     "custom_function": "gradient equals the other factor: True",
     "custom_module": "gradient of the shift: [1.0, 1.0, 1.0, 1.0]",
     "ddp": "gradient 8.0",
