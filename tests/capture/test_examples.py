@@ -52,7 +52,8 @@ def capture(name: str, folder: Path) -> pd.DataFrame:
     outcome = in_process.run(Request(Target(path), str(folder / name)))
     assert outcome.code == 0
     assert outcome.path is not None
-    return pyprof.load(outcome.path)
+    rows: pd.DataFrame = pyprof.load(outcome.path)
+    return rows
 
 
 @pytest.mark.parametrize("name", LOOSE)
