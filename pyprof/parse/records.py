@@ -129,10 +129,14 @@ def concat_coded(parts: Sequence[Coded]) -> Coded:
     for part in parts:
         place = np.full(len(part.values) + 1, -1)
         for number, value in enumerate(part.values):
-            key = tuple(value) if isinstance(value, list) else value
+            key = _hashable(value)
             if key not in numbers:
                 numbers[key] = len(values)
                 values.append(value)
             place[number] = numbers[key]
         indices.append(place[part.index])
     return Coded(np.concatenate(indices), values)
+
+
+def _hashable(value: Any) -> Any:  # noqa: ANN401 - texts, numbers, lists of them
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value

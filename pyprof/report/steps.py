@@ -7,7 +7,7 @@ own repetition. A row belongs to the step in which the host launched it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.marker import Kind, classify
+from pyprof.parse.records import Records
 from pyprof.report import api
 from pyprof.report.repetition import repetition
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
     Ints = NDArray[np.int64]
@@ -99,11 +99,57 @@ def choose(text: str, count: int) -> tuple[int, int]:
 
 
 def steps(records: Records, capture: Capture | None = None) -> Steps:
-    """Find the steps; of length 0 where nothing tells them."""
+    """Find the steps; of length 0 where nothing tells them.
+
+    Each process steps on its own, on its own host's clock; its nth step is the nth of all.
+    """
     if "start" not in records.columns or not records.rows:
         return _none(records)
     launched, _ = api.launches(records)
     launched = np.where(launched >= 0, launched, records.numpy("start"))
+    pid = _processes(records)
+    numbers, count = np.unique(pid, return_counts=True)
+    if len(numbers) == 1:
+        return _of_process(records, capture, launched)
+    found = {}
+    for number in numbers[np.argsort(-count, kind="stable")].tolist():
+        rows = np.flatnonzero(pid == number)
+        theirs = _only(capture, number) if capture is not None else None
+        found[number] = rows, _of_process(_needed(records).take(rows), theirs, launched[rows])
+    return _side_by_side(records, [*found.values()])
+
+
+def _processes(records: Records) -> Ints:
+    """Give the process of each row; the busiest one's for a row of which it is not known."""
+    pid = records.numpy("pid")
+    known = pid[pid >= 0]
+    if not len(known):
+        return np.zeros_like(pid)
+    numbers, count = np.unique(known, return_counts=True)
+    return np.where(pid >= 0, pid, numbers[count.argmax()])
+
+
+_COLUMNS = ("kind", "dir", "kLongName", "start", "end", "pid", "device", "stream")
+
+
+def _needed(records: Records) -> Records:
+    return Records(
+        records.rows, {name: records.columns[name] for name in _COLUMNS if name in records.columns}
+    )
+
+
+def _only(capture: Capture, pid: int) -> Capture:
+    """Leave of a capture what one process did on the host."""
+    of_thread = pc.fill_null(pc.equal(capture.threads.column("pid"), pid), fill_value=False)
+    mine = np.append(np.asarray(of_thread), np.False_)
+    ranges, calls = (
+        table.filter(pa.array(mine[np.asarray(pc.fill_null(table.column("thread"), -1))]))
+        for table in (capture.ranges, capture.calls)
+    )
+    return replace(capture, ranges=ranges, calls=calls)
+
+
+def _of_process(records: Records, capture: Capture | None, launched: Ints) -> Steps:
     if capture is not None:
         for find in (_ranges, _optimizer_ranges):
             if (found := find(capture)) is not None:
@@ -113,6 +159,26 @@ def steps(records: Records, capture: Capture | None = None) -> Steps:
         return _steps(records, "Optimizer.step", *boundaries, launched)
     repeated = repetition(records, launched)
     return _none(records) if repeated is None else _steps(records, *repeated, launched)
+
+
+def _side_by_side(records: Records, found: Sequence[tuple[Ints, Steps]]) -> Steps:
+    """Join the steps of processes: a step takes as long as in the slowest.
+
+    Bounds and origin are those of the first process that has steps; one whose steps are of
+    another kind, an evaluation beside the training say, has none.
+    """
+    main = next((steps for _, steps in found if len(steps)), None)
+    if main is None:
+        return _none(records)
+    kind = main.origin.partition(" ")[0]
+    of_row, duration = np.full(records.rows, OUTSIDE), main.duration_ns.copy()
+    for rows, steps in found:
+        if steps.origin.partition(" ")[0] != kind:
+            continue
+        of_row[rows] = np.where(steps.of_row < len(main), steps.of_row, OUTSIDE)
+        both = min(len(steps), len(main))
+        duration[:both] = np.maximum(duration[:both], steps.duration_ns[:both])
+    return Steps(main.origin, main.start_ns, main.end_ns, duration, of_row)
 
 
 def _none(records: Records) -> Steps:

@@ -78,9 +78,20 @@ _BUSY: tuple[_Row, ...] = (
 _INDENTED = "    "
 
 
+_MOST_ACROSS = 4
+"""More GPUs than this have a line each, not a column."""
+
+
 def times(timeline: Timeline) -> Iterator[str]:
-    """Tabulate where the time of each GPU went; rows that are 0 everywhere are left out."""
-    devices = timeline.devices
+    """Tabulate where the time of each GPU went; what is 0 everywhere is left out."""
+    across = len(timeline.devices) <= _MOST_ACROSS
+    lines = _gpus_across(timeline.devices) if across else _gpus_down(timeline.devices)
+    yield text.heading(lines[0])
+    yield from lines[1:]
+    yield from _notes(timeline)
+
+
+def _gpus_across(devices: Sequence[DeviceTime]) -> list[str]:
     rows = [_time_row("span", devices, lambda device: device.span_ns, "")]
     above = 0
     for name, measure in _BUSY:
@@ -95,10 +106,28 @@ def times(timeline: Timeline) -> Iterator[str]:
     header = ["Time (ms)"]
     for device in devices:
         header += [_device(device), "%"]
-    lines = text.table(rows, [*header, ""], (0, 2 * len(devices) + 1))
-    yield text.heading(lines[0])
-    yield from lines[1:]
-    yield from _notes(timeline)
+    return text.table(rows, [*header, ""], (0, 2 * len(devices) + 1))
+
+
+def _gpus_down(devices: Sequence[DeviceTime]) -> list[str]:
+    causes = [(cause, _idle_for(cause)) for cause in CAUSES]
+    shown = [
+        (name.strip(), measure)
+        for name, measure in (*_BUSY, *causes)
+        if any(measure(device) for device in devices)
+    ]
+    rows = [
+        [_device(device), milliseconds(device.span_ns),
+         *(percent(measure(device) / device.span_ns if device.span_ns else None)
+           for _, measure in shown)]
+        for device in devices
+    ]  # fmt: skip
+    return text.table(rows, ["Time", "Span ms", *(f"{name} %" for name, _ in shown)], (0,))
+
+
+def _idle_for(cause: str) -> Callable[[DeviceTime], int]:
+    return lambda device: device.idle[cause].total
+
 
 
 def _device(device: DeviceTime) -> str:

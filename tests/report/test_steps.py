@@ -159,3 +159,25 @@ def test_choose_nothing(text: str) -> None:
     """A range that names no step, or is none, raises and says what there is."""
     with pytest.raises(ValueError, match=r"there are 10|write 3:"):
         choose(text, 10)
+
+
+def test_each_process_steps_on_its_own_clock() -> None:
+    """Two ranks whose hosts' clocks differ: the nth step is that of both, as long as the slower."""
+    skew, slower = 10_000_000 * US, 3
+    first, second = (
+        [
+            Work(
+                tuple(at * times + begin for at in w.at),  # type: ignore[arg-type]
+                tuple(at * times + begin for at in w.call or ()),  # type: ignore[arg-type]
+                w.name,
+                pid=pid,
+            )
+            for w in _loop(5)
+        ]
+        for pid, begin, times in ((1, 0, 1), (2, skew, slower))
+    )
+    alone = [steps(records(capture(work, pids=2))) for work in (first, second)]
+    both = steps(records(capture([*first, *second], pids=2)))
+    assert both.origin == alone[0].origin
+    assert both.of_row.tolist() == alone[0].of_row.tolist() + alone[1].of_row.tolist()
+    assert both.duration_ns.tolist() == alone[1].duration_ns.tolist()
