@@ -13,7 +13,7 @@ import numpy as np
 from pyprof.errors import PyprofError
 from pyprof.parse import recordfile
 from pyprof.prof.columns import COLUMNS
-from pyprof.prof.report import modelled
+from pyprof.prof.known import known
 from pyprof.prof.table import Override, Table
 
 
@@ -24,8 +24,8 @@ def _row(path: Path) -> str:
     tc = np.array(COLUMNS["tc"].values(table).to_pylist(), object)
     share = table.roofline.share
     chosen = (tc != "?", np.isfinite(share), share > 1)
-    figures = (modelled(table).percent, *(100 * ns[rows].sum() / whole for rows in chosen))
-    unknown = modelled(table).text.partition("rows: ")[2] or "-"
+    figures = (known(table).percent, *(100 * ns[rows].sum() / whole for rows in chosen))
+    unknown = known(table).text.partition("rows: ")[2] or "-"
     cells = (path.parent.name, str(table.records.rows), f"{whole / 1e6:.2f}",
              *(f"{figure:.1f}" for figure in figures), unknown)  # fmt: skip
     return f"| {' | '.join(cells)} |"

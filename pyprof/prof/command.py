@@ -73,14 +73,13 @@ def prof(file: str, target: str, *, quiet: bool, strict: float | None, **how: An
         with cli.output(target) as out:
             summary.write(tables, out, as_csv=how["as_csv"])
         return
-    columns = report.columns(how["names"])
-    table = report.table(file, override(how))
-    shown, rows = report.rows(table, columns, by=how["by"], sort=how["sort"], top=how["top"])
+    asked = report.Asked(report.columns(how["names"]), how["by"], how["sort"], how["top"])
+    found = report.answer(report.table(file, override(how)), asked)
+    columns, rows = report.shown(found, asked)
     if not quiet:
-        cli.warn([*table.source.warnings, *report.doubts(table, shown)])
-    notes = report.modelled(table)
+        cli.warn(found.warnings)
     with cli.output(target) as out:
-        report.render(as_csv=how["as_csv"], width=how["width"])(shown, rows, out)
+        report.render(as_csv=how["as_csv"], width=how["width"])(columns, rows, out)
     if not quiet:
-        click.echo(notes.text, err=True)
-    report.demand(notes, strict)
+        click.echo(f"pyprof: {found.known.text}", err=True)
+    report.demand(found.known, strict)

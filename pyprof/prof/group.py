@@ -30,11 +30,16 @@ MEASURES: Mapping[str, tuple[str, str, str]] = {
 }
 
 
-def group(table: Table, key: str) -> tuple[list[Column], pa.Table]:
-    """Group all rows by a column: its values, then the measures, the longest first.
+_SUMS = {"duration_count": "sum", "duration_sum": "sum", "duration_min": "min",
+         "duration_max": "max", "flops_sum": "sum", "bytes_sum": "sum"}  # fmt: skip
+"""What is kept of a group, and how two become one."""
 
-    `calls` counts kernels; `share` is of the summed GPU time. Rows where the column is empty are
-    one group. Unknown costs add nothing; a group of which none is known has none.
+
+def group(table: Table, key: str) -> pa.Table:
+    """Group all rows by a column: `key`, then counts, sums and extremes, in no order.
+
+    Rows where the column is empty are one group. Unknown costs add nothing; a group of which none
+    is known has none.
     """
     rows = pa.table(
         {
@@ -44,13 +49,32 @@ def group(table: Table, key: str) -> tuple[list[Column], pa.Table]:
             "bytes": COLUMNS["bytes"].values(table),
         }
     )
-    measures = [("duration", name) for name in ("count", "sum", "mean", "min", "max")]
+    measures = [("duration", name) for name in ("count", "sum", "min", "max")]
     found = rows.group_by("key").aggregate([*measures, ("flops", "sum"), ("bytes", "sum")])
-    whole = int(table.duration_ns.sum())
-    share = pc.multiply(
-        pc.divide(found.column("duration_sum").cast(pa.float64()), whole or np.nan), 100.0
+    return found.select(["key", *_SUMS])
+
+
+def merge(a: pa.Table, b: pa.Table) -> pa.Table:
+    """Make the groups of two sets of rows those of both."""
+    both = pa.concat_tables([a, b]).combine_chunks()
+    found = both.group_by("key").aggregate([*_SUMS.items()])
+    renamed = {f"{name}_{how}": name for name, how in _SUMS.items()}
+    return found.rename_columns([renamed.get(name, name) for name in found.column_names]).select(
+        ["key", *_SUMS]
     )
-    found = found.append_column("share", share).sort_by([("duration_sum", "descending")])
+
+
+def measured(groups: pa.Table, key: str) -> tuple[list[Column], pa.Table]:
+    """Give what is shown of groups, the longest first.
+
+    `calls` counts kernels; `share` is of the summed GPU time.
+    """
+    total = groups.column("duration_sum").cast(pa.float64())
+    whole = pc.sum(groups.column("duration_sum")).as_py() or np.nan
+    share = pc.multiply(pc.divide(total, float(whole)), 100.0)
+    mean = pc.divide(total, groups.column("duration_count").cast(pa.float64()))
+    found = groups.append_column("share", share).append_column("duration_mean", mean)
+    found = found.sort_by([("duration_sum", "descending"), ("key", "ascending")])
     columns = [COLUMNS[key], *(_measure(name) for name in MEASURES)]
     data = {key: found.column("key")} | {
         name: found.column(spec[2]) for name, spec in MEASURES.items()

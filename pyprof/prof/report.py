@@ -12,9 +12,11 @@ import pyarrow.compute as pc
 
 from pyprof.errors import PyprofError
 from pyprof.parse import recordfile
+from pyprof.prof import group
 from pyprof.prof import render as renderers
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
-from pyprof.prof.group import MEASURES, group
+from pyprof.prof.group import MEASURES
+from pyprof.prof.known import Known, known
 from pyprof.prof.table import Override, Table
 
 if TYPE_CHECKING:
@@ -23,19 +25,17 @@ if TYPE_CHECKING:
     from pyprof.prof.render import Render
 
 _BATCH_ROWS = 1 << 16
-_NAMED = 5  # unknowns named on stderr
 
 
-def columns(names: str | None) -> list[Column] | None:
-    """Give the columns that -c names; None where the user named none. Unknown names are misuse."""
-    if names is None:
-        return None
-    asked = [name.strip() for name in names.split(",") if name.strip()]
+def columns(names: str | None) -> tuple[Column, ...]:
+    """Give the columns that -c names, or the usual ones. Unknown names are misuse."""
+    asked = [name.strip() for name in (names or "").split(",") if name.strip()]
+    asked = asked or DEFAULT.split(",")
     if unknown := [name for name in asked if name not in COLUMNS]:
         raise click.BadParameter(
             f"no column {unknown[0]!r}; there are {', '.join(COLUMNS)}", param_hint="'-c'"
         )
-    return [COLUMNS[name] for name in asked]
+    return tuple(COLUMNS[name] for name in asked)
 
 
 def table(file: str, override: Override) -> Table:
@@ -56,30 +56,70 @@ def doubts(source: Table, shown: Sequence[Column]) -> tuple[str, ...]:
     return source.doubts if _AGAINST_PEAKS & {column.name for column in shown} else ()
 
 
-def rows(
-    source: Table, asked: list[Column] | None, *, by: str | None, sort: str | None, top: int | None
-) -> tuple[list[Column], Iterator[pa.Table]]:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which rows and columns, in which order."""
+
+    columns: tuple[Column, ...]
+    by: str | None = None
+    """The column to group rows by; the others are then its measures."""
+    sort: str | None = None
+    top: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether nothing can be said before all captures have been read."""
+        return (self.by or self.sort or self.top) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a capture, or several, answer."""
+
+    data: pa.Table
+    """Rows with the columns asked for and the one to sort by; or groups."""
+    known: Known
+    warnings: tuple[str, ...]
+
+
+def answer(source: Table, asked: Asked) -> Answer:
+    """Answer for one capture."""
+    warnings = (*source.source.warnings, *doubts(source, asked.columns))
+    if asked.by is not None:
+        return Answer(group.group(source, asked.by), known(source), warnings)
+    values = {column.name: column.values(source) for column in asked.columns}
+    if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
+        values[name] = COLUMNS[name].values(source)
+    return Answer(_first(pa.table(values), asked), known(source), warnings)
+
+
+def merge(asked: Asked, a: Answer, b: Answer) -> Answer:
+    """Make two answers one."""
+    data = group.merge(a.data, b.data) if asked.by else pa.concat_tables([a.data, b.data])
+    warnings = tuple(dict.fromkeys((*a.warnings, *b.warnings)))
+    return Answer(data if asked.by else _first(data, asked), a.known.plus(b.known), warnings)
+
+
+def _first(data: pa.Table, asked: Asked) -> pa.Table:
+    """Keep the rows that can be among those shown, in their order."""
+    if asked.sort is None:
+        return data.slice(0, asked.top)
+    order = _order(asked.sort, [*COLUMNS], data)
+    return data.take(pa.array(order[: asked.top]))
+
+
+def shown(found: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.Table]]:
     """Give the columns to show and their values, batch by batch."""
-    if by is not None:
-        shown, data = group(source, by)
-        names = [column.name for column in shown]
-        order = _order(sort, names, data, data.num_rows)
-        return shown, _batches(data.take(pa.array(order[:top])))
-    shown = asked or [COLUMNS[name] for name in DEFAULT.split(",")]
-    values = {column.name: column.values(source) for column in shown}
-    keys = dict(values)
-    if sort and (name := sort.rstrip("-")) in COLUMNS and name not in keys:
-        keys[name] = COLUMNS[name].values(source)
-    order = _order(sort, [*COLUMNS], pa.table(keys), source.records.rows)
-    data = pa.table(values)
-    return shown, _batches(
-        data if sort is None and top is None else data.take(pa.array(order[:top]))
-    )
+    if asked.by is None:
+        return asked.columns, _batches(found.data.select([c.name for c in asked.columns]))
+    columns, data = group.measured(found.data, asked.by)
+    if asked.sort is not None:
+        names = [column.name for column in columns]
+        data = data.take(pa.array(_order(asked.sort, names, data)))
+    return columns, _batches(data.slice(0, asked.top))
 
 
-def _order(sort: str | None, names: Sequence[str], data: pa.Table, count: int) -> np.ndarray:
-    if sort is None:
-        return np.arange(count)
+def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:
     name, descending = sort.rstrip("-"), not sort.endswith("-")
     if name not in names:
         known = ", ".join((*MEASURES, *COLUMNS) if "calls" in names else names)
@@ -88,7 +128,7 @@ def _order(sort: str | None, names: Sequence[str], data: pa.Table, count: int) -
         )
     keys = data.column(name)
     order = "descending" if descending else "ascending"
-    index = pc.sort_indices(pa.table({"key": keys, "row": np.arange(count)}),
+    index = pc.sort_indices(pa.table({"key": keys, "row": np.arange(data.num_rows)}),
                             sort_keys=[("key", order), ("row", "ascending")])  # fmt: skip
     found: np.ndarray = index.to_numpy()
     return found
@@ -106,38 +146,7 @@ def render(*, as_csv: bool, width: int | None) -> Render:
     return renderers.in_width(width) if width else renderers.as_text
 
 
-@dataclass(frozen=True, slots=True)
-class Modelled:
-    """How much of the GPU time has a cost, and what most of the rest is."""
-
-    percent: float
-    text: str
-
-
-def modelled(source: Table) -> Modelled:
-    """Say which share of GPU time has a known cost, and the largest unknowns with their share."""
-    costs, duration = source.costs, source.duration_ns
-    whole = max(int(duration.sum()), 1)
-    unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
-    percent = 100 * (1 - int(duration[unknown].sum()) / whole)
-    text = f"pyprof: cost known for {percent:.1f} % of GPU time"
-    if not unknown.any():
-        return Modelled(percent, text)
-    per_reason = np.bincount(
-        costs.reason_of[unknown], weights=duration[unknown], minlength=len(costs.reason)
-    )
-    calls = np.bincount(costs.reason_of[unknown], minlength=len(costs.reason))
-    largest = [place for place in np.argsort(-per_reason, kind="stable") if per_reason[place]][
-        :_NAMED
-    ]
-    named = (
-        f"{costs.reason[place]} ({100 * per_reason[place] / whole:.1f} % in {calls[place]})"
-        for place in largest
-    )
-    return Modelled(percent, f"{text}; unknown for {int(unknown.sum())} rows: {', '.join(named)}")
-
-
-def demand(found: Modelled, percent: float | None) -> None:
+def demand(found: Known, percent: float | None) -> None:
     """Raise PyprofError where less of the GPU time has a known cost than is asked for."""
     if percent is not None and found.percent < percent:
         raise PyprofError(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.prof.report import Modelled, modelled
+from pyprof.prof.known import Known, known
 from pyprof.report.advice import Advice, advise
 from pyprof.report.steps import Steps, steps
 from pyprof.report.steps_option import bounds
@@ -42,7 +42,7 @@ class Overview:
     """None where the records hold no times."""
     phases: Mapping[str, int]
     """Summed GPU time by part of the step; "" where nothing says. Adds up to all rows'."""
-    modelled: Modelled
+    known: Known
     ops: list[OpTotals]
     advice: list[Advice]
 
@@ -70,7 +70,7 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
         steps=found,
         timeline=timed,
         phases=_phases(source, rows),
-        modelled=modelled(table),
+        known=known(table, rows),
         ops=top_ops(table, rows),
         advice=advise(table, timed, source.capture, rows),
     )

@@ -36,7 +36,7 @@ def head(found: Overview) -> Iterator[str]:
     unknown = ("not known: name the device with --gpu",) if names else ()
     for place, peak in enumerate(found.peaks or unknown):
         yield _labelled("" if place else "Peaks", peak)
-    yield _labelled("Modelled", found.modelled.text.removeprefix("pyprof: "))
+    yield _labelled("Modelled", found.known.text)
     yield _labelled("Steps", _steps(found))
 
 
@@ -127,7 +127,6 @@ def _gpus_down(devices: Sequence[DeviceTime]) -> list[str]:
 
 def _idle_for(cause: str) -> Callable[[DeviceTime], int]:
     return lambda device: device.idle[cause].total
-
 
 
 def _device(device: DeviceTime) -> str:

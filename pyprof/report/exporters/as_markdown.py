@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO
 
-from pyprof.prof.report import modelled
+from pyprof.prof.known import known
 from pyprof.report.markdown import table
 from pyprof.report.numbers import count
 from pyprof.report.text import duration, number, percent
@@ -33,7 +33,7 @@ def _lines(source: Source) -> Iterator[str]:
     total_ns = int(found.duration_ns.sum())
     yield "# GPU profile\n"
     yield f"{count(found.records.rows)} kernels and copies, {duration(total_ns)} of GPU time;"
-    yield f"cost known for {modelled(found).percent:.1f} % of it.\n"
+    yield f"cost known for {known(found).percent:.1f} % of it.\n"
     for key, title in _SECTIONS:
         if rows := _rows(found, key):
             yield f"## {title}\n"

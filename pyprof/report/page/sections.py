@@ -50,7 +50,7 @@ def cards(table: Table, found: Overview) -> Iterator[tuple[str, str, str]]:
         warm = found.steps.warm_up
         note = f"{len(found.steps):,} steps" + (f", {warm} of them warm-up" if warm else "")
         yield "median step", duration(found.steps.median_ns), f"{note}; from {found.steps.origin}"
-    yield "cost known", f"{found.modelled.percent:.1f} %", "of GPU time has a FLOP and byte count"
+    yield "cost known", f"{found.known.percent:.1f} %", "of GPU time has a FLOP and byte count"
 
 
 def causes(found: Overview) -> list[tuple[str, str, str, float]]:

@@ -1,0 +1,71 @@
+"""How much of the GPU time has a known cost, and what most of the rest is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pyprof.prof.table import Table
+
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Sums over rows; those of several captures add up."""
+
+    total_ns: int
+    unknown: Mapping[str, tuple[int, int]]
+    """GPU time in ns and number of the rows of unknown cost, by the reason why."""
+
+    @property
+    def percent(self) -> float:
+        """Share of the GPU time whose cost is known."""
+        unknown_ns = sum(ns for ns, _ in self.unknown.values())
+        return 100 * (1 - unknown_ns / max(self.total_ns, 1))
+
+    @property
+    def text(self) -> str:
+        """Say the share, and the largest unknowns."""
+        start = f"cost known for {self.percent:.1f} % of GPU time"
+        if not self.unknown:
+            return start
+        rows = sum(count for _, count in self.unknown.values())
+        whole = max(self.total_ns, 1)
+        largest = sorted(self.unknown.items(), key=lambda entry: (-entry[1][0], entry[0]))
+        named = (
+            f"{reason} ({100 * ns / whole:.1f} % in {count})"
+            for reason, (ns, count) in largest[:_NAMED]
+            if ns
+        )
+        return f"{start}; unknown for {rows} rows: {', '.join(named)}"
+
+    def plus(self, other: Known) -> Known:
+        """Add what is known of other rows."""
+        unknown = dict(self.unknown)
+        for reason, (ns, count) in other.unknown.items():
+            mine = unknown.get(reason, (0, 0))
+            unknown[reason] = (mine[0] + ns, mine[1] + count)
+        return Known(self.total_ns + other.total_ns, unknown)
+
+
+def known(table: Table, rows: NDArray[np.bool_] | None = None) -> Known:
+    """Sum up all rows, or those chosen."""
+    costs, duration = table.costs, table.duration_ns
+    chosen = np.ones(len(duration), bool) if rows is None else rows
+    unknown = chosen & ((costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper))
+    reason = costs.reason_of[unknown]
+    ns = np.bincount(reason, duration[unknown], len(costs.reason)).astype(np.int64)
+    count = np.bincount(reason, minlength=len(costs.reason))
+    found: dict[str, tuple[int, int]] = {}
+    for place in np.flatnonzero(count).tolist():
+        so_far = found.get(costs.reason[place], (0, 0))
+        found[costs.reason[place]] = (so_far[0] + int(ns[place]), so_far[1] + int(count[place]))
+    return Known(int(duration[chosen].sum()), found)
