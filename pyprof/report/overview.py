@@ -46,11 +46,6 @@ class Overview:
     ops: list[OpTotals]
     advice: list[Advice]
 
-    @property
-    def step_count(self) -> int | None:
-        """Over how many steps the totals go; None where no steps are known."""
-        return (self.chosen[1] - self.chosen[0] if self.chosen else len(self.steps)) or None
-
 
 def overview(source: Source, chosen: str | None = None) -> Overview:
     """Analyse a capture, or the steps of it that `chosen` (`3:`) names.
@@ -95,10 +90,11 @@ def _peaks(table: Table, rows: NDArray[np.bool_] | None) -> tuple[str, ...]:
             found[f"{flops.value / 1e12:,.4g} TFLOP/s ({flops.label})"] = time[place]
         if memory is not None:
             found[f"{memory.value / 1e9:,.5g} GB/s ({memory.label})"] = np.inf
-    return tuple(sorted(found, key=lambda label: -found[label])[:_PEAKS])
+    return tuple(sorted(found, key=lambda label: -found[label])[:MOST_PEAKS])
 
 
-_PEAKS = 4
+MOST_PEAKS = 4
+"""As many are named."""
 
 
 def _phases(source: Source, rows: NDArray[np.bool_] | None) -> Mapping[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +60,11 @@ class Steps:
 
     def __len__(self) -> int:
         return len(self.start_ns)
+
+    @property
+    def kind(self) -> str:
+        """Where from, without what differs between the steps of two processes."""
+        return self.origin.partition(" ")[0]
 
     def rows(self, chosen: tuple[int, int] | None) -> NDArray[np.bool_] | None:
         """Find the rows of the steps from the first to before the last; None (all) for None."""
@@ -162,23 +168,27 @@ def _of_process(records: Records, capture: Capture | None, launched: Ints) -> St
 
 
 def _side_by_side(records: Records, found: Sequence[tuple[Ints, Steps]]) -> Steps:
-    """Join the steps of processes: a step takes as long as in the slowest.
-
-    Bounds and origin are those of the first process that has steps; one whose steps are of
-    another kind, an evaluation beside the training say, has none.
-    """
-    main = next((steps for _, steps in found if len(steps)), None)
-    if main is None:
-        return _none(records)
-    kind = main.origin.partition(" ")[0]
-    of_row, duration = np.full(records.rows, OUTSIDE), main.duration_ns.copy()
+    """Join the steps of processes, of which some rows each are."""
+    joined = reduce(merge, (steps for _, steps in found))
+    of_row = np.full(records.rows, OUTSIDE)
     for rows, steps in found:
-        if steps.origin.partition(" ")[0] != kind:
-            continue
-        of_row[rows] = np.where(steps.of_row < len(main), steps.of_row, OUTSIDE)
-        both = min(len(steps), len(main))
-        duration[:both] = np.maximum(duration[:both], steps.duration_ns[:both])
-    return Steps(main.origin, main.start_ns, main.end_ns, duration, of_row)
+        if steps.kind == joined.kind:
+            of_row[rows] = np.where(steps.of_row < len(joined), steps.of_row, OUTSIDE)
+    return replace(joined, of_row=of_row)
+
+
+def merge(a: Steps, b: Steps) -> Steps:
+    """Make the steps of two processes one: each takes as long as in the slower. No rows are in it.
+
+    Bounds and number are those of `a`, if it has steps; steps of another kind, an evaluation
+    beside the training say, do not count.
+    """
+    main = a if len(a) else b
+    duration = main.duration_ns.copy()
+    if len(a) and a.kind == b.kind:
+        both = min(len(a), len(b))
+        duration[:both] = np.maximum(duration[:both], b.duration_ns[:both])
+    return replace(main, duration_ns=duration, of_row=duration[:0])
 
 
 def _none(records: Records) -> Steps:

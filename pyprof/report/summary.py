@@ -11,8 +11,7 @@ from pyprof import cli
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyprof.report.overview import Overview
-    from pyprof.report.source import Source
+    from pyprof.report.brief import Brief
 
 _TOP = 15
 _BY = ("op", "layer", "line")
@@ -48,33 +47,28 @@ def command(
     """
     from pyprof.prof.table import Override  # noqa: PLC0415 - they load Arrow
     from pyprof.report import source, text  # noqa: PLC0415 - as above
-    from pyprof.report.overview import overview  # noqa: PLC0415 - as above
+    from pyprof.report.brief import brief  # noqa: PLC0415 - as above
 
-    loaded = source.load(file, Override(gpu))
+    found = brief(source.load(file, Override(gpu)), steps)
     if not quiet:
-        cli.warn(loaded.table.source.warnings)
-    found = overview(loaded, steps)
-    lines = sections(loaded, found, by, top, depth)
+        cli.warn(found.warnings)
     with cli.output(target) as out:
-        out.write(text.finish(lines, coloured=text.colours(target)))
+        out.write(text.finish(sections(found, by, top, depth), coloured=text.colours(target)))
 
 
-def sections(
-    source: Source, found: Overview, by: str, top: int, depth: int | None
-) -> Iterator[str]:
+def sections(found: Brief, by: str, top: int, depth: int | None) -> Iterator[str]:
     """Give the sections of the summary, with an empty line between them."""
     from pyprof.report import summary_text as show  # noqa: PLC0415 - it loads Arrow
-    from pyprof.report.tree import tree  # noqa: PLC0415 - as above
 
     yield from show.head(found)
     yield ""
-    if found.timeline is not None:
-        yield from show.times(found.timeline)
+    if found.times is not None:
+        yield from show.times(found.times)
         yield ""
     yield from show.phases(found)
     yield ""
     if by == "layer":
-        yield from show.layers(tree(source.table, found.rows), found.step_count, depth)
+        yield from show.layers(found, depth)
     elif by == "line":
         yield from show.lines(found, top)
     else:

@@ -13,10 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.report.advice import Advice, Evidence
-    from pyprof.report.overview import Overview
-    from pyprof.report.timeline import DeviceTime, Timeline
+    from pyprof.report.brief import Brief, DeviceTotals, Times
     from pyprof.report.topops import OpTotals
-    from pyprof.report.tree import Node
 
 _PHASES = {
     "fprop": "forward",
@@ -29,7 +27,7 @@ _PHASES = {
 _NAME_WIDTH = 40
 
 
-def head(found: Overview) -> Iterator[str]:
+def head(found: Brief) -> Iterator[str]:
     """Say what was captured, against which peaks it is measured, and which steps there are."""
     names = [name or "not named by the capture" for name in found.gpus if name != "cpu"]
     yield _labelled("GPU", "; ".join(names) or "none: these are ops, timed on the CPU")
@@ -44,7 +42,7 @@ def _labelled(label: str, value: str) -> str:
     return f"{text.heading(label.ljust(9))} {value}"
 
 
-def _steps(found: Overview) -> str:
+def _steps(found: Brief) -> str:
     steps = found.steps
     if not len(steps):
         return "none found; call pyprof.annotate('step') around each to see them"
@@ -63,14 +61,14 @@ def _steps(found: Overview) -> str:
 
 # --- time ---------------------------------------------------------------------------------------
 
-_Row = tuple[str, "Callable[[DeviceTime], int]"]
+_Row = tuple[str, "Callable[[DeviceTotals], int]"]
 
 _BUSY: tuple[_Row, ...] = (
     ("busy", lambda device: device.busy_ns),
-    ("  compute", lambda device: device.compute.total),
-    ("  communication", lambda device: device.communication.total),
+    ("  compute", lambda device: device.compute_ns),
+    ("  communication", lambda device: device.communication_ns),
     ("    not overlapped", lambda device: device.exposed_communication_ns),
-    ("  copies", lambda device: device.copy.total),
+    ("  copies", lambda device: device.copy_ns),
     ("    not overlapped", lambda device: device.exposed_copy_ns),
     ("  overlap of these", lambda device: device.overlap_ns),
     ("idle", lambda device: device.idle_ns),
@@ -82,16 +80,16 @@ _MOST_ACROSS = 4
 """More GPUs than this have a line each, not a column."""
 
 
-def times(timeline: Timeline) -> Iterator[str]:
+def times(found: Times) -> Iterator[str]:
     """Tabulate where the time of each GPU went; what is 0 everywhere is left out."""
-    across = len(timeline.devices) <= _MOST_ACROSS
-    lines = _gpus_across(timeline.devices) if across else _gpus_down(timeline.devices)
+    across = len(found.devices) <= _MOST_ACROSS
+    lines = _gpus_across(found.devices) if across else _gpus_down(found.devices)
     yield text.heading(lines[0])
     yield from lines[1:]
-    yield from _notes(timeline)
+    yield from _notes(found)
 
 
-def _gpus_across(devices: Sequence[DeviceTime]) -> list[str]:
+def _gpus_across(devices: Sequence[DeviceTotals]) -> list[str]:
     rows = [_time_row("span", devices, lambda device: device.span_ns, "")]
     above = 0
     for name, measure in _BUSY:
@@ -99,9 +97,9 @@ def _gpus_across(devices: Sequence[DeviceTime]) -> list[str]:
         if any(map(measure, devices)) or not name.startswith(" "):
             rows.append(_time_row(name, devices, measure, ""))
     for cause, meaning in CAUSES.items():
-        if any(device.idle[cause].total and not device.on_cpu for device in devices):
+        if any(device.idle[cause] and not device.on_cpu for device in devices):
             rows.append(
-                _time_row(f"  {cause}", devices, lambda device: device.idle[cause].total, meaning)  # noqa: B023 - called at once
+                _time_row(f"  {cause}", devices, lambda device: device.idle[cause], meaning)  # noqa: B023 - called at once
             )
     header = ["Time (ms)"]
     for device in devices:
@@ -109,7 +107,7 @@ def _gpus_across(devices: Sequence[DeviceTime]) -> list[str]:
     return text.table(rows, [*header, ""], (0, 2 * len(devices) + 1))
 
 
-def _gpus_down(devices: Sequence[DeviceTime]) -> list[str]:
+def _gpus_down(devices: Sequence[DeviceTotals]) -> list[str]:
     causes = [(cause, _idle_for(cause)) for cause in CAUSES]
     shown = [
         (name.strip(), measure)
@@ -125,17 +123,17 @@ def _gpus_down(devices: Sequence[DeviceTime]) -> list[str]:
     return text.table(rows, ["Time", "Span ms", *(f"{name} %" for name, _ in shown)], (0,))
 
 
-def _idle_for(cause: str) -> Callable[[DeviceTime], int]:
-    return lambda device: device.idle[cause].total
+def _idle_for(cause: str) -> Callable[[DeviceTotals], int]:
+    return lambda device: device.idle[cause]
 
 
-def _device(device: DeviceTime) -> str:
+def _device(device: DeviceTotals) -> str:
     rank = "" if device.rank is None else f"rank {device.rank}, "
     return f"{rank}CPU" if device.on_cpu else f"{rank}GPU {device.device}"
 
 
 def _time_row(
-    name: str, devices: Sequence[DeviceTime], measure: Callable[[DeviceTime], int], meaning: str
+    name: str, devices: Sequence[DeviceTotals], measure: Callable[[DeviceTotals], int], meaning: str
 ) -> list[str]:
     cells = [name]
     for device in devices:
@@ -144,14 +142,14 @@ def _time_row(
     return [*cells, meaning]
 
 
-def _notes(timeline: Timeline) -> Iterator[str]:
-    if timeline.blocking:
+def _notes(found: Times) -> Iterator[str]:
+    if found.blocking:
         yield f"Note: {BLOCKING}."
-    if not timeline.api_known and not all(device.on_cpu for device in timeline.devices):
+    if not found.api_known and not all(device.on_cpu for device in found.devices):
         yield "Note: this file lacks waits for the GPU, which count as launch or host."
 
 
-def phases(found: Overview) -> Iterator[str]:
+def phases(found: Brief) -> Iterator[str]:
     """Tabulate GPU time by part of the step."""
     whole = sum(found.phases.values()) or 1
     rows = [
@@ -165,7 +163,7 @@ def phases(found: Overview) -> Iterator[str]:
 # --- ops, layers, lines -------------------------------------------------------------------------
 
 
-def ops(found: Overview, limit: int) -> Iterator[str]:
+def ops(found: Brief, limit: int) -> Iterator[str]:
     """Tabulate the ops that take most time."""
     steps = found.step_count
     header = ("Op", "Dir", "Calls", _unit(steps), "%", "TFLOP/s", "GB/s", "Eff(%)",
@@ -199,8 +197,9 @@ def _op(op: OpTotals, steps: int) -> list[str]:
     ]
 
 
-def layers(root: Node, steps: int | None, depth: int | None) -> Iterator[str]:
+def layers(found: Brief, depth: int | None) -> Iterator[str]:
     """Draw the tree of modules with time inside each, and of its own."""
+    root, steps = found.layers, found.step_count
     unit = _unit(steps)
     whole = root.total_ns or 1
     rows = [
@@ -245,7 +244,7 @@ def _evidence(evidence: Evidence) -> str:
     return f"{what}{place}: {milliseconds(evidence.total_ns)} ms in {evidence.count}{detail}"
 
 
-def lines(found: Overview, limit: int) -> Iterator[str]:
+def lines(found: Brief, limit: int) -> Iterator[str]:
     """Tabulate GPU time by source line."""
     steps = found.step_count
     total: dict[str | None, int] = {}

@@ -5,7 +5,7 @@ Times are sums over rows: they add up to the summed GPU time, not to the span.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from pyprof.gpu.roofline import NS_PER_S
 from pyprof.prof.columns import COLUMNS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from pyprof.prof.table import Table
@@ -25,48 +27,123 @@ if TYPE_CHECKING:
 
 _KEYS = ("op", "dir", "line", "unnamed")
 """What a group has in common; `unnamed` is the kernel of rows that no op names."""
+_SUMS = ("ns", "flops", "flops_ns", "bytes", "bytes_ns", "eff_ns", "eff_known_ns")
+_LARGEST = ("kernel", "bound", "tc")
+"""Of these, what most of a group's time has is told."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpTotals:
-    """One op in one direction, called on one line. None where not known."""
+    """One op in one direction, called on one line: sums over its rows. None where not known."""
 
     op: str | None
     """None where nothing names it; then `kernel` does: rows of other kernels are apart."""
     dir: str | None
     line: str | None
-    kernel: str
-    """The one with most time."""
+    unnamed: str | None
+    """The kernel, where nothing names the op."""
     calls: int
     kernels: int
-    total_ns: int
-    share: float
-    """Of the summed GPU time, 0 to 1."""
-    flops_per_s: float | None
-    """Over the time of the rows whose FLOPs are known."""
-    bytes_per_s: float | None
-    efficiency: float | None
-    """Share of the roofline, weighed by time, over the rows for which it is known."""
-    bound: str | None
-    """What limits most of the time: compute, memory or latency."""
-    tc: str | None
-    """Tensor Cores, for most of the time that could use them: 1, 0 or ?; None where none could."""
+    whole_ns: int
+    """The summed GPU time of all ops."""
+    sums: Mapping[str, float]
+    """Of what `_SUMS` names; `flops_ns` is the time of the rows whose FLOPs are known."""
+    time_by: Mapping[str, Mapping[str, int]]
+    """GPU time in ns by each value of what `_LARGEST` names."""
+
+    @property
+    def total_ns(self) -> int:
+        """The summed GPU time."""
+        return int(self.sums["ns"])
+
+    @property
+    def share(self) -> float:
+        """Share of the summed GPU time of all ops, 0 to 1."""
+        return self.total_ns / max(self.whole_ns, 1)
+
+    @property
+    def flops_per_s(self) -> float | None:
+        """Rate over the time of the rows whose FLOPs are known."""
+        return _over(self.sums["flops"] * NS_PER_S, self.sums["flops_ns"])
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Rate over the time of the rows whose bytes are known."""
+        return _over(self.sums["bytes"] * NS_PER_S, self.sums["bytes_ns"])
+
+    @property
+    def efficiency(self) -> float | None:
+        """Share of the roofline, weighed by time, over the rows for which it is known."""
+        return _over(self.sums["eff_ns"], self.sums["eff_known_ns"])
+
+    @property
+    def kernel(self) -> str:
+        """The kernel with most time."""
+        return _largest(self.time_by["kernel"]) or ""
+
+    @property
+    def bound(self) -> str | None:
+        """What limits most of the time: compute, memory or latency."""
+        return _largest(self.time_by["bound"])
+
+    @property
+    def tc(self) -> str | None:
+        """Tensor Cores, for most of the time that could use them: 1, 0, ?; None: none could."""
+        return _largest(self.time_by["tc"])
 
 
-def top_ops(table: Table, rows: Mask | None = None, limit: int | None = None) -> list[OpTotals]:
+def _over(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _largest(time: Mapping[str, int]) -> str | None:
+    return min(time, key=lambda name: (-time[name], name), default=None)
+
+
+def top_ops(table: Table, rows: Mask | None = None) -> list[OpTotals]:
     """Total the rows (all, or those chosen) by op, direction and source line, the longest first."""
     data = _columns(table)
     if rows is not None:
         data = data.filter(pa.array(rows))
-    sums = [(name, "sum") for name in ("ns", "flops", "flops_ns", "bytes", "bytes_ns",
-                                       "eff_ns", "eff_known_ns")]  # fmt: skip
     found = data.group_by(list(_KEYS)).aggregate(
-        [*sums, ("call", "count_distinct"), ("ns", "count")]
+        [*((name, "sum") for name in _SUMS), ("call", "count_distinct"), ("ns", "count")]
     )
-    found = found.sort_by([("ns_sum", "descending"), *((key, "ascending") for key in _KEYS)])
-    largest = {name: _largest(data, name) for name in ("kernel", "bound", "tc")}
-    whole = max(int(pc.sum(data.column("ns")).as_py() or 0), 1)
-    return [_totals(row, largest, whole) for row in found.slice(0, limit).to_pylist()]
+    time = {name: _times(data, name) for name in _LARGEST}
+    whole = int(pc.sum(data.column("ns")).as_py() or 0)
+    return in_order(_totals(row, time, whole) for row in found.to_pylist())
+
+
+def in_order(ops: Iterable[OpTotals]) -> list[OpTotals]:
+    """Sort, the longest first."""
+    return sorted(ops, key=lambda op: (-op.total_ns, *(text or "" for text in _key(op))))
+
+
+def merge(a: Sequence[OpTotals], b: Sequence[OpTotals]) -> list[OpTotals]:
+    """Make the totals of two sets of rows those of both."""
+    whole = max((op.whole_ns for op in a), default=0) + max((op.whole_ns for op in b), default=0)
+    found: dict[tuple[str | None, ...], OpTotals] = {}
+    for op in (*a, *b):
+        other = found.get(_key(op))
+        found[_key(op)] = replace(op if other is None else _plus(other, op), whole_ns=whole)
+    return in_order(found.values())
+
+
+def _key(op: OpTotals) -> tuple[str | None, ...]:
+    return op.op, op.dir, op.line, op.unnamed
+
+
+def _plus(a: OpTotals, b: OpTotals) -> OpTotals:
+    return replace(
+        a,
+        calls=a.calls + b.calls,
+        kernels=a.kernels + b.kernels,
+        sums={name: a.sums[name] + b.sums[name] for name in _SUMS},
+        time_by={
+            name: {value: a.time_by[name].get(value, 0) + b.time_by[name].get(value, 0)
+                   for value in {**a.time_by[name], **b.time_by[name]}}
+            for name in _LARGEST
+        },
+    )  # fmt: skip
 
 
 def _columns(table: Table) -> pa.Table:
@@ -98,34 +175,28 @@ def _kernel(table: Table) -> Mask:
     return np.array([*(name in kernels for name in kind.values), True])[kind.index]
 
 
-def _largest(data: pa.Table, name: str) -> dict[tuple[Any, ...], str]:
-    """Of a column's values in each group, choose the one with most time; nulls do not count."""
+def _times(data: pa.Table, name: str) -> dict[tuple[Any, ...], dict[str, int]]:
+    """Sum the time of each group by a column's values; nulls do not count."""
     known = data.filter(pc.is_valid(data.column(name)))
-    found = known.group_by([*_KEYS, name]).aggregate([("ns", "sum")])
-    found = found.sort_by([("ns_sum", "ascending"), (name, "descending")])
-    return {tuple(row[key] for key in _KEYS): row[name] for row in found.to_pylist()}
+    summed = known.group_by([*_KEYS, name]).aggregate([("ns", "sum")])
+    found: dict[tuple[Any, ...], dict[str, int]] = {}
+    for row in summed.to_pylist():
+        found.setdefault(tuple(row[key] for key in _KEYS), {})[row[name]] = row["ns_sum"]
+    return found
 
 
 def _totals(
-    row: dict[str, Any], largest: dict[str, dict[tuple[Any, ...], str]], whole: int
+    row: dict[str, Any], time: dict[str, dict[tuple[Any, ...], dict[str, int]]], whole_ns: int
 ) -> OpTotals:
-    key = tuple(row[name] for name in _KEYS)
+    op, part, line, unnamed = key = tuple(row[name] for name in _KEYS)
     return OpTotals(
-        op=row["op"],
-        dir=row["dir"],
-        line=row["line"],
-        kernel=largest["kernel"][key],
+        op,
+        part,
+        line,
+        unnamed,
         calls=row["call_count_distinct"],
         kernels=row["ns_count"],
-        total_ns=row["ns_sum"],
-        share=row["ns_sum"] / whole,
-        flops_per_s=_over(row["flops_sum"] * NS_PER_S, row["flops_ns_sum"]),
-        bytes_per_s=_over(row["bytes_sum"] * NS_PER_S, row["bytes_ns_sum"]),
-        efficiency=_over(row["eff_ns_sum"], row["eff_known_ns_sum"]),
-        bound=largest["bound"].get(key),
-        tc=largest["tc"].get(key),
+        whole_ns=whole_ns,
+        sums={name: row[f"{name}_sum"] for name in _SUMS},
+        time_by={name: time[name].get(key, {}) for name in _LARGEST},
     )
-
-
-def _over(part: float, whole: float) -> float | None:
-    return part / whole if whole else None

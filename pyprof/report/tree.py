@@ -61,6 +61,26 @@ def tree(table: Table, rows: Mask | None = None) -> Node:
     return _node(ROOT, (), own, _children(own))
 
 
+def merge(a: Node, b: Node) -> Node:
+    """Make two trees one."""
+    mine, theirs = ({child.name: child for child in node.children} for node in (a, b))
+    children = [
+        merge(mine[name], theirs[name])
+        if name in mine and name in theirs
+        else {**theirs, **mine}[name]
+        for name in {**mine, **theirs}
+    ]
+    children.sort(key=lambda node: (-node.total_ns, node.name))
+    return Node(
+        a.name,
+        a.self_ns + b.self_ns,
+        a.self_rows + b.self_rows,
+        a.total_ns + b.total_ns,
+        a.rows + b.rows,
+        tuple(children),
+    )
+
+
 def steps(layers: list[str]) -> tuple[str, ...]:
     """Turn a row's layers, outermost first, into the steps from the root to its module."""
     path: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyprof.report.advice.case import Case
-from pyprof.report.advice.registry import Advice, Evidence, rules
+from pyprof.report.advice.registry import Advice, Evidence, in_order, merge, rules
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyprof.report.timeline import Timeline
     from pyprof.schema import Capture
 
-__all__ = ["Advice", "Evidence", "advise"]
+__all__ = ["Advice", "Evidence", "advise", "merge"]
 
 _LEAST_SHARE = 0.001
 """What could win less of the time is not worth a line."""
@@ -35,4 +35,4 @@ def advise(
     least = _LEAST_SHARE * case.span_ns
     found = [advice for rule in rules().values() if (advice := rule(case)) is not None]
     kept = [entry for entry in found if entry.gain_ns is None or entry.gain_ns > least]
-    return sorted(kept, key=lambda entry: (-(entry.gain_ns or 0), entry.rule))
+    return in_order(kept)

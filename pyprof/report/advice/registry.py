@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pkgutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -69,3 +69,41 @@ def rules() -> dict[str, Rule]:
     for module in pkgutil.iter_modules(import_module(package).__path__):
         import_module(f"{package}.{module.name}")
     return dict(sorted(_RULES.items()))
+
+
+def merge(a: Sequence[Advice], b: Sequence[Advice]) -> list[Advice]:
+    """Make the advice on two captures one: GPUs work side by side, so the larger gain counts.
+
+    Its words are those of the capture that would win more; no rows are in it.
+    """
+    found: dict[str, Advice] = {}
+    for entry in (*a, *b):
+        other = found.get(entry.rule)
+        found[entry.rule] = (
+            replace(entry, rows=entry.rows[:0]) if other is None else _plus(other, entry)
+        )
+    return in_order(found.values())
+
+
+def in_order(found: Iterable[Advice]) -> list[Advice]:
+    """Sort: what could be won most comes first, gains that cannot be said last."""
+    return sorted(found, key=lambda entry: (-(entry.gain_ns or 0), entry.rule))
+
+
+def _plus(a: Advice, b: Advice) -> Advice:
+    more = b if (b.gain_ns or 0) > (a.gain_ns or 0) else a
+    evidence: dict[tuple[str, str | None, str], Evidence] = {}
+    for entry in (*a.evidence, *b.evidence):
+        key = (entry.what, entry.line, entry.detail)
+        other = evidence.get(key)
+        evidence[key] = (
+            entry
+            if other is None
+            else replace(
+                other, count=other.count + entry.count, total_ns=other.total_ns + entry.total_ns
+            )
+        )
+    longest = sorted(
+        evidence.values(), key=lambda entry: (-entry.total_ns, entry.what, entry.line or "")
+    )
+    return replace(more, evidence=tuple(longest), rows=more.rows[:0])

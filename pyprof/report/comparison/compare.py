@@ -120,8 +120,7 @@ class _Side:
 
 def _per_step(a: _Side, b: _Side) -> tuple[int, int] | None:
     """Divide only by steps that mean the same: found in the same way in both."""
-    origins = {side.steps.origin.partition(" ")[0] for side in (a, b)}
-    alike = len(origins) == 1 and origins != {""}
+    alike = a.steps.kind == b.steps.kind != ""
     return (a.step_count, b.step_count) if alike and a.step_count and b.step_count else None
 
 

@@ -1,0 +1,143 @@
+"""What `pyprof summary` says of a capture, small enough to send; those of several make one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyprof.report import advice, steps, topops, tree
+from pyprof.report.overview import MOST_PEAKS, overview
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.prof.known import Known
+    from pyprof.report.advice import Advice
+    from pyprof.report.source import Source
+    from pyprof.report.steps import Steps
+    from pyprof.report.timeline import DeviceTime, Timeline
+    from pyprof.report.topops import OpTotals
+    from pyprof.report.tree import Node
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTotals:
+    """How long one GPU, as one process used it, was at what; see `timeline.DeviceTime`. In ns."""
+
+    rank: int | None
+    device: int
+    on_cpu: bool
+    span_ns: int
+    busy_ns: int
+    compute_ns: int
+    communication_ns: int
+    exposed_communication_ns: int
+    copy_ns: int
+    exposed_copy_ns: int
+    overlap_ns: int
+    idle_ns: int
+    idle: Mapping[str, int]
+    """By cause."""
+
+    @staticmethod
+    def of(device: DeviceTime) -> DeviceTotals:
+        """Measure the sets of time."""
+        return DeviceTotals(
+            device.rank,
+            device.device,
+            device.on_cpu,
+            device.span_ns,
+            device.busy_ns,
+            device.compute.total,
+            device.communication.total,
+            device.exposed_communication_ns,
+            device.copy.total,
+            device.exposed_copy_ns,
+            device.overlap_ns,
+            device.idle_ns,
+            {cause: time.total for cause, time in device.idle.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The GPUs of a capture, or of several; see `timeline.Timeline`."""
+
+    devices: tuple[DeviceTotals, ...]
+    api_known: bool
+    blocking: bool
+
+    @staticmethod
+    def of(timeline: Timeline) -> Times:
+        """Measure all GPUs."""
+        devices = tuple(DeviceTotals.of(device) for device in timeline.devices)
+        return Times(devices, timeline.api_known, timeline.blocking)
+
+    def plus(self, other: Times) -> Times:
+        """Put the GPUs of another capture after these."""
+        return Times(
+            (*self.devices, *other.devices),
+            self.api_known and other.api_known,
+            self.blocking or other.blocking,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """The same things as in `overview.Overview`, without rows."""
+
+    gpus: tuple[str | None, ...]
+    peaks: tuple[str, ...]
+    chosen: tuple[int, int] | None
+    steps: Steps
+    """Without rows."""
+    times: Times | None
+    phases: Mapping[str, int]
+    known: Known
+    ops: list[OpTotals]
+    layers: Node
+    advice: list[Advice]
+    warnings: tuple[str, ...]
+
+    @property
+    def step_count(self) -> int | None:
+        """Over how many steps the totals go; None where no steps are known."""
+        return (self.chosen[1] - self.chosen[0] if self.chosen else len(self.steps)) or None
+
+
+def brief(source: Source, chosen: str | None = None) -> Brief:
+    """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
+
+    Raises click.BadParameter where it names none.
+    """
+    found = overview(source, chosen)
+    return Brief(
+        found.gpus,
+        found.peaks,
+        found.chosen,
+        replace(found.steps, of_row=found.steps.of_row[:0]),
+        None if found.timeline is None else Times.of(found.timeline),
+        found.phases,
+        found.known,
+        found.ops,
+        tree.tree(source.table, found.rows),
+        [replace(entry, rows=entry.rows[:0]) for entry in found.advice],
+        source.table.source.warnings,
+    )
+
+
+def merge(a: Brief, b: Brief) -> Brief:
+    """Sum up two sets of captures from what was found of each."""
+    return Brief(
+        tuple(dict.fromkeys((*a.gpus, *b.gpus))),
+        tuple(dict.fromkeys((*a.peaks, *b.peaks)))[:MOST_PEAKS],
+        a.chosen or b.chosen,
+        steps.merge(a.steps, b.steps),
+        a.times.plus(b.times) if a.times and b.times else a.times or b.times,
+        {name: a.phases.get(name, 0) + b.phases.get(name, 0) for name in {**a.phases, **b.phases}},
+        a.known.plus(b.known),
+        topops.merge(a.ops, b.ops),
+        tree.merge(a.layers, b.layers),
+        advice.merge(a.advice, b.advice),
+        tuple(dict.fromkeys((*a.warnings, *b.warnings))),
+    )
