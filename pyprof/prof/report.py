@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 1 << 16
 
 
-def columns(names: str | None) -> tuple[Column, ...]:
-    """Give the columns that -c names, or the usual ones. Unknown names are misuse."""
+def columns(names: str | None) -> tuple[str, ...]:
+    """Read the names that -c gives; the usual ones where it gives none. Unknown ones are misuse."""
     asked = [name.strip() for name in (names or "").split(",") if name.strip()]
     asked = asked or DEFAULT.split(",")
     if unknown := [name for name in asked if name not in COLUMNS]:
         raise click.BadParameter(
             f"no column {unknown[0]!r}; there are {', '.join(COLUMNS)}", param_hint="'-c'"
         )
-    return tuple(COLUMNS[name] for name in asked)
+    return tuple(asked)
 
 
 def table(file: str, override: Override) -> Table:
@@ -60,11 +60,17 @@ def doubts(source: Table, shown: Sequence[Column]) -> tuple[str, ...]:
 class Asked:
     """Which rows and columns, in which order."""
 
-    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    """Of the columns."""
     by: str | None = None
     """The column to group rows by; the others are then its measures."""
     sort: str | None = None
     top: int | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns to show of each row."""
+        return tuple(COLUMNS[name] for name in self.names)
 
     @property
     def whole(self) -> bool:
