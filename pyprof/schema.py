@@ -115,6 +115,16 @@ class Capture:
     """Sentences for the user about what this capture hides or distorts."""
 
 
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose work a capture holds, as far as the file says."""
+
+    rank: int | None = None
+    """Rank in a distributed job, where the whole file is of one."""
+    pids: tuple[int, ...] = ()
+    """The processes with GPU work, by device; empty where the tool records one a file."""
+
+
 def check(capture: Capture) -> None:
     """Raise TypeError where a table's columns differ from the schema: a reader's bug."""
     for name, schema in TABLES.items():

@@ -1,23 +1,24 @@
 """From a file that a profiler wrote to a `Capture`. Which profiler is told by content.
 
-A reader is a module here with `sniff(path, head) -> bool` and `read(path) -> Capture`; it is
-found by being here. It knows its tool and nothing of ops.
+A reader is a module here with `sniff(path, head) -> bool`, `read(path) -> Capture` and
+`identity(path) -> Identity`; it is found by being here. It knows its tool and nothing of ops.
 """
 
 from __future__ import annotations
 
 import pkgutil
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from pyprof.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pyprof.schema import Capture
+    from pyprof.schema import Capture, Identity
 
+T = TypeVar("T")
 _HEAD_BYTES = 4096
 
 
@@ -30,6 +31,9 @@ class Reader(Protocol):
     def read(self, path: Path) -> Capture:
         """Read the whole capture; raise CaptureError where it cannot be used."""
 
+    def identity(self, path: Path) -> Identity:
+        """Read only whose work it holds."""
+
 
 def readers() -> Iterator[Reader]:
     """Load the readers, in alphabetical order."""
@@ -41,18 +45,27 @@ def readers() -> Iterator[Reader]:
 
 def read(path: Path) -> Capture:
     """Read a capture of any tool; raise CaptureError, with what to do, where it is none."""
+    return _sensible(path, _reader(path).read)
+
+
+def identity(path: Path) -> Identity:
+    """Tell whose work a capture holds without reading it all; raise CaptureError as `read` does."""
+    return _sensible(path, _reader(path).identity)
+
+
+def _reader(path: Path) -> Reader:
     head = read_head(path)
     for reader in readers():
         if reader.sniff(path, head):
-            return _read(reader, path)
+            return reader
     raise CaptureError(f"{path}: not a capture that pyprof knows ({describe(head)}); {EXPECTED}")
 
 
-def _read(reader: Reader, path: Path) -> Capture:
+def _sensible(path: Path, function: Callable[[Path], T]) -> T:
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
 
     try:
-        return reader.read(path)
+        return function(path)
     except (pa.ArrowException, OverflowError, ValueError, IndexError) as error:
         # Readers check what a tool may write; a damaged file can hold anything else.
         reason = " ".join(str(error).split())[:200]

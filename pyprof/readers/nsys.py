@@ -82,6 +82,26 @@ def read(path: Path) -> schema.Capture:
     )
 
 
+def identity(path: Path) -> schema.Identity:
+    """Give the processes with GPU work, in the order of the devices that they use first."""
+    db = Database(path)
+    found: dict[int, int] = {}
+    for kind in _WORK:
+        table = _versioned(db.tables(), _CUPTI + kind)
+        if "globalPid" not in db.columns(table):
+            continue
+        rows = db.read(table, {"deviceId": int, "globalPid": int}, "GROUP BY 1, 2")
+        pids = _pid(numbers(rows.column("globalPid"), 0))
+        for pid, device in zip(pids.tolist(), rows.column("deviceId").to_pylist(), strict=True):
+            found[pid] = min(found.get(pid, _LAST), _LAST if device is None else device)
+    return schema.Identity(pids=tuple(sorted(found, key=lambda pid: (found[pid], pid))))
+
+
+_WORK = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
+_LAST = 1 << 31
+"""Behind every device: for work whose device is not recorded."""
+
+
 def _versioned(tables: frozenset[str], name: str) -> str:
     """Give the table's name as this file has it: `NAME`, or the highest of `NAME_V2`, ..."""
     later = [table for table in tables if table.startswith(f"{name}_V") and table[-1].isdigit()]

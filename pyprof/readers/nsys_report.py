@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,9 @@ from pyprof.readers import nsys
 from pyprof.readers._sqlite import MAGIC
 
 if TYPE_CHECKING:
-    from pyprof.schema import Capture
+    from collections.abc import Iterator
+
+    from pyprof.schema import Capture, Identity
 
 _SUFFIXES = (".nsys-rep", ".qdrep")
 _COMMAND = ("nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "--output")
@@ -26,6 +29,18 @@ def sniff(path: Path, head: bytes) -> bool:
 
 def read(path: Path) -> Capture:
     """Export to a temporary file and read that."""
+    with _exported(path) as exported:
+        return nsys.read(exported)
+
+
+def identity(path: Path) -> Identity:
+    """Export to a temporary file, for the report itself does not say whose work it holds."""
+    with _exported(path) as exported:
+        return nsys.identity(exported)
+
+
+@contextmanager
+def _exported(path: Path) -> Iterator[Path]:
     tool = shutil.which("nsys")
     if tool is None:
         raise CaptureError(
@@ -43,7 +58,7 @@ def read(path: Path) -> Capture:
             raise CaptureError(
                 f"{path}: nsys could not export this report ({_last_line(done)}); {_ADVICE}"
             )
-        return nsys.read(exported)
+        yield exported
 
 
 _ADVICE = "a report opens only in the nsys version that wrote it, or a later one: export it there"

@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyprof.errors import CaptureError
+from pyprof.readers.kineto import header
 from pyprof.readers.kineto.gather import Gathered
 from pyprof.readers.kineto.stream import Trace
+from pyprof.schema import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +54,13 @@ def read(path: Path) -> Capture:
     if gathered.empty:
         raise CaptureError(f"{path}: no GPU work and no ops of torch.profiler in this trace")
     return gathered.capture(trace)
+
+
+def identity(path: Path) -> Identity:
+    """Give the rank that stands before the events."""
+    trace = Trace(path)
+    trace.open()
+    return Identity(rank=header.rank(trace.header))
 
 
 @contextmanager

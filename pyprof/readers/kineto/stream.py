@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import orjson
 from pyprof.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
 Event = dict[str, Any]
@@ -69,7 +70,12 @@ class Trace:
             buffer, failures = buffer[place.end() :], 0
         yield self._close(buffer)
 
-    def _blocks(self) -> Iterator[bytes]:
+    def open(self) -> None:
+        """Read the header alone; raise CaptureError where no events follow it."""
+        with closing(self._blocks()) as blocks:
+            self._open(blocks)
+
+    def _blocks(self) -> Generator[bytes, None, None]:
         with self.path.open("rb") as file:
             if file.peek(2)[:2] != b"\x1f\x8b":
                 while block := file.read(BLOCK_BYTES):

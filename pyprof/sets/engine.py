@@ -1,0 +1,145 @@
+"""Work on many captures: one plain function a capture, here, in processes, or on a cluster.
+
+What a capture's work gives stays where it was done. Small results are merged in a tree whose
+shape hangs on their number alone, so that the outcome is the same to the bit on any engine.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from pyprof import cli
+from pyprof.errors import CaptureError, RecordsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+LEAST = 2
+"""Captures from which a progress bar is worth its line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handle(Generic[T]):
+    """The result of one item's work, which may be on another machine."""
+
+    item: Any
+    """What it was made from."""
+    place: Any
+    """For the engine alone: the result, or where it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A capture that could not be read, as the result of its work."""
+
+    reason: str
+    """One line: which capture, what is wrong, what to do."""
+
+
+class Engine(Protocol):
+    """Where the work is done. Functions must be importable by name: plain ones of a module."""
+
+    def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
+        """Work on every item, and give the results of those that could be read, in order.
+
+        Each other item is told on stderr. Raises CaptureError where none could be read, or, when
+        strict, for the first that could not.
+        """
+
+    def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
+        """Merge results, neighbour with neighbour, until one is left; there must be one."""
+
+    def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
+        """Give the results themselves, one by one, in order."""
+
+
+def attempt(function: Callable[[A], T], item: A) -> T | Failed:
+    """Work on one item; a capture that cannot be read is a value and stops no other."""
+    try:
+        return function(item)
+    except (CaptureError, RecordsError) as error:
+        return Failed(str(error))
+
+
+def settled(
+    items: Sequence[object],
+    places: Sequence[Any],
+    failures: Sequence[Failed | None],
+    *,
+    strict: bool,
+) -> list[Handle[Any]]:
+    """Tell what failed and give handles of what did not. Shared by all engines."""
+    failed = [failure for failure in failures if failure is not None]
+    if failed and (strict or len(failed) == len(items)):
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise CaptureError(failed[0].reason + more)
+    cli.warn([failure.reason for failure in failed])
+    if failed:
+        cli.warn([f"{len(failed)} of {len(items)} captures could not be read and are left out"])
+    return [
+        Handle(item, place)
+        for item, place, failure in zip(items, places, failures, strict=True)
+        if failure is None
+    ]
+
+
+def tree(merge: Callable[[T, T], T], values: Iterable[T]) -> T:
+    """Merge neighbours level by level; one that is left over moves up."""
+    level = list(values)
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=False)
+        level = [*(merge(left, right) for left, right in pairs), *level[len(level) & ~1 :]]
+    return level[0]
+
+
+class Here:
+    """The engine of results that are plain values in this process; it works in this process."""
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self.strict = strict
+
+    def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
+        """Work on one item after the other; strict stops at the first that cannot be read."""
+        results: list[T | Failed] = []
+        with cli.progress(len(items), label, LEAST) as advance:
+            for item in items:
+                results.append(attempt(function, item))
+                advance(1)
+                if self.strict and isinstance(results[-1], Failed):
+                    raise CaptureError(results[-1].reason)
+        return self.handles(items, results)
+
+    def handles(self, items: Sequence[A], results: Sequence[T | Failed]) -> list[Handle[T]]:
+        """Make handles of values."""
+        failures = [result if isinstance(result, Failed) else None for result in results]
+        return settled(items, results, failures, strict=self.strict)
+
+    def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
+        """Merge here."""
+        return tree(merge, self.gather(handles))
+
+    def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
+        """Give the values."""
+        return (handle.place for handle in handles)
+
+
+@contextmanager
+def opened(workers: int = 1, dask: str | None = None, *, strict: bool = False) -> Iterator[Engine]:
+    """Give the engine that is asked for: a cluster's, `workers` processes, or this process."""
+    if dask is not None:
+        from pyprof.sets.cluster import Cluster  # noqa: PLC0415 - needs the dask extra
+
+        with Cluster(dask, strict=strict) as cluster:
+            yield cluster
+    elif workers > 1:
+        from pyprof.sets.processes import Processes  # noqa: PLC0415 - often not needed
+
+        with Processes(workers, strict=strict) as processes:
+            yield processes
+    else:
+        yield Here(strict=strict)

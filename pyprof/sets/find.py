@@ -1,0 +1,139 @@
+"""Which captures a user means: paths, globs, folders, URLs of any file system fsspec knows."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from contextlib import contextmanager
+from glob import has_magic
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyprof import readers
+from pyprof.errors import CaptureError, PyprofError
+from pyprof.sets.files import Files, Local, Remote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+SUFFIXES = (".sqlite", ".nsys-rep", ".qdrep", ".sql", ".nvvp", ".prof", ".json", ".json.gz")
+"""What tools call their captures. A folder's file counts by its suffix even where it is damaged."""
+
+_RECORDS = (".dict", ".jsonl", ".parquet")
+_REPORTS = (".nsys-rep", ".qdrep")
+_PARTITION = "rank="
+_NUMBERS = re.compile(r"(\d+)")
+
+
+def find(sources: Sequence[str]) -> list[str]:
+    """Give the captures that are meant, as absolute paths or URLs, numbers in names in order.
+
+    A source is a file, a glob (`**` for any folders between), a folder with captures directly in
+    it, a dataset of `pyprof parse -o FOLDER/` (each of its ranks is one), or a URL of any of them.
+    Raises CaptureError where one holds nothing, or where a capture is meant twice.
+    """
+    found = natural([url for source in sources for url in _expand(source)])
+    for before, after in pairwise(found):
+        if before == after:
+            raise CaptureError(f"{after}: is meant twice; name each capture once")
+    return found
+
+
+@contextmanager
+def fetch(url: str) -> Iterator[Path]:
+    """Give a capture as a local file: itself, or a copy that is gone afterwards.
+
+    Raises CaptureError where it cannot be copied; errors about the copy name the URL.
+    """
+    if not _is_url(url):
+        yield Path(url)
+        return
+    files = Remote(url)
+    if (local := files.local(url)) is not None:
+        yield local
+        return
+    with tempfile.TemporaryDirectory(prefix="pyprof-") as folder:
+        copy = Path(folder) / url.rsplit("/", 1)[-1]
+        files.copy(url, copy)
+        try:
+            yield copy
+        except PyprofError as error:
+            raise type(error)(str(error).replace(str(copy), url)) from None
+
+
+def natural(names: Iterable[str]) -> list[str]:
+    """Sort names as people do: rank10 behind rank9."""
+    return sorted(names, key=_natural)
+
+
+def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
+    parts = _NUMBERS.split(name)
+    numbers = [int(number) for number in parts[1::2]] + [-1]
+    return list(zip(parts[::2], numbers, strict=True)), name
+
+
+def _is_url(source: str) -> bool:
+    return "://" in source
+
+
+def _expand(source: str) -> list[str]:
+    files: Files = Remote(source) if _is_url(source) else Local()
+    place = files.whole(source)
+    if files.is_file(place):
+        return [place]
+    if files.is_folder(place):
+        found = _in_folder(files, place)
+        what = "no captures in this folder"
+    elif has_magic(source):
+        found = [url for match in files.glob(place) for url in _matching(files, match)]
+        what = "no capture matches"
+    else:
+        raise CaptureError(f"{source}: no such file; check the path")
+    if not found:
+        raise CaptureError(f"{source}: {what}; {readers.EXPECTED}")
+    return found
+
+
+def _matching(files: Files, match: str) -> list[str]:
+    if files.is_folder(match):
+        return _in_folder(files, match)
+    return [match] if match.endswith(_RECORDS) or _is_capture(match) else []
+
+
+def _in_folder(files: Files, folder: str) -> list[str]:
+    """Give the captures of a folder, or the parts of a dataset."""
+    inside = files.listing(folder)
+    ranks = [place for place in inside if _name(place).startswith(_PARTITION)]
+    parts = [
+        part
+        for rank in ([folder] if _name(folder).startswith(_PARTITION) else ranks)
+        for part in files.listing(rank)
+        if part.endswith(".parquet") and not _name(part).startswith((".", "_"))
+    ]
+    if parts:
+        return parts
+    found = [place for place in inside if files.is_file(place) and _is_capture(place)]
+    exported = {_stem(place) for place in found if not place.endswith(_REPORTS)}
+    return [p for p in found if not (p.endswith(_REPORTS) and _stem(p) in exported)]
+
+
+def _is_capture(place: str) -> bool:
+    """Tell a capture by its name or, of a local file, by what is in it."""
+    if _name(place).startswith("."):
+        return False
+    if place.endswith(SUFFIXES):
+        return True
+    try:
+        return not _is_url(place) and readers.is_capture(Path(place))
+    except CaptureError:
+        return False
+
+
+def _name(place: str) -> str:
+    return re.split(r"[/\\]", place.rstrip("/\\"))[-1]
+
+
+def _stem(place: str) -> str:
+    """Name an nsys report and its export alike."""
+    return place.rsplit(".", 1)[0]

@@ -1,0 +1,119 @@
+"""Captures and the ranks in them: from what a capture says, its name, or its place in the set."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+from pyprof import readers
+from pyprof.errors import CaptureError
+from pyprof.sets.find import fetch, find
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.sets.engine import Engine
+
+_NAMED = re.compile(
+    r"(?<![a-z])rank[ ._=-]?(\d+)(?!\d)"  # net.rank3, rank_3.json, rank=3/part-0.parquet
+    r"|(?<!\d)(\d+)of\d+(?!\d)",  # net_3of8
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What one capture tells of whose work it holds."""
+
+    rank: int | None
+    """Rank of the whole file, from its content, else from its name; None where neither says."""
+    pids: tuple[int, ...] = ()
+    """The processes with GPU work, by device, where the capture holds several processes' work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A capture of a set."""
+
+    url: str
+    """Absolute path, or URL."""
+    ranks: tuple[tuple[int | None, int], ...]
+    """Process and rank of each rank in it; process None: the whole file is of that rank."""
+
+
+def identify(url: str) -> Identity:
+    """Tell whose work a capture holds, reading little of it.
+
+    Of one that cannot be read only its name tells; whoever reads it all will say what is wrong.
+    """
+    named = rank_in(url)
+    try:
+        with fetch(url) as path:
+            found = readers.identity(path)
+    except CaptureError:
+        return Identity(named)
+    if found.rank is not None:
+        return Identity(found.rank)
+    return Identity(named, found.pids if named is None and len(found.pids) > 1 else ())
+
+
+def rank_in(url: str) -> int | None:
+    """Give the rank that a file's name says, else the nearest folder's; None where none does."""
+    for part in reversed(re.split(r"[/\\]", url)):
+        if found := _NAMED.search(part):
+            return int(found[1] or found[2])
+    return None
+
+
+def members(sources: Sequence[str], engine: Engine) -> list[Member]:
+    """Give the captures of a set by their ranks; `sources` are those of `find`.
+
+    A rank that no file claims goes to the files that claim none, in the order of their names.
+    Raises CaptureError where two files claim the same.
+    """
+    urls = find(sources)
+    found = list(engine.gather(engine.map(identify, urls, "looking at captures")))
+    claims: Sequence[int | None] = [identity.rank for identity in found]
+    if all(
+        rank is None and not identity.pids for rank, identity in zip(claims, found, strict=True)
+    ):
+        claims = _numbered(urls)
+    taken = _by_rank(urls, claims)
+    free = (rank for rank in count() if rank not in taken)
+    made = [
+        Member(url, ((None, rank),))
+        if rank is not None
+        else Member(url, tuple((pid, next(free)) for pid in identity.pids or (None,)))
+        for url, rank, identity in zip(urls, claims, found, strict=True)
+    ]
+    return sorted(made, key=lambda member: member.ranks[0][1])
+
+
+def _by_rank(urls: Sequence[str], claims: Sequence[int | None]) -> dict[int, str]:
+    taken: dict[int, str] = {}
+    for url, rank in zip(urls, claims, strict=True):
+        if rank is None:
+            continue
+        if rank in taken:
+            raise CaptureError(
+                f"{taken[rank]} and {url} both are rank {rank}; "
+                "name the captures of one run, each rank's once"
+            )
+        taken[rank] = url
+    return taken
+
+
+def _numbered(urls: Sequence[str]) -> Sequence[int | None]:
+    """Take the one number in which names differ for the rank, if it counts from 0."""
+    nothing = [None] * len(urls)
+    parts = [_NUMBER.split(url) for url in urls]
+    if len(urls) < 2 or len({len(part) for part in parts}) > 1:  # noqa: PLR2004 - two differ
+        return nothing
+    differing = [column for column in zip(*parts, strict=True) if len(set(column)) > 1]
+    if len(differing) != 1 or not all(text.isdecimal() for text in differing[0]):
+        return nothing
+    ranks = [int(text) for text in differing[0]]
+    return ranks if min(ranks) == 0 and len(set(ranks)) == len(ranks) else nothing
