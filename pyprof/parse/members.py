@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +11,31 @@ import pyarrow as pa
 from pyprof.parse import recordfile
 from pyprof.parse.records import Records
 from pyprof.sets.find import fetch
+from pyprof.sets.members import Member, members
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyprof.parse.records import Column
-    from pyprof.sets.members import Member
+    from pyprof.sets.engine import Engine
+
+Item: TypeAlias = "Member | str"
+"""A capture of a set; or a single file, of whatever rank, or `-` for dict lines on stdin."""
+
+
+def items(sources: Sequence[str], engine: Engine) -> Sequence[Item]:
+    """Give what a user means by some files: one file is itself, all else is a set.
+
+    Raises CaptureError where a set holds nothing, or a rank twice.
+    """
+    if len(sources) == 1 and (sources[0] == recordfile.STDIN or Path(sources[0]).is_file()):
+        return [sources[0]]
+    return members(sources, engine)
+
+
+def load(item: Item) -> Records:
+    """Read records; raise CaptureError or RecordsError where they cannot be used."""
+    return records_of(item) if isinstance(item, Member) else recordfile.load(item)
 
 
 def records_of(member: Member) -> Records:

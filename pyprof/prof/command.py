@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyprof import cli
 from pyprof.prof.peak_options import override, peak_options
+from pyprof.sets.options import worker_options
+
+if TYPE_CHECKING:
+    from pyprof.sets.engine import Engine
 
 _KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream")
 
@@ -24,7 +28,7 @@ class _ProfCommand(cli.Command):
 
 
 @click.command(cls=_ProfCommand, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("file", default="-")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
     "-c", "--columns", "names", metavar="COLS", help="Columns to show, separated by commas."
 )
@@ -43,38 +47,47 @@ class _ProfCommand(cli.Command):
     "--sort", metavar="COL", help="Sort by a column, the largest first; COL- for the smallest."
 )
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show the first N rows.")
-@click.option("--strict", type=click.FloatRange(0, 100), metavar="PERCENT",
+@click.option("--strict", "least", type=click.FloatRange(0, 100), metavar="PERCENT",
               help="Fail when the cost of less than PERCENT of GPU time is known.")  # fmt: skip
 @click.option("--summary", type=click.Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
 @peak_options
+@worker_options
 @click.option(
     "-o", "--output", "target", default=cli.STDOUT, metavar="FILE", help="Where to write."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-def prof(file: str, target: str, *, quiet: bool, strict: float | None, **how: Any) -> None:  # noqa: ANN401 - options
+def prof(
+    files: tuple[str, ...], target: str, engine: Engine, *, quiet: bool, least: float | None,
+    **how: Any,  # noqa: ANN401 - options
+) -> None:  # fmt: skip
     """Report FLOPs, bytes, Tensor Core use and time of every kernel in FILE.
 
     FILE is what `pyprof parse` wrote (dict lines or Parquet), a capture itself, or `-` for dict
-    lines on stdin. Rows are separated by blanks, unless --csv or -w says otherwise.
+    lines on stdin. Several files, a folder or a 'glob' are the ranks of one run: the rows of each
+    follow those of the one before. Rows are separated by blanks, unless --csv or -w says otherwise.
 
     \b
     Examples:
       pyprof prof -w 150 net.dict
       pyprof prof --csv -c idx,dir,kernel,sil,tc,flops,bytes net.dict
       pyprof prof --by op --top 10 -w 120 net.sqlite
+      pyprof prof --by op -w 120 ranks/
     """
     if how["as_csv"] and how["width"]:
         raise click.UsageError("--csv and -w exclude each other")
     from pyprof.prof import report, summary  # noqa: PLC0415 - they load Arrow
 
+    sources = files or ("-",)
     if how["summary"]:
-        tables = summary.rows(file)
+        if len(sources) > 1:
+            raise click.UsageError("--summary nvprof takes one file")
+        tables = summary.rows(sources[0])
         with cli.output(target) as out:
             summary.write(tables, out, as_csv=how["as_csv"])
         return
     asked = report.Asked(report.columns(how["names"]), how["by"], how["sort"], how["top"])
-    found = report.answer(report.table(file, override(how)), asked)
+    found = report.of_all(sources, asked, override(how), engine)
     columns, rows = report.shown(found, asked)
     if not quiet:
         cli.warn(found.warnings)
@@ -82,4 +95,4 @@ def prof(file: str, target: str, *, quiet: bool, strict: float | None, **how: An
         report.render(as_csv=how["as_csv"], width=how["width"])(columns, rows, out)
     if not quiet:
         click.echo(f"pyprof: {found.known.text}", err=True)
-    report.demand(found.known, strict)
+    report.demand(found.known, least)

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
 
-from pyprof.parse.recordfile import load as load_records
+from pyprof.parse.members import items
+from pyprof.parse.members import load as load_records
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.table import Table
+from pyprof.sets.engine import opened
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyprof.parse.members import Item
     from pyprof.prof.table import Override
+
+_Path: TypeAlias = "str | os.PathLike[str]"
 
 _MORE = {"long_name": "kLongName", "sizes": "sizes", "dtypes": "dtypes"}
 _DTYPES = {
@@ -23,17 +31,30 @@ _DTYPES = {
 }
 
 
-def load(path: str | os.PathLike[str], override: Override | None = None) -> pd.DataFrame:
+def load(
+    path: _Path | Iterable[_Path], override: Override | None = None, *, workers: int = 1
+) -> pd.DataFrame:
     """Load a capture, dict lines or Parquet: a row per activity, in GPU-start order.
+
+    Several paths, a folder, a glob or a URL are the captures of one run: the rows of each rank
+    follow those of the one before, read by `workers` processes.
 
     Columns are those of `pyprof prof` under their names there, times in ns; then `long_name` and,
     per input tensor, `sizes` and `dtypes`. Dtypes are Int64, Float64 and string, with <NA> for
     what is not known. Raises PyprofError where the file cannot be used.
     """
-    records = load_records(os.fspath(path))
-    table = Table(records, override) if override else Table(records)
-    frame: pd.DataFrame = as_arrow(table).to_pandas(types_mapper=_DTYPES.get)
+    paths = [path] if isinstance(path, (str, os.PathLike)) else path
+    with opened(workers, strict=True) as engine:
+        chosen = items([os.fspath(each) for each in paths], engine)
+        parts = engine.map(partial(_of, override=override), chosen, "loading captures")
+        whole = pa.concat_tables(engine.gather(parts))
+    frame: pd.DataFrame = whole.to_pandas(types_mapper=_DTYPES.get)
     return frame
+
+
+def _of(item: Item, override: Override | None) -> pa.Table:
+    records = load_records(item)
+    return as_arrow(Table(records, override) if override else Table(records))
 
 
 def as_arrow(table: Table) -> pa.Table:

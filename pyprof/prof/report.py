@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.errors import PyprofError
-from pyprof.parse import recordfile
+from pyprof.parse.members import items, load
 from pyprof.prof import group
 from pyprof.prof import render as renderers
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
@@ -22,7 +23,9 @@ from pyprof.prof.table import Override, Table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyprof.parse.members import Item
     from pyprof.prof.render import Render
+    from pyprof.sets.engine import Engine
 
 _BATCH_ROWS = 1 << 16
 
@@ -36,16 +39,6 @@ def columns(names: str | None) -> tuple[str, ...]:
             f"no column {unknown[0]!r}; there are {', '.join(COLUMNS)}", param_hint="'-c'"
         )
     return tuple(asked)
-
-
-def table(file: str, override: Override) -> Table:
-    """Load a file of records or a capture; `override` stands for what is known of its device.
-
-    Raises PyprofError where the file, or a device that the override names, is of no use.
-    """
-    loaded = Table(recordfile.load(file), override)
-    loaded.check_override()
-    return loaded
 
 
 _AGAINST_PEAKS = frozenset({"bound", "eff", "peak"})
@@ -88,8 +81,13 @@ class Answer:
     warnings: tuple[str, ...]
 
 
-def answer(source: Table, asked: Asked) -> Answer:
-    """Answer for one capture."""
+def answer(item: Item, asked: Asked, override: Override) -> Answer:
+    """Answer for one capture.
+
+    Raises PyprofError where it, or a device that the override names, is of no use.
+    """
+    source = Table(load(item), override)
+    source.check_override()
     warnings = (*source.source.warnings, *doubts(source, asked.columns))
     if asked.by is not None:
         return Answer(group.group(source, asked.by), known(source), warnings)
@@ -97,6 +95,13 @@ def answer(source: Table, asked: Asked) -> Answer:
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
         values[name] = COLUMNS[name].values(source)
     return Answer(_first(pa.table(values), asked), known(source), warnings)
+
+
+def of_all(sources: Sequence[str], asked: Asked, override: Override, engine: Engine) -> Answer:
+    """Answer for one file, or for all captures of a set. Raises PyprofError as `answer` does."""
+    work = partial(answer, asked=asked, override=override)
+    parts = engine.map(work, items(sources, engine), "reading captures")
+    return engine.reduce(partial(merge, asked), parts)
 
 
 def merge(asked: Asked, a: Answer, b: Answer) -> Answer:

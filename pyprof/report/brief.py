@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from pyprof.report import advice, steps, topops, tree
+from pyprof.parse.members import items
+from pyprof.report import advice, source, steps, topops, tree
 from pyprof.report.overview import MOST_PEAKS, overview
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from pyprof.parse.members import Item
     from pyprof.prof.known import Known
+    from pyprof.prof.table import Override
     from pyprof.report.advice import Advice
     from pyprof.report.source import Source
     from pyprof.report.steps import Steps
     from pyprof.report.timeline import DeviceTime, Timeline
     from pyprof.report.topops import OpTotals
     from pyprof.report.tree import Node
+    from pyprof.sets.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +110,12 @@ class Brief:
         return (self.chosen[1] - self.chosen[0] if self.chosen else len(self.steps)) or None
 
 
-def brief(source: Source, chosen: str | None = None) -> Brief:
+def brief(of: Source, chosen: str | None = None) -> Brief:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
 
     Raises click.BadParameter where it names none.
     """
-    found = overview(source, chosen)
+    found = overview(of, chosen)
     return Brief(
         found.gpus,
         found.peaks,
@@ -120,10 +125,20 @@ def brief(source: Source, chosen: str | None = None) -> Brief:
         found.phases,
         found.known,
         found.ops,
-        tree.tree(source.table, found.rows),
+        tree.tree(of.table, found.rows),
         [replace(entry, rows=entry.rows[:0]) for entry in found.advice],
-        source.table.source.warnings,
+        of.table.source.warnings,
     )
+
+
+def of_all(sources: Sequence[str], chosen: str | None, override: Override, engine: Engine) -> Brief:
+    """Sum up one file, or all captures of a set. Raises as `brief` and `source.load` do."""
+    work = partial(_of, chosen=chosen, override=override)
+    return engine.reduce(merge, engine.map(work, items(sources, engine), "reading captures"))
+
+
+def _of(item: Item, chosen: str | None, override: Override) -> Brief:
+    return brief(source.of(item, override), chosen)
 
 
 def merge(a: Brief, b: Brief) -> Brief:

@@ -46,7 +46,8 @@ def command(
 ) -> None:  # fmt: skip
     """Compare captures A and B: what got faster or slower in B, what is new, what is gone.
 
-    A and B are captures, or what `pyprof parse` wrote from them. Rows are matched by what they
+    A and B are captures, or what `pyprof parse` wrote from them; a folder or a 'glob' names all
+    ranks of a run. Rows are matched by what they
     do, not by kernel name: another kernel for the same op is the same op. Numbers are per step
     where both captures have steps of the same kind, else totals.
 
@@ -62,7 +63,7 @@ def command(
     from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.comparison.compare import compare  # noqa: PLC0415 - as above
 
-    sources = [source.load(file) for file in (a, b)]
+    sources = [source.load_all([file]) for file in (a, b)]
     if not quiet:
         for name, loaded in zip("AB", sources, strict=True):
             cli.warn([f"{name}: {text}" for text in loaded.table.source.warnings])

@@ -25,13 +25,13 @@ class _ExportCommand(cli.Command):
 
 
 @click.command("export", cls=_ExportCommand)
-@click.argument("file")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "-o", "--output", "target", required=True, metavar="OUT",
     help="Where to write; its suffix chooses the format.",
 )  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-def command(file: str, target: str, *, quiet: bool) -> None:
+def command(files: tuple[str, ...], target: str, *, quiet: bool) -> None:
     """Write FILE for another viewer; the suffix of OUT says which.
 
     FILE is a capture, or what `pyprof parse` wrote from one. A capture gives more to a timeline:
@@ -49,7 +49,7 @@ def command(file: str, target: str, *, quiet: bool) -> None:
         raise click.BadParameter(f"no format has this suffix; there are {known}", param_hint="'-o'")
     from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
 
-    found = source.load(file)
+    found = source.load_all(files)
     if not quiet:
         cli.warn(found.table.source.warnings)
     exporter = form.load()

@@ -10,7 +10,7 @@ from pyprof import cli
 
 
 @click.command("lines", cls=cli.Command)
-@click.argument("file", default="-")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--source", "folder", metavar="DIR",
               type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="Where the source is; else below the current folder.")  # fmt: skip
@@ -19,7 +19,9 @@ from pyprof import cli
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-def command(file: str, folder: Path | None, steps: str | None, target: str, *, quiet: bool) -> None:
+def command(
+    files: tuple[str, ...], folder: Path | None, steps: str | None, target: str, *, quiet: bool
+) -> None:
     """Show the source lines that FILE has GPU time for, with that time beside each.
 
     `GPU ms` is what a line and all that it calls launched, forward and backward; `Own ms` leaves
@@ -34,7 +36,7 @@ def command(file: str, folder: Path | None, steps: str | None, target: str, *, q
     from pyprof.report.source_lines import source_lines  # noqa: PLC0415 - as above
     from pyprof.report.timeline import BLOCKING, timeline  # noqa: PLC0415 - as above
 
-    loaded = source.load(file)
+    loaded = source.load_all(files or ("-",))
     if not quiet:
         cli.warn(loaded.table.source.warnings)
     rows = steps_option.rows(loaded, steps)

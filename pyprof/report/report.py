@@ -8,14 +8,16 @@ from pyprof import cli
 
 
 @click.command("report", cls=cli.Command)
-@click.argument("file")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-o", "--output", "target", default="report.html", show_default=True, metavar="FILE",
               help="Where to write; - for stdout.")  # fmt: skip
 @click.option("--steps", metavar="RANGE",
               help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @click.option("--gpu", metavar="NAME", help="Take the peaks of this device.")
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-def command(file: str, target: str, steps: str | None, gpu: str | None, *, quiet: bool) -> None:
+def command(
+    files: tuple[str, ...], target: str, steps: str | None, gpu: str | None, *, quiet: bool
+) -> None:
     """Write FILE as one HTML page: summary, advice, timeline, modules, roofline, ops, lines.
 
     The page needs no network and holds no host's, user's or folder's name. It stays below 5 MB:
@@ -31,7 +33,7 @@ def command(file: str, target: str, steps: str | None, gpu: str | None, *, quiet
     from pyprof.report.overview import overview  # noqa: PLC0415 - as above
     from pyprof.report.page import whole  # noqa: PLC0415 - as above
 
-    loaded = source.load(file, Override(gpu))
+    loaded = source.load_all(files, Override(gpu))
     if not quiet:
         cli.warn(loaded.table.source.warnings)
     content = whole.html(loaded, overview(loaded, steps)).encode()

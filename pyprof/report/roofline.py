@@ -19,7 +19,7 @@ FORMATS = (*PICTURES, "html")
 
 @click.command("roofline", cls=cli.Command,
                context_settings={"help_option_names": ["-h", "--help"]})  # fmt: skip
-@click.argument("file")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-o", "--output", "target", default="roofline.html", show_default=True,
               metavar="FILE", help="Where to write: .html, .png, .svg or .pdf.")  # fmt: skip
 @click.option("--steps", metavar="RANGE",
@@ -29,7 +29,7 @@ FORMATS = (*PICTURES, "html")
 @peak_options
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
 def command(
-    file: str,
+    files: tuple[str, ...],
     target: str,
     steps: str | None,
     top: int,
@@ -56,7 +56,7 @@ def command(
         )
     from pyprof.report import roofline_data, source, steps_option  # noqa: PLC0415 - load Arrow
 
-    loaded = source.load(file, override(how))
+    loaded = source.load_all(files, override(how))
     loaded.table.check_override()
     found = roofline_data.chart(loaded, steps_option.rows(loaded, steps), top)
     content = _drawn(found, kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,16 @@ from pyprof import readers, schema
 from pyprof.errors import CaptureError
 from pyprof.parse import parse, parse_file, recordfile
 from pyprof.parse.joined import join, pids, process_numbers
+from pyprof.parse.members import items, ranked
 from pyprof.prof.table import Override, Table
+from pyprof.sets.engine import Here
+from pyprof.sets.find import fetch
+from pyprof.sets.members import Member
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pyprof.parse.members import Item
     from pyprof.schema import Capture
 
 
@@ -44,6 +50,26 @@ def load(file: str, override: Override | None = None) -> Source:
         parse_file(path)  # says what to do
         raise CaptureError(f"{path}: no GPU work was captured")
     return Source(Table(parse(capture), chosen), capture)
+
+
+def of(item: Item, override: Override | None = None) -> Source:
+    """Read a single file as `load` does, or a capture of a set, whose rows then know their rank."""
+    if not isinstance(item, Member):
+        return load(item, override)
+    with fetch(item.url) as path:
+        found = load(str(path), override)
+    records = ranked(found.table.source, item)
+    return Source(Table(records, found.table.override), found.capture)
+
+
+def load_all(sources: Sequence[str], override: Override | None = None) -> Source:
+    """Read a file, or all captures of a set, as one source; one that cannot be read is told.
+
+    Raises PyprofError where none can.
+    """
+    engine = Here()
+    parts = engine.map(partial(of, override=override), items(sources, engine), "reading captures")
+    return together([*engine.gather(parts)])
 
 
 def together(sources: Sequence[Source]) -> Source:

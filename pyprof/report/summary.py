@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 import click
 
 from pyprof import cli
+from pyprof.sets.options import engine_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyprof.report.brief import Brief
+    from pyprof.sets.engine import Engine
 
 _TOP = 15
 _BY = ("op", "layer", "line")
 
 
 @click.command("summary", cls=cli.Command)
-@click.argument("file", default="-")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--by", type=click.Choice(_BY), default=_BY[0], show_default=True,
               help="What to list GPU time by; layer: the tree of modules.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
@@ -30,26 +32,28 @@ _BY = ("op", "layer", "line")
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@engine_options
 def command(
-    file: str, by: str, top: int, depth: int | None, steps: str | None, gpu: str | None,
-    target: str, *, quiet: bool,
+    files: tuple[str, ...], by: str, top: int, depth: int | None, steps: str | None,
+    gpu: str | None, target: str, engine: Engine, *, quiet: bool,
 ) -> None:  # fmt: skip
     """Say where the GPU time of FILE goes, how busy the GPU is, and what could be won.
 
     FILE is a capture, or what `pyprof parse` wrote from one (which lacks waits for the GPU and
-    the ranges of iterations).
+    the ranges of iterations). Several files, a folder or a 'glob' are the ranks of one run.
 
     \b
     Examples:
       pyprof summary net.sqlite
       pyprof summary --steps 3: net.sqlite
       pyprof summary --by layer --depth 3 net.sqlite
+      pyprof summary ranks/
     """
     from pyprof.prof.table import Override  # noqa: PLC0415 - they load Arrow
-    from pyprof.report import source, text  # noqa: PLC0415 - as above
-    from pyprof.report.brief import brief  # noqa: PLC0415 - as above
+    from pyprof.report import text  # noqa: PLC0415 - as above
+    from pyprof.report.brief import of_all  # noqa: PLC0415 - as above
 
-    found = brief(source.load(file, Override(gpu)), steps)
+    found = of_all(files or ("-",), steps, Override(gpu), engine)
     if not quiet:
         cli.warn(found.warnings)
     with cli.output(target) as out:

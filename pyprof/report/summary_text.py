@@ -78,14 +78,18 @@ _INDENTED = "    "
 
 _MOST_ACROSS = 4
 """More GPUs than this have a line each, not a column."""
+_MOST_DOWN = 64
+"""Of more GPUs than this, as many are listed that are least busy."""
 
 
 def times(found: Times) -> Iterator[str]:
     """Tabulate where the time of each GPU went; what is 0 everywhere is left out."""
     across = len(found.devices) <= _MOST_ACROSS
-    lines = _gpus_across(found.devices) if across else _gpus_down(found.devices)
+    lines = _gpus_across(found.devices) if across else _gpus_down(_least_busy(found.devices))
     yield text.heading(lines[0])
     yield from lines[1:]
+    if (left_out := len(found.devices) - _MOST_DOWN) > 0:
+        yield f"... and {left_out} busier ones; pyprof ranks lists all"
     yield from _notes(found)
 
 
@@ -105,6 +109,13 @@ def _gpus_across(devices: Sequence[DeviceTotals]) -> list[str]:
     for device in devices:
         header += [_device(device), "%"]
     return text.table(rows, [*header, ""], (0, 2 * len(devices) + 1))
+
+
+def _least_busy(devices: Sequence[DeviceTotals]) -> Sequence[DeviceTotals]:
+    """Choose the GPUs to list, in their order."""
+    share = [device.busy_ns / max(device.span_ns, 1) for device in devices]
+    least = sorted(range(len(devices)), key=share.__getitem__)[:_MOST_DOWN]
+    return [devices[place] for place in sorted(least)]
 
 
 def _gpus_down(devices: Sequence[DeviceTotals]) -> list[str]:

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 
 def engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add --workers, --dask and --strict; the command gets the opened engine as `engine`."""
+    strict = click.option(
+        "--strict", is_flag=True, help="Stop at a capture that cannot be read; else it is left out."
+    )
+    return strict(worker_options(command))
+
+
+def worker_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --workers and --dask; the command gets the opened engine as `engine`."""
 
     @click.option(
         "--workers",
@@ -25,11 +33,14 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
         metavar="ADDRESS",
         help="Work on a running Dask cluster: its scheduler's address, or a scheduler file.",
     )
-    @click.option(
-        "--strict", is_flag=True, help="Stop at a capture that cannot be read; else it is left out."
-    )
     @wraps(command)
-    def opened(workers: int | None, dask: str | None, *, strict: bool, **given: Any) -> None:  # noqa: ANN401
+    def opened(
+        workers: int | None,
+        dask: str | None,
+        *,
+        strict: bool = False,
+        **given: Any,  # noqa: ANN401 - the command's own
+    ) -> None:
         if workers is not None and dask is not None:
             raise click.UsageError("--workers and --dask exclude each other")
         from pyprof.sets import engine  # noqa: PLC0415 - takes time to load

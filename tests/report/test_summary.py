@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,9 @@ def test_quiet_leaves_out_warnings(captures: Path) -> None:
 def test_the_examples_of_the_help_run(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each example line of `--help` does what it says on a file of that name."""
     monkeypatch.chdir(net.parent)
+    (net.parent / "ranks").mkdir()
+    for rank in range(2):
+        shutil.copy(net, net.parent / "ranks" / f"net-rank{rank}.sqlite")
     examples = re.findall(r"^ +pyprof (summary .*)$", command.help or "", re.MULTILINE)
     assert len(examples) >= 3
     for example in examples:
