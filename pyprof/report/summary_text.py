@@ -177,7 +177,7 @@ def phases(found: Brief) -> Iterator[str]:
 def ops(found: Brief, limit: int) -> Iterator[str]:
     """Tabulate the ops that take most time."""
     steps = found.step_count
-    header = ("Op", "Dir", "Calls", _unit(steps), "%", "TFLOP/s", "GB/s", "Eff(%)",
+    header = ("Op", "Dir", "Calls", _unit(found), "%", "TFLOP/s", "GB/s", "Eff(%)",
               "Bound", "TC", "Line")  # fmt: skip
     rows = [_op(op, steps or 1) for op in found.ops[:limit]]
     lines = text.table(rows, header, (0, 1, 8, 9, 10))
@@ -188,8 +188,10 @@ def ops(found: Brief, limit: int) -> Iterator[str]:
         yield f"... and {len(rest)} more, {percent(share)} % of GPU time (--top {len(found.ops)})"
 
 
-def _unit(steps: int | None) -> str:
-    return "ms/step" if steps else "ms"
+def _unit(found: Brief) -> str:
+    gpus = len(found.times.devices) if found.times else 1
+    unit = "ms/step" if found.step_count else "ms"
+    return f"{unit}, {gpus} GPUs" if gpus > 1 else unit
 
 
 def _op(op: OpTotals, steps: int) -> list[str]:
@@ -211,7 +213,7 @@ def _op(op: OpTotals, steps: int) -> list[str]:
 def layers(found: Brief, depth: int | None) -> Iterator[str]:
     """Draw the tree of modules with time inside each, and of its own."""
     root, steps = found.layers, found.step_count
-    unit = _unit(steps)
+    unit = _unit(found)
     whole = root.total_ns or 1
     rows = [
         (
@@ -272,7 +274,7 @@ def lines(found: Brief, limit: int) -> Iterator[str]:
          percent(total[line] / whole), text.cut(", ".join(names[line]), _NAME_WIDTH))
         for line in ordered[:limit]
     ]  # fmt: skip
-    header = ("Line", "Calls", _unit(steps), "%", "Ops")
+    header = ("Line", "Calls", _unit(found), "%", "Ops")
     shown = text.table(rows, header, (0, 4))
     yield text.heading(shown[0])
     yield from shown[1:]
