@@ -99,6 +99,10 @@ class Remote:
         """Copy a file to this machine."""
         self._asked("get_file", place, str(target))
 
+    def stamp(self, place: str) -> str:
+        """Give what changes when a file does."""
+        return str(self._asked("ukey", place))
+
     def _spelt(self, path: str) -> str:
         return str(self._system.unstrip_protocol(path))
 

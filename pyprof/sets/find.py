@@ -40,6 +40,14 @@ def find(sources: Sequence[str]) -> list[str]:
     return found
 
 
+def only(sources: Sequence[str]) -> str | None:
+    """Give the one capture that is meant, a file's as the user spells it; None for more."""
+    if len(sources) == 1 and Path(sources[0]).is_file():
+        return sources[0]
+    found = find(sources)
+    return found[0] if len(found) == 1 else None
+
+
 @contextmanager
 def fetch(url: str) -> Iterator[Path]:
     """Give a capture as a local file: itself, or a copy that is gone afterwards.
@@ -60,6 +68,17 @@ def fetch(url: str) -> Iterator[Path]:
             yield copy
         except PyprofError as error:
             raise type(error)(str(error).replace(str(copy), url)) from None
+
+
+def stamp(url: str) -> str:
+    """Give what changes when a capture does: size and time, or what its file system has for it."""
+    if _is_url(url):
+        return Remote(url).stamp(url)
+    try:
+        found = Path(url).stat()
+    except OSError as error:
+        raise CaptureError(f"{url}: {error.strerror}; check the path") from None
+    return f"{found.st_size} {found.st_mtime_ns}"
 
 
 def natural(names: Iterable[str]) -> list[str]:
@@ -84,14 +103,14 @@ def _expand(source: str) -> list[str]:
         return [place]
     if files.is_folder(place):
         found = _in_folder(files, place)
-        what = "no captures in this folder"
+        what = "is a directory without captures; name the captures, or the directory they are in"
     elif has_magic(source):
         found = [url for match in files.glob(place) for url in _matching(files, match)]
-        what = "no capture matches"
+        what = "matches no capture; check the pattern"
     else:
         raise CaptureError(f"{source}: no such file; check the path")
     if not found:
-        raise CaptureError(f"{source}: {what}; {readers.EXPECTED}")
+        raise CaptureError(f"{source}: {what}")
     return found
 
 
