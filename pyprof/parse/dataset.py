@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import operator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,10 +24,10 @@ from pyprof.errors import PyprofError
 from pyprof.parse import parquet, parse_file
 from pyprof.parse.members import ranked
 from pyprof.sets.find import fetch, stamp
-from pyprof.sets.members import members
+from pyprof.sets.members import members, rank_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyprof.parse.records import Records
     from pyprof.sets.engine import Engine
@@ -70,20 +71,20 @@ def write_all(
     """
     place = str(Path(folder).absolute())
     work = partial(write, folder=place, kernels_only=kernels_only)
+    with _writing(Path(place)) as made:
+        made.mkdir(parents=True, exist_ok=True)
     try:
         found = members(captures, engine)
         done = engine.reduce(operator.add, engine.map(work, found, "parsing"))
     finally:
         tidy(place)
-    there = {
-        int(path.parent.name.partition("=")[2]) for path in Path(place).glob(f"rank=*/{_PART}")
-    }
+    there = {rank_in(path.parent.name) for path in Path(place).glob(f"rank=*/{_PART}")}
     if lost := sorted(set(done.ranks) - there):
         raise PyprofError(
             f"{folder}: rank {lost[0]} is not in it; the workers wrote it where this process "
             "cannot see it: name a folder that all of them share"
         )
-    if more := sorted(there.difference(done.ranks)):
+    if more := sorted(rank for rank in there.difference(done.ranks) if rank is not None):
         text = f"{folder} also holds rank {', '.join(map(str, more))}, of none of these captures"
         done += Outcome((), 0, 0, (text,))
     return done
@@ -107,7 +108,8 @@ def write(member: Member, folder: str, *, kernels_only: bool = False) -> Outcome
     warnings: tuple[str, ...] = ()
     if missing:
         for rank in missing:
-            part(folder, rank).unlink(missing_ok=True)  # of another capture, or damaged
+            with _writing(part(folder, rank)) as path:
+                path.unlink(missing_ok=True)  # of another capture, or damaged
         with fetch(member.url) as path:
             records = ranked(parse_file(path, kernels_only=kernels_only), member)
         warnings = records.warnings
@@ -117,27 +119,35 @@ def write(member: Member, folder: str, *, kernels_only: bool = False) -> Outcome
 
 
 def tidy(folder: str) -> None:
-    """Remove what processes left that were ended while they wrote."""
-    for rank in Path(folder).glob("rank=*"):
+    """Remove what processes left that were ended while they wrote, and folders without files."""
+    ranks = [*Path(folder).glob("rank=*")]
+    for rank in ranks:
         for left in rank.glob(f".{_PART}.*"):
             left.unlink(missing_ok=True)
-        if not any(rank.iterdir()):
-            rank.rmdir()
+    for place in (*ranks, Path(folder)):
+        if not any(place.iterdir()):
+            place.rmdir()
 
 
 def _write(records: Records, rank: int, path: Path, source: bytes) -> int:
     """Write the rows of one rank; give how many."""
     rows = np.flatnonzero(records.numpy("rank") == rank)
     of_rank = records if len(rows) == records.rows else records.take(rows)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PyprofError(
-            f"{path.parent}: {error.strerror or error}; choose another place with -o"
-        ) from None
+    with _writing(path.parent) as made:
+        made.mkdir(parents=True, exist_ok=True)  # a worker's, where it shares none
     with cli.output(str(path)) as file:
         parquet.write(of_rank, file, COLUMNS.with_metadata({_SOURCE: source}))
     return of_rank.rows
+
+
+@contextmanager
+def _writing(place: Path) -> Iterator[Path]:
+    try:
+        yield place
+    except OSError as error:
+        raise PyprofError(
+            f"{place}: {error.strerror or error}; choose another place with -o"
+        ) from None
 
 
 def _source(url: str, pid: int | None, *, kernels_only: bool) -> bytes:

@@ -17,8 +17,11 @@ from pyprof.sets.files import Files, Local, Remote
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-SUFFIXES = (".sqlite", ".nsys-rep", ".qdrep", ".sql", ".nvvp", ".prof", ".json", ".json.gz")
+_SUFFIXES = (".sqlite", ".nsys-rep", ".qdrep", ".sql", ".nvvp", ".prof", ".json.gz")
 """What tools call their captures. A folder's file counts by its suffix even where it is damaged."""
+
+_PERHAPS = ".json"
+"""Also what much else is called: here the content decides, where there is any."""
 
 _RECORDS = (".dict", ".jsonl", ".parquet")
 _REPORTS = (".nsys-rep", ".qdrep")
@@ -123,7 +126,7 @@ def _matching(files: Files, match: str) -> list[str]:
 def _in_folder(files: Files, folder: str) -> list[str]:
     """Give the captures of a folder, or the parts of a dataset."""
     inside = files.listing(folder)
-    ranks = [place for place in inside if _name(place).startswith(_PARTITION)]
+    ranks = [p for p in inside if _name(p).startswith(_PARTITION) and files.is_folder(p)]
     parts = [
         part
         for rank in ([folder] if _name(folder).startswith(_PARTITION) else ranks)
@@ -132,7 +135,7 @@ def _in_folder(files: Files, folder: str) -> list[str]:
     ]
     if parts:
         return parts
-    found = [place for place in inside if files.is_file(place) and _is_capture(place)]
+    found = [place for place in inside if _is_capture(place) and files.is_file(place)]
     exported = {_stem(place) for place in found if not place.endswith(_REPORTS)}
     return [p for p in found if not (p.endswith(_REPORTS) and _stem(p) in exported)]
 
@@ -141,12 +144,13 @@ def _is_capture(place: str) -> bool:
     """Tell a capture by its name or, of a local file, by what is in it."""
     if _name(place).startswith("."):
         return False
-    if place.endswith(SUFFIXES):
+    if place.endswith(_SUFFIXES):
         return True
+    perhaps = place.endswith(_PERHAPS)
     try:
-        return not _is_url(place) and readers.is_capture(Path(place))
+        return perhaps if _is_url(place) else readers.is_capture(Path(place))
     except CaptureError:
-        return False
+        return perhaps and Path(place).is_file()
 
 
 def _name(place: str) -> str:
