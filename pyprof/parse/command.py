@@ -29,8 +29,8 @@ _LONG = 200_000  # rows from which a progress bar is worth its line
     "target",
     default=cli.STDOUT,
     metavar="FILE",
-    help="Where to write: FILE.dict, FILE.jsonl, FILE.parquet, or FOLDER/ for a Parquet dataset. "
-    "Default: dict lines on stdout.",
+    help="Where to write: FILE.dict, FILE.jsonl, FILE.parquet, or FOLDER/ (or a URL) for a Parquet "
+    "dataset. Default: dict lines on stdout.",
 )
 @click.option(
     "--kernels-only", is_flag=True, help="Leave out memory copies, memsets and graph launches."
@@ -56,7 +56,9 @@ def parse(
       pyprof parse 'run/*.sqlite' -o run.parquet/ --workers 4
     """
     suffix = Path(target).suffix
-    folder = target.endswith(("/", os.sep)) or (Path(target).is_dir() and suffix not in _LINES)
+    folder = suffix not in _LINES and (
+        target.endswith(("/", os.sep)) or "://" in target or Path(target).is_dir()
+    )
     if target != cli.STDOUT and not folder and suffix not in _FORMATS:
         raise click.BadParameter(f"{target}: end it in {', '.join(_FORMATS)}", param_hint="'-o'")
     from pyprof.sets.find import only  # noqa: PLC0415 - takes time to load

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import operator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,18 +18,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyprof import __version__, cli, schema
-from pyprof.errors import PyprofError
+from pyprof import __version__, schema
+from pyprof.errors import CaptureError, PyprofError
 from pyprof.parse import parquet, parse_file
 from pyprof.parse.members import ranked
-from pyprof.sets.find import fetch, stamp
+from pyprof.sets.files import files_of, is_url, writing
+from pyprof.sets.find import fetch, parts
 from pyprof.sets.members import members, rank_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pyprof.parse.records import Records
     from pyprof.sets.engine import Engine
+    from pyprof.sets.files import Files
     from pyprof.sets.members import Member
 
 COLUMNS = pa.schema([field for field in schema.RECORD if field.name != "rank"])
@@ -69,16 +70,19 @@ def write_all(
     Raises CaptureError where none can be read or, when the engine is strict, one cannot;
     PyprofError where nothing can be written.
     """
-    place = str(Path(folder).absolute())
+    files = files_of(folder)
+    place = files.whole(folder)
+    if not is_url(place):
+        with writing(folder):
+            Path(place).mkdir(parents=True, exist_ok=True)  # wrong before the work, not behind it
     work = partial(write, folder=place, kernels_only=kernels_only)
-    with _writing(Path(place)) as made:
-        made.mkdir(parents=True, exist_ok=True)
     try:
         found = members(captures, engine)
         done = engine.reduce(operator.add, engine.map(work, found, "parsing"))
     finally:
-        tidy(place)
-    there = {rank_in(path.parent.name) for path in Path(place).glob(f"rank=*/{_PART}")}
+        if not is_url(place):
+            tidy(Path(place))
+    there = {rank_in(part) for part in parts(files, place)}
     if lost := sorted(set(done.ranks) - there):
         raise PyprofError(
             f"{folder}: rank {lost[0]} is not in it; the workers wrote it where this process "
@@ -90,9 +94,9 @@ def write_all(
     return done
 
 
-def part(folder: str, rank: int) -> Path:
+def part(folder: str, rank: int) -> str:
     """Name the file of a rank."""
-    return Path(folder) / f"rank={rank}" / _PART
+    return f"{folder}/rank={rank}/{_PART}"
 
 
 def write(member: Member, folder: str, *, kernels_only: bool = False) -> Outcome:
@@ -100,66 +104,53 @@ def write(member: Member, folder: str, *, kernels_only: bool = False) -> Outcome
 
     Raises CaptureError where the capture cannot be read, PyprofError where nothing can be written.
     """
-    sources = {
-        rank: _source(member.url, pid, kernels_only=kernels_only) for pid, rank in member.ranks
-    }
-    rows = {rank: _rows(part(folder, rank), source) for rank, source in sources.items()}
+    files = files_of(folder)
+    made = {rank: _made_from(member.url, pid, kernels_only) for pid, rank in member.ranks}
+    rows = {rank: _rows(files, part(folder, rank), source) for rank, source in made.items()}
     missing = [rank for rank, found in rows.items() if found is None]
     warnings: tuple[str, ...] = ()
     if missing:
         for rank in missing:
-            with _writing(part(folder, rank)) as path:
-                path.unlink(missing_ok=True)  # of another capture, or damaged
+            files.remove(part(folder, rank))  # of another capture, or damaged
         with fetch(member.url) as path:
             records = ranked(parse_file(path, kernels_only=kernels_only), member)
         warnings = records.warnings
         for rank in missing:
-            rows[rank] = _write(records, rank, part(folder, rank), sources[rank])
+            of_rank = _of_rank(records, rank)
+            rows[rank] = of_rank.rows
+            with files.output(part(folder, rank)) as file:
+                parquet.write(of_rank, file, COLUMNS.with_metadata({_SOURCE: made[rank]}))
     return Outcome(tuple(rows), len(missing), sum(found or 0 for found in rows.values()), warnings)
 
 
-def tidy(folder: str) -> None:
+def tidy(folder: Path) -> None:
     """Remove what processes left that were ended while they wrote, and folders without files."""
-    ranks = [*Path(folder).glob("rank=*")]
+    ranks = [*folder.glob("rank=*")]
     for rank in ranks:
         for left in rank.glob(f".{_PART}.*"):
             left.unlink(missing_ok=True)
-    for place in (*ranks, Path(folder)):
+    for place in (*ranks, folder):
         if not any(place.iterdir()):
             place.rmdir()
 
 
-def _write(records: Records, rank: int, path: Path, source: bytes) -> int:
-    """Write the rows of one rank; give how many."""
+def _of_rank(records: Records, rank: int) -> Records:
     rows = np.flatnonzero(records.numpy("rank") == rank)
-    of_rank = records if len(rows) == records.rows else records.take(rows)
-    with _writing(path.parent) as made:
-        made.mkdir(parents=True, exist_ok=True)  # a worker's, where it shares none
-    with cli.output(str(path)) as file:
-        parquet.write(of_rank, file, COLUMNS.with_metadata({_SOURCE: source}))
-    return of_rank.rows
+    return records if len(rows) == records.rows else records.take(rows)
 
 
-@contextmanager
-def _writing(place: Path) -> Iterator[Path]:
-    try:
-        yield place
-    except OSError as error:
-        raise PyprofError(
-            f"{place}: {error.strerror or error}; choose another place with -o"
-        ) from None
-
-
-def _source(url: str, pid: int | None, *, kernels_only: bool) -> bytes:
+def _made_from(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa: FBT001 - one of few
     """Tell captures, and ways to read them, apart."""
     name = url.replace("\\", "/").rsplit("/", 1)[-1]
-    return json.dumps([name, stamp(url), pid, kernels_only, __version__]).encode()
+    about = [name, files_of(url).stamp(url), pid, kernels_only, __version__]
+    return json.dumps(about).encode()
 
 
-def _rows(path: Path, source: bytes) -> int | None:
-    """Count the rows of a file made from this source; None where it is another or not whole."""
+def _rows(files: Files, place: str, made_from: bytes) -> int | None:
+    """Count the rows of a file made from this; None where it is another or not whole."""
     try:
-        found = pq.read_metadata(path)
-    except (OSError, pa.ArrowException):
+        with files.opened(place) as file:
+            found = pq.read_metadata(file)
+    except (OSError, CaptureError, pa.ArrowException):
         return None
-    return int(found.num_rows) if (found.metadata or {}).get(_SOURCE) == source else None
+    return int(found.num_rows) if (found.metadata or {}).get(_SOURCE) == made_from else None

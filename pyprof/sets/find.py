@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from pyprof import readers
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.sets.files import Files, Local, Remote
+from pyprof.sets.files import Remote, files_of, is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from pyprof.sets.files import Files
 
 _SUFFIXES = (".sqlite", ".nsys-rep", ".qdrep", ".sql", ".nvvp", ".prof", ".json.gz")
 """What tools call their captures. A folder's file counts by its suffix even where it is damaged."""
@@ -57,7 +59,7 @@ def fetch(url: str) -> Iterator[Path]:
 
     Raises CaptureError where it cannot be copied; errors about the copy name the URL.
     """
-    if not _is_url(url):
+    if not is_url(url):
         yield Path(url)
         return
     files = Remote(url)
@@ -73,17 +75,6 @@ def fetch(url: str) -> Iterator[Path]:
             raise type(error)(str(error).replace(str(copy), url)) from None
 
 
-def stamp(url: str) -> str:
-    """Give what changes when a capture does: size and time, or what its file system has for it."""
-    if _is_url(url):
-        return Remote(url).stamp(url)
-    try:
-        found = Path(url).stat()
-    except OSError as error:
-        raise CaptureError(f"{url}: {error.strerror}; check the path") from None
-    return f"{found.st_size} {found.st_mtime_ns}"
-
-
 def natural(names: Iterable[str]) -> list[str]:
     """Sort names as people do: rank10 behind rank9."""
     return sorted(names, key=_natural)
@@ -95,12 +86,8 @@ def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
     return list(zip(parts[::2], numbers, strict=True)), name
 
 
-def _is_url(source: str) -> bool:
-    return "://" in source
-
-
 def _expand(source: str) -> list[str]:
-    files: Files = Remote(source) if _is_url(source) else Local()
+    files = files_of(source)
     place = files.whole(source)
     if files.is_file(place):
         return [place]
@@ -125,19 +112,25 @@ def _matching(files: Files, match: str) -> list[str]:
 
 def _in_folder(files: Files, folder: str) -> list[str]:
     """Give the captures of a folder, or the parts of a dataset."""
-    inside = files.listing(folder)
-    ranks = [p for p in inside if _name(p).startswith(_PARTITION) and files.is_folder(p)]
-    parts = [
+    if found := parts(files, folder):
+        return found
+    found = [p for p in files.listing(folder) if _is_capture(p) and files.is_file(p)]
+    exported = {_stem(place) for place in found if not place.endswith(_REPORTS)}
+    return [p for p in found if not (p.endswith(_REPORTS) and _stem(p) in exported)]
+
+
+def parts(files: Files, folder: str) -> list[str]:
+    """Give the files of a dataset with a folder for each rank, or of one such folder."""
+    ranks = [folder]
+    if not _name(folder).startswith(_PARTITION):
+        inside = (place for place in files.listing(folder) if _name(place).startswith(_PARTITION))
+        ranks = [place for place in inside if files.is_folder(place)]
+    return [
         part
-        for rank in ([folder] if _name(folder).startswith(_PARTITION) else ranks)
+        for rank in ranks
         for part in files.listing(rank)
         if part.endswith(".parquet") and not _name(part).startswith((".", "_"))
     ]
-    if parts:
-        return parts
-    found = [place for place in inside if _is_capture(place) and files.is_file(place)]
-    exported = {_stem(place) for place in found if not place.endswith(_REPORTS)}
-    return [p for p in found if not (p.endswith(_REPORTS) and _stem(p) in exported)]
 
 
 def _is_capture(place: str) -> bool:
@@ -148,7 +141,7 @@ def _is_capture(place: str) -> bool:
         return True
     perhaps = place.endswith(_PERHAPS)
     try:
-        return perhaps if _is_url(place) else readers.is_capture(Path(place))
+        return perhaps if is_url(place) else readers.is_capture(Path(place))
     except CaptureError:
         return perhaps and Path(place).is_file()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pandas as pd
 import pyarrow.dataset as ds
@@ -18,9 +18,6 @@ from pyprof.sets.members import members
 from tests.builders import Range, Work, nsys_db
 from tests.commands import Done, run
 from tests.programs import generate
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROWS = {0: 20, 1: 21, 2: 22}
 """How many rows each rank of the made-up run has."""
@@ -46,7 +43,7 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "out.parquet"
 
 
-def _write(folder: Path, out: Path, *options: str) -> Done:
+def _write(folder: Path, out: Path | str, *options: str) -> Done:
     done = run("parse", folder, "-o", f"{out}/", *options)
     assert (done.code, done.stdout) == (0, ""), done.stderr
     return done
@@ -135,7 +132,7 @@ def test_what_is_there_is_not_done_again(folder: Path, out: Path) -> None:
     """Only a rank that is missing, damaged, or of a capture that changed since."""
     _write(folder, out)
     assert "; 3 of them were there already" in _write(folder, out).stderr
-    expected, places = _files(out), [dataset.part(str(out), rank) for rank in ROWS]
+    expected, places = _files(out), [Path(dataset.part(str(out), rank)) for rank in ROWS]
     places[0].unlink()
     os.truncate(places[1], 100)
     kept = places[2].stat()
@@ -241,6 +238,22 @@ def test_captures_at_urls(folder: Path, out: Path) -> None:
     assert "3 ranks, 63 rows" in done.stderr
     done = run("parse", "memory://run", "-o", f"{out}/")
     assert "; 3 of them were there already" in done.stderr
+
+
+def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:
+    """Holds what one on this machine holds; what is there is not done again."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.store.clear()
+    url = "memory://bucket/out.parquet"
+    assert "3 ranks, 63 rows" in _write(folder, url).stderr
+    _write(folder, out)
+    at_url = {path: memory.cat(path) for path in memory.find("/bucket/out.parquet")}
+    assert {path.split("parquet/", 1)[1]: data for path, data in at_url.items()} == _files(out)
+    memory.pipe("/bucket/out.parquet/rank=1/part-0.parquet", b"PAR1")
+    assert "; 2 of them were there already" in _write(folder, url).stderr
+    assert {path: memory.cat(path) for path in at_url} == at_url
+    (member, *_) = members([url], Here())
+    assert records_of(member).rows == ROWS[0]
 
 
 def test_records_of_a_member_know_their_rank(folder: Path, out: Path) -> None:

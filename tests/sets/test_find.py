@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.sets.find import fetch, find, natural, only, stamp
+from pyprof.sets.files import files_of
+from pyprof.sets.find import fetch, find, natural, only
 from tests.builders import Work, nsys_db
 from tests.readers.kineto_json import kernel, text
 
@@ -150,12 +151,12 @@ def test_the_stamp_changes_with_the_capture(
     """Written anew, it is another capture."""
     place = str(folder / "trace.json")
     url = place if protocol == "path" else urls["memory"] + "/trace.json"
-    before = stamp(url)
-    assert stamp(url) == before
+    before = files_of(url).stamp(url)
+    assert files_of(url).stamp(url) == before
     Path(place).write_text(text([kernel(1, 2), kernel(2, 9)]))
     if protocol == "memory":
         pytest.importorskip("fsspec").filesystem("memory").put(place, "/captures/trace.json")
-    assert stamp(url) != before
+    assert files_of(url).stamp(url) != before
 
 
 def test_one_capture_is_told_from_a_set(folder: Path) -> None:
