@@ -87,6 +87,15 @@ def test_user_functions(tmp_path: Path) -> None:
     assert names == ["aten::mul", "CompiledFunction"]
 
 
+def test_a_question_is_no_work(tmp_path: Path) -> None:
+    """A convolution that asks whether NNPACK is there still does the work itself."""
+    events = [
+        op("aten::_convolution", 0, 100, External_id=1),
+        op("aten::_nnpack_available", 5, 80, External_id=2),
+    ]
+    assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::_convolution"]
+
+
 def test_compiled_kernels(tmp_path: Path) -> None:
     """A kernel that Inductor made for the CPU is a row; what Dynamo says of itself is none."""
     events = [
