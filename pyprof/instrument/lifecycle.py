@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pyprof.instrument import payload
 from pyprof.instrument import stack as stacks
 from pyprof.instrument import timers as clocks
+from pyprof.instrument.compiled import wrap_compiled
 from pyprof.instrument.emit import EMITTER, Sink, nvtx_sink, profiler_sink, tool_listens
 from pyprof.instrument.layers import wrap_modules
 from pyprof.instrument.op import WITH_STACK
@@ -65,6 +66,7 @@ def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
     patches.wrap_all(find_targets())
     wrap_optimizers(patches)
     wrap_asked(patches)
+    wrap_compiled(patches)
     if with_stack:
         wrap_places(patches)
     if with_layers:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from pyprof import schema
-from tests.readers.kineto_json import event, op, read
+from pyprof import marker, schema
+from tests.readers.kineto_json import event, op, read, texts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,8 +104,10 @@ def test_compiled_kernels(tmp_path: Path) -> None:
         op("graph_0_cpp_fused_gelu_0", 20, 10, External_id=3),
         op("TorchDynamo Cache Lookup", 200, 10, External_id=4),
     ]
-    names = read(tmp_path, events).activities["name"].to_pylist()
-    assert names == ["graph_0_cpp_fused_gelu_0"]
+    capture = read(tmp_path, events)
+    assert capture.activities["name"].to_pylist() == ["graph_0_cpp_fused_gelu_0"]
+    (call,) = filter(None, map(marker.decode_op, texts(capture)))
+    assert call == marker.Call("cpp", "graph_0_cpp_fused_gelu_0")
 
 
 def test_rows_of_a_thread_do_not_overlap(tmp_path: Path) -> None:
