@@ -1,6 +1,7 @@
-"""Op markers around the kernels that torch.compile writes in C++, which say nothing of themselves.
+"""Op markers around the kernels that torch.compile makes, which are called from code of its own.
 
-Kernels in Triton tell torch.profiler their arguments. Those for the CPU tell their name alone.
+NVTX has nothing of them but their names. torch.profiler knows the arguments of those in Triton, but
+not of those in C++, for the CPU.
 """
 
 from __future__ import annotations
@@ -13,65 +14,100 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pyprof.instrument.op import make_op
+from pyprof.instrument import ranges
+from pyprof.instrument.emit import EMITTER
+from pyprof.instrument.op import WITH_STACK, make_op, untraceable
+from pyprof.instrument.payload import op_head, op_text
+from pyprof.instrument.stack import trace_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyprof.instrument.patch import Patches
 
-_MAKER = "torch._inductor.async_compile"
+CPP = "torch._inductor.async_compile"
+TRITON = "torch._inductor.runtime.triton_heuristics"
+
 _NAME = re.compile(r'"(?:graph_\d+_)?(cpp_fused_\w+)"')
 """A kernel's name in its source, where it is written if kernels shall appear in profiles."""
 
 
 def wrap_compiled(patches: Patches) -> None:
-    """Wrap the kernels that are compiled from now on.
+    """Wrap the kernels that Inductor makes from now on.
 
-    Inductor is loaded when something is to be compiled, and then takes as long as torch itself.
+    It is loaded when something is to be compiled, and then takes as long as torch itself.
     """
-    if _MAKER in sys.modules:
-        _wrap_maker(patches)
+
+    @functools.cache
+    def prepare() -> None:
+        _wrap(patches, CPP, "AsyncCompile.cpp_pybinding", _cpp)
+        _wrap(patches, TRITON, "CachingAutotuner.run", _triton)
+
+    if CPP in sys.modules:
+        prepare()
         return
     original = torch.compile
 
     @functools.wraps(original)
     def compile_(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         if kwargs.get("backend", "inductor") == "inductor":
-            _wrap_maker(patches)
+            prepare()
         return original(*args, **kwargs)
 
     patches.replace(torch, "compile", compile_)
 
 
-def _wrap_maker(patches: Patches) -> None:
+def _wrap(
+    patches: Patches,
+    module: str,
+    method: str,
+    wrapper: Callable[[Callable[..., Any]], Callable[..., Any]],
+) -> None:
+    kind, _, name = method.partition(".")
     try:
-        maker: Any = importlib.import_module(_MAKER).AsyncCompile
-        make: Any = maker.cpp_pybinding
+        home = getattr(importlib.import_module(module), kind)
+        original = getattr(home, name)
     except (ImportError, AttributeError):  # Inductor is not for this system, or differs
         return
-    if hasattr(make, "__wrapped__"):
-        return
+    patches.replace(home, name, functools.wraps(original)(wrapper(original)))
 
-    @functools.wraps(make)
+
+def _cpp(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Let what makes a kernel out of its source in C++ give it inside of an Op."""
+
     def cpp_pybinding(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         made = make(*args, **kwargs)
         source = next((arg for arg in (*args, *kwargs.values()) if isinstance(arg, str)), "")
         found = _NAME.search(source)
         if found is None:
             return made
+        mark = functools.partial(make_op, home=sys.modules[CPP], name=found[1], mod="cpp")
         if not hasattr(made, "result"):
-            return _marked(made, found[1])
+            return mark(made)
         result = made.result  # still being compiled
 
         def marked_result(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
-            return _marked(result(*args, **kwargs), found[1])
+            return mark(result(*args, **kwargs))
 
         made.result = marked_result
         return made
 
-    patches.replace(maker, "cpp_pybinding", cpp_pybinding)
+    return cpp_pybinding
 
 
-def _marked(kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
-    return make_op(kernel, sys.modules[_MAKER], name, "cpp")
+def _triton(launch: Callable[..., Any]) -> Callable[..., Any]:
+    """Put the ranges of an op around a kernel's launch."""
+
+    def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+        if not EMITTER.live() or untraceable():
+            return launch(self, *args, **kwargs)
+        name = self.inductor_meta.get("kernel_name") or self.fn.__name__
+        text = op_text(op_head("triton", name), args, {})  # by name come stream and the like
+        trace = trace_text(sys._getframe(1)) if WITH_STACK[0] else ""  # noqa: SLF001 - the cheap way
+        opened = ranges.open_range(trace or text, self, *((text,) if trace else ()))
+        try:
+            return launch(self, *args, **kwargs)
+        finally:
+            ranges.close_range(opened)
+
+    return run
