@@ -180,7 +180,7 @@ def with_nothing(described: list[Path], path: Ints) -> tuple[list[Path], Ints]:
 
 def _forward(sweep: Sweep, partner: Ints, place: Ints) -> dict[str, Column]:
     described = sweep.described
-    ops = [describe.ops(entry.ops, entry.seqs) for entry in described]
+    ops = [describe.forward_ops(entry) for entry in described]
     return {
         "fwdMarker": Coded(partner, [list(entry.markers) for entry in described]),
         "fwdSeqMarker": Coded(

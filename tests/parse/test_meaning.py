@@ -68,7 +68,7 @@ def test_no_tensors_and_tensors_not_told(
     tmp_path: Path, text: str, sizes: list[list[int]] | None
 ) -> None:
     """An op that takes no tensor has no sizes; one that may have some, unknown ones."""
-    (line,) = parsed(tmp_path, around(text))
+    (line,) = parsed(tmp_path, around("Whole, seq = 3, sizes = [[9, 9]]", text))
     assert line.get("sizes") == sizes
 
 

@@ -76,3 +76,29 @@ def test_the_reducer_works_in_the_backward_pass(tmp_path: Path, reducer: str) ->
         tmp_path, *around(encode_layer("step"), CALLED, f"{reducer}, op_id = 1", at=300, tid=12)
     )
     assert (line["dir"], line["trace"], line["layer"]) == ("bprop", ["a.py:9"], ["step"])
+
+
+def test_ops_of_a_compiled_graph_speak_for_themselves(tmp_path: Path) -> None:
+    """A graph is one function of autograd's: no op where some are in it, nor of their sizes."""
+    sizes = "op_id = 1, sizes = [[9, 9]]"
+    fused = encode_op(Call("cpp", "cpp_fused_gelu_0"))
+    lines = parsed(
+        tmp_path,
+        [
+            *around(
+                encode_layer("net"),
+                USED,
+                f"CompiledFunction, seq = 7, {sizes}",
+                "aten::mm, op_id = 2",
+            ),
+            *around(
+                f"CompiledFunctionBackward, seq = 7, {sizes}", "aten::addmm, op_id = 2", at=300
+            ),
+            *around(f"CompiledFunctionBackward, seq = 7, {sizes}", fused, at=400),
+        ],
+        *(Work(at=(9 * at, 9 * at + 1), call=(at, at + 10)) for at in (100, 300, 400)),
+    )
+    ways = [(line["dir"], line["op"]) for line in lines]
+    assert ways == [("fprop", ["mm"]), ("bprop", ["addmm"]), ("bprop", ["cpp_fused_gelu_0"])]
+    assert all(line.get("fwdOp", []) == [] and line["fwdLayer"] == ["net"] for line in lines[1:])
+    assert "sizes" not in lines[2]
