@@ -1,4 +1,4 @@
-"""torch.compile: what runs is a fused kernel of Inductor, compiled before the capture begins."""
+"""torch.compile: what runs are fused kernels of Inductor, compiled before the capture begins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyprof
 
 
 def main() -> None:
-    """Compile by a first call, then capture the second."""
+    """Compile by a first training step, then capture the second."""
     pyprof.init()
     torch.manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -17,11 +17,16 @@ def main() -> None:
     compiled = torch.compile(model)
     x = torch.randn(8, 16, device=device)
 
-    with torch.no_grad():
-        compiled(x)
-        with pyprof.profile():
-            result = compiled(x)
-        print("same as in Python:", torch.allclose(result, model(x), atol=1e-5))
+    def train_step(net: nn.Module) -> torch.Tensor:
+        model.zero_grad()
+        loss = net(x).square().mean()
+        loss.backward()
+        return loss
+
+    train_step(compiled)
+    with pyprof.profile():
+        loss = train_step(compiled)
+    print("same as in Python:", torch.allclose(loss, train_step(model), atol=1e-5))
 
 
 if __name__ == "__main__":

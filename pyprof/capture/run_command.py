@@ -28,6 +28,11 @@ def run(context: click.Context, /, *, each: bool, output: str | None, **options:
     """Run SCRIPT with its ARGS under a profiler, and show where the time went.
 
     With -o the capture and its records (NAME.dict) are kept. Exits with the script's own code.
+
+    \b
+    Examples:
+      pyprof run train.py --epochs 1
+      pyprof run --each -o net train.py
     """
     with tempfile.TemporaryDirectory() as folder:
         name = output or str(Path(folder) / "net")

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Literal
 from pyprof.instrument import payload
 from pyprof.instrument import stack as stacks
 from pyprof.instrument import timers as clocks
+from pyprof.instrument.compiled import wrap_compiled
 from pyprof.instrument.emit import EMITTER, Sink, nvtx_sink, profiler_sink, tool_listens
 from pyprof.instrument.layers import wrap_modules
 from pyprof.instrument.op import WITH_STACK
 from pyprof.instrument.optimizers import wrap_optimizers
 from pyprof.instrument.patch import Patches
+from pyprof.instrument.places import wrap_places
 from pyprof.instrument.targets import find_targets
 from pyprof.instrument.wrapping import WRAPPED, wrap_asked, wrap_one
 
@@ -64,6 +66,9 @@ def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
     patches.wrap_all(find_targets())
     wrap_optimizers(patches)
     wrap_asked(patches)
+    wrap_compiled(patches)
+    if with_stack:
+        wrap_places(patches)
     if with_layers:
         wrap_modules(patches)
     EMITTER.connect(sink)

@@ -113,7 +113,10 @@ class Seq:
 EVALUATE = "autograd::engine::evaluate_function: "
 """What the engine puts before the name of the node that it evaluates."""
 
-_BACKWARD = re.compile(r"Backward\d*$|_backward$|^autograd::engine::evaluate_function: ")
+_BACKWARD = re.compile(
+    r"Backward\d*$|_backward$|AccumulateGrad$|^autograd::engine::evaluate_function: "
+    r"|^torch(?:\.distributed\.ddp\.|::distributed::)reducer::"  # DDP's work on gradients
+)
 
 
 def is_backward(name: str) -> bool:

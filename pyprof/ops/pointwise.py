@@ -49,7 +49,7 @@ class Operands:
 def operands(a: Args) -> Operands:
     """Sort out a pointwise op's operands. Raises Unknown where there is no tensor among them."""
     rule = RULES[rule_name(a.op)]
-    values = a.listed("operands")
+    values = _without_out(a.listed("operands"), rule.arity)
     alpha = a.values.get("alpha", 1)
     at = [index for index, value in enumerate(values) if isinstance(value, Tensor)]
     if not at or len(at) > rule.arity:
@@ -62,6 +62,15 @@ def operands(a: Args) -> Operands:
         alpha = values[rule.arity]
     rounded = isinstance(alpha, str) or isinstance(a.values.get("rounding_mode"), str)
     return Operands(values[: rule.arity], rule, alpha, rounded)
+
+
+def _without_out(values: tuple[Value, ...], arity: int) -> tuple[Value, ...]:
+    """Leave out the tensor to write to, which ATen's calls hold last: it has the result's shape."""
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    if len(tensors) == arity + 1 and values[-1] is tensors[-1]:
+        result = broadcast(tensor.shape for tensor in tensors[:-1])
+        return values[:-1] if tensors[-1].shape == result else values
+    return values
 
 
 def rule_name(op_name: str) -> str:

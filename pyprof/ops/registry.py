@@ -30,7 +30,9 @@ _TORCH = re.compile(
     r"(?:torch\.)?(?:Tensor|_TensorBase|nn\.functional|_C(?:\.\w+)*|_VF|special|linalg|fft|nn\.init)$"
     r"|torch$"
 )
-_INDUCTOR = re.compile(r"triton_(?:poi|red|per|tem|mix|for)_fused_\w+$")
+_INDUCTOR = re.compile(
+    r"triton_(?:poi|red|per|tem|mix|for)_fused_\w+$|(?:graph_\d+_)?cpp_fused_\w+$"
+)
 _DUNDER = re.compile(r"__([ir]?)(\w+?)__$")
 _DUNDER_NAMES = {
     "truediv": "div",

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.marker import Kind
-from pyprof.parse import autograd, calls, columns, correlate, leaks, nesting, paths, texts
+from pyprof.parse import calls, columns, correlate, leaks, nesting, partners, paths, texts
 from pyprof.parse.correlate import ints
 from pyprof.parse.nesting import NONE
 from pyprof.parse.records import Records
@@ -49,10 +49,10 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     launch = correlate.launches(capture, activities)
     leaf = correlate.ranges_of(capture, sweep.nest, launch)
     chain = calls.chains(sweep.nest.parent, _counted(sweep), leaf)
-    forward = _forward(capture, sweep, chain, launch, activities)
+    partner = partners.partners(capture, sweep, chain, launch, activities)
     return Records(
         rows=len(activities),
-        columns=columns.build(capture, activities, sweep, launch, leaf, chain, forward),
+        columns=columns.build(capture, activities, sweep, launch, leaf, chain, partner),
         devices=capture.devices,
         warnings=capture.warnings,
     )
@@ -107,83 +107,3 @@ def _last(capture: Capture) -> int:
 def _counted(sweep: Sweep) -> NDArray[np.bool_]:
     tell = (texts.tell(sweep.texts, kind, paths.counts) for kind in (Kind.OP, Kind.SEQ))
     return np.logical_or(*tell)
-
-
-def _forward(
-    capture: Capture, sweep: Sweep, chain: calls.Chains, launch: Ints, activities: pa.Table
-) -> Ints:
-    """Find, per activity, the forward range of the innermost backward node around it."""
-    node = texts.tell(sweep.texts, Kind.SEQ, autograd.is_node)
-    engine = texts.tell(sweep.texts, Kind.SEQ, autograd.is_engine)
-    numbered = sweep.texts.seq >= 0
-    innermost = calls.last(chain, (node & numbered) | engine)
-    innermost = _numbered_node(sweep, node & numbered, engine & ~numbered, innermost)
-    used = np.unique(innermost[innermost != NONE])
-    partner = autograd.forward_of(
-        _seq_ranges(capture, sweep, node | engine, launch, activities), used
-    )
-    found = np.full(len(innermost), NONE)
-    inside = innermost != NONE
-    found[inside] = partner[np.searchsorted(used, innermost[inside])]
-    return found
-
-
-def _numbered_node(
-    sweep: Sweep, node: NDArray[np.bool_], engine: NDArray[np.bool_], innermost: Ints
-) -> Ints:
-    """Put, for an engine's range that has no number, the node that it evaluates.
-
-    The engine itself sums up the gradient of a broadcast operand, a bias say, after the node.
-    """
-    rows = np.flatnonzero(node)
-    inside = sweep.nest.parent[rows]
-    evaluated = np.full(len(node) + 1, NONE)
-    evaluated[inside[inside != NONE]] = rows[inside != NONE]
-    asks = innermost != NONE
-    asks[asks] = engine[innermost[asks]]
-    return np.where(asks, evaluated[innermost], innermost)
-
-
-def _seq_ranges(
-    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], launch: Ints, activities: pa.Table
-) -> autograd.SeqRanges:
-    backward = np.array([path.backward for path in sweep.described], bool)[sweep.paths.of_range]
-    pid = ints(capture.threads.column("pid"))
-    thread = sweep.nest.thread
-    device = _main_device(capture, launch, activities)
-    return autograd.SeqRanges(
-        name=_names(sweep.texts),
-        backward=node,
-        inside_backward=backward,
-        seq=sweep.texts.seq,
-        start=sweep.nest.start,
-        thread=thread,
-        pid=pid[thread],
-        device=device[thread],
-        forward_thread=ints(capture.ranges.column("forward_thread"))[sweep.row],
-    )
-
-
-def _names(read: texts.Texts) -> Ints:
-    """Number the ops' names, an op's and its backward node's alike; NONE for other ranges."""
-    codes = np.full(len(read.templates) + 1, NONE)
-    known: dict[str, int] = {}
-    for template in np.flatnonzero(read.kind == Kind.SEQ).tolist():
-        name = autograd.base_name(read.templates[template])
-        codes[template] = known.setdefault(name, len(known))
-    return codes[read.code]
-
-
-def _main_device(capture: Capture, launch: Ints, activities: pa.Table) -> Ints:
-    """Find the device on which each thread launches most; NONE where it launches nothing."""
-    threads = len(capture.threads)
-    main = np.full(threads, NONE)
-    known = launch != NONE
-    thread = ints(capture.calls.column("thread"))[launch[known]]
-    devices, device = np.unique(ints(activities.column("device"))[known], return_inverse=True)
-    counts = np.bincount(thread * len(devices) + device, minlength=threads * len(devices))
-    if len(devices):
-        counts = counts.reshape(threads, len(devices))
-        busy = counts.any(axis=1)
-        main[busy] = devices[counts.argmax(axis=1)[busy]]
-    return main

@@ -57,6 +57,11 @@ def is_engine(template: str) -> bool:
     return template.startswith("autograd::engine::evaluate_function: ")
 
 
+def accumulates(template: str) -> bool:
+    """Tell whether a template is the node that adds to a parameter's gradient."""
+    return marker.decode_seq(template).name.endswith("AccumulateGrad")
+
+
 def base_name(template: str) -> str:
     """Give what an op and its backward node have in common: `addmm`, `nativelayernorm`.
 

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from pyprof.parse.assemble import Sweep
     from pyprof.parse.calls import Chains
     from pyprof.parse.nesting import Ints
+    from pyprof.parse.partners import Partners
     from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
     from pyprof.schema import Capture
 
-_COMM = re.compile(r"\b(?:nccl|rccl|mscclpp?|nvshmem)|^(?:void )?(?:ncclKernel|ncclDevKernel)")
+_COLLECTIVE = re.compile(
+    r"\b(?:nccl|rccl|mscclpp?|nvshmem)|^(?:void )?(?:ncclKernel|ncclDevKernel)|^c10d::"
+)
 
 
 def build(
@@ -36,10 +39,13 @@ def build(
     launch: Ints,
     leaf: Ints,
     chain: Chains,
-    forward: Ints,
+    partners: Partners,
 ) -> dict[str, Column]:
     """Build every column of `schema.RECORD` that this capture can fill."""
-    path, partner = (_path_of(sweep, ranges) for ranges in (leaf, forward))
+    path, partner, place = (_path_of(sweep, ranges) for ranges in (leaf, *partners))
+    direction = _direction(activities, sweep, path)
+    # A collective is of many parameters, not of the one that it waited for.
+    place = np.where(direction.index == _COMM, partner, place)
     counted = sequence.count(capture, sweep, chain, path, launch)
     return {
         **_names(activities),
@@ -47,10 +53,11 @@ def build(
         **_devices(capture, activities),
         **_launches(capture, launch),
         **_paths(sweep, path),
-        "layer": layers.layers(capture, sweep, launch, path),
-        "dir": _direction(activities, sweep, path),
+        "trace": _traces(sweep, _own(sweep, path, place, 1)),
+        "layer": layers.layers(capture, sweep, launch, _own(sweep, path, place, 0)),
+        "dir": direction,
         **counted,
-        **_forward(sweep, partner),
+        **_forward(sweep, partner, place),
         **describe.arguments(sweep.described, path, partner),
     }
 
@@ -139,10 +146,31 @@ def _launches(capture: Capture, launch: Ints) -> dict[str, Column]:
 def _paths(sweep: Sweep, path: Ints) -> dict[str, Column]:
     described, index = with_nothing(sweep.described, path)
     return {
-        "trace": Coded(index, [list(entry.trace) for entry in described]),
         "reprMarkers": Coded(index, [list(entry.modules) for entry in described]),
         "marker": Coded(index, [list(entry.markers) for entry in described]),
     }
+
+
+def _traces(sweep: Sweep, path: Ints) -> Coded:
+    described, index = with_nothing(sweep.described, path)
+    return Coded(index, [list(entry.trace) for entry in described])
+
+
+def _own(sweep: Sweep, path: Ints, place: Ints, which: int) -> Ints:
+    """Leave out the paths of rows whose layer (0) or trace (1) is but that of the backward call.
+
+    Where the forward op is known, its own says more.
+    """
+    described, index = with_nothing(sweep.described, path)
+    says = [(entry.layer, entry.trace)[which] for entry in described]
+    same = np.array(
+        [
+            entry.backward and said == entry.caller[which]
+            for entry, said in zip(described, says, strict=True)
+        ]
+    )
+    some = np.array([bool(said) for said in says])
+    return np.where(same[index] & some[place], NONE, path)
 
 
 def with_nothing(described: list[Path], path: Ints) -> tuple[list[Path], Ints]:
@@ -150,9 +178,9 @@ def with_nothing(described: list[Path], path: Ints) -> tuple[list[Path], Ints]:
     return [*described, describe.NOWHERE], np.where(path == NONE, len(described), path)
 
 
-def _forward(sweep: Sweep, partner: Ints) -> dict[str, Column]:
+def _forward(sweep: Sweep, partner: Ints, place: Ints) -> dict[str, Column]:
     described = sweep.described
-    ops = [describe.ops(entry.ops, entry.seqs) for entry in described]
+    ops = [describe.forward_ops(entry) for entry in described]
     return {
         "fwdMarker": Coded(partner, [list(entry.markers) for entry in described]),
         "fwdSeqMarker": Coded(
@@ -160,15 +188,16 @@ def _forward(sweep: Sweep, partner: Ints) -> dict[str, Column]:
         ),
         "fwdMod": Coded(partner, [[mod for mod, _ in found] for found in ops]),
         "fwdOp": Coded(partner, [[op for _, op in found] for found in ops]),
-        "fwdLayer": Coded(partner, [list(entry.layer) for entry in described]),
-        "fwdTrace": Coded(partner, [list(entry.trace) for entry in described]),
+        "fwdLayer": Coded(place, [list(entry.layer) for entry in described]),
+        "fwdTrace": Coded(place, [list(entry.trace) for entry in described]),
     }
 
 
 _DIRECTIONS = ["", "fprop", "bprop", "optim", "comm", "copy"]
+_COMM = _DIRECTIONS.index("comm")
 
 
-def _direction(activities: pa.Table, sweep: Sweep, path: Ints) -> Column:
+def _direction(activities: pa.Table, sweep: Sweep, path: Ints) -> Coded:
     """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first."""
     described, index = with_nothing(sweep.described, path)
     flags = np.array(
@@ -176,7 +205,7 @@ def _direction(activities: pa.Table, sweep: Sweep, path: Ints) -> Column:
     )[index]
     kind = ints(activities.column("kind"))
     name, names = _coded_names(activities)
-    comm = np.array([_COMM.search(text) is not None for text in names], bool)[name]
+    comm = np.array([_COLLECTIVE.search(text) is not None for text in names], bool)[name]
     code = np.select(
         [
             np.isin(kind, (schema.MEMCPY, schema.MEMSET)),
@@ -185,7 +214,7 @@ def _direction(activities: pa.Table, sweep: Sweep, path: Ints) -> Column:
             flags[:, 1],
             flags[:, 2],
         ],
-        [5, 4, 2, 3, 1],
+        [5, _COMM, 2, 3, 1],
         0,
     )
     return Coded(code.astype(np.int64), _DIRECTIONS)

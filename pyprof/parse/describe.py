@@ -25,6 +25,9 @@ NOWHERE = Path()
 
 _OLD_NODE = re.compile(r"(?:Backward|_backward), seq = ")
 _NUMBER = re.compile(r", (?:seq|op_id) = (?:-?\d+)?")
+_COMPILED = re.compile(r"(?:^|: )CompiledFunction(?:Backward)?(?:,|$)")
+"""What torch.compile makes of a whole graph: it holds the ops that are called in it."""
+_TENSORLESS = frozenset({"device", "layout", "memory_format", "Generator"})
 _DECORATION = re.compile(r"torch|autograd|_backward|::|jit")
 
 
@@ -41,12 +44,18 @@ def ops(named: Sequence[tuple[str, str]], seqs: Sequence[str]) -> list[tuple[str
     """
     if named:
         return list(named)
+    seqs = [text for text in seqs if not _COMPILED.search(text)] or seqs
     old_nodes = [text for text in seqs if _OLD_NODE.search(text)]
     if old_nodes:
         return [("na", _without_backward(text)) for text in old_nodes]
     decoded = [marker.decode_seq(text) for text in seqs]
     nodes = [entry for entry in decoded if entry.call is not None] or decoded
     return [_mod_and_op(entry.node) for entry in nodes]
+
+
+def forward_ops(path: Path) -> list[tuple[str, str]]:
+    """Name the ops of a forward path as `ops` does; none for a whole graph that was compiled."""
+    return [found for found in ops(path.ops, path.seqs) if not _COMPILED.match(found[1])]
 
 
 def _without_backward(text: str) -> str:
@@ -67,10 +76,18 @@ def arguments(described: list[Path], path: Ints, partner: Ints) -> dict[str, Col
     known = [_tensors(entry) for entry in described]
     width = len(described) + 1  # NONE is the last one
     pairs, index = np.unique(path % width * width + partner % width, return_inverse=True)
-    known.append([])
-    found = [_choose(known[pair // width], known[pair % width]) for pair in pairs.tolist()]
-    rows = np.array([place if tensors else NONE for place, tensors in enumerate(found)], np.int64)
+    known.append(None)
+    marked = [bool(entry.markers) for entry in described] + [False]
+    chosen = [
+        # What a marker does not tell is not what its forward op has.
+        None
+        if marked[pair // width] and known[pair // width] is None
+        else _choose(known[pair // width], known[pair % width])
+        for pair in pairs.tolist()
+    ]
+    rows = np.array([NONE if x is None else place for place, x in enumerate(chosen)], np.int64)
     index = rows[index] if len(rows) else np.zeros(0, np.int64)
+    found = [tensors or [] for tensors in chosen]
     sizes = [[list(tensor.shape) for tensor in tensors] for tensors in found]
     return {
         "sizes": Coded(index, sizes),
@@ -78,9 +95,9 @@ def arguments(described: list[Path], path: Ints, partner: Ints) -> dict[str, Col
     }
 
 
-def _choose(own: list[Tensor], forward: list[Tensor]) -> list[Tensor]:
-    if not own:
-        return forward
+def _choose(own: list[Tensor] | None, forward: list[Tensor] | None) -> list[Tensor] | None:
+    if not own or not forward:
+        return own or forward or own
     dtypes = {tensor.dtype for tensor in forward}
     if len(dtypes) == 1 and all(tensor.dtype is None for tensor in own):
         (dtype,) = dtypes
@@ -88,15 +105,32 @@ def _choose(own: list[Tensor], forward: list[Tensor]) -> list[Tensor]:
     return own
 
 
-def _tensors(path: Path) -> list[Tensor]:
-    for text in reversed(path.markers):
-        if call := marker.decode_op(text):
-            return list(tensors(call))
+def _tensors(path: Path) -> list[Tensor] | None:
+    """Give the tensors of a path's op; [] where it takes none, None where that is not known."""
+    calls = [call for text in reversed(path.markers) if (call := marker.decode_op(text))]
+    calls = [call for call in calls if call.args or call.kwargs]  # others tell no arguments
+    if calls:
+        return list(tensors(calls[0])) or (None if _hides(calls[0]) else [])
+    if path.markers:
+        return None  # what lies around it may be of something larger
     for text in reversed(path.seqs):
         call = marker.decode_seq(text).call
         if call and (found := list(tensors(call))):
             return found
-    return []
+    return None
+
+
+def _hides(call: Call) -> bool:
+    """Tell whether a call without tensors may have some that its text does not tell."""
+    return not call.whole or any(map(_opaque, (*call.args, *call.kwargs.values())))
+
+
+def _opaque(value: Value) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_opaque, value))
+    if isinstance(value, marker.Opaque):
+        return value.type not in _TENSORLESS
+    return isinstance(value, marker.Summary)
 
 
 def tensors(call: Call) -> Iterator[Tensor]:

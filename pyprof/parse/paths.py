@@ -40,6 +40,8 @@ class Path:
     """Templates of PyTorch's own ranges."""
     backward: bool = False
     optimizer: bool = False
+    caller: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """Layer and trace around the backward pass that it is in: where that was called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +113,10 @@ def _with_seq(path: Path, text: str) -> Path:
     # Activation checkpointing runs forward ops again inside a backward node; these are forward.
     if "CheckpointFunctionBackward" in text:
         return path
-    backward = path.backward or marker.decode_seq(text).backward
-    return replace(path, seqs=(*path.seqs, text), backward=backward)
+    path = replace(path, seqs=(*path.seqs, text))
+    if path.backward or not marker.decode_seq(text).backward:
+        return path
+    return replace(path, backward=True, caller=(path.layer, path.trace))
 
 
 def counts(text: str) -> bool:

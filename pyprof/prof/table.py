@@ -69,15 +69,21 @@ class Table:
     # --- names that backward rows take from their forward call -----------------------------------
 
     def own_or_forward(self, name: str) -> Coded:
-        """Give a list column of the row's own; where its forward call is known, that one's."""
+        """Give a list column of the row's own; where its forward call is known, that one's.
+
+        A row with an op text of its own is what that says; its forward call fills what is empty.
+        """
         own, forward = (
             self.records.coded(name),
             self.records.coded(f"fwd{name[0].upper()}{name[1:]}"),
         )
         own_op = self.records.coded("marker")
         has_own = np.array([*(bool(value) for value in own_op.values), False])[own_op.index]
-        filled = np.array([*(bool(value) for value in forward.values), False])[forward.index]
-        index = np.where(~has_own & filled, forward.index + len(own.values), own.index)
+        says, filled = (
+            np.array([*(bool(value) for value in column.values), False])[column.index]
+            for column in (own, forward)
+        )
+        index = np.where(~(has_own & says) & filled, forward.index + len(own.values), own.index)
         return Coded(index, [*own.values, *forward.values])
 
     # --- kernels ---------------------------------------------------------------------------------

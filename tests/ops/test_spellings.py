@@ -44,6 +44,7 @@ def test_linear_and_the_addmm_that_it_becomes() -> None:
         Call("aten", "add", (X, X, 1)),
         Call("aten", "add", (X, X, Opaque())),
         Call("", "add", (X, X, Opaque())),
+        Call("aten", "add", (X, X, Opaque(), X)),  # add.out
     ],
 )
 def test_every_spelling_of_an_addition(call: Call) -> None:

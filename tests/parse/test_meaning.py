@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyprof.marker import Call, Tensor, encode_layer, encode_module, encode_op, encode_trace
+from pyprof.marker import Call, Opaque, Tensor, encode_layer, encode_module, encode_op, encode_trace
 from pyprof.parse import dictfile, parse_file
 from tests.builders import Range, Work, nsys_db
 
@@ -53,6 +53,23 @@ def test_every_kind_of_text_goes_where_it_belongs(tmp_path: Path) -> None:
     assert (line["seqMarker"], line["seqId"]) == (["mm, seq = 7"], [7])
     assert (line["sizes"], line["dtypes"]) == ([[4, 6], [6, 2]], ["float16", "float16"])
     assert (line["dir"], line["tid"], line["launch"]) == ("fprop", 11, [100, 110])
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        (encode_op(Call("torch", "ones", ((2, 3),), {"device": Opaque("device")})), []),
+        (encode_op(Call("torch", "stack", (Opaque("MyTensors"),))), None),
+        (encode_op(Call("torch", "ones", (2, 3)))[:-20], None),
+        (encode_op(Call("cpp", "cpp_fused_add_0")), None),
+    ],
+)
+def test_no_tensors_and_tensors_not_told(
+    tmp_path: Path, text: str, sizes: list[list[int]] | None
+) -> None:
+    """An op that takes no tensor has no sizes; one that may have some, unknown ones."""
+    (line,) = parsed(tmp_path, around("Whole, seq = 3, sizes = [[9, 9]]", text))
+    assert line.get("sizes") == sizes
 
 
 def test_the_innermost_trace_wins(tmp_path: Path) -> None:

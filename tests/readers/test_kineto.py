@@ -129,6 +129,32 @@ def test_kernel_without_launch(tmp_path: Path) -> None:
     assert any("1 of 2 pieces of GPU work have no launch" in w for w in capture.warnings)
 
 
+def test_launches_of_amd(tmp_path: Path) -> None:
+    """Calls tell the shared memory; hipExtModuleLaunchKernel takes its grid in threads."""
+    names = ("hipExtLaunchKernel", "hipExtModuleLaunchKernel")
+    calls = [launch(corr, 1, name=name) for corr, name in enumerate(names, 1)]
+    for call in calls:
+        call["args"]["shared memory"] = 512
+    kernels = [kernel(corr, 5, name=str(corr)) for corr in (2, 1)]
+    for each in kernels:
+        each["args"] |= {"grid": [1280, 4, 1], "block": [256, 2, 1]}
+        del each["args"]["shared memory"]
+    rows = read(tmp_path, [*calls, *kernels, kernel(9, 5)]).activities.to_pylist()
+    assert [row["smem"] for row in rows] == [512, 512, 2048]
+    grids = [tuple(row[f"grid_{axis}"] for axis in "xyz") for row in rows]
+    assert grids == [(5, 2, 1), (1280, 4, 1), (4, 2, 1)]
+
+
+def test_process_of_a_kernel_alone(tmp_path: Path) -> None:
+    """Where the trace has no event of a process, it still describes the one that it is of."""
+    labels = [
+        {"ph": "M", "name": "process_labels", "ts": 1, "pid": pid, "args": {"labels": label}}
+        for pid, label in ((0, "GPU 0"), (4711, "CPU"))
+    ]
+    assert read(tmp_path, [*labels, kernel(1, 5)]).activities["pid"].to_pylist() == [4711]
+    assert read(tmp_path, [kernel(1, 5)]).activities["pid"].to_pylist() == [None]
+
+
 def test_process_of_merged_traces(tmp_path: Path) -> None:
     """In a trace of several processes a kernel's process is its launch's."""
     events = [launch(1, 1), launch(2, 1) | {"pid": 8}, kernel(2, 5), kernel(1, 5)]

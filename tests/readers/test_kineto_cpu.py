@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from pyprof import schema
-from tests.readers.kineto_json import event, op, read
+from pyprof import marker, schema
+from tests.readers.kineto_json import event, op, read, texts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,6 +87,15 @@ def test_user_functions(tmp_path: Path) -> None:
     assert names == ["aten::mul", "CompiledFunction"]
 
 
+def test_a_question_is_no_work(tmp_path: Path) -> None:
+    """A convolution that asks whether NNPACK is there still does the work itself."""
+    events = [
+        op("aten::_convolution", 0, 100, External_id=1),
+        op("aten::_nnpack_available", 5, 80, External_id=2),
+    ]
+    assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::_convolution"]
+
+
 def test_compiled_kernels(tmp_path: Path) -> None:
     """A kernel that Inductor made for the CPU is a row; what Dynamo says of itself is none."""
     events = [
@@ -95,8 +104,10 @@ def test_compiled_kernels(tmp_path: Path) -> None:
         op("graph_0_cpp_fused_gelu_0", 20, 10, External_id=3),
         op("TorchDynamo Cache Lookup", 200, 10, External_id=4),
     ]
-    names = read(tmp_path, events).activities["name"].to_pylist()
-    assert names == ["graph_0_cpp_fused_gelu_0"]
+    capture = read(tmp_path, events)
+    assert capture.activities["name"].to_pylist() == ["graph_0_cpp_fused_gelu_0"]
+    (call,) = filter(None, map(marker.decode_op, texts(capture)))
+    assert call == marker.Call("cpp", "graph_0_cpp_fused_gelu_0")
 
 
 def test_rows_of_a_thread_do_not_overlap(tmp_path: Path) -> None:

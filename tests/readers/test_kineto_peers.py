@@ -57,5 +57,19 @@ def test_gpu_timeline_as_tracelens() -> None:
 def test_lines_on_backward_rows_of_2021() -> None:
     """The 2021 trace has stacks on forward ops only; backward rows find them by number."""
     rows = [row for row in records("kineto-v100-resnet50-2021") if row["dir"] == "bprop"]
-    outermost = Counter(row["fwdTrace"][0] for row in rows)
+    gradients = [row for row in rows if row["op"][0] == "AccumulateGrad"]
+    outermost = Counter(row["fwdTrace"][0] for row in rows if row["op"][0] != "AccumulateGrad")
     assert outermost == {"resnet50_profiler_api.py:46": 2148, "resnet50_profiler_api.py:47": 12}
+    assert len(gradients) == 161 * 6  # parameters, steps
+
+
+def test_gradients_are_added_on_the_line_that_used_the_parameter() -> None:
+    """Some op of the forward pass on that line has the parameter's shape, if transposed."""
+    rows = records("kineto-v100-resnet50-2021")
+    used: dict[tuple[str, ...], set[tuple[int, ...]]] = defaultdict(set)
+    for row in rows:
+        if row["dir"] == "fprop":
+            used[tuple(row["trace"])] |= {tuple(sorted(size)) for size in row["sizes"]}
+    for row in rows:
+        if row["op"][0] == "AccumulateGrad":
+            assert tuple(sorted(row["sizes"][0])) in used[tuple(row["fwdTrace"])]

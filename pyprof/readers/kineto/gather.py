@@ -30,6 +30,8 @@ class Gathered:
         self._flows = Flows(self._threads)
         self._activities: list[pa.Table] = []
         self._calls: list[pa.Table] = []
+        self._launch_sizes: list[pa.Table] = []
+        self._hosts: list[int] = []
         self.empty = True
 
     def add(self, events: list[Event]) -> None:
@@ -42,6 +44,8 @@ class Gathered:
                     groups[str(event.get("cat"))].append(event)
                 elif event.get("cat") == "fwdbwd":
                     groups["fwdbwd"].append(event)
+                elif phase == "M" and (host := header.host(event)) is not None:
+                    self._hosts.append(host)
         for category, group in groups.items():
             self._add(category, group)
 
@@ -54,6 +58,7 @@ class Gathered:
             self._ranges.add_python(group)
         elif gpu.is_call(category):
             self._calls.append(gpu.calls(group, self._threads))
+            self._launch_sizes.append(gpu.launch_sizes(group))
         elif category == "fwdbwd":
             self._flows.add(group)
             return
@@ -90,7 +95,9 @@ class Gathered:
             return cpu.activities(ranges, layout, list(self._ranges.names.values()), self._threads)
         activities = _joined(schema.ACTIVITIES, self._activities)
         calls = _joined(schema.CALLS, self._calls)
-        pids = gpu.launching_process(activities, calls, self._threads)
+        if self._launch_sizes:
+            activities = gpu.with_launch_sizes(activities, pa.concat_tables(self._launch_sizes))
+        pids = gpu.launching_process(activities, calls, self._threads, self._hosts)
         return _set(activities, "pid", pids), calls
 
 

@@ -13,6 +13,8 @@ from pyprof import schema
 from pyprof.readers.kineto.columns import Threads, ints, nanoseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyprof.readers.kineto.stream import Event
 
 ACTIVITIES = {
@@ -25,6 +27,9 @@ ACTIVITIES = {
     "Memset": schema.MEMSET,
 }
 """Categories of GPU work."""
+
+_IN_THREADS = frozenset({"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"})
+"""Calls that take their grid in threads (`globalWorkSizeX`, hip_ext.h), unlike all others."""
 
 _SHORT = re.compile(r"\b([HDPA])to([HDPA])\b")
 _LONG = re.compile(r"(Host|Device|Peer|Array)\w*?To(Host|Device|Peer|Array)")  # AMD
@@ -93,12 +98,51 @@ def correlations(args: list[dict[str, Any]]) -> pa.Array:
     return pa.compute.if_else(pa.compute.equal(found, 0), None, found)
 
 
-def launching_process(activities: pa.Table, calls: pa.Table, threads: Threads) -> pa.Array:
+def launch_sizes(events: list[Event]) -> pa.Table:
+    """Give what AMD's calls say of the kernels that they launch, and these do not.
+
+    Columns: corr, smem (bytes), in_threads (the grid is told in threads, not in blocks of them).
+    """
+    told = [event for event in events if "shared memory" in _args(event)]
+    args = [_args(event) for event in told]
+    in_threads = [event.get("name") in _IN_THREADS for event in told]
+    smem = ints([a["shared memory"] for a in args])
+    return pa.table(
+        {"corr": correlations(args), "smem": smem, "in_threads": pa.array(in_threads, pa.bool_())}
+    )
+
+
+def with_launch_sizes(activities: pa.Table, sizes: pa.Table) -> pa.Table:
+    """Fill in the shared memory, and count each grid in blocks."""
+    sizes = sizes.filter(pa.compute.is_valid(sizes["corr"])).sort_by("corr")
+    if not sizes.num_rows:
+        return activities
+    corr = sizes["corr"].to_numpy()
+    wanted = activities["corr"].combine_chunks().fill_null(-1).to_numpy()
+    place = np.minimum(np.searchsorted(corr, wanted), len(corr) - 1)
+    hit = corr[place] == wanted
+    smem = sizes["smem"].combine_chunks().take(pa.array(place, mask=~hit))
+    columns = {"smem": pa.compute.coalesce(activities["smem"].combine_chunks(), smem)}
+    in_threads = pa.array(hit & sizes["in_threads"].to_numpy()[place])
+    for axis in "xyz":
+        grid, block = (activities[f"{name}_{axis}"].combine_chunks() for name in ("grid", "block"))
+        known = pa.compute.and_kleene(in_threads, pa.compute.greater(block, 0))
+        blocks = pa.compute.divide(grid, pa.compute.if_else(known, block, 1))
+        columns[f"grid_{axis}"] = blocks.cast(pa.int32())
+    for name, column in columns.items():
+        activities = activities.set_column(activities.schema.get_field_index(name), name, column)
+    return activities
+
+
+def launching_process(
+    activities: pa.Table, calls: pa.Table, threads: Threads, hosts: Sequence[int] = ()
+) -> pa.Array:
     """Give each activity the process whose call launched it, else the only process there is.
 
-    The process that an activity's own event names is the device.
+    The process that an activity's own event names is the device. `hosts` are the processes that
+    the trace describes, where it has no event of any.
     """
-    processes = np.array([pid for pid, _ in threads.known], dtype=np.int64)
+    processes = np.array([pid for pid, _ in threads.known] or hosts[:1], dtype=np.int64)
     if not len(processes):
         return pa.nulls(activities.num_rows, pa.int64())
     if len(set(processes)) == 1:

@@ -12,6 +12,8 @@ from pyprof.readers.kineto.columns import ints, whole
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pyprof.readers.kineto.stream import Event
+
     Header = Mapping[str, Any]
 
 
@@ -26,6 +28,13 @@ def rank(header: Header) -> int | None:
     if isinstance(info, dict):
         return whole(info.get("rank"))
     return whole(header.get("pyprof_rank"))  # from pyprof capture
+
+
+def host(event: Event) -> int | None:
+    """Give the process that runs on the CPU, where an event of the metadata says so; else None."""
+    args = event.get("args")
+    told = isinstance(args, dict) and args.get("labels") == "CPU"
+    return whole(event.get("pid")) if told else None
 
 
 def version(header: Header) -> str | None:

@@ -109,7 +109,7 @@ def is_op(name: str, args: dict[str, Any]) -> bool:
 
 def op(name: str, args: dict[str, Any], seq: int | None, op_id: int | None) -> str:
     """Write an op's range as emit_nvtx would, with the dtypes, strides and values behind."""
-    if "kernel_backend" in args:
+    if "kernel_backend" in args or (_GENERATED.search(name) and not _dims(args)):
         return _generated_kernel(name, args)
     if args.get("Collective name"):
         return _collective(args)
@@ -178,7 +178,8 @@ def _generated_kernel(name: str, args: dict[str, Any]) -> str:
         else:
             inputs.append(_scalar(values[place] if place < len(values) else ""))
     facts = {key: args[key] for key in _KERNEL_FACTS if isinstance(args.get(key), (str, int))}
-    return marker.encode_op(marker.Call(str(args["kernel_backend"]), name, tuple(inputs), facts))
+    backend = args.get("kernel_backend", "cpp" if "cpp_fused_" in name else "triton")
+    return marker.encode_op(marker.Call(str(backend), name, tuple(inputs), facts))
 
 
 def _sizes(value: object) -> tuple[int, ...] | None:

@@ -1,0 +1,130 @@
+"""The forward op that each row's backward work belongs to, and the one whose place it shares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyprof.marker import Kind
+from pyprof.parse import autograd, calls, texts
+from pyprof.parse.correlate import ints
+from pyprof.parse.nesting import NONE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from pyprof.parse.assemble import Sweep
+    from pyprof.parse.nesting import Ints
+    from pyprof.schema import Capture
+
+
+class Partners(NamedTuple):
+    """Per row: ranges of the sweep; NONE where there is none."""
+
+    op: Ints
+    """The forward op whose backward pass the row is part of."""
+    place: Ints
+    """The forward op whose layer and line are the row's: that, or the one that used a parameter."""
+
+
+def partners(
+    capture: Capture, sweep: Sweep, chain: calls.Chains, launch: Ints, activities: pa.Table
+) -> Partners:
+    """Find, per activity, the forward range of the innermost backward node around it."""
+    node = texts.tell(sweep.texts, Kind.SEQ, autograd.is_node)
+    engine = texts.tell(sweep.texts, Kind.SEQ, autograd.is_engine)
+    numbered = sweep.texts.seq >= 0
+    innermost = calls.last(chain, (node & numbered) | engine)
+    innermost = _numbered_node(sweep, node & numbered, engine & ~numbered, innermost)
+    maker = np.where(innermost == NONE, _maker(sweep, node & numbered, chain), innermost)
+    used = np.unique(maker[maker != NONE])
+    forward = autograd.forward_of(
+        _seq_ranges(capture, sweep, node | engine, launch, activities), used
+    )
+    op, place = (_taken(forward, used, nodes) for nodes in (innermost, maker))
+    return Partners(op, place)
+
+
+def _taken(forward: Ints, used: Ints, nodes: Ints) -> Ints:
+    """Give the forward range of each node, `forward` being those of the nodes `used`."""
+    found = np.full(len(nodes), NONE)
+    inside = nodes != NONE
+    found[inside] = forward[np.searchsorted(used, nodes[inside])]
+    return found
+
+
+def _maker(sweep: Sweep, node: NDArray[np.bool_], chain: calls.Chains) -> Ints:
+    """Find, for what adds to a parameter's gradient, the node that made that gradient.
+
+    It is the last one before it on the thread: the engine takes accumulation before all else.
+    """
+    adds = calls.last(chain, texts.tell(sweep.texts, Kind.SEQ, autograd.accumulates))
+    rows = np.append(np.flatnonzero(node), NONE)
+    before = rows[np.searchsorted(rows[:-1], adds) - 1]
+    thread = sweep.nest.thread
+    known = (adds != NONE) & (before != NONE)
+    known[known] = thread[before[known]] == thread[adds[known]]
+    return np.where(known, before, NONE)
+
+
+def _numbered_node(
+    sweep: Sweep, node: NDArray[np.bool_], engine: NDArray[np.bool_], innermost: Ints
+) -> Ints:
+    """Put, for an engine's range that has no number, the node that it evaluates.
+
+    The engine itself sums up the gradient of a broadcast operand, a bias say, after the node.
+    """
+    rows = np.flatnonzero(node)
+    inside = sweep.nest.parent[rows]
+    evaluated = np.full(len(node) + 1, NONE)
+    evaluated[inside[inside != NONE]] = rows[inside != NONE]
+    asks = innermost != NONE
+    asks[asks] = engine[innermost[asks]]
+    return np.where(asks, evaluated[innermost], innermost)
+
+
+def _seq_ranges(
+    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], launch: Ints, activities: pa.Table
+) -> autograd.SeqRanges:
+    backward = np.array([path.backward for path in sweep.described], bool)[sweep.paths.of_range]
+    pid = ints(capture.threads.column("pid"))
+    thread = sweep.nest.thread
+    device = _main_device(capture, launch, activities)
+    return autograd.SeqRanges(
+        name=_names(sweep.texts),
+        backward=node,
+        inside_backward=backward,
+        seq=sweep.texts.seq,
+        start=sweep.nest.start,
+        thread=thread,
+        pid=pid[thread],
+        device=device[thread],
+        forward_thread=ints(capture.ranges.column("forward_thread"))[sweep.row],
+    )
+
+
+def _names(read: texts.Texts) -> Ints:
+    """Number the ops' names, an op's and its backward node's alike; NONE for other ranges."""
+    codes = np.full(len(read.templates) + 1, NONE)
+    known: dict[str, int] = {}
+    for template in np.flatnonzero(read.kind == Kind.SEQ).tolist():
+        name = autograd.base_name(read.templates[template])
+        codes[template] = known.setdefault(name, len(known))
+    return codes[read.code]
+
+
+def _main_device(capture: Capture, launch: Ints, activities: pa.Table) -> Ints:
+    """Find the device on which each thread launches most; NONE where it launches nothing."""
+    threads = len(capture.threads)
+    main = np.full(threads, NONE)
+    known = launch != NONE
+    thread = ints(capture.calls.column("thread"))[launch[known]]
+    devices, device = np.unique(ints(activities.column("device"))[known], return_inverse=True)
+    counts = np.bincount(thread * len(devices) + device, minlength=threads * len(devices))
+    if len(devices):
+        counts = counts.reshape(threads, len(devices))
+        busy = counts.any(axis=1)
+        main[busy] = devices[counts.argmax(axis=1)[busy]]
+    return main

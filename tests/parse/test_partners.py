@@ -1,0 +1,104 @@
+"""Whose layer and line the work of a backward pass shares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
+from tests.builders import Range, Work
+from tests.parse.test_meaning import around, parsed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EVALUATE = "autograd::engine::evaluate_function: "
+ACCUMULATE = (
+    f"{EVALUATE}torch::autograd::AccumulateGrad",
+    "torch::autograd::AccumulateGrad, op_id = 9",
+)
+MUL = encode_op(Call("torch", "mul", (Tensor((4,), "float16"),)))
+CALLED, USED = encode_trace(["a.py:9"]), encode_trace(["a.py:1"])
+FORWARD = around(encode_layer("net"), USED, MUL, "aten::mul, seq = 5", at=100)
+NODE = around(f"{EVALUATE}MulBackward0, seq = 5", "MulBackward0, seq = 5", at=200, tid=12)
+
+
+def backward(folder: Path, *ranges: Range, name: str = "gemm") -> dict[str, Any]:
+    """Give the record of the kernel launched at 300 on the thread of the backward pass."""
+    work = Work(name, call=(300, 310), tid=12)
+    (line,) = parsed(folder, [*FORWARD, *ranges], work)
+    return line
+
+
+def test_a_gradient_is_added_where_its_parameter_was_used(tmp_path: Path) -> None:
+    """The engine accumulates right behind the node that made the gradient; it is not that op."""
+    line = backward(tmp_path, *NODE, *around(*ACCUMULATE, at=300, tid=12))
+    assert (line["fwdLayer"], line["fwdTrace"]) == (["net"], ["a.py:1"])
+    assert (line["op"][-1], line["dir"]) == ("AccumulateGrad", "bprop")
+    assert not line.get("fwdOp")
+
+
+@pytest.mark.parametrize("tid", [11, 13])
+def test_a_node_of_another_thread_made_nothing_here(tmp_path: Path, tid: int) -> None:
+    """Each thread of the engine has a queue of its own."""
+    node = [replace(each, tid=tid) for each in NODE]
+    line = backward(tmp_path, *node, *around(*ACCUMULATE, at=300, tid=12))
+    assert not line.get("fwdLayer")
+
+
+def test_a_collective_is_of_many_parameters(tmp_path: Path) -> None:
+    """It starts in the hook of one of them, but has not its layer."""
+    ranges = [*NODE, *around(*ACCUMULATE, at=300, tid=12)]
+    line = backward(tmp_path, *ranges, name="ncclDevKernel_AllReduce_Sum_f32_RING_LL(int)")
+    assert (line["dir"], line.get("fwdLayer", [])) == ("comm", [])
+
+
+@pytest.mark.parametrize(("own", "trace"), [((), []), ((encode_trace(["a.py:3"]),), ["a.py:3"])])
+def test_the_line_of_the_backward_call_gives_way(
+    tmp_path: Path, own: tuple[str, ...], trace: list[str]
+) -> None:
+    """To the line of the forward op, but not a line that the backward pass has of its own."""
+    caller = (encode_layer("step"), CALLED, "MulBackward0, seq = 5")
+    line = backward(tmp_path, *around(*caller, *own, MUL, at=300, tid=12))
+    assert (line["trace"], line["layer"]) == (trace, [])
+    assert (line["fwdTrace"], line["fwdLayer"]) == (["a.py:1"], ["net"])
+
+
+@pytest.mark.parametrize(
+    "reducer",
+    ["torch.distributed.ddp.reducer::copy_bucket_to_grad", "torch::distributed::reducer::mul_out"],
+)
+def test_the_reducer_works_in_the_backward_pass(tmp_path: Path, reducer: str) -> None:
+    """And where no forward op is known, the line of the backward call is the best there is."""
+    line = backward(
+        tmp_path, *around(encode_layer("step"), CALLED, f"{reducer}, op_id = 1", at=300, tid=12)
+    )
+    assert (line["dir"], line["trace"], line["layer"]) == ("bprop", ["a.py:9"], ["step"])
+
+
+def test_ops_of_a_compiled_graph_speak_for_themselves(tmp_path: Path) -> None:
+    """A graph is one function of autograd's: no op where some are in it, nor of their sizes."""
+    sizes = "op_id = 1, sizes = [[9, 9]]"
+    fused = encode_op(Call("cpp", "cpp_fused_gelu_0"))
+    lines = parsed(
+        tmp_path,
+        [
+            *around(
+                encode_layer("net"),
+                USED,
+                f"CompiledFunction, seq = 7, {sizes}",
+                "aten::mm, op_id = 2",
+            ),
+            *around(
+                f"CompiledFunctionBackward, seq = 7, {sizes}", "aten::addmm, op_id = 2", at=300
+            ),
+            *around(f"CompiledFunctionBackward, seq = 7, {sizes}", fused, at=400),
+        ],
+        *(Work(at=(9 * at, 9 * at + 1), call=(at, at + 10)) for at in (100, 300, 400)),
+    )
+    ways = [(line["dir"], line["op"]) for line in lines]
+    assert ways == [("fprop", ["mm"]), ("bprop", ["addmm"]), ("bprop", ["cpp_fused_gelu_0"])]
+    assert all(line.get("fwdOp", []) == [] and line["fwdLayer"] == ["net"] for line in lines[1:])
+    assert "sizes" not in lines[2]
