@@ -68,6 +68,21 @@ def known(call: Call) -> bool:
     return model is not None and model.work
 
 
+def result_shape(call: Call, around: Call) -> tuple[int, ...] | None:
+    """Give the shape of the call's result where the call around it has it as an argument."""
+    model, outer = registry.find(call), registry.find(around)
+    if model is None or outer is None or model.result is None:
+        return None
+    name, argument = model.result
+    if name not in outer.names:
+        return None
+    try:
+        found = _bind(outer, around, None).optional(argument)
+    except Unknown:
+        return None
+    return found.shape if found is not None else None
+
+
 def _types(call: Call) -> tuple[object, ...]:
     """Tell 1, 1.0 and True apart, which are one key to a dict and three dtypes to torch."""
     return tuple(type(value) for value in (*call.args, *call.kwargs.values()))
@@ -154,4 +169,4 @@ def _tensors(values: tuple[Value, ...]) -> list[Tensor]:
     return found
 
 
-__all__ = ["Cost", "Work", "cost", "known"]
+__all__ = ["Cost", "Work", "cost", "known", "result_shape"]

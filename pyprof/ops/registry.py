@@ -62,6 +62,8 @@ class OpModel:
     """The worked example: this call costs so much."""
     batch: tuple[str, ...] = ()
     """The tensor arguments whose first dimension is a batch: FLOPs are proportional to it."""
+    result: tuple[str, str] | None = None
+    """An op that calls this one, and which argument of that has the shape of this one's result."""
 
 
 _MODELS: dict[tuple[str, str], OpModel] = {}
@@ -77,6 +79,7 @@ def op(
     direction: str = FPROP,
     work: bool = True,
     batch: tuple[str, ...] = (),
+    result: tuple[str, str] | None = None,
     replaces: bool = False,
 ) -> Callable[[F], F]:
     """Register a formula for the ops of these names; with one worked example, which a test runs.
@@ -90,7 +93,9 @@ def op(
     signatures = (signature,) if isinstance(signature, str) else signature
 
     def register(formula: F) -> F:
-        model = OpModel(names, direction, signatures, formula, work, example, flops, bytes, batch)
+        model = OpModel(
+            names, direction, signatures, formula, work, example, flops, bytes, batch, result
+        )
         for name in names:
             key = (_key(name), direction)
             if key in _MODELS and not replaces:

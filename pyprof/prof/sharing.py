@@ -11,7 +11,7 @@ from pyprof import schema
 from pyprof.gpu.roles import Role, rank, role
 from pyprof.ops.registry import BPROP
 from pyprof.prof.families import PRODUCTS, family
-from pyprof.prof.nested import inside, without_inner
+from pyprof.prof.nested import inside, tell_inside, without_inner
 from pyprof.prof.situations import OWN, Work, choose, situations
 from pyprof.prof.trials import trials
 
@@ -84,19 +84,18 @@ def _share(
     reasons = list(dict.fromkeys(["", _GRAPH, *(cost.reason for cost in costs)]))
     place = {reason: number for number, reason in enumerate(reasons)}
     totals = [
-        np.array([_number(value) for value in column], np.int64) for column in _columns(costs)
+        np.array([_number(value) for value in column], np.int64)[cost_of]
+        for column in _columns(costs)
     ]
     weight = _weights(records, works, work_of, arithmetic, count[call])
-    pairs = _products_inside(records, works, work_of, call)
-    flops, moved = (
-        _portions(without_inner(total[cost_of], call, pairs), weight, call) for total in totals
-    )
+    pairs = _products_inside(records, works, work_of, call, kernel)
+    flops, moved = (_portions(without_inner(total, call, pairs), weight, call) for total in totals)
     helper = kernel & ~arithmetic
-    flops[helper], moved[helper] = (
-        np.where(totals[0][cost_of[helper]] == UNKNOWN, UNKNOWN, 0),
-        UNKNOWN,
-    )
+    flops[helper], moved[helper] = np.where(totals[0][helper] == UNKNOWN, UNKNOWN, 0), UNKNOWN
     reason_of = np.array([place[cost.reason] for cost in costs], np.int64)[cost_of]
+    for total in totals:
+        tell_inside(reason_of, total, call, pairs, len(reasons))
+    reasons += [f"inside it: {reason}" for reason in reasons]
     _memory(records, kernel, flops, moved, reason_of)
     return Costs(
         flops=flops,
@@ -243,10 +242,15 @@ def _chosen(offsets: Ints, members: Ints, position: Ints) -> Ints:
     return chosen
 
 
-def _products_inside(records: Records, works: list[Work], work_of: Ints, call: Ints) -> Ints:
-    """Find the products that are part of other products: (inner, outer) call numbers."""
+def _products_inside(
+    records: Records, works: list[Work], work_of: Ints, call: Ints, kernel: NDArray[np.bool_]
+) -> Ints:
+    """Find the products that are part of other products: (inner, outer) call numbers.
+
+    Only kernels count: a memset inside an op costs what it moves, not what the op costs.
+    """
     ids = _ids(records)
-    product = np.array([family(work) in PRODUCTS for work in works], bool)[work_of]
+    product = np.array([family(work) in PRODUCTS for work in works], bool)[work_of] & kernel
     if ids is None or not product.any():
         return np.zeros((0, 2), np.int64)
     position = np.array([work.position for work in works], np.int64)[work_of]

@@ -180,15 +180,23 @@ def _candidates(situation: Situation) -> Iterator[Work]:
     texts = (*situation.markers, *situation.seqs)
     order = situation.order or tuple(range(len(texts)))
     node = next((place for place in reversed(order) if _is_node(texts[place])), None)
-    for place in reversed(order):
+    inward = [None, *(texts[place] for place in order)]
+    for around, place in zip(reversed(inward[:-1]), reversed(order), strict=True):
         if place == node:
             break  # what is around a backward node is not what it computes
-        yield Work(_call(texts[place]), FPROP, dtype, place)
+        call = _call(texts[place])
+        yield Work(call, FPROP, dtype, place, output=_told_around(call, around))
     if situation.backward:
         output = _node_sizes(texts[node]) if node is not None else None
         position = node if node is not None else OWN
         for text in (*reversed(situation.fwd_seqs), *reversed(situation.fwd_markers)):
             yield Work(_call(text), BPROP, dtype, position, output=output)
+
+
+def _told_around(call: Call | None, text: str | None) -> tuple[int, ...] | None:
+    """Give the shape of a call's result, where the text around the call tells it."""
+    around = _call(text) if call is not None and text is not None else None
+    return ops.result_shape(call, around) if call is not None and around is not None else None
 
 
 def _is_node(text: str) -> bool:
