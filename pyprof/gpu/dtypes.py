@@ -27,7 +27,7 @@ class Types(NamedTuple):
     dtype: str | None
     """Of the inputs A and B."""
     accumulate: str | None = None
-    """Of the sum: `float16` doubles the peak of GeForce parts."""
+    """Of the sum: `float16` doubles the peak of GeForce parts, and of most CUDA cores."""
 
 
 _WORDS: Mapping[str, str] = MappingProxyType(
@@ -112,13 +112,16 @@ def _cutlass(name: str) -> Types | None:
 
 
 def _cublas(name: str) -> Types | None:
-    """Read `volta_fp16_s884gemm_fp16`, or `ampere_sgemm`, where the letter is all there is."""
+    """Read `volta_fp16_s884gemm_fp16`, or `ampere_sgemm`, where the letter is all there is.
+
+    `fp16_sgemm` reads float16 and computes in float32; `hgemm` in float16 throughout.
+    """
     if not (found := _CUBLAS.search(name)):
         return None
     before, letter, size, after = found.groups()
     word, letter = before or after, letter.removeprefix("g")
     if size is None:
-        return Types(_WORDS.get(word or letter))
+        return Types(_WORDS.get(word or letter), _WORDS.get(letter))
     return Types(_mma_input(word, letter, size, name), _WORDS.get(letter))
 
 
