@@ -24,8 +24,8 @@ F = TypeVar("F", bound=Formula)
 
 FPROP, BPROP = "fprop", "bprop"
 
-_ATEN = {"aten", "", "prims", "torch.ops.aten"}  # the oldest emit_nvtx wrote no namespace
-_BY_POSITION = _ATEN | {"c10d", "torchvision", "quantized", "flash_attn", "inductor"}
+ATEN = {"aten", "", "prims", "torch.ops.aten"}  # the oldest emit_nvtx wrote no namespace
+_BY_POSITION = ATEN | {"c10d", "torchvision", "quantized", "flash_attn", "inductor"}
 _TORCH = re.compile(
     r"(?:torch\.)?(?:Tensor|_TensorBase|nn\.functional|_C(?:\.\w+)*|_VF|special|linalg|fft|nn\.init)$"
     r"|torch$"
@@ -137,7 +137,7 @@ def _keys(mod: str, name: str) -> list[str]:
     found = [f"{mod.replace('::', '.')}.{name}"]
     if _INDUCTOR.match(name):
         found.append("triton.*")
-    if mod in _ATEN:
+    if mod in ATEN:
         found += [f"aten.{name}", f"aten.{plain}", name, plain]
     elif _TORCH.match(mod):
         last = mod.rpartition("torch.")[2]

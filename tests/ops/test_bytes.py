@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 torch: Any = pytest.importorskip("torch")
 
 from pyprof import ops  # noqa: E402 - torch may be absent
-from pyprof.marker import Call, Tensor  # noqa: E402
+from pyprof.marker import Call, Opaque, Tensor  # noqa: E402
 from pyprof.ops import Unknown, costs, dtypes, registry  # noqa: E402
 from pyprof.ops.pointwise_rules import RULES  # noqa: E402
 from tests.ops.torch_calls import Recorder, python_call, tensors  # noqa: E402
@@ -187,6 +187,31 @@ def test_every_op_that_torch_tags_pointwise_has_a_formula() -> None:
     """A new pointwise op in torch shows up here, not as an unknown in somebody's report."""
     missing = {name for name in _pointwise_names() if ops.find(Call("aten", name)) is None}
     assert missing <= {"frexp"}  # two results, one of them an exponent: nobody trains with it
+
+
+def _with_and_without_out(name: str) -> list[tuple[Call, Call]]:
+    """Spell each `out` overload of a pointwise op as a trace does, and what it does without it."""
+    packet = getattr(torch.ops.aten, name, None)
+    x, found = Tensor((4, 5), "float32"), []
+    for overload in packet.overloads() if packet is not None else ():
+        given = getattr(packet, overload)._schema.arguments
+        if sum(argument.is_out for argument in given) == 1 and str(given[0].type) == "Tensor":
+            tensors_too = [str(arg.type) in ("Tensor", "Optional[Tensor]") for arg in given]
+            values = tuple(x if is_tensor else Opaque() for is_tensor in tensors_too[:-1])
+            out = Tensor(x.shape, "bool" if RULES[name].result == "bool" else x.dtype)
+            found.append((Call("aten", name, (*values, out)), Call("aten", name, values)))
+    return found
+
+
+def test_a_result_that_was_given_is_no_operand() -> None:
+    """`clamp_min(x, 0, out=x)` reads x and writes it, whatever overload torch has of an op."""
+    compared = 0
+    for name in sorted(_pointwise_names() & set(RULES)):
+        for into, fresh in _with_and_without_out(name):
+            found, wanted = ops.cost(into), ops.cost(fresh)
+            assert (found.flops, found.bytes) == (wanted.flops, wanted.bytes), into
+            compared += wanted.bytes is not None
+    assert compared > 100
 
 
 def test_promotion_is_torchs() -> None:
