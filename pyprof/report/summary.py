@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyprof import cli
+from pyprof.prof.peak_options import override, peak_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +28,13 @@ _BY = ("op", "layer", "line")
 @click.option("--depth", type=click.IntRange(1), metavar="N", help="Levels of the tree to show.")
 @click.option("--steps", metavar="RANGE",
               help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
-@click.option("--gpu", metavar="NAME", help="Take the peaks of this device.")
+@peak_options
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
 def command(
-    file: str, by: str, top: int, depth: int | None, steps: str | None, gpu: str | None,
-    target: str, *, quiet: bool,
+    file: str, by: str, top: int, depth: int | None, steps: str | None, target: str,
+    *, quiet: bool, **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
     """Say where the GPU time of FILE goes, how busy the GPU is, and what could be won.
 
@@ -46,13 +47,12 @@ def command(
       pyprof summary --steps 3: net.sqlite
       pyprof summary --by layer --depth 3 net.sqlite
     """
-    from pyprof.prof.table import Override  # noqa: PLC0415 - they load Arrow
-    from pyprof.report import source, text  # noqa: PLC0415 - as above
+    from pyprof.report import source, text  # noqa: PLC0415 - they load Arrow
     from pyprof.report.overview import overview  # noqa: PLC0415 - as above
 
-    loaded = source.load(file, Override(gpu))
+    loaded = source.load(file, override(how))
     if not quiet:
-        cli.warn(loaded.table.source.warnings)
+        cli.warn([*loaded.table.source.warnings, *loaded.table.doubts])
     found = overview(loaded, steps)
     lines = sections(loaded, found, by, top, depth)
     with cli.output(target) as out:
