@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyprof.marker import Opaque, Summary, Tensor
 from pyprof.ops import dtypes, registry
 from pyprof.ops.signature import Unknown, bind, parse
-from pyprof.ops.work import Args, Work, with_dtype
+from pyprof.ops.work import Args, Work, tensor_bytes, with_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +31,8 @@ class Cost:
     params: Mapping[str, object] = field(default_factory=dict)
     """What the numbers were computed from: M, N, K, shapes, dtype, ... Not to be changed."""
     reason: str = ""
+    written: int = 0
+    """Bytes of the largest tensor that it writes; 0 where that is not known."""
 
 
 def cost(
@@ -113,7 +115,8 @@ def _cost(
     if work.flops is not None and work.flops < 0:
         raise ValueError("negative FLOPs")
     try:
-        return Cost(work.flops, work.moved_bytes(), params, work.no_flops)
+        written = max(map(tensor_bytes, work.writes), default=0)
+        return Cost(work.flops, work.moved_bytes(), params, work.no_flops, written)
     except Unknown as unknown:
         return Cost(work.flops, None, params, str(unknown))
 

@@ -11,7 +11,9 @@ from pyprof import schema
 from pyprof.gpu.roles import Role, rank, role
 from pyprof.ops.registry import BPROP
 from pyprof.prof.families import PRODUCTS, family
+from pyprof.prof.fills import SPARSE, Fills
 from pyprof.prof.nested import inside, tell_inside, without_inner
+from pyprof.prof.portions import UNKNOWN, portions
 from pyprof.prof.situations import OWN, Work, choose, situations
 from pyprof.prof.trials import trials
 
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from pyprof.parse.records import Records
 
     Ints = NDArray[np.int64]
-
-UNKNOWN = -1
 
 _HELPS = 1 << 20
 """The rank of a kernel that only helps."""
@@ -89,7 +89,8 @@ def _share(
     ]
     weight = _weights(records, works, work_of, arithmetic, count[call])
     pairs = _products_inside(records, works, work_of, call, kernel)
-    flops, moved = (_portions(without_inner(total, call, pairs), weight, call) for total in totals)
+    left = [without_inner(total, call, pairs) for total in totals]
+    flops, moved = (portions(total, weight, call) for total in left)
     helper = kernel & ~arithmetic
     flops[helper], moved[helper] = np.where(totals[0][helper] == UNKNOWN, UNKNOWN, 0), UNKNOWN
     reason_of = np.array([place[cost.reason] for cost in costs], np.int64)[cost_of]
@@ -97,6 +98,9 @@ def _share(
         tell_inside(reason_of, total, call, pairs, len(reasons))
     reasons += [f"inside it: {reason}" for reason in reasons]
     _memory(records, kernel, flops, moved, reason_of)
+    written = np.array([cost.written for cost in costs], np.int64)[cost_of]
+    fills = _fills(records, works, work_of, call, weight, helper, written)
+    moved = fills.charge(left[1], moved, _chosen(records, works, work_of), _ids(records))
     return Costs(
         flops=flops,
         bytes=moved,
@@ -152,26 +156,28 @@ def _number(value: int | None) -> int:
     return value if value is not None and value < 1 << 63 else UNKNOWN
 
 
-def _portions(total: Ints, weight: Ints, call: Ints) -> Ints:
-    """Share each call's total by weight, in whole numbers that add up to it."""
-    order = np.argsort(call, kind="stable")
-    grouped, running = call[order], np.cumsum(weight[order])
-    first = np.searchsorted(grouped, grouped)
-    last = np.searchsorted(grouped, grouped, side="right") - 1
-    base = (running - weight[order])[first]
-    whole = np.maximum(running[last] - base, 1)
-    amount = np.maximum(total[order], 0)
-    upto = _part(amount, running - base, whole)
-    before = _part(amount, running - weight[order] - base, whole)
-    shared = np.full(len(call), UNKNOWN)
-    shared[order] = np.where(total[order] == UNKNOWN, UNKNOWN, upto - before)
-    return shared
-
-
-def _part(amount: Ints, part: Ints, whole: Ints) -> Ints:
-    """Give amount * part / whole, rounded down, exact where part equals whole."""
-    quotient, rest = np.divmod(amount, whole)
-    return quotient * part + np.floor(rest * (part / whole)).astype(np.int64)
+def _fills(
+    records: Records,
+    works: list[Work],
+    work_of: Ints,
+    call: Ints,
+    weight: Ints,
+    helper: NDArray[np.bool_],
+    written: Ints,
+) -> Fills:
+    """Find the rows that fill memory, and those whose result may be filled before."""
+    families = [family(work) for work in works]
+    sparse = np.array([of in SPARSE for of in families], bool)[work_of] & (written > 0)
+    name = records.coded("kLongName")
+    zeroes = np.array([role(text) is Role.FILL for text in name.values], bool)[name.index]
+    filling = np.array([of == "fill" for of in families], bool)[work_of] & (weight > 0)
+    return Fills(
+        call=call,
+        written=written,
+        weight=np.where(sparse, weight, 0),
+        own=filling | (_kinds(records) == schema.KINDS[schema.MEMSET]),
+        helps=np.where(sparse & helper & zeroes, np.maximum(records.numpy("kDuration"), 1), 0),
+    )
 
 
 def _memory(
@@ -220,11 +226,9 @@ def _rank(kind: Role, of: str) -> int:
 
 def _calls(records: Records, works: list[Work], work_of: Ints, ranks: Ints) -> Ints:
     """Number the op calls; rows of one call share its number."""
-    position = np.array([work.position for work in works], np.int64)[work_of]
-    ids = _ids(records)
-    if ids is None:
+    if _ids(records) is None:
         return _runs(work_of, ranks)
-    chosen = _chosen(*ids, position)
+    chosen = _chosen(records, works, work_of)
     call = np.where(chosen < 0, -1 - np.arange(len(chosen)), chosen)
     used, call = np.unique(call, return_inverse=True)
     # Rows of one call in different surroundings work for the same: it is costed once.
@@ -234,11 +238,14 @@ def _calls(records: Records, works: list[Work], work_of: Ints, ranks: Ints) -> I
     return np.asarray(number)
 
 
-def _chosen(offsets: Ints, members: Ints, position: Ints) -> Ints:
+def _chosen(records: Records, works: list[Work], work_of: Ints) -> Ints:
     """Give the id of the call that each row works for; -1 for a row that is a call of its own."""
-    own = (position == OWN) | (position >= np.diff(offsets))
+    position = np.array([work.position for work in works], np.int64)[work_of]
     chosen = np.full(len(position), -1)
-    chosen[~own] = members[offsets[:-1][~own] + position[~own]]
+    if (ids := _ids(records)) is not None:
+        offsets, members = ids
+        within = (position != OWN) & (position < np.diff(offsets))
+        chosen[within] = members[offsets[:-1][within] + position[within]]
     return chosen
 
 
@@ -253,8 +260,7 @@ def _products_inside(
     product = np.array([family(work) in PRODUCTS for work in works], bool)[work_of] & kernel
     if ids is None or not product.any():
         return np.zeros((0, 2), np.int64)
-    position = np.array([work.position for work in works], np.int64)[work_of]
-    return inside(*ids, _chosen(*ids, position), call, product)
+    return inside(*ids, _chosen(records, works, work_of), call, product)
 
 
 def _ids(records: Records) -> tuple[Ints, Ints] | None:

@@ -12,7 +12,8 @@ import numpy as np
 
 import pyprof
 from pyprof.marker import encode_seq
-from pyprof.prof.nested import UNKNOWN, inside, unknown_inside, without_inner
+from pyprof.prof.nested import inside, unknown_inside, without_inner
+from pyprof.prof.portions import UNKNOWN
 from tests.builders import Range, Work, nsys_db
 
 if TYPE_CHECKING:
