@@ -168,6 +168,26 @@ def _cxx(name: str) -> Types | None:
     return None
 
 
+def data_type(name: str) -> str | None:
+    """Read the floating type of the tensors that a kernel works on; None where it is not told.
+
+    16-bit kernels name float32 too, in which they compute. A kernel that casts names one side only.
+    """
+    if _CASTS.search(name):
+        return None
+    told = name_types(name).dtype
+    if told is None:
+        found = {
+            _CXX_TYPES[(match.lastindex or 1) - 1] for match in _CXX.finditer(split(name).rest)
+        }
+        narrow = found - {"float32"}
+        told = narrow.pop() if len(narrow) == 1 and narrow <= HALF else None
+    return "float32" if told == "tf32" else told if told in _FLOATS else None
+
+
+_CASTS = re.compile(r"(?:Load|Store)WithCast|float16_copy|copy_kernel")
+_FLOATS = HALF | {"float32", "float64"}
+
 _READERS: tuple[Callable[[str], Types | None], ...] = (
     _nvjet, _xmma, _cutlass, _tensile, _cxx, _cublas, _words
 )  # fmt: skip

@@ -10,11 +10,13 @@ import numpy as np
 from pyprof import schema
 from pyprof.gpu.roles import Role, rank, role
 from pyprof.ops.registry import BPROP
+from pyprof.prof import op_calls
+from pyprof.prof.data_types import by_name
 from pyprof.prof.families import PRODUCTS, family
 from pyprof.prof.fills import SPARSE, Fills
 from pyprof.prof.nested import inside, tell_inside, without_inner
 from pyprof.prof.portions import UNKNOWN, portions
-from pyprof.prof.situations import OWN, Work, choose, situations
+from pyprof.prof.situations import Work, choose, situations
 from pyprof.prof.trials import trials
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.ops import Cost
     from pyprof.parse.records import Records
 
     Ints = NDArray[np.int64]
@@ -57,7 +60,7 @@ def share_costs(records: Records) -> Costs:
     works = [choose(situation) for situation in found]
     ranks = _ranks(records, works, work_of)
     kernel = _is_kernel(records)
-    call = _calls(records, works, work_of, ranks)
+    call = op_calls.number(records, works, work_of, ranks < _HELPS)
     tried = _tried(records, works, work_of, call, kernel)
     ranks[tried] = _HELPS
     best = np.full(int(call.max(initial=-1)) + 1, _HELPS)
@@ -77,10 +80,7 @@ def _share(
     kernel: NDArray[np.bool_],
     tried: NDArray[np.bool_],
 ) -> Costs:
-    distinct, cost_of = np.unique(
-        work_of << 32 | np.minimum(count[call], 1 << 16), return_inverse=True
-    )
-    costs = [works[pair >> 32].cost(int(pair & 0xFFFFFFFF) or None) for pair in distinct.tolist()]
+    costs, cost_of = _costs(records, works, work_of, call, arithmetic, count)
     reasons = list(dict.fromkeys(["", _GRAPH, *(cost.reason for cost in costs)]))
     place = {reason: number for number, reason in enumerate(reasons)}
     totals = [
@@ -100,7 +100,8 @@ def _share(
     _memory(records, kernel, flops, moved, reason_of)
     written = np.array([cost.written for cost in costs], np.int64)[cost_of]
     fills = _fills(records, works, work_of, call, weight, helper, written)
-    moved = fills.charge(left[1], moved, _chosen(records, works, work_of), _ids(records))
+    chosen = op_calls.chosen(records, works, work_of)
+    moved = fills.charge(left[1], moved, chosen, op_calls.around(records))
     return Costs(
         flops=flops,
         bytes=moved,
@@ -114,6 +115,26 @@ def _share(
         helper=helper,
         tried=tried,
     )
+
+
+def _costs(
+    records: Records,
+    works: list[Work],
+    work_of: Ints,
+    call: Ints,
+    arithmetic: NDArray[np.bool_],
+    count: Ints,
+) -> tuple[list[Cost], Ints]:
+    """Cost each distinct op call, of so many kernels on such data: the costs, and each row's."""
+    untyped = np.array([work.untyped for work in works], bool)[work_of]
+    told, types = by_name(records.coded("kLongName"), call, arithmetic & untyped)
+    key = work_of << 32 | np.where(untyped, told, 0) << 20 | np.minimum(count[call], 1 << 16)
+    distinct, cost_of = np.unique(key, return_inverse=True)
+    costs = [
+        works[pair >> 32].cost(pair & 0xFFFFF or None, types[pair >> 20 & 0xFFF])
+        for pair in distinct.tolist()
+    ]
+    return costs, cost_of
 
 
 def _tried(
@@ -148,7 +169,7 @@ _GRADIENTS = ("dgrad", "wgrad")
 _GRAPH = "the kernels of a CUDA graph launch are not in the capture"
 
 
-def _columns(costs: list[object]) -> list[list[int | None]]:
+def _columns(costs: list[Cost]) -> list[list[int | None]]:
     return [[getattr(cost, name) for cost in costs] for name in ("flops", "bytes")]
 
 
@@ -221,34 +242,6 @@ def _rank(kind: Role, of: str) -> int:
     return _HELPS if place is None else place
 
 
-# --- which rows are one call --------------------------------------------------------------------
-
-
-def _calls(records: Records, works: list[Work], work_of: Ints, ranks: Ints) -> Ints:
-    """Number the op calls; rows of one call share its number."""
-    if _ids(records) is None:
-        return _runs(work_of, ranks)
-    chosen = _chosen(records, works, work_of)
-    call = np.where(chosen < 0, -1 - np.arange(len(chosen)), chosen)
-    used, call = np.unique(call, return_inverse=True)
-    # Rows of one call in different surroundings work for the same: it is costed once.
-    known: dict[object, int] = {}
-    same = [known.setdefault((w.call, w.direction, w.dtype, w.output), len(known)) for w in works]
-    _, number = np.unique(np.array(same, np.int64)[work_of] * len(used) + call, return_inverse=True)
-    return np.asarray(number)
-
-
-def _chosen(records: Records, works: list[Work], work_of: Ints) -> Ints:
-    """Give the id of the call that each row works for; -1 for a row that is a call of its own."""
-    position = np.array([work.position for work in works], np.int64)[work_of]
-    chosen = np.full(len(position), -1)
-    if (ids := _ids(records)) is not None:
-        offsets, members = ids
-        within = (position != OWN) & (position < np.diff(offsets))
-        chosen[within] = members[offsets[:-1][within] + position[within]]
-    return chosen
-
-
 def _products_inside(
     records: Records, works: list[Work], work_of: Ints, call: Ints, kernel: NDArray[np.bool_]
 ) -> Ints:
@@ -256,26 +249,8 @@ def _products_inside(
 
     Only kernels count: a memset inside an op costs what it moves, not what the op costs.
     """
-    ids = _ids(records)
+    ids = op_calls.around(records)
     product = np.array([family(work) in PRODUCTS for work in works], bool)[work_of] & kernel
     if ids is None or not product.any():
         return np.zeros((0, 2), np.int64)
-    return inside(*ids, _chosen(records, works, work_of), call, product)
-
-
-def _ids(records: Records) -> tuple[Ints, Ints] | None:
-    column = records.arrow("callIds")
-    if column.null_count == len(column):
-        return None
-    return column.offsets.to_numpy().astype(np.int64), column.values.to_numpy()
-
-
-def _runs(work_of: Ints, ranks: Ints) -> Ints:
-    """Guess the op calls of the original's files, which do not tell them.
-
-    Each kernel that may do arithmetic is a call of its own, as it was there; helpers belong to
-    the call before them, if that is of the same op.
-    """
-    previous = np.concatenate([[UNKNOWN], work_of[:-1]])
-    new = (ranks < _HELPS) | (work_of != previous)
-    return np.cumsum(new) - 1
+    return inside(*ids, op_calls.chosen(records, works, work_of), call, product)

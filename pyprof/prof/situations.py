@@ -50,13 +50,27 @@ class Work:
     output: tuple[int, ...] | None = None
     """Shape of the call's output, where the texts tell it."""
 
-    def cost(self, gemm_kernels: int | None = None) -> Cost:
-        """Cost the call; for a backward pass, given how many of its kernels do arithmetic."""
+    @property
+    def untyped(self) -> bool:
+        """Tell whether no text says of what type its tensors are."""
+        if self.call is None or self.dtype is not None:
+            return False
+        return not any(tensor.dtype for tensor in tensors(self.call))
+
+    def cost(self, gemm_kernels: int | None = None, dtype: str | None = None) -> Cost:
+        """Cost the call; for a backward pass, given how many of its kernels do arithmetic.
+
+        `dtype` is what these kernels work on, for a call that is `untyped`.
+        """
         if self.call is None:
             return ops.Cost(None, None, {}, self.reason)
         kernels = gemm_kernels if self.direction == BPROP else None
         return ops.cost(
-            self.call, self.direction, gemm_kernels=kernels, dtype=self.dtype, output=self.output
+            self.call,
+            self.direction,
+            gemm_kernels=kernels,
+            dtype=self.dtype or dtype,
+            output=self.output,
         )
 
 
