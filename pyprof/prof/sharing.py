@@ -140,8 +140,12 @@ def _costs(
 def _tried(
     records: Records, works: list[Work], work_of: Ints, call: Ints, kernel: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Tell which kernels a convolution's call only tried, to choose among them."""
-    conv = np.array([family(work) == "conv" for work in works], bool)[work_of] & kernel
+    """Tell which kernels a convolution's call only tried, to choose among them.
+
+    Where shapes are not recorded, no call is known to be like another.
+    """
+    conv = np.array([family(work) == "conv" and work.shaped for work in works], bool)[work_of]
+    conv &= kernel
     if not conv.any():
         return conv
     name = records.coded("kLongName")

@@ -57,6 +57,11 @@ class Work:
             return False
         return not any(tensor.dtype for tensor in tensors(self.call))
 
+    @property
+    def shaped(self) -> bool:
+        """Tell whether the call's text holds the shape of a tensor."""
+        return self.call is not None and next(tensors(self.call), None) is not None
+
     def cost(self, gemm_kernels: int | None = None, dtype: str | None = None) -> Cost:
         """Cost the call; for a backward pass, given how many of its kernels do arithmetic.
 
