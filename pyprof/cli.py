@@ -70,6 +70,34 @@ class Quantity(_FloatType):
         return rate
 
 
+class Number(_FloatType):
+    """A finite number above 0 and up to `most`; click's own range lets nan and infinity through."""
+
+    name = "number"
+
+    def __init__(self, example: str, most: float = float("inf"), *, zero: bool = False) -> None:
+        self._example, self._most, self._zero = example, most, zero
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read the number; wrong usage where it is none, or outside the range."""
+        try:
+            number = float(str(value))
+        except ValueError:
+            number = float("nan")
+        fits = 0 <= number <= self._most if self._zero else 0 < number <= self._most
+        if not fits or number == float("inf"):
+            self.fail(
+                f"{value!r} is no number {self._range()}, such as {self._example}", param, ctx
+            )
+        return number
+
+    def _range(self) -> str:
+        least = "from 0" if self._zero else "above 0"
+        return least if self._most == float("inf") else f"{least} to {self._most:g}"
+
+
 def _close_stdout() -> None:
     # Python flushes stdout once more at exit, which would fail again and say so.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

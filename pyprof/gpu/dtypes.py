@@ -27,7 +27,7 @@ class Types(NamedTuple):
     dtype: str | None
     """Of the inputs A and B."""
     accumulate: str | None = None
-    """Of the sum: `float16` doubles the peak of GeForce parts."""
+    """Of the sum: `float16` doubles the peak of GeForce parts, and of most CUDA cores."""
 
 
 _WORDS: Mapping[str, str] = MappingProxyType(
@@ -112,13 +112,16 @@ def _cutlass(name: str) -> Types | None:
 
 
 def _cublas(name: str) -> Types | None:
-    """Read `volta_fp16_s884gemm_fp16`, or `ampere_sgemm`, where the letter is all there is."""
+    """Read `volta_fp16_s884gemm_fp16`, or `ampere_sgemm`, where the letter is all there is.
+
+    `fp16_sgemm` reads float16 and computes in float32; `hgemm` in float16 throughout.
+    """
     if not (found := _CUBLAS.search(name)):
         return None
     before, letter, size, after = found.groups()
     word, letter = before or after, letter.removeprefix("g")
     if size is None:
-        return Types(_WORDS.get(word or letter))
+        return Types(_WORDS.get(word or letter), _WORDS.get(letter))
     return Types(_mma_input(word, letter, size, name), _WORDS.get(letter))
 
 
@@ -164,6 +167,26 @@ def _cxx(name: str) -> Types | None:
         return Types(found[0])
     return None
 
+
+def data_type(name: str) -> str | None:
+    """Read the floating type of the tensors that a kernel works on; None where it is not told.
+
+    16-bit kernels name float32 too, in which they compute. A kernel that casts names one side only.
+    """
+    if _CASTS.search(name):
+        return None
+    told = name_types(name).dtype
+    if told is None:
+        found = {
+            _CXX_TYPES[(match.lastindex or 1) - 1] for match in _CXX.finditer(split(name).rest)
+        }
+        narrow = found - {"float32"}
+        told = narrow.pop() if len(narrow) == 1 and narrow <= HALF else None
+    return "float32" if told == "tf32" else told if told in _FLOATS else None
+
+
+_CASTS = re.compile(r"(?:Load|Store)WithCast|float16_copy|copy_kernel")
+_FLOATS = HALF | {"float32", "float64"}
 
 _READERS: tuple[Callable[[str], Types | None], ...] = (
     _nvjet, _xmma, _cutlass, _tensile, _cxx, _cublas, _words

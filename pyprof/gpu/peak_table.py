@@ -5,7 +5,8 @@ rates count no sparsity and, unless the key says otherwise, accumulate in float3
 on the web often print the sparse figure (twice) or, for GeForce, the float16-accumulate one
 (twice as well): a value that is twice the formula's is one of those.
 
-Keys of `rates`: `float64`, `float32` on CUDA cores; `<dtype> tensor` on Tensor Cores;
+Keys of `rates`: `float64`, `float32`, `float16` on CUDA cores (float16: two numbers packed in one
+register, summed in float16); `<dtype> tensor` on Tensor Cores;
 `<dtype> tensor, float16 sum`. `half` stands for float16 and bfloat16, `float8` for both its forms.
 """
 
@@ -36,6 +37,7 @@ SOURCES: Mapping[str, str] = MappingProxyType(
         "S14": "arXiv 2606.06510 for float64 of the B300; the rest by ratio to the B200",
         "S15": "AMD datasheets as in torch's _inductor/analysis/device_info.py; GPUOpen's blog",
         "S16": "vendors' pages: 6 TB/s for the MI325X",
+        "S17": "NVIDIA DGX Station datasheet: 500 TFLOP/s for its four; nvidia-smi: 1530, 877 MHz",
     }
 )
 
@@ -78,18 +80,18 @@ class Card:
 
 def _rates(
     fp64: float | None, fp64_tc: float | None, fp32: float, tf32: float | None,
-    half: float | None, fp8: float | None, int8: float | None,
+    half: float | None, fp8: float | None, int8: float | None, fp16: float | None = None,
 ) -> dict[str, float]:  # fmt: skip
     named = {
-        "float64": fp64, "float64 tensor": fp64_tc, "float32": fp32, "tf32 tensor": tf32,
-        "half tensor": half, "float8 tensor": fp8, "int8 tensor": int8,
+        "float64": fp64, "float64 tensor": fp64_tc, "float32": fp32, "float16": fp16,
+        "tf32 tensor": tf32, "half tensor": half, "float8 tensor": fp8, "int8 tensor": int8,
     }  # fmt: skip
     return {key: value for key, value in named.items() if value is not None}
 
 
 def _volta(fp64: float, fp32: float, half: float) -> dict[str, float]:
-    """Rates of a generation whose Tensor Cores take float16 alone."""
-    return {"float64": fp64, "float32": fp32, "float16 tensor": half}
+    """Rates of a generation whose Tensor Cores take float16 alone, and CUDA cores it in pairs."""
+    return {"float64": fp64, "float32": fp32, "float16": 2 * fp32, "float16 tensor": half}
 
 
 def _geforce(half: float, fp8: float | None) -> dict[str, float]:
@@ -98,14 +100,19 @@ def _geforce(half: float, fp8: float | None) -> dict[str, float]:
     return doubled if fp8 is None else {**doubled, "float8 tensor, float16 sum": 2 * fp8}
 
 
-_A100 = _rates(9.7, 19.5, 19.5, 156, 312, None, 624)
-_H100 = _rates(33.5, 66.9, 66.9, 494.7, 989.4, 1979, 1979)
-_MI300 = {**_rates(81.7, 163.4, 163.4, 653.7, 1307.4, 2614.9, 2614.9), "float32 tensor": 163.4}
+_A100 = _rates(9.7, 19.5, 19.5, 156, 312, None, 624, 78)
+_H100 = _rates(33.5, 66.9, 66.9, 494.7, 989.4, 1979, 1979, 133.8)
+_MI300 = {
+    **_rates(81.7, 163.4, 163.4, 653.7, 1307.4, 2614.9, 2614.9),
+    "float32 tensor": 163.4,
+}
 
 CARDS: tuple[Card, ...] = (
     Card("V100 SXM2", (7, 0), 80, 1530, None,
          {**_volta(7.8, 15.7, 125), "int8": 62.7}, 900, "S1 S2 F",
          ("V100 SXM2 16GB", "V100 SXM2 32GB", "V100 SXM2")),
+    Card("V100 DGXS", (7, 0), 80, 1530, None, _volta(7.8, 15.7, 125), 900, "S17 F",
+         ("V100 DGXS 16GB", "V100 DGXS 32GB")),
     Card("V100 PCIe", (7, 0), 80, 1380, None, _volta(7.0, 14.1, 112), 900, "S1 F",
          ("V100 PCIE 16GB", "V100 PCIE 32GB", "V100 PCIE")),
     Card("V100S PCIe", (7, 0), 80, 1601, None, _volta(8.2, 16.4, 130), 1134, "S1",
@@ -118,32 +125,32 @@ CARDS: tuple[Card, ...] = (
          ("A100 80GB PCIe", "A100 PCIE 80GB")),
     Card("A100 SXM 80GB", (8, 0), 108, 1410, None, _A100, 2039, "S1 S3 C",
          ("A100 SXM4 80GB", "A100 80GB")),
-    Card("A10", (8, 6), 72, 1695, None, _rates(0.49, None, 31.2, 62.5, 125, None, 250), 600,
+    Card("A10", (8, 6), 72, 1695, None, _rates(0.49, None, 31.2, 62.5, 125, None, 250, 31.2), 600,
          "S1 F", ("A10",)),
-    Card("A10G", (8, 6), 80, 1710, None, _rates(0.5, None, 35, 35, 70, None, None), 600,
+    Card("A10G", (8, 6), 80, 1710, None, _rates(0.5, None, 35, 35, 70, None, None, 35), 600,
          "S1", ("A10G",), ("U2",)),
-    Card("A40", (8, 6), 84, 1740, None, _rates(0.58, None, 37.4, 74.8, 149.7, None, 299), 696,
+    Card("A40", (8, 6), 84, 1740, None, _rates(0.58, None, 37.4, 74.8, 149.7, None, 299, 37.4), 696,
          "S5 F C", ("A40",)),
-    Card("L4", (8, 9), 58, 2040, None, _rates(0.49, None, 30.3, 60, 121, 242, 242), 300, "S1 F",
-         ("L4",), ("U3",)),
-    Card("L40S", (8, 9), 142, 2520, None, _rates(1.4, None, 91.6, 183, 362, 733, 733), 864,
+    Card("L4", (8, 9), 58, 2040, None, _rates(0.49, None, 30.3, 60, 121, 242, 242, 30.3), 300,
+         "S1 F", ("L4",), ("U3",)),
+    Card("L40S", (8, 9), 142, 2520, None, _rates(1.4, None, 91.6, 183, 362, 733, 733, 91.6), 864,
          "S1 S6 F", ("L40S",)),
-    Card("L40", (8, 9), 142, 2490, None, _rates(1.4, None, 90.5, 90.5, 181, 362, 362), 864,
+    Card("L40", (8, 9), 142, 2490, None, _rates(1.4, None, 90.5, 90.5, 181, 362, 362, 90.5), 864,
          "S6", ("L40",), ("U4",)),
     Card("RTX 3090", (8, 6), 82, 1695, None,
-         {**_rates(0.56, None, 35.6, 35.6, 71.2, None, 285), **_geforce(71.2, None)}, 936,
+         {**_rates(0.56, None, 35.6, 35.6, 71.2, None, 285, 35.6), **_geforce(71.2, None)}, 936,
          "S7 F C", ("RTX 3090",), ("U5",)),
     Card("RTX 4090", (8, 9), 128, 2520, None,
-         {**_rates(1.29, None, 82.6, 82.6, 165.2, 330, 661), **_geforce(165.2, 330)}, 1008,
+         {**_rates(1.29, None, 82.6, 82.6, 165.2, 330, 661, 82.6), **_geforce(165.2, 330)}, 1008,
          "S5 F", ("RTX 4090",), ("U5",)),
     Card("RTX 5090", (12, 0), 170, 2407, None,
-         {**_rates(1.64, None, 104.8, 104.8, 209.5, 419, 838), **_geforce(209.5, 419)}, 1792,
+         {**_rates(1.64, None, 104.8, 104.8, 209.5, 419, 838, 104.8), **_geforce(209.5, 419)}, 1792,
          "S8 F", ("RTX 5090",), ("U5", "U6")),
     Card("H100 SXM", (9, 0), 132, 1980, 1830, _H100, 3350, "S3 S9 F C",
          ("H100 80GB HBM3", "H100 SXM5 80GB", "H100 SXM5", "H100 SXM", "H100")),
-    Card("H100 PCIe", (9, 0), 114, 1755, 1620, _rates(25.6, 51.2, 51.2, 378, 756, 1513, 1513), 2000,
-         "S9 S10 F", ("H100 PCIe",)),
-    Card("H100 NVL", (9, 0), 132, 1785, 1545, _rates(30, 60, 60, 418, 835, 1671, 1671), 3900,
+    Card("H100 PCIe", (9, 0), 114, 1755, 1620,
+         _rates(25.6, 51.2, 51.2, 378, 756, 1513, 1513, 102.4), 2000, "S9 S10 F", ("H100 PCIe",)),
+    Card("H100 NVL", (9, 0), 132, 1785, 1545, _rates(30, 60, 60, 418, 835, 1671, 1671, 120), 3900,
          "S11 F", ("H100 NVL",), ("U7",)),
     Card("H200 SXM", (9, 0), 132, 1980, 1830, _H100, 4800, "S3 S10 F C",
          ("H200", "H200 SXM", "H200 141GB HBM3e")),

@@ -33,7 +33,7 @@ _VECTOR = MappingProxyType(
     {
         "float64": "float64",
         "complex128": "float64",
-        # 16-bit elementwise kernels and reductions compute in float32
+        # 16-bit elementwise kernels, reductions and most products compute in float32
         **dict.fromkeys(("float32", "tf32", "complex64", "float16", "bfloat16"), "float32"),
         **dict.fromkeys(("float8_e4m3fn", "float8_e5m2"), "float32"),
         # at most: integer units are as many or fewer
@@ -112,11 +112,15 @@ class Peaks:
             return self.given
         if dtype is None:
             return None
-        rate, unit = self._tensor(dtype, accumulate) if tensor_core else self._vector(dtype)
+        kind = self._tensor if tensor_core else self._vector
+        rate, unit = kind(dtype, accumulate)
         return rate and Rate(rate.value, f"{self.name} {unit}, {rate.label}")
 
-    def _vector(self, dtype: str) -> tuple[Rate | None, str]:
-        key = dtype if dtype in self.rates else _VECTOR.get(dtype, "")
+    def _vector(self, dtype: str, accumulate: str | None) -> tuple[Rate | None, str]:
+        if dtype == accumulate == "float16":
+            key = dtype  # hgemm: pairs of float16 in float32's units, at a rate of their own
+        else:
+            key = dtype if dtype in self.rates and dtype != "float16" else _VECTOR.get(dtype, "")
         return self.rates.get(key), f"{_SHORT.get(key, key)} {self._cores()}"
 
     def _cores(self) -> str:

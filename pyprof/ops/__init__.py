@@ -4,7 +4,7 @@ One file a family of ops; each formula is registered by `@op` with a worked exam
 Knows no file, no capture and no kernel, and never imports torch.
 """
 
-from pyprof.ops.costs import Cost, cost, known
+from pyprof.ops.costs import Cost, cost, known, result_shape
 from pyprof.ops.registry import BPROP, FPROP, OpModel, find, models, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work
@@ -22,4 +22,5 @@ __all__ = [
     "known",
     "models",
     "op",
+    "result_shape",
 ]

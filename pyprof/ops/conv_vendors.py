@@ -126,21 +126,26 @@ def conv_both(a: Args) -> Work:
     ),
     flops=55296,
     bytes=2992,
+    result=("aten::cudnn_convolution_backward", "input"),
 )
 def conv_dgrad(a: Args) -> Work:
     """The input's gradient alone, as torch before 1.11 called cuDNN."""
     go, w = a.tensor("grad_output"), a.tensor("weight")
-    if not a.known("self_size"):
+    size = _result(a, "self_size")
+    if size is None:
         window = math.prod(go.shape[2:]) * (go.shape[0] if go.shape else 0)
         flops = multiply_adds(go.dtype) * w.numel * window
         return Work(flops, (go, w), (), {}, None, "self_size not recorded")
-    size = a.value("self_size")
+    given = a.replaced(input=like(go, size), grad_output=go, weight=w)
+    return backward_work(geometry(given), dgrad=True, wgrad=False, bias=False)
+
+
+def _result(a: Args, name: str) -> tuple[int, ...] | None:
+    """Give the shape of the gradient: the argument of this name, else what the caller knows."""
+    size = a.value(name) if a.known(name) else None
     if not isinstance(size, tuple):
-        raise Unknown("self_size not recorded")
-    x = like(go, tuple(item for item in size if isinstance(item, int)))
-    return backward_work(
-        geometry(a.replaced(input=x, grad_output=go, weight=w)), dgrad=True, wgrad=False, bias=False
-    )
+        return a.output
+    return tuple(item for item in size if isinstance(item, int))
 
 
 # The other gradient: go 768 + x 512 + gw 216 = 1496 * 2 = 2992
@@ -154,12 +159,12 @@ def conv_dgrad(a: Args) -> Work:
     ),
     flops=55296,
     bytes=2992,
+    result=("aten::cudnn_convolution_backward", "weight"),
 )
 def conv_wgrad(a: Args) -> Work:
     """The filter's gradient alone, as torch before 1.11 called cuDNN."""
-    go = a.tensor("grad_output")
-    size = a.value("weight_size")
-    if not isinstance(size, tuple):
+    size = _result(a, "weight_size")
+    if size is None:
         raise Unknown("weight_size not recorded")
-    w = like(go, tuple(item for item in size if isinstance(item, int)))
+    w = like(a.tensor("grad_output"), size)
     return backward_work(geometry(a.replaced(weight=w)), dgrad=False, wgrad=True, bias=False)

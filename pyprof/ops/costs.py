@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyprof.marker import Opaque, Summary, Tensor
 from pyprof.ops import dtypes, registry
 from pyprof.ops.signature import Unknown, bind, parse
-from pyprof.ops.work import Args, Work, with_dtype
+from pyprof.ops.work import Args, Work, tensor_bytes, with_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +31,8 @@ class Cost:
     params: Mapping[str, object] = field(default_factory=dict)
     """What the numbers were computed from: M, N, K, shapes, dtype, ... Not to be changed."""
     reason: str = ""
+    written: int = 0
+    """Bytes of the largest tensor that it writes; 0 where that is not known."""
 
 
 def cost(
@@ -68,6 +70,21 @@ def known(call: Call) -> bool:
     return model is not None and model.work
 
 
+def result_shape(call: Call, around: Call) -> tuple[int, ...] | None:
+    """Give the shape of the call's result where the call around it has it as an argument."""
+    model, outer = registry.find(call), registry.find(around)
+    if model is None or outer is None or model.result is None:
+        return None
+    name, argument = model.result
+    if name not in outer.names:
+        return None
+    try:
+        found = _bind(outer, around, None).optional(argument)
+    except Unknown:
+        return None
+    return found.shape if found is not None else None
+
+
 def _types(call: Call) -> tuple[object, ...]:
     """Tell 1, 1.0 and True apart, which are one key to a dict and three dtypes to torch."""
     return tuple(type(value) for value in (*call.args, *call.kwargs.values()))
@@ -98,7 +115,8 @@ def _cost(
     if work.flops is not None and work.flops < 0:
         raise ValueError("negative FLOPs")
     try:
-        return Cost(work.flops, work.moved_bytes(), params, work.no_flops)
+        written = max(map(tensor_bytes, work.writes), default=0)
+        return Cost(work.flops, work.moved_bytes(), params, work.no_flops, written)
     except Unknown as unknown:
         return Cost(work.flops, None, params, str(unknown))
 
@@ -154,4 +172,4 @@ def _tensors(values: tuple[Value, ...]) -> list[Tensor]:
     return found
 
 
-__all__ = ["Cost", "Work", "cost", "known"]
+__all__ = ["Cost", "Work", "cost", "known", "result_shape"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.ops import dtypes
 from pyprof.ops.pointwise_rules import BACKWARDS, BOOL, FLOAT, REAL, RULES, SPECIAL, Grad, Rule
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import ATEN, BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, like
 
@@ -30,6 +30,8 @@ class Operands:
 
     values: tuple[Value, ...]
     rule: Rule
+    out: Tensor | None = None
+    """Where the result goes, if the caller gave that."""
     alpha: Value = 1
     """What add and sub multiply their second operand by."""
     rounded: bool = False
@@ -49,7 +51,7 @@ class Operands:
 def operands(a: Args) -> Operands:
     """Sort out a pointwise op's operands. Raises Unknown where there is no tensor among them."""
     rule = RULES[rule_name(a.op)]
-    values = _without_out(a.listed("operands"), rule.arity)
+    values, out = _without_out(a, rule.arity)
     alpha = a.values.get("alpha", 1)
     at = [index for index, value in enumerate(values) if isinstance(value, Tensor)]
     if not at or len(at) > rule.arity:
@@ -61,16 +63,20 @@ def operands(a: Args) -> Operands:
     elif len(values) > rule.arity and "alpha" not in a.values:
         alpha = values[rule.arity]
     rounded = isinstance(alpha, str) or isinstance(a.values.get("rounding_mode"), str)
-    return Operands(values[: rule.arity], rule, alpha, rounded)
+    return Operands(values[: rule.arity], rule, out, alpha, rounded)
 
 
-def _without_out(values: tuple[Value, ...], arity: int) -> tuple[Value, ...]:
-    """Leave out the tensor to write to, which ATen's calls hold last: it has the result's shape."""
-    tensors = [value for value in values if isinstance(value, Tensor)]
-    if len(tensors) == arity + 1 and values[-1] is tensors[-1]:
-        result = broadcast(tensor.shape for tensor in tensors[:-1])
-        return values[:-1] if tensors[-1].shape == result else values
-    return values
+def _without_out(a: Args, arity: int) -> tuple[tuple[Value, ...], Tensor | None]:
+    """Give the operands without the tensor that the result goes to, and that tensor.
+
+    ATen's `out` overloads have the same name and one argument more, the last.
+    """
+    values, out = a.listed("operands"), a.optional("out")
+    last = values[-1] if len(values) > arity else None
+    of_aten = a.mod in ATEN and any(isinstance(value, Tensor) for value in values[:arity])
+    if out is None and of_aten and isinstance(last, Tensor):
+        return values[:-1], last
+    return values, out
 
 
 def rule_name(op_name: str) -> str:
@@ -82,7 +88,7 @@ def rule_name(op_name: str) -> str:
 def result_tensor(a: Args, found: Operands) -> Tensor:
     """Describe the result: the first operand itself where the op is in place."""
     first = found.values[0]
-    out = a.optional("out") or (first if a.in_place else None)
+    out = found.out or (first if a.in_place else None)
     if isinstance(out, Tensor):
         return Tensor(found.shape if out is not first else first.shape, out.dtype)
     return Tensor(found.shape, _result_dtype(found))

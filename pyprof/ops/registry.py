@@ -24,8 +24,8 @@ F = TypeVar("F", bound=Formula)
 
 FPROP, BPROP = "fprop", "bprop"
 
-_ATEN = {"aten", "", "prims", "torch.ops.aten"}  # the oldest emit_nvtx wrote no namespace
-_BY_POSITION = _ATEN | {"c10d", "torchvision", "quantized", "flash_attn", "inductor"}
+ATEN = {"aten", "", "prims", "torch.ops.aten"}  # the oldest emit_nvtx wrote no namespace
+_BY_POSITION = ATEN | {"c10d", "torchvision", "quantized", "flash_attn", "inductor"}
 _TORCH = re.compile(
     r"(?:torch\.)?(?:Tensor|_TensorBase|nn\.functional|_C(?:\.\w+)*|_VF|special|linalg|fft|nn\.init)$"
     r"|torch$"
@@ -64,6 +64,8 @@ class OpModel:
     """The worked example: this call costs so much."""
     batch: tuple[str, ...] = ()
     """The tensor arguments whose first dimension is a batch: FLOPs are proportional to it."""
+    result: tuple[str, str] | None = None
+    """An op that calls this one, and which argument of that has the shape of this one's result."""
 
 
 _MODELS: dict[tuple[str, str], OpModel] = {}
@@ -79,6 +81,7 @@ def op(
     direction: str = FPROP,
     work: bool = True,
     batch: tuple[str, ...] = (),
+    result: tuple[str, str] | None = None,
     replaces: bool = False,
 ) -> Callable[[F], F]:
     """Register a formula for the ops of these names; with one worked example, which a test runs.
@@ -92,7 +95,9 @@ def op(
     signatures = (signature,) if isinstance(signature, str) else signature
 
     def register(formula: F) -> F:
-        model = OpModel(names, direction, signatures, formula, work, example, flops, bytes, batch)
+        model = OpModel(
+            names, direction, signatures, formula, work, example, flops, bytes, batch, result
+        )
         for name in names:
             key = (_key(name), direction)
             if key in _MODELS and not replaces:
@@ -134,7 +139,7 @@ def _keys(mod: str, name: str) -> list[str]:
     found = [f"{mod.replace('::', '.')}.{name}"]
     if _INDUCTOR.match(name):
         found.append("triton.*")
-    if mod in _ATEN:
+    if mod in ATEN:
         found += [f"aten.{name}", f"aten.{plain}", name, plain]
     elif _TORCH.match(mod):
         last = mod.rpartition("torch.")[2]

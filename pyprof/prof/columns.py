@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyprof.parse import frames
 from pyprof.prof import why
 from pyprof.prof.families import family
-from pyprof.prof.sharing import UNKNOWN
+from pyprof.prof.portions import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

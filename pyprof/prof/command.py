@@ -47,7 +47,8 @@ class _ProfCommand(cli.Command):
     "--sort", metavar="COL", help="Sort by a column, the largest first; COL- for the smallest."
 )
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show the first N rows.")
-@click.option("--strict", "least", type=click.FloatRange(0, 100), metavar="PERCENT",
+@click.option("--strict", "least", type=cli.Number("95", 100, zero=True),
+              metavar="PERCENT",
               help="Fail when the cost of less than PERCENT of GPU time is known.")  # fmt: skip
 @click.option("--summary", type=click.Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip

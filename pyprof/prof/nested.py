@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.prof.portions import UNKNOWN
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
-
-UNKNOWN = -1
 
 
 def inside(
@@ -43,12 +43,37 @@ def inside(
 
 
 def without_inner(total: Ints, call: Ints, pairs: Ints) -> Ints:
-    """Take from each outer call's total those of the calls inside it; never below 0."""
+    """Take from each outer call's total those of the calls inside it; never below 0.
+
+    UNKNOWN where that of a call inside is not known: then how much is left is not known either.
+    """
     if not len(pairs):
         return total
-    whole = np.full(int(call.max()) + 1, UNKNOWN)
-    whole[call] = total
+    whole = _by_call(total, call)
     inner, outer = pairs.T
     less = np.zeros_like(whole)
     np.add.at(less, outer, np.maximum(whole[inner], 0))
-    return np.where(total == UNKNOWN, UNKNOWN, np.maximum(total - less[call], 0))
+    left = np.where(total == UNKNOWN, UNKNOWN, np.maximum(total - less[call], 0))
+    return np.where(unknown_inside(total, call, pairs) >= 0, UNKNOWN, left)
+
+
+def unknown_inside(total: Ints, call: Ints, pairs: Ints) -> Ints:
+    """Give, for each row, a call inside its own whose total is not known; -1 for none."""
+    whole = _by_call(total, call)
+    inner, outer = pairs[whole[pairs[:, 0]] == UNKNOWN].T
+    found = np.full_like(whole, -1)
+    found[outer] = inner
+    return found[call]
+
+
+def tell_inside(reason_of: Ints, total: Ints, call: Ints, pairs: Ints, offset: int) -> None:
+    """Point rows that are unknown for a call inside theirs to its reason, `offset` further on."""
+    inner = unknown_inside(total, call, pairs)
+    rows = (inner >= 0) & (total != UNKNOWN)
+    reason_of[rows] = offset + _by_call(reason_of, call)[inner[rows]] % offset
+
+
+def _by_call(total: Ints, call: Ints) -> Ints:
+    whole = np.full(int(call.max(initial=-1)) + 1, UNKNOWN)
+    whole[call] = total
+    return whole

@@ -17,7 +17,7 @@ _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 _OPTIONS = (
     click.option("--gpu", metavar="NAME", help="Take the peaks of this device: see pyprof peaks."),
-    click.option("--clock-mhz", type=click.FloatRange(0, min_open=True), metavar="MHZ",
+    click.option("--clock-mhz", type=cli.Number("1410"), metavar="MHZ",
                  help="Take the peaks at this SM clock."),
     click.option("--peak-flops", type=cli.Quantity("FLOP/s"), metavar="FLOP/S",
                  help="Measure against this peak: 989e12, 989T."),

@@ -10,9 +10,13 @@ import numpy as np
 from pyprof import schema
 from pyprof.gpu.roles import Role, rank, role
 from pyprof.ops.registry import BPROP
+from pyprof.prof import op_calls
+from pyprof.prof.data_types import by_name
 from pyprof.prof.families import PRODUCTS, family
-from pyprof.prof.nested import inside, without_inner
-from pyprof.prof.situations import OWN, Work, choose, situations
+from pyprof.prof.fills import SPARSE, Fills
+from pyprof.prof.nested import inside, tell_inside, without_inner
+from pyprof.prof.portions import UNKNOWN, portions
+from pyprof.prof.situations import Work, choose, situations
 from pyprof.prof.trials import trials
 
 if TYPE_CHECKING:
@@ -20,11 +24,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.ops import Cost
     from pyprof.parse.records import Records
 
     Ints = NDArray[np.int64]
-
-UNKNOWN = -1
 
 _HELPS = 1 << 20
 """The rank of a kernel that only helps."""
@@ -57,7 +60,7 @@ def share_costs(records: Records) -> Costs:
     works = [choose(situation) for situation in found]
     ranks = _ranks(records, works, work_of)
     kernel = _is_kernel(records)
-    call = _calls(records, works, work_of, ranks)
+    call = op_calls.number(records, works, work_of, ranks < _HELPS)
     tried = _tried(records, works, work_of, call, kernel)
     ranks[tried] = _HELPS
     best = np.full(int(call.max(initial=-1)) + 1, _HELPS)
@@ -77,27 +80,28 @@ def _share(
     kernel: NDArray[np.bool_],
     tried: NDArray[np.bool_],
 ) -> Costs:
-    distinct, cost_of = np.unique(
-        work_of << 32 | np.minimum(count[call], 1 << 16), return_inverse=True
-    )
-    costs = [works[pair >> 32].cost(int(pair & 0xFFFFFFFF) or None) for pair in distinct.tolist()]
+    costs, cost_of = _costs(records, works, work_of, call, arithmetic, count)
     reasons = list(dict.fromkeys(["", _GRAPH, *(cost.reason for cost in costs)]))
     place = {reason: number for number, reason in enumerate(reasons)}
     totals = [
-        np.array([_number(value) for value in column], np.int64) for column in _columns(costs)
+        np.array([_number(value) for value in column], np.int64)[cost_of]
+        for column in _columns(costs)
     ]
     weight = _weights(records, works, work_of, arithmetic, count[call])
-    pairs = _products_inside(records, works, work_of, call)
-    flops, moved = (
-        _portions(without_inner(total[cost_of], call, pairs), weight, call) for total in totals
-    )
+    pairs = _products_inside(records, works, work_of, call, kernel)
+    left = [without_inner(total, call, pairs) for total in totals]
+    flops, moved = (portions(total, weight, call) for total in left)
     helper = kernel & ~arithmetic
-    flops[helper], moved[helper] = (
-        np.where(totals[0][cost_of[helper]] == UNKNOWN, UNKNOWN, 0),
-        UNKNOWN,
-    )
+    flops[helper], moved[helper] = np.where(totals[0][helper] == UNKNOWN, UNKNOWN, 0), UNKNOWN
     reason_of = np.array([place[cost.reason] for cost in costs], np.int64)[cost_of]
+    for total in totals:
+        tell_inside(reason_of, total, call, pairs, len(reasons))
+    reasons += [f"inside it: {reason}" for reason in reasons]
     _memory(records, kernel, flops, moved, reason_of)
+    written = np.array([cost.written for cost in costs], np.int64)[cost_of]
+    fills = _fills(records, works, work_of, call, weight, helper, written)
+    chosen = op_calls.chosen(records, works, work_of)
+    moved = fills.charge(left[1], moved, chosen, op_calls.around(records))
     return Costs(
         flops=flops,
         bytes=moved,
@@ -113,11 +117,35 @@ def _share(
     )
 
 
+def _costs(
+    records: Records,
+    works: list[Work],
+    work_of: Ints,
+    call: Ints,
+    arithmetic: NDArray[np.bool_],
+    count: Ints,
+) -> tuple[list[Cost], Ints]:
+    """Cost each distinct op call, of so many kernels on such data: the costs, and each row's."""
+    untyped = np.array([work.untyped for work in works], bool)[work_of]
+    told, types = by_name(records.coded("kLongName"), call, arithmetic & untyped)
+    key = work_of << 32 | np.where(untyped, told, 0) << 20 | np.minimum(count[call], 1 << 16)
+    distinct, cost_of = np.unique(key, return_inverse=True)
+    costs = [
+        works[pair >> 32].cost(pair & 0xFFFFF or None, types[pair >> 20 & 0xFFF])
+        for pair in distinct.tolist()
+    ]
+    return costs, cost_of
+
+
 def _tried(
     records: Records, works: list[Work], work_of: Ints, call: Ints, kernel: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Tell which kernels a convolution's call only tried, to choose among them."""
-    conv = np.array([family(work) == "conv" for work in works], bool)[work_of] & kernel
+    """Tell which kernels a convolution's call only tried, to choose among them.
+
+    Where shapes are not recorded, no call is known to be like another.
+    """
+    conv = np.array([family(work) == "conv" and work.shaped for work in works], bool)[work_of]
+    conv &= kernel
     if not conv.any():
         return conv
     name = records.coded("kLongName")
@@ -145,7 +173,7 @@ _GRADIENTS = ("dgrad", "wgrad")
 _GRAPH = "the kernels of a CUDA graph launch are not in the capture"
 
 
-def _columns(costs: list[object]) -> list[list[int | None]]:
+def _columns(costs: list[Cost]) -> list[list[int | None]]:
     return [[getattr(cost, name) for cost in costs] for name in ("flops", "bytes")]
 
 
@@ -153,26 +181,28 @@ def _number(value: int | None) -> int:
     return value if value is not None and value < 1 << 63 else UNKNOWN
 
 
-def _portions(total: Ints, weight: Ints, call: Ints) -> Ints:
-    """Share each call's total by weight, in whole numbers that add up to it."""
-    order = np.argsort(call, kind="stable")
-    grouped, running = call[order], np.cumsum(weight[order])
-    first = np.searchsorted(grouped, grouped)
-    last = np.searchsorted(grouped, grouped, side="right") - 1
-    base = (running - weight[order])[first]
-    whole = np.maximum(running[last] - base, 1)
-    amount = np.maximum(total[order], 0)
-    upto = _part(amount, running - base, whole)
-    before = _part(amount, running - weight[order] - base, whole)
-    shared = np.full(len(call), UNKNOWN)
-    shared[order] = np.where(total[order] == UNKNOWN, UNKNOWN, upto - before)
-    return shared
-
-
-def _part(amount: Ints, part: Ints, whole: Ints) -> Ints:
-    """Give amount * part / whole, rounded down, exact where part equals whole."""
-    quotient, rest = np.divmod(amount, whole)
-    return quotient * part + np.floor(rest * (part / whole)).astype(np.int64)
+def _fills(
+    records: Records,
+    works: list[Work],
+    work_of: Ints,
+    call: Ints,
+    weight: Ints,
+    helper: NDArray[np.bool_],
+    written: Ints,
+) -> Fills:
+    """Find the rows that fill memory, and those whose result may be filled before."""
+    families = [family(work) for work in works]
+    sparse = np.array([of in SPARSE for of in families], bool)[work_of] & (written > 0)
+    name = records.coded("kLongName")
+    zeroes = np.array([role(text) is Role.FILL for text in name.values], bool)[name.index]
+    filling = np.array([of == "fill" for of in families], bool)[work_of] & (weight > 0)
+    return Fills(
+        call=call,
+        written=written,
+        weight=np.where(sparse, weight, 0),
+        own=filling | (_kinds(records) == schema.KINDS[schema.MEMSET]),
+        helps=np.where(sparse & helper & zeroes, np.maximum(records.numpy("kDuration"), 1), 0),
+    )
 
 
 def _memory(
@@ -216,56 +246,15 @@ def _rank(kind: Role, of: str) -> int:
     return _HELPS if place is None else place
 
 
-# --- which rows are one call --------------------------------------------------------------------
+def _products_inside(
+    records: Records, works: list[Work], work_of: Ints, call: Ints, kernel: NDArray[np.bool_]
+) -> Ints:
+    """Find the products that are part of other products: (inner, outer) call numbers.
 
-
-def _calls(records: Records, works: list[Work], work_of: Ints, ranks: Ints) -> Ints:
-    """Number the op calls; rows of one call share its number."""
-    position = np.array([work.position for work in works], np.int64)[work_of]
-    ids = _ids(records)
-    if ids is None:
-        return _runs(work_of, ranks)
-    chosen = _chosen(*ids, position)
-    call = np.where(chosen < 0, -1 - np.arange(len(chosen)), chosen)
-    used, call = np.unique(call, return_inverse=True)
-    # Rows of one call in different surroundings work for the same: it is costed once.
-    known: dict[object, int] = {}
-    same = [known.setdefault((w.call, w.direction, w.dtype, w.output), len(known)) for w in works]
-    _, number = np.unique(np.array(same, np.int64)[work_of] * len(used) + call, return_inverse=True)
-    return np.asarray(number)
-
-
-def _chosen(offsets: Ints, members: Ints, position: Ints) -> Ints:
-    """Give the id of the call that each row works for; -1 for a row that is a call of its own."""
-    own = (position == OWN) | (position >= np.diff(offsets))
-    chosen = np.full(len(position), -1)
-    chosen[~own] = members[offsets[:-1][~own] + position[~own]]
-    return chosen
-
-
-def _products_inside(records: Records, works: list[Work], work_of: Ints, call: Ints) -> Ints:
-    """Find the products that are part of other products: (inner, outer) call numbers."""
-    ids = _ids(records)
-    product = np.array([family(work) in PRODUCTS for work in works], bool)[work_of]
+    Only kernels count: a memset inside an op costs what it moves, not what the op costs.
+    """
+    ids = op_calls.around(records)
+    product = np.array([family(work) in PRODUCTS for work in works], bool)[work_of] & kernel
     if ids is None or not product.any():
         return np.zeros((0, 2), np.int64)
-    position = np.array([work.position for work in works], np.int64)[work_of]
-    return inside(*ids, _chosen(*ids, position), call, product)
-
-
-def _ids(records: Records) -> tuple[Ints, Ints] | None:
-    column = records.arrow("callIds")
-    if column.null_count == len(column):
-        return None
-    return column.offsets.to_numpy().astype(np.int64), column.values.to_numpy()
-
-
-def _runs(work_of: Ints, ranks: Ints) -> Ints:
-    """Guess the op calls of the original's files, which do not tell them.
-
-    Each kernel that may do arithmetic is a call of its own, as it was there; helpers belong to
-    the call before them, if that is of the same op.
-    """
-    previous = np.concatenate([[UNKNOWN], work_of[:-1]])
-    new = (ranks < _HELPS) | (work_of != previous)
-    return np.cumsum(new) - 1
+    return inside(*ids, op_calls.chosen(records, works, work_of), call, product)

@@ -50,13 +50,32 @@ class Work:
     output: tuple[int, ...] | None = None
     """Shape of the call's output, where the texts tell it."""
 
-    def cost(self, gemm_kernels: int | None = None) -> Cost:
-        """Cost the call; for a backward pass, given how many of its kernels do arithmetic."""
+    @property
+    def untyped(self) -> bool:
+        """Tell whether no text says of what type its tensors are."""
+        if self.call is None or self.dtype is not None:
+            return False
+        return not any(tensor.dtype for tensor in tensors(self.call))
+
+    @property
+    def shaped(self) -> bool:
+        """Tell whether the call's text holds the shape of a tensor."""
+        return self.call is not None and next(tensors(self.call), None) is not None
+
+    def cost(self, gemm_kernels: int | None = None, dtype: str | None = None) -> Cost:
+        """Cost the call; for a backward pass, given how many of its kernels do arithmetic.
+
+        `dtype` is what these kernels work on, for a call that is `untyped`.
+        """
         if self.call is None:
             return ops.Cost(None, None, {}, self.reason)
         kernels = gemm_kernels if self.direction == BPROP else None
         return ops.cost(
-            self.call, self.direction, gemm_kernels=kernels, dtype=self.dtype, output=self.output
+            self.call,
+            self.direction,
+            gemm_kernels=kernels,
+            dtype=self.dtype or dtype,
+            output=self.output,
         )
 
 
@@ -180,15 +199,23 @@ def _candidates(situation: Situation) -> Iterator[Work]:
     texts = (*situation.markers, *situation.seqs)
     order = situation.order or tuple(range(len(texts)))
     node = next((place for place in reversed(order) if _is_node(texts[place])), None)
-    for place in reversed(order):
+    inward = [None, *(texts[place] for place in order)]
+    for around, place in zip(reversed(inward[:-1]), reversed(order), strict=True):
         if place == node:
             break  # what is around a backward node is not what it computes
-        yield Work(_call(texts[place]), FPROP, dtype, place)
+        call = _call(texts[place])
+        yield Work(call, FPROP, dtype, place, output=_told_around(call, around))
     if situation.backward:
         output = _node_sizes(texts[node]) if node is not None else None
         position = node if node is not None else OWN
         for text in (*reversed(situation.fwd_seqs), *reversed(situation.fwd_markers)):
             yield Work(_call(text), BPROP, dtype, position, output=output)
+
+
+def _told_around(call: Call | None, text: str | None) -> tuple[int, ...] | None:
+    """Give the shape of a call's result, where the text around the call tells it."""
+    around = _call(text) if call is not None and text is not None else None
+    return ops.result_shape(call, around) if call is not None and around is not None else None
 
 
 def _is_node(text: str) -> bool:

@@ -17,7 +17,8 @@ from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
 from pyprof.parse.describe import tensors
 from pyprof.parse.records import Coded, Records
 from pyprof.prof.forward import with_forward
-from pyprof.prof.sharing import UNKNOWN, Costs, share_costs
+from pyprof.prof.portions import UNKNOWN
+from pyprof.prof.sharing import Costs, share_costs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,8 @@ from pyprof.prof.families import family
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from pyprof.parse.records import Records
     from pyprof.prof.situations import Work
@@ -90,15 +93,26 @@ def _above_peak(table: Table) -> pa.Array:
     """Say what may be wrong with rows above 100 % of their roof; null for the others."""
     rates, kind = table.roofline, table.records.coded("kind")
     fills = np.array([*(value == schema.KINDS[schema.MEMSET] for value in kind.values), False])
-    cause = np.select([fills[kind.index], rates.compute], [0, 1], 2)
+    chosen = [fills[kind.index], rates.compute & _transformed(table), rates.compute]
+    cause = np.select(chosen, [0, 1, 2], 3)
     above = pa.array(cause, mask=~(rates.share > 1))
     return pa.array(_ABOVE, pa.string()).take(above)
 
+
+def _transformed(table: Table) -> NDArray[np.bool_]:
+    """Tell which rows belong to an op call that transforms its data to multiply less often."""
+    name, call = table.records.coded("kLongName"), table.costs.call
+    transforms = np.array([bool(_TRANSFORMS.search(text)) for text in name.values], bool)
+    return np.isin(call, call[transforms[name.index]])
+
+
+_TRANSFORMS = re.compile(r"winograd|fft\dd_|fft_[rc]2[rc]", re.IGNORECASE)
 
 _TRIED = "trial: cuDNN's benchmark tried it and chose another, which ran after it"
 
 _ABOVE = (
     "above peak: fills can be compressed in memory, or go on after the time told",
+    "above peak: by Winograd or FFT, which needs fewer operations than its FLOPs, those of the op",
     "above peak: its FLOPs, its type or the clock is not what it seems",
     "above peak: faster than DRAM: its data was in cache, or its cost is too high",
 )

@@ -127,7 +127,7 @@ def brief(of: Source, chosen: str | None = None) -> Brief:
         found.ops,
         tree.tree(of.table, found.rows),
         [replace(entry, rows=entry.rows[:0]) for entry in found.advice],
-        of.table.source.warnings,
+        (*of.table.source.warnings, *of.table.doubts),
     )
 
 

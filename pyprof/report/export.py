@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import click
 
 from pyprof import cli
+from pyprof.prof.peak_options import override, peak_options
 from pyprof.report import exporters
 
 _COMPRESSION = 3  # a trace repeats itself: higher levels take long and gain little
@@ -30,8 +31,15 @@ class _ExportCommand(cli.Command):
     "-o", "--output", "target", required=True, metavar="OUT",
     help="Where to write; its suffix chooses the format.",
 )  # fmt: skip
+@peak_options
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-def command(files: tuple[str, ...], target: str, *, quiet: bool) -> None:
+def command(
+    files: tuple[str, ...],
+    target: str,
+    *,
+    quiet: bool,
+    **how: Any,  # noqa: ANN401 - options
+) -> None:
     """Write FILE for another viewer; the suffix of OUT says which.
 
     FILE is a capture, or what `pyprof parse` wrote from one. A capture gives more to a timeline:
@@ -49,7 +57,7 @@ def command(files: tuple[str, ...], target: str, *, quiet: bool) -> None:
         raise click.BadParameter(f"no format has this suffix; there are {known}", param_hint="'-o'")
     from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
 
-    found = source.load_all(files)
+    found = source.load_all(files, override(how))
     if not quiet:
         cli.warn(found.table.source.warnings)
     exporter = form.load()

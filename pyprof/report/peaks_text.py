@@ -90,6 +90,7 @@ _SHOWN = {
     "FP64": ("float64",),
     "FP64 TC": ("float64 tensor",),
     "FP32": ("float32",),
+    "FP16": ("float16",),
     "TF32 TC": ("tf32 tensor",),
     "FP16 TC": ("float16 tensor", "half tensor"),
     "FP16 sum": ("float16 tensor, float16 sum", "half tensor, float16 sum"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from pyprof import cli
+from pyprof.prof.peak_options import override, peak_options
 
 
 @click.command("report", cls=cli.Command)
@@ -13,10 +16,15 @@ from pyprof import cli
               help="Where to write; - for stdout.")  # fmt: skip
 @click.option("--steps", metavar="RANGE",
               help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
-@click.option("--gpu", metavar="NAME", help="Take the peaks of this device.")
+@peak_options
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
 def command(
-    files: tuple[str, ...], target: str, steps: str | None, gpu: str | None, *, quiet: bool
+    files: tuple[str, ...],
+    target: str,
+    steps: str | None,
+    *,
+    quiet: bool,
+    **how: Any,  # noqa: ANN401 - options
 ) -> None:
     """Write FILE as one HTML page: summary, advice, timeline, modules, roofline, ops, lines.
 
@@ -28,14 +36,13 @@ def command(
       pyprof report net.sqlite -o report.html
       pyprof report net.sqlite --steps 3: -o steady.html
     """
-    from pyprof.prof.table import Override  # noqa: PLC0415 - they load Arrow
-    from pyprof.report import source  # noqa: PLC0415 - as above
+    from pyprof.report import source  # noqa: PLC0415 - they load Arrow
     from pyprof.report.overview import overview  # noqa: PLC0415 - as above
     from pyprof.report.page import whole  # noqa: PLC0415 - as above
 
-    loaded = source.load_all(files, Override(gpu))
+    loaded = source.load_all(files, override(how))
     if not quiet:
-        cli.warn(loaded.table.source.warnings)
+        cli.warn([*loaded.table.source.warnings, *loaded.table.doubts])
     content = whole.html(loaded, overview(loaded, steps)).encode()
     with cli.output(target) as out:
         out.write(content)

@@ -57,7 +57,6 @@ def command(
     from pyprof.report import roofline_data, source, steps_option  # noqa: PLC0415 - load Arrow
 
     loaded = source.load_all(files, override(how))
-    loaded.table.check_override()
     found = roofline_data.chart(loaded, steps_option.rows(loaded, steps), top)
     content = _drawn(found, kind)
     with cli.output(target) as out:

@@ -39,9 +39,15 @@ class Source:
 def load(file: str, override: Override | None = None) -> Source:
     """Read a capture, dict lines or Parquet (`-`: dict lines on stdin).
 
-    Raises PyprofError where it cannot be used, as `pyprof.load` does.
+    Raises PyprofError where it cannot be used, as `pyprof.load` does, or where `override` names a
+    device of which nothing is known.
     """
-    chosen = override or Override()
+    found = _load(file, override or Override())
+    found.table.check_override()
+    return found
+
+
+def _load(file: str, chosen: Override) -> Source:
     path = Path(file)
     if file == recordfile.STDIN or not readers.is_capture(path):
         return Source(Table(recordfile.load(file), chosen), None)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyprof import cli
+from pyprof.prof.peak_options import override, peak_options
 from pyprof.sets.options import engine_options
 
 if TYPE_CHECKING:
@@ -28,14 +29,14 @@ _BY = ("op", "layer", "line")
 @click.option("--depth", type=click.IntRange(1), metavar="N", help="Levels of the tree to show.")
 @click.option("--steps", metavar="RANGE",
               help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
-@click.option("--gpu", metavar="NAME", help="Take the peaks of this device.")
+@peak_options
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
 @engine_options
 def command(
-    files: tuple[str, ...], by: str, top: int, depth: int | None, steps: str | None,
-    gpu: str | None, target: str, engine: Engine, *, quiet: bool,
+    files: tuple[str, ...], by: str, top: int, depth: int | None, steps: str | None, target: str,
+    engine: Engine, *, quiet: bool, **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
     """Say where the GPU time of FILE goes, how busy the GPU is, and what could be won.
 
@@ -49,11 +50,10 @@ def command(
       pyprof summary --by layer --depth 3 net.sqlite
       pyprof summary ranks/
     """
-    from pyprof.prof.table import Override  # noqa: PLC0415 - they load Arrow
-    from pyprof.report import text  # noqa: PLC0415 - as above
+    from pyprof.report import text  # noqa: PLC0415 - they load Arrow
     from pyprof.report.brief import of_all  # noqa: PLC0415 - as above
 
-    found = of_all(files or ("-",), steps, Override(gpu), engine)
+    found = of_all(files or ("-",), steps, override(how), engine)
     if not quiet:
         cli.warn(found.warnings)
     with cli.output(target) as out:

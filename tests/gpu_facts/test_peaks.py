@@ -36,6 +36,8 @@ NAMES = [
     ("A40", "NVIDIA A40"),
     ("V100 SXM2", "Tesla V100-SXM2-16GB"),
     ("V100 SXM2", "Tesla V100-SXM2-32GB"),
+    ("V100 DGXS", "Tesla V100-DGXS-16GB"),
+    ("V100 DGXS", "Tesla V100-DGXS-32GB"),
     ("V100 PCIe", "Tesla V100-PCIE-16GB"),
     ("V100S PCIe", "Tesla V100S-PCIE-32GB"),
     ("RTX 3090", "NVIDIA GeForce RTX 3090"),
@@ -49,6 +51,8 @@ NAMES = [
     (None, "NVIDIA GeForce RTX 4090 Laptop GPU"),
     (None, "NVIDIA GeForce RTX 3090 Ti"),
     (None, "NVIDIA RTX 5000 Ada Generation Laptop GPU"),
+    (None, "Tesla V100-SXM3-32GB"),
+    (None, "Tesla V100-FHHL-16GB"),
     (None, "NVIDIA A100X"),
     (None, "NVIDIA A100-SXM-64GB"),
     (None, "NVIDIA H200 NVL"),
@@ -276,6 +280,30 @@ def test_geforce_accumulate_type() -> None:
     assert h100.flops("float16", tensor_core=True, accumulate="float16") == h100.flops(
         "float16", tensor_core=True
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "tflops"),
+    [
+        ("Tesla V100-SXM2-16GB", 31.4),
+        ("Tesla T4", 16.2),
+        ("NVIDIA A100-SXM4-40GB", 78),  # NVIDIA's A100 whitepaper: FP16 78, FP32 19.5
+        ("NVIDIA A40", 37.4),  # GA102 whitepaper: FP16 as FP32
+        ("NVIDIA H100 80GB HBM3", 133.8),  # H100 whitepaper: FP16 133.8, FP32 66.9
+        ("NVIDIA B200", None),
+        ("AMD Instinct MI300X", None),
+    ],
+)
+def test_float16_on_cuda_cores(name: str, tflops: float | None) -> None:
+    """An hgemm has its own peak, none where it is not known; float32 sums have float32's."""
+    found = peaks(Device(name))
+    assert found is not None
+    rate = found.flops("float16", tensor_core=False, accumulate="float16")
+    assert (rate and rate.value) == (tflops and pytest.approx(tflops * 1e12))
+    assert rate is None or "fp16 CUDA cores" in rate.label
+    for accumulate in ("float32", None):
+        wide = found.flops("float16", tensor_core=False, accumulate=accumulate)
+        assert wide == found.flops("float32", tensor_core=False)
 
 
 def test_clock_override() -> None:

@@ -188,6 +188,14 @@ def test_strict_fails_where_too_little_is_known(percent: str, code: int, path: P
     assert bool(done.stderr) is bool(code)
 
 
+@pytest.mark.parametrize("percent", ["nan", "inf", "-1", "100.1", "most"])
+def test_what_is_no_percentage_is_wrong_usage(percent: str, path: Path) -> None:
+    """A nan compares with nothing: it would let everything pass."""
+    done = run("prof", f"--strict={percent}", path)
+    assert (done.code, done.stdout) == (2, "")
+    assert "is no number from 0 to 100, such as 95" in " ".join(done.stderr.split())
+
+
 def test_peaks_can_be_given(path: Path) -> None:
     """--peak-flops, --peak-bandwidth and --gpu change what eff is measured against, exactly."""
     flops, moved = 2 * 64**3 / 300e-9, 24576 / 300e-9

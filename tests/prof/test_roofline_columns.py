@@ -49,6 +49,8 @@ def _row(path: Path, override: Override | None = None) -> SimpleNamespace:
     ("kernel", "dtype", "peak"),
     [
         ("ampere_sgemm_128x128_nn", "float32", 19.5),
+        ("ampere_hgemm_128x128_nn", "float16", 78),
+        ("ampere_fp16_sgemm_fp16_128x128_nn", "float16", 19.5),
         ("ampere_s1688gemm_tf32_128x128_nn", "float32", 156),
         ("ampere_fp16_s16816gemm_fp16_128x128_nn", "float16", 312),
         ("ampere_bf16_s16816gemm_bf16_128x128_nn", "bfloat16", 312),

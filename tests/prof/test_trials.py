@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,11 @@ def _conv(channels: int = 64) -> str:
     return encode_op(Call("torch.nn.functional", "conv2d", tensors))
 
 
+REAL = (
+    "kineto-v100-resnet50-2021/trace.json.gz",
+    "kineto-v100-resnet-ddp/trace.json.gz",
+    "nsys2024.2-a100-pyprof-markers/net.sqlite",
+)
 FLOPS = 2 * 8 * 64 * 64 * 9 * 30 * 30
 
 
@@ -110,6 +116,21 @@ def test_a_later_call_by_another_kernel_decides_nothing(tmp_path: Path) -> None:
 def test_a_burst_after_the_steady_calls_is_not_judged_by_them(tmp_path: Path) -> None:
     """A call that comes last has none after it to compare with."""
     rows = _load(tmp_path, (_conv(), (CHOSEN,)), (_conv(), (*TRIALS, CHOSEN)))
+    assert not any(_marked(rows))
+
+
+def test_without_shapes_no_two_convolutions_are_the_same(tmp_path: Path) -> None:
+    """A trace without shapes has one text for all: another of fewer kernels says nothing."""
+    text = "aten::cudnn_convolution, seq = 3, op_id = 4"
+    rows = _load(tmp_path, (text, (*TRIALS, CHOSEN)), (text, (CHOSEN,)))
+    assert not any(_marked(rows))
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_no_real_capture_holds_trials(name: str, captures: Path) -> None:
+    """None was made with cudnn.benchmark in its window, though all repeat their convolutions."""
+    rows = pyprof.load(captures / name)
+    assert rows.kernel.str.contains("conv|cudnn|wgrad", case=False).sum() > 10
     assert not any(_marked(rows))
 
 

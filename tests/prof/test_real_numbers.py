@@ -1,0 +1,66 @@
+"""Numbers of real captures, counted by hand from the shapes that the captures hold."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyprof
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+
+@pytest.fixture(scope="module")
+def resnet50(captures: Path) -> pd.DataFrame:
+    """Give the rows of a ResNet-50's training on a V100, by torch 1.8."""
+    rows: pd.DataFrame = pyprof.load(captures / "kineto-v100-resnet50-2021" / "trace.json.gz")
+    return rows
+
+
+def test_a_relu_in_place_reads_and_writes_once(resnet50: pd.DataFrame) -> None:
+    """It runs as clamp_min(x, 0, out=x): x is no second operand; no row beats the memory much."""
+    relu = resnet50[(resnet50.op == "relu_") & (resnet50.dir == "fprop")]
+    assert len(relu) == 294
+    assert relu.bytes.tolist() == [2 * 4 * prod(sizes[0]) for sizes in relu.sizes]
+    large = relu[relu.bytes > 2**27]  # 20 times the cache
+    assert large.eff.between(80, 100).all()
+
+
+def test_more_than_the_peak_by_winograd_is_said_to_be_that(resnet50: pd.DataFrame) -> None:
+    """A convolution of 3 x 3 by tiles of 4 x 4 multiplies a fourth as often as the op counts."""
+    above = resnet50[(resnet50.eff > 100) & (resnet50.tflops > 1)]
+    assert len(above) > 100
+    assert above.why.str.startswith("above peak: by Winograd or FFT").all()
+    assert above.eff.max() < 100 * 4
+
+
+@pytest.fixture(scope="module")
+def apex(captures: Path) -> pd.DataFrame:
+    """Give the rows of a language model's training on a V100, by torch 1.4."""
+    rows: pd.DataFrame = pyprof.load(captures / "nvprof-v100-apex" / "net.sql")
+    return rows
+
+
+def test_a_dense_gradient_is_written_once_by_the_fill_that_zeroes_it(apex: pd.DataFrame) -> None:
+    """Of 700 x 33278 numbers the loss's kernel writes 700, of a table's rows embedding's few."""
+    loss = apex[(apex.op == "cross_entropy") & apex.seq.eq("128") & (apex.dir != "fprop")]
+    # the memset: every logit; the kernel: the incoming gradient, 4 bytes, and 700 targets
+    assert loss.bytes.tolist() == [4 * 700 * 33278, 4 + 8 * 700]
+    table = apex[(apex.op == "embedding") & (apex.dir == "bprop")]
+    # a fill and a kernel of each table: of 35 positions, all looked up, and of 33278 words, 700
+    picked = 4 * 200 + 8  # a row of the incoming gradient, and its index
+    assert table.bytes.tolist() == [4 * 200 * 35, 35 * picked, 4 * 200 * 33278, 700 * picked]
+    assert table.flops.tolist() == [0, 35 * 200, 0, 700 * 200]
+    assert not (table.eff > 100).any()
+
+
+def test_a_loss_of_a_later_torch_too(resnet50: pd.DataFrame) -> None:
+    """Here the fill is an op of its own inside nll_loss_backward, a memset of 32 x 1000 numbers."""
+    loss = resnet50[(resnet50.op == "cross_entropy_loss") & (resnet50.dir != "fprop")]
+    nll = loss[loss.kernel.str.contains("NLL|memset")]
+    assert sorted(set(nll.bytes)) == [4 + 8 * 32, 4 * 32 * 1000]

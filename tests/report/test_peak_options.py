@@ -1,0 +1,68 @@
+"""What to measure against is said by the same options wherever it is shown."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.commands import run
+from tests.report.captured import capture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMANDS = {
+    # command: what it writes, and its other options
+    "prof": ("net.csv", "--csv", "-c", "eff,peak"),
+    "summary": ("net.txt",),
+    "report": ("net.html",),
+    "roofline": ("net.svg",),
+    "export": ("net.csv",),
+}
+
+IDS = re.compile(r"\bp\d+\b|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Names that the drawing libraries number anew in each picture."""
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """Give a capture of an A100 with elementwise ops."""
+    return capture(tmp_path / "net.sqlite")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_report_measures_against_what_is_asked(command: str, net: Path) -> None:
+    """The same peak gives the same report, another peak another one."""
+    name, *more = COMMANDS[command]
+
+    def written(*options: str) -> str:
+        target = net.with_name(name)
+        done = run(command, "-q", *more, *options, "-o", target, net)
+        assert (done.code, done.stderr) == (0, "")
+        return IDS.sub("", target.read_text("utf-8"))
+
+    assert written("--peak-bandwidth", "1T") == written("--peak-bandwidth", "1000 GB/s")
+    assert written("--peak-bandwidth", "1T") != written("--peak-bandwidth", "2T")
+    assert written("--gpu", "Tesla T4") != written("--gpu", "NVIDIA H200")
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "-1410", "0", "1e999", "fast"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_no_clock_is_wrong_usage(command: str, text: str, net: Path) -> None:
+    """Exit code 2 and a word on what would do; nothing is written."""
+    target = net.with_name(COMMANDS[command][0])
+    done = run(command, f"--clock-mhz={text}", "-o", target, net)
+    assert (done.code, done.stdout, target.exists()) == (2, "", False)
+    assert f"'{text}' is no number above 0, such as 1410" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_device_of_which_nothing_is_known_ends_it(command: str, net: Path) -> None:
+    """One line that says where to look, and no file."""
+    target = net.with_name(COMMANDS[command][0])
+    done = run(command, "--gpu", "NVIDIA B9000", "-o", target, net)
+    assert (done.code, done.stdout, target.exists()) == (1, "", False)
+    assert "no peaks are known of 'NVIDIA B9000': see pyprof peaks" in done.stderr
+    assert done.stderr.count("\n") == 1
