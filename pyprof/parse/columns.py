@@ -42,8 +42,10 @@ def build(
     partners: Partners,
 ) -> dict[str, Column]:
     """Build every column of `schema.RECORD` that this capture can fill."""
-    path, partner, place = (_path_of(sweep, ranges) for ranges in (leaf, *partners))
-    direction = _direction(activities, sweep, path)
+    path, partner, place = (
+        _path_of(sweep, ranges) for ranges in (leaf, partners.op, partners.place)
+    )
+    direction = _direction(activities, sweep, path, partners.engine)
     # A collective is of many parameters, not of the one that it waited for.
     place = np.where(direction.index == _COMM, partner, place)
     counted = sequence.count(capture, sweep, chain, path, launch)
@@ -197,12 +199,16 @@ _DIRECTIONS = ["", "fprop", "bprop", "optim", "comm", "copy"]
 _COMM = _DIRECTIONS.index("comm")
 
 
-def _direction(activities: pa.Table, sweep: Sweep, path: Ints) -> Coded:
-    """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first."""
+def _direction(activities: pa.Table, sweep: Sweep, path: Ints, engine: NDArray[np.bool_]) -> Coded:
+    """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first.
+
+    What the engine launches of itself, called from no line and in no layer, is bprop.
+    """
     described, index = with_nothing(sweep.described, path)
     flags = np.array(
         [(entry.backward, entry.optimizer, bool(entry.ops or entry.seqs)) for entry in described]
     )[index]
+    called = np.array([bool(entry.trace or entry.layer) for entry in described])[index]
     kind = ints(activities.column("kind"))
     name, names = _coded_names(activities)
     comm = np.array([_COLLECTIVE.search(text) is not None for text in names], bool)[name]
@@ -210,7 +216,7 @@ def _direction(activities: pa.Table, sweep: Sweep, path: Ints) -> Coded:
         [
             np.isin(kind, (schema.MEMCPY, schema.MEMSET)),
             comm,
-            flags[:, 0],
+            flags[:, 0] | (engine & flags[:, 2] & ~called),
             flags[:, 1],
             flags[:, 2],
         ],

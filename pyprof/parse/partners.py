@@ -26,7 +26,10 @@ class Partners(NamedTuple):
     op: Ints
     """The forward op whose backward pass the row is part of."""
     place: Ints
-    """The forward op whose layer and line are the row's: that, or the one that used a parameter."""
+    """The forward op whose layer and line are the row's: that, or the one whose backward node made
+    the gradient that the row adds to another."""
+    engine: NDArray[np.bool_]
+    """Rows launched on a thread of the engine, outside of its nodes."""
 
 
 def partners(
@@ -38,13 +41,14 @@ def partners(
     numbered = sweep.texts.seq >= 0
     innermost = calls.last(chain, (node & numbered) | engine)
     innermost = _numbered_node(sweep, node & numbered, engine & ~numbered, innermost)
-    maker = np.where(innermost == NONE, _maker(sweep, node & numbered, chain), innermost)
+    between = _on_engine(capture, sweep, node & numbered, launch) & (innermost == NONE)
+    maker = np.where(innermost == NONE, _maker(sweep, node & numbered, chain, between), innermost)
     used = np.unique(maker[maker != NONE])
     forward = autograd.forward_of(
         _seq_ranges(capture, sweep, node | engine, launch, activities), used
     )
     op, place = (_taken(forward, used, nodes) for nodes in (innermost, maker))
-    return Partners(op, place)
+    return Partners(op, place, between)
 
 
 def _taken(forward: Ints, used: Ints, nodes: Ints) -> Ints:
@@ -55,12 +59,33 @@ def _taken(forward: Ints, used: Ints, nodes: Ints) -> Ints:
     return found
 
 
-def _maker(sweep: Sweep, node: NDArray[np.bool_], chain: calls.Chains) -> Ints:
-    """Find, for what adds to a parameter's gradient, the node that made that gradient.
+def _on_engine(
+    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], launch: Ints
+) -> NDArray[np.bool_]:
+    """Tell which rows are of threads whose nodes all go back over ops of other threads."""
+    thread = sweep.nest.thread
+    forward = ints(capture.ranges.column("forward_thread"))[sweep.row]
+    foreign = (forward != NONE) & (forward != thread)
+    count = len(capture.threads) + 1  # NONE is the last one
+    some, others = (
+        np.bincount(thread[rows], minlength=count) for rows in (node & foreign, node & ~foreign)
+    )
+    caller = np.append(ints(capture.calls.column("thread")), NONE)[launch]
+    found: NDArray[np.bool_] = ((some > 0) & (others == 0))[caller]
+    return found
 
-    It is the last one before it on the thread: the engine takes accumulation before all else.
+
+def _maker(
+    sweep: Sweep, node: NDArray[np.bool_], chain: calls.Chains, between: NDArray[np.bool_]
+) -> Ints:
+    """Find, for what adds to a gradient, the node that made what is added.
+
+    It is the last one before it on the thread: the engine adds up what a node gave right after it,
+    and takes the accumulation of a parameter's gradient before all else.
     """
     adds = calls.last(chain, texts.tell(sweep.texts, Kind.SEQ, autograd.accumulates))
+    anything = np.ones(len(node), bool)
+    adds = np.where(between & (adds == NONE), calls.first(chain, anything), adds)
     rows = np.append(np.flatnonzero(node), NONE)
     before = rows[np.searchsorted(rows[:-1], adds) - 1]
     thread = sweep.nest.thread

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
+from pyprof.parse import parse_file
 from tests.builders import Range, Work
 from tests.parse.test_meaning import around, parsed
+from tests.readers.kineto_json import kernel, launch, op, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,3 +104,21 @@ def test_ops_of_a_compiled_graph_speak_for_themselves(tmp_path: Path) -> None:
     assert ways == [("fprop", ["mm"]), ("bprop", ["addmm"]), ("bprop", ["cpp_fused_gelu_0"])]
     assert all(line.get("fwdOp", []) == [] and line["fwdLayer"] == ["net"] for line in lines[1:])
     assert "sizes" not in lines[2]
+
+
+@pytest.mark.parametrize(("forward", "way"), [(1, "bprop"), (2, "fprop")])
+def test_between_its_nodes_the_engine_adds_up_gradients(
+    tmp_path: Path, forward: int, way: str
+) -> None:
+    """On a thread of its own. On the thread of the forward pass, ops may be the script's."""
+    events = [
+        op("aten::mul", 0, 20, tid=forward, External_id=1, Sequence_number=5, Fwd_thread_id=0),
+        op("MulBackward0", 100, 20, tid=2, External_id=2, Sequence_number=5, Fwd_thread_id=1),
+        op("aten::add", 200, 20, tid=2, External_id=3),
+        launch(7, 210, tid=2),
+        kernel(7, 300),
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(text(events))
+    (row,) = parse_file(path).table().to_pylist()
+    assert (row["dir"], row["op"]) == (way, ["add"])

@@ -57,10 +57,17 @@ def test_gpu_timeline_as_tracelens() -> None:
 def test_lines_on_backward_rows_of_2021() -> None:
     """The 2021 trace has stacks on forward ops only; backward rows find them by number."""
     rows = [row for row in records("kineto-v100-resnet50-2021") if row["dir"] == "bprop"]
-    gradients = [row for row in rows if row["op"][0] == "AccumulateGrad"]
-    outermost = Counter(row["fwdTrace"][0] for row in rows if row["op"][0] != "AccumulateGrad")
-    assert outermost == {"resnet50_profiler_api.py:46": 2148, "resnet50_profiler_api.py:47": 12}
-    assert len(gradients) == 161 * 6  # parameters, steps
+    outermost = Counter((row["op"][0], row["fwdTrace"][0]) for row in rows)
+    parameters, residuals, steps = 161, 16, 6
+    model, loss = "resnet50_profiler_api.py:46", "resnet50_profiler_api.py:47"
+    # What the engine does between nodes shares the place of the node before.
+    assert outermost.pop(("AccumulateGrad", model)) == parameters * steps
+    assert outermost.pop(("add", model)) == residuals * steps
+    assert outermost.pop(("sum", model)) == steps  # of the last layer's bias
+    places: Counter[str] = Counter()
+    for (_, place), count in outermost.items():
+        places[place] += count
+    assert places == {model: 2148, loss: 12}
 
 
 def test_gradients_are_added_on_the_line_that_used_the_parameter() -> None:
