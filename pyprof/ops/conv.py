@@ -49,7 +49,7 @@ def geometry(a: Args, *, transposed: bool = False) -> Geometry:
     groups = _groups(a, x, w, rank, transposed=transposed)
     channels = w.shape[1] * groups if transposed else w.shape[0]
     inner = x.shape[-rank:]
-    outer = _known_output(a, rank) or _output(a, inner, w.shape[2:], transposed=transposed)
+    outer = _known_output(a, x, rank) or _output(a, inner, w.shape[2:], transposed=transposed)
     out = like(x, (*x.shape[: -rank - 1], channels, *outer))
     window = inner if transposed else outer
     return Geometry(x, w, out, window, _params(a, x, w, out, groups))
@@ -68,10 +68,14 @@ def _groups(a: Args, x: Tensor, w: Tensor, rank: int, *, transposed: bool) -> in
     return groups
 
 
-def _known_output(a: Args, rank: int) -> tuple[int, ...] | None:
+def _known_output(a: Args, x: Tensor, rank: int) -> tuple[int, ...] | None:
     grad = a.optional("grad_output")
     shape = a.output if grad is None else grad.shape
-    return None if shape is None else shape[-rank:]
+    if shape is None:
+        return None
+    if len(shape) != len(x.shape) or shape[: -rank - 1] != x.shape[: -rank - 1]:
+        raise Unknown("arguments do not fit the op")
+    return shape[-rank:]
 
 
 def _output(

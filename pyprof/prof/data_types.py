@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.gpu.dtypes import data_type
+from pyprof.prof.agreement import agreed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,9 +30,4 @@ def by_name(
     told = [data_type(text) for text in name.values]
     types = [None, *dict.fromkeys(text for text in told if text is not None)]
     number = np.array([types.index(text) for text in told], np.int64)[name.index]
-    rows = arithmetic & (number > 0)
-    least = np.full(int(call.max(initial=-1)) + 1, len(types))
-    most = np.zeros_like(least)
-    np.minimum.at(least, call[rows], number[rows])
-    np.maximum.at(most, call[rows], number[rows])
-    return np.where(least == most, most, 0)[call], types
+    return agreed(call, np.where(arithmetic, number, 0)), types

@@ -15,6 +15,7 @@ from pyprof.prof.data_types import by_name
 from pyprof.prof.families import PRODUCTS, family
 from pyprof.prof.fills import SPARSE, Fills
 from pyprof.prof.nested import inside, tell_inside, without_inner
+from pyprof.prof.outputs import with_outputs
 from pyprof.prof.portions import UNKNOWN, portions
 from pyprof.prof.situations import Work, choose, situations
 from pyprof.prof.trials import trials
@@ -56,8 +57,9 @@ class Costs:
 
 def share_costs(records: Records) -> Costs:
     """Find each row's op call, cost the distinct ones, and share them among their kernels."""
-    work_of, found = situations(records)
-    works = [choose(situation) for situation in found]
+    number, found = situations(records)
+    chosen = [choose(situation) for situation in found]
+    work_of, works = with_outputs(records, number, found, chosen)
     ranks = _ranks(records, works, work_of)
     kernel = _is_kernel(records)
     call = op_calls.number(records, works, work_of, ranks < _HELPS)

@@ -198,7 +198,7 @@ def _candidates(situation: Situation) -> Iterator[Work]:
     dtype = _dtype(situation)
     texts = (*situation.markers, *situation.seqs)
     order = situation.order or tuple(range(len(texts)))
-    node = next((place for place in reversed(order) if _is_node(texts[place])), None)
+    node = _node(texts, order)
     inward = [None, *(texts[place] for place in order)]
     for around, place in zip(reversed(inward[:-1]), reversed(order), strict=True):
         if place == node:
@@ -210,6 +210,19 @@ def _candidates(situation: Situation) -> Iterator[Work]:
         position = node if node is not None else OWN
         for text in (*reversed(situation.fwd_seqs), *reversed(situation.fwd_markers)):
             yield Work(_call(text), BPROP, dtype, position, output=output)
+
+
+def node_output(situation: Situation) -> tuple[int, ...] | None:
+    """Give the shape of the forward's result, where the texts have the backward node's gradient."""
+    if not situation.backward:
+        return None
+    texts = (*situation.markers, *situation.seqs)
+    node = _node(texts, situation.order or tuple(range(len(texts))))
+    return _node_sizes(texts[node]) if node is not None else None
+
+
+def _node(texts: Sequence[str], order: Sequence[int]) -> int | None:
+    return next((place for place in reversed(order) if _is_node(texts[place])), None)
 
 
 def _told_around(call: Call | None, text: str | None) -> tuple[int, ...] | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from collections import Counter
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -64,3 +67,20 @@ def test_a_loss_of_a_later_torch_too(resnet50: pd.DataFrame) -> None:
     loss = resnet50[(resnet50.op == "cross_entropy_loss") & (resnet50.dir != "fprop")]
     nll = loss[loss.kernel.str.contains("NLL|memset")]
     assert sorted(set(nll.bytes)) == [4 + 8 * 32, 4 * 32 * 1000]
+
+
+def test_a_convolutions_output_is_told_by_its_backward_node(
+    captures: Path, resnet50: pd.DataFrame
+) -> None:
+    """The trace holds no strides; each node's gradient has the shape of the forward's output."""
+    path = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
+    wanted = Counter[tuple[int, int]]()
+    for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]:
+        if event["name"] == "aten::cudnn_convolution_backward":
+            x, out, w = event["args"]["Input Dims"][:3]
+            flops = 2 * prod(w) * out[0] * prod(out[2:])
+            wanted[flops, 4 * (prod(x) + prod(w) + prod(out))] += 1
+    forward = resnet50[(resnet50.op == "conv2d") & (resnet50.dir == "fprop")]
+    found = forward.groupby("opid")[["flops", "bytes"]].sum(min_count=1)
+    assert len(found) == 318
+    assert Counter(found.itertuples(index=False, name=None)) == wanted
