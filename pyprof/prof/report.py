@@ -20,6 +20,8 @@ from pyprof.prof.table import Override, Table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from pyprof.prof.render import Render
 
 _BATCH_ROWS = 1 << 16
@@ -114,11 +116,16 @@ class Modelled:
     text: str
 
 
-def modelled(source: Table) -> Modelled:
-    """Say which share of GPU time has a known cost, and the largest unknowns with their share."""
+def modelled(source: Table, chosen: NDArray[np.bool_] | None = None) -> Modelled:
+    """Say which share of GPU time has a known cost, and the largest unknowns with their share.
+
+    Of all rows, or of those chosen.
+    """
     costs, duration = source.costs, source.duration_ns
-    whole = max(int(duration.sum()), 1)
     unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
+    if chosen is not None:
+        unknown, duration = unknown & chosen, duration * chosen
+    whole = max(int(duration.sum()), 1)
     percent = 100 * (1 - int(duration[unknown].sum()) / whole)
     text = f"pyprof: cost known for {percent:.1f} % of GPU time"
     if not unknown.any():

@@ -70,7 +70,7 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
         steps=found,
         timeline=timed,
         phases=_phases(source, rows),
-        modelled=modelled(table),
+        modelled=modelled(table, rows),
         ops=top_ops(table, rows),
         advice=advise(table, timed, source.capture, rows),
     )

@@ -90,6 +90,13 @@ def test_chosen_steps_alone_are_shown(net: Path) -> None:
     assert "shown: 3 to 4" in run("summary", "-q", "--steps", "3:", net).stdout
 
 
+def test_the_modelled_share_is_that_of_the_chosen_steps(net: Path) -> None:
+    """Ten rows of five steps have no marker; one step has two of them."""
+    unknown = {"--steps=0:": "unknown for 10 rows", "--steps=3": "unknown for 2 rows"}
+    for option, text in unknown.items():
+        assert text in run("summary", "-q", option, net).stdout
+
+
 @pytest.mark.parametrize("text", ["9:", "x"])
 def test_no_such_step_is_misuse(text: str, net: Path) -> None:
     """Exit code 2, with what there is."""
