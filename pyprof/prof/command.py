@@ -69,7 +69,7 @@ def prof(file: str, target: str, *, quiet: bool, strict: float | None, **how: An
     from pyprof.prof import report, summary  # noqa: PLC0415 - they load Arrow
 
     if how["summary"]:
-        tables = summary.rows(file)
+        tables = summary.rows(file, quiet=quiet)
         with cli.output(target) as out:
             summary.write(tables, out, as_csv=how["as_csv"])
         return
