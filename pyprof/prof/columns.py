@@ -220,7 +220,7 @@ def _end(table: Table) -> pa.Array:
 
 @column("gap", "Gap(ns)", INT, 10)
 def _gap(table: Table) -> pa.Array:
-    """How long its device had been idle when it began, ns; 0 while other work ran."""
+    """How long its process had left its device idle when it began, ns; 0: other work ran."""
     return why.idle_before(table.records)
 
 
