@@ -49,13 +49,15 @@ def command(file: str, target: str, *, quiet: bool) -> None:
         raise click.BadParameter(f"no format has this suffix; there are {known}", param_hint="'-o'")
     from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
 
-    found = source.load(file)
+    exporter = form.load()
+    with cli.stages(source.STAGES + 1, file, quiet=quiet) as begin:
+        found = source.load(file, begin=begin)
+        begin("writing")
+        with cli.output(target) as out:
+            if target.lower().endswith(".gz"):
+                with gzip.GzipFile("", "wb", _COMPRESSION, out, mtime=0) as packed:
+                    exporter.write(found, cast("BinaryIO", packed))
+            else:
+                exporter.write(found, out)
     if not quiet:
         cli.warn(found.table.source.warnings)
-    exporter = form.load()
-    with cli.output(target) as out:
-        if not target.lower().endswith(".gz"):
-            exporter.write(found, out)
-            return
-        with gzip.GzipFile("", "wb", _COMPRESSION, out, mtime=0) as packed:
-            exporter.write(found, cast("BinaryIO", packed))

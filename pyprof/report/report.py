@@ -31,10 +31,14 @@ def command(file: str, target: str, steps: str | None, gpu: str | None, *, quiet
     from pyprof.report.overview import overview  # noqa: PLC0415 - as above
     from pyprof.report.page import whole  # noqa: PLC0415 - as above
 
-    loaded = source.load(file, Override(gpu))
+    with cli.stages(source.STAGES + 2, file, quiet=quiet) as begin:
+        loaded = source.load(file, Override(gpu), begin)
+        begin("adding up")
+        found = overview(loaded, steps)
+        begin("drawing")
+        content = whole.html(loaded, found).encode()
     if not quiet:
         cli.warn(loaded.table.source.warnings)
-    content = whole.html(loaded, overview(loaded, steps)).encode()
     with cli.output(target) as out:
         out.write(content)
     if not quiet and target != cli.STDOUT:

@@ -56,10 +56,12 @@ def command(
         )
     from pyprof.report import roofline_data, source, steps_option  # noqa: PLC0415 - load Arrow
 
-    loaded = source.load(file, override(how))
-    loaded.table.check_override()
-    found = roofline_data.chart(loaded, steps_option.rows(loaded, steps), top)
-    content = _drawn(found, kind)
+    with cli.stages(source.STAGES + 1, file, quiet=quiet) as begin:
+        loaded = source.load(file, override(how), begin)
+        loaded.table.check_override()
+        begin("drawing")
+        found = roofline_data.chart(loaded, steps_option.rows(loaded, steps), top)
+        content = _drawn(found, kind)
     with cli.output(target) as out:
         out.write(content)
     if not quiet:

@@ -12,7 +12,12 @@ from pyprof.parse import parse, parse_file, recordfile
 from pyprof.prof.table import Override, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyprof.schema import Capture
+
+STAGES = 3
+"""How often `load` says what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +29,22 @@ class Source:
     """None for dict lines and Parquet, which hold neither API calls nor the user's ranges."""
 
 
-def load(file: str, override: Override | None = None) -> Source:
-    """Read a capture, dict lines or Parquet (`-`: dict lines on stdin).
+def load(
+    file: str, override: Override | None = None, begin: Callable[[str], object] = str
+) -> Source:
+    """Read a capture, dict lines or Parquet (`-`: dict lines on stdin), and cost its ops.
 
-    Raises PyprofError where it cannot be used, as `pyprof.load` does.
+    Tells `begin` which stage begins. Raises PyprofError where the file cannot be used, as
+    `pyprof.load` does.
     """
-    chosen = override or Override()
+    loaded = _read(file, override or Override(), begin)
+    begin("costing")
+    _ = loaded.table.costs  # kept by the table
+    return loaded
+
+
+def _read(file: str, chosen: Override, begin: Callable[[str], object]) -> Source:
+    begin("reading")
     path = Path(file)
     if file == recordfile.STDIN or not readers.is_capture(path):
         return Source(Table(recordfile.load(file), chosen), None)
@@ -37,4 +52,5 @@ def load(file: str, override: Override | None = None) -> Source:
     if not capture.activities.num_rows:
         parse_file(path)  # says what to do
         raise CaptureError(f"{path}: no GPU work was captured")
+    begin("parsing")
     return Source(Table(parse(capture), chosen), capture)

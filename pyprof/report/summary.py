@@ -50,10 +50,12 @@ def command(
     from pyprof.report import source, text  # noqa: PLC0415 - as above
     from pyprof.report.overview import overview  # noqa: PLC0415 - as above
 
-    loaded = source.load(file, Override(gpu))
+    with cli.stages(source.STAGES + 1, file, quiet=quiet) as begin:
+        loaded = source.load(file, Override(gpu), begin)
+        begin("adding up")
+        found = overview(loaded, steps)
     if not quiet:
         cli.warn(loaded.table.source.warnings)
-    found = overview(loaded, steps)
     lines = sections(loaded, found, by, top, depth)
     with cli.output(target) as out:
         out.write(text.finish(lines, coloured=text.colours(target)))
