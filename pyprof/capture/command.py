@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 SETTINGS: dict[str, Any] = {
     "allow_interspersed_args": False,  # what stands behind the script is the script's
 }
-EXAMPLES = """\b
-  python -m pyprof.capture train.py --epochs 1
-  python -m pyprof.capture --steps 5,2,3 -o net train.py
-  torchrun --nproc-per-node 2 -m pyprof.capture train.py
-"""
 
 
 def script_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -66,7 +61,6 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
     cls=Command,
     context_settings=SETTINGS,
     options_metavar="[OPTIONS]",
-    epilog=EXAMPLES,
 )
 @script_options
 @click.pass_context
@@ -77,6 +71,12 @@ def capture(context: click.Context, /, **options: Any) -> None:  # noqa: ANN401 
     ranks NAME.rankN of them. Captured is what runs between torch.cuda.profiler.start() and
     stop(), inside pyprof.profile(), or with --steps; a script that has none of it is captured
     as a whole. Exits with the script's own code.
+
+    \b
+    Examples:
+      pyprof capture train.py --epochs 1
+      pyprof capture --steps 5,2,3 -o net train.py
+      torchrun --nproc-per-node 2 -m pyprof.capture train.py
     """
     outcome = perform(**options)
     tell(outcome)

@@ -15,6 +15,11 @@ def doctor(capture: Path | None) -> None:
     """Say what is installed and missing for a capture here, or what CAPTURE hides or distorts.
 
     CAPTURE is a file of nsys, nvprof or torch.profiler. Each line has its remedy.
+
+    \b
+    Examples:
+      pyprof doctor
+      pyprof doctor net.sqlite
     """
     if capture is None:
         from pyprof.capture.doctor import findings  # noqa: PLC0415 - --help needs none of it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from pyprof.parse import dictfile, parse
 from pyprof.report import source
 from pyprof.report.idle import CAUSES
 from pyprof.report.overview import overview
-from pyprof.report.summary import command
 from tests.builders import Range as NsysRange
 from tests.builders import Work as NsysWork
 from tests.builders import nsys_db
@@ -119,17 +117,6 @@ def test_quiet_leaves_out_warnings(captures: Path) -> None:
     path = captures / REAL["a100-cudagraph"]
     assert "CUDA graph launches" in run("summary", path).stderr
     assert run("summary", "-q", path).stderr == ""
-
-
-def test_the_examples_of_the_help_run(net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each example line of `--help` does what it says on a file of that name."""
-    monkeypatch.chdir(net.parent)
-    examples = re.findall(r"^ +pyprof (summary .*)$", command.help or "", re.MULTILINE)
-    assert len(examples) >= 3
-    for example in examples:
-        done = run(*shlex.split(example))
-        assert (done.code, done.stderr) == (0, "")
-        assert done.stdout.startswith("GPU")
 
 
 def test_every_cause_is_documented() -> None:
