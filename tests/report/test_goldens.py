@@ -109,7 +109,9 @@ def test_export_as_markdown(pair: Pair, tmp_path: Path) -> None:
     check(beside(__file__, f"export-{pair.name}-md"), text)
     whole = load(str(pair.a)).rows
     assert f"\n{whole:,} kernels and copies" in text
-    sections = [part.splitlines()[4:] for part in text.split("\n## ")[1:]]
+    *tables, advice = text.split("\n## ")[1:]
+    assert advice.startswith("What could be won")
+    sections = [part.splitlines()[4:] for part in tables]
     assert len(sections) >= 2
     for lines in sections:
         rows = [line.split(" | ") for line in lines if line.startswith("| ")]
