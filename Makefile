@@ -26,7 +26,7 @@ lint: $(VENV)/lint.done  ## format, lint, types, import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(VENV)/package.done  ## rewrite the parts of README.md that follow from the code
+docs: $(VENV)/package.done  ## rewrite the parts of the documents that follow from the code
 	$(BIN)/python docs/readme.py
 
 clean:  ## remove what the other targets made

@@ -1,4 +1,4 @@
-"""Rewrite the parts of README.md that follow from the code: the table of columns, sample output.
+"""Rewrite the parts of the documents that follow from the code: tables of columns, sample output.
 
 python docs/readme.py           rewrite
 python docs/readme.py --check   only say whether it is up to date; exit code 1 where not
@@ -14,10 +14,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from pyprof.prof.frame import meanings
 from pyprof.prof.names import column_help
 
 TOP = Path(__file__).resolve().parents[1]
 README = TOP / "README.md"
+FRAME = TOP / "docs" / "frame.md"
 COMMAND = "$ pyprof "
 
 _COLUMNS = re.compile(r"(?<=<!-- columns -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -29,6 +31,12 @@ def columns() -> str:
     """Give the table of all columns, in Markdown."""
     rows = [f"| `{name}` | {meaning} |\n" for name, meaning in column_help()]
     return "".join(["| column | meaning |\n", "|---|---|\n", *rows])
+
+
+def frame() -> str:
+    """Give the table of the columns of `pyprof.load`, in Markdown."""
+    rows = [f"| `{name}` | {dtype} | {unit} | {text} |\n" for name, dtype, unit, text in meanings()]
+    return "".join(["| column | dtype | unit | meaning |\n", "|---|---|---|---|\n", *rows])
 
 
 def sample(line: str, folder: Path) -> str:
@@ -63,15 +71,19 @@ def rewritten(text: str) -> str:
 
 
 def main() -> int:
-    """Rewrite or check the README."""
-    before = README.read_text(encoding="utf-8")
-    after = rewritten(before)
-    if "--check" in sys.argv[1:]:
-        if before != after:
-            print("README.md is out of date; run `make docs`", file=sys.stderr)
-        return int(before != after)
-    README.write_text(after, encoding="utf-8")
-    return 0
+    """Rewrite or check the documents."""
+    before = {page: page.read_text(encoding="utf-8") for page in (README, FRAME)}
+    after = {
+        README: rewritten(before[README]),
+        FRAME: _COLUMNS.sub(lambda _: frame(), before[FRAME]),
+    }
+    old = [page for page in before if before[page] != after[page]]
+    for page in old:
+        if "--check" in sys.argv[1:]:
+            print(f"{page.name} is out of date; run `make docs`", file=sys.stderr)
+        else:
+            page.write_text(after[page], encoding="utf-8")
+    return int("--check" in sys.argv[1:] and bool(old))
 
 
 if __name__ == "__main__":

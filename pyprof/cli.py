@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     _FloatType = click.ParamType[float]
 else:
-    _FloatType = click.ParamType  # takes no type argument before click 8.2
+    _FloatType = click.ParamType  # takes no type argument in older click
 
 STDOUT = "-"
 
@@ -153,3 +153,35 @@ def progress(length: int, label: str, least: int) -> Iterator[Callable[[int], No
     hidden = not sys.stderr.isatty() or length < least
     with click.progressbar(length=length, label=label, file=sys.stderr, hidden=hidden) as bar:
         yield bar.update
+
+
+_LONG_BYTES = 30_000_000
+"""Input from which a report takes seconds."""
+
+
+@contextmanager
+def stages(count: int, *files: str, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Give a function that says which stage of `count` begins, on a bar as `progress` shows one.
+
+    Shown for large files alone, and not where the user wants `quiet`.
+    """
+    given_bytes = sum(Path(file).stat().st_size for file in files if Path(file).is_file())
+    hidden = quiet or not sys.stderr.isatty() or given_bytes < _LONG_BYTES
+    with click.progressbar(
+        length=count,
+        show_eta=False,  # stages differ in length
+        show_pos=True,
+        item_show_func=lambda stage: stage,
+        file=sys.stderr,
+        update_min_steps=0,  # the first stage ends none
+        hidden=hidden,
+    ) as bar:
+        ended = 0
+
+        def begin(stage: str) -> None:
+            nonlocal ended
+            bar.update(ended, stage)
+            ended = 1
+
+        yield begin
+        bar.update(count - bar.pos, "done")

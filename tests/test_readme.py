@@ -119,8 +119,8 @@ def test_the_commands_for_windows_are_those_of_make(tmp_path: Path) -> None:
     assert shown[2] == "python -m pip install --editable . --group torch --group test"
 
 
-def test_the_readme_is_up_to_date() -> None:
-    """Its sample output and its table of columns are what the code gives now."""
+def test_the_documents_are_up_to_date() -> None:
+    """Sample output and tables of columns are what the code gives now."""
     done = python(str(TOP / "docs" / "readme.py"), "--check")
     assert (done.returncode, done.stderr) == (0, "")
 

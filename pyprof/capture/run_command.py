@@ -1,4 +1,4 @@
-"""`pyprof run`: capture a script, tie its work to ops and show the table, in one go."""
+"""`pyprof run`: capture a script, tie its work to ops and show the summary, in one go."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from pyprof.capture.request import Outcome
 
 _WIDTH = 120  # the least that the table needs
-_GROUPED = ("--by", "op", "--top", "20")
 
 
 @click.command("run", cls=Command, context_settings=SETTINGS)
-@click.option("--each", is_flag=True, help="Show every kernel, instead of totals by op.")
+@click.option("--each", is_flag=True, help="Show every kernel, instead of the summary.")
 @script_options
 @click.pass_context
 def run(context: click.Context, /, *, each: bool, output: str | None, **options: Any) -> None:  # noqa: ANN401 - those of click
@@ -59,10 +58,12 @@ def _records(capture: Path, target: str) -> None:
 
 
 def _report(capture: Path, *, each: bool) -> int:
-    """Show the table; give the exit code of that."""
+    """Show the summary, or the table of all kernels; give the exit code of that."""
     from pyprof.prof.command import prof  # noqa: PLC0415 - it loads Arrow
+    from pyprof.report.summary import command as summary  # noqa: PLC0415 - as above
 
     sys.stdout.flush()
+    if not each:
+        return summary.main([str(capture)], standalone_mode=False) or 0
     width = max(_WIDTH, shutil.get_terminal_size((_WIDTH, 0)).columns)
-    how = [] if each else list(_GROUPED)
-    return prof.main(["-w", str(width), *how, str(capture)], standalone_mode=False) or 0
+    return prof.main(["-w", str(width), str(capture)], standalone_mode=False) or 0

@@ -45,19 +45,23 @@ class Column:
     values: Values
     """Gives one Arrow value a row, null where it is not known."""
     help: str
+    unit: str = ""
+    """"" for texts, and for numbers that count or name something."""
 
 
 COLUMNS: dict[str, Column] = {}
 
 
-def column(name: str, header: str, kind: str, width: int) -> Callable[[Values], Values]:
+def column(
+    name: str, header: str, kind: str, width: int, unit: str = ""
+) -> Callable[[Values], Values]:
     """Register a column; its docstring is its help."""
 
     def register(values: Values) -> Values:
         if name in COLUMNS:
             raise ValueError(f"column {name!r} is there already")
         text = " ".join((values.__doc__ or "").split())
-        COLUMNS[name] = Column(name, header, kind, width, values, text)
+        COLUMNS[name] = Column(name, header, kind, width, values, text, unit)
         return values
 
     return register
@@ -154,7 +158,7 @@ def _params(table: Table) -> pa.Array:
     return pa.array(spelt, pa.string()).take(pa.array(costs.params_of))
 
 
-@column("sil", "Sil(ns)", INT, 10)
+@column("sil", "Sil(ns)", INT, 10, "ns")
 def _sil(table: Table) -> pa.Array:
     """Time on the GPU, ns."""
     return table.records.arrow("kDuration")
@@ -191,13 +195,13 @@ def _block(table: Table) -> pa.Array:
     return _numbers(table.records.arrow("block"))
 
 
-@column("flops", "FLOPs", INT, 12)
+@column("flops", "FLOPs", INT, 12, "FLOP")
 def _flops(table: Table) -> pa.Array:
     """Its share of the FLOPs of its op call; a fused multiply-add is 2."""
     return _known(table.costs.flops)
 
 
-@column("bytes", "Bytes", INT, 12)
+@column("bytes", "Bytes", INT, 12, "byte")
 def _bytes(table: Table) -> pa.Array:
     """Its share of the least DRAM traffic of its op call: inputs once, outputs once."""
     return _known(table.costs.bytes)
@@ -206,25 +210,25 @@ def _bytes(table: Table) -> pa.Array:
 # --- new ones -----------------------------------------------------------------------------------
 
 
-@column("start", "Start(ns)", INT, 12)
+@column("start", "Start(ns)", INT, 12, "ns")
 def _start(table: Table) -> pa.Array:
     """When the GPU began it, ns on the capture's clock."""
     return table.records.arrow("start")
 
 
-@column("end", "End(ns)", INT, 12)
+@column("end", "End(ns)", INT, 12, "ns")
 def _end(table: Table) -> pa.Array:
     """When the GPU ended it, ns on the capture's clock."""
     return table.records.arrow("end")
 
 
-@column("gap", "Gap(ns)", INT, 10)
+@column("gap", "Gap(ns)", INT, 10, "ns")
 def _gap(table: Table) -> pa.Array:
-    """How long its device had been idle when it began, ns; 0 while other work ran."""
+    """How long its process had left its device idle when it began, ns; 0: other work ran."""
     return why.idle_before(table.records)
 
 
-@column("queue", "Queue(ns)", INT, 10)
+@column("queue", "Queue(ns)", INT, 10, "ns")
 def _queue(table: Table) -> pa.Array:
     """From the start of the launching API call to the start on the GPU, ns."""
     return why.queued(table.records)
@@ -260,19 +264,19 @@ def _module(table: Table) -> pa.Array:
     return _spelt(table.own_or_forward("layer"), lambda names: names[-1] if names else None)
 
 
-@column("tflops", "TFLOP/s", FLOAT, 9)
+@column("tflops", "TFLOP/s", FLOAT, 9, "TFLOP/s")
 def _tflops(table: Table) -> pa.Array:
     """FLOPs over time, 10^12 a second."""
     return _floats(table.roofline.flops_per_s / 1e12)
 
 
-@column("gbs", "GB/s", FLOAT, 9)
+@column("gbs", "GB/s", FLOAT, 9, "GB/s")
 def _gbs(table: Table) -> pa.Array:
     """Bytes over time, 10^9 a second."""
     return _floats(table.roofline.bytes_per_s / 1e9)
 
 
-@column("ai", "FLOP/B", FLOAT, 8)
+@column("ai", "FLOP/B", FLOAT, 8, "FLOP/byte")
 def _ai(table: Table) -> pa.Array:
     """Arithmetic intensity: FLOPs over bytes."""
     return _floats(table.roofline.intensity)
@@ -284,7 +288,7 @@ def _bound(table: Table) -> pa.Array:
     return pa.array(table.roofline.bound, pa.string())
 
 
-@column("eff", "Eff(%)", FLOAT, 7)
+@column("eff", "Eff(%)", FLOAT, 7, "%")
 def _eff(table: Table) -> pa.Array:
     """Share of the roofline, %: the nearer of its peak FLOP/s and peak bandwidth. Not clipped."""
     return _floats(table.roofline.share * 100)
@@ -314,7 +318,7 @@ def _regs(table: Table) -> pa.Array:
     return table.records.arrow("regs")
 
 
-@column("smem", "SMem(B)", INT, 8)
+@column("smem", "SMem(B)", INT, 8, "byte")
 def _smem(table: Table) -> pa.Array:
     """Shared memory per block, bytes."""
     return table.records.arrow("smem")

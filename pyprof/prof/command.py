@@ -83,7 +83,7 @@ def prof(
     if how["summary"]:
         if len(sources) > 1:
             raise click.UsageError("--summary nvprof takes one file")
-        tables = summary.rows(sources[0])
+        tables = summary.rows(sources[0], quiet=quiet)
         with cli.output(target) as out:
             summary.write(tables, out, as_csv=how["as_csv"])
         return

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
 
 from pyprof.parse.members import items
 from pyprof.parse.members import load as load_records
-from pyprof.prof.columns import COLUMNS
+from pyprof.prof.columns import COLUMNS, FLOAT, INT, TEXT
 from pyprof.prof.table import Table
 from pyprof.sets.engine import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pyprof.parse.members import Item
     from pyprof.prof.table import Override
 
 _Path: TypeAlias = "str | os.PathLike[str]"
 
-_MORE = {"long_name": "kLongName", "sizes": "sizes", "dtypes": "dtypes"}
+_MORE = {
+    # name: the record's key, its pandas dtype, its meaning
+    "long_name": ("kLongName", "string", "Full name of the kernel, demangled."),
+    "sizes": ("sizes", "object", "Shape of each input tensor of its op call: a list of lists."),
+    "dtypes": ("dtypes", "object", "Dtype of each input tensor of its op call: a list of texts."),
+}
 _DTYPES = {
     pa.int64(): pd.Int64Dtype(),
     pa.float64(): pd.Float64Dtype(),
@@ -39,9 +44,12 @@ def load(
     Several paths, a folder, a glob or a URL are the captures of one run: the rows of each rank
     follow those of the one before, read by `workers` processes.
 
-    Columns are those of `pyprof prof` under their names there, times in ns; then `long_name` and,
-    per input tensor, `sizes` and `dtypes`. Dtypes are Int64, Float64 and string, with <NA> for
-    what is not known. Raises PyprofError where the file cannot be used.
+    Columns are those of `pyprof prof` under their names there, then `long_name`, `sizes` and
+    `dtypes`; docs/frame.md says what each holds, in which unit. All columns are always there.
+    Dtypes are Int64, Float64 and string with <NA> for what is not known, and object for the two
+    columns of lists, with None. `override` stands for what is known of the device.
+
+    Raises PyprofError where a file cannot be used.
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
     with opened(workers, strict=True) as engine:
@@ -60,5 +68,23 @@ def _of(item: Item, override: Override | None) -> pa.Table:
 def as_arrow(table: Table) -> pa.Table:
     """Give the same columns as an Arrow table."""
     columns = {name: column.values(table) for name, column in COLUMNS.items()}
-    columns |= {ours: table.records.arrow(theirs) for ours, theirs in _MORE.items()}
+    columns |= {name: table.records.arrow(key) for name, (key, _, _) in _MORE.items()}
     return pa.table(columns)
+
+
+class Meaning(NamedTuple):
+    """What a column of the frame holds."""
+
+    name: str
+    dtype: str
+    unit: str
+    help: str
+
+
+def meanings() -> Iterator[Meaning]:
+    """Describe the frame's columns, in their order."""
+    dtypes = {INT: "Int64", FLOAT: "Float64", TEXT: "string"}
+    for column in COLUMNS.values():
+        yield Meaning(column.name, dtypes[column.kind], column.unit, column.help)
+    for name, (_, dtype, text) in _MORE.items():
+        yield Meaning(name, dtype, "", text)

@@ -41,12 +41,16 @@ class Row:
     name: str
 
 
-def rows(source: str) -> list[Row]:
-    """Tabulate a capture; of records, which hold no API calls, the GPU activities alone."""
+def rows(source: str, *, quiet: bool = False) -> list[Row]:
+    """Tabulate a capture; of records, which hold no API calls, the GPU activities alone.
+
+    Says so on stderr, unless `quiet`.
+    """
     path = Path(source)
     if source == STDIN or not readers.is_capture(path):
         found = _activities(load(source))
-        cli.warn(["records hold no API calls; give the capture itself to see them"])
+        if not quiet:
+            cli.warn(["records hold no API calls; give the capture itself to see them"])
         return found
     capture = readers.read(path)
     found = _activities(parse(capture)) if capture.activities.num_rows else []

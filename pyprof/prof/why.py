@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def idle_before(records: Records) -> pa.Array:
-    """Give how long each row's device had been idle before it, ns; null for a device's first."""
+    """Give how long each row's process had left its device idle before it, ns.
+
+    Null for the first row of a process on a device.
+    """
     if "start" not in records.columns:
         return pa.nulls(records.rows, pa.int64())
     start, end = records.numpy("start"), records.numpy("end")

@@ -11,7 +11,7 @@ from pyprof.report import advice, source, steps, topops, tree
 from pyprof.report.overview import MOST_PEAKS, overview
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyprof.parse.members import Item
     from pyprof.prof.known import Known
@@ -131,10 +131,21 @@ def brief(of: Source, chosen: str | None = None) -> Brief:
     )
 
 
-def of_all(sources: Sequence[str], chosen: str | None, override: Override, engine: Engine) -> Brief:
+def of_all(
+    sources: Sequence[str],
+    chosen: str | None,
+    override: Override,
+    engine: Engine,
+    begin: Callable[[str], object] = str,
+) -> Brief:
     """Sum up one file, or all captures of a set. Raises as `brief` and `source.load` do."""
+    found = items(sources, engine)
+    if len(found) == 1:
+        alone = source.of(found[0], override, begin)
+        begin("adding up")
+        return brief(alone, chosen)
     work = partial(_of, chosen=chosen, override=override)
-    return engine.reduce(merge, engine.map(work, items(sources, engine), "reading captures"))
+    return engine.reduce(merge, engine.map(work, found, "reading captures"))
 
 
 def _of(item: Item, chosen: str | None, override: Override) -> Brief:

@@ -63,11 +63,13 @@ def command(
     from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.comparison.compare import compare  # noqa: PLC0415 - as above
 
-    sources = [source.load_all([file]) for file in (a, b)]
+    with cli.stages(2 * source.STAGES + 1, a, b, quiet=quiet) as begin:
+        sources = [source.load_all([file], begin=begin) for file in (a, b)]
+        begin("comparing")
+        found = compare(sources[0], sources[1], keys, steps)
     if not quiet:
         for name, loaded in zip("AB", sources, strict=True):
             cli.warn([f"{name}: {text}" for text in loaded.table.source.warnings])
-    found = compare(sources[0], sources[1], keys, steps)
     broken = [sentence for check in checks if (sentence := check.broken(found)) is not None]
     form = "csv" if as_csv else "html" if as_html else Path(target).suffix.lower().lstrip(".")
     content = _written(found, form, top, broken, sources)

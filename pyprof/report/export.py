@@ -57,13 +57,15 @@ def command(
         raise click.BadParameter(f"no format has this suffix; there are {known}", param_hint="'-o'")
     from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
 
-    found = source.load_all(files, override(how))
+    exporter = form.load()
+    with cli.stages(source.STAGES + 1, *source.alone(files), quiet=quiet) as begin:
+        found = source.load_all(files, override(how), begin)
+        begin("writing")
+        with cli.output(target) as out:
+            if target.lower().endswith(".gz"):
+                with gzip.GzipFile("", "wb", _COMPRESSION, out, mtime=0) as packed:
+                    exporter.write(found, cast("BinaryIO", packed))
+            else:
+                exporter.write(found, out)
     if not quiet:
         cli.warn(found.table.source.warnings)
-    exporter = form.load()
-    with cli.output(target) as out:
-        if not target.lower().endswith(".gz"):
-            exporter.write(found, out)
-            return
-        with gzip.GzipFile("", "wb", _COMPRESSION, out, mtime=0) as packed:
-            exporter.write(found, cast("BinaryIO", packed))

@@ -36,14 +36,15 @@ def command(
     from pyprof.report.source_lines import source_lines  # noqa: PLC0415 - as above
     from pyprof.report.timeline import BLOCKING, timeline  # noqa: PLC0415 - as above
 
-    loaded = source.load_all(files or ("-",))
+    with cli.stages(source.STAGES + 1, *source.alone(files), quiet=quiet) as begin:
+        loaded = source.load_all(files or ("-",), begin=begin)
+        begin("adding up")
+        rows = steps_option.rows(loaded, steps)
+        found = source_lines(loaded.table, rows)
+        timed = timeline(loaded.table.records, loaded.capture)
     if not quiet:
-        cli.warn(loaded.table.source.warnings)
-    rows = steps_option.rows(loaded, steps)
-    found = source_lines(loaded.table, rows)
-    timed = timeline(loaded.table.records, loaded.capture)
-    if timed is not None and timed.blocking and not quiet:
-        cli.warn([BLOCKING])
+        blocking = timed is not None and timed.blocking
+        cli.warn([*loaded.table.source.warnings, *[BLOCKING] * blocking])
     shown = source_text.lines(found, source_text.Sources(folder))
     with cli.output(target) as out:
         out.write(text.finish(shown, coloured=text.colours(target)))

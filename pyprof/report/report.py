@@ -40,10 +40,14 @@ def command(
     from pyprof.report.overview import overview  # noqa: PLC0415 - as above
     from pyprof.report.page import whole  # noqa: PLC0415 - as above
 
-    loaded = source.load_all(files, override(how))
+    with cli.stages(source.STAGES + 2, *source.alone(files), quiet=quiet) as begin:
+        loaded = source.load_all(files, override(how), begin)
+        begin("adding up")
+        found = overview(loaded, steps)
+        begin("drawing")
+        content = whole.html(loaded, found).encode()
     if not quiet:
         cli.warn([*loaded.table.source.warnings, *loaded.table.doubts])
-    content = whole.html(loaded, overview(loaded, steps)).encode()
     with cli.output(target) as out:
         out.write(content)
     if not quiet and target != cli.STDOUT:

@@ -56,9 +56,11 @@ def command(
         )
     from pyprof.report import roofline_data, source, steps_option  # noqa: PLC0415 - load Arrow
 
-    loaded = source.load_all(files, override(how))
-    found = roofline_data.chart(loaded, steps_option.rows(loaded, steps), top)
-    content = _drawn(found, kind)
+    with cli.stages(source.STAGES + 1, *source.alone(files), quiet=quiet) as begin:
+        loaded = source.load_all(files, override(how), begin)
+        begin("drawing")
+        found = roofline_data.chart(loaded, steps_option.rows(loaded, steps), top)
+        content = _drawn(found, kind)
     with cli.output(target) as out:
         out.write(content)
     if not quiet:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pyprof.errors import PyprofError
 from pyprof.report.bounds import BOUNDS, UNKNOWN
+from pyprof.report.roofline_frame import Frame, frame, height_of, labels
 from pyprof.report.text import cut, percent
 
 if TYPE_CHECKING:
@@ -21,7 +25,7 @@ _NAMED = 14
 _WIDTH_IN, _HEIGHT_IN, _DPI = 12.0, 6.5, 150
 _LEAST_AREA, _AREA = 12.0, 1400.0
 """Points squared: of a point of no time, and more for one of all time."""
-_SMALL: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "color": "#555555"}
+_FONT_SIZE = 8
 _NAME_LETTERS, _LINE_LETTERS, _TITLE_LETTERS = 44, 56, 80
 _NEAR = 0.018
 """Distance, in the size of the axes, at which two numbers would cover each other."""
@@ -42,32 +46,38 @@ def picture(chart: Chart, kind: str) -> bytes:
     with rc_context({"svg.hashsalt": "pyprof", "svg.fonttype": "none"}):
         figure = Figure(figsize=(_WIDTH_IN, _HEIGHT_IN), layout="constrained")
         axes, side = figure.subplots(1, 2, width_ratios=(3, 1.25))
-        _roofs(axes, chart)
+        on = frame(chart.points, chart.roofs, 1, 1)
+        _roofs(axes, chart, on)
         _points(axes, chart.points)
         _list(side, chart)
+        figure.draw_without_rendering()  # now its parts have their sizes
+        size = axes.get_window_extent().size * 72 / figure.dpi
+        _labels(axes, chart, replace(on, width=size[0], height=size[1]))
         file = io.BytesIO()
         undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
         figure.savefig(file, format=kind, dpi=_DPI, metadata=undated)
     return file.getvalue()
 
 
-def _roofs(axes: Axes, chart: Chart) -> None:
-    low = min(point.intensity for point in chart.points) / 3
-    high = max(point.intensity for point in chart.points) * 3
-    low = min([low, *(roof.ridge / 3 for roof in chart.roofs)])
-    high = max([high, *(roof.ridge * 8 for roof in chart.roofs)])
+def _roofs(axes: Axes, chart: Chart, on: Frame) -> None:
     for roof in chart.roofs:
-        x = (low, roof.ridge, high)
-        y = [min(roof.flops_per_s, at * roof.bytes_per_s) / 1e12 for at in x]
-        axes.plot(x, y, color="#555555", linewidth=1.2, zorder=1)
-    for bandwidth in dict.fromkeys(roof.bytes_per_s for roof in chart.roofs):
-        at = (low, low * bandwidth / 1e12)
-        axes.annotate(f"{bandwidth / 1e9:,.0f} GB/s", at, (6, 0), va="top", **_SMALL)
-    for roof in chart.roofs:
-        axes.annotate(roof.label, (high, roof.flops_per_s / 1e12), (-2, 3), ha="right", **_SMALL)
+        x = np.array([on.x[0], roof.ridge, on.x[1]])
+        axes.plot(x, height_of(roof, x), color="#555555", linewidth=1.2, zorder=1)
     axes.set(xscale="log", yscale="log", xlabel="FLOP / byte", ylabel="TFLOP/s",
-             title=cut(chart.title, _TITLE_LETTERS), xlim=(low, high))  # fmt: skip
+             title=cut(chart.title, _TITLE_LETTERS), xlim=on.x, ylim=on.y)  # fmt: skip
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6, zorder=0)
+
+
+def _labels(axes: Axes, chart: Chart, on: Frame) -> None:
+    radii = [max(_area(point) ** 0.5 / 2, _FONT_SIZE) for point in chart.points]
+    letter, line = 0.6 * _FONT_SIZE, 1.3 * _FONT_SIZE
+    for label in labels(on, chart.points, radii, chart.roofs, letter, line):
+        axes.text(label.x, label.y, label.text, fontsize=_FONT_SIZE, color="#555555",
+                  ha=label.align, va="bottom" if label.above else "top")  # fmt: skip
+
+
+def _area(point: Point) -> float:
+    return _LEAST_AREA + _AREA * point.share
 
 
 def _points(axes: Axes, points: list[Point]) -> None:
@@ -77,11 +87,12 @@ def _points(axes: Axes, points: list[Point]) -> None:
             axes.scatter(
                 [point.intensity for point in chosen],
                 [point.flops_per_s / 1e12 for point in chosen],
-                [_LEAST_AREA + _AREA * point.share for point in chosen],
+                [_area(point) for point in chosen],
                 color=colour, alpha=0.6, edgecolors=colour, label=bound, zorder=2,
             )  # fmt: skip
     _number(axes, points[:_NAMED])
-    handles = axes.legend(title="bound by", loc="lower right", fontsize=8).legend_handles
+    # No point is in the upper left: it would be above every roof.
+    handles = axes.legend(title="bound by", loc="upper left", fontsize=8).legend_handles
     for handle in handles:
         if handle is not None:
             handle.set_sizes([40])  # type: ignore[attr-defined]
@@ -89,7 +100,6 @@ def _points(axes: Axes, points: list[Point]) -> None:
 
 def _number(axes: Axes, points: list[Point]) -> None:
     """Write each point's place in the list on it; points that cover each other share a label."""
-    axes.autoscale_view()  # else the limits are those of before the points
     scale = axes.transScale + axes.transLimits  # to 0 ... 1 over the axes
     labels: list[tuple[float, float, list[int]]] = []
     for place, point in enumerate(points, 1):

@@ -21,10 +21,13 @@ from pyprof.sets.find import fetch
 from pyprof.sets.members import Member
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyprof.parse.members import Item
     from pyprof.schema import Capture
+
+STAGES = 3
+"""How often `load` says what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +39,23 @@ class Source:
     """None for dict lines and Parquet, which hold neither API calls nor the user's ranges."""
 
 
-def load(file: str, override: Override | None = None) -> Source:
-    """Read a capture, dict lines or Parquet (`-`: dict lines on stdin).
+def load(
+    file: str, override: Override | None = None, begin: Callable[[str], object] = str
+) -> Source:
+    """Read a capture, dict lines or Parquet (`-`: dict lines on stdin), and cost its ops.
 
-    Raises PyprofError where it cannot be used, as `pyprof.load` does, or where `override` names a
-    device of which nothing is known.
+    Tells `begin` which stage begins. Raises PyprofError where the file cannot be used, as
+    `pyprof.load` does, or where `override` names a device of which nothing is known.
     """
-    found = _load(file, override or Override())
-    found.table.check_override()
-    return found
+    loaded = _read(file, override or Override(), begin)
+    loaded.table.check_override()
+    begin("costing")
+    _ = loaded.table.costs  # kept by the table
+    return loaded
 
 
-def _load(file: str, chosen: Override) -> Source:
+def _read(file: str, chosen: Override, begin: Callable[[str], object]) -> Source:
+    begin("reading")
     path = Path(file)
     if file == recordfile.STDIN or not readers.is_capture(path):
         return Source(Table(recordfile.load(file), chosen), None)
@@ -55,27 +63,42 @@ def _load(file: str, chosen: Override) -> Source:
     if not capture.activities.num_rows:
         parse_file(path)  # says what to do
         raise CaptureError(f"{path}: no GPU work was captured")
+    begin("parsing")
     return Source(Table(parse(capture), chosen), capture)
 
 
-def of(item: Item, override: Override | None = None) -> Source:
+def of(
+    item: Item, override: Override | None = None, begin: Callable[[str], object] = str
+) -> Source:
     """Read a single file as `load` does, or a capture of a set, whose rows then know their rank."""
     if not isinstance(item, Member):
-        return load(item, override)
+        return load(item, override, begin)
     with fetch(item.url) as path:
         found = load(str(path), override)
     records = ranked(found.table.source, item)
     return Source(Table(records, found.table.override), found.capture)
 
 
-def load_all(sources: Sequence[str], override: Override | None = None) -> Source:
+def load_all(
+    sources: Sequence[str],
+    override: Override | None = None,
+    begin: Callable[[str], object] = str,
+) -> Source:
     """Read a file, or all captures of a set, as one source; one that cannot be read is told.
 
     Raises PyprofError where none can.
     """
     engine = Here()
-    parts = engine.map(partial(of, override=override), items(sources, engine), "reading captures")
+    found = items(sources, engine)
+    if len(found) == 1:
+        return of(found[0], override, begin)
+    parts = engine.map(partial(of, override=override), found, "reading captures")
     return together([*engine.gather(parts)])
+
+
+def alone(sources: Sequence[str]) -> Sequence[str]:
+    """Give a file that is alone, nothing for a set: that has a progress bar of its own."""
+    return sources if len(sources) == 1 else ()
 
 
 def together(sources: Sequence[Source]) -> Source:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import os
-import tokenize
-import warnings
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from pyprof.report import text
+from pyprof.report import python_source, text
 from pyprof.report.text import milliseconds, percent
 
 if TYPE_CHECKING:
@@ -74,7 +71,7 @@ def lines(found: SourceLines, sources: Sources) -> Iterator[str]:
 
 
 def _file(file: FileTime, path: Path | None, whole: int) -> Iterator[str]:
-    source = _read(path) if path is not None else None
+    source = python_source.read(path) if path is not None else None
     if source is None:
         yield "(source not found: name its folder with --source)"
         source = []
@@ -99,32 +96,9 @@ def _file(file: FileTime, path: Path | None, whole: int) -> Iterator[str]:
         yield f"{number:>6} {times}  {code}".rstrip()
 
 
-def _read(path: Path) -> list[str] | None:
-    try:
-        with tokenize.open(path) as file:
-            return file.read().expandtabs().splitlines()
-    except (OSError, SyntaxError, UnicodeDecodeError):
-        return None
-
-
 def _extents(source: Sequence[str], timed: Mapping[int, object]) -> Iterator[int]:
     """Give the lines of the innermost functions around timed lines."""
-    functions = sorted(_functions(source), key=lambda extent: extent[1] - extent[0])
+    functions = python_source.functions(source)
     for number in timed:
-        inside = ((first, last) for first, last in functions if first <= number <= last)
-        first, last = next(inside, (number, number))
-        yield from range(first, last + 1)
-
-
-def _functions(source: Sequence[str]) -> list[tuple[int, int]]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            module = ast.parse("\n".join(source))
-    except (SyntaxError, ValueError):
-        return []
-    return [
-        (min([node.lineno, *(part.lineno for part in node.decorator_list)]), node.end_lineno)
-        for node in ast.walk(module)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno
-    ]
+        function = python_source.around(functions, number)
+        yield from range(function.first, function.last + 1) if function else (number,)

@@ -50,10 +50,11 @@ def command(
       pyprof summary --by layer --depth 3 net.sqlite
       pyprof summary ranks/
     """
-    from pyprof.report import text  # noqa: PLC0415 - they load Arrow
+    from pyprof.report import source, text  # noqa: PLC0415 - they load Arrow
     from pyprof.report.brief import of_all  # noqa: PLC0415 - as above
 
-    found = of_all(files or ("-",), steps, override(how), engine)
+    with cli.stages(source.STAGES + 1, *source.alone(files), quiet=quiet) as begin:
+        found = of_all(files or ("-",), steps, override(how), engine, begin)
     if not quiet:
         cli.warn(found.warnings)
     with cli.output(target) as out:

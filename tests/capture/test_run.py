@@ -41,14 +41,22 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def test_table(script: Path) -> None:
-    """The table has the model's ops with their FLOPs; nothing is left behind."""
+def test_it_ends_with_the_summary(script: Path) -> None:
+    """Both steps and the model's ops with their calls are in it; nothing is left behind."""
     result = CliRunner().invoke(run, ["--tool", "torch", str(script), "0"])
     assert result.exit_code == 0, result.output
-    lines = {line.split()[0]: line.split() for line in result.stdout.splitlines() if line}
-    # two steps, forward: 2 * 16 * 64 * 32 FLOPs; backward: the gradient of the weight alone
-    assert lines["linear"][7] == str(2 * 2 * (2 * 16 * 64 * 32))
+    assert "2 by Optimizer.step" in result.stdout
+    rows = {tuple(line.split()[:3]) for line in result.stdout.splitlines()}
+    assert rows >= {("linear", "fprop", "2"), ("linear", "bprop", "2")}
     assert [path.name for path in script.parent.iterdir()] == ["train.py"]
+
+
+def test_each_shows_every_kernel(script: Path) -> None:
+    """With --each there is a row a kernel."""
+    name = str(script.parent / "net")
+    result = CliRunner().invoke(run, ["--each", "--tool", "torch", "-o", name, str(script), "0"])
+    rows = len(Path(f"{name}.dict").read_text().splitlines())
+    assert len(result.stdout.splitlines()) == rows + 1
 
 
 def test_kept_files(script: Path) -> None:

@@ -270,6 +270,14 @@ def test_nvprofs_tables_add_up(path: Path) -> None:
     assert api[0]["Name"].startswith("cudaLaunchKernel")
 
 
+def test_nvprofs_tables_of_records_lack_api_calls(path: Path, tmp_path: Path) -> None:
+    """It is said on stderr, unless -q."""
+    assert run("parse", path, "-o", tmp_path / "net.dict").code == 0
+    done, quiet = (run("prof", *q, "--summary=nvprof", tmp_path / "net.dict") for q in ([], ["-q"]))
+    assert "no API calls" in done.stderr
+    assert (quiet.stderr, quiet.stdout) == ("", done.stdout)
+
+
 REAL = sorted(path for path in CAPTURES.glob("n*/net.*") if path.suffix in (".sql", ".sqlite"))
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.compute as pc
 import pytest
@@ -17,27 +19,43 @@ from tests.programs import generate
 if TYPE_CHECKING:
     from pathlib import Path
 
-    Pair = tuple[Path, Path]
+
+class Pair(NamedTuple):
+    """Two captures to compare."""
+
+    name: str
+    a: Path
+    b: Path
+    steps: int = 1
+    """Steps that both have alike: numbers are for one of them."""
 
 
-@pytest.fixture(params=["generated", "a100-v100"])
+@pytest.fixture(params=["generated", "a100-v100", "h100-ranks"])
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Pair:
-    """Give two captures: of a network and a deeper one, or of two GPUs by two tools."""
+    """Give a network and a deeper one, two GPUs by two tools, or two ranks of one job."""
     if request.param == "generated":
         a, b = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
         generate(a, "--kernels", "60")
         generate(b, "--kernels", "60", "--blocks", "3")
-        return a, b
+        return Pair(request.param, a, b, steps=2)
     captures: Path = request.getfixturevalue("captures")
-    return (
-        captures / "nsys2024.2-a100-pyprof-markers" / "net.sqlite",
-        captures / "nvprof-v100-apex" / "net.sql",
-    )
+    if request.param == "a100-v100":
+        markers = captures / "nsys2024.2-a100-pyprof-markers" / "net.sqlite"
+        return Pair(request.param, markers, captures / "nvprof-v100-apex" / "net.sql")
+    a, b = ranks(captures, tmp_path)
+    return Pair(request.param, a, b, steps=16)
 
 
-def name_of(pair: Pair) -> str:
-    """Name the pair in a golden's name."""
-    return "generated" if pair[0].name == "a.sqlite" else "a100-v100"
+def ranks(captures: Path, folder: Path) -> list[Path]:
+    """Write the records of each process of the two-rank capture to a file of its own."""
+    both = run("parse", "-q", captures / "nsys2026.2-h100x2-fsdp" / "net.sqlite").stdout
+    lines: dict[int, list[str]] = defaultdict(list)
+    for line in both.splitlines(keepends=True):
+        lines[json.loads(line)["pid"]].append(line)
+    paths = [folder / f"{place}.dict" for place in range(len(lines))]
+    for path, (_, of_one) in zip(paths, sorted(lines.items()), strict=True):
+        path.write_text("".join(of_one))
+    return paths
 
 
 def total_ns(path: Path) -> int:
@@ -49,26 +67,33 @@ def total_ns(path: Path) -> int:
 def test_diff_as_users_see_it(pair: Pair, form: str, tmp_path: Path) -> None:
     """The whole text, in the terminal and as Markdown."""
     target = tmp_path / f"diff.{'md' if form == 'md' else 'txt'}"
-    done = run("diff", "-q", *pair, "-o", target)
+    done = run("diff", "-q", pair.a, pair.b, "-o", target)
     assert (done.code, done.stdout, done.stderr) == (0, "", "")
-    check(beside(__file__, f"diff-{name_of(pair)}-{form}"), target.read_text("utf-8"))
+    check(beside(__file__, f"diff-{pair.name}-{form}"), target.read_text("utf-8"))
 
 
 def test_both_sides_of_a_diff_add_up(pair: Pair) -> None:
     """Rows add up to the GPU time of each capture, and their changes to the difference."""
-    done = run("diff", "-q", "--csv", *pair)
+    done = run("diff", "-q", "--csv", pair.a, pair.b)
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     a, b, change = (
         sum(float(row[key] or 0) for row in rows) for key in ("a_ns", "b_ns", "change_ns")
     )
-    steps = 2 if name_of(pair) == "generated" else 1  # those that both have alike count per step
-    assert (a, b) == (total_ns(pair[0]) / steps, total_ns(pair[1]) / steps)
-    assert change == b - a
+    assert [a, b] == pytest.approx([total_ns(pair.a) / pair.steps, total_ns(pair.b) / pair.steps])
+    assert change == pytest.approx(b - a)
+
+
+def test_two_ranks_are_faster_and_slower(captures: Path, tmp_path: Path) -> None:
+    """The op that waits for the other rank differs most; what computes alike is the same."""
+    done = run("diff", "-q", "--csv", *ranks(captures, tmp_path))
+    status = {row["op"]: row["status"] for row in csv.DictReader(io.StringIO(done.stdout))}
+    assert {*status.values()} >= {"faster", "slower", "same"}
+    assert (next(iter(status)), status["FlashAttnFunc"]) == ("AllToAll4D", "same")
 
 
 def test_a_capture_differs_in_nothing_from_itself(pair: Pair) -> None:
     """Every row is the same, the changes are 0, and a limit of 0 holds."""
-    done = run("diff", "-q", "--csv", pair[0], pair[0], "--fail-if", "time>0")
+    done = run("diff", "-q", "--csv", pair.a, pair.a, "--fail-if", "time>0")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert done.code == 0, done.stderr
     assert rows
@@ -78,13 +103,15 @@ def test_a_capture_differs_in_nothing_from_itself(pair: Pair) -> None:
 def test_export_as_markdown(pair: Pair, tmp_path: Path) -> None:
     """The whole text; in each table that shows all groups calls add up to the records."""
     target = tmp_path / "net.md"
-    done = run("export", "-q", pair[0], "-o", target)
+    done = run("export", "-q", pair.a, "-o", target)
     assert (done.code, done.stderr) == (0, "")
     text = target.read_text("utf-8")
-    check(beside(__file__, f"export-{name_of(pair)}-md"), text)
-    whole = load(str(pair[0])).rows
+    check(beside(__file__, f"export-{pair.name}-md"), text)
+    whole = load(str(pair.a)).rows
     assert f"\n{whole:,} kernels and copies" in text
-    sections = [part.splitlines()[4:] for part in text.split("\n## ")[1:]]
+    *tables, advice = text.split("\n## ")[1:]
+    assert advice.startswith("What could be won")
+    sections = [part.splitlines()[4:] for part in tables]
     assert len(sections) >= 2
     for lines in sections:
         rows = [line.split(" | ") for line in lines if line.startswith("| ")]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pyprof.parse import dictfile, parse
-from pyprof.report.lines import command
 from pyprof.report.source_text import Sources
 from pyprof.report.timeline import BLOCKING
 from tests.commands import run
@@ -128,17 +125,3 @@ def test_files_are_found_by_the_end_of_their_path(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     assert Sources(tmp_path).find(path) == (tmp_path / expected if expected else None)
-
-
-def test_the_examples_of_the_help_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each example line of `--help` does what it says on files of those names."""
-    monkeypatch.chdir(project)
-    (project / "net.dict").rename(project / "kept")
-    examples = re.findall(r"^ +pyprof (lines .*)$", command.help or "", re.MULTILINE)
-    assert len(examples) >= 2
-    for example in examples:
-        words = shlex.split(example.replace("~/project", "src"))
-        (project / words[-1]).write_bytes((project / "kept").read_bytes())
-        done = run(*words)
-        assert (done.code, done.stderr) == (0, "")
-        assert "net.py: " in done.stdout

@@ -168,6 +168,34 @@ def test_tables_sort_and_filter(opened: WebDriver) -> None:
     assert count.text == "1 of 4 rows"
 
 
+FITTED = """
+const named = (plot) => plot.renderers.find((drawn) => drawn.name === "fitted");
+const plot = Bokeh.documents.flatMap((shown) => shown.roots()).find(named);
+const {left, right, full, label, at} = named(plot).data_source.data;
+const px = plot.inner_width / (plot.x_range.end - plot.x_range.start);
+const pen = document.createElement("canvas").getContext("2d");
+pen.font = "11px helvetica";
+return Array.from(full, (name, i) => ({name, label: label[i], text: pen.measureText(label[i]).width,
+    box: (Math.min(right[i], plot.x_range.end) - at[i]) * px}));
+"""
+ZOOM = FITTED.partition("const {left")[0] + (
+    "const done = arguments[0]; plot.x_range.setv({start: 0.0002, end: 0.00021});"
+    "requestAnimationFrame(() => requestAnimationFrame(done))"
+)
+
+
+def test_names_fit_their_boxes_at_every_zoom(opened: WebDriver) -> None:
+    """A name is as long as what is seen of its box; a box that fills the figure has it whole."""
+    for wide in (False, True):
+        if wide:
+            opened.execute_async_script(ZOOM)
+        boxes = opened.execute_script(FITTED)
+        assert all(box["text"] <= max(box["box"], 0) for box in boxes)
+        assert all(box["name"].startswith(box["label"].rstrip("\u2026")) for box in boxes)
+        named = {box["name"] for box in boxes if box["label"] == box["name"]}
+        assert named >= {"all GPU time", "net", "second"}
+
+
 def test_the_button_changes_between_light_and_dark(opened: WebDriver) -> None:
     """Paper and the figures' ink change together."""
     script = (

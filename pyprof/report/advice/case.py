@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.gpu.roles import Role, role
@@ -63,8 +64,9 @@ class Case:
     def lane(self) -> Ints:
         """Number each row's GPU, as one process used it."""
         records = self.table.records
-        keys = np.stack([records.numpy("pid"), records.numpy("device")])
-        return np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+        device = records.numpy("device") + 1  # 0: not known
+        keys = records.numpy("pid") * (int(device.max(initial=0)) + 1) + device
+        return np.asarray(np.unique(keys, return_inverse=True)[1])
 
     @cached_property
     def launch_end(self) -> Ints:
@@ -97,8 +99,10 @@ class Case:
 
     @cached_property
     def why(self) -> pa.Array:
-        """The column `why`."""
-        return COLUMNS["why"].values(self.table)
+        """The column `why`, without what it says of rows above their peak."""
+        said = COLUMNS["why"].values(self.table).dictionary_encode()
+        reasons = pc.replace_substring_regex(said.dictionary, r"^above peak: [^;]*(; )?", "")
+        return reasons.take(said.indices)
 
     def device_has(self, dtype: str) -> Mask:
         """Find rows on a GPU that is known to have Tensor Cores for a type."""
@@ -168,7 +172,7 @@ class Case:
             COLUMNS[name].values(self.table).take(index) for name in ("op", "line", "kernel")
         )
         texts = [*detail] if detail is not None else [""] * len(rows)
-        what = pa.compute.coalesce(op, kernel)
+        what = pc.coalesce(op, kernel)
         data = pa.table({"what": what, "line": line, "detail": texts, "ns": weight})
         grouped = data.group_by(["what", "line", "detail"]).aggregate(
             [("ns", "sum"), ("ns", "count")]

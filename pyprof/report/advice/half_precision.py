@@ -23,7 +23,7 @@ def half_precision(case: Case) -> Advice | None:
     number, judged = case.table.judged
     missed = np.array([entry.tc.value == "0" and entry.dtype in HALF for entry in judged], bool)
     candidates = np.flatnonzero(case.family(*FAMILIES) & missed[number])
-    reasons = [case.why[row].as_py() or "" for row in candidates.tolist()]
+    reasons = [reason or "" for reason in case.why.take(candidates).to_pylist()]
     keep = np.array([not reason.startswith(_NOT_TO_MEND) for reason in reasons], bool)
     rows = candidates[keep]
     return case.advice(

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 def text(found: Comparison, limit: int | None, broken: Sequence[str] = ()) -> str:
     """Write the limits that were broken, the totals, and the largest changes."""
     parts = ["# GPU time compared\n"]
-    parts += [f"- **failed** {markdown.escape(sentence)}" for sentence in broken]
-    parts += ["", markdown.escape(basis(found)), ""]
-    parts += [markdown.table(METRIC_HEADER, list(metrics(found)))]
+    if broken:
+        parts += [*(f"- **failed** {markdown.escape(sentence)}" for sentence in broken), ""]
+    parts += [
+        f"{markdown.escape(basis(found))}\n",
+        markdown.table(METRIC_HEADER, list(metrics(found))),
+    ]
     parts += ["## Largest changes\n", markdown.table(header(found), list(changes(found, limit)))]
     return "\n".join(parts)

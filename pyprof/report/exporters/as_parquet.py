@@ -8,8 +8,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from pyprof import __version__
-from pyprof.prof.columns import COLUMNS
-from pyprof.prof.frame import as_arrow
+from pyprof.prof.frame import as_arrow, meanings
 
 if TYPE_CHECKING:
     from pyprof.report.source import Source
@@ -20,11 +19,12 @@ SUFFIXES = (".parquet", ".pq")
 def write(source: Source, file: BinaryIO) -> None:
     """Write the table that `pyprof.load` gives, for any reader of Parquet."""
     rows = as_arrow(source.table)
-    schema = pa.schema([_described(field) for field in rows.schema])
-    described = rows.cast(schema.with_metadata({"writer": f"pyprof {__version__} export"}))
-    parquet.write_table(described, file, compression="zstd")
-
-
-def _described(field: pa.Field) -> pa.Field:
-    column = COLUMNS.get(field.name)
-    return field.with_metadata({"description": column.help}) if column else field
+    described = zip(rows.schema, meanings(), strict=True)
+    schema = pa.schema(
+        [
+            field.with_metadata({"description": meaning.help, "unit": meaning.unit})
+            for field, meaning in described
+        ]
+    )
+    rows = rows.cast(schema.with_metadata({"writer": f"pyprof {__version__} export"}))
+    parquet.write_table(rows, file, compression="zstd")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyprof.errors import PyprofError
+from pyprof.report import roofline_frame
 from pyprof.report.bounds import BOUNDS, UNKNOWN
 from pyprof.report.page import MISSING
 
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 
 SORTS = {"compute": "#3b82c4", "communication": "#d9822b", "copy": "#8e6bbf"}
 _SHADES = ("#4e79a7", "#76a5c9", "#59a14f", "#8cc97f", "#b6992d", "#e0bd52", "#499894", "#86bcb6")
-_WIDTH = 1240
-_PX_PER_LETTER = 6.6
+_WIDTH = 1280
+_AXES_PX = 60
+"""What axes and tools take of a figure's width, and nearly of its height."""
+_PX_PER_LETTER, _PX_PER_LINE = 6.2, 14
 
 
 def script() -> str:
@@ -65,19 +68,24 @@ def _item(made: Figure) -> Mapping[str, Any]:
 
 def roofline(points: Sequence[Point], roofs: Sequence[Roof]) -> Mapping[str, Any]:
     """Draw what ops achieve over their arithmetic intensity, below the roofs of their device."""
+    on = roofline_frame.frame(points, roofs, _WIDTH - _AXES_PX, 430 - _AXES_PX)
     made = _figure(430, x_axis_type="log", y_axis_type="log", tools="pan,wheel_zoom,box_zoom,reset",
+                   x_range=on.x, y_range=on.y,
                    x_axis_label="FLOP / byte", y_axis_label="TFLOP/s")  # fmt: skip
-    low = min(point.intensity for point in points) / 2
-    high = max(point.intensity for point in points) * 2
-    high = max([high, *(roof.ridge * 4 for roof in roofs)])
     for roof in roofs:
-        x = np.array([min(low, roof.ridge / 2), roof.ridge, high])
-        y = np.minimum(roof.flops_per_s, x * roof.bytes_per_s) / 1e12
-        made.line(x, y, line_width=1.5, line_alpha=0.8)
-        made.text([x[-1]], [y[-1]], [roof.label], text_align="right", text_baseline="bottom",
+        x = np.array([on.x[0], roof.ridge, on.x[1]])
+        made.line(x, roofline_frame.height_of(roof, x), line_width=1.5, line_alpha=0.8)
+    radii = [_size(point) / 2 for point in points]
+    for label in roofline_frame.labels(on, points, radii, roofs, _PX_PER_LETTER, _PX_PER_LINE):
+        made.text([label.x], [label.y], [label.text], text_align=label.align,
+                  text_baseline="bottom" if label.above else "top",
                   text_font_size="11px", text_color="#888888")  # fmt: skip
     _points(made, points)
     return _item(made)
+
+
+def _size(point: Point) -> float:
+    return 6 + 34 * float(point.share**0.5)
 
 
 def _points(made: Figure, points: Sequence[Point]) -> None:
@@ -87,7 +95,7 @@ def _points(made: Figure, points: Sequence[Point]) -> None:
         {
             "x": [point.intensity for point in points],
             "y": [point.flops_per_s / 1e12 for point in points],
-            "size": [6 + 34 * point.share**0.5 for point in points],
+            "size": [_size(point) for point in points],
             "color": [BOUNDS[point.bound or UNKNOWN] for point in points],
             "name": [point.name for point in points],
             "kernel": [point.kernel for point in points],
@@ -121,23 +129,18 @@ def icicle(boxes: Sequence[Box], total_ns: float) -> Mapping[str, Any]:
             "middle": [box.depth + 0.5 for box in boxes],
             "color": [_SHADES[box.colour % len(_SHADES)] for box in boxes],
             "name": [box.path for box in boxes],
-            "label": [_fitting(box.name, box.total_ns / total_ns) for box in boxes],
+            "full": [box.name for box in boxes],
+            "label": [""] * len(boxes),  # filled in by figures.js, as far as it is visible
+            "at": [box.start_ns / 1e6 for box in boxes],
             "times": [box.times for box in boxes],
         }
     )
     drawn = made.quad("left", "right", "top", "bottom", color="color", line_color="#ffffff80",
                       line_width=0.5, source=source)  # fmt: skip
-    made.text("left", "middle", "label", x_offset=4, text_baseline="middle", text_color="#10151a",
-              text_font_size="11px", source=source)  # fmt: skip
+    made.text("at", "middle", "label", name="fitted", x_offset=4, text_baseline="middle",
+              text_color="#10151a", text_font_size="11px", source=source)  # fmt: skip
     made.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), ("", "@times")]))
     return _item(made)
-
-
-def _fitting(name: str, share: float) -> str:
-    letters = int((share * _WIDTH * 0.95 - 8) / _PX_PER_LETTER)
-    if len(name) <= letters:
-        return name
-    return f"{name[: letters - 1]}…" if letters > 3 else ""  # noqa: PLR2004 - else it tells nothing
 
 
 def strip(found: Strip) -> Mapping[str, Any]:

@@ -10,9 +10,12 @@ import pyarrow as pa
 
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.prof.columns import COLUMNS
+from pyprof.report.bounds import BOUNDS, UNKNOWN
 from pyprof.report.text import duration, number, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from pyprof.prof.table import Table
@@ -70,6 +73,12 @@ def points(table: Table, rows: Mask | None, limit: int) -> list[Point]:
     sums = [(name, "sum") for name in ("ns", "flops", "bytes")]
     found = data.group_by(list(_KEYS)).aggregate(sums).sort_by([("ns_sum", "descending")])
     return [_point(row, whole) for row in found.slice(0, limit).to_pylist()]
+
+
+def colours(found: Sequence[Point]) -> dict[str, str]:
+    """Give the colours of what bounds these points."""
+    used = {point.bound or UNKNOWN for point in found}
+    return {bound: colour for bound, colour in BOUNDS.items() if bound in used}
 
 
 def _point(row: dict[str, Any], whole: int) -> Point:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyprof import __version__
 from pyprof.report import page
-from pyprof.report.bounds import BOUNDS
-from pyprof.report.page import figures
+from pyprof.report.page import figures, roofline
 
 if TYPE_CHECKING:
     from pyprof.report.roofline_data import Chart
@@ -21,7 +20,7 @@ def html(chart: Chart) -> str:
         title="Roofline",
         device=chart.title,
         summary=chart.summary,
-        bound_colours=BOUNDS,
+        bound_colours=roofline.colours(chart.points),
         roofline=figures.roofline(chart.points, chart.roofs),
         bokeh=page.own(figures.script()),
     )

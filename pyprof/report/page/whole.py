@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyprof import __version__
 from pyprof.report import page
-from pyprof.report.bounds import BOUNDS
 from pyprof.report.page import figures, icicle, roofline, sections
 from pyprof.report.page.strip import strip
 
@@ -43,7 +42,6 @@ def html(source: Source, found: Overview) -> str:
         kernels=sections.kernels(table, found),
         lines=lines,
         sort_colours=figures.SORTS,
-        bound_colours=BOUNDS,
         bokeh=page.own(script),
         **drawn,
     )
@@ -78,4 +76,8 @@ def _modules(source: Source, found: Overview) -> Mapping[str, Any]:
 def _roofline(source: Source, found: Overview) -> Mapping[str, Any]:
     points = roofline.points(source.table, found.rows, _MOST_POINTS)
     roofs = roofline.roofs(source.table, found.rows, _MOST_ROOFS)
-    return {"roofline": figures.roofline(points, roofs) if points else None, "roofs": bool(roofs)}
+    return {
+        "roofline": figures.roofline(points, roofs) if points else None,
+        "roofs": bool(roofs),
+        "bound_colours": roofline.colours(points),
+    }

@@ -187,6 +187,44 @@ def test_every_rule_has_a_case() -> None:
     assert {rule for rule, *_ in CASES.values()} == set(rules())
 
 
+def _read_back() -> Story:
+    """Compute, copy a number to the host and wait for it, and go on late: `.item()`."""
+    number = copy((112 * US, 114 * US), (12 * US, 16 * US), 4, "DtoH")
+    waiting = Api("cudaStreamSynchronize", (18 * US, 130 * US))
+    return Story([_busy(), number, _busy(begin=160)], _called("item", number, ROW), [waiting])
+
+
+def _copied_by(name: str) -> Story:
+    story = _copied(90)
+    return Story(story.work, _called(name, story.work[1], _tensor(1 << 18)))
+
+
+SGEMM_CONV = _busy(8000, CUDA_CORES, begin=10)
+IMAGES = (_tensor(64, 256, 56, 56), _tensor(256, 256, 3, 3))
+EVIDENCE = {
+    "a float32 product": ("tf32", _matmul(CUDA_CORES, BIG, 8000), "matmul", ""),
+    "a float32 convolution": (
+        "tf32", Story([SGEMM_CONV], _called("conv2d", SGEMM_CONV, *IMAGES)), "conv2d", ""),
+    "a half-precision product, with the reason": (
+        "half_precision", _matmul(HALF_CUDA_CORES, HALF, 4000), "matmul", "library: "),
+    "chains": ("unfused_pointwise", _adds(1 << 20, 1 << 20, 1 << 20), "add", ""),
+    "a number read back": ("synchronisation", _read_back(), "item", ""),
+    "a copy from pageable memory": ("pageable_copies", _copied_by("to"), "to", ""),
+    "a product far under its roof": ("under_roof", _matmul(TC_GEMM, HALF, 20_000), "matmul", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "story", "what", "reason"), EVIDENCE.values(), ids=EVIDENCE.keys()
+)
+def test_evidence_is_what_the_user_wrote(rule: str, story: Story, what: str, reason: str) -> None:
+    """It names the op and its line, not the kernel alone."""
+    evidence = _advice(story)[rule].evidence
+    assert (evidence[0].what, evidence[0].line) == (what, "/src/net.py:5")
+    assert evidence[0].detail.startswith(reason)
+    assert bool(evidence[0].detail) == bool(reason)
+
+
 GAINS = {
     "tf32: 2 * 4096^3 FLOPs at 156 instead of 19.5 TFLOP/s": (
         "tf32", _matmul(CUDA_CORES, BIG, 8000), 8000 * (1 - 19.5 / 156)),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from pyprof.marker import encode_trace
+from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.report.captured import capture
 
@@ -31,8 +33,8 @@ def test_time_adds_up_the_stack(tmp_path: Path) -> None:
     stats = profile(capture(tmp_path / "net.sqlite"), tmp_path / "net.prof")
     cumulative = {key: round(entry[3] * 1e9) for key, entry in stats.items()}
     assert cumulative[ROOT] == 100 + 100 + 300 + 50 + 200
-    assert cumulative["/home/me/train.py", 7, "line"] == 100 + 100 + 300
-    assert cumulative["/home/me/model.py", 12, "line"] == 100 + 100
+    assert cumulative["/home/me/train.py", 7, "train.py:7"] == 100 + 100 + 300
+    assert cumulative["/home/me/model.py", 12, "model.py:12"] == 100 + 100
     assert cumulative["~", 0, "torch.relu"] == 100 + 100
     assert cumulative["~", 0, "exp_kernel"] == 300
 
@@ -40,11 +42,23 @@ def test_time_adds_up_the_stack(tmp_path: Path) -> None:
 def test_calls_are_pieces_of_gpu_work(tmp_path: Path) -> None:
     """Two kernels under one line are two calls of it, from the line above it."""
     stats = profile(capture(tmp_path / "net.sqlite"), tmp_path / "net.prof")
-    primitive, calls, own, _, callers = stats["/home/me/model.py", 12, "line"]
+    primitive, calls, own, _, callers = stats["/home/me/model.py", 12, "model.py:12"]
     assert (primitive, calls, own) == (2, 2, 0)
     assert [(key, entry[:2]) for key, entry in callers.items()] == [
-        (("/home/me/train.py", 7, "line"), (2, 2))
+        (("/home/me/train.py", 7, "train.py:7"), (2, 2))
     ]
+
+
+def test_a_line_is_called_after_its_function(tmp_path: Path) -> None:
+    """Where the file lies where it was captured; outside of functions, by its text."""
+    script = tmp_path / "net.py"
+    script.write_text("class Net:\n    def forward(self):\n        pass\n\nout = Net().forward()\n")
+    lines = encode_trace((f"{script}:5", f"{script}:3", f"{script}:99"))
+    work = [Work("relu", (1000, 1100), (110, 120))]
+    source = nsys_db(tmp_path / "net.sqlite", work, [Range(lines, (100, 200))])
+    stats = profile(source, tmp_path / "net.prof")
+    names = {line: name for file, line, name in stats if file == str(script)}
+    assert names == {5: "out = Net().forward()", 3: "forward", 99: "net.py:99"}
 
 
 def test_own_time_is_the_gpu_time_of_the_capture(captures: Path, tmp_path: Path) -> None:
@@ -65,5 +79,5 @@ def test_snakeviz_takes_it(captures: Path, tmp_path: Path) -> None:
     profile(source, tmp_path / "net.prof")
     loaded = pstats.Stats(str(tmp_path / "net.prof"))
     rows = snakeviz.table_rows(loaded)
-    assert any("language-model.py:319(line)" in str(row) for row in rows)
-    assert "language-model.py:319(line)" in snakeviz.json_stats(loaded)
+    assert any("language-model.py:319(language-model.py:319)" in str(row) for row in rows)
+    assert "language-model.py:319(language-model.py:319)" in snakeviz.json_stats(loaded)

@@ -1,0 +1,107 @@
+"""The examples in every command's help run as they stand."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from pyprof.__main__ import commands, main
+from tests.commands import run
+from tests.programs import environment
+from tests.report.captured import capture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRAIN = """
+import sys, torch
+model = torch.nn.Linear(8, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(12):
+    optimizer.zero_grad()
+    model(torch.ones(2, 8)).sum().backward()
+    optimizer.step()
+"""
+RUNS_SCRIPTS = ("run", "capture")
+NEEDS = {"html": "bokeh", "png": "matplotlib", "svg": "matplotlib", "--measure": "torch"}
+
+
+def examples(name: str) -> list[str]:
+    """Give the command lines in the help of a command, or of the group."""
+    command = main.get_command(click.Context(main), name) if name else main
+    assert command is not None
+    lines = (line.strip() for line in (command.help or "").splitlines())
+    return [line for line in lines if line.startswith(("pyprof ", "torchrun "))]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder with the files that the examples name, which is the current one and home."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.setenv(name, str(tmp_path))
+    (tmp_path / "project").mkdir()
+    (tmp_path / "train.py").write_text(TRAIN)
+    for name in ("net", "before", "after"):
+        capture(tmp_path / f"{name}.sqlite", steps=4)
+    assert run("parse", "net.sqlite", "-o", "net.dict").code == 0
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _small_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyprof.gpu.measure.CPU_SIDE", 32)
+    monkeypatch.setattr("pyprof.gpu.measure.CPU_COPY_BYTES", 1 << 12)
+
+
+READING = [line for name in commands() if name not in RUNS_SCRIPTS for line in examples(name)]
+
+
+@pytest.mark.parametrize("line", READING)
+def test_an_example_runs(folder: Path, line: str) -> None:
+    """With the files that it names it succeeds, says something, or writes what it is told to."""
+    for word, package in NEEDS.items():
+        if word in line:
+            pytest.importorskip(package)
+    _, *arguments = [os.path.expanduser(word) for word in shlex.split(line)]  # noqa: PTH111 - as a shell
+    done = run(*arguments)
+    assert done.code == 0, done.stderr
+    written = folder / arguments[arguments.index("-o") + 1] if "-o" in arguments else None
+    assert written.stat().st_size if written else done.stdout
+
+
+RUNNING = [line for name in ("", *RUNS_SCRIPTS) for line in examples(name) if "train.py" in line]
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="no torch here")
+@pytest.mark.parametrize("line", RUNNING)
+def test_an_example_with_a_script_runs(folder: Path, line: str) -> None:
+    """It shows the summary or the kernels, or leaves a capture of each rank."""
+    program, *arguments = shlex.split(line)
+    module = {"pyprof": "pyprof", "torchrun": "torch.distributed.run"}[program]
+    before = {*folder.iterdir()}
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        env=environment(), cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    if arguments[0] == "run":
+        assert "Linear" in done.stdout or "linear" in done.stdout
+    else:
+        made = [path for path in folder.iterdir() if path not in before]
+        ranks = 2 if program == "torchrun" else 1
+        assert len({path.name.partition(".")[0] for path in made}) == 1
+        assert len([path for path in made if path.suffix in (".gz", ".sqlite")]) == ranks
+
+
+@pytest.mark.parametrize("name", ["", *commands()])
+def test_every_help_has_an_example(name: str) -> None:
+    """One at least, that is of this command."""
+    assert any(f"pyprof {name}".strip() in line for line in examples(name))

@@ -1,0 +1,86 @@
+"""The bar that commands show while they work long: on a terminal alone, and not with -q."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof import cli
+from pyprof.__main__ import main
+from tests.builders import Range, Work, nsys_db
+from tests.report.captured import op
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pty = pytest.importorskip("pty", reason="terminals are others there")
+
+READ = ["reading", "parsing", "costing"]
+STAGES = {
+    ("summary", "net.sqlite"): [*READ, "adding up"],
+    ("lines", "net.sqlite"): [*READ, "adding up"],
+    ("export", "net.sqlite", "-o", "net.csv"): [*READ, "writing"],
+    ("report", "net.sqlite", "-o", "net.html"): [*READ, "adding up", "drawing"],
+    ("roofline", "net.sqlite", "-o", "net.html"): [*READ, "drawing"],
+    ("diff", "net.sqlite", "net.sqlite"): [*READ, *READ, "comparing"],
+}
+
+
+@pytest.fixture
+def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a capture with FLOPs, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    return nsys_db(
+        tmp_path / "net.sqlite", [Work("exp", (200, 300), (110, 120))],
+        [Range(op("exp", 16, 8), (105, 125))],
+    )  # fmt: skip
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    """Run a command whose stderr is a terminal; give what is written there."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", terminal)
+        assert not main(arguments, standalone_mode=False)
+        terminal.write("end")
+        terminal.flush()
+        shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    return shown.removesuffix("end")
+
+
+@pytest.mark.usefixtures("net")
+@pytest.mark.parametrize(("arguments", "names"), STAGES.items(), ids=lambda value: value[0])
+def test_stages_are_named_on_a_bar(
+    arguments: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each in its turn with how many are done; at the end all are."""
+    if "net.html" in arguments:
+        pytest.importorskip("bokeh")
+    monkeypatch.setattr(cli, "_LONG_BYTES", 0)
+    shown = on_a_terminal(monkeypatch, *arguments)
+    assert re.findall(r"\] +(\d+)/(\d+) +(\w+(?: up)?)", shown) == [
+        (str(done), str(len(names)), name) for done, name in enumerate([*names, "done"])
+    ]
+
+
+@pytest.mark.usefixtures("net")
+@pytest.mark.parametrize("quiet", [True, False], ids=["-q", "a small file"])
+def test_no_bar(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001 - a parameter
+    """Not for those who want none, nor for what is done at once."""
+    if quiet:
+        monkeypatch.setattr(cli, "_LONG_BYTES", 0)
+    assert on_a_terminal(monkeypatch, "summary", *["-q"] * quiet, "net.sqlite") == ""
+
+
+def test_no_bar_in_a_file(
+    net: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is no terminal gets none."""
+    monkeypatch.setattr(cli, "_LONG_BYTES", 0)
+    main(["summary", str(net)], standalone_mode=False)
+    assert capsys.readouterr().err == ""
