@@ -194,7 +194,9 @@ def _fills(
 ) -> Fills:
     """Find the rows that fill memory, and those whose result may be filled before."""
     families = [family(work) for work in works]
-    sparse = np.array([of in SPARSE for of in families], bool)[work_of] & (written > 0)
+    sparse = np.array(
+        [of in SPARSE and work.gradient for of, work in zip(families, works, strict=True)], bool
+    )[work_of] & (written > 0)
     name = records.coded("kLongName")
     zeroes = np.array([role(text) is Role.FILL for text in name.values], bool)[name.index]
     filling = np.array([of == "fill" for of in families], bool)[work_of] & (weight > 0)
