@@ -9,7 +9,6 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.gpu.roles import Role, rank, role
-from pyprof.ops.registry import BPROP
 from pyprof.prof import op_calls
 from pyprof.prof.data_types import by_name
 from pyprof.prof.families import PRODUCTS, family
@@ -162,9 +161,7 @@ def _weights(
 
     But the two gradients of a product need the same FLOPs, whichever kernel is the faster.
     """
-    products = np.array(
-        [work.direction == BPROP and family(work) in PRODUCTS for work in works], bool
-    )
+    products = np.array([work.gradient and family(work) in PRODUCTS for work in works], bool)
     alike = products[work_of] & (kernels == len(_GRADIENTS))
     weight = np.where(alike, 1, np.maximum(records.numpy("kDuration"), 1))
     return np.where(arithmetic, weight, 0)

@@ -74,7 +74,7 @@ class Work:
         """
         if self.call is None:
             return ops.Cost(None, None, {}, self.reason)
-        kernels = gemm_kernels if self.direction == BPROP else None
+        kernels = gemm_kernels if self.gradient else None
         return ops.cost(
             self.call,
             self.direction,
