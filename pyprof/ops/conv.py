@@ -269,14 +269,14 @@ def convolution_bprop(a: Args) -> Work:
     batch=("grad_output", "input"),
 )
 def convolution_backward(a: Args) -> Work:
-    """The gradients that the mask asks for; all but the bias's where the mask is not known.
+    """The gradients that the mask asks for; where it is not known, the bias's if its size is.
 
     Whether it was transposed, where not recorded, is told by the shapes.
     """
     g = geometry(_told(a))
     mask = a.values.get("output_mask")
     if not isinstance(mask, tuple) or len(mask) != 3:  # noqa: PLR2004 - input, filter, bias
-        mask = (a.gemm_kernels != 1, True, a.given("bias_sizes"))
+        mask = (a.gemm_kernels != 1, True, isinstance(a.values.get("bias_sizes"), tuple))
     return backward_work(g, dgrad=bool(mask[0]), wgrad=bool(mask[1]), bias=bool(mask[2]))
 
 

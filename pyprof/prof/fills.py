@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 SPARSE = frozenset({"loss", "index"})
-"""Families whose kernels may leave most of a result as a fill before them wrote it."""
+"""Families whose gradients' kernels may leave most of a result as a fill before them wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Fills:
     written: Ints
     """Bytes of the largest tensor that the call writes."""
     weight: Ints
-    """A row's part in the cost of its call, where that is one of the SPARSE; else 0."""
+    """A row's part in the cost of its call, where that is a gradient of the SPARSE; else 0."""
     own: Mask
     """Memsets, and kernels of an op that fills: they have bytes of their own."""
     helps: Ints
-    """Weight of the kernels that fill memory for a SPARSE call without an op of their own."""
+    """Weight of the kernels that fill memory for such a call without an op of their own."""
 
     def charge(self, total: Ints, moved: Ints, chosen: Ints, ids: tuple[Ints, Ints] | None) -> Ints:
         """Give `moved`, bytes a row, with each result written once: by its fill.

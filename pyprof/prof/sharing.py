@@ -9,7 +9,6 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.gpu.roles import Role, rank, role
-from pyprof.ops.registry import BPROP
 from pyprof.prof import op_calls
 from pyprof.prof.data_types import by_name
 from pyprof.prof.families import PRODUCTS, family
@@ -162,9 +161,7 @@ def _weights(
 
     But the two gradients of a product need the same FLOPs, whichever kernel is the faster.
     """
-    products = np.array(
-        [work.direction == BPROP and family(work) in PRODUCTS for work in works], bool
-    )
+    products = np.array([work.gradient and family(work) in PRODUCTS for work in works], bool)
     alike = products[work_of] & (kernels == len(_GRADIENTS))
     weight = np.where(alike, 1, np.maximum(records.numpy("kDuration"), 1))
     return np.where(arithmetic, weight, 0)
@@ -194,7 +191,9 @@ def _fills(
 ) -> Fills:
     """Find the rows that fill memory, and those whose result may be filled before."""
     families = [family(work) for work in works]
-    sparse = np.array([of in SPARSE for of in families], bool)[work_of] & (written > 0)
+    sparse = np.array(
+        [of in SPARSE and work.gradient for of, work in zip(families, works, strict=True)], bool
+    )[work_of] & (written > 0)
     name = records.coded("kLongName")
     zeroes = np.array([role(text) is Role.FILL for text in name.values], bool)[name.index]
     filling = np.array([of == "fill" for of in families], bool)[work_of] & (weight > 0)

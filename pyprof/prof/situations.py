@@ -58,6 +58,11 @@ class Work:
         return not any(tensor.dtype for tensor in tensors(self.call))
 
     @property
+    def gradient(self) -> bool:
+        """Tell whether it is part of a backward pass: a forward call's, or an op of its own."""
+        return self.direction == BPROP or (self.call is not None and "backward" in self.call.op)
+
+    @property
     def shaped(self) -> bool:
         """Tell whether the call's text holds the shape of a tensor."""
         return self.call is not None and next(tensors(self.call), None) is not None
@@ -69,7 +74,7 @@ class Work:
         """
         if self.call is None:
             return ops.Cost(None, None, {}, self.reason)
-        kernels = gemm_kernels if self.direction == BPROP else None
+        kernels = gemm_kernels if self.gradient else None
         return ops.cost(
             self.call,
             self.direction,
