@@ -10,6 +10,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.gpu.roles import Role, rank, role
 from pyprof.ops.registry import BPROP
+from pyprof.parse.records import distinct
 from pyprof.prof.families import PRODUCTS, family
 from pyprof.prof.nested import inside, without_inner
 from pyprof.prof.situations import OWN, Work, choose, situations
@@ -77,10 +78,9 @@ def _share(
     kernel: NDArray[np.bool_],
     tried: NDArray[np.bool_],
 ) -> Costs:
-    distinct, cost_of = np.unique(
-        work_of << 32 | np.minimum(count[call], 1 << 16), return_inverse=True
-    )
-    costs = [works[pair >> 32].cost(int(pair & 0xFFFFFFFF) or None) for pair in distinct.tolist()]
+    kernels = np.minimum(count[call], 1 << 16)
+    first, cost_of = distinct(work_of << 32 | kernels)
+    costs = [works[work_of[row]].cost(int(kernels[row]) or None) for row in first.tolist()]
     reasons = list(dict.fromkeys(["", _GRAPH, *(cost.reason for cost in costs)]))
     place = {reason: number for number, reason in enumerate(reasons)}
     totals = [
@@ -205,9 +205,9 @@ def _ranks(records: Records, works: list[Work], work_of: Ints) -> Ints:
     """Rank each row's kernel among those that may do its op's arithmetic; 0 is the likeliest."""
     name = records.coded("kLongName")
     families = [family(work) for work in works]
-    pairs, index = np.unique(work_of << 32 | name.index, return_inverse=True)
+    first, index = distinct(work_of << 32 | name.index)
     roles = [role(text) for text in name.values]
-    found = [_rank(roles[pair & 0xFFFFFFFF], families[pair >> 32]) for pair in pairs.tolist()]
+    found = [_rank(roles[name.index[row]], families[work_of[row]]) for row in first.tolist()]
     return np.array(found, np.int64)[index] if found else np.zeros(0, np.int64)
 
 
@@ -227,12 +227,11 @@ def _calls(records: Records, works: list[Work], work_of: Ints, ranks: Ints) -> I
         return _runs(work_of, ranks)
     chosen = _chosen(*ids, position)
     call = np.where(chosen < 0, -1 - np.arange(len(chosen)), chosen)
-    used, call = np.unique(call, return_inverse=True)
+    used, call = distinct(call)
     # Rows of one call in different surroundings work for the same: it is costed once.
     known: dict[object, int] = {}
     same = [known.setdefault((w.call, w.direction, w.dtype, w.output), len(known)) for w in works]
-    _, number = np.unique(np.array(same, np.int64)[work_of] * len(used) + call, return_inverse=True)
-    return np.asarray(number)
+    return distinct(np.array(same, np.int64)[work_of] * len(used) + call)[1]
 
 
 def _chosen(offsets: Ints, members: Ints, position: Ints) -> Ints:
