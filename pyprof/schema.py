@@ -222,3 +222,11 @@ RECORD = pa.schema(
     ]
 )
 """One row per activity, in GPU-start order. New keys are absent where they are not known."""
+
+PARQUET = pa.schema(
+    [
+        *RECORD,
+        pa.field("seqTemplate", _TEXTS),  # seqMarker without its numbers, which takes long to find
+    ]
+)
+"""The columns of records as Parquet: those of `RECORD`, and what follows from them."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyprof.sets.files import Files
     from pyprof.sets.members import Member
 
-COLUMNS = pa.schema([field for field in schema.RECORD if field.name != "rank"])
+COLUMNS = pa.schema([field for field in schema.PARQUET if field.name != "rank"])
 """Of each file; the rank is in the folder's name."""
 
 _PART = "part-0.parquet"

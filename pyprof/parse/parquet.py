@@ -1,53 +1,156 @@
-"""Records as Parquet: the same columns under the same names, lists as lists."""
+"""Records as Parquet: the same columns under the same names, lists as lists.
+
+Texts are written and read as dictionaries, so that neither side spells out what repeats.
+"""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, BinaryIO
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyprof import schema
 from pyprof.errors import RecordsError
-from pyprof.parse.records import Records
+from pyprof.parse.records import Coded, Records, encode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from pyprof.parse.records import Column
 
 MAGIC = b"PAR1"
 
 _ROWS = 1 << 17
+_DEVICES = b"pyprof.devices"
+_DIFFER = frozenset(
+    ("kDuration", "seqMarker", "seqId", "start", "end", "launch", "corrId", "opId", "callIds")
+)
+"""Columns that hardly repeat a value: a dictionary of them is slow to make, and larger."""
 
 
-def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.RECORD) -> None:
-    """Write all records, row group by row group; `columns` are all or some of the schema's."""
-    with pq.ParquetWriter(file, columns, compression="zstd") as writer:
-        for start in range(0, records.rows, _ROWS):
-            writer.write_table(records.slice(start, _ROWS).table().select(columns.names))
+# --- writing ------------------------------------------------------------------------------------
+
+
+def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.PARQUET) -> None:
+    """Write all records, row group by row group; the next is made while one is written.
+
+    `columns` are all or some of the schema's, with what else is to stand in the file's metadata.
+    """
+    repeating = [_leaf(field) for field in columns if field.name not in _DIFFER]
+    slices = _slices(records, columns)
+    first = next(slices)
+    with (
+        # A stored Arrow schema would make dictionaries of texts for every reader.
+        pq.ParquetWriter(
+            file, first.schema, compression="zstd", use_dictionary=repeating, store_schema=False
+        ) as writer,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        devices = orjson.dumps(records.devices.to_pylist())
+        writer.add_key_value_metadata({**(columns.metadata or {}), _DEVICES: devices})
+        written = pool.submit(writer.write_table, first)
+        for table in slices:
+            written.result()
+            written = pool.submit(writer.write_table, table)
+        written.result()
+
+
+def _slices(records: Records, columns: pa.Schema) -> Iterator[pa.Table]:
+    """Give the rows of one row group after the other; one without rows where there are none."""
+    cut = {field.name: _sliced(records, field) for field in columns}
+    for start in range(0, records.rows or 1, _ROWS):
+        length = min(_ROWS, records.rows - start)
+        yield pa.table({name: column(start, length) for name, column in cut.items()})
+
+
+def _sliced(records: Records, field: pa.Field) -> Callable[[int, int], pa.Array]:
+    """Give the function that gives a column's values of some rows, texts as dictionaries."""
+    column = records.columns.get(field.name)
+    if column is None:
+        return lambda _, length: pa.nulls(length, field.type)
+    if isinstance(column, Coded):
+        values = _with_dictionary(pa.array(column.values, field.type))
+        index = column.arrow_index()
+        return lambda start, length: values.take(index.slice(start, length))
+    whole: pa.Array = records.arrow(field.name)
+    cut: Callable[[int, int], pa.Array] = whole.slice
+    return cut
+
+
+def _with_dictionary(values: pa.Array) -> pa.Array:
+    """Number the distinct texts of a column of texts or lists of texts."""
+    if pa.types.is_string(values.type):
+        return values.dictionary_encode()
+    if values.type.equals(pa.list_(pa.string())):
+        numbered = values.values.dictionary_encode()
+        return pa.ListArray.from_arrays(values.offsets, numbered, mask=values.is_null())
+    return values
+
+
+def _repeats(field: pa.Field) -> bool:
+    """Tell whether a column is kept as its distinct values: texts, and lists that repeat."""
+    nested = pa.types.is_list(field.type) or pa.types.is_string(field.type)
+    return nested and field.name not in _DIFFER
+
+
+def _leaf(field: pa.Field) -> str:
+    """Name a column as Parquet does: by the path to the values of its lists."""
+    return str(field.name) + ".list.element" * str(field.type).count("list<")
+
+
+# --- reading ------------------------------------------------------------------------------------
 
 
 def read(path: Path) -> Records:
     """Read a file that `write` wrote; raise RecordsError for any other."""
+    texts = [_leaf(field) for field in schema.PARQUET if _repeats(field)]
     try:
-        table = pq.read_table(path, partitioning=None)  # "rank=0/" in a path is no column
+        described = pq.read_metadata(path)
+        found = set(described.schema.to_arrow_schema().names)
+        table = pq.read_table(
+            path,
+            columns=[name for name in schema.PARQUET.names if name in found],
+            read_dictionary=texts,
+            partitioning=None,  # "rank=0/" in a path is no column
+        )
+        devices = (described.metadata or {}).get(_DEVICES)
     except (pa.ArrowException, OSError) as error:
         raise RecordsError(
             f"{path}: a damaged Parquet file ({_line(error)}); parse again"
         ) from None
-    if missing := [name for name in schema.OLD_RECORD.names if name not in table.column_names]:
+    if missing := [name for name in schema.OLD_RECORD.names if name not in found]:
         raise RecordsError(
             f"{path}: a Parquet file without the columns {', '.join(missing[:3])}; "
             "expected one that pyprof parse -o FILE.parquet wrote"
         )
-    known = [name for name in schema.RECORD.names if name in table.column_names]
     try:
-        table = table.select(known).cast(pa.schema([schema.RECORD.field(name) for name in known]))
+        table = table.unify_dictionaries()
         table.validate(full=True)
+        with ThreadPoolExecutor() as pool:  # Arrow works outside Python's lock
+            columns = list(pool.map(_column, table.column_names, table.columns))
+        described = pa.Table.from_pylist(orjson.loads(devices or b"[]"), schema.DEVICES)
     except (pa.ArrowException, ValueError) as error:
         raise RecordsError(
             f"{path}: a Parquet file with columns of other types ({_line(error)}); parse again"
         ) from None
-    return Records(table.num_rows, {name: table.column(name) for name in known})
+    known = {
+        name: column
+        for name, column, values in zip(table.column_names, columns, table.columns, strict=True)
+        if values.null_count < len(values) or not len(values)
+    }
+    return Records(table.num_rows, known, described)
+
+
+def _column(name: str, values: pa.ChunkedArray) -> Column:
+    """Give a column its type; each distinct text, or list, of one that repeats them once."""
+    field = schema.PARQUET.field(name)
+    if values.type != _with_dictionary(pa.nulls(0, field.type)).type:
+        values = values.cast(field.type)
+    return encode(values.combine_chunks()) if _repeats(field) else values
 
 
 def _line(error: Exception) -> str:

@@ -60,7 +60,7 @@ def _checked(source: str, records: Records) -> Records:
         if _nulls(records.columns.get(name)):
             raise RecordsError(f"{source}: rows without {name}; parse the capture again")
     for name, column in records.columns.items():
-        if pa.types.is_list(schema.RECORD.field(name).type) and _has_gaps(column):
+        if pa.types.is_list(schema.PARQUET.field(name).type) and _has_gaps(column):
             raise RecordsError(f"{source}: {name} has a gap in a list; parse the capture again")
     return records
 

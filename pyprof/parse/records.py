@@ -36,7 +36,11 @@ class Coded:
     def to_arrow(self, kind: pa.DataType) -> pa.Array:
         """Write every row's value out."""
         values = pa.array(self.values, kind)
-        return values.take(pa.array(self.index, mask=self.index < 0))
+        return values.take(self.arrow_index())
+
+    def arrow_index(self) -> pa.Array:
+        """Give the index with null for -1."""
+        return pa.array(self.index, mask=self.index < 0)
 
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray | Coded"
@@ -44,7 +48,7 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray | Coded"
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The columns of `schema.RECORD`; one that is not here is null throughout."""
+    """The columns of `schema.PARQUET`; one that is not here is null throughout."""
 
     rows: int
     columns: Mapping[str, Column]
@@ -54,7 +58,7 @@ class Records:
 
     def arrow(self, name: str) -> pa.Array:
         """Give a column as one Arrow array of its type in `schema.RECORD`."""
-        kind = schema.RECORD.field(name).type
+        kind = schema.PARQUET.field(name).type
         column = self.columns.get(name)
         if column is None:
             return pa.nulls(self.rows, kind)
@@ -91,34 +95,40 @@ class Records:
         return Records(len(rows), columns, self.devices, self.warnings)
 
 
-_SEPARATOR, _INNER_SEPARATOR = "\x1f", "\x1e"
-
-
 def encode(column: pa.Array) -> Coded:
     """Find the distinct values of a column of texts, numbers or lists of texts or numbers."""
-    key = _joined(column) if pa.types.is_list(column.type) else column
-    found = key.dictionary_encode()
+    found = _key(column).dictionary_encode()
     index = found.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    used, first = np.unique(index, return_index=True)
-    values = column.take(pa.array(first[used >= 0])).to_pylist()
-    return Coded(index, values)
+    if pa.types.is_dictionary(column.type):
+        return Coded(index, found.dictionary.to_pylist())
+    first = _first_rows(index, len(found.dictionary))
+    return Coded(index, column.take(pa.array(first)).to_pylist())
 
 
-def _joined(column: pa.Array, separator: str = _SEPARATOR) -> pa.Array:
-    """Make one text of each list, different for different lists."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - costs time to load
+def _key(column: pa.Array) -> pa.Array:
+    """Make one value of each list, which Arrow can hash: the numbers of its elements, as bytes."""
+    if not pa.types.is_list(column.type):
+        return column
+    numbers = _key(column.values).dictionary_encode().indices.fill_null(-1).to_numpy()
+    offsets = column.offsets.to_numpy().astype(np.int64) * numbers.itemsize
+    valid = pa.array(column.is_valid().to_numpy(zero_copy_only=False))
+    buffers = [valid.buffers()[1], pa.py_buffer(offsets), pa.py_buffer(numbers)]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(column), buffers)
 
-    if pa.types.is_list(column.type.value_type):
-        inner = _joined(column.values, _INNER_SEPARATOR)
-        column = pa.ListArray.from_arrays(column.offsets, inner, mask=column.is_null())
-    values = column.values.cast(pa.string())
-    tag: object = "+"
-    if pc.any(pc.match_substring(values, separator)).as_py():
-        tag = pc.binary_length(values).cast(pa.string()).fill_null("")  # lengths tell texts apart
-    tagged = pc.binary_join_element_wise(tag, values.fill_null(""), "+")
-    return pc.binary_join(
-        pa.ListArray.from_arrays(column.offsets, tagged, mask=column.is_null()), separator
-    )
+
+def _first_rows(index: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Find the first row that has each of the numbers below count; -1 is none of them."""
+    rows = np.flatnonzero(index >= 0)[::-1]
+    first = np.zeros(count, np.int64)
+    first[index[rows]] = rows  # of several rows the last written counts
+    return first
+
+
+def distinct(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number distinct keys as they come: the first row of each, and the number of each row."""
+    found = pa.array(keys).dictionary_encode()  # hashing; no sort of millions
+    number = found.indices.to_numpy().astype(np.int64)
+    return _first_rows(number, len(found.dictionary)), number
 
 
 def concat_coded(parts: Sequence[Coded]) -> Coded:

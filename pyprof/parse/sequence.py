@@ -11,7 +11,7 @@ from pyprof.marker import Kind
 from pyprof.parse import autograd, calls, columns, describe, texts
 from pyprof.parse.correlate import ints
 from pyprof.parse.nesting import NONE, by_thread
-from pyprof.parse.records import Coded
+from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,15 +38,23 @@ def count(
     thread[launch != NONE] = ints(capture.calls.column("thread"))[launch[launch != NONE]]
     ops = chain.filter(kind[chain.member] == Kind.OP)
     text = capture.ranges.column("text")
+    lengths = np.diff(seqs.offset)
     return {
         "mod": mods,
         "op": names,
         "seqMarker": columns.lists(
-            np.diff(seqs.offset), text.take(pa.array(sweep.row[seqs.member])).combine_chunks()
+            lengths, text.take(pa.array(sweep.row[seqs.member])).combine_chunks()
         ),
+        "seqTemplate": encode(columns.lists(lengths, _templates(sweep.texts, seqs))),
         **_numbers(sweep, seqs, names.index, backward, thread, old),
         **_call_ids(sweep, chain, ops, seqs),
     }
+
+
+def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(
+        pa.array(read.code[seqs.member]), pa.array(read.templates, pa.string())
+    )
 
 
 def _old_texts(sweep: Sweep) -> NDArray[np.bool_]:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from pyprof.parse.members import items
 from pyprof.parse.members import load as load_records
+from pyprof.parse.records import encode
 from pyprof.prof.columns import COLUMNS, FLOAT, INT, TEXT
 from pyprof.prof.table import Table
 from pyprof.sets.engine import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
 
     from pyprof.parse.members import Item
     from pyprof.prof.table import Override
@@ -47,7 +52,8 @@ def load(
     Columns are those of `pyprof prof` under their names there, then `long_name`, `sizes` and
     `dtypes`; docs/frame.md says what each holds, in which unit. All columns are always there.
     Dtypes are Int64, Float64 and string with <NA> for what is not known, and object for the two
-    columns of lists, with None. `override` stands for what is known of the device.
+    columns of lists: arrays, one for all rows that have the same, or None. `override` stands for
+    what is known of the device.
 
     Raises PyprofError where a file cannot be used.
     """
@@ -55,9 +61,7 @@ def load(
     with opened(workers, strict=True) as engine:
         chosen = items([os.fspath(each) for each in paths], engine)
         parts = engine.map(partial(_of, override=override), chosen, "loading captures")
-        whole = pa.concat_tables(engine.gather(parts))
-    frame: pd.DataFrame = whole.to_pandas(types_mapper=_DTYPES.get)
-    return frame
+        return _frame(pa.concat_tables(engine.gather(parts)))
 
 
 def _of(item: Item, override: Override | None) -> pa.Table:
@@ -67,9 +71,29 @@ def _of(item: Item, override: Override | None) -> pa.Table:
 
 def as_arrow(table: Table) -> pa.Table:
     """Give the same columns as an Arrow table."""
-    columns = {name: column.values(table) for name, column in COLUMNS.items()}
-    columns |= {name: table.records.arrow(key) for name, (key, _, _) in _MORE.items()}
-    return pa.table(columns)
+    _ = table.costs, table.judged, table.roofline  # what columns share, before they are made
+    with ThreadPoolExecutor() as pool:  # Arrow works outside Python's lock
+        columns = pool.map(lambda column: column.values(table), COLUMNS.values())
+        more = pool.map(table.records.arrow, (key for key, _, _ in _MORE.values()))
+        return pa.table([*columns, *more], [*COLUMNS, *_MORE])
+
+
+def _frame(rows: pa.Table) -> pd.DataFrame:
+    lists = [name for name in rows.column_names if pa.types.is_list(rows.schema.field(name).type)]
+    frame: pd.DataFrame = rows.drop_columns(lists).to_pandas(
+        types_mapper=_DTYPES.get, split_blocks=True
+    )
+    for name in lists:
+        frame.insert(rows.column_names.index(name), name, _objects(rows.column(name)))
+    return frame
+
+
+def _objects(column: pa.ChunkedArray) -> NDArray[np.object_]:
+    """Make arrays of lists as Arrow does, but one of each distinct list."""
+    coded = encode(column.combine_chunks())
+    with_null = [*coded.values, None]  # noqa: PD011 - no Series
+    arrays = pa.array(with_null, column.type).to_pandas().to_numpy()
+    return np.asarray(arrays[coded.index])  # null is the last
 
 
 class Meaning(NamedTuple):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.parse.records import distinct
 from pyprof.prof.situations import OWN, Work
 
 if TYPE_CHECKING:
@@ -25,12 +26,11 @@ def number(records: Records, works: list[Work], work_of: Ints, computes: NDArray
         return _runs(work_of, computes)
     ids = chosen(records, works, work_of)
     call = np.where(ids < 0, -1 - np.arange(len(ids)), ids)
-    used, call = np.unique(call, return_inverse=True)
+    used, call = distinct(call)
     # Rows of one call in different surroundings work for the same: it is costed once.
     known: dict[object, int] = {}
     same = [known.setdefault((w.call, w.direction, w.dtype, w.output), len(known)) for w in works]
-    _, found = np.unique(np.array(same, np.int64)[work_of] * len(used) + call, return_inverse=True)
-    return np.asarray(found)
+    return distinct(np.array(same, np.int64)[work_of] * len(used) + call)[1]
 
 
 def chosen(records: Records, works: list[Work], work_of: Ints) -> Ints:

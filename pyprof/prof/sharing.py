@@ -9,6 +9,7 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.gpu.roles import Role, rank, role
+from pyprof.parse.records import distinct
 from pyprof.prof import op_calls
 from pyprof.prof.data_types import by_name
 from pyprof.prof.families import PRODUCTS, family
@@ -130,10 +131,10 @@ def _costs(
     untyped = np.array([work.untyped for work in works], bool)[work_of]
     told, types = by_name(records.coded("kLongName"), call, arithmetic & untyped)
     key = work_of << 32 | np.where(untyped, told, 0) << 20 | np.minimum(count[call], 1 << 16)
-    distinct, cost_of = np.unique(key, return_inverse=True)
+    first, cost_of = distinct(key)
     costs = [
         works[pair >> 32].cost(pair & 0xFFFFF or None, types[pair >> 20 & 0xFFF])
-        for pair in distinct.tolist()
+        for pair in key[first].tolist()
     ]
     return costs, cost_of
 
@@ -236,9 +237,9 @@ def _ranks(records: Records, works: list[Work], work_of: Ints) -> Ints:
     """Rank each row's kernel among those that may do its op's arithmetic; 0 is the likeliest."""
     name = records.coded("kLongName")
     families = [family(work) for work in works]
-    pairs, index = np.unique(work_of << 32 | name.index, return_inverse=True)
+    first, index = distinct(work_of << 32 | name.index)
     roles = [role(text) for text in name.values]
-    found = [_rank(roles[pair & 0xFFFFFFFF], families[pair >> 32]) for pair in pairs.tolist()]
+    found = [_rank(roles[name.index[row]], families[work_of[row]]) for row in first.tolist()]
     return np.array(found, np.int64)[index] if found else np.zeros(0, np.int64)
 
 

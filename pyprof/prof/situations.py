@@ -20,7 +20,7 @@ from pyprof.marker import Kind, Tensor
 from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.autograd import is_node
 from pyprof.parse.describe import tensors
-from pyprof.parse.records import Coded, encode
+from pyprof.parse.records import Coded, distinct, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -127,10 +127,9 @@ def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
 def _combine(parts: Sequence[Coded]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Number distinct combinations: the number of each row, and the first row of each."""
     number = np.zeros(len(parts[0]), np.int64)
+    first = number
     for part in parts:
-        number = number * (len(part.values) + 1) + part.index + 1
-        _, number = np.unique(number, return_inverse=True)
-    _, first = np.unique(number, return_index=True)
+        first, number = distinct(number * (len(part.values) + 1) + part.index + 1)
     return number, first
 
 
@@ -145,6 +144,8 @@ def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
 
 
 def _templates(records: Records) -> Coded:
+    if "seqTemplate" in records.columns:
+        return records.coded("seqTemplate")
     column = records.arrow("seqMarker")
     stripped = _stripped(column.values)
     return encode(pa.ListArray.from_arrays(column.offsets, stripped, mask=column.is_null()))

@@ -15,7 +15,7 @@ from pyprof.gpu.roles import crosses_link
 from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
 from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
 from pyprof.parse.describe import tensors
-from pyprof.parse.records import Coded, Records
+from pyprof.parse.records import Coded, Records, distinct
 from pyprof.prof.forward import with_forward
 from pyprof.prof.portions import UNKNOWN
 from pyprof.prof.sharing import Costs, share_costs
@@ -159,7 +159,7 @@ class Table:
             (device.index + 1, len(device.values) + 1),
         ):
             key = key * size + part
-        _, first, number = np.unique(key, return_index=True, return_inverse=True)
+        first, number = distinct(key)
         gpus = [*device.values, None]
         peak = self.devices
         judged = [

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.gpu.eligible import FAMILIES, eligible
+from pyprof.parse.records import distinct
 from pyprof.prof.families import family
 
 if TYPE_CHECKING:
@@ -130,14 +131,18 @@ def _verdict(judgement: Judgement) -> str | None:
 def _unused(table: Table) -> pa.Array:
     """Say why matrix products ran without Tensor Cores, or slower than they could."""
     costs, (number, judged) = table.costs, table.judged
-    pairs, index = np.unique(costs.params_of << 32 | number, return_inverse=True)
-    _, first = np.unique(index, return_index=True)
-    works = [costs.work[place] for place in costs.work_of[first].tolist()]
+    first, index = distinct(costs.params_of << 32 | number)
     gpu = table.records.coded("gpu")
     names = [*gpu.values, None]
     found = [
-        _eligible(table, works[place], pair >> 32, judged[pair & 0xFFFFFFFF], names[gpu.index[row]])
-        for place, (pair, row) in enumerate(zip(pairs.tolist(), first.tolist(), strict=True))
+        _eligible(
+            table,
+            costs.work[costs.work_of[row]],
+            costs.params_of[row],
+            judged[number[row]],
+            names[gpu.index[row]],
+        )
+        for row in first.tolist()
     ]
     return pa.array(found, pa.string()).take(pa.array(index))
 

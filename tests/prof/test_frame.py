@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import pyprof
+from pyprof.parse import dictfile, parquet, parse_file
 from pyprof.parse.recordfile import load as records
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.frame import meanings
@@ -24,7 +25,10 @@ REAL = sorted(
     path for path in CAPTURES.glob("*/*")
     if path.name.startswith(("net.", "trace.")) and "cpu" not in path.parent.name
 )  # fmt: skip
+CAPTURED = [path for path in REAL if path.suffix != ".dict"]
 PROMISED = {meaning.name: meaning.dtype for meaning in meanings()}
+FROM_DEVICE = ["tc", "bound", "eff", "peak", "why"]
+"""What rests on the device's clock and SMs, of which dict lines do not speak."""
 
 
 def dtypes(frame: pd.DataFrame) -> dict[str, str]:
@@ -117,3 +121,18 @@ def test_it_shows_itself_in_a_notebook(small: Path) -> None:
     shown.feed(frame._repr_html_())
     assert shown.tags == {"div", "style", "table", "thead", "tbody", "tr", "th", "td"}
     assert {"relu", "net:net.first", HOSTILE, "300", "<NA>", "[[16, 8]]"} <= {*shown.texts}
+
+
+@pytest.mark.parametrize("net", CAPTURED, ids=lambda path: path.parent.name)
+def test_a_capture_and_its_records_load_alike(net: Path, tmp_path: Path) -> None:
+    """Parquet gives the capture's own frame; dict lines all but what needs the device."""
+    found = parse_file(net)
+    paths = [tmp_path / "net.parquet", tmp_path / "net.dict"]
+    for path, write in zip(paths, (parquet.write, dictfile.write), strict=True):
+        with path.open("wb") as file:
+            write(found, file)
+    expected, stored, lines = map(pyprof.load, (net, *paths))
+    pd.testing.assert_frame_equal(stored, expected)
+    pd.testing.assert_frame_equal(
+        lines.drop(columns=FROM_DEVICE), expected.drop(columns=FROM_DEVICE)
+    )
