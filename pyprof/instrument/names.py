@@ -39,7 +39,7 @@ class Names:
     """Names of modules, found when first asked for."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], _Known] = {}
+        self._known: dict[tuple[int, int, str], _Known] = {}
         self._parents: Any = WeakIdKeyDictionary()
         self._searches = 0
 
@@ -49,7 +49,7 @@ class Names:
         `prefix` is what that module's Name says. A module that its caller does not hold goes by
         its path from its outermost parent; one without parents by its class.
         """
-        key = (id(module), id(caller))
+        key = (id(module), id(caller), prefix)
         known = self._known.get(key)
         if known is not None and known.module() is module and _same(known.caller, caller):
             return known.name

@@ -68,6 +68,13 @@ def test_layers_nest_as_calls_do(listening: Recorder) -> None:
     assert depth["layer:encoder.rest.1.0"] == 3
 
 
+def test_what_a_shared_container_holds_is_named_by_the_way_to_it(listening: Recorder) -> None:
+    """The same child has one name under each parent of its parent."""
+    shared = nn.Sequential(nn.Identity())
+    nn.Sequential(nn.Sequential(shared), nn.Sequential(shared))(torch.ones(1))
+    assert listening.layers == ["Sequential", "0", "0.0", "0.0.0", "1", "1.0", "1.0.0"]
+
+
 def test_a_part_called_from_user_code_has_its_path(listening: Recorder) -> None:
     """`model.encoder(x)` is `encoder`, though nobody called the model."""
     net = Two()
