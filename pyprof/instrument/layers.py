@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyprof.instrument.patch import Patches
-    from pyprof.instrument.ranges import Here
 
 _RECURRENT = (RNNBase, RNNCellBase)
 
@@ -40,39 +39,36 @@ def wrap_modules(patches: Patches) -> None:
 
     @functools.wraps(original)
     def call(self: Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the module
-        if torch.compiler.is_dynamo_compiling() or silent():
+        if torch.compiler.is_dynamo_compiling() or (push := EMITTER.push) is None or silent():
             return original(self, *args, **kwargs)
         here = THREAD.here
         module, prefix = here.module, here.prefix
         frame, within, trace = here.frame, here.within, here.trace
         name = names.name(self, module, prefix)
-        height = len(here.open)
+        ranges = here.open
+        height = len(ranges)
         try:
-            _open(self, here, name.text)
+            ranges.append(self)
+            push(name.text)
             if WITH_STACK[0]:
                 stack = find(2, frame, within)
                 if name.says_trace and stack.text is not trace and stack.text:
-                    _open(self, here, stack.text)
+                    ranges.append(self)
+                    push(stack.text)
                     here.trace = stack.text
                 here.frame, here.within = sys._getframe(), stack  # noqa: SLF001 - the cheap way
             if isinstance(self, _RECURRENT):
                 for text in _recurrent(self, args, kwargs):
-                    _open(self, here, text)
+                    ranges.append(self)
+                    push(text)
             here.module, here.prefix = self, name.prefix
             return original(self, *args, **kwargs)
         finally:
             here.module, here.prefix = module, prefix
             here.frame, here.within, here.trace = frame, within, trace
-            close_down_to(height, here.open)
+            close_down_to(height, ranges)
 
     patches.replace(Module, "__call__", call)
-
-
-def _open(module: Module, here: Here, text: str) -> None:
-    push = EMITTER.push
-    if push is not None:
-        here.open.append(module)
-        push(text)
 
 
 def _recurrent(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:

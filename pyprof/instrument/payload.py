@@ -33,6 +33,8 @@ _MAX_SHAPES = 8192
 """Distinct tensors remembered, likewise."""
 
 _PLAIN = frozenset({int, bool, float, str, type(None)})
+_SEQUENCES = frozenset({tuple, list})
+_INTS = frozenset({int})
 
 _PLAIN_TENSORS = frozenset({Tensor, Parameter})
 
@@ -65,6 +67,13 @@ def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
             elif kind in _PLAIN and (kind is not str or len(value) <= MAX_STRING):
                 add(kind)
                 add(value)
+            elif (
+                kind in _SEQUENCES
+                and len(value) <= MAX_PLAIN
+                and _INTS.issuperset(map(type, value))
+            ):
+                add(kind)  # sizes, most often
+                add(tuple(value))
             else:
                 add(_part(value))
         known = _texts.get(whole := tuple(key))
