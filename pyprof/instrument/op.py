@@ -141,22 +141,24 @@ def call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa:
             return function(*args, **kwargs)
     here, pop = THREAD.here, EMITTER.pop
     frame, within, trace = here.frame, here.within, here.trace
-    pushed = 0
+    traced = named = False
     try:
         if WITH_STACK[0]:
             stack = find(3, frame, within)
             if stack.text is not trace and stack.text:  # else a range around us says it already
                 push(stack.text)
-                pushed = 1
+                traced = True
                 here.trace = stack.text
             if type(function) is FunctionType:  # it may call ops in its turn
                 here.frame, here.within = sys._getframe(), stack  # noqa: SLF001 - the cheap way
         push(op_text(state["_pyprof_head"], args, kwargs))
-        pushed += 1
+        named = True
         return function(*args, **kwargs)
     finally:
         here.frame, here.within, here.trace = frame, within, trace
-        for _ in range(pushed):
+        if named:
+            pop()
+        if traced:
             pop()
 
 
