@@ -4,9 +4,9 @@
 
 Two workloads on the CPU, where nothing hides the cost: `F.linear` on 8 by 8 at a stack 30 frames
 deep, and the forward of a `TransformerEncoderLayer`. Each round times every way once, in turn, so
-that what else the machine does falls on all alike. What it does can only add: shown is the
-quickest of all rounds. Ranges end in a call that does nothing; with `--nsys` a second process,
-captured by the real nsys, gives one line more, against torch alone in that process.
+that what else the machine does falls on all alike. It can only add: shown is the quickest of all
+rounds, in processor time of the one thread. Ranges end in a call that does nothing; with `--nsys`
+a second process, captured by the real nsys, gives one line more, against torch alone in there.
 """
 
 from __future__ import annotations
@@ -120,15 +120,15 @@ def deep(depth: int, function: Callable[[], float]) -> float:
 
 
 def seconds_per_call(call: Callable[[], object], count: int) -> float:
-    """Time calls in a row, at the depth: the best of several, which nobody interrupted."""
+    """Time calls in a row, at the depth, on the processor: the best of several."""
 
     def timed() -> float:
         times = []
         for _ in range(REPEATS):
-            start = time.perf_counter()
+            start = time.thread_time()  # nothing here waits for anything but the processor
             for _ in range(count):
                 call()
-            times.append((time.perf_counter() - start) / count)
+            times.append((time.thread_time() - start) / count)
         return min(times)
 
     return deep(DEPTH, timed)
