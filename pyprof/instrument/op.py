@@ -21,7 +21,8 @@ from pyprof.instrument import overrides
 from pyprof.instrument.emit import EMITTER
 from pyprof.instrument.overrides import tracing_modes
 from pyprof.instrument.payload import op_head, op_text
-from pyprof.instrument.stack import LANDMARKS, trace_text
+from pyprof.instrument.ranges import THREAD
+from pyprof.instrument.stack import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,9 +37,11 @@ WITH_STACK = [True]
 """Whether trace markers are wanted. A list, to be changed in place."""
 
 
-def untraceable() -> bool:
-    """Tell whether torch records what runs instead of running it; then nothing may be asked."""
-    return _is_tracing() or (_dispatch_modes() > 0 and tracing_modes())
+def silent() -> bool:
+    """Tell whether no range may be opened now: nobody would take it, or torch records what runs
+    instead of running it, and then nothing may be asked.
+    """  # noqa: D205 - one sentence
+    return not EMITTER.live() or _is_tracing() or (_dispatch_modes() > 0 and tracing_modes())
 
 
 class Op:
@@ -59,62 +62,7 @@ class Op:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         """Call the original, inside its ranges while anyone listens."""
-        original = self.__wrapped__
-        push, recording = EMITTER.push, EMITTER.recording
-        if (
-            push is None
-            or (recording is not None and not recording())
-            or _is_tracing()
-            or (_dispatch_modes() and tracing_modes())
-        ):
-            return original(*args, **kwargs)
-        if _overridden(args) or (kwargs and _overridden(tuple(kwargs.values()))):
-            return self._call_overridden(args, kwargs, push)
-        for arg in args:
-            if type(arg) in _SEQUENCES and arg and _overridden(arg):
-                return self._call_overridden(args, kwargs, push)
-        pop, outer = EMITTER.pop, LANDMARKS.trace
-        traced = named = False
-        try:
-            if WITH_STACK[0]:
-                trace = trace_text(sys._getframe(1))  # noqa: SLF001 - the cheap way
-                if trace is not outer and trace:  # else the range around us says it already
-                    push(trace)
-                    traced = True
-                    LANDMARKS.trace = trace
-            push(op_text(self._pyprof_head, args, kwargs))
-            named = True
-            return original(*args, **kwargs)
-        finally:
-            if named:
-                pop()
-            if traced:
-                pop()
-                LANDMARKS.trace = outer
-
-    def _call_overridden(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], push: Callable[[str], object]
-    ) -> Any:  # noqa: ANN401 - as the original
-        """Call with arguments that have a say in it (`__torch_function__`), or under a mode.
-
-        They are handed this very object as the function called, since that is what they find
-        under its name; torch would hand them the original.
-        """
-        relevant = overrides.relevant(args, kwargs)
-        call: Callable[..., Any] = self.__wrapped__
-        if self._pyprof_dispatches:
-            call = functools.partial(handle_torch_function, self, relevant)
-        if overrides.come_back(relevant):
-            return call(*args, **kwargs)
-        trace = trace_text(sys._getframe(2)) if WITH_STACK[0] else ""  # noqa: SLF001 - as above
-        texts = [text for text in (trace, op_text(self._pyprof_head, args, kwargs)) if text]
-        for text in texts:
-            push(text)
-        try:
-            return call(*args, **kwargs)
-        finally:
-            for _ in texts:
-                EMITTER.pop()
+        return call(self, args, kwargs)
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:  # noqa: ANN401 - what isinstance() shall believe
@@ -168,6 +116,64 @@ class _ModuleName:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return importlib.import_module, (self.name,)
+
+
+def call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as the original
+    """Call what an op wraps, inside its ranges while anyone listens.
+
+    To be called by what the program calls, since the frame before the last is taken for its own.
+    """
+    state = op.__dict__  # once: an Op's attributes cost more than others
+    function: Callable[..., Any] = state["__wrapped__"]
+    push, recording = EMITTER.push, EMITTER.recording
+    if (  # what silent() says, without the call
+        push is None
+        or (recording is not None and not recording())
+        or _is_tracing()
+        or (_dispatch_modes() and tracing_modes())
+    ):
+        return function(*args, **kwargs)
+    if _taken_over(args, kwargs):
+        relevant = overrides.relevant(args, kwargs)
+        if state["_pyprof_dispatches"]:
+            function = functools.partial(handle_torch_function, op, relevant)
+        if overrides.come_back(relevant):
+            return function(*args, **kwargs)
+    here, pop = THREAD.here, EMITTER.pop
+    frame, within, trace = here.frame, here.within, here.trace
+    traced = named = False
+    try:
+        if WITH_STACK[0]:
+            stack = find(3, frame, within)
+            if stack.text is not trace and stack.text:  # else a range around us says it already
+                push(stack.text)
+                traced = True
+                here.trace = stack.text
+            if type(function) is FunctionType:  # it may call ops in its turn
+                here.frame, here.within = sys._getframe(), stack  # noqa: SLF001 - the cheap way
+        push(op_text(state["_pyprof_head"], args, kwargs))
+        named = True
+        return function(*args, **kwargs)
+    finally:
+        here.frame, here.within, here.trace = frame, within, trace
+        if named:
+            pop()
+        if traced:
+            pop()
+
+
+def _taken_over(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Tell whether arguments or a mode have a say in the call (`__torch_function__`).
+
+    They are handed the Op as the function called, since that is what they find under its name;
+    torch would hand them the original.
+    """
+    if _overridden(args) or (kwargs and _overridden(tuple(kwargs.values()))):
+        return True
+    for arg in args:  # noqa: SIM110 - any() costs twice this
+        if type(arg) in _SEQUENCES and arg and _overridden(arg):
+            return True
+    return False
 
 
 def isinstance_op(value: object) -> bool:

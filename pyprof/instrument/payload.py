@@ -1,7 +1,7 @@
 """The op marker of a call: what its arguments are, never what is in them.
 
-The same texts as `marker.encode_op` would write, built faster: the part that describes a tensor
-is remembered by shape and dtype, and parts are joined as they are.
+The same texts as `marker.encode_op` would write, built once for each distinct call: a training
+loop asks for the same ones again and again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
+from torch.nn import Parameter
 
 from pyprof.instrument.tensors import describe_other_tensor, describe_tensor, dtype_name
 
@@ -25,18 +27,19 @@ MAX_DEPTH = 4
 MAX_STRING = 200
 _FIRST_FEW = 4
 _MAX_INT = 2**64
+_MAX_TEXTS = 4096
+"""Distinct markers remembered; then all are forgotten and written afresh."""
 _MAX_SHAPES = 8192
-"""Distinct tensors remembered; then all are forgotten and described afresh."""
+"""Distinct tensors remembered, likewise."""
 
 _PLAIN = frozenset({int, bool, float, str, type(None)})
+_SEQUENCES = frozenset({tuple, list})
+_INTS = frozenset({int})
 
-_SEPARATOR = "}, {'name': ''"
-_END = "}]}"
+_PLAIN_TENSORS = frozenset({Tensor, Parameter})
 
-_PLAIN_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
-
+_texts: dict[tuple[Any, ...], str] = {}
 _tensors: dict[tuple[Any, ...], str] = {}
-_scalars: dict[tuple[type, object], str] = {}
 
 
 def op_head(mod: str, op: str) -> str:
@@ -44,35 +47,56 @@ def op_head(mod: str, op: str) -> str:
     return f"{{'mod': {mod!r}, 'op': {op!r}, 'args': ["
 
 
-def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, object]) -> str:
+def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """Give the marker of a call: its arguments in order, then the named ones.
 
     Never raises and never reads a value; an argument that cannot be described is named by its type.
     """
-    parts = []
-    for arg in args if len(args) <= MAX_ARGS else args[:MAX_ARGS]:
-        known, kind = None, type(arg)
-        try:  # what most are, without a call
-            if kind in _PLAIN_TENSORS:
-                if arg.is_contiguous():
-                    known = _tensors.get((arg.shape, arg.dtype))
-            elif kind in _PLAIN:
-                known = _scalars.get((kind, arg))
-        except (RuntimeError, TypeError):  # no such thing as strides, or a symbolic shape
-            known = describe_other_tensor(arg)
-        parts.append(_part(arg) if known is None else known)
-    text = f"{head}{{'name': ''{_SEPARATOR.join(parts)}" if parts else ""
-    if kwargs:
-        for name, value in kwargs.items():
-            before = f"{text}}}, " if text else head
-            text = f"{before}{{'name': {name!r}{_part(value)}"
-    return text + _END if text else head + "]}"
+    values = (*args, *kwargs.values()) if kwargs else args
+    key: list[Any] = [head, len(args), *kwargs] if kwargs else [head]
+    add = key.append
+    try:  # without a call where it can be, this runs at each op
+        for value in values:
+            kind = type(value)
+            if kind is Tensor or kind is Parameter:
+                if value.is_contiguous():
+                    add(value.shape)
+                    add(value.dtype)
+                else:
+                    add(_strided_key(value))
+            elif kind in _PLAIN and (kind is not str or len(value) <= MAX_STRING):
+                add(kind)
+                add(value)
+            elif (
+                kind in _SEQUENCES
+                and len(value) <= MAX_PLAIN
+                and _INTS.issuperset(map(type, value))
+            ):
+                add(kind)  # sizes, most often
+                add(tuple(value))
+            else:
+                add(_part(value))
+        known = _texts.get(whole := tuple(key))
+    except (RuntimeError, TypeError):  # no such thing as strides, or a symbolic shape
+        return _written(head, args, kwargs)
+    if known is None:
+        known = _written(head, args, kwargs)
+        if len(_texts) >= _MAX_TEXTS:
+            _texts.clear()
+        _texts[whole] = known
+    return known
 
 
 def forget() -> None:
     """Drop what was remembered."""
+    _texts.clear()
     _tensors.clear()
-    _scalars.clear()
+
+
+def _written(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    parts = [f"{{'name': ''{_part(value)}}}" for value in args[:MAX_ARGS]]
+    parts += [f"{{'name': {name!r}{_part(value)}}}" for name, value in kwargs.items()]
+    return f"{head}{', '.join(parts)}]}}"
 
 
 def _part(value: object) -> str:
@@ -81,28 +105,12 @@ def _part(value: object) -> str:
     if describe is None:
         describe = _describe_by_class(value)
     try:
-        if type(value) in _PLAIN:
-            return _remembered_scalar(value, describe)
         return describe(value)
     except (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError):
         # sparse, nested and other tensors that have no such thing as a stride
         return (
             describe_other_tensor(value) if isinstance(value, torch.Tensor) else _named_type(value)
         )
-
-
-def _remembered_scalar(value: object, describe: Callable[[object], str]) -> str:
-    """Describe a number or string as before, where it was there before; `1` is not `True`."""
-    if type(value) is str and len(value) > MAX_STRING:
-        return describe(value)
-    key = (type(value), value)
-    known = _scalars.get(key)
-    if known is None:
-        known = describe(value)
-        if len(_scalars) >= _MAX_SHAPES:
-            _scalars.clear()
-        _scalars[key] = known
-    return known
 
 
 def _tensor(value: Any) -> str:  # noqa: ANN401 - a torch.Tensor, whose methods mypy does not see
@@ -230,8 +238,8 @@ def _totals(value: Sequence[Any]) -> str:
 
 
 _BY_TYPE: dict[type, Callable[[object], str]] = {
-    torch.Tensor: _tensor,
-    torch.nn.Parameter: _tensor,
+    Tensor: _tensor,
+    Parameter: _tensor,
     int: _int,
     bool: _bool,
     float: _float,

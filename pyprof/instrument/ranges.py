@@ -1,65 +1,77 @@
-"""The ranges that stay open while other code runs: layers and annotations, a stack per thread.
+"""What is open on each thread: ranges that stay open while other code runs, and calls of ours.
 
-Ops close their own ranges before they return. What stays open is written down here, so that a
-range which is closed takes along whatever was left open inside it.
+Ops close their own ranges before they return. Those of layers and annotations are written down
+here, so that one which is closed takes along whatever was left open inside it.
 """
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyprof.instrument.emit import EMITTER
+from pyprof.instrument.stack import NOWHERE
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from torch.nn import Module
 
 
-@dataclass(slots=True, eq=False)
-class Open:
-    """An open range and those that go with it."""
+class Here:
+    """What one thread is in. The call of an op or module changes it, and back when it is over."""
 
-    owner: object
-    pushed: int
-    prefix: str = ""
-    """What the names of layers inside this one begin with."""
+    __slots__ = ("frame", "module", "open", "prefix", "trace", "within")
 
-
-class _Ranges(threading.local):
     def __init__(self) -> None:
-        self.stack: list[Open] = []
+        self.open: list[object] = []
+        """What opened the ranges that are open, outermost first."""
+        self.module: Module | None = None
+        """The module whose forward runs."""
+        self.prefix = ""
+        """What the names of modules inside it begin with."""
+        self.trace = ""
+        """The innermost trace marker that is open."""
+        self.frame: FrameType | None = None
+        """The innermost call of ours. Let go of before it returns: else it would live on, and with
+        it all that was passed to it."""
+        self.within = NOWHERE
+        """The stack that led to that call."""
 
 
-_RANGES = _Ranges()
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.here = Here()
 
 
-def stack() -> list[Open]:
-    """Give this thread's open ranges, outermost first."""
-    return _RANGES.stack
+THREAD = _Thread()
 
 
-def open_range(text: str, owner: object, *more: str, prefix: str = "") -> Open:
-    """Open a range, and more inside it that close along with it."""
-    opened = Open(owner, 0, prefix)
-    _RANGES.stack.append(opened)
+def open_range(text: str) -> object:
+    """Open a range; give what closes it."""
+    opened = object()
     push = EMITTER.push
     if push is not None:
-        for each in (text, *more):
-            push(each)
-            opened.pushed += 1
+        THREAD.here.open.append(opened)
+        push(text)
     return opened
 
 
-def close_range(opened: Open) -> None:
+def close_range(opened: object) -> None:
     """Close a range with everything that was left open inside it; nothing if it is closed."""
-    open_here = _RANGES.stack
-    if opened not in open_here:
-        return
-    while True:
-        last = open_here.pop()
-        for _ in range(last.pushed):
-            EMITTER.pop()
-        if last is opened:
-            return
+    ranges = THREAD.here.open
+    for height in reversed(range(len(ranges))):
+        if ranges[height] is opened:
+            close_down_to(height, ranges)
+
+
+def close_down_to(height: int, ranges: list[object]) -> None:
+    """Close ranges until there are no more open than this."""
+    while len(ranges) > height:
+        ranges.pop()
+        EMITTER.pop()
 
 
 def depth() -> int:
     """Count this thread's open ranges."""
-    return len(_RANGES.stack)
+    return len(THREAD.here.open)

@@ -1,17 +1,16 @@
 """The trace marker of a call: `file:line` of the user's frames, built once for each distinct stack.
 
-Walking thirty frames costs more than everything else that a marker needs. So a walk only notes
-which instruction each frame is at; names and lines are looked up once per distinct walk. And it
-ends at the call of the module that it is in, from where on outwards nothing moves meanwhile.
+To look at thirty frames costs more than everything else that a marker needs. So it ends at the
+call of an op or module that is not over, from where on outwards nothing moves meanwhile. And most
+calls come the way that the last one from the same instruction came: a stack is held against that
+one first, and looked for among all only where it differs.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import runpy
-import threading
-from itertools import repeat
+import sys
 from typing import TYPE_CHECKING
 
 import torch
@@ -34,80 +33,64 @@ _FOREIGN = (
     runpy.__file__,
 )
 
-_stacks: dict[tuple[int, ...], tuple[str, tuple[CodeType, ...]]] = {}
-"""Texts by the ids of code objects and their instructions. The code objects are kept along, so
-that no id comes to mean another one."""
+
+class Stack:
+    """Frames at an instruction each, up to where another stack goes on, and what they say."""
+
+    __slots__ = ("beyond", "inside", "places", "steps", "text")
+
+    def __init__(
+        self,
+        steps: tuple[tuple[CodeType, int], ...],
+        beyond: Stack | None,
+        places: tuple[tuple[str, str], ...],
+        text: str,
+    ) -> None:
+        self.steps = steps
+        """The code and the last instruction of each frame, innermost first."""
+        self.beyond = beyond
+        self.places = places
+        """`file:line` and function of the user's frames, outermost first, beyond included."""
+        self.text = text
+        """The trace marker, one object per distinct text; empty where no frame is the user's."""
+        self.inside: dict[int, Stack] = {}
+        """The stacks last seen that go on from this one, by a number made of their innermost
+        frame. That number may be another one's too: what is found here is a guess."""
 
 
-class Landmark:
-    """The call of a module that has not returned, and what stands for the stack from there on."""
+NOWHERE = Stack((), None, (), "")
+"""Beyond the outermost frame."""
 
-    __slots__ = ("frame", "token")
-
-    def __init__(self, frame: FrameType) -> None:
-        """Note a frame. `frame` must be unset before it returns, or it would live on."""
-        key = _walk(frame)
-        known = _beyond.get(key)
-        if known is None:
-            if len(_beyond) >= _MAX_STACKS:
-                _beyond.clear()
-            known = _beyond[key] = (next(_tokens), _codes(frame))
-        self.token = known[0]
-        self.frame: FrameType | None = frame
-
-
-class _Landmarks(threading.local):
-    def __init__(self) -> None:
-        self.innermost: Landmark | None = None
-        self.trace = ""
-
-
-LANDMARKS = _Landmarks()
-"""The module call that this thread is in, and the trace marker: one object per distinct text."""
+_stacks: dict[tuple[int, ...], Stack] = {}
+"""Stacks by the ids of code objects, instructions, and the stack beyond. They keep what these are
+ids of, so that none comes to mean another one."""
 
 _texts: dict[str, str] = {}
 
 _runners: set[CodeType] = set()
 """Functions that run the user's script."""
 
-_beyond: dict[tuple[int, ...], tuple[int, tuple[CodeType, ...]]] = {}
-"""Tokens by walks. A token is never given twice, also after all were forgotten."""
-_tokens = itertools.count()
 
+def find(depth: int, end: FrameType | None = None, beyond: Stack = NOWHERE) -> Stack:
+    """Give the stack that ends at a frame: 1 is that of the caller, 2 that of its caller.
 
-def _walk(frame: FrameType | None) -> tuple[int, ...]:
-    """Note the code and the instruction of each frame up to the landmark, then its token."""
-    landmark = LANDMARKS.innermost
-    end = None if landmark is None else landmark.frame
-    walk: list[int] = []
-    append = walk.append
-    here = frame
-    for _ in repeat(None, MAX_WALK):
-        if here is end:
-            if landmark is not None:
-                append(landmark.token)
-            break
-        if here is None:  # the landmark is on another stack of this thread: greenlets
-            break
-        append(id(here.f_code))
-        append(here.f_lasti)
-        here = here.f_back
-    return tuple(walk)
-
-
-def trace_text(frame: FrameType | None) -> str:
-    """Give the trace marker for the stack that ends at this frame; empty where no frame is the
-    user's.
-    """  # noqa: D205 - one sentence
-    key = _walk(frame)
-    known = _stacks.get(key)
-    if known is None:
-        known = _look_up(frame)
-        if len(_stacks) >= _MAX_STACKS:
-            _stacks.clear()
-            _texts.clear()
-        _stacks[key] = known
-    return known[0]
+    `end` is a frame further out whose call is not over, and `beyond` the stack that led to it.
+    """
+    try:
+        frame = sys._getframe(depth)  # noqa: SLF001 - the cheap way
+    except ValueError:  # a thread that calls nothing but this
+        return NOWHERE
+    guess = beyond.inside.get(id(frame.f_code) + frame.f_lasti)
+    if guess is not None:
+        here: FrameType | None = frame
+        for code, instruction in guess.steps:
+            if here is None or here.f_code is not code or here.f_lasti != instruction:
+                break
+            here = here.f_back
+        else:
+            if here is end or len(guess.steps) == MAX_WALK:
+                return guess
+    return _look_up(frame, end, beyond)
 
 
 def begin_at(code: CodeType) -> None:
@@ -118,31 +101,56 @@ def begin_at(code: CodeType) -> None:
 def forget() -> None:
     """Drop what was remembered."""
     _stacks.clear()
+    NOWHERE.inside.clear()
     _texts.clear()
-    _beyond.clear()
 
 
-def _codes(frame: FrameType | None) -> tuple[CodeType, ...]:
-    codes: list[CodeType] = []
-    while frame is not None and len(codes) < MAX_WALK:
-        codes.append(frame.f_code)
-        frame = frame.f_back
-    return tuple(codes)
+def _look_up(frame: FrameType, end: FrameType | None, beyond: Stack) -> Stack:
+    steps, reached = _walk(frame, end)
+    if reached is not end:  # on another stack of this thread (greenlets), or too far away
+        beyond = NOWHERE
+    key = (id(beyond), *(number for code, at in steps for number in (id(code), at)))
+    known = _stacks.get(key)
+    if known is None:
+        if len(_stacks) >= _MAX_STACKS:
+            forget()
+        known = _stacks[key] = _describe(frame, steps, beyond)
+    if len(beyond.inside) >= _MAX_STACKS:
+        beyond.inside.clear()
+    beyond.inside[id(frame.f_code) + frame.f_lasti] = known
+    return known
 
 
-def _look_up(frame: FrameType | None) -> tuple[str, tuple[CodeType, ...]]:
-    frames: list[str] = []
-    functions: list[str] = []
-    codes = _codes(frame)
-    for code in codes:
+def _walk(
+    frame: FrameType, end: FrameType | None
+) -> tuple[tuple[tuple[CodeType, int], ...], FrameType | None]:
+    """Note where each frame is; give that and the frame which was not looked at any more."""
+    steps: list[tuple[CodeType, int]] = []
+    here: FrameType | None = frame
+    while here is not None and here is not end and len(steps) < MAX_WALK:
+        steps.append((here.f_code, here.f_lasti))
+        here = here.f_back
+    return tuple(steps), here
+
+
+def _describe(
+    frame: FrameType | None, steps: tuple[tuple[CodeType, int], ...], beyond: Stack
+) -> Stack:
+    places: list[tuple[str, str]] = []
+    outer = beyond
+    for code, _ in steps:
         if frame is None or code in _runners:
+            outer = NOWHERE
             break
-        if len(frames) < MAX_FRAMES and is_users(code.co_filename):
-            frames.append(f"{_encodable(code.co_filename)}:{frame.f_lineno or 0}")
-            functions.append(code.co_name)
+        if is_users(code.co_filename):
+            places.append((f"{_encodable(code.co_filename)}:{frame.f_lineno or 0}", code.co_name))
         frame = frame.f_back
-    text = encode_trace(frames[::-1], functions[::-1]) if frames else ""
-    return _texts.setdefault(text, text), codes
+    if not places:
+        return Stack(steps, beyond, outer.places, outer.text)
+    whole = (*outer.places, *reversed(places))[-MAX_FRAMES:]
+    frames, functions = zip(*whole, strict=True)
+    text = encode_trace(frames, functions)
+    return Stack(steps, beyond, whole, _texts.setdefault(text, text))
 
 
 def is_users(filename: str) -> bool:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pyprof.instrument.op import make_op
+from pyprof.instrument.op import call, make_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PLACE = "the op to call"
+_PLACE = "what to run"
 _ADDED = ("__wrapped__", "__prepare_scriptable__", "_torchdynamo_inline")
 
 
@@ -37,7 +37,7 @@ def swap(function: FunctionType, home: object, name: str, mod: str) -> Callable[
     if f'"{function.__module__}.{function.__qualname__}"' not in _traced_as_they_are():
         state["_torchdynamo_inline"] = copy  # would be traced into: into the copy, then
     vars(function).update(state)
-    function.__code__ = _calling(op, code)
+    function.__code__ = _calling(MethodType(call, op), code)
 
     def undo() -> None:
         function.__code__ = code
@@ -57,13 +57,13 @@ def _copy(function: FunctionType) -> FunctionType:
     return copy
 
 
-def _calling(op: object, like: CodeType) -> CodeType:
-    """Give code that calls an op with whatever it is given, and is named like other code."""
+def _calling(run: object, like: CodeType) -> CodeType:
+    """Give code that hands on whatever it is given, and is named like other code."""
     names = {"co_name": like.co_name, "co_filename": like.co_filename}
     if hasattr(like, "co_qualname"):  # from Python 3.11 on
         names["co_qualname"] = like.co_qualname
     template = _template.__code__
-    constants = tuple(op if constant == _PLACE else constant for constant in template.co_consts)
+    constants = tuple(run if constant == _PLACE else constant for constant in template.co_consts)
     return template.replace(
         co_consts=constants,
         co_firstlineno=like.co_firstlineno,
@@ -72,8 +72,8 @@ def _calling(op: object, like: CodeType) -> CodeType:
 
 
 def _template(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
-    op: Any = "the op to call"
-    return op(*args, **kwargs)
+    run: Any = "what to run"
+    return run(args, kwargs)
 
 
 @functools.cache

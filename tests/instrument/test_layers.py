@@ -60,12 +60,31 @@ def test_layers_are_full_paths_from_the_outermost_module(listening: Recorder) ->
 
 
 def test_layers_nest_as_calls_do(listening: Recorder) -> None:
-    """A layer's depth is that of its call."""
+    """A layer's depth is that of its call; a container of torch's says the line once for all."""
     Two()(torch.ones(1, 2))
     depth = {text: deep for deep, text in listening.pushed if text.startswith("layer:")}
     assert depth["layer:Two"] == 0
     assert depth["layer:encoder"] == 1
-    assert depth["layer:encoder.rest.1.0"] == 3
+    assert depth["layer:encoder.rest.1"] == 2
+    assert depth["layer:encoder.rest.1.0"] == 4
+
+
+def test_a_line_is_said_once_for_all_that_torchs_own_module_does(listening: Recorder) -> None:
+    """Nothing of the user's lies between the call of a container and the ops inside."""
+    net = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+    x = torch.ones(1, 2)
+    listening.clear()
+    net(x)
+    layer, trace, op = marker.Kind.LAYER, marker.Kind.TRACE, marker.Kind.OP
+    kinds = [marker.classify(text) for text in listening.texts]
+    assert kinds == [layer, trace, layer, op, layer, op]
+
+
+def test_what_a_shared_container_holds_is_named_by_the_way_to_it(listening: Recorder) -> None:
+    """The same child has one name under each parent of its parent."""
+    shared = nn.Sequential(nn.Identity())
+    nn.Sequential(nn.Sequential(shared), nn.Sequential(shared))(torch.ones(1))
+    assert listening.layers == ["Sequential", "0", "0.0", "0.0.0", "1", "1.0", "1.0.0"]
 
 
 def test_a_part_called_from_user_code_has_its_path(listening: Recorder) -> None:

@@ -168,8 +168,26 @@ def test_names_with_quotes_are_kept_readable() -> None:
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program whose shapes never repeat does not grow without end."""
-    monkeypatch.setattr(payload, "_MAX_SHAPES", 10)
+    for bound in ("_MAX_SHAPES", "_MAX_TEXTS"):
+        monkeypatch.setattr(payload, bound, 10)
     payload.forget()
     for size in range(50):
         assert value(torch.empty(size)) == marker.Tensor((size,), "float32")
     assert len(payload._tensors) <= 10
+    assert len(payload._texts) <= 10
+
+
+def test_calls_that_look_alike_are_told_apart() -> None:
+    """What is remembered of one call is not said of another whose arguments are equal to its."""
+    x, t = torch.ones(2, 2), torch.ones(2, 2).t()
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((1,), {}), ((True,), {}), ((1.0,), {}), (("1",), {}), ((None,), {}), ((1, 1), {}),
+        (((1,),), {}), (((True,),), {}), (([1],), {}), ((), {"a": 1}), ((), {"b": 1}),
+        ((1,), {"a": 1}), ((x,), {}), ((t,), {}), ((x, t), {}), ((t, x), {}), ((x,), {"a": t}),
+        ((x.double(),), {}), ((x, (2, 1)), {}), ((), {}), ((), {"a": "b"}), (("a", "b"), {}),
+    ]  # fmt: skip
+    for _ in range(2):
+        texts = [payload.op_text(HEAD, args, kwargs) for args, kwargs in calls]
+        assert len(set(texts)) == len(calls)
+    payload.forget()
+    assert [payload.op_text(HEAD, *call) for call in reversed(calls)] == texts[::-1]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import sys
+import threading
 import weakref
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - everyone calls it so
 
+import pyprof
 from pyprof import marker
-from pyprof.instrument import stack
+from pyprof.instrument import ranges, stack
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -27,7 +31,7 @@ def here() -> FrameType:
 
 def test_frames_are_outermost_first_with_the_line_that_runs() -> None:
     """The last frame is where it was asked for, with its function."""
-    text = stack.trace_text(here()); line = here().f_lineno  # fmt: skip # noqa: E702
+    text = stack.find(1).text; line = here().f_lineno  # fmt: skip # noqa: E702
     assert marker.decode_trace(text)[-1] == f"{__file__}:{line}"
     functions = marker.decode_functions(text)
     assert functions[-1] == "test_frames_are_outermost_first_with_the_line_that_runs"
@@ -36,10 +40,10 @@ def test_frames_are_outermost_first_with_the_line_that_runs() -> None:
 
 def test_two_lines_of_one_function_differ() -> None:
     """What is remembered for one call is not given for the next one."""
-    first = marker.decode_trace(stack.trace_text(here()))[-1]
-    second = marker.decode_trace(stack.trace_text(here()))[-1]
+    first = marker.decode_trace(stack.find(1).text)[-1]
+    second = marker.decode_trace(stack.find(1).text)[-1]
     assert first != second
-    lines = {marker.decode_trace(stack.trace_text(here()))[-1] for _ in range(3)}
+    lines = {marker.decode_trace(stack.find(1).text)[-1] for _ in range(3)}
     assert len(lines) == 1
 
 
@@ -54,7 +58,7 @@ def test_deep_stacks_are_bounded() -> None:
     """Deep recursion costs a bounded walk and gives the innermost frames."""
 
     def recurse(left: int) -> str:
-        return recurse(left - 1) if left else stack.trace_text(here())
+        return recurse(left - 1) if left else stack.find(1).text
 
     frames = marker.decode_trace(recurse(500))
     assert len(frames) == stack.MAX_FRAMES
@@ -66,8 +70,8 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stack, "_MAX_STACKS", 10)
     stack.forget()
     for number in range(50):
-        code = compile(f"text = trace(here())  # {number}", f"made_{number}.py", "exec")
-        space = {"trace": stack.trace_text, "here": here}
+        code = compile(f"text = trace()  # {number}", f"made_{number}.py", "exec")
+        space = {"trace": lambda: stack.find(2).text}
         exec(code, space)  # noqa: S102 - the point is code made on the fly
         assert marker.decode_trace(str(space["text"]))[-1] == f"made_{number}.py:1"
     assert len(stack._stacks) <= 10
@@ -75,16 +79,16 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_file_name_that_is_not_utf8_is_written_all_the_same() -> None:
     """Surrogates in names are replaced: no tool could take them."""
-    space = {"trace": stack.trace_text, "here": here}
-    exec(compile("text = trace(here())", "odd\udcff.py", "exec"), space)  # noqa: S102 - as above
+    space = {"trace": lambda: stack.find(2).text}
+    exec(compile("text = trace()", "odd\udcff.py", "exec"), space)  # noqa: S102 - as above
     assert str(space["text"]).encode()
 
 
 def test_what_is_typed_at_a_prompt_is_the_users() -> None:
     """Interactive sessions have no file; their frames are kept all the same."""
     for name in ("<stdin>", "<ipython-input-3-abc>", "<string>"):
-        space = {"trace": stack.trace_text, "here": here}
-        exec(compile("text = trace(here())", name, "exec"), space)  # noqa: S102 - as above
+        space = {"trace": lambda: stack.find(2).text}
+        exec(compile("text = trace()", name, "exec"), space)  # noqa: S102 - as above
         assert marker.decode_trace(str(space["text"]))[-1] == f"{name}:1"
 
 
@@ -98,9 +102,59 @@ def test_whose_a_frame_is() -> None:
     assert not stack.is_users("/tmp/torchinductor_me/ab/cabc.py")  # noqa: S108 - a name
 
 
-def test_without_a_users_frame_there_is_no_trace() -> None:
-    """Calls from threads of torch's own say nothing rather than nonsense."""
-    assert stack.trace_text(None) == ""
+class Box:
+    """Something to pass that tells when it is let go of."""
+
+
+def ignore(box: object) -> None:
+    """Do nothing."""
+
+
+def test_without_a_users_frame_there_is_no_trace(listening: Recorder) -> None:
+    """A thread that calls nothing but an op or a module says nothing rather than nonsense."""
+    pyprof.wrap(sys.modules[__name__], "ignore")
+    for target in (ignore, torch.nn.Identity()):
+        box, over = Box(), threading.Semaphore(0)
+        weakref.finalize(box, over.release)
+        _thread.start_new_thread(target, (box,))
+        del box
+        assert over.acquire(timeout=60)
+    assert (listening.layers, listening.ops) == (["Identity"], ["ignore"])
+    assert listening.traces == []
+
+
+def test_the_ways_to_one_instruction_are_told_apart() -> None:
+    """Two callers in turn, and recursion that goes now deeper and now less deep."""
+
+    def inner(left: int) -> str:
+        return inner(left - 1) if left else stack.find(1).text
+
+    def first() -> str:
+        return inner(0)
+
+    def second() -> str:
+        return inner(0)
+
+    for _ in range(2):
+        for way in (first, second):
+            assert marker.decode_functions(way())[-2:] == (way.__name__, "inner")
+    for left in (3, 1, 2, 1, 3):
+        assert marker.decode_functions(inner(left)).count("inner") == left + 1
+
+
+def test_inside_an_op_the_way_to_it_is_part_of_the_trace(listening: Recorder) -> None:
+    """A user's function that an op calls back is seen behind the line that called the op."""
+    x = torch.ones(1, 2)
+
+    def distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return (a - b).sum(1)
+
+    listening.clear()
+    F.triplet_margin_with_distance_loss(x, x, x, distance_function=distance); line = here().f_lineno  # fmt: skip # noqa: E501, E702
+    mine = [frames for frames in listening.traces if frames[-1].startswith(__file__)]
+    back = f"{__file__}:{distance.__code__.co_firstlineno + 1}"
+    assert mine[0][-1] == f"{__file__}:{line}"
+    assert mine[1][-2:] == (f"{__file__}:{line}", back)
 
 
 def test_inside_modules_the_way_to_them_is_part_of_the_trace(listening: Recorder) -> None:
@@ -151,5 +205,5 @@ def test_a_module_call_does_not_keep_its_frame(listening: Recorder) -> None:
             Held()([witness] if raises else [])
         del witness
         assert gone() is None
-    assert stack.LANDMARKS.innermost is None
+    assert ranges.THREAD.here.frame is None
     assert listening.depth == 0
