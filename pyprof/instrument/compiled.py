@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pyprof.instrument import ranges
 from pyprof.instrument.emit import EMITTER
-from pyprof.instrument.op import WITH_STACK, make_op, untraceable
+from pyprof.instrument.op import WITH_STACK, make_op, silent
 from pyprof.instrument.payload import op_head, op_text
-from pyprof.instrument.stack import trace_text
+from pyprof.instrument.ranges import THREAD
+from pyprof.instrument.stack import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,15 +99,21 @@ def _triton(launch: Callable[..., Any]) -> Callable[..., Any]:
     """Put the ranges of an op around a kernel's launch."""
 
     def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
-        if not EMITTER.live() or untraceable():
+        if (push := EMITTER.push) is None or silent():
             return launch(self, *args, **kwargs)
         name = self.inductor_meta.get("kernel_name") or self.fn.__name__
         text = op_text(op_head("triton", name), args, {})  # by name come stream and the like
-        trace = trace_text(sys._getframe(1)) if WITH_STACK[0] else ""  # noqa: SLF001 - the cheap way
-        opened = ranges.open_range(trace or text, self, *((text,) if trace else ()))
+        here, pop = THREAD.here, EMITTER.pop
+        outer, trace = here.trace, find(2, here.frame, here.within).text if WITH_STACK[0] else ""
+        texts = (text,) if trace is outer or not trace else (trace, text)
+        for each in texts:
+            push(each)
+        here.trace = trace or outer
         try:
             return launch(self, *args, **kwargs)
         finally:
-            ranges.close_range(opened)
+            here.trace = outer
+            for _ in texts:
+                pop()
 
     return run

@@ -7,15 +7,15 @@ called in C++, by no op that is wrapped.
 from __future__ import annotations
 
 import functools
-import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd import Function
 
 from pyprof.instrument.emit import EMITTER
-from pyprof.instrument.op import untraceable
-from pyprof.instrument.stack import LANDMARKS, trace_text
+from pyprof.instrument.op import silent
+from pyprof.instrument.ranges import THREAD
+from pyprof.instrument.stack import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,18 +36,18 @@ def wrap_places(patches: Patches) -> None:
 def _placed(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
-        if torch.compiler.is_compiling() or not EMITTER.live() or untraceable():
+        if torch.compiler.is_compiling() or (push := EMITTER.push) is None or silent():
             return original(*args, **kwargs)
-        outer = LANDMARKS.trace
-        trace = trace_text(sys._getframe(1))  # noqa: SLF001 - the cheap way
-        if trace is outer or not trace or EMITTER.push is None:
+        here, pop = THREAD.here, EMITTER.pop
+        outer, trace = here.trace, find(2, here.frame, here.within).text
+        if trace is outer or not trace:
             return original(*args, **kwargs)
-        EMITTER.push(trace)
-        LANDMARKS.trace = trace
+        push(trace)
+        here.trace = trace
         try:
             return original(*args, **kwargs)
         finally:
-            EMITTER.pop()
-            LANDMARKS.trace = outer
+            here.trace = outer
+            pop()
 
     return call

@@ -116,9 +116,7 @@ def test_two_ranks_in_a_file_are_two_parts(tmp_path: Path, out: Path) -> None:
     pids = [set(part["pid"].to_pylist()) for part in parts]
     assert [len(found) for found in pids] == [1, 1]
     whole = parse_file(capture).table().drop_columns(["rank"])
-    both = sorted(
-        str(row) for part in parts for row in part.select(whole.column_names).to_pylist()
-    )
+    both = sorted(str(row) for part in parts for row in part.select(whole.column_names).to_pylist())
     assert both == sorted(str(row) for row in whole.to_pylist())
 
 
