@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = r"aten::(?:\w*conv\w*|\w*mm|matmul)$"
+PRODUCT = r"aten::(?:\w*conv\w*|\w*mm|matmul|linear)$"
 """Kernels of which torch's counter knows the FLOPs."""
 
 FIRST = {"ones_like"}

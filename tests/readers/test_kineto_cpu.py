@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pyprof import marker, schema
 from tests.readers.kineto_json import event, op, read, texts
 
@@ -60,6 +62,19 @@ def test_autograd_only_holds_ops(tmp_path: Path) -> None:
         op("aten::mm", 80, 10, External_id=3),
     ]
     assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::mm"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "torch::distributed::reducer::mul_out",
+        "torch.distributed.ddp.reducer::copy_bucket_to_grad",
+    ],
+)
+def test_the_reducer_only_holds_ops(tmp_path: Path, name: str) -> None:
+    """However long it takes by itself."""
+    events = [op(name, 0, 100, External_id=1), op("aten::mul", 50, 10, External_id=2)]
+    assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::mul"]
 
 
 def test_views_are_no_work(tmp_path: Path) -> None:

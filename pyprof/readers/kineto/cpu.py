@@ -84,7 +84,10 @@ BOOKKEEPING = frozenset(
 Where one of them has to copy after all, the copy is an op of its own inside it.
 """
 
-_ENGINE = re.compile(r"(?:torch::)?autograd::|\w*Backward\d+$")
+_ENGINE = re.compile(
+    r"(?:torch::)?autograd::|\w*Backward\d+$|torch(?:::|\.)distributed[\w:.]*\breducer::"
+)
+"""Names of what autograd and DDP's reducer put around the ops that they call."""
 
 
 def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Mask:
