@@ -34,6 +34,7 @@ __all__ = [
     "does_arithmetic",
     "rank",
     "role",
+    "training",
 ]
 
 HELPERS = frozenset(
@@ -109,6 +110,17 @@ def crosses_link(name: str) -> bool:
     """
     kind = role(name)
     return kind is Role.COMM or (kind is Role.MEMCPY and not _WITHIN.search(name))
+
+
+_TRAINS = re.compile(r"bn_fw_tr|batchnorm_fwtr|batch_norm_collect_statistics")
+_INFERS = re.compile(r"bn_fw_inf|batchnorm_fwinf")
+
+
+def training(name: str) -> bool | None:
+    """Tell whether a batch norm's kernel computes statistics; None for any other kernel."""
+    if _TRAINS.search(name):
+        return True
+    return False if _INFERS.search(name) else None
 
 
 def arithmetic(kind: Role) -> bool:

@@ -4,7 +4,7 @@ One file a family of ops; each formula is registered by `@op` with a worked exam
 Knows no file, no capture and no kernel, and never imports torch.
 """
 
-from pyprof.ops.costs import Cost, cost, known, result_shape
+from pyprof.ops.costs import Cost, cost, known, result_shape, with_argument
 from pyprof.ops.registry import BPROP, FPROP, OpModel, find, models, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work
@@ -23,4 +23,5 @@ __all__ = [
     "models",
     "op",
     "result_shape",
+    "with_argument",
 ]

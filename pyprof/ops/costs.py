@@ -70,6 +70,16 @@ def known(call: Call) -> bool:
     return model is not None and model.work
 
 
+def with_argument(call: Call, name: str, value: Value) -> Call:
+    """Give the call with an argument that was not recorded; the call itself where it has none."""
+    model = registry.find(call)
+    for signature in model.signatures if model is not None and registry.by_position(call) else ():
+        for at, (parameter, given) in enumerate(zip(parse(signature), call.args, strict=False)):
+            if parameter.name == name and isinstance(given, Opaque):
+                return replace(call, args=(*call.args[:at], value, *call.args[at + 1 :]))
+    return call
+
+
 def result_shape(call: Call, around: Call) -> tuple[int, ...] | None:
     """Give the shape of the call's result where the call around it has it as an argument."""
     model, outer = registry.find(call), registry.find(around)
@@ -172,4 +182,4 @@ def _tensors(values: tuple[Value, ...]) -> list[Tensor]:
     return found
 
 
-__all__ = ["Cost", "Work", "cost", "known", "result_shape"]
+__all__ = ["Cost", "Work", "cost", "known", "result_shape", "with_argument"]

@@ -11,13 +11,13 @@ from pyprof import schema
 from pyprof.gpu.roles import Role, rank, role
 from pyprof.parse.records import distinct
 from pyprof.prof import op_calls
-from pyprof.prof.data_types import by_name
 from pyprof.prof.families import PRODUCTS, family
 from pyprof.prof.fills import SPARSE, Fills
 from pyprof.prof.nested import inside, tell_inside, without_inner
 from pyprof.prof.outputs import with_outputs
 from pyprof.prof.portions import UNKNOWN, portions
 from pyprof.prof.situations import Work, choose, situations
+from pyprof.prof.told import by_name
 from pyprof.prof.trials import trials
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _share(
     kernel: NDArray[np.bool_],
     tried: NDArray[np.bool_],
 ) -> Costs:
-    costs, cost_of = _costs(records, works, work_of, call, arithmetic, count)
+    costs, cost_of = _costs(records, works, work_of, call, arithmetic, count, kernel)
     reasons = list(dict.fromkeys(["", _GRAPH, *(cost.reason for cost in costs)]))
     place = {reason: number for number, reason in enumerate(reasons)}
     totals = [
@@ -126,14 +126,15 @@ def _costs(
     call: Ints,
     arithmetic: NDArray[np.bool_],
     count: Ints,
+    kernel: NDArray[np.bool_],
 ) -> tuple[list[Cost], Ints]:
-    """Cost each distinct op call, of so many kernels on such data: the costs, and each row's."""
-    untyped = np.array([work.untyped for work in works], bool)[work_of]
-    told, types = by_name(records.coded("kLongName"), call, arithmetic & untyped)
-    key = work_of << 32 | np.where(untyped, told, 0) << 20 | np.minimum(count[call], 1 << 16)
+    """Cost each distinct op call, by how many kernels and what their names tell; and each row's."""
+    untyped = np.array([work.untyped for work in works], bool)[work_of] & arithmetic
+    number, told = by_name(records.coded("kLongName"), call, untyped, kernel)
+    key = work_of << 32 | number << 20 | np.minimum(count[call], 1 << 16)
     first, cost_of = distinct(key)
     costs = [
-        works[pair >> 32].cost(pair & 0xFFFFF or None, types[pair >> 20 & 0xFFF])
+        works[pair >> 32].cost(pair & 0xFFFFF or None, told[pair >> 20 & 0xFFF])
         for pair in key[first].tolist()
     ]
     return costs, cost_of

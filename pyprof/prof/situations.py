@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyprof.marker import Call
     from pyprof.ops import Cost
     from pyprof.parse.records import Records
+    from pyprof.prof.told import Told
 
 OWN = -1
 """The position that stands for "no enclosing call": each kernel is a call of its own."""
@@ -67,21 +68,21 @@ class Work:
         """Tell whether the call's text holds the shape of a tensor."""
         return self.call is not None and next(tensors(self.call), None) is not None
 
-    def cost(self, gemm_kernels: int | None = None, dtype: str | None = None) -> Cost:
+    def cost(self, gemm_kernels: int | None = None, told: Told | None = None) -> Cost:
         """Cost the call; for a backward pass, given how many of its kernels do arithmetic.
 
-        `dtype` is what these kernels work on, for a call that is `untyped`.
+        `told` is what the names of its kernels tell that no text does.
         """
-        if self.call is None:
+        call = self.call
+        if call is None:
             return ops.Cost(None, None, {}, self.reason)
+        dtype = self.dtype
+        if told is not None:
+            dtype = dtype or told.dtype
+            if told.training is not None:
+                call = ops.with_argument(call, "training", told.training)
         kernels = gemm_kernels if self.gradient else None
-        return ops.cost(
-            self.call,
-            self.direction,
-            gemm_kernels=kernels,
-            dtype=self.dtype or dtype,
-            output=self.output,
-        )
+        return ops.cost(call, self.direction, gemm_kernels=kernels, dtype=dtype, output=self.output)
 
 
 @dataclass(frozen=True, slots=True)

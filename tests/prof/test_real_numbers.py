@@ -84,3 +84,15 @@ def test_a_convolutions_output_is_told_by_its_backward_node(
     found = forward.groupby("opid")[["flops", "bytes"]].sum(min_count=1)
     assert len(found) == 318
     assert Counter(found.itertuples(index=False, name=None)) == wanted
+
+
+def test_a_batch_norms_kernel_tells_that_it_trains(resnet50: pd.DataFrame) -> None:
+    """The trace holds no flag; bn_fw_tr computes statistics: 4 more an element, 8 in all."""
+    norm = resnet50[(resnet50.op == "batch_norm") & (resnet50.dir == "fprop")]
+    assert len(norm) == 318
+    elements = norm.sizes.map(lambda sizes: prod(sizes[0]))
+    channels = norm.sizes.map(lambda sizes: int(sizes[1][0]))
+    assert (norm.flops == 8 * elements).all()
+    # x, out; scale, shift; running mean and variance read and written; mean and deviation kept
+    assert (norm.bytes == 4 * (2 * elements + 8 * channels)).all()
+    assert (norm.eff < 100).all()

@@ -1,4 +1,4 @@
-"""Sizes without types, as emit_nvtx writes them: the kernels' names tell what bytes there are."""
+"""Sizes without types and flags, as emit_nvtx writes them: the kernels' names tell what is left."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 import pyprof
 from pyprof.gpu.dtypes import data_type
+from pyprof.gpu.roles import training
 from pyprof.marker import encode_seq
 from tests.builders import Range, Work, nsys_db
 
@@ -74,3 +75,48 @@ def test_bytes_by_the_names_of_an_ops_kernels(
     assert rows.flops.sum() == flops
     assert (rows.bytes.sum() if rows.bytes.notna().any() else None) == moved
     assert (rows.why == "unknown dtype").any() == (moved is None)
+
+
+TRANSFORM = (
+    "void at::native::batch_norm_transform_input_kernel<float, float, float, true, int>(int)"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "trains"),
+    [
+        ("void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512, true, 1>(float const*)", True),
+        ("cudnn::batchnorm_fwtr_nhwc_semiPersist<__half, __half, float, float, 512>", True),
+        ("void at::native::batch_norm_collect_statistics_kernel<InvStd, float, float>", True),
+        ("void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float, true, 1>(float, float)", False),
+        (TRANSFORM, None),
+        ("void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 512, true, 1>(float)", None),
+    ],
+)
+def test_which_batch_norm_trains(name: str, *, trains: bool | None) -> None:
+    """Computing statistics is training; what either does tells nothing."""
+    assert training(name) is trains
+
+
+@pytest.mark.parametrize(
+    ("kernels", "each"),
+    [
+        # statistics 4, normalising 2, scale and shift 2 an element
+        (("void at::native::batch_norm_collect_statistics_kernel<float>(int)", TRANSFORM), 8),
+        (("void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float>(float)",), 4),
+        ((TRANSFORM,), None),
+    ],
+)
+def test_a_batch_norm_whose_flag_was_not_recorded(
+    tmp_path: Path, kernels: tuple[str, ...], each: int | None
+) -> None:
+    """What its kernels tell; nothing where they do not."""
+    sizes = [[2, 4, 3, 3], *[[4]] * 4, [], [], [], []]
+    text = encode_seq("aten::native_batch_norm", seq=1, op_id=1, sizes=sizes)
+    work = [
+        Work(name, (1000 + 100 * at, 1050 + 100 * at), (10 + 10 * at, 15 + 10 * at))
+        for at, name in enumerate(kernels)
+    ]
+    rows = pyprof.load(nsys_db(tmp_path / "net.sqlite", work, [Range(text, (0, 100))]))
+    assert (rows.flops.sum() if rows.flops.notna().any() else None) == (each and each * 72)
+    assert (rows.why == "training not recorded").any() == (each is None)

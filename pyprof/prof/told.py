@@ -1,0 +1,56 @@
+"""What kernels' names tell of their op where no text does: the type of its data, if it trains.
+
+emit_nvtx writes sizes, but no types and no flags: without this, many FLOPs would be known and no
+bytes, and nothing of batch norm.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from pyprof.gpu.dtypes import data_type
+from pyprof.gpu.roles import training
+from pyprof.prof.agreement import agreed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from pyprof.parse.records import Coded
+
+    Ints = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+_T = TypeVar("_T")
+
+
+class Told(NamedTuple):
+    """What the names of an op call's kernels agree on; None for nothing."""
+
+    dtype: str | None = None
+    """Type of the floating tensors, as torch names it."""
+    training: bool | None = None
+
+
+def by_name(name: Coded, call: Ints, untyped: Mask, kernel: Mask) -> tuple[Ints, list[Told]]:
+    """Give the number of what is told of each row's call, and what that is.
+
+    `untyped` are the rows that do the arithmetic of a call of unknown types, `kernel` all kernels.
+    """
+    types, dtypes = _agreed(name, call, untyped, data_type)
+    flags, trains = _agreed(name, call, kernel, training)
+    pairs, number = np.unique(types * len(trains) + flags, return_inverse=True)
+    given = [divmod(pair, len(trains)) for pair in pairs.tolist()]
+    return np.asarray(number), [Told(dtypes[at], trains[flag]) for at, flag in given]
+
+
+def _agreed(
+    name: Coded, call: Ints, rows: Mask, read: Callable[[str], _T | None]
+) -> tuple[Ints, list[_T | None]]:
+    told = [read(text) for text in name.values]
+    values: list[_T | None] = [None, *dict.fromkeys(value for value in told if value is not None)]
+    number = np.array([values.index(value) for value in told], np.int64)[name.index]
+    return agreed(call, np.where(rows, number, 0)), values
