@@ -25,7 +25,9 @@ F = TypeVar("F", bound=Formula)
 FPROP, BPROP = "fprop", "bprop"
 
 _ATEN = {"aten", "", "prims", "torch.ops.aten"}  # the oldest emit_nvtx wrote no namespace
-_BY_POSITION = _ATEN | {"c10d", "torchvision", "quantized", "flash_attn", "inductor"}
+_BY_POSITION = _ATEN | {
+    *("c10d", "torchvision", "quantized", "flash_attn", "torch_attn", "inductor"),
+}
 _TORCH = re.compile(
     r"(?:torch\.)?(?:Tensor|_TensorBase|nn\.functional|_C(?:\.\w+)*|_VF|special|linalg|fft|nn\.init)$"
     r"|torch$"

@@ -220,6 +220,30 @@ def test_packed_sequences_of_unequal_length_are_unknown_but_for_their_bytes() ->
     assert found.bytes == 4 * 2 * 300 * 4 * 64
 
 
+@pytest.mark.parametrize("at", [-1, 0, 5])
+def test_a_cache_of_keys_is_unknown_and_a_hidden_window_is_none(at: int) -> None:
+    """How full a cache is lies in a tensor; a trace that writes `is_causal` leaves out None."""
+    q = Tensor((2, 8, 4, 64), "bfloat16")
+    tail: list[Value] = [0.125, *(Opaque(),) * 4]
+    head = (q, q, q, None, None, 8, 8, 0.0, False, False)
+    whole = ops.cost(Call("aten", "_flash_attention_forward", (*head, *tail))).flops
+    assert whole == 2 * 2 * 2 * 4 * 8 * 8 * 64
+    tail[1:4] = [at, -1, Tensor((2,), "int32")]
+    found = ops.cost(Call("aten", "_flash_attention_forward", (*head, *tail)))
+    assert found.reason == "lengths of cached keys depend on the data"
+
+
+def test_a_causal_mask_ends_where_its_kernel_says() -> None:
+    """One query against a cache of 100: flash kernels see all of it, `is_causal` one key."""
+    q, k = Tensor((1, 1, 4, 64), "bfloat16"), Tensor((1, 100, 4, 64), "bfloat16")
+    kernel = ops.cost(Call("flash_attn", "flash_attn_func", (q, k, k, 0.0, 0.125, True)))
+    assert kernel.flops == 2 * (2 * 100 - 1) * 4 * 64  # the last key half
+    turned = (Tensor((1, 4, 1, 64), "bfloat16"), *(Tensor((1, 4, 100, 64), "bfloat16"),) * 2)
+    name = "scaled_dot_product_attention"
+    found = ops.cost(Call("torch.nn.functional", name, turned, {"is_causal": True}))
+    assert found.flops == 2 * 4 * 64
+
+
 def test_collectives_give_algorithm_and_bus_bytes() -> None:
     """As nccl-tests: an all-gather moves (n - 1) / n of the result over the bus."""
     piece, whole = Tensor((4, 6), "float32"), Tensor((16, 6), "float32")
