@@ -31,7 +31,7 @@ def _square(x: Tensor) -> tuple[int, int]:
 
 # 2 matrices of 6^3 / 3 = 72; 72 read and 72 written of 4 bytes
 @op(
-    *("cholesky", "linalg_cholesky", "linalg_cholesky_ex", "cholesky_inverse"),
+    *("cholesky", "cholesky_ex", "cholesky_inverse"),
     signature="Tensor input",
     example=Call("torch", "cholesky", (_SQUARE,)),
     flops=144,
@@ -39,7 +39,7 @@ def _square(x: Tensor) -> tuple[int, int]:
 )
 # 2 of 2 * 6^3 / 3 = 144
 @op(
-    *("linalg_lu_factor", "linalg_lu_factor_ex", "linalg_lu", "_linalg_det", "_linalg_slogdet"),
+    *("lu_factor", "lu_factor_ex", "lu", "_linalg_det", "_linalg_slogdet"),
     signature="Tensor input",
     example=Call("aten", "linalg_lu_factor", (_SQUARE,)),
     flops=288,
@@ -47,7 +47,7 @@ def _square(x: Tensor) -> tuple[int, int]:
 )
 # 2 of 2 * 6^3 = 432
 @op(
-    *("inverse", "linalg_inv", "linalg_inv_ex", "inv", "inv_ex"),
+    *("inverse", "inv", "inv_ex"),
     signature="Tensor input",
     example=Call("torch", "inverse", (_SQUARE,)),
     flops=864,
@@ -63,7 +63,7 @@ def factorisation(a: Args) -> Work:
 
 # 2 matrices: 2 * (6 * 36 - 72) = 288 each; 72 read, Q 72 and R 72 written of 4 bytes
 @op(
-    *("qr", "linalg_qr"),
+    "qr",
     signature="Tensor input",
     example=Call("torch", "qr", (_SQUARE,)),
     flops=576,
@@ -81,7 +81,7 @@ def qr(a: Args) -> Work:
 
 # 2 * 36 * 4 = 288; 72 and 48 read, 48 written of 4 bytes
 @op(
-    *("linalg_solve_triangular", "triangular_solve", "cholesky_solve", "solve_triangular"),
+    *("triangular_solve", "cholesky_solve", "solve_triangular"),
     signature="Tensor input, Tensor other",
     example=Call("aten", "linalg_solve_triangular", (_SQUARE, _RIGHT, True)),
     flops=288,
@@ -99,7 +99,7 @@ def triangular_solve(a: Args) -> Work:
 
 # 2 matrices: 2 * 6^3 / 3 + 2 * 36 * 4 = 432 each; 72 and 48 read, 48 written of 4 bytes
 @op(
-    *("linalg_solve", "linalg_solve_ex", "_linalg_solve_ex", "solve"),
+    *("solve", "solve_ex", "_linalg_solve_ex"),
     signature="Tensor input, Tensor other",
     example=Call("aten", "linalg_solve", (_SQUARE, _RIGHT)),
     flops=864,

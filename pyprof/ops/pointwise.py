@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.ops import dtypes
-from pyprof.ops.pointwise_rules import BACKWARDS, BOOL, FLOAT, REAL, RULES, SPECIAL, Grad, Rule
+from pyprof.ops.pointwise_rules import BACKWARDS, BOOL, FLOAT, REAL, RULES, Grad, Rule
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, like
 
 _COMPLEX_FLOPS = {"mul": 6, "div": 9}
 _SCALED = {"add", "sub", "subtract", "rsub"}
-_SPECIAL = tuple(f"special_{name}" for name in SPECIAL)
 _X = Tensor((2, 3), "float16")
 _ROW = Tensor((3,), "float16")
 
@@ -48,7 +47,7 @@ class Operands:
 
 def operands(a: Args) -> Operands:
     """Sort out a pointwise op's operands. Raises Unknown where there is no tensor among them."""
-    rule = RULES[rule_name(a.op)]
+    rule = RULES[a.op]
     values = a.listed("operands")
     alpha = a.values.get("alpha", 1)
     at = [index for index, value in enumerate(values) if isinstance(value, Tensor)]
@@ -62,12 +61,6 @@ def operands(a: Args) -> Operands:
         alpha = values[rule.arity]
     rounded = isinstance(alpha, str) or isinstance(a.values.get("rounding_mode"), str)
     return Operands(values[: rule.arity], rule, alpha, rounded)
-
-
-def rule_name(op_name: str) -> str:
-    """Give the name that an op's rule stands under."""
-    name = op_name.removeprefix("special_")
-    return name if name in RULES else op_name
 
 
 def result_tensor(a: Args, found: Operands) -> Tensor:
@@ -132,7 +125,7 @@ def _pow_flops(found: Operands) -> int:
 
 # add by rows: 2 * 3 elements, one operation each; x 6 + row 3 + result 6 = 15 elements of 2 bytes
 @op(
-    *(*RULES, *_SPECIAL),
+    *RULES,
     signature="Value[] operands",
     example=Call("torch", "add", (_X, _ROW)),
     flops=6,

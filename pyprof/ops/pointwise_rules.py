@@ -156,13 +156,6 @@ _add("lerp", 3, 3, SAME, Grad(2, "c"), Grad(1, "c"), Grad(2, "ab"))
 _add("clamp clip", 3, 2, SAME, Grad(2, "abc"), Grad(1, "ab"), Grad(1, "ac"))
 _add("clamp_min clamp_max", 2, 1, SAME, Grad(1, "ab"), Grad(1, "ab"))
 
-
-SPECIAL = (
-    f"{_BESSEL} {_POLYNOMIALS} entr erfcx i0e i1 i1e log_ndtr ndtr ndtri xlog1py zeta "
-    "multigammaln gammaln psi expit gammainc gammaincc"
-).split()
-"""Names of torch.special: ATen writes `special_` before them."""
-
 _ACTIVATIONS = (
     "threshold gelu silu mish tanh sigmoid logit elu softplus softshrink hardshrink hardtanh "
     "hardswish hardsigmoid leaky_relu log_sigmoid"

@@ -29,8 +29,6 @@ COSTS = {
     "nanmean": (2, 0),
     "prod": (1, 0),
     "norm": (2, 1),
-    "linalg_vector_norm": (2, 1),
-    "linalg_norm": (2, 1),
     "vector_norm": (2, 1),
     "frobenius_norm": (2, 1),
     "amax": (1, 0),
@@ -134,7 +132,7 @@ def reduction(a: Args) -> Work:
 
 # squares and sums 2 * 24, one root; 24 read and 1 written of 2 bytes
 @op(
-    *("norm", "linalg_vector_norm", "linalg_norm", "vector_norm", "frobenius_norm"),
+    *("norm", "vector_norm", "frobenius_norm"),
     signature="Tensor input, float p, int[] dim, bool keepdim, *, dtype dtype",
     example=Call("torch", "norm", (_X, 2.0)),
     flops=49,
@@ -147,7 +145,7 @@ def norm(a: Args) -> Work:
 
 # x / norm * go: 24 * 2; x 24 and norm, go 2 read, 24 written = 50 of 2 bytes
 @op(
-    *("norm", "linalg_vector_norm", "vector_norm", "linalg_norm"),
+    *("norm", "vector_norm"),
     direction=BPROP,
     signature="Tensor input, float p, int[] dim, bool keepdim, *, dtype dtype",
     example=Call("torch", "norm", (_X, 2.0)),

@@ -33,6 +33,8 @@ _TORCH = re.compile(
     r"|torch$"
 )
 _INDUCTOR = re.compile(r"triton_(?:poi|red|per|tem|mix|for)_fused_\w+$")
+_HOME = re.compile(r"(?:special|linalg|fft)_(?=\w)")
+"""What ATen writes before the name of an op of `torch.special`, `torch.linalg`, `torch.fft`."""
 _DUNDER = re.compile(r"__([ir]?)(\w+?)__$")
 _DUNDER_NAMES = {
     "truediv": "div",
@@ -143,11 +145,13 @@ def _keys(mod: str, name: str) -> list[str]:
 
 
 def plain_name(name: str) -> tuple[str, bool]:
-    """Give an op's name without what marks its in-place, operator and overloaded forms.
+    """Give an op's name without what marks its home and in-place, operator and overloaded forms.
 
-    `add` and True for `add_` and `__iadd__`, `add` and False for `__radd__`.
+    `add` and True for `add_` and `__iadd__`, `add` and False for `__radd__`; `svd` of `linalg_svd`.
     """
     name = name.partition(".")[0]
+    if home := _HOME.match(name):
+        name = name[home.end() :]
     if dunder := _DUNDER.match(name):
         form, rest = dunder.groups()
         if form and form + rest in _WHOLE_DUNDERS:

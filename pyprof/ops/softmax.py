@@ -39,7 +39,7 @@ def _out(x: Tensor, a: Args) -> Tensor:
     batch=("input",),
 )
 @op(
-    *("aten::softmax", "aten::log_softmax", "aten::special_softmax", "aten::special_log_softmax"),
+    *("aten::softmax", "aten::log_softmax"),
     signature="Tensor input, int dim, dtype dtype",
     example=Call("aten", "log_softmax", (_X, -1, None)),
     flops=144,

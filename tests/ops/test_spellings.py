@@ -62,6 +62,17 @@ def test_add_with_alpha_in_all_its_places() -> None:
     assert found.flops == 2 * 140000
 
 
+def test_an_op_has_one_name_at_home_and_in_aten() -> None:
+    """`torch.linalg.inv` is `aten::linalg_inv`; so are the functions of torch.fft and special."""
+    square = Tensor((4, 4), "float32")
+    for home, name in (("linalg", "inv"), ("linalg", "vector_norm"), ("special", "erf")):
+        _same(
+            Call(f"torch.{home}", name, (square,)),
+            Call(f"torch._C._{home}", f"{home}_{name}", (square,)),
+            Call("aten", f"{home}_{name}", (square,)),
+        )
+
+
 def test_embedding_takes_its_arguments_in_either_order() -> None:
     """F.embedding(ids, table), torch.embedding(table, ids)."""
     ids, table = Tensor((35, 20), "int64"), Tensor((33278, 200), "float32")
