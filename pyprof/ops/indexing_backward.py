@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyprof.marker import Call, Tensor
 from pyprof.ops.indexing import indexed
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, like
 
 _X = Tensor((4, 6), "float16")
 _ROWS = Tensor((2,), "int64")
@@ -57,41 +57,6 @@ def scatter_backward(a: Args) -> Work:
     """The input's gradient is the incoming one with zeros; the source's is gathered from it."""
     x = a.tensor("input")
     return Work(0, (like(x),), (like(x),)) + scatter_add_backward(a)
-
-
-# the rows' gradients: 48 additions; 6 indices and 2 offsets of 8 bytes, go 16 read, the table's
-# gradient 800 written of 2 bytes
-@op(
-    "torch.nn.functional.embedding_bag",
-    direction=BPROP,
-    signature="Index input, Tensor weight, Index? offsets",
-    example=Call(
-        "torch.nn.functional",
-        "embedding_bag",
-        (Tensor((6,), "int64"), Tensor((100, 8), "float16"), Tensor((2,), "int64")),
-    ),
-    flops=48,
-    bytes=1696,
-)
-@op(
-    *("embedding_bag", "_embedding_bag"),
-    direction=BPROP,
-    signature="Tensor weight, Index input, Index? offsets",
-    example=Call(
-        "torch",
-        "embedding_bag",
-        (Tensor((100, 8), "float16"), Tensor((6,), "int64"), Tensor((2,), "int64")),
-    ),
-    flops=48,
-    bytes=1696,
-)
-def embedding_bag_backward(a: Args) -> Work:
-    """Each bag's gradient is added to the rows that were in it."""
-    ids, table, offsets = a.tensor("input"), a.tensor("weight"), a.optional("offsets")
-    width = size(table, -1)
-    bags = size(offsets, 0) if offsets is not None else size(ids, 0)
-    reads = (ids, fresh((bags, width), table.dtype), *(() if offsets is None else (offsets,)))
-    return Work(ids.numel * width, reads, (like(table),))
 
 
 # mask 24 of 1 byte; the rest 24 read at most, 24 written of 2 bytes

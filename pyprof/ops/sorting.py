@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyprof.marker import Call, Tensor
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, fresh, like
 
 _X = Tensor((4, 6), "float16")
 
@@ -150,38 +150,3 @@ def one_hot(a: Args) -> Work:
     if classes < 1:
         raise Unknown("result's size depends on the data")
     return Work(0, (x,), (fresh((*x.shape, classes), "int64"),))
-
-
-# two bags of 3 rows of 8: 48 additions; 6 indices and 2 offsets of 8 bytes, 48 read, 16 written
-# of 2 bytes
-@op(
-    "torch.nn.functional.embedding_bag",
-    signature="Index input, Tensor weight, Index? offsets",
-    example=Call(
-        "torch.nn.functional",
-        "embedding_bag",
-        (Tensor((6,), "int64"), Tensor((100, 8), "float16"), Tensor((2,), "int64")),
-    ),
-    flops=48,
-    bytes=192,
-)
-@op(
-    *("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"),
-    signature="Tensor weight, Index input, Index? offsets",
-    example=Call(
-        "torch",
-        "embedding_bag",
-        (Tensor((100, 8), "float16"), Tensor((6,), "int64"), Tensor((2,), "int64")),
-    ),
-    flops=48,
-    bytes=192,
-)
-def embedding_bag(a: Args) -> Work:
-    """The rows of each bag are added."""
-    ids, table, offsets = a.tensor("input"), a.tensor("weight"), a.optional("offsets")
-    width = size(table, -1)
-    rows = ids.numel * width
-    bags = size(offsets, 0) if offsets is not None else size(ids, 0)
-    reads: tuple[Tensor, ...] = (ids, fresh((min(rows, table.numel),), table.dtype))
-    reads += () if offsets is None else (offsets,)
-    return Work(rows, reads, (like(table, (bags, width)),))
