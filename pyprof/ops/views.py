@@ -100,7 +100,7 @@ def piece_backward(a: Args) -> Work:
 @op(
     *("expand", "expand_as", "broadcast_to"),
     direction=BPROP,
-    signature=("Tensor input, Tensor! other", "Tensor input, int[] size"),
+    signature=("Tensor input, Tensor! other", "Tensor input, Size size"),
     example=Call("Tensor", "expand", (Tensor((6,), "float16"), (4, 6))),
     flops=24,
     bytes=60,

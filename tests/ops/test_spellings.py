@@ -107,6 +107,26 @@ def test_arguments_that_old_markers_left_out() -> None:
     _same(Call("Tensor", "sum", (X, 1)), Call("Tensor", "sum", (X,), {"dim": (1,)}))
 
 
+def test_numbers_one_after_the_other_are_an_argument_each() -> None:
+    """Stride 2 and padding 1 are not strides of 2 and 1; a size alone may be written so."""
+    _same(
+        Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS, None, 2, 1)),
+        Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS, None, (2, 2), (1, 1))),
+        Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS), {"stride": 2, "padding": 1}),
+    )
+    _same(
+        Call("torch.nn.functional", "max_pool2d", (IMAGE, 3, 2, 1, 1), {"ceil_mode": False}),
+        Call("torch.nn.functional", "max_pool2d", (IMAGE, (3, 3), (2, 2), (1, 1), (1, 1))),
+        Call("aten", "max_pool2d", (IMAGE, (3, 3), (2, 2), (1, 1), (1, 1), False)),
+    )
+    row = Tensor((20, 1), "float32")
+    _same(
+        Call("Tensor", "expand", (row, 35, 20, 200)),
+        Call("Tensor", "expand", (row, (35, 20, 200))),
+        direction="bprop",
+    )
+
+
 def test_attention_in_its_layouts() -> None:
     """The op and the kernel's entry point inside it, whose heads come third, cost the same."""
     q, turned = Tensor((4, 12, 197, 64), "bfloat16"), Tensor((4, 197, 12, 64), "bfloat16")
