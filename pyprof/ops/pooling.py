@@ -197,9 +197,11 @@ def _adaptive(a: Args, x: Tensor) -> tuple[int, tuple[int, ...]]:
 
 
 _ADAPTIVE = tuple(
-    f"{prefix}adaptive_{kind}_pool{rank}d"
-    for prefix in ("", "_")
-    for kind in ("avg", "max")
+    name.format(rank)
+    for name in (
+        *("adaptive_avg_pool{}d", "_adaptive_avg_pool{}d"),
+        *("adaptive_max_pool{}d", "adaptive_max_pool{}d_with_indices"),
+    )
     for rank in (1, 2, 3)
 )
 
@@ -244,6 +246,7 @@ def adaptive_pool_backward(a: Args) -> Work:
 
 @op(
     *("aten::_adaptive_avg_pool2d_backward", "aten::_adaptive_avg_pool3d_backward"),
+    "aten::adaptive_avg_pool3d_backward",
     signature="Tensor grad_output, Tensor input",
     example=Call("aten", "_adaptive_avg_pool2d_backward", (Tensor((2, 3, 1, 1), "float16"), _X)),
     flops=384,  # as above
