@@ -10,7 +10,7 @@ from pyprof.marker import Call, Summary, Tensor, Value
 from pyprof.ops.pointwise_rules import RULES, TRANSCENDENTAL
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like
+from pyprof.ops.work import Args, Work, fresh, like, size
 
 _PARTS = (Tensor((4, 6), "float32"), Tensor((6,), "float32"))
 _STEPS = (Tensor((), "float32"), Tensor((), "float32"))
@@ -54,21 +54,25 @@ def foreach(a: Args) -> Work:
     return Work(flops, reads, tuple(map(like, lists[0])))
 
 
+_REDUCED = {"_foreach_norm": (2, 1), "_foreach_powsum": (2, 0), "_foreach_max": (1, 0)}
+
+
 # 30 squares and sums and 2 roots; 30 read and 2 written of 4 bytes
 @op(
-    "_foreach_norm",
+    *_REDUCED,
     signature="Tensor[] lists, Number ord",
     example=Call("torch", "_foreach_norm", (_PARTS, 2)),
     flops=62,
     bytes=128,
 )
 def foreach_norm(a: Args) -> Work:
-    """A norm for each tensor."""
+    """A number for each tensor."""
+    each, last = _REDUCED[a.op]
     value = a.values.get("lists")
     tensors = a.tensors("lists")
     count = value.length if isinstance(value, Summary) else len(tensors)
     out = fresh((count,), tensors[0].dtype if tensors else None)
-    return Work(2 * _elements(tensors) + count, tensors, (out,))
+    return Work(each * _elements(tensors) + last * count, tensors, (out,))
 
 
 # 30 read, 30 written of 4 bytes
@@ -85,6 +89,40 @@ def foreach_copy(a: Args) -> Work:
     if len(lists) < 2:  # noqa: PLR2004 - to and from
         raise Unknown("tensor lists not recorded")
     return Work(0, lists[1], lists[0])
+
+
+# 30 read, 30 written of 4 bytes
+@op(
+    "_foreach_clone",
+    signature="Tensor[] lists",
+    example=Call("aten", "_foreach_clone", (_PARTS,)),
+    flops=0,
+    bytes=240,
+)
+def foreach_clone(a: Args) -> Work:
+    """Every tensor is copied."""
+    tensors = a.tensors("lists")
+    return Work(0, tensors, tuple(map(like, tensors)))
+
+
+# 24 and 6 read; in chunks of 2: 4 rows, and 6 of one, are 2 * 12 and 2 * 3 written of 4 bytes
+@op(
+    "_chunk_cat",
+    signature="Tensor[] lists, int dim, int num_chunks",
+    example=Call("aten", "_chunk_cat", (_PARTS, 0, 2)),
+    flops=0,
+    bytes=240,
+)
+def chunk_cat(a: Args) -> Work:
+    """Each tensor cut in equal chunks, zeros at the end, laid side by side (FSDP's gradients)."""
+    tensors, dim, chunks = a.tensors("lists"), a.integer("dim", 0), a.integer("num_chunks", 1)
+    if chunks < 1:
+        raise Unknown("arguments do not fit the op")
+    padded = 0
+    for tensor in tensors:
+        length = max(1, size(tensor, dim))
+        padded += tensor.numel // length * (-(-length // chunks) * chunks)
+    return Work(0, tensors, (fresh((padded,), tensors[0].dtype if tensors else None),))
 
 
 # 30 written of 4 bytes
@@ -183,6 +221,24 @@ def apex_adam(a: Args) -> Work:
     copy = tensors[1:-3]
     read = (param, *moments, grad)
     return Work(_ADAM * param.numel, read, (param, *copy, *moments))
+
+
+# one product; three numbers read, two written: 4 bytes each
+@op(
+    "_amp_update_scale",
+    signature="Tensor input, Tensor growth_tracker, Tensor found_inf",
+    example=Call(
+        "aten",
+        "_amp_update_scale_",
+        (_STEPS[0], Tensor((), "int32"), _STEPS[0], 2.0, 0.5, 2000),
+    ),
+    flops=1,
+    bytes=20,
+)
+def amp_update_scale(a: Args) -> Work:
+    """The gradient scaler's own factor and its count of good steps."""
+    scale, tracker = a.tensor("input"), a.tensor("growth_tracker")
+    return Work(1, (scale, tracker, a.tensor("found_inf")), (scale, tracker))
 
 
 # lists in a multi-tensor kernel, which of them are written (from the end), operations an element
