@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.fourier import complex_of
+from pyprof.ops import dtypes
 from pyprof.ops.pointwise import promoted_dtype
 from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
@@ -30,14 +30,14 @@ _FACTORY = "dtype dtype, any layout, any device, any pin"
 )
 @op(
     "diagflat",
-    signature="Tensor input, int diagonal",
+    signature="Tensor input, int offset",
     example=Call("torch", "diagflat", (_ROW,)),
     flops=0,
     bytes=84,
 )
 def diag(a: Args) -> Work:
     """A square matrix of zeros with the vector on a diagonal; or the diagonal of a matrix."""
-    x, offset = a.tensor("input"), a.integer("diagonal", 0)
+    x, offset = a.tensor("input"), a.integer("diagonal", a.integer("offset", 0))
     if len(x.shape) == 2 and a.op == "diag":  # noqa: PLR2004 - a matrix
         rows, columns = x.shape
         length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
@@ -222,5 +222,5 @@ def diff(a: Args) -> Work:
 def polar(a: Args) -> Work:
     """Complex numbers from lengths and angles."""
     x, angle = a.tensor("input"), a.tensor("angle")
-    out = fresh(broadcast([x.shape, angle.shape]), complex_of(x.dtype))
+    out = fresh(broadcast([x.shape, angle.shape]), dtypes.complex_of(x.dtype))
     return Work((2 * TRANSCENDENTAL + 2) * out.numel, (x, angle), (out,))

@@ -15,18 +15,9 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, size
 
-_COMPLEX = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
-_REAL = {wide: narrow for narrow, wide in _COMPLEX.items()}
 _ROWS = Tensor((4, 8), "complex64")
 _REAL_ROWS = Tensor((4, 8), "float32")
 _HALF_ROWS = Tensor((4, 5), "complex64")
-
-
-def complex_of(dtype: str | None) -> str | None:
-    """Give the dtype of a transform: complex as it is, whole numbers as float32."""
-    if dtype is None or dtypes.is_complex(dtype):
-        return dtype
-    return _COMPLEX.get(dtype, "complex64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +40,8 @@ def _described(x: Tensor, shape: list[int], dims: tuple[int, ...], kind: str) ->
     result = list(shape)
     if kind == "r2c":
         result[dims[-1]] = result[dims[-1]] // 2 + 1
-    wide = complex_of(x.dtype)
-    dtype = _REAL.get(wide or "") if kind == "c2r" else wide
+    wide = dtypes.complex_of(x.dtype)
+    dtype = dtypes.real(wide) if kind == "c2r" else wide
     real = kind != "c2c" or not (x.dtype is None or dtypes.is_complex(x.dtype))
     return _Transform(tuple(shape), dims, fresh(result, dtype), real)
 

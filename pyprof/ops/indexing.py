@@ -92,31 +92,64 @@ def embedding_dense_backward(a: Args) -> Work:
 
 # 8 indices of 8 bytes; 8 read and 8 written of 2 bytes
 @op(
-    *("gather", "take_along_dim"),
-    signature=("Tensor input, int dim, Index index", "Tensor input, Index index, int dim"),
+    "gather",
+    signature="Tensor input, int dim, Index index",
     example=Call("torch", "gather", (_X, 1, _PLACES)),
+    flops=0,
+    bytes=96,
+)
+@op(
+    "take_along_dim",
+    signature="Tensor input, Index index, int dim",
+    example=Call("torch", "take_along_dim", (_X, _PLACES, 1)),
     flops=0,
     bytes=96,
 )
 def gather(a: Args) -> Work:
     """An element for each index."""
+    x, index, out = _gathered(a)
+    return Work(0, (index, picked(x, out.numel)), (out,))
+
+
+def _gathered(a: Args) -> tuple[Tensor, Tensor, Tensor]:
+    """Give the input, the indices, and the result: theirs, or broadcast but for the dimension."""
     x, index = a.tensor("input"), a.tensor("index")
-    return Work(0, (index, picked(x, index.numel)), (like(x, index.shape),))
+    shape = index.shape
+    if a.op == "take_along_dim" and a.given("dim"):
+        at = a.dims("dim", len(x.shape))
+        shape = broadcast([shape, tuple(1 if i in at else n for i, n in enumerate(x.shape))])
+    return x, index, like(x, shape)
 
 
 # 8 additions; index 8 of 8 bytes, go 8 read, 24 written of 2 bytes
 @op(
-    *("gather", "take_along_dim"),
+    "gather",
     direction=BPROP,
-    signature=("Tensor input, int dim, Index index", "Tensor input, Index index, int dim"),
+    signature="Tensor input, int dim, Index index",
     example=Call("torch", "gather", (_X, 1, _PLACES)),
+    flops=8,
+    bytes=128,
+)
+@op(
+    "take_along_dim",
+    direction=BPROP,
+    signature="Tensor input, Index index, int dim",
+    example=Call("torch", "take_along_dim", (_X, _PLACES, 1)),
+    flops=8,
+    bytes=128,
+)
+@op(
+    "take",
+    direction=BPROP,
+    signature="Tensor input, Index index",
+    example=Call("torch", "take", (_X, Tensor((8,), "int64"))),
     flops=8,
     bytes=128,
 )
 def gather_backward(a: Args) -> Work:
     """The incoming gradient is added into zeros of the input's size."""
-    x, index = a.tensor("input"), a.tensor("index")
-    return Work(index.numel, (index, like(x, index.shape)), (like(x),))
+    x, index, go = _gathered(a)
+    return Work(go.numel, (index, go), (like(x),))
 
 
 # 2 rows of 6: index 2 of 8 bytes; 12 read and 12 written of 2 bytes
@@ -191,7 +224,7 @@ def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
 
 # 12 written, 12 read of 2 bytes, index 2 of 8 bytes
 @op(
-    *("index_put", "_index_put_impl"),
+    *("index_put", "_index_put_impl", "_unsafe_index_put"),
     signature="Tensor input, Tensor[] indices, Number values, bool accumulate",
     example=Call(
         "aten", "index_put_", (_X, (Tensor((2,), "int64"),), Tensor((2, 6), "float16"), False)
@@ -242,6 +275,7 @@ def scatter(a: Args) -> Work:
 # the result's size depends on the mask's values
 @op(
     *("masked_select", "nonzero", "argwhere", "unique", "unique_consecutive", "_unique2"),
+    *("unique_dim", "unique_dim_consecutive", "nonzero_numpy"),
     signature="Tensor input, Mask? mask",
     example=Call("torch", "masked_select", (_X, Tensor((4, 6), "bool"))),
     flops=0,

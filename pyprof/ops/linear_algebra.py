@@ -1,14 +1,15 @@
-"""Factorisations and solvers that take a number of steps known beforehand: the textbook counts.
+"""Factorisations that take a number of steps known beforehand: the textbook counts.
 
 As LAPACK Working Note 41 (Blackford, Dongarra 1999, appendix C) counts them, without lower orders:
-Cholesky n^3 / 3, LU m n^2 - n^3 / 3, inverse 2 n^3, QR 2 m n^2 - 2 n^3 / 3, its Q the same again,
-triangular solve n^2 for each right-hand side. Bytes: inputs read once, results written once; the
-algorithms pass over the data more often. What iterates is in `spectral`.
+Cholesky n^3 / 3, LU m n^2 - n^3 / 3, inverse 2 n^3, QR 2 m n^2 - 2 n^3 / 3, its Q the same again.
+Bytes: inputs read once, results written once; the algorithms pass over the data more often. What
+uses the factors is in `solvers`, what iterates in `spectral`.
 """
 
 from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
+from pyprof.ops import dtypes
 from pyprof.ops.gemm import multiply_adds
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
@@ -37,11 +38,6 @@ def sides(x: Tensor) -> tuple[int, int, int]:
     """Give the longer side, the shorter one and the number of matrices."""
     long, short = max(size(x, -1), size(x, -2)), min(size(x, -1), size(x, -2))
     return long, short, x.numel // max(1, long * short)
-
-
-def columns(right: Tensor, x: Tensor) -> int:
-    """Count the right-hand sides of all the matrices together."""
-    return right.numel // max(1, size(x, -1))
 
 
 # 2 matrices of 6^3 / 3 = 72; 72 read and 72 written of 4 bytes
@@ -78,11 +74,19 @@ def factorisation(a: Args) -> Work:
 
 # 2 of 6 * 36 - 6^3 / 3 = 144
 @op(
-    *("lu_factor", "lu_factor_ex", "lu", "_lu_with_info", "_linalg_det", "_linalg_slogdet"),
+    *("lu_factor", "lu_factor_ex", "torch.lu", "_lu_with_info", "_linalg_det", "_linalg_slogdet"),
     signature="Tensor input",
     example=Call("aten", "linalg_lu_factor", (_SQUARE,)),
     flops=288,
     bytes=576,
+)
+# and the permutation 72, L 72 and U 72 written out: 4 * 72 of 4 bytes
+@op(
+    "lu",
+    signature="Tensor input",
+    example=Call("torch.linalg", "lu", (_SQUARE,)),
+    flops=288,
+    bytes=1152,
 )
 # 2 of 144; 72 read, one number for each of 2 written of 4 bytes
 @op(
@@ -97,8 +101,17 @@ def lu(a: Args) -> Work:
     x = a.tensor("input")
     long, short, count = sides(x)
     flops = real_operations(x) * count * (3 * long * short**2 - short**3) // 3
-    numbers = {"det": 1, "logdet": 1, "slogdet": 2}.get(a.op, 0)
-    return Work(flops, (x,), (like(x, x.shape[:-2]),) * numbers or (like(x),))
+    one = like(x, x.shape[:-2])
+    size_alone = Tensor(one.shape, dtypes.real(x.dtype))
+    written = {"det": (one,), "logdet": (one,), "slogdet": (one, size_alone), "lu": _unpacked(x)}
+    return Work(flops, (x,), written.get(a.op, (like(x),)))
+
+
+def _unpacked(x: Tensor) -> tuple[Tensor, ...]:
+    """Describe the permutation, L and U."""
+    lead, rows, short = x.shape[:-2], size(x, -2), sides(x)[1]
+    shapes = ((rows, rows), (rows, short), (short, size(x, -1)))
+    return tuple(like(x, (*lead, *shape)) for shape in shapes)
 
 
 # 72 of 4 bytes and 12 pivots of 4 read; three factors of 72 written of 4
@@ -112,11 +125,10 @@ def lu(a: Args) -> Work:
 def lu_unpack(a: Args) -> Work:
     """The permutation, L and U, each written out with its zeros."""
     x = a.tensor("input")
-    lead, rows, short = x.shape[:-2], size(x, -2), sides(x)[1]
     data, pivots = (a.flag(f"unpack_{what}", default=True) for what in ("data", "pivots"))
-    shapes = ((rows, rows),) * pivots + ((rows, short), (short, size(x, -1))) * data
+    factors = _unpacked(x)
     reads = (x,) * data + (a.tensor("pivots"),) * pivots
-    return Work(0, reads, tuple(like(x, (*lead, *shape)) for shape in shapes))
+    return Work(0, reads, factors[:1] * pivots + factors[1:] * data)
 
 
 # 2 matrices: 2 * (6 * 36 - 72) = 288 each, and as much for Q; 72 read, Q 72 and R 72 written of 4
@@ -134,12 +146,13 @@ def qr(a: Args) -> Work:
     inner = rows if mode in ("complete", False) else short
     r = like(x, (*lead, inner, size(x, -1)))
     if mode == "r":
-        return Work(_reflections(x), (x,), (r,))
+        return Work(reflections(x), (x,), (r,))
     q = like(x, (*lead, rows, inner))
-    return Work(_reflections(x) + _product_of_reflections(q, short), (x,), (q, r))
+    return Work(reflections(x) + _product_of_reflections(q, short), (x,), (q, r))
 
 
-def _reflections(x: Tensor) -> int:
+def reflections(x: Tensor) -> int:
+    """Give 2 m n^2 - 2 n^3 / 3 for each matrix of m by n: QR without its Q."""
     long, short, count = sides(x)
     return real_operations(x) * count * 2 * (3 * long * short**2 - short**3) // 3
 
@@ -163,7 +176,7 @@ def _product_of_reflections(q: Tensor, k: int) -> int:
 def geqrf(a: Args) -> Work:
     """Householder reflections, kept below R."""
     x = a.tensor("input")
-    return Work(_reflections(x), (x,), (like(x), like(x, (*x.shape[:-2], sides(x)[1]))))
+    return Work(reflections(x), (x,), (like(x), like(x, (*x.shape[:-2], sides(x)[1]))))
 
 
 # 2 of 4 * 6 * 3 * 3 - 2 * 9 * 9 + 4 * 27 / 3 = 90; 36 and 6 read, 36 written of 4 bytes
@@ -197,86 +210,3 @@ def ormqr(a: Args) -> Work:
     count = other.numel // max(1, m * n)
     flops = real_operations(x) * count * max(0, 4 * m * n * k - 2 * free * k * k)
     return Work(flops, (x, tau, other), (like(other),))
-
-
-# 2 * 36 * 4 = 288; 72 and 48 read, 48 written of 4 bytes
-@op(
-    *("triangular_solve", "cholesky_solve", "_cholesky_solve_helper"),
-    signature="Tensor other, Tensor input",
-    example=Call("torch", "triangular_solve", (_RIGHT, _SQUARE)),
-    flops=288,
-    bytes=672,
-)
-@op(
-    "solve_triangular",
-    signature="Tensor input, Tensor other",
-    example=Call("aten", "linalg_solve_triangular", (_SQUARE, _RIGHT, True)),
-    flops=288,
-    bytes=672,
-)
-def triangular_solve(a: Args) -> Work:
-    """The square of the side for each right-hand side; twice for the two factors of Cholesky."""
-    x, right = a.tensor("input"), a.tensor("other")
-    n, _ = square(x)
-    each = real_operations(x) * (2 if "cholesky" in a.op else 1) * n * n
-    return Work(each * columns(right, x), (x, right), (like(right),))
-
-
-# both factors: 2 * 2 * 36 * 4 = 576; 72, 12 pivots and 48 read, 48 written of 4 bytes
-@op(
-    *("aten::linalg_lu_solve", "torch.linalg.lu_solve", "ldl_solve"),
-    signature="Tensor input, Tensor pivots, Tensor other",
-    example=Call("torch.linalg", "lu_solve", (_SQUARE, _PIVOTS, _RIGHT)),
-    flops=576,
-    bytes=720,
-)
-@op(
-    "lu_solve",
-    signature="Tensor other, Tensor input, Tensor pivots",
-    example=Call("torch", "lu_solve", (_RIGHT, _SQUARE, _PIVOTS)),
-    flops=576,
-    bytes=720,
-)
-def lu_solve(a: Args) -> Work:
-    """Two triangular solves."""
-    x, right = a.tensor("input"), a.tensor("other")
-    n, _ = square(x)
-    flops = real_operations(x) * 2 * n * n * columns(right, x)
-    return Work(flops, (x, a.tensor("pivots"), right), (like(right),))
-
-
-# 2 matrices: 2 * 6^3 / 3 + 2 * 36 * 4 = 432 each; 72 and 48 read, 48 written of 4 bytes
-@op(
-    *("solve", "solve_ex", "_linalg_solve_ex"),
-    signature="Tensor input, Tensor other",
-    example=Call("aten", "linalg_solve", (_SQUARE, _RIGHT)),
-    flops=864,
-    bytes=672,
-)
-def solve(a: Args) -> Work:
-    """LU, then two triangular solves."""
-    x, right = a.tensor("input"), a.tensor("other")
-    n, count = square(x)
-    each = real_operations(x) * 2 * n * n
-    return Work(each * (count * n // 3 + columns(right, x)), (x, right), (like(right),))
-
-
-# 2 of QR 2 * 6 * 9 - 2 * 27 / 3 = 90, Q^T times 4 columns 4 * (4 * 6 * 3 - 2 * 9) = 216 and R
-# solved 4 * 9 = 36; 36 and 48 read, 2 * 3 * 4 written of 4 bytes
-@op(
-    "lstsq",
-    signature="Tensor input, Tensor other",
-    example=Call("torch.linalg", "lstsq", (_TALL, _RIGHT)),
-    flops=684,
-    bytes=432,
-)
-def lstsq(a: Args) -> Work:
-    """By QR, as `gels` does, the one driver that a GPU has; others iterate."""
-    x, right = a.tensor("input"), a.tensor("other")
-    long, short, count = sides(x)
-    wide = len(right.shape) == len(x.shape)
-    many = size(right, -1) if wide else 1
-    solved = count * many * (4 * long * short - short**2)
-    out = (*x.shape[:-2], size(x, -1), *((many,) if wide else ()))
-    flops = _reflections(x) + real_operations(x) * solved
-    return Work(flops, (x, right), (like(right, out),))

@@ -8,8 +8,9 @@ incoming gradient and what the forward kept read once, the gradient written once
 from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.linear_algebra import columns, real_operations, sides, square
+from pyprof.ops.linear_algebra import real_operations, sides, square
 from pyprof.ops.registry import BPROP, op
+from pyprof.ops.solvers import columns
 from pyprof.ops.work import Args, Work, like, size
 
 _SQUARE = Tensor((2, 6, 6), "float32")

@@ -188,3 +188,33 @@ def weight_norm_backward(a: Args) -> Work:
     v, g = a.tensor("v"), a.tensor("g")
     reads = (like(v), v, g, fresh(g.shape, wide(g.dtype)))
     return Work(6 * v.numel, reads, (like(v), like(g)))
+
+
+# square, sum, scale: 24 * 3; 24 read and written of 2 bytes
+@op(
+    "renorm",
+    signature="Tensor input, any p, int dim, any maxnorm",
+    example=Call("torch", "renorm", (_MATRIX, 2, 0, 1.0)),
+    flops=72,
+    bytes=96,
+)
+def renorm(a: Args) -> Work:
+    """Slices that are too long, scaled down."""
+    x = a.tensor("input")
+    return Work(3 * x.numel, (x,), (like(x),))
+
+
+# 5 rows of 6: 30 * 3; 5 indices of 8 bytes, at most 24 of 2 bytes read, and written where too long
+@op(
+    "embedding_renorm",
+    signature="Tensor input, Index indices",
+    example=Call("torch", "embedding_renorm_", (_MATRIX, Tensor((5,), "int64"), 1.0, 2.0)),
+    flops=90,
+    bytes=136,
+)
+def embedding_renorm(a: Args) -> Work:
+    """The rows that indices name, scaled down where they are too long."""
+    table, indices = a.tensor("input"), a.tensor("indices")
+    count = indices.numel * size(table, -1)
+    rows = fresh((min(count, table.numel),), table.dtype)
+    return Work(3 * count, (indices, rows), (rows,))

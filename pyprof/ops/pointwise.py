@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.ops import dtypes
-from pyprof.ops.pointwise_rules import BACKWARDS, BOOL, FLOAT, REAL, RULES, Grad, Rule
+from pyprof.ops.pointwise_rules import BACKWARDS, BOOL, DOUBLE, FLOAT, REAL, RULES, Grad, Rule
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, like
@@ -82,11 +82,11 @@ def _result_dtype(found: Operands) -> str | None:
     promoted = promoted_dtype(values)
     if promoted is None:
         return None
-    if kind == FLOAT and not dtypes.is_floating(promoted) and not found.rounded:
+    if FLOAT in kind and not dtypes.is_floating(promoted) and not found.rounded:
         return "float32"
-    if kind == REAL and dtypes.is_complex(promoted):
-        return {"complex32": "float16", "complex64": "float32"}.get(promoted, "float64")
-    return promoted
+    if kind == DOUBLE:
+        return "complex128" if dtypes.is_complex(promoted) else "float64"
+    return dtypes.real(promoted) if REAL in kind else promoted
 
 
 def promoted_dtype(values: tuple[Value, ...]) -> str | None:

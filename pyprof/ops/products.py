@@ -7,7 +7,7 @@ in which torch takes them.
 from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.gemm import multiply_adds, product
+from pyprof.ops.gemm import gradients, multiply_adds, product
 from pyprof.ops.linear_algebra import square
 from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
@@ -31,6 +31,24 @@ _SQUARE = Tensor((2, 6, 6), "float32")
 )
 def inner(a: Args) -> Work:
     """Each row of one with each row of the other."""
+    return _inner(a)
+
+
+# either gradient is such a product: 2 * 240; go 20 + 30 + 24, go 20 + 24 + 30 of 2 bytes
+@op(
+    "inner",
+    direction=BPROP,
+    signature="Tensor input, Tensor other",
+    example=Call("torch", "inner", (_A, Tensor((5, 6), "float16"))),
+    flops=480,
+    bytes=296,
+)
+def inner_backward(a: Args) -> Work:
+    """As for a matrix product."""
+    return gradients(_inner(a), a.tensor("input"), a.tensor("other"), a.gemm_kernels)
+
+
+def _inner(a: Args) -> Work:
     x, y = a.tensor("input"), a.tensor("other")
     if not x.shape or not y.shape:  # a number times a tensor
         out = like(x, x.shape + y.shape)
@@ -55,6 +73,46 @@ def vecdot(a: Args) -> Work:
     at = a.dims("dim", len(whole.shape)) if a.given("dim") else (len(whole.shape) - 1,)
     left = (n for place, n in enumerate(whole.shape) if place not in at)
     return Work(multiply_adds(x.dtype) * whole.numel, (x, y), (like(x, left),))
+
+
+# go times either: 12 * 2; go 4, 12 and 12 read, 12 and 12 written of 2 bytes
+@op(
+    "vecdot",
+    direction=BPROP,
+    signature="Tensor input, Tensor other, *, int dim",
+    example=Call("torch.linalg", "vecdot", (_ROWS, _ROWS)),
+    flops=24,
+    bytes=104,
+)
+# each of 720 with one and with the other, added up: 4 * 720; go 720, 24 and 30 read, 24 and 30
+# written of 2 bytes
+@op(
+    "kron",
+    direction=BPROP,
+    signature="Tensor input, Tensor other",
+    example=Call("torch", "kron", (_A, _B)),
+    flops=2880,
+    bytes=1656,
+)
+# the column's and the row's, 2 * 20 each; go 20, 4 and 5 read, 4 and 5 written of 2 bytes
+@op(
+    *("outer", "ger"),
+    direction=BPROP,
+    signature="Tensor input, Tensor other",
+    example=Call("torch", "outer", (Tensor((4,), "float16"), Tensor((5,), "float16"))),
+    flops=80,
+    bytes=76,
+)
+def paired_backward(a: Args) -> Work:
+    """The incoming gradient times the other operand, summed where that was repeated."""
+    x, y = a.tensor("input"), a.tensor("other")
+    if a.op == "vecdot":
+        out = vecdot(a).writes[0]
+        flops = 2 * fresh(broadcast([x.shape, y.shape]), None).numel
+    else:
+        out = kron(a).writes[0] if a.op == "kron" else like(x, (x.numel, y.numel))
+        flops = 2 * multiply_adds(x.dtype) * out.numel
+    return Work(flops, (out, x, y), (like(x), like(y)))
 
 
 # two products and a difference: 12 * 3; 12 + 12 + 12 of 2 bytes

@@ -17,8 +17,10 @@ from pyprof.ops.work import Args, Work, broadcast, fresh, like
 
 _X = Tensor((4, 6), "float16")
 _DIM = "Tensor input, int[] dim, bool keepdim, *, dtype dtype"
-_INT64 = {"argmax", "argmin", "count_nonzero"}
-_BOOL = {"all", "any"}
+_FIXED = {"all": "bool", "any": "bool"} | dict.fromkeys(
+    ("argmax", "argmin", "count_nonzero"), "int64"
+)
+_REAL = {"norm", "vector_norm", "frobenius_norm", "var", "std", "var_mean", "std_mean"}
 _WIDENED = {"sum", "nansum", "prod", "cumsum", "cumprod", "trace"}
 
 # operations an element, and a result
@@ -67,10 +69,10 @@ def result_dtype(a: Args, x: Tensor) -> str | None:
     asked = a.dtype() if a.known("dtype") else None
     if asked is not None:
         return asked
-    if a.op in _INT64:
-        return "int64"
-    if a.op in _BOOL:
-        return "bool"
+    if a.op in _FIXED:
+        return _FIXED[a.op]
+    if a.op in _REAL:
+        return dtypes.real(x.dtype)
     if a.op == "logsumexp" and not dtypes.is_floating(x.dtype):
         return "float32"
     if a.op in _WIDENED and x.dtype is not None and not dtypes.is_floating(x.dtype):
@@ -126,28 +128,31 @@ def reduction(a: Args) -> Work:
         flops = None if last else each * x.numel
         return Work(flops, (x,), (), {}, None, why, why if last else "")
     out = fresh(left, result_dtype(a, x))
-    twice = a.op in ("aminmax", "var_mean", "std_mean")
-    return Work(each * x.numel + last * out.numel, (x,), (out,) * (1 + twice))
+    also = {"aminmax": (out,), "var_mean": (like(x, left),), "std_mean": (like(x, left),)}
+    return Work(each * x.numel + last * out.numel, (x,), (out, *also.get(a.op, ())))
 
 
 # squares and sums 2 * 24, one root; 24 read and 1 written of 2 bytes
 @op(
     *("norm", "vector_norm", "frobenius_norm"),
-    signature="Tensor input, float p, int[] dim, bool keepdim, *, dtype dtype",
+    signature="Tensor input, any p, int[] dim, bool keepdim, *, dtype dtype",
     example=Call("torch", "norm", (_X, 2.0)),
     flops=49,
     bytes=50,
 )
 def norm(a: Args) -> Work:
-    """Each element is raised to the power and added."""
-    return reduction(a)
+    """Each element is raised to the power and added; a nuclear norm iterates."""
+    work = reduction(a)
+    if a.values.get("p") != "nuc":
+        return work
+    return Work(None, work.reads, work.writes, no_flops="iterations depend on the data")
 
 
 # x / norm * go: 24 * 2; x 24 and norm, go 2 read, 24 written = 50 of 2 bytes
 @op(
     *("norm", "vector_norm"),
     direction=BPROP,
-    signature="Tensor input, float p, int[] dim, bool keepdim, *, dtype dtype",
+    signature="Tensor input, any p, int[] dim, bool keepdim, *, dtype dtype",
     example=Call("torch", "norm", (_X, 2.0)),
     flops=48,
     bytes=100,
@@ -191,7 +196,7 @@ def sum_backward(a: Args) -> Work:
 
 # compare 1, divide by the count 1, multiply 1: 24 * 3; x 24, result 4, go 4, 24 written = 56 * 2
 @op(
-    *("amax", "amin", "prod", "logsumexp", "var", "std"),
+    *("amax", "amin", "aminmax", "prod", "logsumexp", "var", "std", "var_mean", "std_mean"),
     direction=BPROP,
     signature=_DIM,
     example=Call("torch", "amax", (_X,), {"dim": 1}),
@@ -220,14 +225,20 @@ def extreme(a: Args) -> Work:
     if other is not None:
         both = fresh(broadcast([x.shape, other.shape]), promoted_dtype((x, other)))
         return Work(both.numel, (x, other), (both,))
+    return Work(x.numel, (x,), _extremes(a, x))
+
+
+def _extremes(a: Args, x: Tensor) -> tuple[Tensor, ...]:
+    """Give the values and, over a dimension, their places; the mode is always over one."""
+    if a.op == "mode" and not a.given("dim"):
+        a = a.replaced(dim=-1)
     out = like(x, reduced(a, x))
-    indices = (fresh(out.shape, "int64"),) if a.given("dim") else ()
-    return Work(x.numel, (x,), (out, *indices))
+    return (out, fresh(out.shape, "int64")) if a.given("dim") else (out,)
 
 
 # go is put where the index says, the rest is zero: go 4, index 4 read, 24 written
 @op(
-    *("max", "min", "median"),
+    *("max", "min", "median", "nanmedian", "mode"),
     direction=BPROP,
     signature="Tensor input, int dim, bool keepdim",
     example=Call("torch", "max", (_X, 1)),
@@ -237,9 +248,7 @@ def extreme(a: Args) -> Work:
 def extreme_backward(a: Args) -> Work:
     """Nothing is computed: a gradient of zeros with the incoming one put in."""
     x = a.tensor("input")
-    out = like(x, reduced(a, x))
-    indices = (fresh(out.shape, "int64"),) if a.given("dim") else ()
-    return Work(0, (out, *indices), (like(x),))
+    return Work(0, _extremes(a, x), (like(x),))
 
 
 # two tensors compared: 24 comparisons and as many conjunctions; 48 read of 2 bytes

@@ -7,6 +7,7 @@ values and 64-bit indices written once; sorting kernels pass over the data sever
 from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
+from pyprof.ops.reductions import reduced
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like
@@ -73,7 +74,7 @@ def topk(a: Args) -> Work:
     bytes=128,
 )
 @op(
-    "sort",
+    *("sort", "msort"),
     direction=BPROP,
     signature="Tensor input, int dim, bool descending",
     # go 24 of 2 bytes and indices 24 of 8 read, 24 written of 2
@@ -83,8 +84,10 @@ def topk(a: Args) -> Work:
 )
 def sort_backward(a: Args) -> Work:
     """The incoming gradient is put where the values came from."""
-    forward = topk(a) if a.op in ("topk", "kthvalue") else sort(a)
-    return Work(0, forward.writes, (like(a.tensor("input")),))
+    x = a.tensor("input")
+    if a.op in ("topk", "kthvalue"):
+        return Work(0, topk(a).writes, (like(x),))
+    return Work(0, (like(x), fresh(x.shape, "int64")), (like(x),))
 
 
 # 5 values looked up among 8: 8 and 5 of 2 bytes read, 5 places of 8 written
@@ -150,3 +153,33 @@ def one_hot(a: Args) -> Work:
     if classes < 1:
         raise Unknown("result's size depends on the data")
     return Work(0, (x,), (fresh((*x.shape, classes), "int64"),))
+
+
+# 24 and 8 of 2 bytes read, 24 truth values written
+@op(
+    "isin",
+    signature="Tensor input, Number others",
+    example=Call("torch", "isin", (_X, Tensor((8,), "float16"))),
+    flops=0,
+    bytes=88,
+)
+def isin(a: Args) -> Work:
+    """Each element looked up among others, sorted or one by one as torch finds cheaper."""
+    x, others = a.tensor("input"), a.optional("others")
+    return Work(0, (x,) if others is None else (x, others), (fresh(x.shape, "bool"),))
+
+
+# 24 sorted; two neighbours for each of 4 rows: difference, weight, sum; 24 read, 4 written
+@op(
+    *("quantile", "nanquantile"),
+    signature="Tensor input, Number q, int dim, bool keepdim",
+    example=Call("torch", "quantile", (Tensor((4, 6), "float32"), 0.5, 1)),
+    flops=12,
+    bytes=112,
+)
+def quantile(a: Args) -> Work:
+    """Between the two neighbours in the sorted order, for each fraction that is asked for."""
+    x, fractions = a.tensor("input"), a.optional("q")
+    left = reduced(a, x)
+    out = like(x, left if fractions is None else fractions.shape + left)
+    return Work(3 * out.numel, (x,) if fractions is None else (x, fractions), (out,))

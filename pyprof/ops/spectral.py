@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.fourier import complex_of
+from pyprof.ops import dtypes
 from pyprof.ops.linear_algebra import sides
+from pyprof.ops.reductions import reduced
 from pyprof.ops.registry import op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
@@ -19,13 +20,12 @@ if TYPE_CHECKING:
 
 _TALL = Tensor((2, 6, 3), "float32")
 _SQUARE = Tensor((2, 6, 6), "float32")
-_REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 _WHY = "iterations depend on the data"
 
 
 def _values(x: Tensor, shape: Sequence[int]) -> Tensor:
     """Describe singular values, or eigenvalues of a symmetric matrix: real numbers."""
-    return fresh((*x.shape[:-2], *shape), _REAL.get(x.dtype or "", x.dtype))
+    return fresh((*x.shape[:-2], *shape), dtypes.real(x.dtype))
 
 
 # 36 read; U 36, 3 values and V 9 for each of 2 matrices written: 36 + 6 + 18 of 4 bytes
@@ -86,9 +86,29 @@ def eigenvectors(a: Args) -> Work:
     x = a.tensor("input")
     values, vectors = _values(x, (size(x, -1),)), like(x)
     if a.op == "eig":
-        values, vectors = (fresh(t.shape, complex_of(t.dtype)) for t in (values, vectors))
+        values, vectors = (fresh(t.shape, dtypes.complex_of(t.dtype)) for t in (values, vectors))
     kept = (vectors,) if a.flag("vectors", default=True) else ()
     return Work(None, (x,), (values, *kept), no_flops=_WHY)
+
+
+# 36 absolute values and sums: 36 * 2, a root or a comparison for each of 2 matrices; 36 read, 2
+# written of 4 bytes
+@op(
+    "matrix_norm",
+    signature="Tensor input, any ord, int[] dim, bool keepdim",
+    example=Call("torch.linalg", "matrix_norm", (_TALL,)),
+    flops=74,
+    bytes=152,
+)
+def matrix_norm(a: Args) -> Work:
+    """The squares' or a row's sum; by singular values those of order 2 and the nuclear one."""
+    x = a.tensor("input")
+    dims = (-2, -1) if not a.given("dim") else a.value("dim")
+    left = reduced(a.replaced(dim=dims), x)
+    out = fresh(left, dtypes.real(x.dtype))
+    iterates = a.value("ord", "fro") in ("nuc", 2, -2)
+    flops = None if iterates else 2 * x.numel + out.numel
+    return Work(flops, (x,), (out,), no_flops=_WHY if iterates else "")
 
 
 # 36 read, 3 values for each of 2 matrices written of 4 bytes
@@ -140,7 +160,7 @@ def of_a_spectrum(a: Args) -> Work:
     if a.op in ("svdvals", "eigvalsh"):
         out = _values(x, (short,))
     elif "eigvals" in a.op:
-        out = fresh((*lead, short), complex_of(x.dtype))
+        out = fresh((*lead, short), dtypes.complex_of(x.dtype))
     elif a.op == "matrix_rank":
         out = fresh(lead, "int64")
     elif a.op in ("pinv", "pinverse", "matrix_exp"):
