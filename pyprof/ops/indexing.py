@@ -1,4 +1,4 @@
-"""Embedding, gather, scatter and the like: elements moved to or from places that indices name.
+"""Gather, scatter and the like: elements moved to or from places that indices name.
 
 No arithmetic but the additions of those that accumulate. Bytes: the indices read once, each
 element that is picked read once and written once. At most the whole table is read.
@@ -13,8 +13,6 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
 
-_TABLE = Tensor((100, 8), "float16")
-_IDS = Tensor((4, 5), "int64")
 _X = Tensor((4, 6), "float16")
 _PLACES = Tensor((4, 2), "int64")
 
@@ -22,72 +20,6 @@ _PLACES = Tensor((4, 2), "int64")
 def picked(source: Tensor, count: int) -> Tensor:
     """Describe the elements that are read: as many as are picked, at most all that there are."""
     return fresh((min(count, source.numel),), source.dtype)
-
-
-# 20 ids of 8 bytes; 20 rows of 8 read and written of 2 bytes: 160 + 320 + 320
-@op(
-    "torch.nn.functional.embedding",
-    signature="Index input, Tensor weight",
-    example=Call("torch.nn.functional", "embedding", (_IDS, _TABLE)),
-    flops=0,
-    bytes=800,
-    batch=("input",),
-)
-@op(
-    "embedding",
-    signature="Tensor weight, Index input",
-    example=Call("torch", "embedding", (_TABLE, _IDS, -1, False, False)),
-    flops=0,
-    bytes=800,
-)
-def embedding(a: Args) -> Work:
-    """A row of the table for each index."""
-    ids, table = a.tensor("input"), a.tensor("weight")
-    out = like(table, (*ids.shape, *table.shape[1:]))
-    return Work(0, (ids, picked(table, out.numel)), (out,))
-
-
-# 160 additions; 20 ids of 8 bytes, go 160 read, the table's gradient 800 written of 2 bytes
-@op(
-    "torch.nn.functional.embedding",
-    direction=BPROP,
-    signature="Index input, Tensor weight",
-    example=Call("torch.nn.functional", "embedding", (_IDS, _TABLE)),
-    flops=160,
-    bytes=2080,
-)
-@op(
-    "embedding",
-    direction=BPROP,
-    signature="Tensor weight, Index input",
-    example=Call("torch", "embedding", (_TABLE, _IDS)),
-    flops=160,
-    bytes=2080,
-)
-def embedding_backward(a: Args) -> Work:
-    """Each row's gradient is added to the table's, which is as large as the table."""
-    ids, table = a.tensor("input"), a.tensor("weight")
-    go = like(table, (*ids.shape, *table.shape[1:]))
-    return Work(go.numel, (ids, go), (like(table),))
-
-
-@op(
-    *("aten::embedding_dense_backward", "aten::embedding_backward"),
-    signature="Tensor grad_output, Index indices, int num_weights",
-    example=Call(
-        "aten", "embedding_dense_backward", (Tensor((4, 5, 8), "float16"), _IDS, 100, -1, False)
-    ),
-    flops=160,  # as above
-    bytes=2080,
-)
-def embedding_dense_backward(a: Args) -> Work:
-    """The same as ATen's own op."""
-    go, ids = a.tensor("grad_output"), a.tensor("indices")
-    flops = go.numel
-    if not a.known("num_weights"):
-        return Work(flops, (ids, go), (), {}, None, "num_weights not recorded")
-    width = go.shape[-1] if go.shape else 1
-    return Work(flops, (ids, go), (like(go, (a.integer("num_weights", 0), width)),))
 
 
 # 8 indices of 8 bytes; 8 read and 8 written of 2 bytes
