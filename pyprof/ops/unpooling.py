@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from pyprof.marker import Call, Tensor
+from pyprof.ops.pooling import rank_of
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like
@@ -27,13 +28,9 @@ _ATEN_UNPOOL = "Tensor input, Tensor indices, int[] output_size"
 _ATEN_UNPOOLED = Call("aten", "max_unpool2d", (_SMALL, _PLACES, (8, 8)))
 
 
-def _rank(a: Args) -> int:
-    return next((int(digit) for digit in a.op if digit in "123"), 2)
-
-
 def _unpooled(a: Args) -> tuple[Tensor, Tensor]:
     """Give input and result: (n - 1) stride - 2 padding + window, unless a size is named."""
-    x, rank = a.tensor("input"), _rank(a)
+    x, rank = a.tensor("input"), rank_of(a)
     if len(x.shape) < rank:
         raise Unknown("arguments do not fit the op")
     asked = a.value("output_size")
@@ -81,24 +78,8 @@ def unpool_backward(a: Args) -> Work:
 )
 def fractional_max_pool(a: Args) -> Work:
     """Windows of one size at drawn places."""
-    x, rank = a.tensor("input"), _rank(a)
+    x, rank = a.tensor("input"), rank_of(a)
     kernel = a.integers("kernel_size", rank, 1)
     out = fresh((*x.shape[:-rank], *a.integers("output_size", rank, 0)), x.dtype)
     flops = math.prod(kernel) * out.numel
     return Work(max(0, flops), (x, a.tensor("samples")), (out, fresh(out.shape, "int64")))
-
-
-# each of 96 gradients added at its maximum; 96 of 2 bytes and indices of 8 read, 384 of 2 written
-@op(
-    *("aten::fractional_max_pool2d_backward", "aten::fractional_max_pool3d_backward"),
-    signature="Tensor grad_output, Tensor input",
-    example=Call(
-        "aten", "fractional_max_pool2d_backward", (_SMALL, _IMAGE, (2, 2), (4, 4), _PLACES)
-    ),
-    flops=96,
-    bytes=1728,
-)
-def fractional_max_pool_backward(a: Args) -> Work:
-    """Each incoming gradient is added at its maximum's place."""
-    go, x = a.tensor("grad_output"), a.tensor("input")
-    return Work(go.numel, (go, fresh(go.shape, "int64")), (like(x),))
