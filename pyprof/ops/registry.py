@@ -135,7 +135,7 @@ def _keys(mod: str, name: str) -> list[str]:
     plain, _ = plain_name(name)
     found = [f"{mod.replace('::', '.')}.{name}"]
     if _INDUCTOR.match(name):
-        found.append("triton.*")
+        found += ["triton.tem"] if name.startswith("triton_tem") else ["triton.*"]
     if mod in _ATEN:
         found += [f"aten.{name}", f"aten.{plain}", name, plain]
     elif _TORCH.match(mod):

@@ -241,6 +241,25 @@ def test_inductors_kernels_cost_what_their_names_say() -> None:
     assert found.bytes == 2 * (2 * 8 * 4096 * 2048 + 2048)
 
 
+@pytest.mark.parametrize(
+    ("op", "shapes", "flops"),
+    [
+        ("addmm", ((5,), (4, 6), (6, 5), (4, 5)), 2 * 4 * 6 * 5 + 20),  # a bias first
+        ("bmm", ((2, 4, 6), (2, 6, 5), (2, 4, 5)), 2 * 2 * 4 * 6 * 5 + 40),
+        ("mm", ((4, 6), (6, 5)), None),  # no result
+        ("flex_attention", ((2, 4, 16, 16),) * 4, None),
+    ],
+)
+def test_a_template_kernels_product_is_told_by_its_arguments(
+    op: str, shapes: tuple[tuple[int, ...], ...], flops: int | None
+) -> None:
+    """Two arguments that can be multiplied, and one as large as the result."""
+    tensors = tuple(Tensor(shape, "bfloat16") for shape in shapes)
+    found = ops.cost(Call("", f"triton_tem_fused_{op}_relu_0", tensors))
+    assert found.flops == flops
+    assert found.bytes == sum(2 * tensor.numel for tensor in tensors)
+
+
 def test_packed_sequences_of_unequal_length_are_unknown_but_for_their_bytes() -> None:
     """Their lengths are data; the longest for all would be too much."""
     total, starts = Tensor((300, 4, 64), "bfloat16"), Tensor((4,), "int32")
