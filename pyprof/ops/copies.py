@@ -32,6 +32,14 @@ _CASTS = {
     "cfloat": "complex64",
     "cdouble": "complex128",
     "chalf": "complex32",
+    "_cast_Half": "float16",
+    "_cast_Float": "float32",
+    "_cast_Double": "float64",
+    "_cast_Byte": "uint8",
+    "_cast_Char": "int8",
+    "_cast_Short": "int16",
+    "_cast_Int": "int32",
+    "_cast_Long": "int64",
 }
 _SAME = (
     "clone contiguous reshape flatten cuda cpu pin_memory roll fftshift ifftshift flip fliplr "

@@ -214,7 +214,7 @@ def _places(named: object, rank: int) -> tuple[int, ...]:
 # 5 frames of 8 samples, 2 apart: window 8 and 2.5 * 8 * 3 each: 5 * 68; 8 samples and the window 8
 # of 4 bytes read, 5 * 5 written of 8
 @op(
-    "torch.stft",
+    *("torch.stft", "Tensor.stft"),
     signature=(
         "Tensor input, int n_fft, int hop_length, int win_length, Tensor? window, bool center,"
         "any pad_mode, any normalized, bool onesided"

@@ -129,3 +129,22 @@ def scatter_reduce_backward(a: Args) -> Work:
     x, index, source = a.tensor("input"), a.tensor("index"), a.tensor("src")
     reads = (index, like(x), x, like(x), source)
     return Work(3 * (x.numel + source.numel), reads, (like(x), like(source)))
+
+
+# 12 written, 12 read of 2 bytes, index 2 of 8 bytes
+@op(
+    "__setitem__",
+    signature="Tensor input, Value[] rest",
+    example=Call("Tensor", "__setitem__", (_X, _ROWS, Tensor((2, 6), "float16"))),
+    flops=0,
+    bytes=64,
+)
+def setitem(a: Args) -> Work:
+    """What index tensors name is written; how much slices do is not recorded."""
+    x, (where, value) = a.tensor("input"), (*a.listed("rest"), None, None)[:2]
+    read = (value,) if isinstance(value, Tensor) else ()
+    asked = where if isinstance(where, tuple) else (where,)
+    if where is None or not all(item is None or isinstance(item, Tensor) for item in asked):
+        return Work(0, read, (), {}, None, "index not recorded")
+    indices, shape = indexed(a.replaced(indices=asked), x)
+    return Work(0, (*indices, *read), (like(x, shape),))

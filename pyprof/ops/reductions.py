@@ -16,9 +16,10 @@ from pyprof.ops.work import Args, Work, fresh, like
 
 _X = Tensor((4, 6), "float16")
 _DIM = "Tensor input, int[] dim, bool keepdim, *, dtype dtype"
-_FIXED = {"all": "bool", "any": "bool"} | dict.fromkeys(
-    ("argmax", "argmin", "count_nonzero"), "int64"
-)
+_FIXED = {
+    **dict.fromkeys(("all", "any", "_is_all_true", "_is_any_true"), "bool"),
+    **dict.fromkeys(("argmax", "argmin", "count_nonzero"), "int64"),
+}
 _REAL = {"norm", "vector_norm", "frobenius_norm", "var", "std", "var_mean", "std_mean"}
 _WIDENED = {"sum", "nansum", "prod", "cumsum", "cumprod", "trace"}
 
@@ -39,6 +40,8 @@ COSTS = {
     "argmin": (1, 0),
     "all": (1, 0),
     "any": (1, 0),
+    "_is_all_true": (1, 0),
+    "_is_any_true": (1, 0),
     "count_nonzero": (1, 0),
     "var": (4, 1),
     "std": (4, 1 + TRANSCENDENTAL),
@@ -90,6 +93,7 @@ def result_dtype(a: Args, x: Tensor) -> str | None:
 # 24 comparisons; 24 read and 4 written of 2 bytes
 @op(
     *("amax", "amin", "aminmax", "argmax", "argmin", "all", "any", "count_nonzero", "logsumexp"),
+    *("_is_all_true", "_is_any_true"),
     signature="Tensor input, int[] dim, bool keepdim",
     example=Call("torch", "amax", (_X, 1)),
     flops=24,
