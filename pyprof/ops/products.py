@@ -191,6 +191,26 @@ def addr(a: Args) -> Work:
 )
 def chain(a: Args) -> Work:
     """The cheapest order of the products, which torch looks for; what they hand on is not moved."""
+    return _chain(a)
+
+
+# each product's two gradients: 2 * 216; go 8 and 24 + 30 + 10 read, 24 + 30 + 10 written of 2 bytes
+@op(
+    *("multi_dot", "chain_matmul"),
+    direction=BPROP,
+    signature="Tensor[] tensors",
+    example=Call("torch.linalg", "multi_dot", ((_A, _B, _C),)),
+    flops=432,
+    bytes=272,
+)
+def chain_backward(a: Args) -> Work:
+    """Every factor's gradient."""
+    forward = _chain(a)
+    reads = (*forward.writes, *forward.reads)
+    return Work(2 * (forward.flops or 0), reads, tuple(map(like, forward.reads)))
+
+
+def _chain(a: Args) -> Work:
     tensors = a.tensors("tensors")
     if not tensors or not all(t.shape for t in tensors):
         raise Unknown("tensors of tensors not recorded")
@@ -232,6 +252,22 @@ def matrix_power(a: Args) -> Work:
     products = max(0, exponent.bit_length() - 1 + exponent.bit_count() - 1)
     products += a.integer("n", 1) < 0  # the inverse first: 2 n^3 as well
     return Work(multiply_adds(x.dtype) * count * products * side**3, (x,), (like(x),))
+
+
+# two for each of 3 products; go 72, the matrix 72 read, 72 written of 4 bytes
+@op(
+    "matrix_power",
+    direction=BPROP,
+    signature="Tensor input, int n",
+    example=Call("torch", "matrix_power", (_SQUARE, 5)),
+    flops=5184,
+    bytes=864,
+)
+def matrix_power_backward(a: Args) -> Work:
+    """Both factors' gradients of every product."""
+    forward = matrix_power(a)
+    reads = (*forward.writes, *forward.reads)
+    return Work(2 * (forward.flops or 0), reads, forward.writes)
 
 
 # 4 variables of 6 samples: means 24, differences 24, products 2 * 4 * 4 * 6, scale 16; 24 read, 16

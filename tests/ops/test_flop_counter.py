@@ -17,6 +17,7 @@ is right (the last five are shown there):
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,6 +37,7 @@ _COUNTER: Any = pytest.importorskip("torch.utils.flop_counter")
 FlopCounterMode, flop_registry = _COUNTER.FlopCounterMode, _COUNTER.flop_registry
 
 SIZES = st.integers(1, 7)
+MATRIX = st.integers(2, 7)
 FEW = settings(max_examples=30, deadline=None)
 
 
@@ -97,6 +99,54 @@ def test_mm_addmm_bmm_baddbmm_mv(m: int, n: int, k: int, b: int) -> None:
     ]
     for mod, name, function, args in cases:
         assert _ours(python_call(mod, name, *args)) == _counted(function, *args), name
+
+
+@FEW
+@given(sizes=st.lists(SIZES, min_size=3, max_size=6), power=st.integers(2, 9))
+def test_chains_and_powers(sizes: list[int], power: int) -> None:
+    """The order of the products that torch finds cheapest, and its way to a power."""
+    chain = [_meta(m, n) for m, n in pairwise(sizes)]
+    square = _meta(3, sizes[0], sizes[0])
+    dot = torch.linalg.multi_dot
+    assert _ours(python_call("torch.linalg", "multi_dot", chain)) == _counted(dot, chain)
+    call = python_call("torch", "matrix_power", square, power)
+    assert _ours(call) == _counted(torch.matrix_power, square, power)
+
+
+@FEW
+@given(m=MATRIX, n=MATRIX, k=MATRIX, b=MATRIX)
+def test_inner_and_tensordot(m: int, n: int, k: int, b: int) -> None:
+    """One product, whatever the shapes around it; of vectors torch makes what is not counted."""
+    x, y = _meta(b, m, k), _meta(n, k)
+    assert _ours(python_call("torch", "inner", x, y)) == _counted(torch.inner, x, y)
+    left, right = _meta(n, m, k), _meta(m, k, b)
+    call = python_call("torch", "tensordot", left, right, dims=2)
+    assert _ours(call) == _counted(torch.tensordot, left, right, dims=2)
+
+
+@FEW
+@given(n=st.integers(2, 7), k=SIZES, tall=st.integers(0, 3), b=st.integers(1, 3))
+def test_the_products_within_linear_algebras_backward(n: int, k: int, tall: int, b: int) -> None:
+    """The counter sees them; the triangular solves beside them, which it does not, are added."""
+    square = (torch.rand(b, n, n, dtype=torch.float64) + n * torch.eye(n)).requires_grad_()
+    definite = (square @ square.mT).detach().requires_grad_()
+    right = torch.rand(b, n, k, dtype=torch.float64, requires_grad=True)
+    long = torch.rand(b, n + tall, n, dtype=torch.float64, requires_grad=True)
+    linalg = torch.linalg
+    for name, args, kwargs, solved in (
+        ("inv", (square,), {}, 0),
+        ("eigh", (definite,), {}, 0),
+        ("cholesky", (definite,), {}, 2 * n**3),
+        ("det", (square,), {}, 2 * n**3),
+        ("solve", (square, right), {}, 2 * n * n * k),
+        ("solve_triangular", (square, right), {"upper": True}, n * n * k),
+        ("qr", (long,), {}, (n + tall) * n * n),
+    ):
+        out = tensors(getattr(linalg, name)(*args, **kwargs))
+        with FlopCounterMode(display=False) as counter:
+            torch.autograd.grad(out, args, [torch.rand_like(t) for t in out])
+        ours = ops.cost(python_call("torch.linalg", name, *args, **kwargs), "bprop").flops
+        assert ours == counter.get_total_flops() + b * solved, name
 
 
 EQUATIONS = ["ij,jk->ik", "bij,bjk->bik", "bhid,bhjd->bhij", "ij,kj->ik", "...ij,...jk->...ik"]
