@@ -58,6 +58,8 @@ def interpolate(a: Args) -> Work:
     x = a.tensor("input")
     mode = a.value("mode", "bilinear" if a.op.endswith("bilinear") else "nearest")
     out = like(x, _scaled(x, a.value("size"), a.value("scale_factor")))
+    if a.values.get("antialias") is True:
+        return Work(None, (x,), (out,), no_flops="antialias not modelled")
     return Work(_each(str(mode)) * out.numel, (x,), (out,))
 
 
@@ -75,7 +77,8 @@ def interpolate_backward(a: Args) -> Work:
     """Each incoming gradient is spread over the neighbours."""
     forward = interpolate(a)
     go = forward.writes[0]
-    return Work((forward.flops or 0) + go.numel, (go,), (like(a.tensor("input")),))
+    flops = None if forward.flops is None else forward.flops + go.numel
+    return Work(flops, (go,), (like(a.tensor("input")),), no_flops=forward.no_flops)
 
 
 _MODES = {

@@ -294,6 +294,18 @@ def test_a_causal_mask_ends_where_its_kernel_says() -> None:
     assert found.flops == 2 * 4 * 64
 
 
+@pytest.mark.parametrize("direction", ["fprop", "bprop"])
+def test_an_antialiased_resize_has_bytes_alone(direction: str) -> None:
+    """How many neighbours it adds up grows with the scale: not the four of a plain one."""
+    options: dict[str, Value] = {"size": (8, 8), "mode": "bilinear", "antialias": True}
+    found = ops.cost(Call("torch.nn.functional", "interpolate", (IMAGE,), options), direction)
+    assert (found.flops, found.reason) == (None, "unknown dtype")
+    known = ops.cost(
+        Call("torch.nn.functional", "interpolate", (IMAGE,), options), direction, dtype="float32"
+    )
+    assert (known.bytes, known.reason) == (4 * 12 * (32 * 32 + 64), "antialias not modelled")
+
+
 def test_collectives_give_algorithm_and_bus_bytes() -> None:
     """As nccl-tests: an all-gather moves (n - 1) / n of the result over the bus."""
     piece, whole = Tensor((4, 6), "float32"), Tensor((16, 6), "float32")
