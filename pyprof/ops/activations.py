@@ -6,7 +6,7 @@ from pyprof.marker import Call, Tensor
 from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, like
+from pyprof.ops.work import Args, Work, broadcast, like
 
 _X = Tensor((4, 6), "float16")
 _GLU = TRANSCENDENTAL + 1  # a sigmoid and a product
@@ -118,16 +118,17 @@ def normalize(a: Args) -> Work:
 def similarity(a: Args) -> Work:
     """The angle between, or the distance of, each pair of rows."""
     x, y = a.tensor("x1"), a.tensor("x2")
-    if x.shape != y.shape or not x.shape:
+    whole = like(x, broadcast([x.shape, y.shape]))
+    if not whole.shape:
         raise Unknown("arguments do not fit the op")
-    rank = len(x.shape)
+    rank = len(whole.shape)
     default = min(1, rank - 1) if a.op == "cosine_similarity" else rank - 1
     at = a.integer("dim", default)
     if not -rank <= at < rank:
         raise Unknown("dim is no dimension")
-    left = tuple(n for i, n in enumerate(x.shape) if i != at % rank)
+    left = tuple(n for i, n in enumerate(whole.shape) if i != at % rank)
     each = 6 if a.op == "cosine_similarity" else 3
-    return Work(each * x.numel, (x, y), (like(x, left),))
+    return Work(each * whole.numel, (x, y), (like(x, left),))
 
 
 # times the norm's inverse, less the projection: 24 * 6; go 24, x 24 read, 24 written of 2 bytes

@@ -8,70 +8,13 @@ v and a bias read once, the output written once: that is what fusing is for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from pyprof.marker import Call, Opaque, Tensor
+from pyprof.marker import Call, Tensor
+from pyprof.ops.attention_scores import Heads, band, heads, packed
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, like, size
 
 _Q = Tensor((2, 4, 8, 16), "bfloat16")
-_CAUSAL_MASKS = (1, 2)  # ATen's custom_mask_type: from the top left, from the bottom right
-
-
-@dataclass(frozen=True, slots=True)
-class Heads:
-    """The lengths of one attention: batch, query heads, both sequences, both head sizes."""
-
-    batch: int
-    heads: int
-    queries: int
-    keys: int
-    width: int
-    value_width: int
-
-    def params(self, q: Tensor, *, causal: bool) -> dict[str, object]:
-        """Give what the report shows."""
-        found: dict[str, object] = {"B": self.batch, "H": self.heads, "Sq": self.queries}
-        found |= {"Sk": self.keys, "D": self.width, "Dv": self.value_width, "causal": int(causal)}
-        return found | ({"type": q.dtype} if q.dtype else {})
-
-
-def _heads(q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Heads:
-    """Read [B, H, S, D] (heads_at -3) or [B, S, H, D] (heads_at -2); fewer key heads share."""
-    sequence_at = -5 - heads_at
-    heads, key_heads = size(q, heads_at), size(k, heads_at)
-    if key_heads == 0 or heads % key_heads or size(q, -1) != size(k, -1):
-        raise Unknown("arguments do not fit the op")
-    batch = q.numel // max(1, heads * size(q, sequence_at) * size(q, -1))
-    return Heads(batch, heads, size(q, sequence_at), size(k, sequence_at), size(q, -1), size(v, -1))
-
-
-def _scores(h: Heads, *, causal: bool) -> int:
-    """Count the scores of one head, twice: half of the square on the diagonal is masked."""
-    if not causal:
-        return 2 * h.queries * h.keys
-    square = min(h.queries, h.keys)
-    return square * square + 2 * max(0, h.queries - h.keys) * h.keys
-
-
-def _forward_flops(h: Heads, *, causal: bool) -> int:
-    return h.batch * h.heads * _scores(h, causal=causal) * (h.width + h.value_width)
-
-
-def _backward_flops(h: Heads, *, causal: bool) -> int:
-    """Scores again, dQ and dK (head size); dP and dV (value's head size)."""
-    each = 3 * h.width + 2 * h.value_width
-    return h.batch * h.heads * _scores(h, causal=causal) * each
-
-
-def _is_causal(a: Args) -> bool:
-    mask = a.values.get("custom_mask_type")
-    if isinstance(mask, int):
-        return mask in _CAUSAL_MASKS
-    if isinstance(mask, Opaque) and "custom_mask_type" in a.values and mask.type != "missing":
-        raise Unknown("custom_mask_type not recorded")
-    return a.flag("is_causal", default=False)
 
 
 def _biases(a: Args) -> tuple[Tensor, ...]:
@@ -79,8 +22,11 @@ def _biases(a: Args) -> tuple[Tensor, ...]:
     return () if found is None else (found,)
 
 
-def fused(a: Args, *, heads_at: int, backward: bool) -> Work:
-    """Give the work of one attention whose heads are that dimension, counted from the end."""
+def fused(a: Args, *, heads_at: int, backward: bool, from_end: bool = False) -> Work:
+    """Give the work of one attention whose heads are that dimension, counted from the end.
+
+    `from_end`: a causal mask's diagonal ends in the last query and key, as in flash kernels.
+    """
     q, k, v = a.tensor("query"), a.tensor("key"), a.tensor("value")
     out = like(q, (*q.shape[:-1], size(v, -1)))
     reads = (q, k, v, *_biases(a))
@@ -88,30 +34,25 @@ def fused(a: Args, *, heads_at: int, backward: bool) -> Work:
     if backward:
         reads, writes = (out, out, *reads), (like(q), like(k), like(v))
     try:
-        causal = _is_causal(a)
+        mask = band(a, from_end=from_end)
         h = _lengths(a, q, k, v, heads_at=heads_at)
     except Unknown as unknown:
         return Work(None, reads, writes, no_flops=str(unknown))
-    count = _backward_flops if backward else _forward_flops
-    return Work(count(h, causal=causal), reads, writes, h.params(q, causal=causal))
+    # Scores and values; backward dQ and dK (head size), dP and dV (the value's), and the scores
+    # again where a fused kernel did not keep them.
+    again = 0 if a.op.endswith("_math") else h.width
+    each = again + 2 * (h.width + h.value_width) if backward else h.width + h.value_width
+    flops = h.batch * h.heads * mask.seen(h.queries, h.keys) * each
+    return Work(flops, reads, writes, h.params(q, mask))
 
 
 def _lengths(a: Args, q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Heads:
+    if a.optional("seqused_k") is not None or a.optional("block_table") is not None:
+        raise Unknown("lengths of cached keys depend on the data")
     starts = a.optional("cum_seq_q")
     if starts is None or starts.shape in ((), (0,)):
-        return _heads(q, k, v, heads_at=heads_at)
-    return _packed(a, q, k, v, starts)
-
-
-def _packed(a: Args, q: Tensor, k: Tensor, v: Tensor, starts: Tensor) -> Heads:
-    """Read sequences laid end to end: their lengths are told only where all are the longest."""
-    count = size(starts, 0) - 1
-    longest, longest_key = a.integer("max_q", 0), a.integer("max_k", 0)
-    total, total_key = (t.numel // max(1, size(t, -1) * size(t, -2)) for t in (q, k))
-    if count * longest != total or count * longest_key != total_key:
-        raise Unknown("lengths of packed sequences depend on the data")
-    heads = size(q, -2)
-    return Heads(count, heads, longest, longest_key, size(q, -1), size(v, -1))
+        return heads(q, k, v, heads_at=heads_at)
+    return packed(a, q, k, v, starts)
 
 
 _SDPA = (
@@ -182,11 +123,20 @@ def attention(a: Args) -> Work:
 
 # five products of 16384: 81920; go, q, k, v, out read, dq, dk, dv written: 8 of 1024 elements of 2
 @op(
-    *("scaled_dot_product_attention", "_scaled_dot_product_attention_math"),
+    "scaled_dot_product_attention",
     direction=BPROP,
     signature=_SDPA,
     example=_EXAMPLE,
     flops=81920,
+    bytes=16384,
+    batch=("query", "key", "value"),
+)
+@op(
+    "_scaled_dot_product_attention_math",
+    direction=BPROP,
+    signature=_SDPA,
+    example=Call("torch", "_scaled_dot_product_attention_math", (_Q, _Q, _Q)),
+    flops=65536,  # four products: the scores were kept
     bytes=16384,
     batch=("query", "key", "value"),
 )

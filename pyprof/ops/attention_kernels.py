@@ -23,14 +23,23 @@ _STARTS = Tensor((3,), "int32")
 _BACKWARD = "Tensor grad_out, Tensor query, Tensor key, Tensor value"
 _OUT = "Tensor? out, Tensor? logsumexp"
 
-_PACKED = (
-    "Tensor? cum_seq_q, Tensor? cum_seq_k, int max_q, int max_k, float dropout_p, bool is_causal"
+_LENGTHS = "Tensor? cum_seq_q, Tensor? cum_seq_k, int max_q, int max_k"
+_WINDOW = "int window_size_left, int window_size_right"
+_CACHE = "Tensor? seqused_k, any alibi_slopes, Tensor? block_table, any num_splits"
+_VARLEN = f"{_LENGTHS}, bool is_causal, float scale, int[] window_size"
+_VARLEN_CACHE = "any enable_gqa, Tensor? seqused_k, Tensor? block_table, any num_splits"
+_FORWARD = (
+    f"Tensor query, Tensor key, Tensor value, {_LENGTHS}, float dropout_p, bool is_causal,"
+    "any return_debug_mask"
 )
 
 
 @op(
     "aten::_flash_attention_forward",
-    signature=f"Tensor query, Tensor key, Tensor value, {_PACKED}",
+    signature=(
+        f"{_FORWARD}, float scale, {_WINDOW}, {_CACHE}",
+        f"{_FORWARD}, any q_scale, any k_scale, any v_scale, float scale, {_WINDOW}, {_CACHE}",
+    ),
     example=Call(
         "aten",
         "_flash_attention_forward",
@@ -42,8 +51,9 @@ _PACKED = (
 @op(
     "aten::_efficient_attention_forward",
     signature=(
-        "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor? cum_seq_q,"
-        "Tensor? cum_seq_k, int max_q, int max_k, float dropout_p, int custom_mask_type"
+        f"Tensor query, Tensor key, Tensor value, Tensor? attn_mask, {_LENGTHS}, float dropout_p,"
+        "int custom_mask_type, any compute_log_sumexp, float scale, Tensor? seqused_k,"
+        "int window_size"
     ),
     example=Call(
         "aten",
@@ -53,21 +63,35 @@ _PACKED = (
     flops=16384,  # half: mask type 1 is causal
     bytes=8192,
 )
+# a window of 3 keys before the query: 2 * 8 * 8 - 8^2 (causal) - 5^2 of 128 scores, twice: 39;
+# times 8 heads of 16 + 16
 @op(
-    *("flash_attn::_flash_attn_forward", "flash_attn::flash_attn_func"),
+    "flash_attn::_flash_attn_forward",
     signature=(
         "Tensor query, Tensor key, Tensor value, float dropout_p, float softmax_scale,"
-        "bool is_causal"
+        f"bool is_causal, {_WINDOW}"
     ),
-    example=Call("flash_attn", "_flash_attn_forward", (_FLASH, _FLASH, _FLASH, 0.0, 0.25, False)),
+    example=Call(
+        "flash_attn", "_flash_attn_forward", (_FLASH, _FLASH, _FLASH, 0.0, 0.25, True, 3, 0)
+    ),
+    flops=9984,
+    bytes=8192,
+)
+@op(
+    "flash_attn::flash_attn_func",
+    signature=(
+        "Tensor query, Tensor key, Tensor value, float dropout_p, float softmax_scale,"
+        "bool is_causal, int[] window_size"
+    ),
+    example=Call("flash_attn", "flash_attn_func", (_FLASH, _FLASH, _FLASH, 0.0, 0.25, False)),
     flops=32768,
     bytes=8192,
 )
 @op(
     "flash_attn::_flash_attn_varlen_forward",
     signature=(
-        "Tensor query, Tensor key, Tensor value, Tensor? cum_seq_q, Tensor? cum_seq_k, int max_q,"
-        "int max_k, float dropout_p, float softmax_scale, bool is_causal"
+        f"Tensor query, Tensor key, Tensor value, {_LENGTHS}, float dropout_p,"
+        f"float softmax_scale, bool is_causal, {_WINDOW}"
     ),
     example=Call(
         "flash_attn",
@@ -77,9 +101,38 @@ _PACKED = (
     flops=16384,
     bytes=8192,
 )
+@op(
+    "torch_attn::_varlen_attn",
+    signature=f"Tensor query, Tensor key, Tensor value, {_VARLEN}, {_VARLEN_CACHE}",
+    example=Call("torch_attn", "_varlen_attn", (_TOTAL, _TOTAL, _TOTAL, _STARTS, None, 8, 8, True)),
+    flops=16384,
+    bytes=8192,
+)
+@op(
+    "torch.nn.attention.varlen.varlen_attn",
+    signature=(
+        f"Tensor query, Tensor key, Tensor value, {_LENGTHS}, *, any return_aux, float scale,"
+        f"int[] window_size, {_VARLEN_CACHE}"
+    ),
+    example=Call(
+        "torch.nn.attention.varlen",
+        "varlen_attn",
+        (_TOTAL, _TOTAL, _TOTAL, _STARTS, _STARTS, 8, 8),
+        {"window_size": (-1, 0)},
+    ),
+    flops=16384,  # causal
+    bytes=8192,
+)
+@op(
+    "torch_attn::_varlen_attn_out",
+    signature=f"Tensor out, Tensor query, Tensor key, Tensor value, {_VARLEN}, {_VARLEN_CACHE}",
+    example=Call("torch_attn", "_varlen_attn_out", (*(_TOTAL,) * 4, _STARTS, _STARTS, 8, 8, False)),
+    flops=32768,
+    bytes=8192,
+)
 def flash(a: Args) -> Work:
     """The kernels' own entry points: [batch, sequence, heads, head], or packed sequences."""
-    return fused(a, heads_at=-2, backward=False)
+    return fused(a, heads_at=-2, backward=False, from_end="efficient" not in a.op)
 
 
 _FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, Tensor((2, 4, 8), "float32"))
@@ -87,7 +140,10 @@ _FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, Tensor((2, 4, 8), "float32"
 
 @op(
     "aten::_flash_attention_backward",
-    signature=f"{_BACKWARD}, {_OUT}, {_PACKED}",
+    signature=(
+        f"{_BACKWARD}, {_OUT}, {_LENGTHS}, float dropout_p, bool is_causal, any seed, any offset,"
+        f"float scale, {_WINDOW}"
+    ),
     example=Call("aten", "_flash_attention_backward", (*_FLASH_GO, None, None, 8, 8, 0.0, False)),
     flops=81920,
     bytes=16384,
@@ -95,9 +151,9 @@ _FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, Tensor((2, 4, 8), "float32"
 @op(
     "aten::_efficient_attention_backward",
     signature=(
-        f"{_BACKWARD}, Tensor? attn_mask, Tensor? out, Tensor? cum_seq_q, Tensor? cum_seq_k,"
-        "int max_q, int max_k, Tensor? logsumexp, float dropout_p, any seed, any offset,"
-        "int custom_mask_type"
+        f"{_BACKWARD}, Tensor? attn_mask, Tensor? out, {_LENGTHS}, Tensor? logsumexp,"
+        "float dropout_p, any seed, any offset, int custom_mask_type, any bias_requires_grad,"
+        "float scale, any num_splits, int window_size"
     ),
     example=Call(
         "aten",
@@ -111,7 +167,7 @@ _FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, Tensor((2, 4, 8), "float32"
     "flash_attn::_flash_attn_backward",
     signature=(
         f"{_BACKWARD}, {_OUT}, Tensor? dq, Tensor? dk, Tensor? dv, float dropout_p,"
-        "float softmax_scale, bool is_causal"
+        f"float softmax_scale, bool is_causal, {_WINDOW}"
     ),
     example=Call(
         "flash_attn",
@@ -121,17 +177,30 @@ _FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, Tensor((2, 4, 8), "float32"
     flops=81920,
     bytes=16384,
 )
+@op(
+    "torch_attn::_varlen_attn_backward",
+    signature=(
+        f"{_BACKWARD}, {_OUT}, {_LENGTHS}, bool is_causal, any rng_state, float scale,"
+        "int[] window_size"
+    ),
+    example=Call(
+        "torch_attn",
+        "_varlen_attn_backward",
+        (*(_TOTAL,) * 5, Tensor((4, 16), "float32"), _STARTS, _STARTS, 8, 8, False),
+    ),
+    flops=81920,
+    bytes=16384,
+)
 def flash_backward(a: Args) -> Work:
     """The gradients of queries, keys and values."""
-    return fused(a, heads_at=-2, backward=True)
+    return fused(a, heads_at=-2, backward=True, from_end="efficient" not in a.op)
 
 
 @op(
     "aten::_cudnn_attention_forward",
     signature=(
-        "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor? cum_seq_q,"
-        "Tensor? cum_seq_k, int max_q, int max_k, bool compute_log_sumexp, float dropout_p,"
-        "bool is_causal"
+        f"Tensor query, Tensor key, Tensor value, Tensor? attn_mask, {_LENGTHS},"
+        "bool compute_log_sumexp, float dropout_p, bool is_causal"
     ),
     example=Call(
         "aten",
@@ -149,8 +218,8 @@ def cudnn(a: Args) -> Work:
 @op(
     "aten::_cudnn_attention_backward",
     signature=(
-        f"{_BACKWARD}, {_OUT}, any seed, any offset, Tensor? attn_mask, Tensor? cum_seq_q,"
-        "Tensor? cum_seq_k, int max_q, int max_k, float dropout_p, bool is_causal"
+        f"{_BACKWARD}, {_OUT}, any seed, any offset, Tensor? attn_mask, {_LENGTHS},"
+        "float dropout_p, bool is_causal"
     ),
     example=Call(
         "aten",

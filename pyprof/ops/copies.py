@@ -32,11 +32,19 @@ _CASTS = {
     "cfloat": "complex64",
     "cdouble": "complex128",
     "chalf": "complex32",
+    "_cast_Half": "float16",
+    "_cast_Float": "float32",
+    "_cast_Double": "float64",
+    "_cast_Byte": "uint8",
+    "_cast_Char": "int8",
+    "_cast_Short": "int16",
+    "_cast_Int": "int32",
+    "_cast_Long": "int64",
 }
 _SAME = (
-    "clone contiguous reshape flatten cuda cpu pin_memory roll flip fliplr flipud rot90 repeat "
-    "tile tril triu reshape_as _reshape_copy _to_cpu channel_shuffle pixel_shuffle "
-    "pixel_unshuffle"
+    "clone contiguous reshape flatten cuda cpu pin_memory roll fftshift ifftshift flip fliplr "
+    "flipud rot90 repeat tile tril triu reshape_as _reshape_copy _to_cpu channel_shuffle "
+    "native_channel_shuffle pixel_shuffle pixel_unshuffle"
 )
 
 
@@ -80,8 +88,8 @@ def _repeats(a: Args) -> tuple[int, ...]:
 
 # the copied gradient: 6 read, 6 written of 2 bytes
 @op(
-    *("clone", "contiguous", "roll", "flip", "fliplr", "flipud", "rot90", "tril", "triu"),
-    *("pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
+    *("clone", "contiguous", "roll", "fftshift", "ifftshift", "flip", "fliplr", "flipud", "rot90"),
+    *("tril", "triu", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
     direction=BPROP,
     signature="Tensor input, Value[] rest",
     example=Call("Tensor", "clone", (_X,)),

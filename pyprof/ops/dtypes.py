@@ -119,6 +119,7 @@ _RANK = {
 _UNSIGNED = {"uint16", "uint32", "uint64"}
 _PLAIN_FLOATS = {"float16", "bfloat16", "float32", "float64"}
 _COMPLEX = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
+_PARTS = {wide: narrow for narrow, wide in _COMPLEX.items()}
 
 
 def canonical(dtype: object) -> str | None:
@@ -143,6 +144,18 @@ def item_size(dtype: str | None) -> int | None:
 def is_complex(dtype: str | None) -> bool:
     """Tell whether elements have an imaginary part. Unknown counts as real."""
     return (canonical(dtype) or "").startswith("complex")
+
+
+def complex_of(dtype: str | None) -> str | None:
+    """Give the dtype of complex numbers with such parts: whole numbers become float32 first."""
+    if dtype is None or is_complex(dtype):
+        return dtype
+    return _COMPLEX.get(dtype, "complex64")
+
+
+def real(dtype: str | None) -> str | None:
+    """Give the dtype of a complex number's parts; another dtype as it is."""
+    return _PARTS.get(canonical(dtype) or "", dtype)
 
 
 def is_floating(dtype: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""Sums over indices: einsum, tensordot, bilinear, pairwise distances.
+"""Sums over indices: einsum, tensordot, bilinear.
 
 A pair of operands costs one multiply-add for each combination of its indices, or one
 multiplication where nothing is summed; several operands are taken pair by pair from the left, as
@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.gemm import multiply_adds, product
+from pyprof.ops.gemm import gradients, multiply_adds, product
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, like, size
 
 _A = Tensor((3, 4, 6), "float16")
 _B = Tensor((3, 6, 5), "float16")
@@ -123,6 +123,24 @@ def _einsum(a: Args) -> tuple[Work, tuple[Tensor, ...]]:
 )
 def tensordot(a: Args) -> Work:
     """A matrix product over the dimensions named."""
+    return _tensordot(a)
+
+
+# either factor's gradient is such a product: 2 * 720; 15 + 120 + 72, 15 + 72 + 120 of 2 bytes
+@op(
+    "tensordot",
+    direction=BPROP,
+    signature="Tensor input, Tensor other, any dims",
+    example=Call("torch", "tensordot", (_A, Tensor((4, 6, 5), "float16")), {"dims": 2}),
+    flops=1440,
+    bytes=828,
+)
+def tensordot_backward(a: Args) -> Work:
+    """As for a matrix product."""
+    return gradients(_tensordot(a), a.tensor("input"), a.tensor("other"), a.gemm_kernels)
+
+
+def _tensordot(a: Args) -> Work:
     x, y, dims = a.tensor("input"), a.tensor("other"), a.value("dims", 2)
     if isinstance(dims, int):
         inner = math.prod(y.shape[:dims])
@@ -148,6 +166,33 @@ def tensordot(a: Args) -> Work:
 )
 def bilinear(a: Args) -> Work:
     """X times a matrix times y, for each output."""
+    return _bilinear(a)
+
+
+# each of three gradients is a sum over all of 4 * 5 * 3 * 6: 3 * 2 * 360; go 20, 12 + 24 + 90
+# read, 12 + 24 + 90 written of 2 bytes
+@op(
+    "bilinear",
+    direction=BPROP,
+    signature="Tensor input1, Tensor input2, Tensor weight, Tensor? bias",
+    example=Call(
+        "torch",
+        "bilinear",
+        (Tensor((4, 3), "float16"), Tensor((4, 6), "float16"), Tensor((5, 3, 6), "float16")),
+    ),
+    flops=2160,
+    bytes=544,
+)
+def bilinear_backward(a: Args) -> Work:
+    """The gradients of both inputs and the matrices; and the bias's, a sum (no FLOPs counted)."""
+    forward = _bilinear(a)
+    x, _, w = forward.reads[:3]
+    samples = x.numel // max(1, size(x, -1))
+    flops = 3 * multiply_adds(x.dtype) * samples * w.numel
+    return Work(flops, (*forward.writes, *forward.reads[:3]), tuple(map(like, forward.reads)))
+
+
+def _bilinear(a: Args) -> Work:
     x, y, w = a.tensor("input1"), a.tensor("input2"), a.tensor("weight")
     samples = x.numel // max(1, size(x, -1))
     outs, first, second = size(w, -3), size(w, -2), size(w, -1)
@@ -155,18 +200,3 @@ def bilinear(a: Args) -> Work:
     flops = multiply_adds(x.dtype) * samples * outs * (first * second + first)
     bias = a.optional("bias")
     return Work(flops, (x, y, w, *(() if bias is None else (bias,))), (out,))
-
-
-# 4 * 5 pairs of 6 numbers, subtract, square, add: 3 * 120; 24 + 30 + 20 of 2 bytes
-@op(
-    *("cdist", "_cdist_forward", "_euclidean_dist"),
-    signature="Tensor x1, Tensor x2, float p",
-    example=Call("torch", "cdist", (Tensor((4, 6), "float16"), Tensor((5, 6), "float16"))),
-    flops=360,
-    bytes=148,
-)
-def cdist(a: Args) -> Work:
-    """The distance of every pair of rows."""
-    x, y = a.tensor("x1"), a.tensor("x2")
-    out = fresh((*x.shape[:-2], size(x, -2), size(y, -2)), x.dtype)
-    return Work(3 * out.numel * size(x, -1), (x, y), (out,))

@@ -43,14 +43,14 @@ def fill(a: Args) -> Work:
 # 6 written of 4 bytes, the dtype that torch takes where none is named
 @op(
     *("zeros", "ones"),
-    signature="int[] size, *, dtype dtype",
+    signature="Size size, *, dtype dtype",
     example=Call("torch", "zeros", ((2, 3),)),
     flops=0,
     bytes=24,
 )
 @op(
     "full",
-    signature="int[] size, Number fill_value, *, dtype dtype",
+    signature="Size size, Number fill_value, *, dtype dtype",
     example=Call("torch", "full", ((2, 3), 1.0)),
     flops=0,
     bytes=24,
@@ -63,14 +63,14 @@ def filled(a: Args) -> Work:
 
 @op(
     *("new_zeros", "new_ones", "new_full"),
-    signature="Tensor input, int[] size, Number fill_value, *, dtype dtype",
+    signature="Tensor input, Size size, Number fill_value, *, dtype dtype",
     example=Call("Tensor", "new_zeros", (_X, (2, 3))),
     flops=0,
     bytes=12,  # 6 written of 2 bytes
 )
 @op(
     *("aten::new_zeros", "aten::new_ones"),
-    signature="Tensor input, int[] size, dtype dtype",
+    signature="Tensor input, Size size, dtype dtype",
     example=Call("aten", "new_zeros", (_X, (2, 3), None)),
     flops=0,
     bytes=12,

@@ -120,6 +120,13 @@ def linear_backward(a: Args) -> Work:
     flops=720,
     bytes=888,
 )
+@op(
+    "__rmatmul__",
+    signature="Tensor other, Tensor input",
+    example=Call("Tensor", "__rmatmul__", (_MAT, _X)),  # x @ mat
+    flops=240,
+    bytes=148,
+)
 def matmul(a: Args) -> Work:
     """Matrices, vectors or batches of them, broadcast as torch.matmul does."""
     return _matmul(*_factors(a), integer=a.op == "_int_mm")
@@ -138,6 +145,14 @@ def matmul(a: Args) -> Work:
     example=Call("aten", "bmm", (_BATCH_A, _BATCH_B)),
     flops=1440,
     bytes=1776,
+)
+@op(
+    "__rmatmul__",
+    direction=BPROP,
+    signature="Tensor other, Tensor input",
+    example=Call("Tensor", "__rmatmul__", (_MAT, _X)),
+    flops=480,
+    bytes=296,
 )
 def matmul_backward(a: Args) -> Work:
     """Both factors' gradients; one where one product was launched."""

@@ -1,4 +1,4 @@
-"""Embedding, gather, scatter and the like: elements moved to or from places that indices name.
+"""Gather, scatter and the like: elements moved to or from places that indices name.
 
 No arithmetic but the additions of those that accumulate. Bytes: the indices read once, each
 element that is picked read once and written once. At most the whole table is read.
@@ -13,8 +13,6 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
 
-_TABLE = Tensor((100, 8), "float16")
-_IDS = Tensor((4, 5), "int64")
 _X = Tensor((4, 6), "float16")
 _PLACES = Tensor((4, 2), "int64")
 
@@ -24,99 +22,66 @@ def picked(source: Tensor, count: int) -> Tensor:
     return fresh((min(count, source.numel),), source.dtype)
 
 
-# 20 ids of 8 bytes; 20 rows of 8 read and written of 2 bytes: 160 + 320 + 320
-@op(
-    "torch.nn.functional.embedding",
-    signature="Index input, Tensor weight",
-    example=Call("torch.nn.functional", "embedding", (_IDS, _TABLE)),
-    flops=0,
-    bytes=800,
-    batch=("input",),
-)
-@op(
-    "embedding",
-    signature="Tensor weight, Index input",
-    example=Call("torch", "embedding", (_TABLE, _IDS, -1, False, False)),
-    flops=0,
-    bytes=800,
-)
-def embedding(a: Args) -> Work:
-    """A row of the table for each index."""
-    ids, table = a.tensor("input"), a.tensor("weight")
-    out = like(table, (*ids.shape, *table.shape[1:]))
-    return Work(0, (ids, picked(table, out.numel)), (out,))
-
-
-# 160 additions; 20 ids of 8 bytes, go 160 read, the table's gradient 800 written of 2 bytes
-@op(
-    "torch.nn.functional.embedding",
-    direction=BPROP,
-    signature="Index input, Tensor weight",
-    example=Call("torch.nn.functional", "embedding", (_IDS, _TABLE)),
-    flops=160,
-    bytes=2080,
-)
-@op(
-    "embedding",
-    direction=BPROP,
-    signature="Tensor weight, Index input",
-    example=Call("torch", "embedding", (_TABLE, _IDS)),
-    flops=160,
-    bytes=2080,
-)
-def embedding_backward(a: Args) -> Work:
-    """Each row's gradient is added to the table's, which is as large as the table."""
-    ids, table = a.tensor("input"), a.tensor("weight")
-    go = like(table, (*ids.shape, *table.shape[1:]))
-    return Work(go.numel, (ids, go), (like(table),))
-
-
-@op(
-    *("aten::embedding_dense_backward", "aten::embedding_backward"),
-    signature="Tensor grad_output, Index indices, int num_weights",
-    example=Call(
-        "aten", "embedding_dense_backward", (Tensor((4, 5, 8), "float16"), _IDS, 100, -1, False)
-    ),
-    flops=160,  # as above
-    bytes=2080,
-)
-def embedding_dense_backward(a: Args) -> Work:
-    """The same as ATen's own op."""
-    go, ids = a.tensor("grad_output"), a.tensor("indices")
-    flops = go.numel
-    if not a.known("num_weights"):
-        return Work(flops, (ids, go), (), {}, None, "num_weights not recorded")
-    width = go.shape[-1] if go.shape else 1
-    return Work(flops, (ids, go), (like(go, (a.integer("num_weights", 0), width)),))
-
-
 # 8 indices of 8 bytes; 8 read and 8 written of 2 bytes
 @op(
-    *("gather", "take_along_dim"),
-    signature=("Tensor input, int dim, Index index", "Tensor input, Index index, int dim"),
+    "gather",
+    signature="Tensor input, int dim, Index index",
     example=Call("torch", "gather", (_X, 1, _PLACES)),
+    flops=0,
+    bytes=96,
+)
+@op(
+    "take_along_dim",
+    signature="Tensor input, Index index, int dim",
+    example=Call("torch", "take_along_dim", (_X, _PLACES, 1)),
     flops=0,
     bytes=96,
 )
 def gather(a: Args) -> Work:
     """An element for each index."""
+    x, index, out = _gathered(a)
+    return Work(0, (index, picked(x, out.numel)), (out,))
+
+
+def _gathered(a: Args) -> tuple[Tensor, Tensor, Tensor]:
+    """Give the input, the indices, and the result: theirs, or broadcast but for the dimension."""
     x, index = a.tensor("input"), a.tensor("index")
-    return Work(0, (index, picked(x, index.numel)), (like(x, index.shape),))
+    shape = index.shape
+    if a.op == "take_along_dim" and a.given("dim"):
+        at = a.dims("dim", len(x.shape))
+        shape = broadcast([shape, tuple(1 if i in at else n for i, n in enumerate(x.shape))])
+    return x, index, like(x, shape)
 
 
 # 8 additions; index 8 of 8 bytes, go 8 read, 24 written of 2 bytes
 @op(
-    *("gather", "take_along_dim"),
+    "gather",
     direction=BPROP,
-    signature=("Tensor input, int dim, Index index", "Tensor input, Index index, int dim"),
+    signature="Tensor input, int dim, Index index",
     example=Call("torch", "gather", (_X, 1, _PLACES)),
+    flops=8,
+    bytes=128,
+)
+@op(
+    "take_along_dim",
+    direction=BPROP,
+    signature="Tensor input, Index index, int dim",
+    example=Call("torch", "take_along_dim", (_X, _PLACES, 1)),
+    flops=8,
+    bytes=128,
+)
+@op(
+    "take",
+    direction=BPROP,
+    signature="Tensor input, Index index",
+    example=Call("torch", "take", (_X, Tensor((8,), "int64"))),
     flops=8,
     bytes=128,
 )
 def gather_backward(a: Args) -> Work:
     """The incoming gradient is added into zeros of the input's size."""
-    x, index = a.tensor("input"), a.tensor("index")
-    return Work(index.numel, (index, like(x, index.shape)), (like(x),))
+    x, index, go = _gathered(a)
+    return Work(go.numel, (index, go), (like(x),))
 
 
 # 2 rows of 6: index 2 of 8 bytes; 12 read and 12 written of 2 bytes
@@ -191,7 +156,7 @@ def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
 
 # 12 written, 12 read of 2 bytes, index 2 of 8 bytes
 @op(
-    *("index_put", "_index_put_impl"),
+    *("index_put", "_index_put_impl", "_unsafe_index_put"),
     signature="Tensor input, Tensor[] indices, Number values, bool accumulate",
     example=Call(
         "aten", "index_put_", (_X, (Tensor((2,), "int64"),), Tensor((2, 6), "float16"), False)
@@ -242,6 +207,7 @@ def scatter(a: Args) -> Work:
 # the result's size depends on the mask's values
 @op(
     *("masked_select", "nonzero", "argwhere", "unique", "unique_consecutive", "_unique2"),
+    *("unique_dim", "unique_dim_consecutive", "nonzero_numpy"),
     signature="Tensor input, Mask? mask",
     example=Call("torch", "masked_select", (_X, Tensor((4, 6), "bool"))),
     flops=0,

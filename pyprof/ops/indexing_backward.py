@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyprof.marker import Call, Tensor
 from pyprof.ops.indexing import indexed
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, like
 
 _X = Tensor((4, 6), "float16")
 _ROWS = Tensor((2,), "int64")
@@ -59,41 +59,6 @@ def scatter_backward(a: Args) -> Work:
     return Work(0, (like(x),), (like(x),)) + scatter_add_backward(a)
 
 
-# the rows' gradients: 48 additions; 6 indices and 2 offsets of 8 bytes, go 16 read, the table's
-# gradient 800 written of 2 bytes
-@op(
-    "torch.nn.functional.embedding_bag",
-    direction=BPROP,
-    signature="Index input, Tensor weight, Index? offsets",
-    example=Call(
-        "torch.nn.functional",
-        "embedding_bag",
-        (Tensor((6,), "int64"), Tensor((100, 8), "float16"), Tensor((2,), "int64")),
-    ),
-    flops=48,
-    bytes=1696,
-)
-@op(
-    *("embedding_bag", "_embedding_bag"),
-    direction=BPROP,
-    signature="Tensor weight, Index input, Index? offsets",
-    example=Call(
-        "torch",
-        "embedding_bag",
-        (Tensor((100, 8), "float16"), Tensor((6,), "int64"), Tensor((2,), "int64")),
-    ),
-    flops=48,
-    bytes=1696,
-)
-def embedding_bag_backward(a: Args) -> Work:
-    """Each bag's gradient is added to the rows that were in it."""
-    ids, table, offsets = a.tensor("input"), a.tensor("weight"), a.optional("offsets")
-    width = size(table, -1)
-    bags = size(offsets, 0) if offsets is not None else size(ids, 0)
-    reads = (ids, fresh((bags, width), table.dtype), *(() if offsets is None else (offsets,)))
-    return Work(ids.numel * width, reads, (like(table),))
-
-
 # mask 24 of 1 byte; the rest 24 read at most, 24 written of 2 bytes
 @op(
     "masked_scatter",
@@ -107,3 +72,79 @@ def masked_scatter(a: Args) -> Work:
     """How much of the source is read, and in place how much is written, the mask decides."""
     reads = (a.tensor("mask"), a.tensor("input"))
     return Work(0, reads, (), {}, None, "result's size depends on the data")
+
+
+# rows' values: index 2 of 8 bytes, 12 picked from go and 12 written; the input's: go 24 read, 24
+# written with zeros at the places, of 2 bytes
+@op(
+    *("index_put", "_index_put_impl", "_unsafe_index_put"),
+    direction=BPROP,
+    signature="Tensor input, Tensor[] indices, Number values, bool accumulate",
+    example=Call("aten", "index_put", (_X, (_ROWS,), Tensor((2, 6), "float16"))),
+    flops=0,
+    bytes=160,
+)
+def index_put_backward(a: Args) -> Work:
+    """The input's gradient is the incoming one with zeros; the values' is gathered from it."""
+    x = a.tensor("input")
+    indices, shape = indexed(a, x)
+    place, values = like(x, shape), a.optional("values")
+    gathered = Work(0) if values is None else Work(0, (*indices, place), (like(values),))
+    kept = Work(0) if a.values.get("accumulate") is True else Work(0, (like(x),), (like(x),))
+    return kept + gathered
+
+
+# go 24 read, 24 written with zeros in 2 rows; index 2 of 8 bytes
+@op(
+    *("index_fill", "masked_scatter"),
+    direction=BPROP,
+    signature=("Tensor input, int dim, Index index", "Tensor input, Mask mask, Tensor source"),
+    example=Call("torch", "index_fill", (_X, 0, _ROWS, 1.0)),
+    flops=0,
+    bytes=112,
+)
+def index_fill_backward(a: Args) -> Work:
+    """The incoming gradient with zeros; of a mask, the source's share is unknown."""
+    x = a.tensor("input")
+    mask = a.optional("mask")
+    if mask is not None:
+        return Work(0, (mask, like(x)), (like(x),), {}, None, "result's size depends on the data")
+    return Work(0, (a.tensor("index"), like(x)), (like(x),))
+
+
+# which one was taken: compare, count, divide for 24 and for 8 elements; index 8 of 8 bytes, go,
+# input and result 72 and source 8 read, 24 and 8 written of 2 bytes
+@op(
+    *("scatter_reduce", "index_reduce"),
+    direction=BPROP,
+    signature="Tensor input, int dim, Index index, Tensor! src, str reduce",
+    example=Call("Tensor", "scatter_reduce", (_X, 1, _PLACES, Tensor((4, 2), "float16"), "amax")),
+    flops=96,
+    bytes=288,
+)
+def scatter_reduce_backward(a: Args) -> Work:
+    """A sum's is that of `scatter_add`; of the rest each needs what went in and what came out."""
+    if a.value("reduce", "amax") == "sum":
+        return scatter_add_backward(a)
+    x, index, source = a.tensor("input"), a.tensor("index"), a.tensor("src")
+    reads = (index, like(x), x, like(x), source)
+    return Work(3 * (x.numel + source.numel), reads, (like(x), like(source)))
+
+
+# 12 written, 12 read of 2 bytes, index 2 of 8 bytes
+@op(
+    "__setitem__",
+    signature="Tensor input, Value[] rest",
+    example=Call("Tensor", "__setitem__", (_X, _ROWS, Tensor((2, 6), "float16"))),
+    flops=0,
+    bytes=64,
+)
+def setitem(a: Args) -> Work:
+    """What index tensors name is written; how much slices do is not recorded."""
+    x, (where, value) = a.tensor("input"), (*a.listed("rest"), None, None)[:2]
+    read = (value,) if isinstance(value, Tensor) else ()
+    asked = where if isinstance(where, tuple) else (where,)
+    if where is None or not all(item is None or isinstance(item, Tensor) for item in asked):
+        return Work(0, read, (), {}, None, "index not recorded")
+    indices, shape = indexed(a.replaced(indices=asked), x)
+    return Work(0, (*indices, *read), (like(x, shape),))

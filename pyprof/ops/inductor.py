@@ -4,19 +4,27 @@
 of the iteration space, taken as the largest tensor. Bytes: each pointer argument moved once; one
 that is read and written is known by its name alone, which is not among the arguments, so an
 in-place kernel counts one move too few. Ops without a pointwise or reducing rule add nothing.
+
+A template (`triton_tem_fused_mm_0`) is a matrix product with pointwise ops after it: its factors
+and result are those three arguments whose sizes fit M K, K N and M N; where none do, or the
+template is another, the arithmetic is unknown.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from pyprof.marker import Call, Tensor
+from pyprof.ops.gemm import product
 from pyprof.ops.pointwise_rules import RULES
 from pyprof.ops.reductions import COSTS
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work
+from pyprof.ops.work import Args, Work, like
 
 _KNOWN = {name: rule.flops for name, rule in RULES.items()}
 _REDUCING = {name: each for name, (each, _) in COSTS.items()}
+_PRODUCTS = {"mm", "addmm", "bmm", "baddbmm"}
 _LONGEST_NAME = 6  # words
 
 
@@ -45,6 +53,18 @@ def fused_names(kernel: str) -> list[str]:
     flops=48,
     bytes=144,
 )
+# a product 2 * 4 * 6 * 5 and relu of 20; 24 + 30 + 20 of 2 bytes
+@op(
+    "triton.tem",
+    signature="Value[] arguments",
+    example=Call(
+        "",
+        "triton_tem_fused_mm_relu_1",
+        tuple(Tensor(shape, "float16") for shape in ((4, 6), (6, 5), (4, 5))),
+    ),
+    flops=260,
+    bytes=148,
+)
 def fused_kernel(a: Args) -> Work:
     """So much for each op named, for each element."""
     tensors = tuple(value for value in a.listed("arguments") if isinstance(value, Tensor))
@@ -52,5 +72,24 @@ def fused_kernel(a: Args) -> Work:
         raise Unknown("shapes not recorded")
     count = max(tensor.numel for tensor in tensors)
     names = fused_names(a.op)
-    flops = sum(_KNOWN.get(name, _REDUCING.get(name, 0)) for name in names) * count
-    return Work(flops, tensors, (), {"ops": "+".join(names)})
+    each = sum(_KNOWN.get(name, _REDUCING.get(name, 0)) for name in names)
+    params: dict[str, object] = {"ops": "+".join(names)}
+    if not a.op.startswith("triton_tem"):
+        return Work(each * count, tensors, (), params)
+    is_product = not _PRODUCTS.isdisjoint(a.op.split("_"))
+    if not is_product or (found := _product(tensors)) is None:
+        return Work(None, tensors, (), params, no_flops="sizes of a template kernel not recorded")
+    return Work((found.flops or 0) + each * found.writes[0].numel, tensors, (), found.params)
+
+
+def _product(tensors: tuple[Tensor, ...]) -> Work | None:
+    """Give the product of the first two arguments that another one fits as the result."""
+    matrices = [tensor for tensor in tensors if len(tensor.shape) > 1]
+    for at, (first, second) in enumerate(pairwise(matrices)):
+        m, k, n = first.shape[-2], first.shape[-1], second.shape[-1]
+        shape = (*first.shape[:-2], m, n)
+        if second.shape[:-1] != (*first.shape[:-2], k):
+            continue
+        if any(out.shape == shape for out in matrices[at + 2 :]):
+            return product(first, second, like(first, shape), m, n, k)
+    return None

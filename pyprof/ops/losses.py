@@ -31,7 +31,7 @@ _POINTWISE = {
 _FLOAT = ("Tensor input, Tensor target, float beta, bool reduce, str reduction",)
 
 
-def _reduction(a: Args) -> str:
+def reduction(a: Args) -> str:
     """Give `none`, `mean` or `sum`: a name in Python, 0, 1 or 2 in ATen."""
     value = a.values.get("reduction")
     if isinstance(value, int) and not isinstance(value, bool):
@@ -41,12 +41,12 @@ def _reduction(a: Args) -> str:
     return "mean"
 
 
-def _loss(a: Args, x: Tensor, each: int, reads: tuple[Tensor, ...], count: int) -> Work:
-    reduction = _reduction(a)
-    if reduction == "none":
-        return Work(each * count, reads, (fresh((count,), x.dtype),))
-    flops = (each + 1) * count + (reduction == "mean")
-    return Work(flops, reads, (fresh((), x.dtype),))
+def reduced(a: Args, flops: int, count: int, dtype: str | None, reads: tuple[Tensor, ...]) -> Work:
+    """Give the work of so many losses, added up where the call asks for it."""
+    how = reduction(a)
+    if how == "none":
+        return Work(flops, reads, (fresh((count,), dtype),))
+    return Work(flops + count + (how == "mean"), reads, (fresh((), dtype),))
 
 
 _SIGNATURE = "Tensor input, Tensor target, Tensor? weight, float extra, str reduction"
@@ -84,7 +84,7 @@ def pointwise_loss(a: Args) -> Work:
     x, target = a.tensor("input"), a.tensor("target")
     count = fresh(broadcast([x.shape, target.shape]), None).numel
     weight = tuple(t for t in (a.optional("weight"),) if t is not None)
-    return _loss(a, x, _POINTWISE[a.op][0], (x, target, *weight), count)
+    return reduced(a, _POINTWISE[a.op][0] * count, count, x.dtype, (x, target, *weight))
 
 
 # 2 (x - t) go / n: 24 * 3; x 24, t 24 and go 1 read, 24 written of 2 bytes
@@ -100,7 +100,7 @@ def pointwise_loss_backward(a: Args) -> Work:
     """The prediction's gradient alone: targets seldom need one."""
     x, target = a.tensor("input"), a.tensor("target")
     count = fresh(broadcast([x.shape, target.shape]), None).numel
-    go = fresh((count,) if _reduction(a) == "none" else (), x.dtype)
+    go = fresh((count,) if reduction(a) == "none" else (), x.dtype)
     return Work(_POINTWISE[a.op][1] * count, (x, target, go), (like(x),))
 
 
@@ -157,7 +157,8 @@ _ATEN_NLL = (
 def nll_loss(a: Args) -> Work:
     """Of each sample one element is read."""
     x, target = a.tensor("input"), _labels(a)
-    work = _loss(a, x, 1, (target, fresh((target.numel,), x.dtype)), target.numel)
+    count = target.numel
+    work = reduced(a, count, count, x.dtype, (target, fresh((count,), x.dtype)))
     weights = Work(0, (), (fresh((), x.dtype),))  # what the mean was divided by
     return work + weights if a.op.endswith("_forward") else work
 
@@ -179,7 +180,7 @@ def _labels(a: Args) -> Tensor:
 def nll_loss_backward(a: Args) -> Work:
     """Zeros of the prediction's size, and one element a sample."""
     x, target = a.tensor("input"), _labels(a)
-    go = fresh((target.numel,) if _reduction(a) == "none" else (), x.dtype)
+    go = fresh((target.numel,) if reduction(a) == "none" else (), x.dtype)
     return Work(target.numel, (target, go), (like(x),))
 
 
@@ -215,7 +216,8 @@ def cross_entropy(a: Args) -> Work:
     """Log-softmax and negative log-likelihood, as though one kernel did both."""
     x, target = a.tensor("input"), _labels(a)
     soft = target.shape == x.shape  # a distribution for each sample instead of a label
-    work = _loss(a, x, 2 if soft else 1, (x, target), target.numel)
+    count = target.numel
+    work = reduced(a, (1 + soft) * count, count, x.dtype, (x, target))
     return Work((T + 4) * x.numel) + work
 
 
@@ -240,5 +242,5 @@ def cross_entropy(a: Args) -> Work:
 def cross_entropy_backward(a: Args) -> Work:
     """Softmax minus the target, scaled."""
     x, target = a.tensor("input"), _labels(a)
-    go = fresh((target.numel,) if _reduction(a) == "none" else (), x.dtype)
+    go = fresh((target.numel,) if reduction(a) == "none" else (), x.dtype)
     return Work((T + 3) * x.numel, (x, target, go), (like(x),))

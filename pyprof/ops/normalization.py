@@ -81,12 +81,24 @@ _FUNCTIONAL_BN = Call("torch.nn.functional", "batch_norm", (_IMAGE, *(_CHANNELS,
     flops=576,
     bytes=416,
 )
+# 72 * 4, without statistics: 144 of 2 bytes, four vectors of 4 of 4
+@op(
+    *("_native_batch_norm_legit_no_training", "_batch_norm_no_update"),
+    signature=_TORCH.replace("bool training, ", ""),
+    example=Call(
+        "aten", "_native_batch_norm_legit_no_training", (_IMAGE, *(_CHANNELS,) * 4, 0.1, 1e-5)
+    ),
+    flops=288,
+    bytes=352,
+)
 def batchnorm(a: Args) -> Work:
     """In training the statistics are computed and the running ones updated."""
     x = a.tensor("input")
     training = "training" not in a.values or a.flag("training", default=False)
-    if a.op == "_batch_norm_with_update":
+    if a.op.startswith("_batch_norm_with"):
         training = True
+    elif a.op in ("_native_batch_norm_legit_no_training", "_batch_norm_no_update"):
+        training = False
     running = given(a, "running_mean", "running_var")
     work = norm(a, x, size(x, 1), statistics=training)
     updated = running if training else ()

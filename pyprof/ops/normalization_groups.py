@@ -146,6 +146,20 @@ def rmsnorm(a: Args) -> Work:
     bytes=344,
     batch=("input",),
 )
+@op(
+    "aten::_fused_rms_norm_backward",
+    signature=(
+        "Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight,"
+        "any output_mask"
+    ),
+    example=Call(
+        "aten",
+        "_fused_rms_norm_backward",
+        (_ROWS, _ROWS, (8,), Tensor((2, 3, 1), "float32"), _SCALE, (True, True)),
+    ),
+    flops=336,
+    bytes=344,
+)
 def rmsnorm_backward(a: Args) -> Work:
     """The gradients of input and weight."""
     x = a.tensor("input")

@@ -1,4 +1,4 @@
-"""Ops over lists of tensors: foreach arithmetic, fused optimizer steps, gradient scaling.
+"""Fused optimizer steps, torch's and apex's, over lists of tensors.
 
 A list counts as one tensor with all its elements; a list too long to be written out counts by its
 sum. Bytes: each list read once, what is updated written once.
@@ -7,111 +7,14 @@ sum. Bytes: each list read once, what is updated written once.
 from __future__ import annotations
 
 from pyprof.marker import Call, Summary, Tensor, Value
-from pyprof.ops.pointwise_rules import RULES, TRANSCENDENTAL
+from pyprof.ops.foreach import elements
+from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like
+from pyprof.ops.work import Args, Work
 
 _PARTS = (Tensor((4, 6), "float32"), Tensor((6,), "float32"))
 _STEPS = (Tensor((), "float32"), Tensor((), "float32"))
-
-
-def _lists(a: Args, name: str) -> list[tuple[Tensor, ...]]:
-    """Give the lists of tensors among the values; numbers and lists of numbers are none."""
-    found = [
-        a.replaced(one=value).tensors("one")
-        for value in a.listed(name)
-        if isinstance(value, Summary) or _is_tensors(value)
-    ]
-    if not found:
-        raise Unknown("tensor lists not recorded")
-    return found
-
-
-def _is_tensors(value: Value) -> bool:
-    return isinstance(value, tuple) and bool(value) and isinstance(value[0], Tensor)
-
-
-def _elements(tensors: tuple[Tensor, ...]) -> int:
-    return sum(tensor.numel for tensor in tensors)
-
-
-# 30 elements: x + alpha * y 2 * 30; 30 and 30 read, 30 written of 4 bytes
-@op(
-    *(f"_foreach_{name}" for name in RULES),
-    signature="Value[] lists",
-    example=Call("torch", "_foreach_add_", (_PARTS, _PARTS), {"alpha": 0.5}),
-    flops=60,
-    bytes=360,
-)
-def foreach(a: Args) -> Work:
-    """The pointwise rule for every element of every tensor."""
-    lists = _lists(a, "lists")
-    rule = RULES[a.op.removeprefix("_foreach_")]
-    scaled = isinstance(a.values.get("alpha"), (int, float)) and a.values.get("alpha") != 1
-    reads = tuple(tensor for tensors in lists for tensor in tensors)
-    flops = (rule.flops + scaled) * _elements(lists[0])
-    return Work(flops, reads, tuple(map(like, lists[0])))
-
-
-# 30 squares and sums and 2 roots; 30 read and 2 written of 4 bytes
-@op(
-    "_foreach_norm",
-    signature="Tensor[] lists, Number ord",
-    example=Call("torch", "_foreach_norm", (_PARTS, 2)),
-    flops=62,
-    bytes=128,
-)
-def foreach_norm(a: Args) -> Work:
-    """A norm for each tensor."""
-    value = a.values.get("lists")
-    tensors = a.tensors("lists")
-    count = value.length if isinstance(value, Summary) else len(tensors)
-    out = fresh((count,), tensors[0].dtype if tensors else None)
-    return Work(2 * _elements(tensors) + count, tensors, (out,))
-
-
-# 30 read, 30 written of 4 bytes
-@op(
-    "_foreach_copy",
-    signature="Value[] lists",
-    example=Call("aten", "_foreach_copy_", (_PARTS, _PARTS)),
-    flops=0,
-    bytes=240,
-)
-def foreach_copy(a: Args) -> Work:
-    """The second list is written over the first."""
-    lists = _lists(a, "lists")
-    if len(lists) < 2:  # noqa: PLR2004 - to and from
-        raise Unknown("tensor lists not recorded")
-    return Work(0, lists[1], lists[0])
-
-
-# 30 written of 4 bytes
-@op(
-    "_foreach_zero",
-    signature="Tensor[] lists",
-    example=Call("aten", "_foreach_zero_", (_PARTS,)),
-    flops=0,
-    bytes=120,
-)
-def foreach_zero(a: Args) -> Work:
-    """Every element is written."""
-    return Work(0, (), a.tensors("lists"))
-
-
-# 30 unscaled and checked: 2 * 30; 30 read, 30 written of 4 bytes
-@op(
-    "_amp_foreach_non_finite_check_and_unscale",
-    signature="Tensor[] lists, Tensor? found_inf, Tensor? inv_scale",
-    example=Call("aten", "_amp_foreach_non_finite_check_and_unscale_", (_PARTS, None, None)),
-    flops=60,
-    bytes=240,
-)
-def unscale(a: Args) -> Work:
-    """Gradients times the inverse scale, looked through for infinities."""
-    tensors = a.tensors("lists")
-    return Work(2 * _elements(tensors), tensors, tensors)
 
 
 # Operations an element, weight decay apart.
@@ -144,7 +47,7 @@ def fused_adam(a: Args) -> Work:
     largest = a.tensors("max_exp_avg_sqs") if a.given("max_exp_avg_sqs") else ()
     steps = a.tensors("state_steps") if a.given("state_steps") else ()
     written = (*params, *moments, *largest)
-    flops = (_FUSED[a.op] + bool(largest)) * _elements(params)
+    flops = (_FUSED[a.op] + bool(largest)) * elements(params)
     return Work(flops, (*written, *grads, *steps), written)
 
 
@@ -162,7 +65,7 @@ def fused_sgd(a: Args) -> Work:
     state = a.tensors("state") if a.given("state") else ()
     each = _FUSED[a.op] if state else 2
     written = (*params, *state)
-    return Work(each * _elements(params), (*written, *grads), written)
+    return Work(each * elements(params), (*written, *grads), written)
 
 
 # --- apex ---------------------------------------------------------------------------------------
@@ -216,7 +119,7 @@ def apex_multi_tensor(a: Args) -> Work:
     length = len(tensors) // count
     out = tensors[(count - written) * length :]
     reads = tensors[:length] if a.op == "multi_tensor_scale" else tensors
-    return Work(each * _elements(tensors[:length]), reads, out)
+    return Work(each * elements(tensors[:length]), reads, out)
 
 
 def _flat(values: tuple[Value, ...]) -> tuple[Tensor, ...]:

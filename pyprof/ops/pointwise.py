@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.ops import dtypes
-from pyprof.ops.pointwise_rules import BACKWARDS, BOOL, FLOAT, REAL, RULES, SPECIAL, Grad, Rule
+from pyprof.ops.pointwise_rules import BACKWARDS, BOOL, DOUBLE, FLOAT, REAL, RULES, Grad, Rule
 from pyprof.ops.registry import ATEN, BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, like
 
 _COMPLEX_FLOPS = {"mul": 6, "div": 9}
 _SCALED = {"add", "sub", "subtract", "rsub"}
-_SPECIAL = tuple(f"special_{name}" for name in SPECIAL)
 _X = Tensor((2, 3), "float16")
 _ROW = Tensor((3,), "float16")
 
@@ -50,7 +49,7 @@ class Operands:
 
 def operands(a: Args) -> Operands:
     """Sort out a pointwise op's operands. Raises Unknown where there is no tensor among them."""
-    rule = RULES[rule_name(a.op)]
+    rule = RULES[a.op]
     values, out = _without_out(a, rule.arity)
     alpha = a.values.get("alpha", 1)
     at = [index for index, value in enumerate(values) if isinstance(value, Tensor)]
@@ -79,12 +78,6 @@ def _without_out(a: Args, arity: int) -> tuple[tuple[Value, ...], Tensor | None]
     return values, out
 
 
-def rule_name(op_name: str) -> str:
-    """Give the name that an op's rule stands under."""
-    name = op_name.removeprefix("special_")
-    return name if name in RULES else op_name
-
-
 def result_tensor(a: Args, found: Operands) -> Tensor:
     """Describe the result: the first operand itself where the op is in place."""
     first = found.values[0]
@@ -104,11 +97,11 @@ def _result_dtype(found: Operands) -> str | None:
     promoted = promoted_dtype(values)
     if promoted is None:
         return None
-    if kind == FLOAT and not dtypes.is_floating(promoted) and not found.rounded:
+    if FLOAT in kind and not dtypes.is_floating(promoted) and not found.rounded:
         return "float32"
-    if kind == REAL and dtypes.is_complex(promoted):
-        return {"complex32": "float16", "complex64": "float32"}.get(promoted, "float64")
-    return promoted
+    if kind == DOUBLE:
+        return "complex128" if dtypes.is_complex(promoted) else "float64"
+    return dtypes.real(promoted) if REAL in kind else promoted
 
 
 def promoted_dtype(values: tuple[Value, ...]) -> str | None:
@@ -147,7 +140,7 @@ def _pow_flops(found: Operands) -> int:
 
 # add by rows: 2 * 3 elements, one operation each; x 6 + row 3 + result 6 = 15 elements of 2 bytes
 @op(
-    *(*RULES, *_SPECIAL),
+    *RULES,
     signature="Value[] operands",
     example=Call("torch", "add", (_X, _ROW)),
     flops=6,

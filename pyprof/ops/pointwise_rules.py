@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 TRANSCENDENTAL = 20
 
-SAME, FLOAT, BOOL, REAL = "same", "float", "bool", "real"
+SAME, FLOAT, BOOL, REAL, DOUBLE = "same", "float", "bool", "real", "double"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class Rule:
     arity: int
     flops: int
     result: str = SAME
-    """What the result's dtype is: the promoted one, at least float, bool, or real of complex."""
+    """What the result's dtype is: the promoted one, at least float, bool, real of complex, or
+    float64 of all."""
     grads: tuple[Grad, ...] | None = ()
     """A gradient for each operand; () where torch gives zeros or none; None where not modelled."""
 
@@ -89,7 +90,7 @@ _unary(
 _unary("sinc", T + 2, Grad(2 * T + 4, "a"), FLOAT)
 _unary("entr", T + 2, Grad(T + 3, "a"), FLOAT)
 _unary("erfcx ndtri log_ndtr ndtr", T, Grad(T + 4, "a"), FLOAT)
-_unary("angle", T, Grad(4, "a"), FLOAT)
+_unary("angle", T, Grad(4, "a"), f"{REAL} {FLOAT}")
 _BESSEL = (
     "airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_i0 modified_bessel_i1 "
     "modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 "
@@ -123,7 +124,7 @@ _add("div divide true_divide", 2, 1, FLOAT, Grad(1, "b"), Grad(3, "ab"))
 _add("floor_divide", 2, 2, SAME)
 _add("remainder fmod", 2, 1, SAME, Grad(0), Grad(3, "ab"))
 _add("pow", 2, T, SAME, Grad(T + 2, "ab"), Grad(T + 2, "ab"))
-_add("float_power", 2, T, FLOAT, Grad(T + 2, "ab"), Grad(T + 2, "ab"))
+_add("float_power", 2, T, DOUBLE, Grad(T + 2, "ab"), Grad(T + 2, "ab"))
 _add("atan2 arctan2", 2, T, FLOAT, Grad(5, "ab"), Grad(6, "ab"))
 _add("hypot", 2, T + 3, SAME, Grad(2, "ab"), Grad(2, "ab"))
 _add("logaddexp logaddexp2", 2, 2 * T + 2, FLOAT, Grad(T + 4, "ab"), Grad(T + 4, "ab"))
@@ -155,13 +156,6 @@ _add("addcdiv", 3, 3, FLOAT, Grad(0), Grad(2, "c"), Grad(5, "bc"))
 _add("lerp", 3, 3, SAME, Grad(2, "c"), Grad(1, "c"), Grad(2, "ab"))
 _add("clamp clip", 3, 2, SAME, Grad(2, "abc"), Grad(1, "ab"), Grad(1, "ac"))
 _add("clamp_min clamp_max", 2, 1, SAME, Grad(1, "ab"), Grad(1, "ab"))
-
-
-SPECIAL = (
-    f"{_BESSEL} {_POLYNOMIALS} entr erfcx i0e i1 i1e log_ndtr ndtr ndtri xlog1py zeta "
-    "multigammaln gammaln psi expit gammainc gammaincc"
-).split()
-"""Names of torch.special: ATen writes `special_` before them."""
 
 _ACTIVATIONS = (
     "threshold gelu silu mish tanh sigmoid logit elu softplus softshrink hardshrink hardtanh "

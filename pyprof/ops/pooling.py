@@ -17,13 +17,14 @@ from pyprof.ops.work import Args, Work, fresh, like
 _X = Tensor((2, 3, 8, 8), "float16")
 
 
-def _rank(a: Args) -> int:
+def rank_of(a: Args) -> int:
+    """Give how many dimensions the op's name says that it pools."""
     return next((int(digit) for digit in a.op if digit in "123"), 2)
 
 
 def _window(a: Args, x: Tensor) -> tuple[int, tuple[int, ...]]:
     """Give the elements of a window and the output's shape."""
-    rank = _rank(a)
+    rank = rank_of(a)
     kernel = a.integers("kernel_size", rank, 0)
     if len(x.shape) < rank or min(kernel) < 1:
         raise Unknown("arguments do not fit the op")
@@ -108,8 +109,11 @@ def max_pool_backward(a: Args) -> Work:
     """Each incoming gradient is added at its maximum's place."""
     x = a.tensor("input")
     _, shape = _window(a, x)
-    go = like(x, shape)
-    return Work(go.numel, (go, fresh(shape, "int64")), (like(x),))
+    return _to_maxima(like(x, shape), x)
+
+
+def _to_maxima(go: Tensor, x: Tensor) -> Work:
+    return Work(go.numel, (go, fresh(go.shape, "int64")), (like(x),))
 
 
 # 96 windows of 4 get their share; 96 read, 384 written of 2 bytes
@@ -132,6 +136,7 @@ def avg_pool_backward(a: Args) -> Work:
 
 @op(
     *("aten::adaptive_max_pool2d_backward", "aten::adaptive_max_pool3d_backward"),
+    *("aten::fractional_max_pool2d_backward", "aten::fractional_max_pool3d_backward"),
     signature="Tensor grad_output, Tensor input",
     example=Call(
         "aten", "adaptive_max_pool2d_backward", (Tensor((2, 3, 4, 4), "float16"), _X, None)
@@ -152,8 +157,7 @@ def avg_pool_backward(a: Args) -> Work:
 )
 def max_pool_backward_op(a: Args) -> Work:
     """The same as ATen's own op."""
-    go, x = a.tensor("grad_output"), a.tensor("input")
-    return Work(go.numel, (go, fresh(go.shape, "int64")), (like(x),))
+    return _to_maxima(a.tensor("grad_output"), a.tensor("input"))
 
 
 @op(
@@ -171,14 +175,14 @@ def avg_pool_backward_op(a: Args) -> Work:
     work = Work(None, (go,), (like(x),), no_flops="kernel_size not recorded")
     if not a.known("kernel_size"):
         return work
-    window = math.prod(a.integers("kernel_size", _rank(a), 1))
+    window = math.prod(a.integers("kernel_size", rank_of(a), 1))
     return Work(window * go.numel, (go,), (like(x),))
 
 
 # --- adaptive pooling ---------------------------------------------------------------------------
 def _adaptive(a: Args, x: Tensor) -> tuple[int, tuple[int, ...]]:
     """Give the sum of all windows and the output's shape: window i is [i n / m, (i + 1) n / m)."""
-    rank = _rank(a)
+    rank = rank_of(a)
     asked = a.value("output_size")
     wanted: tuple[Value, ...] = asked if isinstance(asked, tuple) else (asked,)
     wanted = wanted * rank if len(wanted) == 1 else wanted
@@ -197,9 +201,11 @@ def _adaptive(a: Args, x: Tensor) -> tuple[int, tuple[int, ...]]:
 
 
 _ADAPTIVE = tuple(
-    f"{prefix}adaptive_{kind}_pool{rank}d"
-    for prefix in ("", "_")
-    for kind in ("avg", "max")
+    name.format(rank)
+    for name in (
+        *("adaptive_avg_pool{}d", "_adaptive_avg_pool{}d"),
+        *("adaptive_max_pool{}d", "adaptive_max_pool{}d_with_indices"),
+    )
     for rank in (1, 2, 3)
 )
 
@@ -238,12 +244,13 @@ def adaptive_pool_backward(a: Args) -> Work:
     flops, shape = _adaptive(a, x)
     go = like(x, shape)
     if "max" in a.op:
-        return Work(go.numel, (go, fresh(shape, "int64")), (like(x),))
+        return _to_maxima(go, x)
     return Work(flops, (go,), (like(x),))
 
 
 @op(
     *("aten::_adaptive_avg_pool2d_backward", "aten::_adaptive_avg_pool3d_backward"),
+    "aten::adaptive_avg_pool3d_backward",
     signature="Tensor grad_output, Tensor input",
     example=Call("aten", "_adaptive_avg_pool2d_backward", (Tensor((2, 3, 1, 1), "float16"), _X)),
     flops=384,  # as above
@@ -252,6 +259,6 @@ def adaptive_pool_backward(a: Args) -> Work:
 def adaptive_pool_backward_op(a: Args) -> Work:
     """The same as ATen's own op."""
     go, x = a.tensor("grad_output"), a.tensor("input")
-    asked = go.shape[-_rank(a) :]
+    asked = go.shape[-rank_of(a) :]
     flops, _ = _adaptive(a.replaced(output_size=asked), x)
     return Work(flops, (go,), (like(x),))

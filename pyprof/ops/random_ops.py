@@ -65,7 +65,7 @@ def drawn(a: Args) -> Work:
 # 6 numbers of 40 operations; written, of 4 bytes
 @op(
     *("rand", "randn"),
-    signature="int[] size, *, dtype dtype",
+    signature="Size size, *, dtype dtype",
     example=Call("torch", "randn", (2, 3)),
     flops=240,
     bytes=24,

@@ -222,3 +222,41 @@ def gates(a: Args) -> Work:
     kept = like(first) if kind == "lstm" else fresh((5 * state.numel,), state.dtype)
     states = (like(state),) * (2 if kind == "lstm" else 1)
     return Work(_KINDS[kind][1] * state.numel, (first, second, state, *biases), (*states, kept))
+
+
+# tanh 20 and 22 more for each of 2 * 4 states: 336; two gradients, two states 4 * 8 and the gates
+# 32 read, the gates' gradients 32 and a state's 8 written: 104 of 2 bytes
+@op(
+    "aten::_thnn_fused_lstm_cell_backward_impl",
+    signature="Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor gates",
+    example=Call(
+        "aten",
+        "_thnn_fused_lstm_cell_backward_impl",
+        (_CELL, _CELL, _CELL, _CELL, Tensor((2, 16), "float16"), True),
+    ),
+    flops=336,
+    bytes=208,
+)
+# 17 for each of 8 states: 136; go 8 and 5 * 8 kept read, 2 * 24 and 8 written: 104 of 2 bytes
+@op(
+    "aten::_thnn_fused_gru_cell_backward",
+    signature="Tensor grad_hy, Tensor gates",
+    example=Call(
+        "aten",
+        "_thnn_fused_gru_cell_backward",
+        (_CELL, Tensor((2, 20), "float16"), True),
+    ),
+    flops=136,
+    bytes=208,
+)
+def gates_backward(a: Args) -> Work:
+    """The gates' gradients as torch's fused kernels compute them; biases' sums are their own op."""
+    grads = tuple(t for t in (a.optional("grad_hy"), a.optional("grad_cy")) if t is not None)
+    kept = a.tensor("gates")
+    if "gru" in a.op:
+        go = a.tensor("grad_hy")
+        both = fresh((6 * go.numel,), go.dtype)
+        return Work(17 * go.numel, (go, kept), (both, like(go)))
+    state = a.tensor("cx")
+    flops = (TRANSCENDENTAL + 22) * state.numel
+    return Work(flops, (*grads, state, a.tensor("cy"), kept), (like(kept), like(state)))

@@ -10,15 +10,17 @@ import math
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
-from pyprof.ops.pointwise import promoted_dtype
 from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.work import Args, Work, broadcast, fresh, like
+from pyprof.ops.work import Args, Work, fresh, like
 
 _X = Tensor((4, 6), "float16")
 _DIM = "Tensor input, int[] dim, bool keepdim, *, dtype dtype"
-_INT64 = {"argmax", "argmin", "count_nonzero"}
-_BOOL = {"all", "any"}
+_FIXED = {
+    **dict.fromkeys(("all", "any", "_is_all_true", "_is_any_true"), "bool"),
+    **dict.fromkeys(("argmax", "argmin", "count_nonzero"), "int64"),
+}
+_REAL = {"norm", "vector_norm", "frobenius_norm", "var", "std", "var_mean", "std_mean"}
 _WIDENED = {"sum", "nansum", "prod", "cumsum", "cumprod", "trace"}
 
 # operations an element, and a result
@@ -29,8 +31,6 @@ COSTS = {
     "nanmean": (2, 0),
     "prod": (1, 0),
     "norm": (2, 1),
-    "linalg_vector_norm": (2, 1),
-    "linalg_norm": (2, 1),
     "vector_norm": (2, 1),
     "frobenius_norm": (2, 1),
     "amax": (1, 0),
@@ -40,6 +40,8 @@ COSTS = {
     "argmin": (1, 0),
     "all": (1, 0),
     "any": (1, 0),
+    "_is_all_true": (1, 0),
+    "_is_any_true": (1, 0),
     "count_nonzero": (1, 0),
     "var": (4, 1),
     "std": (4, 1 + TRANSCENDENTAL),
@@ -69,10 +71,10 @@ def result_dtype(a: Args, x: Tensor) -> str | None:
     asked = a.dtype() if a.known("dtype") else None
     if asked is not None:
         return asked
-    if a.op in _INT64:
-        return "int64"
-    if a.op in _BOOL:
-        return "bool"
+    if a.op in _FIXED:
+        return _FIXED[a.op]
+    if a.op in _REAL:
+        return dtypes.real(x.dtype)
     if a.op == "logsumexp" and not dtypes.is_floating(x.dtype):
         return "float32"
     if a.op in _WIDENED and x.dtype is not None and not dtypes.is_floating(x.dtype):
@@ -91,6 +93,7 @@ def result_dtype(a: Args, x: Tensor) -> str | None:
 # 24 comparisons; 24 read and 4 written of 2 bytes
 @op(
     *("amax", "amin", "aminmax", "argmax", "argmin", "all", "any", "count_nonzero", "logsumexp"),
+    *("_is_all_true", "_is_any_true"),
     signature="Tensor input, int[] dim, bool keepdim",
     example=Call("torch", "amax", (_X, 1)),
     flops=24,
@@ -128,28 +131,31 @@ def reduction(a: Args) -> Work:
         flops = None if last else each * x.numel
         return Work(flops, (x,), (), {}, None, why, why if last else "")
     out = fresh(left, result_dtype(a, x))
-    twice = a.op in ("aminmax", "var_mean", "std_mean")
-    return Work(each * x.numel + last * out.numel, (x,), (out,) * (1 + twice))
+    also = {"aminmax": (out,), "var_mean": (like(x, left),), "std_mean": (like(x, left),)}
+    return Work(each * x.numel + last * out.numel, (x,), (out, *also.get(a.op, ())))
 
 
 # squares and sums 2 * 24, one root; 24 read and 1 written of 2 bytes
 @op(
-    *("norm", "linalg_vector_norm", "linalg_norm", "vector_norm", "frobenius_norm"),
-    signature="Tensor input, float p, int[] dim, bool keepdim, *, dtype dtype",
+    *("norm", "vector_norm", "frobenius_norm"),
+    signature="Tensor input, any p, int[] dim, bool keepdim, *, dtype dtype",
     example=Call("torch", "norm", (_X, 2.0)),
     flops=49,
     bytes=50,
 )
 def norm(a: Args) -> Work:
-    """Each element is raised to the power and added."""
-    return reduction(a)
+    """Each element is raised to the power and added; a nuclear norm iterates."""
+    work = reduction(a)
+    if a.values.get("p") != "nuc":
+        return work
+    return Work(None, work.reads, work.writes, no_flops="iterations depend on the data")
 
 
 # x / norm * go: 24 * 2; x 24 and norm, go 2 read, 24 written = 50 of 2 bytes
 @op(
-    *("norm", "linalg_vector_norm", "vector_norm", "linalg_norm"),
+    *("norm", "vector_norm"),
     direction=BPROP,
-    signature="Tensor input, float p, int[] dim, bool keepdim, *, dtype dtype",
+    signature="Tensor input, any p, int[] dim, bool keepdim, *, dtype dtype",
     example=Call("torch", "norm", (_X, 2.0)),
     flops=48,
     bytes=100,
@@ -193,7 +199,7 @@ def sum_backward(a: Args) -> Work:
 
 # compare 1, divide by the count 1, multiply 1: 24 * 3; x 24, result 4, go 4, 24 written = 56 * 2
 @op(
-    *("amax", "amin", "prod", "logsumexp", "var", "std"),
+    *("amax", "amin", "aminmax", "prod", "logsumexp", "var", "std", "var_mean", "std_mean"),
     direction=BPROP,
     signature=_DIM,
     example=Call("torch", "amax", (_X,), {"dim": 1}),
@@ -206,42 +212,6 @@ def selecting_backward(a: Args) -> Work:
     out = like(x, reduced(a, x))
     each = TRANSCENDENTAL + 2 if a.op == "logsumexp" else 3
     return Work(each * x.numel, (x, out, out), (like(x),))
-
-
-# max over 6 columns: 24 comparisons; 24 read, 4 values of 2 bytes and 4 indices of 8 written
-@op(
-    *("max", "min", "median", "nanmedian", "mode"),
-    signature=("Tensor input, Tensor! other", "Tensor input, int dim, bool keepdim"),
-    example=Call("torch", "max", (_X, 1)),
-    flops=24,
-    bytes=88,
-)
-def extreme(a: Args) -> Work:
-    """Over a dimension also the index is written. Of two tensors, the larger of each pair."""
-    x, other = a.tensor("input"), a.optional("other")
-    if other is not None:
-        both = fresh(broadcast([x.shape, other.shape]), promoted_dtype((x, other)))
-        return Work(both.numel, (x, other), (both,))
-    out = like(x, reduced(a, x))
-    indices = (fresh(out.shape, "int64"),) if a.given("dim") else ()
-    return Work(x.numel, (x,), (out, *indices))
-
-
-# go is put where the index says, the rest is zero: go 4, index 4 read, 24 written
-@op(
-    *("max", "min", "median"),
-    direction=BPROP,
-    signature="Tensor input, int dim, bool keepdim",
-    example=Call("torch", "max", (_X, 1)),
-    flops=0,
-    bytes=88,
-)
-def extreme_backward(a: Args) -> Work:
-    """Nothing is computed: a gradient of zeros with the incoming one put in."""
-    x = a.tensor("input")
-    out = like(x, reduced(a, x))
-    indices = (fresh(out.shape, "int64"),) if a.given("dim") else ()
-    return Work(0, (out, *indices), (like(x),))
 
 
 # two tensors compared: 24 comparisons and as many conjunctions; 48 read of 2 bytes

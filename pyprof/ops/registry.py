@@ -25,7 +25,9 @@ F = TypeVar("F", bound=Formula)
 FPROP, BPROP = "fprop", "bprop"
 
 ATEN = {"aten", "", "prims", "torch.ops.aten"}  # the oldest emit_nvtx wrote no namespace
-_BY_POSITION = ATEN | {"c10d", "torchvision", "quantized", "flash_attn", "inductor"}
+_BY_POSITION = ATEN | {
+    *("c10d", "torchvision", "quantized", "flash_attn", "torch_attn", "inductor"),
+}
 _TORCH = re.compile(
     r"(?:torch\.)?(?:Tensor|_TensorBase|nn\.functional|_C(?:\.\w+)*|_VF|special|linalg|fft|nn\.init)$"
     r"|torch$"
@@ -33,6 +35,8 @@ _TORCH = re.compile(
 _INDUCTOR = re.compile(
     r"triton_(?:poi|red|per|tem|mix|for)_fused_\w+$|(?:graph_\d+_)?cpp_fused_\w+$"
 )
+_HOME = re.compile(r"(?:special|linalg|fft)_(?=\w)")
+"""What ATen writes before the name of an op of `torch.special`, `torch.linalg`, `torch.fft`."""
 _DUNDER = re.compile(r"__([ir]?)(\w+?)__$")
 _DUNDER_NAMES = {
     "truediv": "div",
@@ -138,7 +142,7 @@ def _keys(mod: str, name: str) -> list[str]:
     plain, _ = plain_name(name)
     found = [f"{mod.replace('::', '.')}.{name}"]
     if _INDUCTOR.match(name):
-        found.append("triton.*")
+        found += ["triton.tem"] if name.startswith("triton_tem") else ["triton.*"]
     if mod in ATEN:
         found += [f"aten.{name}", f"aten.{plain}", name, plain]
     elif _TORCH.match(mod):
@@ -148,11 +152,13 @@ def _keys(mod: str, name: str) -> list[str]:
 
 
 def plain_name(name: str) -> tuple[str, bool]:
-    """Give an op's name without what marks its in-place, operator and overloaded forms.
+    """Give an op's name without what marks its home and in-place, operator and overloaded forms.
 
-    `add` and True for `add_` and `__iadd__`, `add` and False for `__radd__`.
+    `add` and True for `add_` and `__iadd__`, `add` and False for `__radd__`; `svd` of `linalg_svd`.
     """
     name = name.partition(".")[0]
+    if home := _HOME.match(name):
+        name = name[home.end() :]
     if dunder := _DUNDER.match(name):
         form, rest = dunder.groups()
         if form and form + rest in _WHOLE_DUNDERS:

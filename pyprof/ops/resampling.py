@@ -58,6 +58,8 @@ def interpolate(a: Args) -> Work:
     x = a.tensor("input")
     mode = a.value("mode", "bilinear" if a.op.endswith("bilinear") else "nearest")
     out = like(x, _scaled(x, a.value("size"), a.value("scale_factor")))
+    if a.values.get("antialias") is True:
+        return Work(None, (x,), (out,), no_flops="antialias not modelled")
     return Work(_each(str(mode)) * out.numel, (x,), (out,))
 
 
@@ -75,7 +77,8 @@ def interpolate_backward(a: Args) -> Work:
     """Each incoming gradient is spread over the neighbours."""
     forward = interpolate(a)
     go = forward.writes[0]
-    return Work((forward.flops or 0) + go.numel, (go,), (like(a.tensor("input")),))
+    flops = None if forward.flops is None else forward.flops + go.numel
+    return Work(flops, (go,), (like(a.tensor("input")),), no_flops=forward.no_flops)
 
 
 _MODES = {
@@ -248,29 +251,3 @@ def pad_backward_op(a: Args) -> Work:
     """What was repeated is added up."""
     go, x = a.tensor("grad_output"), a.tensor("input")
     return Work(go.numel, (go,), (like(x),))
-
-
-# --- windows as columns -------------------------------------------------------------------------
-# 2 samples, 3 * 2 * 2 values a window, 3 * 3 windows: 96 read, 216 written of 2 bytes
-@op(
-    *("torch.nn.functional.unfold", "aten::im2col"),
-    signature="Tensor input, int[] kernel_size, int[] dilation, int[] padding, int[] stride",
-    example=Call("torch.nn.functional", "unfold", (_X, 2)),
-    flops=0,
-    bytes=624,
-    batch=("input",),
-)
-def unfold(a: Args) -> Work:
-    """Every window is copied."""
-    x = a.tensor("input")
-    kernel, dilation = a.integers("kernel_size", 2, 1), a.integers("dilation", 2, 1)
-    padding, stride = a.integers("padding", 2, 0), a.integers("stride", 2, 1)
-    inner = x.shape[-2:]
-    if len(x.shape) < 3 or min(stride) < 1:  # noqa: PLR2004 - channel, height, width
-        raise Unknown("arguments do not fit the op")
-    windows = [
-        (size + 2 * p - d * (k - 1) - 1) // s + 1
-        for size, k, d, p, s in zip(inner, kernel, dilation, padding, stride, strict=True)
-    ]
-    shape = (*x.shape[:-3], x.shape[-3] * math.prod(kernel), math.prod(windows))
-    return Work(0, (x,), (like(x, fresh(shape, None).shape),))

@@ -41,3 +41,30 @@ def cumsum_backward(a: Args) -> Work:
     """A running sum of the incoming gradient, the other way round."""
     x = a.tensor("input")
     return Work(x.numel, (like(x),), (like(x),))
+
+
+# put where the maximum was and added up: 24; go 24 of 2 bytes and 24 places of 8 read, 24 written
+@op(
+    *("cummax", "cummin"),
+    direction=BPROP,
+    signature="Tensor input, int dim",
+    example=Call("torch", "cummax", (_X, 0)),
+    flops=24,
+    bytes=288,
+)
+# times the result 1, summed from the other end 1, over the input 1: 24 * 3; go, result, input read,
+# 24 written of 2 bytes
+@op(
+    "cumprod",
+    direction=BPROP,
+    signature="Tensor input, int dim, *, dtype dtype",
+    example=Call("torch", "cumprod", (_X, 0)),
+    flops=72,
+    bytes=192,
+)
+def cumulative_backward(a: Args) -> Work:
+    """From the places, or from the result; an input without zeros, whose products torch divides."""
+    x = a.tensor("input")
+    if a.op == "cumprod":
+        return Work(3 * x.numel, (like(x), like(x), x), (like(x),))
+    return Work(x.numel, (like(x), fresh(x.shape, "int64")), (like(x),))

@@ -7,7 +7,8 @@ A signature is written much as torch writes its own schemas:
 `Tensor` must be there, every other may be missing. Types: Tensor, Tensor?, Tensor[], Index (a
 tensor, int64 where its dtype is not known), Mask (likewise bool), Tensor! (a tensor and no number
 that may stand for one), Number (a tensor or a number),
-int, int[], float, bool, str, dtype, any; Value[] takes all that is left, named ones last.
+int, int[] (a list, or a number for all of it), Size (a list, or all the numbers that follow),
+float, bool, str, dtype, any; Value[] takes all that is left, named ones last.
 
 Old Python-level markers left out what was neither tensor nor scalar, flattened lists of tensors
 and wrote tensors without dimensions as numbers; so values are matched by type, and a value that
@@ -120,7 +121,7 @@ def _take_fitting(rest: list[Value], parameter: Parameter) -> Value:
     kind = parameter.type
     if kind == "Tensor[]":
         return _take_tensors(rest)
-    if kind == "int[]" and _is_int(rest[0]):
+    if kind == "Size" and _is_int(rest[0]):
         numbers: list[Value] = []
         while rest and _is_int(rest[0]):
             numbers.append(rest.pop(0))
@@ -157,8 +158,9 @@ def _fits(value: Value, kind: str) -> bool:  # noqa: PLR0911 - one line a type
         return kind != "dtype" or "dtype" in value.type
     if kind == "int":
         return value is None or _is_int(value)
-    if kind == "int[]":
-        return value is None or (isinstance(value, tuple) and all(map(_is_int, value)))
+    if kind in ("int[]", "Size"):
+        listed = isinstance(value, tuple) and all(map(_is_int, value))
+        return value is None or _is_int(value) or listed
     if kind == "float":
         return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
     if kind == "bool":

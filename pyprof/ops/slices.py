@@ -7,7 +7,8 @@ of zeros with the part put in.
 from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.registry import op
+from pyprof.ops import dtypes
+from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
 
@@ -23,6 +24,14 @@ _WHOLE = (
 # 24 read and 24 written of 2 bytes
 @op(
     *(f"{name}_copy" for name in _WHOLE.split()),
+    signature=("Tensor input, Value[] rest", "Tensor[] tensors, Value[] rest"),
+    example=Call("aten", "split_with_sizes_copy", (_X, (2, 4), 1)),
+    flops=0,
+    bytes=96,
+)
+@op(
+    *(f"{name}_copy" for name in _WHOLE.split()),
+    direction=BPROP,
     signature=("Tensor input, Value[] rest", "Tensor[] tensors, Value[] rest"),
     example=Call("aten", "split_with_sizes_copy", (_X, (2, 4), 1)),
     flops=0,
@@ -68,6 +77,22 @@ def part_scatter(a: Args) -> Work:
     return Work(0, (kept, src), (like(x),))
 
 
+# the whole's gradient is the incoming one with zeros: 24 read, 24 written; the part's 6 of it: 6
+# read, 6 written of 2 bytes
+@op(
+    *("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"),
+    direction=BPROP,
+    signature="Tensor input, Tensor src",
+    example=Call("torch", "select_scatter", (_X, _ROW, 0, 1)),
+    flops=0,
+    bytes=120,
+)
+def part_scatter_backward(a: Args) -> Work:
+    """Two copies: all but the part, and the part."""
+    x, src = like(a.tensor("input")), like(a.tensor("src"))
+    return Work(0, (x, src), (x, src))
+
+
 # 8 indices of 8 bytes, 8 read and 8 written of 2
 @op(
     "take",
@@ -100,6 +125,21 @@ def diag_embed(a: Args) -> Work:
     return Work(0, (x,), (like(x, (*x.shape[:-1], side, side)),))
 
 
+# 6 of the incoming gradient's diagonal read, 6 written of 2 bytes
+@op(
+    "diag_embed",
+    direction=BPROP,
+    signature="Tensor input, Value[] rest",
+    example=Call("torch", "diag_embed", (_ROW,)),
+    flops=0,
+    bytes=24,
+)
+def diag_embed_backward(a: Args) -> Work:
+    """The diagonal of the incoming gradient."""
+    x = like(a.tensor("input"))
+    return Work(0, (x,), (x,))
+
+
 # 24 read twice of 4 bytes, 24 of 8 written
 @op(
     "complex",
@@ -110,7 +150,74 @@ def diag_embed(a: Args) -> Work:
 )
 def complex_(a: Args) -> Work:
     """Real and imaginary parts interleaved."""
+    return _interleaved(a)
+
+
+# the same the other way: 24 of 8 bytes read, 24 written twice of 4
+@op(
+    "complex",
+    direction=BPROP,
+    signature="Tensor input, Tensor imag",
+    example=Call("torch", "complex", (Tensor((4, 6), "float32"),) * 2),
+    flops=0,
+    bytes=384,
+)
+def complex_backward(a: Args) -> Work:
+    """Real and imaginary parts of the incoming gradient."""
+    forward = _interleaved(a)
+    return Work(0, forward.writes, tuple(map(like, forward.reads)))
+
+
+def _interleaved(a: Args) -> Work:
     x, imag = a.tensor("input"), a.tensor("imag")
-    wide = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
     shape = broadcast([x.shape, imag.shape])
-    return Work(0, (x, imag), (fresh(shape, wide.get(x.dtype or "")),))
+    return Work(0, (x, imag), (fresh(shape, dtypes.complex_of(x.dtype)),))
+
+
+# 8 places of 8 bytes, 8 read of 2; the rest of the 24 copied: 24 read and written
+@op(
+    "put",
+    signature="Tensor input, Index index, Tensor source, bool accumulate",
+    example=Call("Tensor", "put", (_X, Tensor((8,), "int64"), Tensor((8,), "float16"))),
+    flops=0,
+    bytes=176,
+)
+def put(a: Args) -> Work:
+    """Elements written, or added, where the indices say, the tensor taken as flat."""
+    x, index, source = a.tensor("input"), a.tensor("index"), a.tensor("source")
+    added = a.flag("accumulate", default=False)
+    touched = fresh((min(source.numel, x.numel),), x.dtype)
+    flops = source.numel * added
+    if a.in_place:
+        return Work(flops, (index, source, *((touched,) if added else ())), (touched,))
+    return Work(flops, (index, source, x), (like(x),))
+
+
+# 24 read of 2 bytes, 10 places of two numbers of 8 written
+@op(
+    "nonzero_static",
+    signature="Tensor input, *, int size, int fill_value",
+    example=Call("torch", "nonzero_static", (_X,), {"size": 10}),
+    flops=0,
+    bytes=208,
+)
+def nonzero_static(a: Args) -> Work:
+    """So many places, the rest filled up."""
+    x = a.tensor("input")
+    return Work(0, (x,), (fresh((a.integer("size", 0), len(x.shape)), "int64"),))
+
+
+# go 24 added up for 6 columns: 24 read, 6 written of 2 bytes
+@op(
+    *("sum_to_size", "_grad_sum_to_size"),
+    signature="Tensor input, Size size",
+    example=Call("Tensor", "sum_to_size", (_X, 6)),
+    flops=24,
+    bytes=60,
+)
+def sum_to_size(a: Args) -> Work:
+    """What broadcasting repeated is added up; where it did not, no kernel asks for its cost."""
+    x, asked = a.tensor("input"), a.value("size")
+    sizes = asked if isinstance(asked, tuple) else (asked,)
+    out = like(x, (item for item in sizes if isinstance(item, int)))
+    return Work(x.numel, (x,), (out,))

@@ -39,7 +39,7 @@ def _out(x: Tensor, a: Args) -> Tensor:
     batch=("input",),
 )
 @op(
-    *("aten::softmax", "aten::log_softmax", "aten::special_softmax", "aten::special_log_softmax"),
+    *("aten::softmax", "aten::log_softmax"),
     signature="Tensor input, int dim, dtype dtype",
     example=Call("aten", "log_softmax", (_X, -1, None)),
     flops=144,
@@ -103,3 +103,31 @@ def softmax_backward_data(a: Args) -> Work:
     name = "log_softmax" if "log" in a.op else "softmax"
     dtype = a.dtype("input_dtype") if a.known("input_dtype") else go.dtype
     return Work(_BACKWARD[name] * go.numel, (go, y), (fresh(go.shape, dtype or go.dtype),))
+
+
+# 6 * 24; 6 read, 6 written of 2 bytes and the mask's 6
+@op(
+    "aten::_masked_softmax",
+    signature="Tensor input, Mask mask, int dim",
+    example=Call("aten", "_masked_softmax", (_X, Tensor((2, 3), "bool"), -1)),
+    flops=144,
+    bytes=30,
+)
+def masked_softmax(a: Args) -> Work:
+    """As softmax, of what the mask leaves."""
+    x = a.tensor("input")
+    return Work(_FORWARD * x.numel, (x, a.tensor("mask")), (like(x),))
+
+
+# 6 * 4; go 6, y 6 read, 6 written of 2 bytes and the mask's 6
+@op(
+    "aten::_masked_softmax_backward",
+    signature="Tensor grad_output, Tensor output, Mask mask, int dim",
+    example=Call("aten", "_masked_softmax_backward", (_X, _X, Tensor((2, 3), "bool"), -1)),
+    flops=24,
+    bytes=42,
+)
+def masked_softmax_backward(a: Args) -> Work:
+    """As softmax's."""
+    go, y = a.tensor("grad_output"), a.tensor("output")
+    return Work(_BACKWARD["softmax"] * go.numel, (go, y, a.tensor("mask")), (like(go),))

@@ -7,9 +7,10 @@ values and 64-bit indices written once; sorting kernels pass over the data sever
 from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
+from pyprof.ops.reductions import reduced
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, fresh, like
 
 _X = Tensor((4, 6), "float16")
 
@@ -73,7 +74,7 @@ def topk(a: Args) -> Work:
     bytes=128,
 )
 @op(
-    "sort",
+    *("sort", "msort"),
     direction=BPROP,
     signature="Tensor input, int dim, bool descending",
     # go 24 of 2 bytes and indices 24 of 8 read, 24 written of 2
@@ -83,8 +84,10 @@ def topk(a: Args) -> Work:
 )
 def sort_backward(a: Args) -> Work:
     """The incoming gradient is put where the values came from."""
-    forward = topk(a) if a.op in ("topk", "kthvalue") else sort(a)
-    return Work(0, forward.writes, (like(a.tensor("input")),))
+    x = a.tensor("input")
+    if a.op in ("topk", "kthvalue"):
+        return Work(0, topk(a).writes, (like(x),))
+    return Work(0, (like(x), fresh(x.shape, "int64")), (like(x),))
 
 
 # 5 values looked up among 8: 8 and 5 of 2 bytes read, 5 places of 8 written
@@ -152,36 +155,31 @@ def one_hot(a: Args) -> Work:
     return Work(0, (x,), (fresh((*x.shape, classes), "int64"),))
 
 
-# two bags of 3 rows of 8: 48 additions; 6 indices and 2 offsets of 8 bytes, 48 read, 16 written
-# of 2 bytes
+# 24 and 8 of 2 bytes read, 24 truth values written
 @op(
-    "torch.nn.functional.embedding_bag",
-    signature="Index input, Tensor weight, Index? offsets",
-    example=Call(
-        "torch.nn.functional",
-        "embedding_bag",
-        (Tensor((6,), "int64"), Tensor((100, 8), "float16"), Tensor((2,), "int64")),
-    ),
-    flops=48,
-    bytes=192,
+    "isin",
+    signature="Tensor input, Number others",
+    example=Call("torch", "isin", (_X, Tensor((8,), "float16"))),
+    flops=0,
+    bytes=88,
 )
+def isin(a: Args) -> Work:
+    """Each element looked up among others, sorted or one by one as torch finds cheaper."""
+    x, others = a.tensor("input"), a.optional("others")
+    return Work(0, (x,) if others is None else (x, others), (fresh(x.shape, "bool"),))
+
+
+# 24 sorted; two neighbours for each of 4 rows: difference, weight, sum; 24 read, 4 written
 @op(
-    *("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"),
-    signature="Tensor weight, Index input, Index? offsets",
-    example=Call(
-        "torch",
-        "embedding_bag",
-        (Tensor((100, 8), "float16"), Tensor((6,), "int64"), Tensor((2,), "int64")),
-    ),
-    flops=48,
-    bytes=192,
+    *("quantile", "nanquantile"),
+    signature="Tensor input, Number q, int dim, bool keepdim",
+    example=Call("torch", "quantile", (Tensor((4, 6), "float32"), 0.5, 1)),
+    flops=12,
+    bytes=112,
 )
-def embedding_bag(a: Args) -> Work:
-    """The rows of each bag are added."""
-    ids, table, offsets = a.tensor("input"), a.tensor("weight"), a.optional("offsets")
-    width = size(table, -1)
-    rows = ids.numel * width
-    bags = size(offsets, 0) if offsets is not None else size(ids, 0)
-    reads: tuple[Tensor, ...] = (ids, fresh((min(rows, table.numel),), table.dtype))
-    reads += () if offsets is None else (offsets,)
-    return Work(rows, reads, (like(table, (bags, width)),))
+def quantile(a: Args) -> Work:
+    """Between the two neighbours in the sorted order, for each fraction that is asked for."""
+    x, fractions = a.tensor("input"), a.optional("q")
+    left = reduced(a, x)
+    out = like(x, left if fractions is None else fractions.shape + left)
+    return Work(3 * out.numel, (x,) if fractions is None else (x, fractions), (out,))

@@ -15,19 +15,28 @@ _SHAPES = (
     "broadcast_to as_strided select slice narrow split split_with_sizes chunk tensor_split hsplit "
     "vsplit dsplit unbind diagonal unfold ravel view_as_real view_as_complex real imag "
     "resolve_conj resolve_neg numpy values indices unsafe_split unsafe_chunk lift lift_fresh "
-    "atleast_1d atleast_2d atleast_3d broadcast_tensors is_same_size "
+    "atleast_1d atleast_2d atleast_3d broadcast_tensors is_same_size meshgrid "
+    "unsafe_split_with_sizes matrix_H numpy_T _conj _neg_view _nested_view_from_buffer"
 )
 _METADATA = (
     "size stride dim numel item is_floating_point is_complex result_type can_cast requires_grad_ "
-    "retain_grad data_ptr storage_offset is_contiguous element_size get_device is_nonzero "
-    "set_ resize_ resize_as_ _has_compatible_shallow_copy_type data register_hook __len__ __bool__ "
-    "__int__ __float__ __index__ __complex__ __contains__ "
-    "has_torch_function has_torch_function_unary has_torch_function_variadic is_grad_enabled "
-    "is_autocast_enabled are_deterministic_algorithms_enabled promote_types _local_scalar_dense"
+    "retain_grad data_ptr storage_offset is_contiguous element_size get_device is_nonzero set_ "
+    "resize_ resize_as_ _has_compatible_shallow_copy_type data register_hook __len__ __bool__ "
+    "__int__ __float__ __index__ __complex__ __contains__ has_torch_function "
+    "has_torch_function_unary has_torch_function_variadic is_grad_enabled is_conj is_neg "
+    "is_inference is_signed is_distributed is_pinned is_shared is_set_to is_leaf is_coalesced "
+    "is_non_overlapping_and_dense is_strides_like_format sym_size sym_stride sym_numel "
+    "sym_storage_offset sym_is_contiguous ndimension nelement dim_order storage untyped_storage "
+    "storage_type const_data_ptr record_stream retains_grad output_nr _version set_data "
+    "share_memory broadcast_shapes sparse_dim dense_dim qscheme q_scale q_zero_point "
+    "_nested_get_offsets _nested_get_lengths _nested_get_values _nested_get_ragged_idx "
+    "_nested_get_max_seqlen _nested_get_min_seqlen _fused_sdp_choice _debug_has_internal_overlap "
+    "_assert_tensor_metadata is_autocast_enabled are_deterministic_algorithms_enabled "
+    "promote_types _local_scalar_dense"
 )
 _ALLOCATIONS = (
-    "empty empty_like empty_strided new_empty new_empty_strided empty_permuted "
-    "_empty_affine_quantized empty_quantized"
+    "resize resize_as _resize_output _efficientzerotensor empty empty_like empty_strided "
+    "new_empty new_empty_strided empty_permuted _empty_affine_quantized empty_quantized"
 )
 
 
@@ -48,7 +57,7 @@ def view(_: Args) -> Work:
 _PURE = (
     "view view_as _unsafe_view _reshape_alias unflatten squeeze unsqueeze transpose t permute "
     "swapaxes swapdims movedim moveaxis adjoint mT mH T H alias ravel view_as_real "
-    "view_as_complex lift_fresh reshape flatten resolve_conj resolve_neg"
+    "view_as_complex lift_fresh reshape reshape_as flatten resolve_conj resolve_neg"
 )
 
 
@@ -100,7 +109,7 @@ def piece_backward(a: Args) -> Work:
 @op(
     *("expand", "expand_as", "broadcast_to"),
     direction=BPROP,
-    signature=("Tensor input, Tensor! other", "Tensor input, int[] size"),
+    signature=("Tensor input, Tensor! other", "Tensor input, Size size"),
     example=Call("Tensor", "expand", (Tensor((6,), "float16"), (4, 6))),
     flops=24,
     bytes=60,

@@ -232,7 +232,8 @@ def _with_and_without_out(name: str) -> list[tuple[Call, Call]]:
         if sum(argument.is_out for argument in given) == 1 and str(given[0].type) == "Tensor":
             tensors_too = [str(arg.type) in ("Tensor", "Optional[Tensor]") for arg in given]
             values = tuple(x if is_tensor else Opaque() for is_tensor in tensors_too[:-1])
-            out = Tensor(x.shape, "bool" if RULES[name].result == "bool" else x.dtype)
+            fixed = {"bool": "bool", "double": "float64"}
+            out = Tensor(x.shape, fixed.get(RULES[name].result, x.dtype))
             found.append((Call("aten", name, (*values, out)), Call("aten", name, values)))
     return found
 

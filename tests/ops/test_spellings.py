@@ -63,6 +63,17 @@ def test_add_with_alpha_in_all_its_places() -> None:
     assert found.flops == 2 * 140000
 
 
+def test_an_op_has_one_name_at_home_and_in_aten() -> None:
+    """`torch.linalg.inv` is `aten::linalg_inv`; so are the functions of torch.fft and special."""
+    square = Tensor((4, 4), "float32")
+    for home, name in (("linalg", "inv"), ("linalg", "vector_norm"), ("special", "erf")):
+        _same(
+            Call(f"torch.{home}", name, (square,)),
+            Call(f"torch._C._{home}", f"{home}_{name}", (square,)),
+            Call("aten", f"{home}_{name}", (square,)),
+        )
+
+
 def test_embedding_takes_its_arguments_in_either_order() -> None:
     """F.embedding(ids, table), torch.embedding(table, ids)."""
     ids, table = Tensor((35, 20), "int64"), Tensor((33278, 200), "float32")
@@ -95,6 +106,26 @@ def test_arguments_that_old_markers_left_out() -> None:
     )
     _same(Call("torch", "zeros", (2, 3)), Call("torch", "zeros", ((2, 3),)))
     _same(Call("Tensor", "sum", (X, 1)), Call("Tensor", "sum", (X,), {"dim": (1,)}))
+
+
+def test_numbers_one_after_the_other_are_an_argument_each() -> None:
+    """Stride 2 and padding 1 are not strides of 2 and 1; a size alone may be written so."""
+    _same(
+        Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS, None, 2, 1)),
+        Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS, None, (2, 2), (1, 1))),
+        Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS), {"stride": 2, "padding": 1}),
+    )
+    _same(
+        Call("torch.nn.functional", "max_pool2d", (IMAGE, 3, 2, 1, 1), {"ceil_mode": False}),
+        Call("torch.nn.functional", "max_pool2d", (IMAGE, (3, 3), (2, 2), (1, 1), (1, 1))),
+        Call("aten", "max_pool2d", (IMAGE, (3, 3), (2, 2), (1, 1), (1, 1), False)),
+    )
+    row = Tensor((20, 1), "float32")
+    _same(
+        Call("Tensor", "expand", (row, 35, 20, 200)),
+        Call("Tensor", "expand", (row, (35, 20, 200))),
+        direction="bprop",
+    )
 
 
 def test_attention_in_its_layouts() -> None:
@@ -211,6 +242,25 @@ def test_inductors_kernels_cost_what_their_names_say() -> None:
     assert found.bytes == 2 * (2 * 8 * 4096 * 2048 + 2048)
 
 
+@pytest.mark.parametrize(
+    ("op", "shapes", "flops"),
+    [
+        ("addmm", ((5,), (4, 6), (6, 5), (4, 5)), 2 * 4 * 6 * 5 + 20),  # a bias first
+        ("bmm", ((2, 4, 6), (2, 6, 5), (2, 4, 5)), 2 * 2 * 4 * 6 * 5 + 40),
+        ("mm", ((4, 6), (6, 5)), None),  # no result
+        ("flex_attention", ((2, 4, 16, 16),) * 4, None),
+    ],
+)
+def test_a_template_kernels_product_is_told_by_its_arguments(
+    op: str, shapes: tuple[tuple[int, ...], ...], flops: int | None
+) -> None:
+    """Two arguments that can be multiplied, and one as large as the result."""
+    tensors = tuple(Tensor(shape, "bfloat16") for shape in shapes)
+    found = ops.cost(Call("", f"triton_tem_fused_{op}_relu_0", tensors))
+    assert found.flops == flops
+    assert found.bytes == sum(2 * tensor.numel for tensor in tensors)
+
+
 def test_packed_sequences_of_unequal_length_are_unknown_but_for_their_bytes() -> None:
     """Their lengths are data; the longest for all would be too much."""
     total, starts = Tensor((300, 4, 64), "bfloat16"), Tensor((4,), "int32")
@@ -219,6 +269,42 @@ def test_packed_sequences_of_unequal_length_are_unknown_but_for_their_bytes() ->
     assert found.flops is None
     assert found.reason == "lengths of packed sequences depend on the data"
     assert found.bytes == 4 * 2 * 300 * 4 * 64
+
+
+@pytest.mark.parametrize("at", [-1, 0, 5])
+def test_a_cache_of_keys_is_unknown_and_a_hidden_window_is_none(at: int) -> None:
+    """How full a cache is lies in a tensor; a trace that writes `is_causal` leaves out None."""
+    q = Tensor((2, 8, 4, 64), "bfloat16")
+    tail: list[Value] = [0.125, *(Opaque(),) * 4]
+    head = (q, q, q, None, None, 8, 8, 0.0, False, False)
+    whole = ops.cost(Call("aten", "_flash_attention_forward", (*head, *tail))).flops
+    assert whole == 2 * 2 * 2 * 4 * 8 * 8 * 64
+    tail[1:4] = [at, -1, Tensor((2,), "int32")]
+    found = ops.cost(Call("aten", "_flash_attention_forward", (*head, *tail)))
+    assert found.reason == "lengths of cached keys depend on the data"
+
+
+def test_a_causal_mask_ends_where_its_kernel_says() -> None:
+    """One query against a cache of 100: flash kernels see all of it, `is_causal` one key."""
+    q, k = Tensor((1, 1, 4, 64), "bfloat16"), Tensor((1, 100, 4, 64), "bfloat16")
+    kernel = ops.cost(Call("flash_attn", "flash_attn_func", (q, k, k, 0.0, 0.125, True)))
+    assert kernel.flops == 2 * (2 * 100 - 1) * 4 * 64  # the last key half
+    turned = (Tensor((1, 4, 1, 64), "bfloat16"), *(Tensor((1, 4, 100, 64), "bfloat16"),) * 2)
+    name = "scaled_dot_product_attention"
+    found = ops.cost(Call("torch.nn.functional", name, turned, {"is_causal": True}))
+    assert found.flops == 2 * 4 * 64
+
+
+@pytest.mark.parametrize("direction", ["fprop", "bprop"])
+def test_an_antialiased_resize_has_bytes_alone(direction: str) -> None:
+    """How many neighbours it adds up grows with the scale: not the four of a plain one."""
+    options: dict[str, Value] = {"size": (8, 8), "mode": "bilinear", "antialias": True}
+    found = ops.cost(Call("torch.nn.functional", "interpolate", (IMAGE,), options), direction)
+    assert (found.flops, found.reason) == (None, "unknown dtype")
+    known = ops.cost(
+        Call("torch.nn.functional", "interpolate", (IMAGE,), options), direction, dtype="float32"
+    )
+    assert (known.bytes, known.reason) == (4 * 12 * (32 * 32 + 64), "antialias not modelled")
 
 
 def test_collectives_give_algorithm_and_bus_bytes() -> None:

@@ -1,0 +1,142 @@
+"""Distances of rows from each other, forward and backward.
+
+Subtract, square and add: 3 operations for each pair of rows and each number in them; the root of a
+sum is not counted. Bytes: rows read once, a number for each pair written.
+"""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
+
+_EACH = 3
+_X = Tensor((4, 6), "float16")
+_Y = Tensor((5, 6), "float16")
+_PAIRS = Tensor((6,), "float16")
+_TABLE = Tensor((4, 5), "float16")
+
+
+def _every(x: Tensor, y: Tensor) -> Work:
+    lead = broadcast([x.shape[:-2], y.shape[:-2]])
+    out = fresh((*lead, size(x, -2), size(y, -2)), x.dtype)
+    return Work(_EACH * out.numel * size(x, -1), (x, y), (out,))
+
+
+# 4 * 5 pairs of 6 numbers: 3 * 120; 24 + 30 + 20 of 2 bytes
+@op(
+    *("cdist", "_cdist_forward", "_euclidean_dist"),
+    signature="Tensor x1, Tensor x2, float p",
+    example=Call("torch", "cdist", (_X, _Y)),
+    flops=360,
+    bytes=148,
+)
+def cdist(a: Args) -> Work:
+    """The distance of every pair of rows."""
+    return _every(a.tensor("x1"), a.tensor("x2"))
+
+
+# for either factor 3 * 120 again; go 20, distances 20, 24 + 30 read, 24 + 30 written of 2 bytes
+@op(
+    *("cdist", "_cdist_forward", "_euclidean_dist"),
+    direction=BPROP,
+    signature="Tensor x1, Tensor x2, float p",
+    example=Call("torch", "cdist", (_X, _Y)),
+    flops=720,
+    bytes=296,
+)
+def cdist_backward(a: Args) -> Work:
+    """The difference over the distance, weighted, added up for the rows of either side."""
+    forward = _every(a.tensor("x1"), a.tensor("x2"))
+    x, y, out = *forward.reads, *forward.writes
+    return Work(2 * (forward.flops or 0), (out, out, x, y), (like(x), like(y)))
+
+
+# one of the two: 360; go 20, distances 20, 24 + 30 read, 24 written of 2 bytes
+@op(
+    "aten::_cdist_backward",
+    signature="Tensor grad, Tensor x1, Tensor x2, float p, Tensor distances",
+    example=Call("aten", "_cdist_backward", (_TABLE, _X, _Y, 2.0, _TABLE)),
+    flops=360,
+    bytes=236,
+)
+def cdist_backward_op(a: Args) -> Work:
+    """The first side's gradient, as ATen's own op."""
+    x, y = a.tensor("x1"), a.tensor("x2")
+    reads = (a.tensor("grad"), a.tensor("distances"), x, y)
+    return Work(_every(x, y).flops, reads, (like(x),))
+
+
+def _half(x: Tensor) -> Work:
+    rows, width = size(x, -2), size(x, -1)
+    out = fresh((rows * (rows - 1) // 2,), x.dtype)
+    return Work(_EACH * out.numel * width, (x,), (out,))
+
+
+# 4 * 3 / 2 pairs of 6 numbers: 3 * 36; 24 read, 6 written of 2 bytes
+@op(
+    *("pdist", "_pdist_forward"),
+    signature="Tensor input, float p",
+    example=Call("torch", "pdist", (_X,)),
+    flops=108,
+    bytes=60,
+)
+def pdist(a: Args) -> Work:
+    """The distance of each row from each that follows it."""
+    return _half(a.tensor("input"))
+
+
+# a pair moves both of its rows: 4 * 36; go 6, distances 6, 24 read, 24 written of 2 bytes
+@op(
+    *("pdist", "_pdist_forward"),
+    direction=BPROP,
+    signature="Tensor input, float p",
+    example=Call("torch", "pdist", (_X,)),
+    flops=144,
+    bytes=120,
+)
+@op(
+    "aten::_pdist_backward",
+    signature="Tensor grad, Tensor input, float p, Tensor distances",
+    example=Call("aten", "_pdist_backward", (_PAIRS, _X, 2.0, _PAIRS)),
+    flops=144,
+    bytes=120,
+)
+def pdist_backward(a: Args) -> Work:
+    """The difference over the distance, weighted, added to one row and taken from the other."""
+    x = a.tensor("input")
+    out = _half(x).writes[0]
+    return Work((_EACH + 1) * out.numel * size(x, -1), (out, out, x), (like(x),))
+
+
+# subtract, square, add: 24 * 3; 24 and 24 read, one written of 2 bytes
+@op(
+    "dist",
+    signature="Tensor input, Tensor other, float p",
+    example=Call("torch", "dist", (_X, _X)),
+    flops=72,
+    bytes=98,
+)
+def dist(a: Args) -> Work:
+    """The norm of a difference."""
+    x, y = a.tensor("input"), a.tensor("other")
+    count = fresh(broadcast([x.shape, y.shape]), None).numel
+    return Work(_EACH * count, (x, y), (like(x, ()),))
+
+
+# the difference 1, over the norm 1, times go 1: 24 * 3, turned round 24; 24, 24, go and the norm
+# read, 24 and 24 written of 2 bytes
+@op(
+    "dist",
+    direction=BPROP,
+    signature="Tensor input, Tensor other, float p",
+    example=Call("torch", "dist", (_X, _X)),
+    flops=96,
+    bytes=196,
+)
+def dist_backward(a: Args) -> Work:
+    """One gradient and its opposite."""
+    x, y = a.tensor("input"), a.tensor("other")
+    count = fresh(broadcast([x.shape, y.shape]), None).numel
+    one = like(x, ())
+    return Work((_EACH + 1) * count, (x, y, one, one), (like(x), like(y)))

@@ -1,0 +1,171 @@
+"""Ops over lists of tensors: foreach arithmetic, joining by chunks, gradient scaling.
+
+A list counts as one tensor with all its elements; a list too long to be written out counts by its
+sum. Bytes: each list read once, what is updated written once.
+"""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Summary, Tensor, Value
+from pyprof.ops.pointwise_rules import RULES
+from pyprof.ops.registry import op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, fresh, like, size
+
+_PARTS = (Tensor((4, 6), "float32"), Tensor((6,), "float32"))
+_SCALE = Tensor((), "float32")
+
+
+def elements(tensors: tuple[Tensor, ...]) -> int:
+    """Count the elements of all the tensors of a list."""
+    return sum(tensor.numel for tensor in tensors)
+
+
+def _lists(a: Args, name: str) -> list[tuple[Tensor, ...]]:
+    """Give the lists of tensors among the values; numbers and lists of numbers are none."""
+    found = [
+        a.replaced(one=value).tensors("one")
+        for value in a.listed(name)
+        if isinstance(value, Summary) or _is_tensors(value)
+    ]
+    if not found:
+        raise Unknown("tensor lists not recorded")
+    return found
+
+
+def _is_tensors(value: Value) -> bool:
+    return isinstance(value, tuple) and bool(value) and isinstance(value[0], Tensor)
+
+
+# 30 elements: x + alpha * y 2 * 30; 30 and 30 read, 30 written of 4 bytes
+@op(
+    *(f"_foreach_{name}" for name in RULES),
+    signature="Value[] lists",
+    example=Call("torch", "_foreach_add_", (_PARTS, _PARTS), {"alpha": 0.5}),
+    flops=60,
+    bytes=360,
+)
+def foreach(a: Args) -> Work:
+    """The pointwise rule for every element of every tensor."""
+    lists = _lists(a, "lists")
+    rule = RULES[a.op.removeprefix("_foreach_")]
+    scaled = isinstance(a.values.get("alpha"), (int, float)) and a.values.get("alpha") != 1
+    reads = tuple(tensor for tensors in lists for tensor in tensors)
+    flops = (rule.flops + scaled) * elements(lists[0])
+    return Work(flops, reads, tuple(map(like, lists[0])))
+
+
+_REDUCED = {"_foreach_norm": (2, 1), "_foreach_powsum": (2, 0), "_foreach_max": (1, 0)}
+
+
+# 30 squares and sums and 2 roots; 30 read and 2 written of 4 bytes
+@op(
+    *_REDUCED,
+    signature="Tensor[] lists, Number ord",
+    example=Call("torch", "_foreach_norm", (_PARTS, 2)),
+    flops=62,
+    bytes=128,
+)
+def foreach_norm(a: Args) -> Work:
+    """A number for each tensor."""
+    each, last = _REDUCED[a.op]
+    value = a.values.get("lists")
+    tensors = a.tensors("lists")
+    count = value.length if isinstance(value, Summary) else len(tensors)
+    out = fresh((count,), tensors[0].dtype if tensors else None)
+    return Work(each * elements(tensors) + last * count, tensors, (out,))
+
+
+# 30 read, 30 written of 4 bytes
+@op(
+    "_foreach_copy",
+    signature="Value[] lists",
+    example=Call("aten", "_foreach_copy_", (_PARTS, _PARTS)),
+    flops=0,
+    bytes=240,
+)
+def foreach_copy(a: Args) -> Work:
+    """The second list is written over the first."""
+    lists = _lists(a, "lists")
+    if len(lists) < 2:  # noqa: PLR2004 - to and from
+        raise Unknown("tensor lists not recorded")
+    return Work(0, lists[1], lists[0])
+
+
+# 30 read, 30 written of 4 bytes
+@op(
+    "_foreach_clone",
+    signature="Tensor[] lists",
+    example=Call("aten", "_foreach_clone", (_PARTS,)),
+    flops=0,
+    bytes=240,
+)
+def foreach_clone(a: Args) -> Work:
+    """Every tensor is copied."""
+    tensors = a.tensors("lists")
+    return Work(0, tensors, tuple(map(like, tensors)))
+
+
+# 24 and 6 read; in chunks of 2: 4 rows, and 6 of one, are 2 * 12 and 2 * 3 written of 4 bytes
+@op(
+    "_chunk_cat",
+    signature="Tensor[] lists, int dim, int num_chunks",
+    example=Call("aten", "_chunk_cat", (_PARTS, 0, 2)),
+    flops=0,
+    bytes=240,
+)
+def chunk_cat(a: Args) -> Work:
+    """Each tensor cut in equal chunks, zeros at the end, laid side by side (FSDP's gradients)."""
+    tensors, dim, chunks = a.tensors("lists"), a.integer("dim", 0), a.integer("num_chunks", 1)
+    if chunks < 1:
+        raise Unknown("arguments do not fit the op")
+    padded = 0
+    for tensor in tensors:
+        length = max(1, size(tensor, dim))
+        padded += tensor.numel // length * (-(-length // chunks) * chunks)
+    return Work(0, tensors, (fresh((padded,), tensors[0].dtype if tensors else None),))
+
+
+# 30 written of 4 bytes
+@op(
+    "_foreach_zero",
+    signature="Tensor[] lists",
+    example=Call("aten", "_foreach_zero_", (_PARTS,)),
+    flops=0,
+    bytes=120,
+)
+def foreach_zero(a: Args) -> Work:
+    """Every element is written."""
+    return Work(0, (), a.tensors("lists"))
+
+
+# 30 unscaled and checked: 2 * 30; 30 read, 30 written of 4 bytes
+@op(
+    "_amp_foreach_non_finite_check_and_unscale",
+    signature="Tensor[] lists, Tensor? found_inf, Tensor? inv_scale",
+    example=Call("aten", "_amp_foreach_non_finite_check_and_unscale_", (_PARTS, None, None)),
+    flops=60,
+    bytes=240,
+)
+def unscale(a: Args) -> Work:
+    """Gradients times the inverse scale, looked through for infinities."""
+    tensors = a.tensors("lists")
+    return Work(2 * elements(tensors), tensors, tensors)
+
+
+# one product; three numbers read, two written: 4 bytes each
+@op(
+    "_amp_update_scale",
+    signature="Tensor input, Tensor growth_tracker, Tensor found_inf",
+    example=Call(
+        "aten",
+        "_amp_update_scale_",
+        (_SCALE, Tensor((), "int32"), _SCALE, 2.0, 0.5, 2000),
+    ),
+    flops=1,
+    bytes=20,
+)
+def amp_update_scale(a: Args) -> Work:
+    """The gradient scaler's own factor and its count of good steps."""
+    scale, tracker = a.tensor("input"), a.tensor("growth_tracker")
+    return Work(1, (scale, tracker, a.tensor("found_inf")), (scale, tracker))

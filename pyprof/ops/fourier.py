@@ -1,0 +1,247 @@
+"""Fourier transforms, as torch.fft and as ATen call them, forward and backward.
+
+5 N log2 N operations over the dimensions that are transformed, half of it for real data: how FFTW
+reports speed (fftw.org/speed), whatever the algorithm. Bytes: read once, written once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops import dtypes
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, fresh, size
+
+_ROWS = Tensor((4, 8), "complex64")
+_REAL_ROWS = Tensor((4, 8), "float32")
+_HALF_ROWS = Tensor((4, 5), "complex64")
+
+
+@dataclass(frozen=True, slots=True)
+class _Transform:
+    """The points that are transformed and what comes out."""
+
+    shape: tuple[int, ...]
+    dims: tuple[int, ...]
+    out: Tensor
+    real: bool
+
+    def flops(self) -> int:
+        points = math.prod(self.shape[at] for at in self.dims)
+        each = 2.5 if self.real else 5
+        return round(each * math.prod(self.shape) * math.log2(points)) if points > 1 else 0
+
+
+def _described(x: Tensor, shape: list[int], dims: tuple[int, ...], kind: str) -> _Transform:
+    """Describe a transform of that many points: `c2c`, `r2c` with half of the result, `c2r`."""
+    result = list(shape)
+    if kind == "r2c":
+        result[dims[-1]] = result[dims[-1]] // 2 + 1
+    wide = dtypes.complex_of(x.dtype)
+    dtype = dtypes.real(wide) if kind == "c2r" else wide
+    real = kind != "c2c" or not (x.dtype is None or dtypes.is_complex(x.dtype))
+    return _Transform(tuple(shape), dims, fresh(result, dtype), real)
+
+
+def _work(x: Tensor, transform: _Transform, direction: str) -> Work:
+    reads, writes = (x,), (transform.out,)
+    if direction == BPROP:
+        reads, writes = writes, reads
+    return Work(transform.flops(), reads, writes)
+
+
+# --- ATen's kernels -----------------------------------------------------------------------------
+_KERNELS = {
+    "_fft_c2c": "Tensor input, int[] dim",
+    "_fft_r2c": "Tensor input, int[] dim, any norm, bool onesided",
+    "_fft_c2r": "Tensor input, int[] dim, any norm, int last",
+}
+
+
+# 4 rows of 8: 5 * 8 * 3 = 120 each; 32 read and 32 written of 8 bytes
+@op(
+    "_fft_c2c",
+    signature=_KERNELS["_fft_c2c"],
+    example=Call("aten", "_fft_c2c", (_ROWS, (1,), 0, True)),
+    flops=480,
+    bytes=512,
+)
+# half of it; 32 read of 4 bytes, 4 * 5 written of 8
+@op(
+    "_fft_r2c",
+    signature=_KERNELS["_fft_r2c"],
+    example=Call("aten", "_fft_r2c", (_REAL_ROWS, (1,), 0, True)),
+    flops=240,
+    bytes=288,
+)
+# from 4 * 5 to 4 * 8: half of 480; 20 read of 8 bytes, 32 written of 4
+@op(
+    "_fft_c2r",
+    signature=_KERNELS["_fft_c2r"],
+    example=Call("aten", "_fft_c2r", (_HALF_ROWS, (1,), 0, 8)),
+    flops=240,
+    bytes=288,
+)
+def kernel(a: Args) -> Work:
+    """The transform that a library is asked for."""
+    return _work(a.tensor("input"), _kernel(a), "fprop")
+
+
+# the same backwards; 32 of 8 bytes read and written
+@op(
+    "_fft_c2c",
+    direction=BPROP,
+    signature=_KERNELS["_fft_c2c"],
+    example=Call("aten", "_fft_c2c", (_ROWS, (1,), 0, True)),
+    flops=480,
+    bytes=512,
+)
+@op(
+    "_fft_r2c",
+    direction=BPROP,
+    signature=_KERNELS["_fft_r2c"],
+    example=Call("aten", "_fft_r2c", (_REAL_ROWS, (1,), 0, True)),
+    flops=240,
+    bytes=288,
+)
+@op(
+    "_fft_c2r",
+    direction=BPROP,
+    signature=_KERNELS["_fft_c2r"],
+    example=Call("aten", "_fft_c2r", (_HALF_ROWS, (1,), 0, 8)),
+    flops=240,
+    bytes=288,
+)
+def kernel_backward(a: Args) -> Work:
+    """The transform of the incoming gradient, the other way."""
+    return _work(a.tensor("input"), _kernel(a), BPROP)
+
+
+def _kernel(a: Args) -> _Transform:
+    x, named = a.tensor("input"), a.value("dim")
+    if not isinstance(named, tuple) or not x.shape:
+        raise Unknown("dim not recorded")
+    dims = tuple(item % len(x.shape) for item in named if isinstance(item, int))
+    if not dims:
+        raise Unknown("dim not recorded")
+    shape, kind = list(x.shape), a.op.removeprefix("_fft_")
+    if kind == "c2r":
+        shape[dims[-1]] = a.integer("last", 0)
+    if kind == "r2c" and not a.flag("onesided", default=True):
+        full = _described(x, shape, dims, "c2c")
+        return _Transform(full.shape, dims, full.out, real=True)
+    return _described(x, shape, dims, kind)
+
+
+# --- torch.fft ----------------------------------------------------------------------------------
+_KINDS = {"fft": "c2c", "ifft": "c2c", "rfft": "r2c", "ihfft": "r2c", "irfft": "c2r", "hfft": "c2r"}
+_ONE = "Tensor input, int n, int dim, any norm"
+_SEVERAL = "Tensor input, int[] s, int[] dim, any norm"
+_MANY = tuple(f"{name}{rank}" for name in _KINDS for rank in "2n")
+
+
+# 4 rows of 8 real numbers: 2.5 * 8 * 3 = 60 each; 32 read of 4 bytes, 20 written of 8
+@op(
+    *_KINDS,
+    signature=_ONE,
+    example=Call("torch.fft", "rfft", (_REAL_ROWS,)),
+    flops=240,
+    bytes=288,
+)
+# 32 points in two dimensions: 5 * 32 * 5; 32 read and written of 8 bytes
+@op(
+    *_MANY,
+    signature=_SEVERAL,
+    example=Call("torch.fft", "fft2", (_ROWS,)),
+    flops=800,
+    bytes=512,
+)
+def fourier(a: Args) -> Work:
+    """Cut or padded to the sizes that are asked for, then transformed."""
+    return _work(a.tensor("input"), _asked(a), "fprop")
+
+
+@op(
+    *_KINDS,
+    direction=BPROP,
+    signature=_ONE,
+    example=Call("torch.fft", "rfft", (_REAL_ROWS,)),
+    flops=240,  # as above
+    bytes=288,
+)
+@op(
+    *_MANY,
+    direction=BPROP,
+    signature=_SEVERAL,
+    example=Call("torch.fft", "fft2", (_ROWS,)),
+    flops=800,
+    bytes=512,
+)
+def fourier_backward(a: Args) -> Work:
+    """The transform of the incoming gradient, the other way."""
+    return _work(a.tensor("input"), _asked(a), BPROP)
+
+
+def _asked(a: Args) -> _Transform:
+    x = a.tensor("input")
+    rank, kind = len(x.shape), _KINDS[a.op.rstrip("2n")]
+    asked = a.value("n" if a.op in _KINDS else "s")
+    sizes = asked if isinstance(asked, tuple) else (asked,) if asked is not None else ()
+    last = {"2": 2, "n": len(sizes) or rank}.get(a.op[-1], 1)
+    dims = tuple(range(rank - last, rank))
+    if a.given("dim"):
+        named = a.value("dim")
+        dims = a.dims("dim", rank) if isinstance(named, int) else _places(named, rank)
+    if not rank or not dims or min(dims) < 0 or len(sizes) not in (0, len(dims)):
+        raise Unknown("arguments do not fit the op")
+    shape = list(x.shape)
+    if kind == "c2r":
+        shape[dims[-1]] = 2 * (shape[dims[-1]] - 1)
+    for at, points in zip(dims, sizes, strict=False):
+        shape[at] = points if isinstance(points, int) and points >= 0 else shape[at]
+    return _described(x, shape, dims, kind)
+
+
+def _places(named: object, rank: int) -> tuple[int, ...]:
+    """Give the dimensions in the order in which they were named: the last one is halved."""
+    found = named if isinstance(named, tuple) else ()
+    return tuple(at % rank for at in found if isinstance(at, int) and -rank <= at < rank)
+
+
+# 5 frames of 8 samples, 2 apart: window 8 and 2.5 * 8 * 3 each: 5 * 68; 8 samples and the window 8
+# of 4 bytes read, 5 * 5 written of 8
+@op(
+    *("torch.stft", "Tensor.stft"),
+    signature=(
+        "Tensor input, int n_fft, int hop_length, int win_length, Tensor? window, bool center,"
+        "any pad_mode, any normalized, bool onesided"
+    ),
+    example=Call(
+        "torch", "stft", (Tensor((8,), "float32"), 8, 2, 8, Tensor((8,), "float32"), True)
+    ),
+    flops=340,
+    bytes=264,
+)
+def stft(a: Args) -> Work:
+    """Overlapping frames, each multiplied by the window and transformed."""
+    x, points = a.tensor("input"), a.integer("n_fft", 0)
+    hop = a.integer("hop_length", points // 4)
+    centre = a.flag("center", default=True)
+    length = size(x, -1) + (points // 2 * 2 if centre else 0)
+    if points < 1 or hop < 1 or length < points:
+        raise Unknown("arguments do not fit the op")
+    count = (length - points) // hop + 1
+    frames = fresh((*x.shape[:-1], count, points), x.dtype)
+    half = a.flag("onesided", default=not dtypes.is_complex(x.dtype))
+    kind = "r2c" if half else "c2c"
+    transform = _described(frames, list(frames.shape), (len(frames.shape) - 1,), kind)
+    window = a.optional("window")
+    windowed = 0 if window is None else frames.numel
+    return Work(
+        transform.flops() + windowed,
+        (x, *(() if window is None else (window,))),
+        (transform.out,),
+    )

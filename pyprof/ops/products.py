@@ -1,0 +1,298 @@
+"""Products that are neither one matrix product nor pointwise: chains, powers, crosses, outer sums.
+
+Those that are made of matrix products count 2 M N K for each of them, as `gemm` does, in the order
+in which torch takes them.
+"""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.gemm import gradients, multiply_adds, product
+from pyprof.ops.linear_algebra import square
+from pyprof.ops.pointwise_rules import TRANSCENDENTAL
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
+
+_A = Tensor((4, 6), "float16")
+_B = Tensor((6, 5), "float16")
+_C = Tensor((5, 2), "float16")
+_ROWS = Tensor((4, 3), "float16")
+_SQUARE = Tensor((2, 6, 6), "float32")
+
+
+# 4 * 5 dot products of 6: 2 * 120; 24 + 30 + 20 of 2 bytes
+@op(
+    "inner",
+    signature="Tensor input, Tensor other",
+    example=Call("torch", "inner", (_A, Tensor((5, 6), "float16"))),
+    flops=240,
+    bytes=148,
+)
+def inner(a: Args) -> Work:
+    """Each row of one with each row of the other."""
+    return _inner(a)
+
+
+# either gradient is such a product: 2 * 240; go 20 + 30 + 24, go 20 + 24 + 30 of 2 bytes
+@op(
+    "inner",
+    direction=BPROP,
+    signature="Tensor input, Tensor other",
+    example=Call("torch", "inner", (_A, Tensor((5, 6), "float16"))),
+    flops=480,
+    bytes=296,
+)
+def inner_backward(a: Args) -> Work:
+    """As for a matrix product."""
+    return gradients(_inner(a), a.tensor("input"), a.tensor("other"), a.gemm_kernels)
+
+
+def _inner(a: Args) -> Work:
+    x, y = a.tensor("input"), a.tensor("other")
+    if not x.shape or not y.shape:  # a number times a tensor
+        out = like(x, x.shape + y.shape)
+        return Work(out.numel, (x, y), (out,))
+    k = size(x, -1)
+    m, n = x.numel // max(1, k), y.numel // max(1, k)
+    return product(x, y, like(x, (*x.shape[:-1], *y.shape[:-1])), m, n, k)
+
+
+# 4 dot products of 3: 2 * 12; 12 + 12 + 4 of 2 bytes
+@op(
+    "vecdot",
+    signature="Tensor input, Tensor other, *, int dim",
+    example=Call("torch.linalg", "vecdot", (_ROWS, _ROWS)),
+    flops=24,
+    bytes=56,
+)
+def vecdot(a: Args) -> Work:
+    """The dot products of vectors in pairs."""
+    x, y = a.tensor("input"), a.tensor("other")
+    whole = like(x, broadcast([x.shape, y.shape]))
+    at = a.dims("dim", len(whole.shape)) if a.given("dim") else (len(whole.shape) - 1,)
+    left = (n for place, n in enumerate(whole.shape) if place not in at)
+    return Work(multiply_adds(x.dtype) * whole.numel, (x, y), (like(x, left),))
+
+
+# go times either: 12 * 2; go 4, 12 and 12 read, 12 and 12 written of 2 bytes
+@op(
+    "vecdot",
+    direction=BPROP,
+    signature="Tensor input, Tensor other, *, int dim",
+    example=Call("torch.linalg", "vecdot", (_ROWS, _ROWS)),
+    flops=24,
+    bytes=104,
+)
+# each of 720 with one and with the other, added up: 4 * 720; go 720, 24 and 30 read, 24 and 30
+# written of 2 bytes
+@op(
+    "kron",
+    direction=BPROP,
+    signature="Tensor input, Tensor other",
+    example=Call("torch", "kron", (_A, _B)),
+    flops=2880,
+    bytes=1656,
+)
+# the column's and the row's, 2 * 20 each; go 20, 4 and 5 read, 4 and 5 written of 2 bytes
+@op(
+    *("outer", "ger"),
+    direction=BPROP,
+    signature="Tensor input, Tensor other",
+    example=Call("torch", "outer", (Tensor((4,), "float16"), Tensor((5,), "float16"))),
+    flops=80,
+    bytes=76,
+)
+def paired_backward(a: Args) -> Work:
+    """The incoming gradient times the other operand, summed where that was repeated."""
+    x, y = a.tensor("input"), a.tensor("other")
+    if a.op == "vecdot":
+        out = vecdot(a).writes[0]
+        flops = 2 * fresh(broadcast([x.shape, y.shape]), None).numel
+    else:
+        out = kron(a).writes[0] if a.op == "kron" else like(x, (x.numel, y.numel))
+        flops = 2 * multiply_adds(x.dtype) * out.numel
+    return Work(flops, (out, x, y), (like(x), like(y)))
+
+
+# two products and a difference: 12 * 3; 12 + 12 + 12 of 2 bytes
+@op(
+    "cross",
+    signature="Tensor input, Tensor other, int dim",
+    example=Call("torch", "cross", (_ROWS, _ROWS)),
+    flops=36,
+    bytes=72,
+)
+def cross(a: Args) -> Work:
+    """The vector product of three numbers with three."""
+    x, y = a.tensor("input"), a.tensor("other")
+    out = like(x, broadcast([x.shape, y.shape]))
+    return Work(3 * out.numel, (x, y), (out,))
+
+
+# go with either factor: 2 * 36; go, x, y read, two gradients written: 5 * 12 of 2 bytes
+@op(
+    "cross",
+    direction=BPROP,
+    signature="Tensor input, Tensor other, int dim",
+    example=Call("torch", "cross", (_ROWS, _ROWS)),
+    flops=72,
+    bytes=120,
+)
+def cross_backward(a: Args) -> Work:
+    """A vector product for each gradient."""
+    work = cross(a)
+    x, y = work.reads
+    return Work(2 * (work.flops or 0), (*work.writes, x, y), (like(x), like(y)))
+
+
+# each of 24 with each of 30: 720; 24 + 30 + 720 of 2 bytes
+@op(
+    "kron",
+    signature="Tensor input, Tensor other",
+    example=Call("torch", "kron", (_A, _B)),
+    flops=720,
+    bytes=1548,
+)
+def kron(a: Args) -> Work:
+    """One matrix for each element of the other, scaled by it."""
+    x, y = a.tensor("input"), a.tensor("other")
+    rank = max(len(x.shape), len(y.shape))
+    pair = ((1,) * (rank - len(t.shape)) + t.shape for t in (x, y))
+    out = like(x, (m * n for m, n in zip(*pair, strict=True)))
+    return Work(out.numel, (x, y), (out,))
+
+
+# x y^T 20, added to 20: 20 * 2; 20 + 4 + 5 read, 20 written of 2 bytes
+@op(
+    "addr",
+    signature="Tensor input, Tensor vec1, Tensor vec2",
+    example=Call(
+        "torch", "addr", (Tensor((4, 5), "float16"), *(Tensor((n,), "float16") for n in (4, 5)))
+    ),
+    flops=40,
+    bytes=98,
+)
+def addr(a: Args) -> Work:
+    """A column times a row, added to a matrix."""
+    x, y, added = a.tensor("vec1"), a.tensor("vec2"), a.tensor("input")
+    out = like(x, (x.numel, y.numel))
+    return Work(2 * out.numel, (added, x, y), (out,))
+
+
+# (4, 6) (6, 5) (5, 2): from the right 2 * 6 * 5 * 2 + 2 * 4 * 6 * 2 = 216, from the left 320;
+# 24 + 30 + 10 + 8 of 2 bytes
+@op(
+    *("multi_dot", "chain_matmul"),
+    signature="Tensor[] tensors",
+    example=Call("torch.linalg", "multi_dot", ((_A, _B, _C),)),
+    flops=216,
+    bytes=144,
+)
+def chain(a: Args) -> Work:
+    """The cheapest order of the products, which torch looks for; what they hand on is not moved."""
+    return _chain(a)
+
+
+# each product's two gradients: 2 * 216; go 8 and 24 + 30 + 10 read, 24 + 30 + 10 written of 2 bytes
+@op(
+    *("multi_dot", "chain_matmul"),
+    direction=BPROP,
+    signature="Tensor[] tensors",
+    example=Call("torch.linalg", "multi_dot", ((_A, _B, _C),)),
+    flops=432,
+    bytes=272,
+)
+def chain_backward(a: Args) -> Work:
+    """Every factor's gradient."""
+    forward = _chain(a)
+    reads = (*forward.writes, *forward.reads)
+    return Work(2 * (forward.flops or 0), reads, tuple(map(like, forward.reads)))
+
+
+def _chain(a: Args) -> Work:
+    tensors = a.tensors("tensors")
+    if not tensors or not all(t.shape for t in tensors):
+        raise Unknown("tensors of tensors not recorded")
+    first, last = tensors[0], tensors[-1]
+    inner_sizes = [first.shape[-1], *(t.shape[0] for t in tensors[2:])]
+    sizes = [*(first.shape[:-1] or (1,)), *inner_sizes, *(last.shape[1:] or (1,))]
+    out = like(first, first.shape[:-1] + last.shape[1:])
+    return Work(multiply_adds(first.dtype) * _cheapest(sizes), tensors, (out,))
+
+
+def _cheapest(sizes: list[int]) -> int:
+    """Give the fewest multiply-adds of a chain of matrices of sizes[i] by sizes[i + 1]."""
+    count = len(sizes) - 1
+    best = {(at, at): 0 for at in range(count)}
+    for length in range(1, count):
+        for first in range(count - length):
+            last = first + length
+            best[first, last] = min(
+                best[first, cut]
+                + best[cut + 1, last]
+                + sizes[first] * sizes[cut + 1] * sizes[last + 1]
+                for cut in range(first, last)
+            )
+    return best.get((0, count - 1), 0)
+
+
+# x^5 = (x^2)^2 x, 3 products of 2 * 6^3 for each of 2 matrices; 72 + 72 of 4 bytes
+@op(
+    "matrix_power",
+    signature="Tensor input, int n",
+    example=Call("torch", "matrix_power", (_SQUARE, 5)),
+    flops=2592,
+    bytes=576,
+)
+def matrix_power(a: Args) -> Work:
+    """By squaring: a product for each binary digit after the first, and for each further one."""
+    x, exponent = a.tensor("input"), abs(a.integer("n", 1))
+    side, count = square(x)
+    products = max(0, exponent.bit_length() - 1 + exponent.bit_count() - 1)
+    products += a.integer("n", 1) < 0  # the inverse first: 2 n^3 as well
+    return Work(multiply_adds(x.dtype) * count * products * side**3, (x,), (like(x),))
+
+
+# two for each of 3 products; go 72, the matrix 72 read, 72 written of 4 bytes
+@op(
+    "matrix_power",
+    direction=BPROP,
+    signature="Tensor input, int n",
+    example=Call("torch", "matrix_power", (_SQUARE, 5)),
+    flops=5184,
+    bytes=864,
+)
+def matrix_power_backward(a: Args) -> Work:
+    """Both factors' gradients of every product."""
+    forward = matrix_power(a)
+    reads = (*forward.writes, *forward.reads)
+    return Work(2 * (forward.flops or 0), reads, forward.writes)
+
+
+# 4 variables of 6 samples: means 24, differences 24, products 2 * 4 * 4 * 6, scale 16; 24 read, 16
+# written of 2 bytes
+@op(
+    "cov",
+    signature="Tensor input",
+    example=Call("torch", "cov", (_A,)),
+    flops=256,
+    bytes=80,
+)
+# and each of 16 over two deviations, 4 roots of 20
+@op(
+    "corrcoef",
+    signature="Tensor input",
+    example=Call("torch", "corrcoef", (_A,)),
+    flops=368,
+    bytes=80,
+)
+def covariance(a: Args) -> Work:
+    """The centred samples times themselves."""
+    x = a.tensor("input")
+    variables = x.shape[0] if len(x.shape) > 1 else 1
+    out = fresh((variables,) * 2 if len(x.shape) > 1 else (), x.dtype)
+    flops = (2 + multiply_adds(x.dtype) * variables) * x.numel + out.numel
+    if a.op == "corrcoef":
+        flops += 2 * out.numel + TRANSCENDENTAL * variables
+    return Work(flops, (x,), (out,))

@@ -1,0 +1,106 @@
+"""Windows of an image as columns, and columns added up to an image again.
+
+Bytes: read once, written once. Copying counts nothing; where windows overlap, an addition for each
+element that is put in its place.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, fresh, like
+
+_IMAGE = Tensor((2, 3, 4, 4), "float16")
+_COLUMNS = Tensor((2, 12, 9), "float16")
+_WINDOW = "int[] kernel_size, int[] dilation, int[] padding, int[] stride"
+_UNFOLD = f"Tensor input, {_WINDOW}"
+_FOLD = f"Tensor input, int[] output_size, {_WINDOW}"
+_UNFOLDED = Call("torch.nn.functional", "unfold", (_IMAGE, 2))
+_FOLDED = Call("torch.nn.functional", "fold", (_COLUMNS, (4, 4), 2))
+
+
+def _columns(a: Args) -> tuple[Tensor, Tensor]:
+    x = a.tensor("input")
+    kernel, dilation = a.integers("kernel_size", 2, 1), a.integers("dilation", 2, 1)
+    padding, stride = a.integers("padding", 2, 0), a.integers("stride", 2, 1)
+    inner = x.shape[-2:]
+    if len(x.shape) < 3 or min(stride) < 1:  # noqa: PLR2004 - channel, height, width
+        raise Unknown("arguments do not fit the op")
+    counts = [
+        (size + 2 * p - d * (k - 1) - 1) // s + 1
+        for size, k, d, p, s in zip(inner, kernel, dilation, padding, stride, strict=True)
+    ]
+    shape = (*x.shape[:-3], x.shape[-3] * math.prod(kernel), math.prod(counts))
+    return x, fresh(shape, x.dtype)
+
+
+def _image(a: Args) -> tuple[Tensor, Tensor]:
+    x = a.tensor("input")
+    size, kernel = a.integers("output_size", 2, 0), a.integers("kernel_size", 2, 1)
+    if len(x.shape) < 2 or min(kernel) < 1:  # noqa: PLR2004 - values of a window, windows
+        raise Unknown("arguments do not fit the op")
+    channels = x.shape[-2] // math.prod(kernel)
+    return x, fresh((*x.shape[:-2], channels, *size), x.dtype)
+
+
+# 2 samples, 3 * 2 * 2 values a window, 3 * 3 windows: 96 read, 216 written of 2 bytes
+@op(
+    *("torch.nn.functional.unfold", "aten::im2col"),
+    signature=_UNFOLD,
+    example=_UNFOLDED,
+    flops=0,
+    bytes=624,
+    batch=("input",),
+)
+def unfold(a: Args) -> Work:
+    """Every window is copied."""
+    x, out = _columns(a)
+    return Work(0, (x,), (out,))
+
+
+# 216 additions; 216 read, 96 written of 2 bytes
+@op(
+    *("torch.nn.functional.unfold", "aten::im2col"),
+    direction=BPROP,
+    signature=_UNFOLD,
+    example=_UNFOLDED,
+    flops=216,
+    bytes=624,
+    batch=("input",),
+)
+def unfold_backward(a: Args) -> Work:
+    """The windows' gradients are added up."""
+    x, go = _columns(a)
+    return Work(go.numel, (go,), (like(x),))
+
+
+@op(
+    *("torch.nn.functional.fold", "aten::col2im"),
+    signature=_FOLD,
+    example=_FOLDED,
+    flops=216,  # as unfold's backward
+    bytes=624,
+    batch=("input",),
+)
+def fold(a: Args) -> Work:
+    """Windows are added up where they overlap."""
+    x, out = _image(a)
+    return Work(x.numel, (x,), (out,))
+
+
+@op(
+    *("torch.nn.functional.fold", "aten::col2im"),
+    direction=BPROP,
+    signature=_FOLD,
+    example=_FOLDED,
+    flops=0,  # as unfold
+    bytes=624,
+    batch=("input",),
+)
+def fold_backward(a: Args) -> Work:
+    """Every window of the incoming gradient is copied."""
+    x, go = _image(a)
+    return Work(0, (go,), (like(x),))

@@ -1,0 +1,144 @@
+"""What Python-level calls write, against torch: `test_bytes` has the same of ATen's calls.
+
+Torch's own samples of every op, each called as a program calls it, positional and named arguments
+as the sample has them: sizes that are one number, defaults, negative dimensions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from pyprof import ops  # noqa: E402 - torch may be absent
+from pyprof.marker import Call  # noqa: E402
+from tests.ops.test_bytes import written_bytes  # noqa: E402
+from tests.ops.torch_calls import python_call, tensors  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SAMPLES = 3
+_ELSEWHERE = ("masked", "sparse", "special", "signal", "torch", "_refs")
+"""Homes that op_db names and no marker does."""
+
+_NOT_HERE = ("jiterator", "to_sparse")  # a GPU's alone; a tensor without a storage
+
+# What a formula gives is not what torch returns, and why.
+EXPLAINED = {
+    "allclose": "the result is a Python truth value, not a tensor",
+    "equal": "the result is a Python truth value, not a tensor",
+    "_batch_norm_with_update": "running statistics are written too, yet not returned",
+    "_native_batch_norm_legit": "running statistics are written too, yet not returned",
+    "native_batch_norm": "running statistics are written too, yet not returned",
+    "nn.functional.batch_norm": "statistics are kept for the backward, not returned",
+    "nn.functional.group_norm": "statistics are kept for the backward, not returned",
+    "nn.functional.instance_norm": "statistics are kept for the backward, not returned",
+    "nn.functional.layer_norm": "statistics are kept for the backward, not returned",
+    "nn.functional.rms_norm": "statistics are kept for the backward, not returned",
+    "nn.functional.adaptive_max_pool1d": "indices are written whether they are returned or not",
+    "nn.functional.adaptive_max_pool2d": "indices are written whether they are returned or not",
+    "nn.functional.adaptive_max_pool3d": "indices are written whether they are returned or not",
+    "nn.functional.alpha_dropout": "the mask is kept for the backward, not returned",
+    "nn.functional.dropout": "the mask is kept for the backward, not returned",
+    "nn.functional.dropout2d": "the channels' factors are kept for the backward, not returned",
+    "nn.functional.dropout3d": "the channels' factors are kept for the backward, not returned",
+    "nn.functional.feature_alpha_dropout": "as dropout3d",
+    "nn.functional.embedding": "the sample has its arguments in ATen's order",
+    "nn.functional.embedding_bag": "the sample has its arguments in ATen's order",
+    "linalg.cholesky_ex": "the error code is not counted",
+    "linalg.inv_ex": "the error code is not counted",
+    "linalg.solve_ex": "the error code is not counted",
+    "linalg.ldl_factor": "pivots are not counted",
+    "linalg.ldl_factor_ex": "pivots are not counted",
+    "linalg.lu_factor": "pivots are not counted",
+    "linalg.lu_factor_ex": "pivots are not counted",
+    "lu": "pivots are not counted",
+    "linalg.lstsq": "residuals and rank are not counted",
+    "triangular_solve": "the coefficients are returned, uncopied in the modern form",
+    "normal": "two tensors of parameters broadcast",
+    "tensordot": "a dimension of 1 meets a longer one",
+}
+
+
+def _homes() -> list[tuple[Any, str, str]]:
+    """Give each op of torch's samples, and the namespace and name that a marker gives it."""
+    methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
+    found = []
+    for info in methods.op_db:
+        home, _, name = info.name.rpartition(".")
+        if home.partition(".")[0] not in _ELSEWHERE and not name.startswith(_NOT_HERE):
+            found.append((info, f"torch.{home}" if home else "torch", name))
+    return found
+
+
+def _calls() -> Iterator[tuple[str, Call, list[Any]]]:
+    """Give each op's name in op_db, a call of it as a marker holds it, and its result's tensors."""
+    for (info, mod, name), dtype in itertools.product(_homes(), (torch.float32, torch.complex64)):
+        model = ops.find(Call(mod, name))
+        if dtype not in info.dtypes or model is None or not model.work:
+            continue
+        if dtype.is_complex and mod not in ("torch.fft", "torch.linalg"):
+            continue
+        for sample in itertools.islice(info.sample_inputs("cpu", dtype), SAMPLES):
+            args = (sample.input, *sample.args)
+            result = tensors(info.op(*args, **sample.kwargs))
+            inputs = {t.untyped_storage().data_ptr() for t in tensors(list(args))}
+            if not any(t.untyped_storage().data_ptr() in inputs for t in result if t.numel()):
+                yield info.name, python_call(mod, name, *args, **sample.kwargs), result
+
+
+def test_what_a_python_call_writes_is_what_it_returns() -> None:
+    """Every op of torch's own samples that has a formula and is no view."""
+    wrong: dict[str, str] = {}
+    seen: Counter[str] = Counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's samples use what torch deprecates
+        calls = list(_calls())
+    for name, call, result in calls:
+        ours = written_bytes(call)
+        if ours is None:
+            continue
+        seen[name] += 1
+        real = sum(t.numel() * t.element_size() for t in result)
+        if ours != real and name not in EXPLAINED:
+            wrong.setdefault(name, f"{ours} not {real}: {call}")
+    assert wrong == {}
+    assert len(seen) > 350
+    assert set(EXPLAINED) <= set(seen)
+
+
+_MADE_OF_OTHERS = (
+    "gradient svd_lowrank pca_lowrank trapz trapezoid cumulative_trapezoid unravel_index "
+    "linalg.tensorinv linalg.tensorsolve linalg.vander histogramdd istft "
+    "nn.functional.linear_cross_entropy nn.functional.local_response_norm "
+    "nn.functional.multilabel_soft_margin_loss nn.functional.gaussian_nll_loss "
+    "nn.functional.triplet_margin_with_distance_loss nn.functional.multi_head_attention_forward "
+    "nn.functional.fractional_max_pool2d nn.functional.fractional_max_pool3d"
+)
+_OF_ATEN = (
+    "_softmax_backward_data native_group_norm max_pool2d_with_indices_backward "
+    "native_dropout_backward"
+)
+_RARE = (
+    "expand_copy diagonal_copy as_strided_copy narrow_copy unfold_copy frexp isreal "
+    "_unsafe_masked_index _unsafe_masked_index_put_accumulate scalar_tensor histogram hash_tensor "
+    "_segment_reduce _upsample_bilinear2d_aa"
+)
+NO_FORMULA = {
+    **dict.fromkeys(_MADE_OF_OTHERS.split(), "calls other ops, and those have formulas"),
+    **dict.fromkeys(_OF_ATEN.split(), "has a formula as ATen calls it, which is how it is called"),
+    **dict.fromkeys(_RARE.split(), "no training script was seen to spend time in it"),
+}
+
+
+def test_what_has_no_formula_is_listed_with_the_reason() -> None:
+    """Of the ops that torch samples; a new one shows up here, and one that got a formula leaves."""
+    missing = {info.name for info, mod, name in _homes() if ops.find(Call(mod, name)) is None}
+    assert missing - set(NO_FORMULA) == set()
+    assert set(NO_FORMULA) - missing == set()
