@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Table
 
     Mask = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
 
 _KEYS = ("op", "dir", "line", "unnamed")
 """What a group has in common; `unnamed` is the kernel of rows that no op names."""
@@ -150,6 +151,7 @@ def _columns(table: Table) -> pa.Table:
     ns = table.duration_ns.astype(float)
     costs, share = table.costs, np.where(_kernel(table), table.roofline.share, np.nan)
     flops, moved = (np.where(known >= 0, known, np.nan) for known in (costs.flops, costs.bytes))
+    moved, share = (with_helpers(table, values) for values in (moved, share))
     values = {
         name: COLUMNS[name].values(table) for name in ("op", "dir", "line", "kernel", "bound", "tc")
     }
@@ -166,6 +168,13 @@ def _columns(table: Table) -> pa.Table:
     numbers = {name: pa.array(np.nan_to_num(value)) for name, value in measured.items()}
     return pa.table({**values, **numbers, "ns": pa.array(table.duration_ns),
                      "call": pa.array(costs.call)})  # fmt: skip
+
+
+def with_helpers(table: Table, values: Floats) -> Floats:
+    """Give helpers of known calls a 0 where they have no value: their time is part of the op's."""
+    costs = table.costs
+    known = np.isin(costs.call, costs.call[_kernel(table) & ~costs.helper & ~np.isnan(values)])
+    return np.where(costs.helper & known & np.isnan(values), 0.0, values)
 
 
 def _kernel(table: Table) -> Mask:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.prof.columns import COLUMNS
+from pyprof.report.topops import with_helpers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,8 @@ class Total:
     flops: int
     bytes: int
     flops_per_s: float | None
-    """Over the rows whose FLOPs are known; None where none is, or none does arithmetic."""
+    """Over the rows whose FLOPs are known, and their helpers; None where none is, or none does
+    arithmetic."""
     bytes_per_s: float | None
 
 
@@ -49,7 +51,8 @@ def totals(
     numbers = {"ns": table.duration_ns}
     for name, known in (("flops", table.costs.flops), ("bytes", table.costs.bytes)):
         numbers[name] = np.maximum(known, 0)
-        numbers[f"{name}_ns"] = np.where(known >= 0, table.duration_ns, 0)
+        told = ~np.isnan(with_helpers(table, np.where(known >= 0, known, np.nan)))
+        numbers[f"{name}_ns"] = np.where(told, table.duration_ns, 0)
     data = pa.table({**keys, **{f"_{name}": pa.array(v) for name, v in numbers.items()}})
     if rows is not None:
         data = data.filter(pa.array(rows))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from pyprof.marker import Tensor
 from pyprof.report import source
 from pyprof.report.topops import top_ops
-from tests.report.captures import US, Work, capture, copy, table, training
+from tests.report.captures import SGEMM_A100, US, Work, capture, copy, op, table, training
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +38,19 @@ def test_rates_are_over_the_time_of_known_rows() -> None:
     assert (moved.kernel, moved.efficiency, moved.bound, moved.tc) == (
         "[CUDA_memcpy_DtoH]", None, None, None,
     )  # fmt: skip
+
+
+def test_the_time_of_an_ops_helpers_is_the_ops() -> None:
+    """A product of 60 us and the sum of its parts, 20 us: all rates are over 80 us."""
+    x = Tensor((512, 512), "float32")
+    work = [
+        Work((20 * US, 80 * US), (1 * US, 2 * US), SGEMM_A100),
+        Work((80 * US, 100 * US), (3 * US, 4 * US), "cublasLt::splitKreduce_kernel<32, float>"),
+    ]
+    (found,) = top_ops(table(capture(work, ranges=[op("mm", (0, 10 * US), x, x)])))
+    assert found.flops_per_s == pytest.approx(2 * 512**3 / 80e-6)
+    assert found.bytes_per_s == pytest.approx(3 * 512 * 512 * 4 / 80e-6)
+    assert found.efficiency == pytest.approx(2 * 512**3 / 80e-6 / 19.5e12, rel=0.01)
 
 
 def test_unknown_stays_unknown() -> None:
