@@ -109,10 +109,18 @@ def normalize(a: Args) -> Work:
 
 # three dot products: 24 * 6; 24 and 24 read, 4 written of 2 bytes
 @op(
-    *("cosine_similarity", "pairwise_distance"),
+    "cosine_similarity",
     signature="Tensor x1, Tensor x2, int dim",
     example=Call("torch.nn.functional", "cosine_similarity", (_X, _X), {"dim": 1}),
     flops=144,
+    bytes=104,
+)
+# subtract, square, add: 24 * 3; as above
+@op(
+    "pairwise_distance",
+    signature="Tensor x1, Tensor x2, any p, any eps, bool keepdim",
+    example=Call("torch.nn.functional", "pairwise_distance", (_X, _X, 2)),
+    flops=72,
     bytes=104,
 )
 def similarity(a: Args) -> Work:
@@ -149,11 +157,20 @@ def normalize_backward(a: Args) -> Work:
 
 # both gradients, 6 operations an element each: 24 * 12; x, y 48, go 4 read, 48 written of 2 bytes
 @op(
-    *("cosine_similarity", "pairwise_distance"),
+    "cosine_similarity",
     direction=BPROP,
     signature="Tensor x1, Tensor x2, int dim",
     example=Call("torch.nn.functional", "cosine_similarity", (_X, _X), {"dim": 1}),
     flops=288,
+    bytes=200,
+)
+# 3 an element each: 24 * 6; as above
+@op(
+    "pairwise_distance",
+    direction=BPROP,
+    signature="Tensor x1, Tensor x2, any p, any eps, bool keepdim",
+    example=Call("torch.nn.functional", "pairwise_distance", (_X, _X, 2)),
+    flops=144,
     bytes=200,
 )
 def similarity_backward(a: Args) -> Work:

@@ -16,6 +16,7 @@ _A = Tensor((4, 6), "float8_e4m3fn")
 _B = Tensor((6, 5), "float8_e4m3fn")
 _ONE = Tensor((1,), "float32")
 _TOKENS = Tensor((8, 6), "bfloat16")
+_TOKENS_4 = Tensor((4, 6), "bfloat16")
 _EXPERTS = Tensor((2, 6, 5), "bfloat16")
 _ENDS = Tensor((2,), "int32")
 _MATRIX = 2
@@ -104,6 +105,23 @@ def scaled_mm(a: Args) -> Work:
     flops=480,
     bytes=204,
 )
+@op(
+    "_scaled_grouped_mm_v2",
+    signature=(
+        "Tensor input, Tensor mat2, Tensor[] scale_a, any recipe_a, any swizzle_a,"
+        "Tensor[] scale_b, any recipe_b, any swizzle_b, Tensor? offs, Tensor? bias, dtype out_dtype"
+    ),
+    example=Call(
+        "aten",
+        "_scaled_grouped_mm_v2",
+        (
+            *(Tensor((8, 6), "float8_e4m3fn"), Tensor((2, 6, 5), "float8_e4m3fn")),
+            *((_ONE,), (0,), (0,), (_ONE,), (0,), (0,), _ENDS, None, 15),
+        ),
+    ),
+    flops=480,
+    bytes=204,
+)
 def grouped_mm(a: Args) -> Work:
     """A product for each group; where the groups end does not change the sum of the work."""
     first, second = a.tensor("input"), a.tensor("mat2")
@@ -170,7 +188,7 @@ def int8_weight_mm(a: Args) -> Work:
 # 2 * 16 * 64 * 8; x 1024 of 2 bytes, 8 * 64 weights of half a byte, 2 groups of 32 * 8 * 2 scales
 # and zeros of 2, out 128 of 2: 2048 + 256 + 64 + 256
 @op(
-    "_weight_int4pack_mm",
+    *("_weight_int4pack_mm", "_weight_int4pack_mm_for_cpu"),
     signature="Tensor input, Tensor mat2, int group, Tensor scales",
     example=Call(
         "aten",
@@ -191,3 +209,62 @@ def int4_weight_mm(a: Args) -> Work:
     work = product(x, w, out, x.numel // max(1, k), n, k)
     packed = fresh((n * k // 2,), "uint8")
     return Work(work.flops, (x, packed, scales), work.writes, work.params)
+
+
+# 2 * 4 * 6 * 5 as though dense; 24, a weight of 5 * 3 and the result's 20 of 2 bytes, and which two
+# of four the 15 are, 5 * 3 numbers of one
+@op(
+    "_sparse_semi_structured_linear",
+    signature="Tensor input, Tensor mat2, Tensor meta, *, Tensor? bias",
+    example=Call(
+        "aten",
+        "_sparse_semi_structured_linear",
+        (_TOKENS_4, Tensor((5, 3), "bfloat16"), Tensor((5, 3), "uint8")),
+    ),
+    flops=240,
+    bytes=133,
+)
+def sparse_linear(a: Args) -> Work:
+    """A weight of which two of each four are kept; the product counts as a dense one."""
+    x, w = a.tensor("input"), a.tensor("mat2")
+    n, k = size(w, 0), size(x, -1)
+    out = like(x, (*x.shape[:-1], n))
+    work = product(x, w, out, x.numel // max(1, k), n, k)
+    extra = (a.tensor("meta"), *_read(a, "bias"))
+    return Work(work.flops, work.reads + extra, work.writes, work.params)
+
+
+# the sparse one first: 2 * 5 * 4 * 6; 15, 24 and 20 of 2 bytes and the 15 places
+@op(
+    "_sparse_semi_structured_mm",
+    signature="Tensor mat1, Tensor meta, Tensor mat2",
+    example=Call(
+        "aten",
+        "_sparse_semi_structured_mm",
+        (Tensor((5, 3), "bfloat16"), Tensor((5, 3), "uint8"), Tensor((6, 4), "bfloat16")),
+    ),
+    flops=240,
+    bytes=133,
+)
+# and 20 of 2 bytes added
+@op(
+    "_sparse_semi_structured_addmm",
+    signature="Tensor bias, Tensor mat1, Tensor meta, Tensor mat2",
+    example=Call(
+        "aten",
+        "_sparse_semi_structured_addmm",
+        (
+            *(Tensor((5, 4), "bfloat16"), Tensor((5, 3), "bfloat16"), Tensor((5, 3), "uint8")),
+            Tensor((6, 4), "bfloat16"),
+        ),
+    ),
+    flops=240,
+    bytes=173,
+)
+def sparse_mm(a: Args) -> Work:
+    """As above, as a matrix product."""
+    sparse, dense = a.tensor("mat1"), a.tensor("mat2")
+    m, k, n = size(sparse, 0), size(dense, 0), size(dense, -1)
+    work = product(sparse, dense, like(dense, (m, n)), m, n, k)
+    extra = (a.tensor("meta"), *_read(a, "bias"))
+    return Work(work.flops, work.reads + extra, work.writes, work.params)

@@ -79,6 +79,20 @@ _ATEN_SIGNATURES = {
     flops=1056,  # 24 * (2 * 20 + 4)
     bytes=144,
 )
+@op(
+    "aten::hinge_embedding_loss",
+    signature="Tensor input, Tensor target, float margin, int reduction",
+    example=Call("aten", "hinge_embedding_loss", (_X, _X, 1.0, 0)),
+    flops=72,  # 24 * 3
+    bytes=144,
+)
+@op(
+    "aten::poisson_nll_loss",
+    signature=("Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction"),
+    example=Call("aten", "poisson_nll_loss", (_X, _X, True, False, 1e-8, 0)),
+    flops=528,  # 24 * (20 + 2)
+    bytes=144,
+)
 def pointwise_loss(a: Args) -> Work:
     """So many operations an element, and one more where they are summed."""
     x, target = a.tensor("input"), a.tensor("target")

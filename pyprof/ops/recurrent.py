@@ -111,10 +111,20 @@ _CUDNN = (
 
 
 @op(
-    *("aten::_cudnn_rnn", "aten::miopen_rnn"),
+    "aten::_cudnn_rnn",
     signature=f"{_CUDNN} int mode, int hidden_size",
     example=Call("aten", "_cudnn_rnn", (_STEPS, _WEIGHTS, 4, None, _STATE, _STATE, 2, 4)),
     flops=7520,  # as above
+    bytes=648,
+)
+@op(
+    "aten::miopen_rnn",
+    signature=(
+        "Tensor input, Tensor[] weight, int weight_stride0, Tensor hx, Tensor? cx, int mode,"
+        "int hidden_size"
+    ),
+    example=Call("aten", "miopen_rnn", (_STEPS, _WEIGHTS, 4, _STATE, _STATE, 2, 4)),
+    flops=7520,
     bytes=648,
 )
 @op(

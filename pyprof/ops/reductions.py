@@ -137,9 +137,16 @@ def reduction(a: Args) -> Work:
 
 # squares and sums 2 * 24, one root; 24 read and 1 written of 2 bytes
 @op(
-    *("norm", "vector_norm", "frobenius_norm"),
+    *("norm", "vector_norm"),
     signature="Tensor input, any p, int[] dim, bool keepdim, *, dtype dtype",
     example=Call("torch", "norm", (_X, 2.0)),
+    flops=49,
+    bytes=50,
+)
+@op(
+    "frobenius_norm",
+    signature="Tensor input, int[] dim, bool keepdim",
+    example=Call("torch", "frobenius_norm", (_X, (0, 1))),
     flops=49,
     bytes=50,
 )

@@ -49,7 +49,7 @@ _DUNDER_NAMES = {
     "lshift": "bitwise_left_shift",
     "rshift": "bitwise_right_shift",
 }
-_WHOLE_DUNDERS = {"invert", "rshift", "imag", "index", "int", "reversed", "real", "round"}
+_WHOLE_DUNDERS = {"invert", "rpow", "rshift", "imag", "index", "int", "reversed", "real", "round"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ def scratch() -> Iterator[None]:
         ("__invert__", ("bitwise_not", False)),
         ("__rshift__", ("bitwise_right_shift", False)),
         ("__rrshift__", ("bitwise_right_shift", False)),
+        ("__rpow__", ("rpow", False)),
         ("__irshift__", ("bitwise_right_shift", True)),
         ("__iand__", ("bitwise_and", True)),
         ("__itruediv__", ("div", True)),

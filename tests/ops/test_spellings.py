@@ -231,6 +231,7 @@ def test_pow_of_a_small_whole_number_is_a_product() -> None:
     """Torch's own kernels square by multiplying."""
     assert ops.cost(Call("torch", "pow", (X, 2))).flops == 140000
     assert ops.cost(Call("torch", "pow", (X, 2.5))).flops == 20 * 140000
+    assert ops.cost(Call("Tensor", "__rpow__", (X, 2))).flops == 20 * 140000  # 2 to the power of X
 
 
 def test_inductors_kernels_cost_what_their_names_say() -> None:
