@@ -213,6 +213,17 @@ def test_a_folder_that_cannot_be_made_is_one_line(folder: Path, tmp_path: Path) 
     assert "choose another place with -o" in done.stderr
 
 
+def test_captures_are_not_written_over(folder: Path, out: Path) -> None:
+    """A dataset is no capture of itself, nor are captures put among its ranks."""
+    _write(folder, out)
+    expected = _files(out)
+    for source, target in [(out, out), (folder, folder), (out / "rank=1", out)]:
+        done = run("parse", source, "-o", f"{target}/")
+        assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+        assert "is where the captures are; choose another place with -o" in done.stderr
+    assert _files(out) == expected
+
+
 def test_ranks_of_another_run_are_told(folder: Path, out: Path) -> None:
     """They stay, for who knows whose they are."""
     _write(folder, out)
