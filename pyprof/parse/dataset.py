@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import operator
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -133,7 +134,7 @@ def tidy(folder: Path) -> None:
         for left in rank.glob(f".{_PART}.*"):
             left.unlink(missing_ok=True)
     for place in (*ranks, folder):
-        if not any(place.iterdir()):
+        with suppress(OSError):  # it holds something, perhaps since a moment ago
             place.rmdir()
 
 
