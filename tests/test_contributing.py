@@ -88,3 +88,5 @@ def test_a_capture_format_is_one_file(copy: Path) -> None:
     lines = _run(copy, "-m", "pyprof.parse", "net.txt").splitlines()
     rows = [json.loads(line) for line in lines]
     assert [(row["kShortName"], row["kDuration"]) for row in rows] == [("first", 3), ("second", 4)]
+    _run(copy, "-m", "pyprof.parse", "net.txt", "-o", "set/")
+    assert (copy / "set" / "rank=0" / "part-0.parquet").is_file()
