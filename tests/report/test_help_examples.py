@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from shutil import copy
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +16,7 @@ from tests.report.captured import capture
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMES = ("export", "diff", "report", "roofline")
+NAMES = ("export", "diff", "report", "roofline", "ranks")
 
 
 def examples(name: str) -> list[str]:
@@ -36,6 +37,10 @@ def test_an_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: 
     monkeypatch.chdir(tmp_path)
     for name in ("net", "before", "after"):
         capture(tmp_path / f"{name}.sqlite", steps=4)
+    (tmp_path / "traces").mkdir()
+    for rank in range(2):
+        copy(tmp_path / "net.sqlite", tmp_path / f"net.rank{rank}.sqlite")
+        copy(tmp_path / "net.sqlite", tmp_path / "traces" / f"rank{rank}.sqlite")
     assert run("parse", "net.sqlite", "-o", "net.dict").code == 0
     _, *arguments = shlex.split(line)
     done = run(*arguments)
