@@ -57,8 +57,13 @@ def run(command: list[str], output: Path) -> tuple[float, float]:
     wall_s = time.perf_counter() - begun
     if status:
         sys.exit(f"{' '.join(command)} failed")
+    return wall_s, peak_gb(usage)
+
+
+def peak_gb(usage: resource.struct_rusage) -> float:
+    """Give the most memory that a process, or one that it waited for, held at once, in GB."""
     unit = 1024 if sys.platform.startswith("linux") else 1  # ru_maxrss: kB there, bytes on macOS
-    return wall_s, usage.ru_maxrss * unit / 1e9
+    return usage.ru_maxrss * unit / 1e9
 
 
 def measure(capture: Path, runs: int, folder: Path) -> None:

@@ -2,54 +2,106 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pyprof import cli
+from pyprof.sets.options import engine_options
 
-_FORMATS = (".dict", ".jsonl", ".parquet")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.sets.engine import Engine
+
+_LINES = (".dict", ".jsonl")
+_FORMATS = (*_LINES, ".parquet")
 _LONG = 200_000  # rows from which a progress bar is worth its line
 
 
 @click.command(cls=cli.Command)
-@click.argument("capture", type=click.Path(path_type=Path))
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option(
     "-o",
     "--output",
     "target",
     default=cli.STDOUT,
     metavar="FILE",
-    help="Where to write: FILE.dict, FILE.jsonl or FILE.parquet. Default: dict lines on stdout.",
+    help="Where to write: FILE.dict, FILE.jsonl, FILE.parquet, or FOLDER/ (or a URL) for a Parquet "
+    "dataset. Default: dict lines on stdout.",
 )
 @click.option(
     "--kernels-only", is_flag=True, help="Leave out memory copies, memsets and graph launches."
 )
 @click.option("-q", "--quiet", is_flag=True, help="No warnings, no progress bar.")
-def parse(capture: Path, target: str, *, kernels_only: bool, quiet: bool) -> None:
+@engine_options
+def parse(
+    captures: tuple[str, ...], target: str, *, kernels_only: bool, quiet: bool, engine: Engine
+) -> None:
     """Tie every kernel of CAPTURE to the op, layer, source line and forward op that caused it.
 
     CAPTURE is an nsys export (.sqlite) or report (.nsys-rep), an nvprof database, or a
     torch.profiler trace (.json, .json.gz); which one is told by its content. One dict a line
     comes out, in the order in which the GPU started the work.
 
+    Several captures, a glob, a folder of captures or a URL make a Parquet dataset with a part for
+    each rank. Ranks that are there already are not done again; a capture that cannot be read is
+    told and left out.
+
     \b
-    Example:
+    Examples:
       pyprof parse net.sqlite -o net.dict
+      pyprof parse 'run/*.sqlite' -o run.parquet/ --workers 4
     """
     suffix = Path(target).suffix
-    if target != cli.STDOUT and suffix not in _FORMATS:
+    folder = suffix not in _LINES and (
+        target.endswith(("/", os.sep)) or "://" in target or Path(target).is_dir()
+    )
+    if target != cli.STDOUT and not folder and suffix not in _FORMATS:
         raise click.BadParameter(f"{target}: end it in {', '.join(_FORMATS)}", param_hint="'-o'")
-    from pyprof.parse import dictfile, parquet, parse_file  # noqa: PLC0415 - they load Arrow
+    from pyprof.sets.find import only  # noqa: PLC0415 - takes time to load
 
-    records = parse_file(capture, kernels_only=kernels_only)
+    one = None if folder else only(captures)
+    if one is not None:
+        _write_file(one, target, kernels_only=kernels_only, quiet=quiet)
+    elif folder or suffix == ".parquet":
+        _write_dataset(captures, target, engine, kernels_only=kernels_only, quiet=quiet)
+    else:
+        raise click.BadParameter(
+            "several captures make a Parquet dataset; name a folder, such as ranks.parquet/",
+            param_hint="'-o'",
+        )
+
+
+def _write_file(capture: str, target: str, *, kernels_only: bool, quiet: bool) -> None:
+    from pyprof.parse import dictfile, parquet, parse_file  # noqa: PLC0415 - they load Arrow
+    from pyprof.sets.find import fetch  # noqa: PLC0415 - as above
+
+    with fetch(capture) as path:
+        records = parse_file(path, kernels_only=kernels_only)
     if not quiet:
         cli.warn(records.warnings)
     with cli.output(target) as file:
-        if suffix == ".parquet":
+        if Path(target).suffix == ".parquet":
             parquet.write(records, file)
         else:
             with cli.progress(
                 records.rows, "writing", _LONG if not quiet else records.rows + 1
             ) as advance:
                 dictfile.write(records, file, advance)
+
+
+def _write_dataset(
+    captures: Sequence[str], folder: str, engine: Engine, *, kernels_only: bool, quiet: bool
+) -> None:
+    from pyprof.parse import dataset  # noqa: PLC0415 - loads Arrow
+
+    done = dataset.write_all(captures, folder, engine, kernels_only=kernels_only)
+    if not quiet:
+        cli.warn(done.warnings)
+        ranks = len(done.ranks)
+        there = ranks - done.written
+        kept = f"; {there:,} of them were there already" if there else ""
+        click.echo(f"pyprof: {ranks:,} ranks, {done.rows:,} rows in {folder}{kept}", err=True)

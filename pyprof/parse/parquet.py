@@ -19,11 +19,11 @@ MAGIC = b"PAR1"
 _ROWS = 1 << 17
 
 
-def write(records: Records, file: BinaryIO) -> None:
-    """Write all records, row group by row group."""
-    with pq.ParquetWriter(file, schema.RECORD, compression="zstd") as writer:
+def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.RECORD) -> None:
+    """Write all records, row group by row group; `columns` are all or some of the schema's."""
+    with pq.ParquetWriter(file, columns, compression="zstd") as writer:
         for start in range(0, records.rows, _ROWS):
-            writer.write_table(records.slice(start, _ROWS).table())
+            writer.write_table(records.slice(start, _ROWS).table().select(columns.names))
 
 
 def read(path: Path) -> Records:

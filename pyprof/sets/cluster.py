@@ -6,9 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyprof import cli
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.sets.engine import LEAST, Failed, Handle, attempt, settled, tree
+from pyprof.sets.engine import Failed, Handle, attempt, progress, settled, tree
 
 try:
     from distributed import Client, KilledWorker, as_completed
@@ -35,8 +34,8 @@ class Cluster:
     scheduler answers.
     """
 
-    def __init__(self, address: str, *, strict: bool = False) -> None:
-        self.strict = strict
+    def __init__(self, address: str, *, strict: bool = False, quiet: bool = False) -> None:
+        self.strict, self.quiet = strict, quiet
         self._address = address
         place = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
         try:
@@ -58,8 +57,8 @@ class Cluster:
         work = partial(attempt, function)
         futures = self._client.map(work, items, pure=False, retries=_RETRIES)
         failures = self._client.map(failure, futures, pure=False)
-        with cli.progress(len(items), label, LEAST) as advance:
-            for done in as_completed(failures):
+        with progress(items, label, quiet=self.quiet) as advance:
+            for done in as_completed(failures, loop=self._client.loop):
                 failed = self._result(done)
                 advance(1)
                 if self.strict and failed is not None:

@@ -15,11 +15,12 @@ from pyprof.errors import CaptureError, RecordsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
 A = TypeVar("A")
 T = TypeVar("T")
 
-LEAST = 2
+_LEAST = 2
 """Captures from which a progress bar is worth its line."""
 
 
@@ -66,6 +67,13 @@ def attempt(function: Callable[[A], T], item: A) -> T | Failed:
         return Failed(str(error))
 
 
+def progress(
+    items: Sequence[object], label: str, *, quiet: bool
+) -> AbstractContextManager[Callable[[int], None]]:
+    """Show how many items are done, as `cli.progress` does."""
+    return cli.progress(len(items), label, len(items) + 1 if quiet else _LEAST)
+
+
 def settled(
     items: Sequence[object],
     places: Sequence[Any],
@@ -100,13 +108,13 @@ def tree(merge: Callable[[T, T], T], values: Iterable[T]) -> T:
 class Here:
     """The engine of results that are plain values in this process; it works in this process."""
 
-    def __init__(self, *, strict: bool = False) -> None:
-        self.strict = strict
+    def __init__(self, *, strict: bool = False, quiet: bool = False) -> None:
+        self.strict, self.quiet = strict, quiet
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on one item after the other; strict stops at the first that cannot be read."""
         results: list[T | Failed] = []
-        with cli.progress(len(items), label, LEAST) as advance:
+        with progress(items, label, quiet=self.quiet) as advance:
             for item in items:
                 results.append(attempt(function, item))
                 advance(1)
@@ -129,17 +137,22 @@ class Here:
 
 
 @contextmanager
-def opened(workers: int = 1, dask: str | None = None, *, strict: bool = False) -> Iterator[Engine]:
-    """Give the engine that is asked for: a cluster's, `workers` processes, or this process."""
+def opened(
+    workers: int = 1, dask: str | None = None, *, strict: bool = False, quiet: bool = False
+) -> Iterator[Engine]:
+    """Give the engine that is asked for: a cluster's, `workers` processes, or this process.
+
+    `strict`: a capture that cannot be read is an error; `quiet`: no progress bar.
+    """
     if dask is not None:
         from pyprof.sets.cluster import Cluster  # noqa: PLC0415 - needs the dask extra
 
-        with Cluster(dask, strict=strict) as cluster:
+        with Cluster(dask, strict=strict, quiet=quiet) as cluster:
             yield cluster
     elif workers > 1:
         from pyprof.sets.processes import Processes  # noqa: PLC0415 - often not needed
 
-        with Processes(workers, strict=strict) as processes:
+        with Processes(workers, strict=strict, quiet=quiet) as processes:
             yield processes
     else:
-        yield Here(strict=strict)
+        yield Here(strict=strict, quiet=quiet)

@@ -1,13 +1,21 @@
-"""What a set needs of a file system: this machine's, or one that fsspec reaches."""
+"""What sets need of a file system: this machine's, or one that fsspec reaches."""
 
 from __future__ import annotations
 
 import glob
 import os
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
+from pyprof import cli
 from pyprof.errors import CaptureError, PyprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 
 class Files(Protocol):
@@ -27,6 +35,28 @@ class Files(Protocol):
 
     def glob(self, pattern: str) -> list[str]:
         """Give what a pattern matches."""
+
+    def stamp(self, place: str) -> str:
+        """Give what changes when a file does."""
+
+    def opened(self, place: str) -> AbstractContextManager[BinaryIO]:
+        """Open a file for reading."""
+
+    def output(self, place: str) -> AbstractContextManager[BinaryIO]:
+        """Open a file for writing, its folder made, that appears only when it is whole."""
+
+    def remove(self, place: str) -> None:
+        """Remove a file that may be there."""
+
+
+def files_of(place: str) -> Files:
+    """Give the file system of a path or URL."""
+    return Remote(place) if is_url(place) else Local()
+
+
+def is_url(place: str) -> bool:
+    """Tell a URL from a path."""
+    return "://" in place
 
 
 class Local:
@@ -51,6 +81,33 @@ class Local:
     def glob(self, pattern: str) -> list[str]:
         """Give what a pattern matches; `**` goes through folders."""
         return glob.glob(pattern, recursive=True)  # noqa: PTH207 - takes absolute patterns
+
+    def stamp(self, place: str) -> str:
+        """Give the file's size and time."""
+        try:
+            found = Path(place).stat()
+        except OSError as error:
+            raise CaptureError(f"{place}: {error.strerror}; check the path") from None
+        return f"{found.st_size} {found.st_mtime_ns}"
+
+    @contextmanager
+    def opened(self, place: str) -> Iterator[BinaryIO]:
+        """Open a file for reading; raises OSError."""
+        with Path(place).open("rb") as file:
+            yield file
+
+    @contextmanager
+    def output(self, place: str) -> Iterator[BinaryIO]:
+        """Open a file for writing, its folder made, that appears only when it is whole."""
+        with writing(place):
+            Path(place).parent.mkdir(parents=True, exist_ok=True)
+        with cli.output(place) as file:
+            yield file
+
+    def remove(self, place: str) -> None:
+        """Remove a file that may be there."""
+        with writing(place):
+            Path(place).unlink(missing_ok=True)
 
 
 class Remote:
@@ -99,6 +156,28 @@ class Remote:
         """Copy a file to this machine."""
         self._asked("get_file", place, str(target))
 
+    def stamp(self, place: str) -> str:
+        """Give what the file system has for it: a version, a time, a size."""
+        return str(self._asked("ukey", place))
+
+    def opened(self, place: str) -> AbstractContextManager[BinaryIO]:
+        """Open a file for reading."""
+        return cast("AbstractContextManager[BinaryIO]", self._asked("open", place))
+
+    @contextmanager
+    def output(self, place: str) -> Iterator[BinaryIO]:
+        """Open a file of this machine for writing that is copied when it is whole."""
+        with tempfile.TemporaryFile() as file:
+            yield file
+            file.seek(0)
+            with writing(place), self._system.open(place, "wb") as target:
+                shutil.copyfileobj(file, target, _COPIED_BYTES)
+
+    def remove(self, place: str) -> None:
+        """Remove a file that may be there."""
+        with writing(place), suppress(FileNotFoundError):
+            self._system.rm_file(place)
+
     def _spelt(self, path: str) -> str:
         return str(self._system.unstrip_protocol(path))
 
@@ -109,5 +188,23 @@ class Remote:
         except FileNotFoundError:
             raise CaptureError(f"{arguments[0]}: no such file; check the URL") from None
         except Exception as error:  # noqa: BLE001 - every cloud's library has errors of its own
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise CaptureError(f"{arguments[0]}: cannot be read ({reason})") from None
+            raise CaptureError(f"{arguments[0]}: cannot be read ({_line(error)})") from None
+
+
+_COPIED_BYTES = 1 << 22
+
+
+@contextmanager
+def writing(place: str) -> Iterator[None]:
+    """Make one line of whatever keeps a place from being written."""
+    try:
+        yield
+    except PyprofError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        reason = (error.strerror if isinstance(error, OSError) else None) or _line(error)
+        raise PyprofError(f"{place}: {reason}; choose another place with -o") from None
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING
 
 from pyprof import readers
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.sets.files import Files, Local, Remote
+from pyprof.sets.files import Remote, files_of, is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-SUFFIXES = (".sqlite", ".nsys-rep", ".qdrep", ".sql", ".nvvp", ".prof", ".json", ".json.gz")
+    from pyprof.sets.files import Files
+
+_SUFFIXES = (".sqlite", ".nsys-rep", ".qdrep", ".sql", ".nvvp", ".prof", ".json.gz")
 """What tools call their captures. A folder's file counts by its suffix even where it is damaged."""
+
+_PERHAPS = ".json"
+"""Also what much else is called: here the content decides, where there is any."""
 
 _RECORDS = (".dict", ".jsonl", ".parquet")
 _REPORTS = (".nsys-rep", ".qdrep")
@@ -40,13 +45,21 @@ def find(sources: Sequence[str]) -> list[str]:
     return found
 
 
+def only(sources: Sequence[str]) -> str | None:
+    """Give the one capture that is meant, a file's as the user spells it; None for more."""
+    if len(sources) == 1 and Path(sources[0]).is_file():
+        return sources[0]
+    found = find(sources)
+    return found[0] if len(found) == 1 else None
+
+
 @contextmanager
 def fetch(url: str) -> Iterator[Path]:
     """Give a capture as a local file: itself, or a copy that is gone afterwards.
 
     Raises CaptureError where it cannot be copied; errors about the copy name the URL.
     """
-    if not _is_url(url):
+    if not is_url(url):
         yield Path(url)
         return
     files = Remote(url)
@@ -73,25 +86,21 @@ def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
     return list(zip(parts[::2], numbers, strict=True)), name
 
 
-def _is_url(source: str) -> bool:
-    return "://" in source
-
-
 def _expand(source: str) -> list[str]:
-    files: Files = Remote(source) if _is_url(source) else Local()
+    files = files_of(source)
     place = files.whole(source)
     if files.is_file(place):
         return [place]
     if files.is_folder(place):
         found = _in_folder(files, place)
-        what = "no captures in this folder"
+        what = "is a directory without captures; name the captures, or the directory they are in"
     elif has_magic(source):
         found = [url for match in files.glob(place) for url in _matching(files, match)]
-        what = "no capture matches"
+        what = "matches no capture; check the pattern"
     else:
         raise CaptureError(f"{source}: no such file; check the path")
     if not found:
-        raise CaptureError(f"{source}: {what}; {readers.EXPECTED}")
+        raise CaptureError(f"{source}: {what}")
     return found
 
 
@@ -103,31 +112,38 @@ def _matching(files: Files, match: str) -> list[str]:
 
 def _in_folder(files: Files, folder: str) -> list[str]:
     """Give the captures of a folder, or the parts of a dataset."""
-    inside = files.listing(folder)
-    ranks = [place for place in inside if _name(place).startswith(_PARTITION)]
-    parts = [
+    if found := parts(files, folder):
+        return found
+    found = [p for p in files.listing(folder) if _is_capture(p) and files.is_file(p)]
+    exported = {_stem(place) for place in found if not place.endswith(_REPORTS)}
+    return [p for p in found if not (p.endswith(_REPORTS) and _stem(p) in exported)]
+
+
+def parts(files: Files, folder: str) -> list[str]:
+    """Give the files of a dataset with a folder for each rank, or of one such folder."""
+    ranks = [folder]
+    if not _name(folder).startswith(_PARTITION):
+        inside = (place for place in files.listing(folder) if _name(place).startswith(_PARTITION))
+        ranks = [place for place in inside if files.is_folder(place)]
+    return [
         part
-        for rank in ([folder] if _name(folder).startswith(_PARTITION) else ranks)
+        for rank in ranks
         for part in files.listing(rank)
         if part.endswith(".parquet") and not _name(part).startswith((".", "_"))
     ]
-    if parts:
-        return parts
-    found = [place for place in inside if files.is_file(place) and _is_capture(place)]
-    exported = {_stem(place) for place in found if not place.endswith(_REPORTS)}
-    return [p for p in found if not (p.endswith(_REPORTS) and _stem(p) in exported)]
 
 
 def _is_capture(place: str) -> bool:
     """Tell a capture by its name or, of a local file, by what is in it."""
     if _name(place).startswith("."):
         return False
-    if place.endswith(SUFFIXES):
+    if place.endswith(_SUFFIXES):
         return True
+    perhaps = place.endswith(_PERHAPS)
     try:
-        return not _is_url(place) and readers.is_capture(Path(place))
+        return perhaps if is_url(place) else readers.is_capture(Path(place))
     except CaptureError:
-        return False
+        return perhaps and Path(place).is_file()
 
 
 def _name(place: str) -> str:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from pyprof import readers
+from pyprof import readers, schema
 from pyprof.errors import CaptureError
 from pyprof.sets.find import fetch, find
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from pyprof.sets.engine import Engine
 
@@ -45,19 +46,27 @@ class Member:
 
 
 def identify(url: str) -> Identity:
-    """Tell whose work a capture holds, reading little of it.
+    """Tell whose work a capture, or a file of records, holds, reading little of it.
 
     Of one that cannot be read only its name tells; whoever reads it all will say what is wrong.
     """
     named = rank_in(url)
     try:
         with fetch(url) as path:
-            found = readers.identity(path)
+            found = _identity(path)
     except CaptureError:
         return Identity(named)
     if found.rank is not None:
         return Identity(found.rank)
     return Identity(named, found.pids if named is None and len(found.pids) > 1 else ())
+
+
+def _identity(path: Path) -> schema.Identity:
+    if readers.is_capture(path):
+        return readers.identity(path)
+    from pyprof.sets import recorded  # noqa: PLC0415 - few sets are of records
+
+    return schema.Identity(recorded.rank_of(path))
 
 
 def rank_in(url: str) -> int | None:

@@ -34,7 +34,8 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
             raise click.UsageError("--workers and --dask exclude each other")
         from pyprof.sets import engine  # noqa: PLC0415 - takes time to load
 
-        with engine.opened(workers or 1, dask, strict=strict) as chosen:
+        quiet = bool(given.get("quiet"))
+        with engine.opened(workers or 1, dask, strict=strict, quiet=quiet) as chosen:
             command(engine=chosen, **given)
 
     return opened

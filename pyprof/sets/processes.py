@@ -7,9 +7,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, TypeVar
 
-from pyprof import cli
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.sets.engine import LEAST, Failed, Handle, Here, attempt
+from pyprof.sets.engine import Failed, Handle, Here, attempt, progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +25,8 @@ _TRIES = 3
 class Processes(Here):
     """An engine of `workers` processes. One that ends costs what it was doing another try."""
 
-    def __init__(self, workers: int, *, strict: bool = False) -> None:
-        super().__init__(strict=strict)
+    def __init__(self, workers: int, *, strict: bool = False, quiet: bool = False) -> None:
+        super().__init__(strict=strict, quiet=quiet)
         self._workers = workers
         self._pool: ProcessPoolExecutor | None = None
 
@@ -41,7 +40,7 @@ class Processes(Here):
         """Work on several items at a time; strict stops at the first that cannot be read."""
         results: dict[int, T | Failed] = {}
         tries = 0
-        with cli.progress(len(items), label, LEAST) as advance:
+        with progress(items, label, quiet=self.quiet) as advance:
             while len(results) < len(items):
                 before = len(results)
                 self._work(function, items, results, advance)

@@ -1,0 +1,156 @@
+"""A folder of Parquet files, one a rank: `FOLDER/rank=N/part-0.parquet`, as Hive lays it out.
+
+pyarrow, pandas, Dask, Spark and DuckDB read the column `rank` from the folders' names. A file is
+there only when it is whole, and tells which capture it was made from, so that a run that was
+stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyprof import __version__, schema
+from pyprof.errors import CaptureError, PyprofError
+from pyprof.parse import parquet, parse_file
+from pyprof.parse.members import ranked
+from pyprof.sets.files import files_of, is_url, writing
+from pyprof.sets.find import fetch, parts
+from pyprof.sets.members import members, rank_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.parse.records import Records
+    from pyprof.sets.engine import Engine
+    from pyprof.sets.files import Files
+    from pyprof.sets.members import Member
+
+COLUMNS = pa.schema([field for field in schema.RECORD if field.name != "rank"])
+"""Of each file; the rank is in the folder's name."""
+
+_PART = "part-0.parquet"
+_SOURCE = b"pyprof.source"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of some captures."""
+
+    ranks: tuple[int, ...]
+    written: int
+    """How many of the ranks were not there before."""
+    rows: int
+    """Of all the ranks."""
+    warnings: tuple[str, ...] = ()
+    """What hides or distorts something, each once."""
+
+    def __add__(self, other: Outcome) -> Outcome:
+        return Outcome(
+            self.ranks + other.ranks,
+            self.written + other.written,
+            self.rows + other.rows,
+            tuple(dict.fromkeys(self.warnings + other.warnings)),
+        )
+
+
+def write_all(
+    captures: Sequence[str], folder: str, engine: Engine, *, kernels_only: bool = False
+) -> Outcome:
+    """Write every rank of a set of captures that is not there yet; each is done where it is read.
+
+    Raises CaptureError where none can be read or, when the engine is strict, one cannot;
+    PyprofError where nothing can be written.
+    """
+    files = files_of(folder)
+    place = files.whole(folder)
+    if not is_url(place):
+        with writing(folder):
+            Path(place).mkdir(parents=True, exist_ok=True)  # wrong before the work, not behind it
+    work = partial(write, folder=place, kernels_only=kernels_only)
+    try:
+        found = members(captures, engine)
+        done = engine.reduce(operator.add, engine.map(work, found, "parsing"))
+    finally:
+        if not is_url(place):
+            tidy(Path(place))
+    there = {rank_in(part) for part in parts(files, place)}
+    if lost := sorted(set(done.ranks) - there):
+        raise PyprofError(
+            f"{folder}: rank {lost[0]} is not in it; the workers wrote it where this process "
+            "cannot see it: name a folder that all of them share"
+        )
+    if more := sorted(rank for rank in there.difference(done.ranks) if rank is not None):
+        text = f"{folder} also holds rank {', '.join(map(str, more))}, of none of these captures"
+        done += Outcome((), 0, 0, (text,))
+    return done
+
+
+def part(folder: str, rank: int) -> str:
+    """Name the file of a rank."""
+    return f"{folder}/rank={rank}/{_PART}"
+
+
+def write(member: Member, folder: str, *, kernels_only: bool = False) -> Outcome:
+    """Write the ranks of a capture that are not there yet.
+
+    Raises CaptureError where the capture cannot be read, PyprofError where nothing can be written.
+    """
+    files = files_of(folder)
+    made = {rank: _made_from(member.url, pid, kernels_only) for pid, rank in member.ranks}
+    rows = {rank: _rows(files, part(folder, rank), source) for rank, source in made.items()}
+    missing = [rank for rank, found in rows.items() if found is None]
+    warnings: tuple[str, ...] = ()
+    if missing:
+        for rank in missing:
+            files.remove(part(folder, rank))  # of another capture, or damaged
+        with fetch(member.url) as path:
+            records = ranked(parse_file(path, kernels_only=kernels_only), member)
+        warnings = records.warnings
+        for rank in missing:
+            of_rank = _of_rank(records, rank)
+            rows[rank] = of_rank.rows
+            with files.output(part(folder, rank)) as file:
+                parquet.write(of_rank, file, COLUMNS.with_metadata({_SOURCE: made[rank]}))
+    return Outcome(tuple(rows), len(missing), sum(found or 0 for found in rows.values()), warnings)
+
+
+def tidy(folder: Path) -> None:
+    """Remove what processes left that were ended while they wrote, and folders without files."""
+    ranks = [*folder.glob("rank=*")]
+    for rank in ranks:
+        for left in rank.glob(f".{_PART}.*"):
+            left.unlink(missing_ok=True)
+    for place in (*ranks, folder):
+        if not any(place.iterdir()):
+            place.rmdir()
+
+
+def _of_rank(records: Records, rank: int) -> Records:
+    rows = np.flatnonzero(records.numpy("rank") == rank)
+    return records if len(rows) == records.rows else records.take(rows)
+
+
+def _made_from(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa: FBT001 - one of few
+    """Tell captures, and ways to read them, apart."""
+    name = url.replace("\\", "/").rsplit("/", 1)[-1]
+    about = [name, files_of(url).stamp(url), pid, kernels_only, __version__]
+    return json.dumps(about).encode()
+
+
+def _rows(files: Files, place: str, made_from: bytes) -> int | None:
+    """Count the rows of a file made from this; None where it is another or not whole."""
+    try:
+        with files.opened(place) as file:
+            found = pq.read_metadata(file)
+    except (OSError, CaptureError, pa.ArrowException):
+        return None
+    return int(found.num_rows) if (found.metadata or {}).get(_SOURCE) == made_from else None

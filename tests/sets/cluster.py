@@ -1,0 +1,62 @@
+"""A Dask cluster as a user starts one, on this machine alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from queue import SimpleQueue
+from threading import Thread
+from typing import IO, TYPE_CHECKING
+
+from tests.programs import TOP, environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HERE = ("--host", "127.0.0.1", "--no-dashboard")
+_END = ""
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[str]:
+    """Run `dask scheduler` and so many times `dask worker`; give the scheduler's address."""
+    with ExitStack() as running:
+        log = running.enter_context(_dask("scheduler", "--port", "0", *_HERE))
+        address = _said(log, "Scheduler at:")
+        one = ("worker", address, "--nthreads", "1", "--no-nanny", *_HERE)
+        for log in [running.enter_context(_dask(*one)) for _ in range(workers)]:
+            _said(log, "Registered to:")
+        yield address
+
+
+@contextmanager
+def _dask(*arguments: str) -> Iterator[SimpleQueue[str]]:
+    """Run a program of Dask's; give the lines of its log as they come."""
+    lines: SimpleQueue[str] = SimpleQueue()
+    command = [sys.executable, "-m", "dask", *arguments]
+    with subprocess.Popen(
+        command, cwd=TOP, env=environment(), stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        reader = Thread(target=_read, args=(process.stderr, lines))
+        reader.start()
+        try:
+            yield lines
+        finally:
+            process.kill()
+            reader.join()
+
+
+def _read(log: IO[str], lines: SimpleQueue[str]) -> None:
+    for line in log:
+        lines.put(line)
+    lines.put(_END)
+
+
+def _said(lines: SimpleQueue[str], words: str) -> str:
+    """Wait for a line of a log; give its last word."""
+    for line in iter(lines.get, _END):
+        if words in line:
+            return line.split()[-1]
+    raise AssertionError(f"the program ended without {words!r}")

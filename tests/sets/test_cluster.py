@@ -1,0 +1,134 @@
+"""A real Dask cluster of two workers gives what one process gives, also when a worker is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from functools import partial
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.errors import CaptureError, PyprofError
+from pyprof.parse import dataset
+from pyprof.sets.engine import Here, opened
+from pyprof.sets.members import members
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+from tests.sets import work
+from tests.sets.cluster import cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Give the address of a cluster of two workers."""
+    with cluster(workers=2) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def captures_of_a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the captures of six ranks, the fifth of which is cut short."""
+    folder = tmp_path_factory.mktemp("run")
+    for rank in range(6):
+        done = [Work(f"gemm{n % 3}", (100 * n, 100 * n + 9 + rank)) for n in range(1, 40 + rank)]
+        nsys_db(folder / f"net.rank{rank}.sqlite", done, [Range("layer:a", (0, 900))])
+    os.truncate(folder / "net.rank4.sqlite", 8192)
+    return folder
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """Give all files below a folder and what is in them."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def expected(captures_of_a_run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Give what this process alone writes of the captures."""
+    folder = tmp_path_factory.mktemp("here")
+    dataset.write_all([str(captures_of_a_run)], str(folder), Here())
+    return _files(folder)
+
+
+def test_a_cluster_writes_what_one_process_writes(
+    address: str, captures_of_a_run: Path, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    """To the bit, and what cannot be read is told."""
+    out = tmp_path / "out.parquet"
+    done = run("parse", captures_of_a_run, "-o", f"{out}/", "--dask", address)
+    assert done.code == 0, done.stderr
+    assert "net.rank4.sqlite: the SQLite file is damaged" in done.stderr
+    assert "1 of 6 captures could not be read" in done.stderr
+    assert _files(out) == expected
+
+
+def test_results_are_merged_where_they_are(address: str) -> None:
+    """In the tree of every engine; failures are told, or stop the run when strict."""
+    with opened(dask=address) as engine:
+        handles = engine.map(work.spelt, range(6), "")
+        assert engine.reduce(work.pair, handles) == "(((0 1) (2 3)) (4 5))"
+        assert list(engine.gather(engine.map(work.even, range(4), ""))) == [0, 2]
+        with pytest.raises(CaptureError, match="capture 1: is odd"):
+            engine.map(work.even, [1], "")
+        with pytest.raises(PyprofError, match="no space left"):
+            engine.map(work.unwritable, [1], "")
+    with opened(dask=address, strict=True) as engine, pytest.raises(CaptureError, match="is odd"):
+        engine.map(work.even, range(2), "")
+
+
+def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody listens on a port that was free a moment ago."""
+    dask = pytest.importorskip("dask")
+    monkeypatch.setitem(dask.config.config["distributed"]["comm"]["timeouts"], "connect", "100ms")
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    capture = nsys_db(tmp_path / "a.sqlite", [Work()])
+    done = run("parse", capture, "-o", f"{tmp_path}/out/", "--dask", f"tcp://127.0.0.1:{port}")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert f"no Dask scheduler answers at tcp://127.0.0.1:{port}" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_lost_worker_costs_a_retry(
+    captures_of_a_run: Path, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    """A worker is killed once its first rank is written and others wait; the result is whole."""
+    out = tmp_path / "out"
+    killed: list[int] = []
+    with cluster(workers=2) as own, socket.create_server(("127.0.0.1", 0)) as server:
+        killer = Thread(target=_kill, args=(server, killed))
+        killer.start()
+        with opened(dask=own) as engine:
+            found = members([str(captures_of_a_run)], engine)
+            port = server.getsockname()[1]
+            done = engine.map(partial(work.writes_and_tells, folder=str(out), port=port), found, "")
+            killer.join()
+            pids = set(engine.gather(engine.map(work.process, range(4), "")))
+        assert len(killed) == 1
+        assert killed[0] not in {pid for _, pid in pids}
+    assert [handle.item for handle in done] == [
+        member for member in found if "rank4" not in member.url
+    ]
+    assert _files(out) == expected
+
+
+def _kill(server: socket.socket, killed: list[int]) -> None:
+    """Wait for the first process that tells its number, and kill it; listen to no other."""
+    connection, _ = server.accept()
+    server.close()
+    with connection, connection.makefile() as lines:
+        killed.append(int(lines.readline()))
+        os.kill(killed[0], getattr(signal, "SIGKILL", signal.SIGTERM))

@@ -1,0 +1,115 @@
+"""Every engine of this machine gives the same, in order, whatever fails on the way."""
+
+from __future__ import annotations
+
+import os
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.errors import CaptureError, PyprofError
+from pyprof.sets.engine import Engine, opened
+from tests.sets import work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module", params=[1, 2, 3], ids="workers={}".format)
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """Give an engine of so many workers."""
+    with opened(request.param) as chosen:
+        yield chosen
+
+
+def test_results_come_in_order(engine: Engine) -> None:
+    """With the items that they are of."""
+    handles = engine.map(work.inverse, range(1, 8), "inverting")
+    assert [handle.item for handle in handles] == list(range(1, 8))
+    assert list(engine.gather(handles)) == [1 / number for number in range(1, 8)]
+
+
+@pytest.mark.parametrize(
+    ("leaves", "tree"),
+    [
+        (1, "0"),
+        (2, "(0 1)"),
+        (3, "((0 1) 2)"),
+        (5, "(((0 1) (2 3)) 4)"),
+        (6, "(((0 1) (2 3)) (4 5))"),
+        (7, "(((0 1) (2 3)) ((4 5) 6))"),
+    ],
+)
+def test_neighbours_are_merged(engine: Engine, leaves: int, tree: str) -> None:
+    """The tree's shape hangs on the number of leaves alone."""
+    assert engine.reduce(work.pair, engine.map(work.spelt, range(leaves), "")) == tree
+
+
+def test_sums_are_equal_to_the_bit(engine: Engine) -> None:
+    """Even where the order of additions matters."""
+    found = engine.reduce(work.add, engine.map(work.inverse, range(1, 100), ""))
+    with opened() as here:
+        assert found == here.reduce(work.add, here.map(work.inverse, range(1, 100), ""))
+    assert found != reduce(work.add, map(work.inverse, range(1, 100)))  # it does matter
+
+
+def test_what_cannot_be_read_is_told_and_left_out(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each by its name, and how many they were."""
+    handles = engine.map(work.even, range(5), "")
+    assert list(engine.gather(handles)) == [0, 2, 4]
+    assert capsys.readouterr().err.splitlines() == [
+        "pyprof: warning: capture 1: is odd; capture again",
+        "pyprof: warning: capture 3: is odd; capture again",
+        "pyprof: warning: 2 of 5 captures could not be read and are left out",
+    ]
+
+
+def test_nothing_read_is_an_error(engine: Engine) -> None:
+    """There is nothing to go on with."""
+    with pytest.raises(CaptureError, match=r"capture 1: is odd; capture again \(and 2 more\)"):
+        engine.map(work.even, [1, 3, 5], "")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_strict_stops_at_what_cannot_be_read(workers: int) -> None:
+    """The reason is the error's."""
+    with opened(workers, strict=True) as engine:
+        assert len(engine.map(work.even, [0, 2], "")) == 2
+        with pytest.raises(CaptureError, match=r"capture 1: is odd; capture again$"):
+            engine.map(work.even, [0, 1, 2], "")
+
+
+def test_what_is_no_captures_fault_stops_all(engine: Engine) -> None:
+    """A full disk is not a damaged capture."""
+    with pytest.raises(PyprofError, match="no space left"):
+        engine.map(work.unwritable, range(3), "")
+
+
+def test_workers_are_other_processes() -> None:
+    """As many as asked for, at most."""
+    with opened(2) as engine:
+        pids = {pid for _, pid in engine.gather(engine.map(work.process, range(8), ""))}
+    assert os.getpid() not in pids
+    assert 1 <= len(pids) <= 2
+
+
+def test_a_lost_worker_costs_a_retry(tmp_path: Path) -> None:
+    """Three processes end in the middle of the work; all results are there."""
+    marks = [tmp_path / name for name in "abcdef"]
+    for mark in marks[::2]:
+        mark.touch()
+    with opened(2) as engine:
+        assert list(engine.gather(engine.map(work.ends_once, marks, ""))) == list("abcdef")
+
+
+def test_work_that_always_ends_its_worker_is_given_up() -> None:
+    """The line names the capture and the likely reason."""
+    with (
+        opened(2) as engine,
+        pytest.raises(PyprofError, match=r"^2: worker processes end .*memory"),
+    ):
+        engine.map(work.ends_always, range(4), "")

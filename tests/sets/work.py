@@ -1,0 +1,81 @@
+"""What engines are asked to do in tests: plain functions, which worker processes import."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from pyprof.errors import CaptureError, PyprofError
+from pyprof.parse import dataset
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof.parse.dataset import Outcome
+    from pyprof.sets.members import Member
+
+
+def inverse(number: int) -> float:
+    """Give a number that does not add up exactly."""
+    return 1 / number
+
+
+def even(number: int) -> int:
+    """Read only even captures."""
+    if number % 2:
+        raise CaptureError(f"capture {number}: is odd; capture again")
+    return number
+
+
+def unwritable(number: int) -> int:
+    """Fail for a reason that is no capture's."""
+    raise PyprofError(f"{number}: no space left; choose another place with -o")
+
+
+def spelt(number: int) -> str:
+    """Spell a leaf of a tree."""
+    return str(number)
+
+
+def pair(left: str, right: str) -> str:
+    """Spell a node of a tree."""
+    return f"({left} {right})"
+
+
+def add(left: float, right: float) -> float:
+    """Add."""
+    return left + right
+
+
+def process(number: int) -> tuple[int, int]:
+    """Say where it is done."""
+    return number, os.getpid()
+
+
+def ends_once(mark: Path) -> str:
+    """End this process, as the system does when memory runs out, if no process did so before."""
+    if not mark.exists():
+        mark.touch()
+        os._exit(9)
+    return mark.name
+
+
+def ends_always(number: int) -> int:
+    """End this process whenever asked for capture 2."""
+    if number == 2:
+        os._exit(9)
+    return number
+
+
+def writes_and_tells(member: Member, folder: str, port: int) -> Outcome:
+    """Write a capture's ranks, tell a listener which process did and wait for what it does then.
+
+    Where none listens any more, go on.
+    """
+    outcome = dataset.write(member, folder)
+    with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(f"{os.getpid()}\n".encode())
+        connection.recv(1)
+    return outcome
