@@ -141,9 +141,9 @@ def stragglers(found: Across, top: int) -> Iterator[str]:
     top = min(top, sum(one.cost_ns >= _NEWS * dear[0].cost_ns for one in dear))
     steps = found.step_count or 1
     peers = max(len(found.numbers) - 1, 1)
-    worst = _worst_steps(found)
+    worst, mostly = _worst_steps(found), _mostly_at(found)
     header = ("Straggler", "Last at", "of", "Others waited ms", "ms/step", "each ms/step",
-              "Own over median ms/step", "Worst step")  # fmt: skip
+              "Own over median ms/step", "Worst step", "Mostly at")  # fmt: skip
     rows = [
         [
             f"rank {one.rank}",
@@ -154,10 +154,11 @@ def stragglers(found: Across, top: int) -> Iterator[str]:
             milliseconds(one.cost_ns / steps / peers),
             milliseconds(one.excess_ns),
             worst.get(one.rank, UNKNOWN),
+            mostly.get(one.rank, UNKNOWN),
         ]
         for one in dear[:top]
     ]
-    yield from _table(rows, header, (0,))
+    yield from _table(rows, header, (0, len(header) - 1))
     if rest := dear[top:]:
         yield f"... and {len(rest)} more, {milliseconds(sum(one.cost_ns for one in rest))} ms"
     if found.unclear_ns:
@@ -170,6 +171,17 @@ def _worst_steps(found: Across) -> dict[int, str]:
     for one in found.step_waits:
         most[one.rank] = max(most.get(one.rank, (0, 0)), (one.cost_ns, -one.step))
     return {rank: f"{-step}: {milliseconds(ns)} ms" for rank, (ns, step) in most.items()}
+
+
+def _mostly_at(found: Across) -> dict[int, str]:
+    """Name the sort of collective at which each rank cost most: the dearest stand first."""
+    named: dict[int, str] = {}
+    for one in found.late:
+        size = "" if one.bytes is None else f" of {amount(one.bytes, 'B')}"
+        named.setdefault(
+            one.rank, f"{one.kind or 'collective'}{size}, {len(one.group.ranks)} ranks"
+        )
+    return named
 
 
 def collectives(found: Across, top: int) -> Iterator[str]:

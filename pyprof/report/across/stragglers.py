@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pyprof.report.across.columns import Columns
+    from pyprof.report.across.match import Group
     from pyprof.report.across.waiting import Waits
 
 
@@ -42,6 +44,18 @@ class StepWait:
 
     step: int
     rank: int
+    last: int
+    cost_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """The collectives of one sort, in one group, to which a rank came last."""
+
+    rank: int
+    group: Group
+    kind: str | None
+    bytes: int | None
     last: int
     cost_ns: int
 
@@ -82,6 +96,26 @@ def own_times(steps: pa.Table) -> dict[int, float]:
     return {
         rank: float(np.median(part)) for rank, part in zip(number.tolist(), parts, strict=False)
     }
+
+
+def by_collective(columns: Columns, waits: Sequence[Waits]) -> list[Late]:
+    """Total what each rank cost at each sort of collective, the dearest first."""
+    found = []
+    for one in waits:
+        costs, sort = one.others_ns, columns.sort[one.rows]
+        blamed = np.flatnonzero(one.last != NOBODY)
+        pairs = np.stack([one.last[blamed], sort[blamed]], axis=1)
+        for rank, code in np.unique(pairs, axis=0).tolist():
+            chosen = (one.last == rank) & (sort == code)
+            row = one.rows[chosen][0]
+            found.append(
+                Late(
+                    rank, one.group, columns.text(columns.kinds, columns.kind[row]),
+                    int(columns.bytes[row]) if columns.bytes[row] >= 0 else None,
+                    int(chosen.sum()), int(costs[chosen].sum()),
+                )
+            )  # fmt: skip
+    return sorted(found, key=lambda late: (-late.cost_ns, late.rank))
 
 
 def by_step(waits: Sequence[Waits]) -> list[StepWait]:

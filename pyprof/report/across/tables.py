@@ -35,6 +35,20 @@ def stragglers(found: Across) -> Iterable[Row]:
     return map(asdict, found.stragglers)
 
 
+def late(found: Across) -> Iterable[Row]:
+    """One per rank, process group, kind and size of collectives to which it came last."""
+    for one in found.late:
+        yield {
+            "rank": one.rank,
+            "group": one.group.name,
+            "members": " ".join(map(str, one.group.ranks.tolist())),
+            "kind": one.kind,
+            "bytes": one.bytes,
+            "last": one.last,
+            "cost_ns": one.cost_ns,
+        }
+
+
 def steps(found: Across) -> Iterable[Row]:
     """One per step and rank that came last in it."""
     return map(asdict, found.step_waits)
@@ -79,9 +93,14 @@ def unmatched(found: Across) -> Iterable[Row]:
 
 
 TABLES: Mapping[str, Callable[[Across], Iterable[Row]]] = {
-    "ranks": ranks, "stragglers": stragglers, "steps": steps, "groups": groups, "layers": layers,
+    "ranks": ranks,
+    "stragglers": stragglers,
+    "late": late,
+    "steps": steps,
+    "groups": groups,
+    "layers": layers,
     "unmatched": unmatched,
-}  # fmt: skip
+}
 
 
 def as_csv(found: Across, name: str) -> bytes:

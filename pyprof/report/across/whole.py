@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyprof.report.across.balance import LayerLoad
     from pyprof.report.across.facts import Facts
     from pyprof.report.across.links import Link, SlowLink
-    from pyprof.report.across.stragglers import StepWait, Straggler
+    from pyprof.report.across.stragglers import Late, StepWait, Straggler
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ class Across:
     clocks: Mapping[int, Clock]
     waits: tuple[Waits, ...]
     stragglers: list[Straggler]
+    late: list[Late]
     step_waits: list[StepWait]
     unclear_ns: int
     """Waiting for several ranks that came last together."""
@@ -96,6 +97,7 @@ def across(facts: Facts, missing: Sequence[str] = ()) -> Across:
         aligned,
         found,
         stragglers.stragglers(found, facts.steps, sorted({one.rank for one in ranks})),
+        stragglers.by_collective(columns, found),
         stragglers.by_step(found),
         stragglers.unclear_ns(found),
         per_group,

@@ -20,6 +20,7 @@ from pyprof.sets.engine import Here
 from pyprof.sets.members import members
 from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.programs import pyprof
+from tests.readers.kineto_json import kernel, launch, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,6 +112,43 @@ def _pair(folder: Path) -> list[str]:
         ranges = [Range("layer:net", (900_000, 9_000_000))]
         paths.append(str(nsys_db(path, work, ranges)))
     return paths
+
+
+def _trace(path: Path, rank: int) -> Path:
+    """Write a trace of torch.profiler of one of four ranks: pairs that gather, all that reduce."""
+    offset, events = rank * 1000.0, []
+    pair = f"[{rank // 2 * 2}, {rank // 2 * 2 + 1}]"
+    for number in range(4):
+        at = offset + 10_000 * number + 700 * number**2
+        for place, (group, ranks, size, name, count) in enumerate((
+            (str(1 + rank // 2), pair, 2, "_allgather_base", 1 << 19),
+            ("0", "[0, 1, 2, 3]", 4, "allreduce", 1 << 20),
+        )):  # fmt: skip
+            start, corr = at + 2000 * place + (300 if rank == 2 else 0), 2 * number + place + 1
+            event = kernel(corr, start, at + 2000 * place + 1300 - start, name=NCCL)
+            event["args"] |= {
+                "Collective name": name, "Process Group Name": group, "Process Group Ranks": ranks,
+                "Group size": size, "dtype": "BFloat16", "In msg nelems": count,
+                "Out msg nelems": 1 << 20,
+            }  # fmt: skip
+            events += [launch(corr, start - 50), event]
+    path.write_text(text(events, distributedInfo={"backend": "nccl", "rank": rank}))
+    return path
+
+
+def test_traces_tell_groups_and_sizes(tmp_path: Path) -> None:
+    """Bus bandwidth by hand: 2 MiB in 1 ms, times 2 (n - 1) / n of four, (n - 1) / n of two."""
+    found = _across(*(_trace(tmp_path / f"{rank}.json", rank) for rank in range(4)))
+    told = {(link.kind, *link.groups[0].ranks.tolist()): link.bus_rate for link in found.links}
+    size = 2 << 20
+    assert told == {
+        ("all_reduce", 0, 1, 2, 3): pytest.approx(size * 2 * 3 / 4 / 1e-3),
+        ("all_gather", 2, 3): pytest.approx(size / 2 / 1e-3),
+        ("all_gather", 0, 1): pytest.approx(size / 2 / 1.3e-3),  # rank 2 is late, they are not
+    }
+    assert [one.offset_ns for one in found.clocks.values()] == [0, 10**6, 2 * 10**6, 3 * 10**6]
+    assert found.stragglers[0].rank == 2
+    assert found.stragglers[0].cost_ns == 4 * (3 + 1) * 300_000
 
 
 def test_tables_are_written_for_programs(tmp_path: Path) -> None:
