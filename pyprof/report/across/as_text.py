@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.report import text
-from pyprof.report.across.in_words import in_words, straggler
+from pyprof.report.across.in_words import in_words
+from pyprof.report.across.in_words import stragglers as slow_ranks
 from pyprof.report.across.links import alike
 from pyprof.report.numbers import amount, count
 from pyprof.report.text import UNKNOWN, duration, milliseconds, percent
@@ -102,9 +103,8 @@ def _some(ranks: list[int]) -> str:
 
 
 def ranks(found: Across, top: int) -> Iterator[str]:
-    """Tabulate time per rank; of many, the first ones and the straggler."""
-    slowest = straggler(found)
-    dear = set() if slowest is None else {slowest.rank}
+    """Tabulate time per rank; of many, the first ones and the stragglers."""
+    dear = {one.rank for one in slow_ranks(found)}
     shown = [
         one for place, one in enumerate(found.ranks)
         if place < top or one.rank in dear

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.report.across.match import spans
 from pyprof.report.numbers import amount, count
 from pyprof.report.text import duration, number, percent
 
@@ -28,38 +29,56 @@ def in_words(found: Across) -> Iterator[str]:
     yield from told or ["No rank, link or layer stands out."]
 
 
-def straggler(found: Across) -> Straggler | None:
-    """Choose the rank whose own work takes longest; where steps are not known, who costs most.
+def stragglers(found: Across) -> list[Straggler]:
+    """Choose the ranks whose own work takes longest; where steps are not known, who costs most.
 
-    Others come late because they waited for it elsewhere, it does not: its own time tells.
+    Others come late because they waited for one of these elsewhere: a rank's own time tells. Those
+    count that have half of what the first has more than the median rank.
     """
     step = float(np.median([one.step_ns for one in found.ranks if one.step_ns] or [0]))
-    slow = [one for one in found.stragglers if (one.excess_ns or 0) > _LEAST * step > 0]
-    if slow:
-        return max(slow, key=lambda one: (one.excess_ns or 0, one.cost_ns))
-    if step:
-        return None
-    dear = [one for one in found.stragglers if one.cost_ns]
-    return dear[0] if dear and len(found.numbers) > 1 else None
+    if not step:
+        dear = [one for one in found.stragglers if one.cost_ns]
+        return dear[:1]
+    most = max((one.excess_ns or 0 for one in found.stragglers), default=0)
+    if most <= _LEAST * step:
+        return []
+    slow = [one for one in found.stragglers if (one.excess_ns or 0) >= most / 2]
+    return sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))
 
 
 def _stragglers(found: Across) -> Iterator[str]:
-    one = straggler(found)
-    if one is None:
-        return
+    slow = stragglers(found)
+    if len(slow) > 1:
+        yield _several(found, slow)
+    elif slow:
+        yield f"Rank {slow[0].rank} is the straggler: {'; '.join(_evidence(found, slow[0]))}."
+    if slow:
+        source = next(rank.source for rank in found.ranks if rank.rank == slow[0].rank)
+        yield f"  Look at pyprof summary {source} beside that of another rank, or pyprof diff."
+
+
+def _evidence(found: Across, one: Straggler) -> Iterator[str]:
     steps, peers = found.step_count, max(len(found.numbers) - 1, 1)
-    evidence = [f"it came last to {count(one.last)} of {count(one.of)} collectives"]
+    if one.of:
+        yield f"it came last to {count(one.last)} of {count(one.of)} collectives"
     if one.cost_ns:
-        each = one.cost_ns / (steps or 1) / peers
+        each = duration(one.cost_ns / (steps or 1) / peers)
         unit = " a step" if steps else ""
-        evidence.append(f"for it the others waited {duration(each)}{unit} each,"
-                        f" {duration(one.cost_ns)} in all")  # fmt: skip
+        yield f"for it the others waited {each}{unit} each, {duration(one.cost_ns)} in all"
     if one.excess_ns is not None:
-        evidence.append(f"without communication its step takes {duration(one.own_ns)},"
-                        f" {duration(one.excess_ns)} more than the median rank's")  # fmt: skip
-    source = next(rank.source for rank in found.ranks if rank.rank == one.rank)
-    yield f"Rank {one.rank} is the straggler: {'; '.join(evidence)}."
-    yield f"  Look at pyprof summary {source} beside that of another rank, or pyprof diff of both."
+        yield (f"without communication its step takes {duration(one.own_ns)},"
+               f" {duration(one.excess_ns)} more than the median rank's")  # fmt: skip
+
+
+def _several(found: Across, slow: list[Straggler]) -> str:
+    cost = sum(one.cost_ns for one in slow)
+    ranks = spans(sorted(one.rank for one in slow))
+    return (
+        f"{ranks[0].upper()}{ranks[1:]} hold up the others: without communication a step of theirs"
+        f" takes up to {duration(slow[0].own_ns)}, {duration(slow[0].excess_ns)} more than the"
+        f" median rank's; the others waited {duration(cost)} for one of them,"
+        f" {duration(found.unclear_ns)} for several at once."
+    )
 
 
 def _slow(found: Across) -> Iterator[str]:

@@ -63,6 +63,8 @@ def _ranks(path: Path, member: Member) -> Iterator[tuple[int, Records, Capture |
 def of_rank(rank: int, source: str, records: Records, capture: Capture | None) -> Facts:
     """Measure one rank."""
     when, found = timeline(records, capture), steps(records, capture)
+    if not records.rows:
+        raise CaptureError(f"{source}: no GPU work was captured; capture while the GPU works")
     if when is None:
         raise CaptureError(f"{source}: holds no times; parse the capture anew")
     return Facts(

@@ -60,9 +60,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_the_straggler_is_found_and_what_it_costs(run: Run) -> None:
     """1 ms a step more than the others, which is what all others wait each."""
-    found = in_words.straggler(run.found)
+    (found,) = in_words.stragglers(run.found)
     planted = run.truth["straggler_ns_per_step"]
-    assert found is not None
     assert found.rank == run.truth["straggler"] == run.found.stragglers[0].rank
     assert found.excess_ns == pytest.approx(planted, rel=0.02)
     each = found.cost_ns / run.truth["steps"] / (RANKS - 2)
@@ -163,8 +162,7 @@ def test_without_names_of_groups_the_same_stands_out(tmp_path: Path) -> None:
     """As most captures of nsys are: communicators are told by who leaves together."""
     truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--unnamed")
     found = _measured(tmp_path / "ranks")
-    straggler = in_words.straggler(found)
-    assert straggler is not None
+    (straggler,) = in_words.stragglers(found)
     assert straggler.rank == truth["straggler"]
     assert found.slow[0].link.groups[0].ranks.tolist() == truth["slow_pair"]
     assert all(link.bus_rate is None for link in found.links)  # of how many ranks is not told
