@@ -24,14 +24,19 @@ _BOTH_WAYS = ("AllReduce", "Broadcast", "Reduce")
 
 
 def collectives(
-    db: Database, table: str, kernels: pa.Table, runtime: pa.Table, strings: pa.Array
+    db: Database,
+    table: str,
+    name: pa.DictionaryArray,
+    kernels: pa.Table,
+    runtime: pa.Table,
+    strings: pa.Array,
 ) -> pa.Array:
     """Give what NCCL says of each kernel, as JSON of `schema.COLLECTIVE`; null where it does not.
 
-    `table` is that of NVTX events; kernels and API calls have nsys' own columns.
+    `table` is that of NVTX events, `name` that of each kernel; kernels and API calls have nsys' own
+    columns.
     """
     found: list[str | None] = [None] * kernels.num_rows
-    name = encoded(numbers(kernels.column("demangledName"), -1), strings, "")
     ours = np.array([*map(_is_nccl, name.dictionary.to_pylist()), False])[name.indices]
     rows = np.flatnonzero(ours)
     if len(rows) and "jsonText" in db.columns(table):

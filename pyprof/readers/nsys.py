@@ -248,6 +248,8 @@ def _base(rows: pa.Table, kind: int, only_pid: int | None) -> dict[str, object]:
 
 def _kernels(db: Database, strings: pa.Array, runtime: pa.Table, only_pid: int | None) -> pa.Table:
     rows = _read(db, "KERNEL", *_KERNEL)
+    name = encoded(numbers(rows.column("demangledName"), -1), strings, "unknown kernel")
+    events = _versioned(db.tables(), "NVTX_EVENTS")
     shared = pc.add(
         pc.fill_null(rows.column("staticSharedMemory"), 0),
         pc.fill_null(rows.column("dynamicSharedMemory"), 0),
@@ -256,14 +258,12 @@ def _kernels(db: Database, strings: pa.Array, runtime: pa.Table, only_pid: int |
         schema.ACTIVITIES,
         {
             **_base(rows, schema.KERNEL, only_pid),
-            "name": encoded(numbers(rows.column("demangledName"), -1), strings, "unknown kernel"),
+            "name": name,
             **{f"grid_{axis}": rows.column(f"grid{axis.upper()}") for axis in "xyz"},
             **{f"block_{axis}": rows.column(f"block{axis.upper()}") for axis in "xyz"},
             "regs": rows.column("registersPerThread"),
             "smem": shared,
-            "collective": _nsys_nccl.collectives(
-                db, _versioned(db.tables(), "NVTX_EVENTS"), rows, runtime, strings
-            ),
+            "collective": _nsys_nccl.collectives(db, events, name, rows, runtime, strings),
         },
     )
 

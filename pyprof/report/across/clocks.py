@@ -55,7 +55,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """A group's ends, [rank, collective]; NaN where a capture lacks one."""
+    """A group's ends, [rank, collective], and which of them captures hold."""
 
     group: Group
     known: NDArray[np.bool_]
@@ -69,8 +69,9 @@ def clocks(columns: Columns, groups: Sequence[Group]) -> Mapping[int, Clock]:
     if ends:
         first = min(int(one.group.ranks[0]) for one in ends)
         found[first] = Clock(0, 0.0, 0, 0, 0)
-    while (nearest := _nearest(ends, found)) is not None:
-        _add(nearest, found)
+    while joining := _joining(ends, found):
+        for one in joining:
+            _add(one, found)
     return _with_residuals(ends, found)
 
 
@@ -94,21 +95,23 @@ def _ends(columns: Columns, groups: Sequence[Group]) -> list[_Ends]:
     return []
 
 
-def _nearest(ends: Sequence[_Ends], found: Mapping[int, Clock]) -> _Ends | None:
-    """Choose the group with most collectives that joins ranks on the clock with others."""
-    best, most = None, 0
-    for one in ends:
-        there = np.isin(one.group.ranks, list(found))
-        if there.any() and not there.all():
-            shared = int((one.known[there].any(axis=0) & one.known[~there].any(axis=0)).sum())
-            if shared > most:
-                best, most = one, shared
-    return best
+def _joining(ends: Sequence[_Ends], found: Mapping[int, Clock]) -> list[_Ends]:
+    """Give the groups that join ranks on the clock with others, most collectives first."""
+    aligned = np.array(list(found), np.int64)
+    shared = []
+    for place, one in enumerate(ends):
+        there = np.isin(one.group.ranks, aligned)
+        count = int((one.known[there].any(axis=0) & one.known[~there].any(axis=0)).sum())
+        if count:
+            shared.append((-count, place))
+    return [ends[place] for _, place in sorted(shared)]
 
 
 def _add(one: _Ends, found: dict[int, Clock]) -> None:
     """Put the ranks of a group on the clock of those that are on it."""
-    there = np.flatnonzero(np.isin(one.group.ranks, list(found)))
+    there = [row for row, rank in enumerate(one.group.ranks.tolist()) if rank in found]
+    if len(there) == len(one.group.ranks):
+        return
     reference = _middle(
         np.stack([found[int(one.group.ranks[row])].align(one.end_ns[row]) for row in there]),
         one.known[there],

@@ -90,7 +90,11 @@ def _ints(column: pa.ChunkedArray) -> Ints:
 
 def _coded(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
     """Number texts; in the order of the texts, so that the order of captures decides nothing."""
-    texts = column.cast(pa.string())
-    names = sorted(pc.unique(texts).drop_null().to_pylist())
-    codes = pc.index_in(texts, pa.array(names, pa.string()))
-    return _ints(codes if isinstance(codes, pa.ChunkedArray) else pa.chunked_array([codes])), names
+    unified = column.unify_dictionaries()
+    if not unified.num_chunks:
+        return np.zeros(0, np.int64), []
+    names = unified.chunk(0).dictionary.to_pylist()
+    place = np.argsort(np.argsort(np.array(names, object), kind="stable"))
+    indices = [pc.fill_null(chunk.indices, UNKNOWN).to_numpy() for chunk in unified.chunks]
+    codes = np.append(place, UNKNOWN)[np.concatenate(indices)]
+    return np.asarray(codes, np.int64), sorted(names)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.report.across.columns import Columns, numbered
-from pyprof.report.across.placing import NOWHERE, Placed, place
+from pyprof.report.across.placing import NOWHERE, Placed, fit, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -121,7 +121,7 @@ def _by_leaving(columns: Columns, streams: list[Ints]) -> list[list[Placed]]:
     for rows in streams:
         rank = columns.rank[rows[0]]
         fits = [
-            (place(columns, bundle[0].rows, rows), bundle)
+            (_near(columns, bundle[0].rows, rows), bundle)
             for bundle in bundles
             if columns.rank[bundle[-1].rows[0]] != rank  # ranks come one after the other
         ]
@@ -131,6 +131,13 @@ def _by_leaving(columns: Columns, streams: list[Ints]) -> list[list[Placed]]:
         else:
             bundles.append([Placed(rows, 0, 0.0)])
     return bundles
+
+
+def _near(columns: Columns, reference: Ints, rows: Ints) -> Placed:
+    """Place rows beside others; of as many, most are of other groups, and all begin alike."""
+    if len(reference) == len(rows):
+        return fit(columns, reference, rows)
+    return place(columns, reference, rows)
 
 
 def _group(columns: Columns, bundle: list[Placed]) -> Group:

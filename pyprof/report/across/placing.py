@@ -42,16 +42,16 @@ def place(columns: Columns, reference: Ints, rows: Ints) -> Placed:
 
     A clock's offset moves all ends alike, so that it does not matter.
     """
-    even = _fit(columns, reference, rows, 0)
+    even = fit(columns, reference, rows, 0)
     if len(reference) == len(rows) and even.spread_ns <= _CERTAIN_NS:
         return even
     reach = min(_FURTHEST, max(len(reference), len(rows)) - 1)
-    others = [_fit(columns, reference, rows, shift) for shift in range(-reach, reach + 1) if shift]
+    others = [fit(columns, reference, rows, shift) for shift in range(-reach, reach + 1) if shift]
     best = min(others, key=lambda one: (one.spread_ns, abs(one.shift)), default=NOWHERE)
     return best if best.spread_ns < _SURER * even.spread_ns else even
 
 
-def _fit(columns: Columns, reference: Ints, rows: Ints, shift: int) -> Placed:
+def fit(columns: Columns, reference: Ints, rows: Ints, shift: int = 0) -> Placed:
     """Lay the rows at one place; NOWHERE where sorts differ, or too few lie side by side."""
     low, high = max(shift, 0), min(len(reference), shift + len(rows))
     least = (min(len(reference), len(rows)) + 1) // 2
