@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.report.across.columns import Columns, numbered
-from pyprof.report.across.placing import NOWHERE, Placed, fit, place
+from pyprof.report.across.placing import FURTHEST, NOWHERE, Placed, fit, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +21,10 @@ ABSENT = -1
 
 TOGETHER_NS = 25_000
 """Ranks of one communicator leave a collective within so much of each other, mostly."""
+
+
+_ROUGHLY_NS = 4 * TOGETHER_NS
+"""A few collectives tell roughly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,19 +122,43 @@ def _placed(columns: Columns, streams: list[Ints], unmatched: list[Unmatched]) -
 def _by_leaving(columns: Columns, streams: list[Ints]) -> list[list[Placed]]:
     """Bundle streams whose collectives end after the same times as the first one's."""
     bundles: list[list[Placed]] = []
+    looks: list[Ints] = []
     for rows in streams:
-        rank = columns.rank[rows[0]]
+        rank, look = columns.rank[rows[0]], _look(columns, rows)
         fits = [
-            (_near(columns, bundle[0].rows, rows), bundle)
-            for bundle in bundles
-            if columns.rank[bundle[-1].rows[0]] != rank  # ranks come one after the other
+            (_near(columns, bundles[number][0].rows, rows), bundles[number])
+            for number in _likely(looks, look)
+            if columns.rank[bundles[number][-1].rows[0]] != rank  # ranks come one after the other
         ]
         best, bundle = min(fits, key=lambda fit: fit[0].spread_ns, default=(NOWHERE, []))
         if best.spread_ns <= TOGETHER_NS:
             bundle.append(best)
         else:
             bundles.append([Placed(rows, 0, 0.0)])
+            looks.append(look)
     return bundles
+
+
+def _look(columns: Columns, rows: Ints) -> Ints:
+    """Give how many collectives there are, and the ends of a few: enough to leave most out."""
+    few = np.linspace(0, len(rows) - 1, _LOOKED_AT).astype(np.int64)
+    return np.append(len(rows), columns.end_ns[rows[few]])
+
+
+_LOOKED_AT = 17
+
+
+def _likely(looks: list[Ints], look: Ints) -> list[int]:
+    """Choose the streams that are worth a closer look; of lengths a little different, all."""
+    if not looks:
+        return []
+    apart = np.array(looks) - look
+    ends = apart[:, 1:]
+    spread = np.median(np.abs(ends - np.median(ends, axis=1, keepdims=True)), axis=1)
+    longer = np.abs(apart[:, 0])
+    likely = np.where(longer == 0, spread <= _ROUGHLY_NS, longer <= FURTHEST)
+    found: list[int] = np.flatnonzero(likely).tolist()
+    return found
 
 
 def _near(columns: Columns, reference: Ints, rows: Ints) -> Placed:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-_FURTHEST = 64
+FURTHEST = 64
 """How many collectives later or earlier a capture may begin."""
 _COMPARED = 512
 """Collectives compared: as many again would tell no more."""
@@ -45,7 +45,7 @@ def place(columns: Columns, reference: Ints, rows: Ints) -> Placed:
     even = fit(columns, reference, rows, 0)
     if len(reference) == len(rows) and even.spread_ns <= _CERTAIN_NS:
         return even
-    reach = min(_FURTHEST, max(len(reference), len(rows)) - 1)
+    reach = min(FURTHEST, max(len(reference), len(rows)) - 1)
     others = [fit(columns, reference, rows, shift) for shift in range(-reach, reach + 1) if shift]
     best = min(others, key=lambda one: (one.spread_ns, abs(one.shift)), default=NOWHERE)
     return best if best.spread_ns < _SURER * even.spread_ns else even
