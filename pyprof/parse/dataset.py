@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -78,6 +79,8 @@ def write_all(
     work = partial(write, folder=place, kernels_only=kernels_only)
     try:
         found = members(captures, engine)
+        if any(_is_in(member.url, place) for member in found):
+            raise PyprofError(f"{folder}: is where the captures are; choose another place with -o")
         done = engine.reduce(operator.add, engine.map(work, found, "parsing"))
     finally:
         if not is_url(place):
@@ -132,6 +135,14 @@ def tidy(folder: Path) -> None:
     for place in (*ranks, folder):
         if not any(place.iterdir()):
             place.rmdir()
+
+
+def _is_in(url: str, folder: str) -> bool:
+    """Tell whether a capture is directly in a folder, or in a rank's of the dataset there."""
+    if not url.startswith((f"{folder}/", f"{folder}\\")):
+        return False
+    first, *more = re.split(r"[/\\]", url[len(folder) + 1 :])
+    return not more or first.startswith("rank=")
 
 
 def _of_rank(records: Records, rank: int) -> Records:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pyprof import __version__, cli
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.sets.engine import Failed, Handle, attempt, progress, settled, tree
+from pyprof.sets.engine import Failed, Handle, attempt, name_of, progress, settled, tree
 
 try:
     from distributed import Client, KilledWorker, as_completed
@@ -40,11 +43,32 @@ class Cluster:
         place = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
         try:
             self._client = Client(**place, set_as_default=False)
-        except (OSError, TimeoutError, ValueError) as error:
+        except (OSError, ValueError, asyncio.TimeoutError) as error:
             raise PyprofError(
-                f"no Dask scheduler answers at {address} ({error}); give the address that "
+                f"no Dask scheduler answers at {address} ({_line(error)}); give the address that "
                 "dask scheduler prints, such as tcp://host:8786"
             ) from None
+        try:
+            self._check()
+        except BaseException:
+            self._client.close()
+            raise
+
+    def _check(self) -> None:
+        """See to it that this very package is there: a worker without it would just end."""
+        ask = (resolve_name, "pyprof:__version__")
+        try:
+            workers = self._client.run(*ask)
+            versions = {self._client.run_on_scheduler(*ask), *workers.values()}
+        except ImportError:
+            versions = {"no version"}
+        if other := sorted(versions - {__version__}):
+            raise PyprofError(
+                f"{self._address}: its scheduler or workers have {other[0]} of torch-pyprof, this "
+                f"is {__version__}; install torch-pyprof[dask]=={__version__} there, too"
+            )
+        if not workers:
+            cli.warn([f"{self._address} has no workers yet; waiting for them"])
 
     def __enter__(self) -> Self:
         return self
@@ -57,9 +81,10 @@ class Cluster:
         work = partial(attempt, function)
         futures = self._client.map(work, items, pure=False, retries=_RETRIES)
         failures = self._client.map(failure, futures, pure=False)
+        item_of = dict(zip(failures, items, strict=True))
         with progress(items, label, quiet=self.quiet) as advance:
             for done in as_completed(failures, loop=self._client.loop):
-                failed = self._result(done)
+                failed = self._result(done, item_of[done])
                 advance(1)
                 if self.strict and failed is not None:
                     raise CaptureError(failed.reason)
@@ -78,18 +103,13 @@ class Cluster:
         """Fetch the results, one at a time."""
         return (self._result(handle.place) for handle in handles)
 
-    def _result(self, future: Future) -> Any:  # noqa: ANN401 - whatever was worked out
+    def _result(self, future: Future, item: object = None) -> Any:  # noqa: ANN401 - whatever it is
         try:
             return future.result()
-        except KilledWorker as error:
+        except KilledWorker:
             raise PyprofError(
-                f"workers of {self._address} end before their work is done, as they do when "
-                f"memory runs out ({_line(error)}); give them more memory, or fewer threads"
-            ) from None
-        except ModuleNotFoundError as error:
-            raise PyprofError(
-                f"the workers of {self._address} lack a package ({_line(error)}); "
-                "install torch-pyprof[dask] there, too"
+                f"{name_of(item) if item is not None else self._address}: workers end before it is "
+                "done, as they do when memory runs out; give them more memory, or fewer threads"
             ) from None
 
 

@@ -67,6 +67,11 @@ def attempt(function: Callable[[A], T], item: A) -> T | Failed:
         return Failed(str(error))
 
 
+def name_of(item: object) -> str:
+    """Give what a user calls an item: of a member its capture."""
+    return str(getattr(item, "url", item))
+
+
 def progress(
     items: Sequence[object], label: str, *, quiet: bool
 ) -> AbstractContextManager[Callable[[int], None]]:

@@ -76,7 +76,8 @@ class Local:
 
     def listing(self, folder: str) -> list[str]:
         """Give what is directly in a folder."""
-        return [str(place) for place in Path(folder).iterdir()]
+        with _reading(folder):
+            return [str(place) for place in Path(folder).iterdir()]
 
     def glob(self, pattern: str) -> list[str]:
         """Give what a pattern matches; `**` goes through folders."""
@@ -84,10 +85,8 @@ class Local:
 
     def stamp(self, place: str) -> str:
         """Give the file's size and time."""
-        try:
+        with _reading(place):
             found = Path(place).stat()
-        except OSError as error:
-            raise CaptureError(f"{place}: {error.strerror}; check the path") from None
         return f"{found.st_size} {found.st_mtime_ns}"
 
     @contextmanager
@@ -124,7 +123,6 @@ class Remote:
             self._system: Any = fsspec.core.url_to_fs(url)[0]
         except (ImportError, ValueError) as error:  # it says which package is missing
             raise PyprofError(f"{url}: {error}") from None
-        self._url = url
 
     def whole(self, source: str) -> str:
         """Spell the protocol as the file system itself does."""
@@ -192,6 +190,16 @@ class Remote:
 
 
 _COPIED_BYTES = 1 << 22
+
+
+@contextmanager
+def _reading(place: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CaptureError(
+            f"{place}: {error.strerror or error}; check the path and its permissions"
+        ) from None
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyprof import readers, schema
 from pyprof.errors import CaptureError
+from pyprof.sets.files import is_url
 from pyprof.sets.find import fetch, find
 
 if TYPE_CHECKING:
@@ -49,8 +50,11 @@ def identify(url: str) -> Identity:
     """Tell whose work a capture, or a file of records, holds, reading little of it.
 
     Of one that cannot be read only its name tells; whoever reads it all will say what is wrong.
+    So it is with a URL whose name does tell: to look inside, all of it would have to be copied.
     """
     named = rank_in(url)
+    if named is not None and is_url(url):
+        return Identity(named)
     try:
         with fetch(url) as path:
             found = _identity(path)
@@ -70,11 +74,10 @@ def _identity(path: Path) -> schema.Identity:
 
 
 def rank_in(url: str) -> int | None:
-    """Give the rank that a file's name says, else the nearest folder's; None where none does."""
-    for part in reversed(re.split(r"[/\\]", url)):
-        if found := _NAMED.search(part):
-            return int(found[1] or found[2])
-    return None
+    """Give the rank that a file's name says last, else one that is a folder's whole name."""
+    *folders, name = re.split(r"[/\\]", url)
+    found = [*_NAMED.finditer(name)] or [*filter(None, map(_NAMED.fullmatch, folders))]
+    return int(found[-1][1] or found[-1][2]) if found else None
 
 
 def members(sources: Sequence[str], engine: Engine) -> list[Member]:

@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, TypeVar
 
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.sets.engine import Failed, Handle, Here, attempt, progress
+from pyprof.sets.engine import Failed, Handle, Here, attempt, name_of, progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -86,7 +86,7 @@ class Processes(Here):
 
 
 def _hopeless(items: Sequence[object], results: Mapping[int, object]) -> str:
-    left = [str(getattr(item, "url", item)) for n, item in enumerate(items) if n not in results]
+    left = [name_of(item) for n, item in enumerate(items) if n not in results]
     more = f" and {len(left) - 1} more" if len(left) > 1 else ""
     return (
         f"{left[0]}{more}: worker processes end before it is done, as they do when memory runs "

@@ -19,24 +19,27 @@ _END = ""
 
 
 @contextmanager
-def cluster(workers: int) -> Iterator[str]:
-    """Run `dask scheduler` and so many times `dask worker`; give the scheduler's address."""
+def cluster(workers: int, **variables: str) -> Iterator[str]:
+    """Run `dask scheduler` and so many times `dask worker`; give the scheduler's address.
+
+    `variables` are added to the environment.
+    """
     with ExitStack() as running:
-        log = running.enter_context(_dask("scheduler", "--port", "0", *_HERE))
+        log = running.enter_context(_dask(variables, "scheduler", "--port", "0", *_HERE))
         address = _said(log, "Scheduler at:")
         one = ("worker", address, "--nthreads", "1", "--no-nanny", *_HERE)
-        for log in [running.enter_context(_dask(*one)) for _ in range(workers)]:
+        for log in [running.enter_context(_dask(variables, *one)) for _ in range(workers)]:
             _said(log, "Registered to:")
         yield address
 
 
 @contextmanager
-def _dask(*arguments: str) -> Iterator[SimpleQueue[str]]:
+def _dask(variables: dict[str, str], *arguments: str) -> Iterator[SimpleQueue[str]]:
     """Run a program of Dask's; give the lines of its log as they come."""
     lines: SimpleQueue[str] = SimpleQueue()
     command = [sys.executable, "-m", "dask", *arguments]
     with subprocess.Popen(
-        command, cwd=TOP, env=environment(), stderr=subprocess.PIPE, text=True
+        command, cwd=TOP, env=environment() | variables, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
         reader = Thread(target=_read, args=(process.stderr, lines))

@@ -102,6 +102,37 @@ def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not (tmp_path / "out").exists()
 
 
+def test_workers_that_would_not_understand_are_told(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version, or none, there: one line instead of work that never ends."""
+    monkeypatch.setattr("pyprof.sets.cluster.__version__", "99.0")
+    advice = r"have 0\..* this is 99.0; install torch-pyprof\[dask\]==99.0"
+    with pytest.raises(PyprofError, match=advice), opened(dask=address):
+        pass
+    monkeypatch.setattr("pyprof.sets.cluster.resolve_name", _missing)
+    with pytest.raises(PyprofError, match="no version of torch-pyprof"), opened(dask=address):
+        pass
+
+
+def _missing(name: str) -> None:
+    raise ModuleNotFoundError(name)
+
+
+def test_work_that_always_ends_its_worker_is_given_up() -> None:
+    """The line names the capture and the likely reason."""
+    first = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    gives_up = pytest.raises(PyprofError, match=r"^2: workers end before .* memory")
+    with cluster(2, **first) as own, opened(dask=own) as engine, gives_up:
+        engine.map(work.ends_always, [2], "")
+
+
+def test_a_cluster_without_workers_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command waits for them, and says so."""
+    with cluster(0) as own, opened(dask=own):
+        assert f"{own} has no workers yet; waiting for them" in capsys.readouterr().err
+
+
 def test_a_lost_worker_costs_a_retry(
     captures_of_a_run: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -113,3 +114,19 @@ def test_work_that_always_ends_its_worker_is_given_up() -> None:
         pytest.raises(PyprofError, match=r"^2: worker processes end .*memory"),
     ):
         engine.map(work.ends_always, range(4), "")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_is_shown(
+    workers: int,
+    quiet: bool,  # noqa: FBT001 - pytest's
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a terminal, unless nobody wants to see it."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with opened(workers, quiet=quiet) as engine:
+        engine.map(work.spelt, range(3), "spelling")
+    shown = capsys.readouterr().err
+    assert ("spelling" in shown, "100%" in shown) == (not quiet, not quiet)

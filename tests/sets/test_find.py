@@ -104,6 +104,19 @@ def test_what_means_nothing_is_told(
     assert words in str(error.value)
 
 
+def test_a_folder_that_may_not_be_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line, as of a file."""
+
+    def denied(_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    with pytest.raises(CaptureError, match="Permission denied; check the path and its permissions"):
+        find([str(tmp_path)])
+
+
 def test_urls_need_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is missing, the line says how to get it."""
     monkeypatch.setitem(sys.modules, "fsspec.core", None)

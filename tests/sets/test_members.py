@@ -57,13 +57,15 @@ def folder(tmp_path: Path) -> Path:
         ("out.parquet/rank=31/part-0.parquet", 31),
         ("attempt_0/rank_5/trace.json", 5),
         ("rank_1/rank_2.json", 2),
+        ("lora-rank8.rank3.json", 3),
+        ("lora-rank8/net3.json", None),
         ("net3.sqlite", None),
         ("frank3.sqlite", None),
         ("host_1102.1712195495.pt.trace.json", None),
     ],
 )
 def test_names_that_say_a_rank(name: str, rank: int | None) -> None:
-    """A file's name counts before its folders'."""
+    """A file's name counts before its folders', which count only as a whole."""
     assert rank_in(f"/data/run/{name}") == rank
     assert rank_in(f"s3://data/run/{name}") == rank
 
@@ -167,6 +169,8 @@ def test_a_set_at_a_url() -> None:
         memory.pipe(f"/run/x{rank}.json", text([kernel(1, 2)], pyprof_rank=rank).encode())
     found = members(["memory://run/*.json"], Here())
     assert found == [Member(f"memory:///run/x{rank}.json", ((None, rank),)) for rank in (0, 1)]
+    memory.pipe("/run/rank7.json", text([kernel(1, 2)], pyprof_rank=0).encode())
+    assert identify("memory:///run/rank7.json") == Identity(7)  # its name spares a copy
 
 
 @pytest.mark.parametrize("suffix", [".dict", ".parquet"])
