@@ -28,7 +28,8 @@ _TABLES = {
     ),
     "NVTX_EVENTS": (
         "start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, rangeId INTEGER,"
-        " text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, domainId INTEGER"
+        " text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, domainId INTEGER,"
+        " jsonText TEXT"
     ),
     "CUPTI_ACTIVITY_KIND_RUNTIME": (
         "start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT NULL,"
@@ -45,7 +46,6 @@ _TABLES = {
     "CUPTI_ACTIVITY_KIND_MEMCPY": f"{_WORK}, bytes INTEGER NOT NULL, copyKind INTEGER NOT NULL",
     "CUPTI_ACTIVITY_KIND_MEMSET": f"{_WORK}, value INTEGER NOT NULL, bytes INTEGER NOT NULL",
 }
-_BATCH = 20_000  # rows kept before they are written
 PUSH_POP = 59  # NVTX_EVENTS.eventType
 
 
@@ -62,7 +62,9 @@ def thread_id(pid: int, tid: int) -> int:
 class NsysFile:
     """An export being written. Use it as a context manager; the file is complete at its end."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, batch: int = 20_000) -> None:
+        """Make the file; `batch` rows of a table are kept before they are written."""
+        self._batch = batch
         path.unlink(missing_ok=True)
         self._db = sqlite3.connect(path)
         self._db.execute("PRAGMA journal_mode=OFF")
@@ -91,9 +93,26 @@ class NsysFile:
         row = (1 << 48, device, name, 40 << 30, bandwidth, clock_hz, sms, device, 8, 0)
         self._add("TARGET_INFO_GPU", row)
 
-    def range(self, start: int, end: int | None, text: str, thread: int) -> None:
-        """Add a push/pop range; `end` None: it was still open when the capture ended."""
-        self._add("NVTX_EVENTS", (start, end, PUSH_POP, None, text, thread, None, None, 0))
+    def range(
+        self, start: int, end: int | None, text: str, thread: int, payload: str | None = None
+    ) -> None:
+        """Add a push/pop range; `end` None: it was still open when the capture ended.
+
+        One with a payload is of NCCL's domain.
+        """
+        row = (
+            start,
+            end,
+            PUSH_POP,
+            None,
+            text,
+            thread,
+            None,
+            None,
+            int(payload is not None),
+            payload,
+        )
+        self._add("NVTX_EVENTS", row)
 
     def call(self, start: int, end: int, thread: int, corr: int, name: str) -> None:
         """Add a call of the CUDA runtime."""
@@ -128,7 +147,7 @@ class NsysFile:
         rows = self._rows.setdefault(table, [])
         rows.append(row)
         self.written[table] += 1
-        if len(rows) >= _BATCH:
+        if len(rows) >= self._batch:
             self._flush(table)
 
     def _flush(self, table: str) -> None:

@@ -25,6 +25,13 @@ NESTED, FREE = 0, 1
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
+COLLECTIVE = ("name", "group", "ranks", "size", "dtype", "in", "out")
+"""Keys of what a tool says of a collective; each may be missing.
+
+Its name, that of its process group, the ranks in that (text: tools shorten long lists), their
+number, and what this rank gives and gets: the type of an element, and how many.
+"""
+
 ACTIVITIES = pa.schema(
     {
         "kind": pa.int8(),  # index into KINDS
@@ -45,6 +52,7 @@ ACTIVITIES = pa.schema(
         "smem": pa.int64(),  # bytes of shared memory per block, static and dynamic
         "bytes": pa.int64(),  # moved by a memcpy or set by a memset
         "rank": pa.int32(),  # rank in a distributed job
+        "collective": _TEXT,  # what the tool says of one, as JSON; see COLLECTIVE
     }
 )
 """One row per piece of GPU work (or, in a capture without a GPU, per CPU op)."""
@@ -212,6 +220,7 @@ RECORD = pa.schema(
         pa.field("regs", pa.int64()),
         pa.field("smem", pa.int64()),
         pa.field("gpu", pa.string()),
+        pa.field("collective", pa.string()),  # JSON of COLLECTIVE
         # For a backward kernel, what is known of its forward call:
         pa.field("fwdMarker", _TEXTS),
         pa.field("fwdSeqMarker", _TEXTS),  # without their numbers

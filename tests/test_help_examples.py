@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
+from shutil import copy
 from typing import TYPE_CHECKING
 
 import click
@@ -51,6 +52,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "train.py").write_text(TRAIN)
     for name in ("net", "before", "after"):
         capture(tmp_path / f"{name}.sqlite", steps=4)
+    (tmp_path / "ranks").mkdir()
+    for rank in range(2):
+        copy("net.sqlite", f"net.rank{rank}.sqlite")
+        copy("net.sqlite", f"ranks/rank{rank}.sqlite")
     assert run("parse", "net.sqlite", "-o", "net.dict").code == 0
     return tmp_path
 

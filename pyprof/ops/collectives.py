@@ -9,19 +9,74 @@ Source: NVIDIA nccl-tests, doc/PERFORMANCE.md.
 
 from __future__ import annotations
 
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
 from pyprof.marker import Call, Tensor
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, tensor_bytes
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all_reduce", "all_gather", "reduce_scatter"
+ALL_TO_ALL, BARRIER, SEND_RECV, ONE_WAY = "all_to_all", "barrier", "send_recv", "broadcast"
+
+_FACTORS: Mapping[str, int] = MappingProxyType(
+    {ALL_REDUCE: 2, ALL_GATHER: 1, REDUCE_SCATTER: 1, ALL_TO_ALL: 1, "gather": 1, "scatter": 1}
+)
+"""By what (n - 1) / n is multiplied; the bus bytes of others are their algorithm bytes."""
+
+SYNCHRONISING = frozenset({ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, BARRIER})
+"""Collectives that no rank leaves before the last has come: each needs something of every other."""
+
+_KINDS = (
+    (ALL_REDUCE, r"allreduce"),
+    (ALL_GATHER, r"allgather"),
+    (REDUCE_SCATTER, r"reducescatter"),
+    (ALL_TO_ALL, r"alltoall"),
+    (SEND_RECV, r"sendrecv|isendirecv|i?send|i?recv"),
+    (BARRIER, r"(?:monitored)?barrier"),
+    ("gather", r"gather"),
+    ("scatter", r"scatter"),
+    (ONE_WAY, r"broadcast"),
+    ("reduce", r"reduce"),
+)
+
+
+def kind(name: str) -> str | None:
+    """Tell which collective a name means, as PyTorch, c10d or NCCL spells it; None for no such.
+
+    `allreduce_`, `nccl:all_reduce`, `_allgather_base_` and `AllReduce` are of the same kinds.
+    """
+    letters = re.sub(r"[^a-z]", "", name.rpartition(":")[2].lower())
+    for found, pattern in _KINDS:
+        if re.match(f"(?:batch)?(?:{pattern})", letters):
+            return found
+    return None
+
+
+def message_bytes(kind: str, given: int | None, got: int | None) -> int | None:
+    """Choose what counts as algorithm bytes of what one rank gave and got; None where unknown."""
+    return got if kind == ALL_GATHER else given
+
+
+def bus_bytes(kind: str, size: int, ranks: int) -> int:
+    """Give the bus bytes of a collective of `size` algorithm bytes among `ranks`, above 0."""
+    factor = _FACTORS.get(kind)
+    return size if factor is None else factor * size * (ranks - 1) // ranks
+
+
 _X = Tensor((4, 6), "float32")
 _ALL = Tensor((16, 6), "float32")
 _LISTS = "Tensor[] output, Tensor[] input, any group"
-_MODS = ("torch.distributed", "c10d", "nccl")
+MODS = ("torch.distributed", "c10d", "nccl")
 
 
 def _spelled(*names: str) -> tuple[str, ...]:
-    return tuple(f"{mod}.{name}" for mod in _MODS for name in names)
+    return tuple(f"{mod}.{name}" for mod in MODS for name in names)
 
 
 def _flat(a: Args, name: str) -> tuple[Tensor, ...]:
@@ -35,7 +90,7 @@ def _flat(a: Args, name: str) -> tuple[Tensor, ...]:
     return a.tensors(name)
 
 
-def _params(a: Args, size: int | None, ranks: int | None, factor: int) -> dict[str, object]:
+def _params(a: Args, size: int | None, ranks: int | None, kind: str) -> dict[str, object]:
     found: dict[str, object] = {}
     if size is not None:
         found["algo_bytes"] = size
@@ -44,7 +99,7 @@ def _params(a: Args, size: int | None, ranks: int | None, factor: int) -> dict[s
     if ranks is not None and ranks > 0:
         found["ranks"] = ranks
         if size is not None:
-            found["bus_bytes"] = size if factor == 0 else factor * size * (ranks - 1) // ranks
+            found["bus_bytes"] = bus_bytes(kind, size, ranks)
     return found
 
 
@@ -74,7 +129,7 @@ def _size(tensors: tuple[Tensor, ...]) -> int | None:
 def all_reduce(a: Args) -> Work:
     """Every rank ends with the sum of all."""
     tensors = _flat(a, "tensors")
-    return Work(0, tensors, tensors, _params(a, _size(tensors), None, 2))
+    return Work(0, tensors, tensors, _params(a, _size(tensors), None, ALL_REDUCE))
 
 
 # 24 read or 24 written of 4 bytes: each rank does one of the two
@@ -89,7 +144,7 @@ def all_reduce(a: Args) -> Work:
 def one_way(a: Args) -> Work:
     """A rank either gives or gets; of a reduction most give."""
     tensors = _flat(a, "tensors")
-    return Work(0, tensors, (), _params(a, _size(tensors), None, 0))
+    return Work(0, tensors, (), _params(a, _size(tensors), None, ONE_WAY))
 
 
 # 24 read, four times as many written of 4 bytes
@@ -105,7 +160,7 @@ def all_gather(a: Args) -> Work:
     """Every rank ends with the pieces of all."""
     out, given = _flat(a, "output"), _flat(a, "input")
     ranks = _ratio(out, given)
-    return Work(0, given, out, _params(a, _size(out), ranks, 1))
+    return Work(0, given, out, _params(a, _size(out), ranks, ALL_GATHER))
 
 
 # 96 read, a quarter written of 4 bytes
@@ -120,7 +175,7 @@ def all_gather(a: Args) -> Work:
 def reduce_scatter(a: Args) -> Work:
     """Every rank ends with its piece of the sum."""
     out, given = _flat(a, "output"), _flat(a, "input")
-    return Work(0, given, out, _params(a, _size(given), _ratio(given, out), 1))
+    return Work(0, given, out, _params(a, _size(given), _ratio(given, out), REDUCE_SCATTER))
 
 
 def _ratio(large: tuple[Tensor, ...], small: tuple[Tensor, ...]) -> int | None:
@@ -140,7 +195,7 @@ def _ratio(large: tuple[Tensor, ...], small: tuple[Tensor, ...]) -> int | None:
 def all_to_all(a: Args) -> Work:
     """Every rank gives a piece to each."""
     out, given = _flat(a, "output"), _flat(a, "input")
-    return Work(0, given, out, _params(a, _size(given), None, 1))
+    return Work(0, given, out, _params(a, _size(given), None, ALL_TO_ALL))
 
 
 # nothing but a signal

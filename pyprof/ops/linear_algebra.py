@@ -121,9 +121,14 @@ def lu(a: Args) -> Work:
     factors = (like(x), Tensor((*x.shape[:-2], short), "int32"))
     checked = (*factors, Tensor(x.shape[:-2], "int32"))
     written = {
-        **{"det": (one,), "logdet": (one,), "slogdet": (one, size_alone), "lu": _unpacked(x)},
-        **{"lu_factor": factors, "torch.lu": factors},
-        **{"lu_factor_ex": checked, "_lu_with_info": checked},
+        "det": (one,),
+        "logdet": (one,),
+        "slogdet": (one, size_alone),
+        "lu": _unpacked(x),
+        "lu_factor": factors,
+        "torch.lu": factors,
+        "lu_factor_ex": checked,
+        "_lu_with_info": checked,
     }
     return Work(flops, (x,), written.get(a.op, (like(x),)))
 

@@ -53,6 +53,7 @@ def build(
         **_names(activities),
         **_work(activities),
         **_devices(capture, activities),
+        **_collective(activities),
         **_launches(capture, launch),
         **_paths(sweep, path),
         "trace": _traces(sweep, _own(sweep, path, place, 1)),
@@ -132,6 +133,12 @@ def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
         "device": activities.column("device"),
         "gpu": Coded(gpu, [*(name or "" for name in known), "cpu"]),
     }
+
+
+def _collective(activities: pa.Table) -> dict[str, Column]:
+    """Give what the tool says of collectives, where it says anything."""
+    column = activities.column("collective")
+    return {"collective": column} if column.null_count < len(column) else {}
 
 
 def _launches(capture: Capture, launch: Ints) -> dict[str, Column]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.readers import _common, _nsys_info
+from pyprof.readers import _common, _nsys_info, _nsys_nccl
 from pyprof.readers._sqlite import MAGIC, Database, encoded, numbers
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def read(path: Path) -> schema.Capture:
         strings = db.strings(_STRINGS, "id", "value")
         runtime = _read_runtime(db)
         pids = np.unique(_pid(numbers(runtime.column("globalTid"), 0)))
-        activities = _activities(db, strings, int(pids[0]) if len(pids) == 1 else None)
+        activities = _activities(db, strings, runtime, int(pids[0]) if len(pids) == 1 else None)
         events = ranges.result()
     tids, (call_threads, range_threads) = _common.index_of(
         [numbers(runtime.column("globalTid"), 0), numbers(events.column("globalTid"), 0)]
@@ -211,9 +211,11 @@ def _texts(events: pa.Table, strings: pa.Array) -> pa.ChunkedArray:
 # --- GPU work -----------------------------------------------------------------------------------
 
 
-def _activities(db: Database, strings: pa.Array, only_pid: int | None) -> pa.Table:
+def _activities(
+    db: Database, strings: pa.Array, runtime: pa.Table, only_pid: int | None
+) -> pa.Table:
     parts = [
-        _kernels(db, strings, only_pid),
+        _kernels(db, strings, runtime, only_pid),
         _copies(db, only_pid),
         _sets(db, only_pid),
         _graphs(db, only_pid),
@@ -244,8 +246,10 @@ def _base(rows: pa.Table, kind: int, only_pid: int | None) -> dict[str, object]:
     return columns
 
 
-def _kernels(db: Database, strings: pa.Array, only_pid: int | None) -> pa.Table:
+def _kernels(db: Database, strings: pa.Array, runtime: pa.Table, only_pid: int | None) -> pa.Table:
     rows = _read(db, "KERNEL", *_KERNEL)
+    name = encoded(numbers(rows.column("demangledName"), -1), strings, "unknown kernel")
+    events = _versioned(db.tables(), "NVTX_EVENTS")
     shared = pc.add(
         pc.fill_null(rows.column("staticSharedMemory"), 0),
         pc.fill_null(rows.column("dynamicSharedMemory"), 0),
@@ -254,11 +258,12 @@ def _kernels(db: Database, strings: pa.Array, only_pid: int | None) -> pa.Table:
         schema.ACTIVITIES,
         {
             **_base(rows, schema.KERNEL, only_pid),
-            "name": encoded(numbers(rows.column("demangledName"), -1), strings, "unknown kernel"),
+            "name": name,
             **{f"grid_{axis}": rows.column(f"grid{axis.upper()}") for axis in "xyz"},
             **{f"block_{axis}": rows.column(f"block{axis.upper()}") for axis in "xyz"},
             "regs": rows.column("registersPerThread"),
             "smem": shared,
+            "collective": _nsys_nccl.collectives(db, events, name, rows, runtime, strings),
         },
     )
 

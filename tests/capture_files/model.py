@@ -56,6 +56,9 @@ class Range:
     tid: int = 11
     style: int = 59
     end_tid: int | None = None
+    domain: int = 0
+    payload: str | None = None
+    """What nsys writes out as JSON."""
 
 
 CUPTI = "CUPTI_ACTIVITY_KIND_"

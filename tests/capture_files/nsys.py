@@ -206,5 +206,6 @@ def _range(entry: Range, strings: Strings, *, registered: bool) -> dict[str, Val
         "textId": strings(entry.text) if registered else None,
         "globalTid": global_id(entry.pid, entry.tid),
         "endGlobalTid": end_tid,
-        "domainId": 0,
+        "domainId": entry.domain,
+        "jsonText": entry.payload,
     }

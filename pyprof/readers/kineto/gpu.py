@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from pyprof import schema
@@ -70,6 +71,7 @@ def activities(kind: int, events: list[Event]) -> pa.Table:
         "regs": ints([a.get("registers per thread") for a in args], pa.int32()),
         "smem": ints([a.get("shared memory") for a in args]),
         "bytes": ints([_first(a.get("bytes"), a.get("size")) for a in args]),
+        "collective": pa.array([_collective(a) for a in args], pa.string()),
     }
     for key in ("grid", "block"):
         sizes = [_three(a.get(key)) for a in args]
@@ -159,6 +161,31 @@ def launching_process(
         launched = corr[found] == wanted
         pid[launched] = callers[found[launched]]
     return pa.array(pid)
+
+
+_COLLECTIVE = {
+    "name": ("Collective name",),
+    "group": ("Process Group Name", "Process Group ID"),  # the first since torch 2.3
+    "ranks": ("Process Group Ranks",),
+    "size": ("Group size",),
+    "dtype": ("dtype",),
+    "in": ("In msg nelems",),
+    "out": ("Out msg nelems",),
+}
+"""Where Kineto keeps what `schema.COLLECTIVE` lists."""
+
+
+def _collective(args: dict[str, Any]) -> str | None:
+    """Give what the event of a kernel says of a collective, as JSON; None for any other kernel."""
+    if "Collective name" not in args:
+        return None
+    said = {
+        key: next((args[name] for name in names if name in args), None)
+        for key, names in _COLLECTIVE.items()
+    }
+    for key in ("group", "ranks"):  # numbers and lists in some versions, texts in others
+        said[key] = None if said[key] is None else str(said[key])
+    return orjson.dumps({key: value for key, value in said.items() if value is not None}).decode()
 
 
 def _args(event: Event) -> dict[str, Any]:

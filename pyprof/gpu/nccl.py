@@ -1,0 +1,32 @@
+"""What the name of a kernel of NCCL (or RCCL) tells: the collective, and the algorithm.
+
+NCCL compiles few kernels and runs other protocols, reductions and algorithms through them, so a
+name is a hint: `RING_LL` also runs the Simple protocol (NCCL's src/device/generate.py says which).
+"""
+
+from __future__ import annotations
+
+import re
+
+_FUNCTION = re.compile(
+    r"(?:nccl|rccl)\w*?(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv|Broadcast|Reduce|Send|Recv)",
+    re.IGNORECASE,
+)
+_ALGORITHM = re.compile(
+    r"(?:_|(?<=[a-z]))(RING|TREE|COLLNET\w*?|NVLS\w*?|PAT)(?=_|LL|Simple|Kernel|\W|$)",
+    re.IGNORECASE,
+)
+
+
+def function(name: str) -> str | None:
+    """Give the collective that a kernel's name has: `AllReduce`; None where it has none."""
+    found = _FUNCTION.search(name)
+    return found[1] if found else None
+
+
+def algorithm(name: str) -> str | None:
+    """Give the algorithm that a kernel's name has, in capitals: `RING`; None where it has none."""
+    if function(name) is None:
+        return None
+    found = _ALGORITHM.search(name.partition("(")[0])
+    return found[1].upper() if found else None

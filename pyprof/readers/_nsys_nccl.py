@@ -1,0 +1,132 @@
+"""What NCCL says of its collectives in NVTX payloads, where an nsys export holds them as JSON.
+
+NCCL pushes `ncclAllReduce` with its communicator's id, the same on all ranks, and the size of the
+message. The kernel is launched inside that range or, in a group of calls, inside the
+`ncclGroupEnd` behind it.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.readers._sqlite import Database, encoded, numbers
+
+_PREFIX = "nccl"
+_GROUP_END = "ncclGroupEnd"
+_COMMUNICATOR, _SIZE = "NCCL communicator ID", "Message size [bytes]"
+_BOTH_WAYS = ("AllReduce", "Broadcast", "Reduce")
+"""Their message is what a rank gives; of others it is the part of one of n ranks."""
+
+
+def collectives(
+    db: Database,
+    table: str,
+    name: pa.DictionaryArray,
+    kernels: pa.Table,
+    runtime: pa.Table,
+    strings: pa.Array,
+) -> pa.Array:
+    """Give what NCCL says of each kernel, as JSON of `schema.COLLECTIVE`; null where it does not.
+
+    `table` is that of NVTX events, `name` that of each kernel; kernels and API calls have nsys' own
+    columns.
+    """
+    found: list[str | None] = [None] * kernels.num_rows
+    ours = np.array([*map(_is_nccl, name.dictionary.to_pylist()), False])[name.indices]
+    rows = np.flatnonzero(ours)
+    if len(rows) and "jsonText" in db.columns(table):
+        ranges = _Ranges(db, table, strings)
+        for row, launch in zip(rows.tolist(), _launches(kernels.take(rows), runtime), strict=True):
+            found[row] = ranges.around(*launch) if launch else None
+    return pa.array(found, pa.string())
+
+
+def _is_nccl(name: str) -> bool:
+    return name.startswith(_PREFIX)
+
+
+def _launches(kernels: pa.Table, runtime: pa.Table) -> list[tuple[int, int] | None]:
+    """Give the thread and the start of each kernel's launch; None where there is none."""
+    wanted = kernels.column("correlationId")
+    calls = runtime.filter(pc.is_in(runtime.column("correlationId"), wanted.combine_chunks()))
+    thread, corr, start = (
+        numbers(calls.column(name), -1) for name in ("globalTid", "correlationId", "start")
+    )
+    process = thread >> _PROCESS
+    made = zip(process.tolist(), corr.tolist(), thread.tolist(), start.tolist(), strict=True)
+    known = {(owner, number): (one, at) for owner, number, one, at in made}
+    owners = numbers(kernels.column("globalPid"), 0) >> _PROCESS
+    keys = zip(owners.tolist(), numbers(wanted, -1).tolist(), strict=True)
+    return [known.get(key) for key in keys]
+
+
+_PROCESS = 24
+"""Bits of a thread in a serialised id; above them stands the process."""
+
+
+class _Ranges:
+    """NCCL's ranges of each thread, in order of their start."""
+
+    def __init__(self, db: Database, table: str, strings: pa.Array) -> None:
+        domain = f"SELECT domainId FROM \"{table}\" WHERE jsonText LIKE '%{_COMMUNICATOR}%' LIMIT 1"  # noqa: S608 - our names
+        events = db.read(
+            table,
+            {"start": int, "end": int, "globalTid": int, "textId": int, "text": str,
+             "jsonText": str},
+            f"WHERE domainId = ({domain}) ORDER BY start",
+        )  # fmt: skip
+        self._start, self._end, thread = (
+            numbers(events.column(name), -1) for name in ("start", "end", "globalTid")
+        )
+        codes = numbers(events.column("textId"), -1)
+        named = encoded(codes, strings, "").cast(pa.string())
+        texts = pc.if_else(pa.array(codes >= 0), named, events.column("text")).to_pylist()
+        known: dict[tuple[str, str], str | None] = {}
+        for key in zip(texts, events.column("jsonText").to_pylist(), strict=True):
+            known.setdefault(key, None)
+        known = {key: _translated(*key) for key in known}
+        self._said = [
+            known[key] for key in zip(texts, events.column("jsonText").to_pylist(), strict=True)
+        ]
+        self._speaking: dict[int, list[int]] = {}
+        self._closing: dict[int, list[int]] = {}
+        for row, (one, text) in enumerate(zip(thread.tolist(), texts, strict=True)):
+            if self._said[row] is not None:
+                self._speaking.setdefault(one, []).append(row)
+            elif text == _GROUP_END:
+                self._closing.setdefault(one, []).append(row)
+
+    def around(self, thread: int, at: int) -> str | None:
+        """Give what the range says in which, or in whose group, something was launched."""
+        spoken = self._last(self._speaking.get(thread, []), at)
+        if spoken is None or at <= self._end[spoken]:
+            return None if spoken is None else self._said[spoken]
+        closed = self._last(self._closing.get(thread, []), at)
+        if closed is None or at > self._end[closed] or self._start[closed] < self._end[spoken]:
+            return None
+        return self._said[spoken]
+
+    def _last(self, rows: list[int], at: int) -> int | None:
+        place = bisect_right(rows, at, key=lambda row: int(self._start[row]))
+        return rows[place - 1] if place else None
+
+
+def _translated(text: str, payload: str) -> str | None:
+    """Put a payload in the words of `schema.COLLECTIVE`; None where it names no communicator."""
+    try:
+        read = json.loads(payload or "null")
+    except ValueError:
+        return None
+    if not isinstance(read, dict) or _COMMUNICATOR not in read:
+        return None
+    name = text.removeprefix(_PREFIX)
+    said: dict[str, object] = {"name": name, "group": str(read[_COMMUNICATOR]).replace(",", "")}
+    size = str(read.get(_SIZE, "")).replace(",", "")  # some versions write 1,024
+    if size.isdecimal() and name in _BOTH_WAYS:
+        said |= {"dtype": "uint8", "in": int(size), "out": int(size)}
+    return json.dumps(said)

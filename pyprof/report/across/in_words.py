@@ -1,0 +1,108 @@
+"""The straggler and the slow link in words, each with what it rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.report.across.match import spans
+from pyprof.report.numbers import amount, count
+from pyprof.report.text import duration, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.report.across.links import SlowLink
+    from pyprof.report.across.stragglers import Straggler
+    from pyprof.report.across.whole import Across
+
+_LEAST = 0.005
+"""A straggler costs at least this share of a step; less is no news."""
+_SHOWN = 3
+_UNEVEN = 1.1
+
+
+def in_words(found: Across) -> Iterator[str]:
+    """Name the straggler, the slow links and the uneven layer; say so where there are none."""
+    told = [*_stragglers(found), *_slow(found), *_layer(found)]
+    yield from told or ["No rank, link or layer stands out."]
+
+
+def stragglers(found: Across) -> list[Straggler]:
+    """Choose the ranks whose own work takes longest; where steps are not known, who costs most.
+
+    Others come late because they waited for one of these elsewhere: a rank's own time tells. Those
+    count that have half of what the first has more than the median rank.
+    """
+    step = float(np.median([one.step_ns for one in found.ranks if one.step_ns] or [0]))
+    if not step:
+        dear = [one for one in found.stragglers if one.cost_ns]
+        return dear[:1]
+    most = max((one.excess_ns or 0 for one in found.stragglers), default=0)
+    if most <= _LEAST * step:
+        return []
+    slow = [one for one in found.stragglers if (one.excess_ns or 0) >= most / 2]
+    return sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))
+
+
+def _stragglers(found: Across) -> Iterator[str]:
+    slow = stragglers(found)
+    if len(slow) > 1:
+        yield _several(found, slow)
+    elif slow:
+        yield f"Rank {slow[0].rank} is the straggler: {'; '.join(_evidence(found, slow[0]))}."
+    if slow:
+        source = next(rank.source for rank in found.ranks if rank.rank == slow[0].rank)
+        yield f"  Look at pyprof summary {source} beside that of another rank, or pyprof diff."
+
+
+def _evidence(found: Across, one: Straggler) -> Iterator[str]:
+    steps, peers = found.step_count, max(len(found.numbers) - 1, 1)
+    if one.of:
+        yield f"it came last to {count(one.last)} of {count(one.of)} collectives"
+    if one.cost_ns:
+        each = duration(one.cost_ns / (steps or 1) / peers)
+        unit = " a step" if steps else ""
+        yield f"for it the others waited {each}{unit} each, {duration(one.cost_ns)} in all"
+    if one.excess_ns is not None:
+        yield (f"without communication its step takes {duration(one.own_ns)},"
+               f" {duration(one.excess_ns)} more than the median rank's")  # fmt: skip
+
+
+def _several(found: Across, slow: list[Straggler]) -> str:
+    cost = sum(one.cost_ns for one in slow)
+    ranks = spans(sorted(one.rank for one in slow))
+    return (
+        f"{ranks[0].upper()}{ranks[1:]} hold up the others: without communication a step of theirs"
+        f" takes up to {duration(slow[0].own_ns)}, {duration(slow[0].excess_ns)} more than the"
+        f" median rank's; the others waited {duration(cost)} for one of them,"
+        f" {duration(found.unclear_ns)} for several at once."
+    )
+
+
+def _slow(found: Across) -> Iterator[str]:
+    for slow in found.slow[:_SHOWN]:
+        yield _link(slow)
+    if len(found.slow) > _SHOWN:
+        yield f"{len(found.slow) - _SHOWN} more groups are slower than their like (--table groups)."
+
+
+def _link(slow: SlowLink) -> str:
+    link = slow.link
+    rate = "" if link.bus_rate is None else f" (bus {number(link.bus_rate / 1e9)} GB/s)"
+    size = "" if link.bytes is None else f" of {amount(link.bytes, 'B')}"
+    return (
+        f"The link between {slow.label} is slow: {link.kind}{size} moves data for"
+        f" {duration(link.transfer_ns)}{rate}, {number(slow.times)} times the"
+        f" {duration(slow.usual_ns)} of {slow.like} like groups;"
+        f" {duration(slow.lost_ns)} in {count(link.calls)} calls."
+    )
+
+
+def _layer(found: Across) -> Iterator[str]:
+    uneven = [one for one in found.layers if one.ranks > 1 and (one.imbalance or 1) > _UNEVEN]
+    for one in uneven[:1]:
+        over = (one.imbalance or 1) - 1
+        yield (f"Layer {one.layer} is uneven: rank {one.rank} spends {duration(one.most_ns)} in it,"
+               f" {percent(over)} % more than the mean of {one.ranks} ranks.")  # fmt: skip

@@ -1,0 +1,136 @@
+"""From one capture to the facts of its ranks: where the work on many captures is done."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import readers
+from pyprof.errors import CaptureError
+from pyprof.parse import parse, recordfile
+from pyprof.prof.table import Table
+from pyprof.report.across import facts
+from pyprof.report.across.collectives import collectives
+from pyprof.report.across.facts import Facts
+from pyprof.report.across.process import of_process
+from pyprof.report.intervals import union
+from pyprof.report.steps import Steps, steps
+from pyprof.report.timeline import COMMUNICATION, Timeline, sorts, timeline
+from pyprof.report.tree import NO_LAYER
+from pyprof.report.tree import steps as layer_path
+from pyprof.sets.find import fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pyprof.parse.records import Records
+    from pyprof.schema import Capture
+    from pyprof.sets.members import Member
+
+
+def measure(member: Member) -> Facts:
+    """Read a capture, or what parse wrote from one, and keep the facts of each of its ranks.
+
+    Raises PyprofError where it cannot be used.
+    """
+    with fetch(member.url) as path:
+        parts = [
+            of_rank(rank, member.url, records, capture)
+            for rank, records, capture in _ranks(path, member)
+        ]
+    return reduce(facts.merge, parts)
+
+
+def _ranks(path: Path, member: Member) -> Iterator[tuple[int, Records, Capture | None]]:
+    """Give the records of each rank, and the capture of its process where the file is one."""
+    if readers.is_capture(path):
+        capture = readers.read(path)
+        for pid, rank in member.ranks:
+            own = capture if pid is None else of_process(capture, pid)
+            yield rank, parse(own), own
+        return
+    records = recordfile.load(str(path))
+    for pid, rank in member.ranks:
+        rows = np.flatnonzero(records.numpy("pid") == pid)
+        yield rank, records if pid is None else records.take(rows), None
+
+
+def of_rank(rank: int, source: str, records: Records, capture: Capture | None) -> Facts:
+    """Measure one rank."""
+    when, found = timeline(records, capture), steps(records, capture)
+    if not records.rows:
+        raise CaptureError(f"{source}: no GPU work was captured; capture while the GPU works")
+    if when is None:
+        raise CaptureError(f"{source}: holds no times; parse the capture anew")
+    return Facts(
+        _rank(rank, source, records, when, found),
+        _steps(rank, records, when, found),
+        _layers(rank, records),
+        collectives(records, rank, found.of_row),
+        tuple(f"{source}: {text}" for text in records.warnings),
+    )
+
+
+def _rank(rank: int, source: str, records: Records, when: Timeline, found: Steps) -> pa.Table:
+    devices = when.devices
+    number, pid = records.numpy("device"), records.numpy("pid")
+    return facts.table(
+        facts.RANKS,
+        rank,
+        len(devices),
+        device=[device.device for device in devices],
+        source=[source] * len(devices),
+        gpu=[device.gpu for device in devices],
+        rows=[int(((number == d.device) & (pid == d.pid)).sum()) for d in devices],
+        span_ns=[device.span_ns for device in devices],
+        busy_ns=[device.busy_ns for device in devices],
+        idle_ns=[device.idle_ns for device in devices],
+        compute_ns=[device.compute.total for device in devices],
+        communication_ns=[device.communication.total for device in devices],
+        exposed_ns=[device.exposed_communication_ns for device in devices],
+        copy_ns=[device.copy.total for device in devices],
+        origin=[found.origin] * len(devices),
+    )
+
+
+def _steps(rank: int, records: Records, when: Timeline, found: Steps) -> pa.Table:
+    """Give each step's time on the GPU, and how much of it was communication alone."""
+    count = len(found)
+    exposed = np.zeros(count, np.int64)
+    if inside := found.of_row[found.of_row >= 0].tolist():
+        first = records.numpy("start")[found.of_row == min(inside)].min()
+        bounds = first + np.concatenate([[0], np.cumsum(found.duration_ns)])
+        alone = union(device.communication - device.compute for device in when.devices)
+        exposed = alone.inside(bounds[:-1], bounds[1:])
+    return facts.table(
+        facts.STEPS,
+        rank,
+        count,
+        step=np.arange(count),
+        duration_ns=found.duration_ns,
+        exposed_ns=exposed,
+        warm_up=np.arange(count) < found.warm_up,
+    )
+
+
+def _layers(rank: int, records: Records) -> pa.Table:
+    """Total the time of each layer's own rows; waiting in a collective is no work of a layer."""
+    table = Table(records)
+    layer = table.own_or_forward("layer")
+    work = sorts(records) != COMMUNICATION
+    paths = [*(".".join(layer_path(value)) for value in layer.values), ""]
+    total: dict[str, int] = {}
+    index, ns = layer.index[work], table.duration_ns[work]
+    order = np.argsort(index, kind="stable")
+    used, first = np.unique(index[order], return_index=True)
+    for place, part in zip(used.tolist(), np.add.reduceat(ns[order], first).tolist(), strict=True):
+        name = paths[place] or NO_LAYER
+        total[name] = total.get(name, 0) + part
+    return facts.table(
+        facts.LAYERS, rank, len(total), layer=list(total), gpu_ns=list(total.values())
+    )

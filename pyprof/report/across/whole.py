@@ -1,0 +1,133 @@
+"""All that is found across ranks, made from the facts of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.report.across import balance, links, stragglers
+from pyprof.report.across.clocks import Clock, clocks
+from pyprof.report.across.columns import Columns
+from pyprof.report.across.match import Matched, match
+from pyprof.report.across.waiting import Waits, waits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyprof.report.across.balance import LayerLoad
+    from pyprof.report.across.facts import Facts
+    from pyprof.report.across.links import Link, SlowLink
+    from pyprof.report.across.stragglers import Late, StepWait, Straggler
+
+
+@dataclass(frozen=True, slots=True)
+class RankTime:
+    """One GPU of a rank. Times in ns."""
+
+    rank: int
+    device: int
+    gpu: str | None
+    source: str
+    rows: int
+    span_ns: int
+    busy_ns: int
+    idle_ns: int
+    compute_ns: int
+    communication_ns: int
+    exposed_ns: int
+    copy_ns: int
+    step_ns: float | None
+    """The median step after warm-up, of the rank."""
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """What a report shows."""
+
+    ranks: tuple[RankTime, ...]
+    origins: tuple[str, ...]
+    """How steps were found, each way once."""
+    matched: Matched
+    clocks: Mapping[int, Clock]
+    waits: tuple[Waits, ...]
+    stragglers: list[Straggler]
+    late: list[Late]
+    step_waits: list[StepWait]
+    unclear_ns: int
+    """Waiting for several ranks that came last together."""
+    links: list[Link]
+    """Per group; `links.alike` puts like groups together."""
+    slow: list[SlowLink]
+    layers: list[LayerLoad]
+    missing: tuple[str, ...]
+    """Captures that could not be read."""
+
+    @property
+    def numbers(self) -> list[int]:
+        """The ranks, rising."""
+        return sorted({one.rank for one in self.ranks})
+
+    @property
+    def unaligned(self) -> list[int]:
+        """Ranks whose clocks could not be aligned with the first one's."""
+        return [rank for rank in self.numbers if rank not in self.clocks]
+
+    @property
+    def step_count(self) -> int:
+        """The steps of the rank that has most."""
+        return max((one.steps for one in self.ranks), default=0)
+
+
+def across(facts: Facts, missing: Sequence[str] = ()) -> Across:
+    """Match, align and compare."""
+    table = facts.collectives.sort_by("rank")  # stable: each rank's stay in GPU-start order
+    columns = Columns.of(table)
+    matched = match(columns)
+    aligned = clocks(columns, matched.groups)
+    found = waits(columns, matched.groups, aligned)
+    ranks = _ranks(facts)
+    per_group = links.links(columns, found)
+    return Across(
+        ranks,
+        tuple(sorted({origin for origin in facts.ranks.column("origin").to_pylist() if origin})),
+        matched,
+        aligned,
+        found,
+        stragglers.stragglers(found, facts.steps, sorted({one.rank for one in ranks})),
+        stragglers.by_collective(columns, found),
+        stragglers.by_step(found),
+        stragglers.unclear_ns(found),
+        per_group,
+        links.slow_links(per_group),
+        balance.layer_loads(facts.layers),
+        tuple(missing),
+    )
+
+
+def _ranks(facts: Facts) -> tuple[RankTime, ...]:
+    steps = _step_times(facts)
+    names = [name for name in facts.ranks.column_names if name != "origin"]
+    rows = facts.ranks.select(names).to_pylist()
+    found = [
+        RankTime(**row, step_ns=steps.get(row["rank"], (None, 0))[0],
+                 steps=steps.get(row["rank"], (None, 0))[1])
+        for row in rows
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda one: (one.rank, one.device)))
+
+
+def _step_times(facts: Facts) -> dict[int, tuple[float | None, int]]:
+    """Give each rank's median step after warm-up, and how many steps it has."""
+    table = facts.steps.sort_by("rank")
+    duration = table.column("duration_ns").to_numpy()
+    warm = table.column("warm_up").to_numpy(zero_copy_only=False).astype(bool)
+    number, first = np.unique(table.column("rank").to_numpy(), return_index=True)
+    found: dict[int, tuple[float | None, int]] = {}
+    for rank, rows in zip(
+        number.tolist(), np.split(np.arange(len(duration)), first[1:]), strict=False
+    ):
+        found[rank] = (float(np.median(duration[rows][~warm[rows]])), len(rows))
+    return found

@@ -1,0 +1,83 @@
+"""`pyprof ranks SET`: many ranks side by side; who waits for whom, and which link is slow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyprof import cli
+from pyprof.sets.options import engine_options
+
+if TYPE_CHECKING:
+    from pyprof.report.across.whole import Across
+    from pyprof.sets.engine import Engine
+
+_TOP = 16
+_TABLES = ("ranks", "stragglers", "late", "steps", "groups", "layers", "unmatched")
+
+
+@click.command("ranks", cls=cli.Command)
+@click.argument("sources", nargs=-1, required=True, metavar="SET...")
+@click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
+              help="Rows to list of each table; CSV and JSON have all.")  # fmt: skip
+@click.option("--csv", "as_csv", is_flag=True, help="Write a table as CSV.")
+@click.option("--table", type=click.Choice(_TABLES), default=_TABLES[0], show_default=True,
+              help="Which one.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Write all tables as JSON.")
+@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+              help="Where to write; .csv and .json choose the format.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@engine_options
+def command(
+    engine: Engine, sources: tuple[str, ...], top: int, table: str, target: str,
+    *, as_csv: bool, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Compare the ranks of a distributed job.
+
+    SET is their captures: several files, a glob, a folder, a URL. Says per rank how busy its GPU
+    was and what its steps take; who comes last to collectives and what that costs the others; how
+    fast collectives move data, waiting apart; which layers are uneven. Clocks of different hosts
+    are aligned on the collectives.
+
+    \b
+    Examples:
+      pyprof ranks 'net.rank*.sqlite'
+      pyprof ranks ranks/ --workers 2
+      pyprof ranks ranks/ --csv --table groups
+    """
+    if as_csv and as_json:
+        raise click.UsageError("--csv and --json exclude each other")
+    found = _across(engine, sources, quiet=quiet)
+    suffix = Path(target).suffix.lower()
+    content = _content(found, "csv" if as_csv else "json" if as_json else suffix[1:], table)
+    if content is None:
+        from pyprof.report import text  # noqa: PLC0415 - only now needed
+        from pyprof.report.across import as_text  # noqa: PLC0415 - as above
+
+        content = text.finish(as_text.lines(found, top), coloured=text.colours(target))
+    with cli.output(target) as out:
+        out.write(content)
+
+
+def _across(engine: Engine, sources: tuple[str, ...], *, quiet: bool) -> Across:
+    from pyprof.report.across import facts, measure, whole  # noqa: PLC0415 - they load Arrow
+    from pyprof.sets.members import members  # noqa: PLC0415 - as above
+
+    chosen = members(sources, engine)
+    measured = engine.map(measure.measure, chosen, "measuring ranks")
+    gathered = engine.reduce(facts.merge, measured)
+    if not quiet:
+        cli.warn(gathered.warnings)
+    read = {handle.item.url for handle in measured}
+    return whole.across(gathered, [member.url for member in chosen if member.url not in read])
+
+
+def _content(found: Across, form: str, table: str) -> bytes | None:
+    """Write in the form of a suffix; None for one that is text."""
+    from pyprof.report.across import tables  # noqa: PLC0415 - only now needed
+
+    if form == "csv":
+        return tables.as_csv(found, table)
+    return tables.as_json(found) if form == "json" else None

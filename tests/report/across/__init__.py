@@ -1,0 +1,1 @@
+"""Many ranks side by side."""

@@ -1,0 +1,194 @@
+"""Real captures: two ranks of one host in one file, whose clock is one; a single rank."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from pyprof.report.across.facts import merge
+from pyprof.report.across.measure import measure
+from pyprof.report.across.whole import Across, across
+from pyprof.report.intervals import union_of
+from pyprof.sets.engine import Here
+from pyprof.sets.members import members
+from tests.builders import CAPTURES, Range, Work, nsys_db
+from tests.programs import pyprof
+from tests.readers.kineto_json import kernel, launch, text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+H100 = CAPTURES / "nsys2026.2-h100x2-fsdp" / "net.sqlite"
+V100 = CAPTURES / "kineto-v100-resnet-ddp" / "trace.json.gz"
+NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def _across(*paths: Path) -> Across:
+    engine = Here()
+    handles = engine.map(measure, members([str(path) for path in paths], engine), "")
+    return across(engine.reduce(merge, handles))
+
+
+@pytest.fixture(scope="module")
+def h100() -> Across:
+    """Give what is found of the two ranks."""
+    if not H100.exists():
+        pytest.skip("no real captures here")
+    return _across(H100)
+
+
+def test_all_collectives_of_both_ranks_pair_up(h100: Across) -> None:
+    """33 of each, in order, as SQL counts them."""
+    with closing(sqlite3.connect(H100)) as db:
+        query = (
+            "SELECT deviceId, count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds"
+            " ON id = demangledName WHERE value LIKE 'nccl%' GROUP BY 1"
+        )
+        counted = dict(db.execute(query).fetchall())
+    (group,) = h100.matched.groups
+    assert (group.rows >= 0).sum(axis=1).tolist() == [counted[0], counted[1]] == [33, 33]
+    assert not h100.matched.unmatched
+    assert {link.kind for link in h100.links} == {"all_to_all", "send_recv"}
+
+
+def test_one_clock_is_found_to_be_one(h100: Across) -> None:
+    """Within what the two leave apart, which is what the residuals say."""
+    one, other = (h100.clocks[rank] for rank in (0, 1))
+    assert abs(other.offset_ns) <= one.residual_ns + other.residual_ns < 30_000
+    assert other.drift == 0
+
+
+def test_waiting_is_no_longer_than_communication(h100: Across) -> None:
+    """Waits lie inside of the collectives' kernels."""
+    time = {one.rank: one.communication_ns for one in h100.ranks}
+    assert all(0 < one.waited_ns < time[one.rank] for one in h100.stragglers)
+    assert sum(one.last for one in h100.stragglers) <= 33
+
+
+def test_the_times_of_a_rank_are_those_of_the_summary(h100: Across) -> None:
+    """Busy time by SQL, a union of intervals."""
+    for one in h100.ranks:
+        with closing(sqlite3.connect(H100)) as db:
+            rows = [
+                row
+                for kind in ("KERNEL", "MEMCPY", "MEMSET")
+                for row in db.execute(
+                    f"SELECT start, end FROM CUPTI_ACTIVITY_KIND_{kind} WHERE deviceId = ?",  # noqa: S608 - the three
+                    (one.device,),
+                )
+            ]
+        start, end = zip(*rows, strict=True)
+        assert one.busy_ns == union_of(np.array(start), np.array(end)).total
+        assert one.rows == len(rows)
+        assert one.busy_ns + one.idle_ns == one.span_ns
+
+
+def test_one_rank_alone_has_nobody_to_wait_for() -> None:
+    """Its own times are told, the rest is said to be unknown."""
+    if not V100.exists():
+        pytest.skip("no real captures here")
+    done = pyprof("ranks", str(V100))
+    assert done.returncode == 0
+    assert "cannot be aligned: no two ranks share collectives" in done.stdout
+    assert "No rank, link or layer stands out." in done.stdout
+
+
+def _pair(folder: Path) -> list[str]:
+    """Write two ranks: the second comes 300 us later to each of two collectives."""
+    paths = []
+    for rank, late in enumerate((0, 300_000)):
+        work = [
+            Work(NCCL, (at + late, at + 900_000), call=(at + late - 9000, at + late - 5000))
+            for at in (1_000_000, 5_000_000)
+        ]
+        path = folder / f"net.rank{rank}.sqlite"
+        ranges = [Range("layer:net", (900_000, 9_000_000))]
+        paths.append(str(nsys_db(path, work, ranges)))
+    return paths
+
+
+def _trace(path: Path, rank: int) -> Path:
+    """Write a trace of torch.profiler of one of four ranks: pairs that gather, all that reduce."""
+    offset, events = rank * 1000.0, []
+    pair = f"[{rank // 2 * 2}, {rank // 2 * 2 + 1}]"
+    for number in range(4):
+        at = offset + 10_000 * number + 700 * number**2
+        for place, (group, ranks, size, name, count) in enumerate((
+            (str(1 + rank // 2), pair, 2, "_allgather_base", 1 << 19),
+            ("0", "[0, 1, 2, 3]", 4, "allreduce", 1 << 20),
+        )):  # fmt: skip
+            start, corr = at + 2000 * place + (300 if rank == 2 else 0), 2 * number + place + 1
+            event = kernel(corr, start, at + 2000 * place + 1300 - start, name=NCCL)
+            event["args"] |= {
+                "Collective name": name, "Process Group Name": group, "Process Group Ranks": ranks,
+                "Group size": size, "dtype": "BFloat16", "In msg nelems": count,
+                "Out msg nelems": 1 << 20,
+            }  # fmt: skip
+            events += [launch(corr, start - 50), event]
+    path.write_text(text(events, distributedInfo={"backend": "nccl", "rank": rank}))
+    return path
+
+
+def test_traces_tell_groups_and_sizes(tmp_path: Path) -> None:
+    """Bus bandwidth by hand: 2 MiB in 1 ms, times 2 (n - 1) / n of four, (n - 1) / n of two."""
+    found = _across(*(_trace(tmp_path / f"{rank}.json", rank) for rank in range(4)))
+    told = {(link.kind, *link.groups[0].ranks.tolist()): link.bus_rate for link in found.links}
+    size = 2 << 20
+    assert told == {
+        ("all_reduce", 0, 1, 2, 3): pytest.approx(size * 2 * 3 / 4 / 1e-3),
+        ("all_gather", 2, 3): pytest.approx(size / 2 / 1e-3),
+        ("all_gather", 0, 1): pytest.approx(size / 2 / 1.3e-3),  # rank 2 is late, they are not
+    }
+    assert [one.offset_ns for one in found.clocks.values()] == [0, 10**6, 2 * 10**6, 3 * 10**6]
+    assert found.stragglers[0].rank == 2
+    assert found.stragglers[0].cost_ns == 4 * (3 + 1) * 300_000
+
+
+def test_tables_are_written_for_programs(tmp_path: Path) -> None:
+    """CSV of one, JSON of all; times in ns."""
+    done = pyprof("ranks", "-q", *_pair(tmp_path), "--csv", "--table", "stragglers")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [(row["rank"], row["last"], row["cost_ns"]) for row in rows] == [
+        ("1", "2", "600000"), ("0", "0", "0"),
+    ]  # fmt: skip
+    done = pyprof("ranks", "-q", *_pair(tmp_path), "--json")
+    tables = json.loads(done.stdout)
+    assert [row["exposed_ns"] for row in tables["ranks"]] == [1_800_000, 1_200_000]
+    assert [row["transfer_ns"] for row in tables["groups"]] == [600_000]
+    assert tables["groups"][0]["bus_bytes_per_s"] is None
+    assert tables["left_out"] == []
+
+
+def test_records_are_compared_as_captures_are(tmp_path: Path) -> None:
+    """What parse wrote tells the same of waiting."""
+    captures = _pair(tmp_path)
+    for path in captures:
+        assert pyprof("parse", "-q", path, "-o", f"{path}.parquet").returncode == 0
+    found = [
+        json.loads(pyprof("ranks", "-q", *paths, "--json").stdout)["stragglers"]
+        for paths in (captures, [f"{path}.parquet" for path in captures])
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--csv", "--json"], 2, "exclude each other"),
+        (["missing.sqlite"], 1, "no such file"),
+        ([], 2, "Missing argument"),
+    ],
+)
+def test_wrong_use_is_told(options: list[str], code: int, said: str, tmp_path: Path) -> None:
+    """In a line, with nothing on stdout."""
+    given = [*_pair(tmp_path), *options] if "--csv" in options else options
+    done = pyprof("ranks", *given, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert said in done.stderr

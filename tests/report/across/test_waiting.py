@@ -1,0 +1,93 @@
+"""Waiting and transfer agree with going through plain lists."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.report.across.clocks import Clock
+from pyprof.report.across.match import match
+from pyprof.report.across.stragglers import by_step, unclear_ns
+from pyprof.report.across.waiting import NOBODY, UNKNOWN, Waits, waits
+from tests.report.across.literal import Collective, collectives
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_RANKS = 4
+_EVERY_NS = 1_000_000
+_NOW_NS = 1_712_195_495_520_871_001
+"""As Kineto counts, since 1970: more than a float holds to the ns."""
+_TIMES = st.lists(
+    st.tuples(
+        st.lists(st.integers(0, 900), min_size=_RANKS, max_size=_RANKS),  # arrivals
+        st.lists(
+            st.integers(0, 900), min_size=_RANKS, max_size=_RANKS
+        ),  # how much later they leave
+    ),
+    min_size=2,
+    max_size=8,
+)
+
+
+def _waits(times: Sequence[tuple[list[int], list[int]]], residual: int) -> Waits:
+    columns = collectives(
+        Collective(rank, (at + came[rank], at + max(came) + left[rank]), step=number // 2)
+        for number, (came, left) in enumerate(times)
+        for at in [_NOW_NS + number * _EVERY_NS]
+        for rank in range(_RANKS)
+    )
+    clocks = {rank: Clock(0, 0.0, 0, 1, residual if rank < 2 else 0) for rank in range(_RANKS)}
+    (found,) = waits(columns, match(columns).groups, clocks)
+    return found
+
+
+@given(_TIMES, st.integers(0, 200))
+def test_waits_and_transfers_are_those_of_plain_lists(
+    times: list[tuple[list[int], list[int]]], residual: int
+) -> None:
+    """And nothing below the residuals of two clocks is claimed."""
+    found, least = _waits(times, residual), 2 * residual
+    for place, (came, left) in enumerate(times):
+        latest, others = max(came), sorted(came)[:-1]
+        expected = [latest - at if latest - at > least else 0 for at in came]
+        assert found.wait_ns[:, place].tolist() == expected
+        clear = latest - others[-1] > least
+        assert found.last[place] == (came.index(latest) if clear else NOBODY)
+        moved = int(median(left))
+        assert found.transfer_ns[place] == (moved if moved > least else UNKNOWN)
+
+
+@given(_TIMES)
+def test_all_waiting_is_for_somebody_or_unclear(
+    times: list[tuple[list[int], list[int]]],
+) -> None:
+    """Steps add up to what was waited in all."""
+    found = _waits(times, 30)
+    told = sum(one.cost_ns for one in by_step([found]))
+    assert told + unclear_ns([found]) == found.wait_ns.sum()
+
+
+def test_what_is_left_before_the_last_comes_tells_nothing() -> None:
+    """A broadcast's root has gone on: nobody waits for the last."""
+    columns = collectives([
+        Collective(0, (0, 100)), Collective(1, (500, 600)),
+        Collective(0, (1000, 1900)), Collective(1, (1700, 1900)),
+    ])  # fmt: skip
+    clocks = {rank: Clock(0, 0.0, 0, 1, 0) for rank in range(2)}
+    (found,) = waits(columns, match(columns).groups, clocks)
+    assert found.impossible == 1
+    assert found.last.tolist() == [NOBODY, 1]
+    assert found.wait_ns.tolist() == [[0, 700], [0, 0]]
+    assert found.transfer_ns.tolist() == [UNKNOWN, 200]
+
+
+def test_where_a_rank_is_missing_nothing_is_said_of_transfers() -> None:
+    """It may have been the last; what the others waited for one another stays."""
+    columns = collectives([Collective(0, (0, 900), size=3), Collective(1, (500, 900), size=3)])
+    clocks = {rank: Clock(0, 0.0, 0, 1, 0) for rank in range(2)}
+    (found,) = waits(columns, match(columns).groups, clocks)
+    assert (found.last.tolist(), found.transfer_ns.tolist()) == ([1], [UNKNOWN])
