@@ -37,18 +37,23 @@ def count(
     thread = np.full(len(path), NONE)
     thread[launch != NONE] = ints(capture.calls.column("thread"))[launch[launch != NONE]]
     ops = chain.filter(kind[chain.member] == Kind.OP)
-    text = capture.ranges.column("text")
     lengths = np.diff(seqs.offset)
     return {
         "mod": mods,
         "op": names,
-        "seqMarker": columns.lists(
-            lengths, text.take(pa.array(sweep.row[seqs.member])).combine_chunks()
-        ),
+        "seqMarker": columns.lists(lengths, _texts(capture, sweep.row[seqs.member])),
         "seqTemplate": encode(columns.lists(lengths, _templates(sweep.texts, seqs))),
         **_numbers(sweep, seqs, names.index, backward, thread, old),
         **_call_ids(sweep, chain, ops, seqs),
     }
+
+
+def _texts(capture: Capture, row: Ints) -> pa.Array:
+    """Give the texts of ranges: referred to, where they are one array, so that none is copied."""
+    text = capture.ranges.column("text")
+    if text.num_chunks != 1:
+        return text.take(pa.array(row)).combine_chunks()
+    return pa.DictionaryArray.from_arrays(pa.array(row.astype(np.int32)), text.chunk(0))
 
 
 def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:

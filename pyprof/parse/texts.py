@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 NO_SEQ = -1
 
+_ROWS = 1 << 16  # taken apart at once
+
 
 @dataclass(frozen=True, slots=True)
 class Texts:
@@ -41,9 +43,11 @@ class Texts:
 
 def read_texts(text: pa.ChunkedArray) -> Texts:
     """Take the texts of ranges apart."""
-    chunks = text.chunks or [pa.array([], pa.string())]
+    slices = [
+        chunk.slice(start, _ROWS) for chunk in text.chunks for start in range(0, len(chunk), _ROWS)
+    ]
     with ThreadPoolExecutor() as pool:  # Arrow works outside Python's lock
-        parts = list(pool.map(_split, chunks))
+        parts = list(pool.map(_split, slices or [pa.array([], pa.string())]))
     coded = pa.chunked_array([part[0] for part in parts]).unify_dictionaries()
     templates = coded.chunk(0).dictionary.to_pylist()
     return Texts(

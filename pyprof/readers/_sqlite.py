@@ -29,6 +29,7 @@ The driver guesses a column's type from its first rows, so no NULL may reach it.
 """
 
 _BATCH_ROWS = 1 << 16
+_COPIED_BATCHES = 16
 
 
 class Database:
@@ -79,7 +80,7 @@ class Database:
                 cursor.execute(query)
                 # Closed before its cursor, also when reading fails half-way.
                 with cursor.fetch_record_batch() as reader:
-                    return reader.read_all()
+                    return _copied(reader)
         except (AdbcError, pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
             raise self._broken(error) from None
 
@@ -137,6 +138,19 @@ def _expression(name: str, kind: type) -> str:
 
 
 _ARROW = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
+
+
+def _copied(reader: pa.RecordBatchReader) -> pa.Table:
+    """Copy what the driver hands over: of its batches, one column in use keeps all others."""
+    tables, batches = [reader.schema.empty_table()], list[pa.RecordBatch]()
+    for batch in reader:
+        batches.append(batch)
+        if len(batches) == _COPIED_BATCHES:
+            tables.append(pa.Table.from_batches(batches).combine_chunks())
+            batches.clear()
+    if batches:
+        tables.append(pa.Table.from_batches(batches).combine_chunks())
+    return pa.concat_tables(tables)
 
 
 def _shape(found: pa.Table, columns: Mapping[str, type]) -> pa.Table:

@@ -201,11 +201,17 @@ _OPEN_RANGES = 3
 def _texts(events: pa.Table, strings: pa.Array) -> pa.ChunkedArray:
     """Give each range's text: written in place, or registered once and referred to by id."""
     text, ids = pc.fill_null(events.column("text"), ""), events.column("textId")
+    if text.nbytes < _MOST_BYTES:
+        text = pa.chunked_array([text.combine_chunks()])  # can be referred to by row
     if ids.null_count == len(ids):
         return text
     codes = numbers(ids, -1)
     registered = encoded(codes, strings, "").cast(pa.string())
     return pc.if_else(pa.array(codes >= 0), registered, text)
+
+
+_MOST_BYTES = 1 << 31
+"""What one array of texts can hold."""
 
 
 # --- GPU work -----------------------------------------------------------------------------------
