@@ -55,7 +55,7 @@ def test_an_op_is_one_file(copy: Path) -> None:
     (copy / "pyprof/ops/recipe.py").write_text(_recipe("An op"), encoding="utf-8")
     code = (
         "from pyprof import ops; from pyprof.ops.recipe import _X; from pyprof.marker import Call\n"
-        "found = ops.cost(Call('Tensor', 'cross', (_X, _X))); print(found.flops, found.bytes)"
+        "found = ops.cost(Call('Tensor', 'rotate_half', (_X, _X))); print(found.flops, found.bytes)"
     )
     assert _run(copy, "-c", code) == "18 36\n"
 

@@ -53,7 +53,7 @@ def parse(
     \b
     Examples:
       pyprof parse net.sqlite -o net.dict
-      pyprof parse 'run/*.sqlite' -o run.parquet/ --workers 4
+      pyprof parse 'ranks/*.sqlite' -o ranks.parquet/ --workers 2
     """
     suffix = Path(target).suffix
     folder = suffix not in _LINES and (

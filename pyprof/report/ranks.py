@@ -45,7 +45,7 @@ def command(
     Examples:
       pyprof ranks 'net.rank*.sqlite'
       pyprof ranks ranks/ --workers 2
-      pyprof ranks ranks/ --csv --table groups
+      pyprof ranks ranks/ --csv -o ranks.csv
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
