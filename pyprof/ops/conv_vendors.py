@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.conv import backward_work, forward_work, geometry
+from pyprof.ops.conv import backward_work, convolution_backward, forward_work, geometry
 from pyprof.ops.gemm import multiply_adds
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
@@ -67,8 +67,23 @@ _CUDNN_EXAMPLE = Call(
     bytes=2992,
     batch=("input",),
 )
+# a convolution; its 2992 bytes, and z of the result's 768 elements of 2
+@op(
+    "aten::cudnn_convolution_add_relu",
+    signature=(
+        "Tensor input, Tensor weight, Tensor z, Number alpha, Tensor? bias, int[] stride,"
+        "int[] padding, int[] dilation, int groups"
+    ),
+    example=Call(
+        "aten",
+        "cudnn_convolution_add_relu",
+        (_X, _W, Tensor((2, 6, 8, 8), "float16"), 1.0, None, (1, 1), (1, 1), (1, 1), 1),
+    ),
+    flops=55296,
+    bytes=4528,
+)
 def vendor_conv(a: Args) -> Work:
-    """A convolution as one library's entry point is called."""
+    """A convolution as one library's entry point is called; what else it adds is not counted."""
     return forward_work(geometry(a), a)
 
 
@@ -84,6 +99,21 @@ def vendor_conv(a: Args) -> Work:
         (_X, Tensor((4, 6, 3, 3), "float16"), (0, 0), (0, 0), (1, 1), (1, 1), 1),
     ),
     flops=55296,  # as conv_transpose2d above
+    bytes=3856,
+    batch=("input",),
+)
+@op(
+    *("aten::slow_conv_transpose2d", "aten::slow_conv_transpose3d"),
+    signature=(
+        "Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding,"
+        "int[] output_padding, int[] dilation"
+    ),
+    example=Call(
+        "aten",
+        "slow_conv_transpose2d",
+        (_X, Tensor((4, 6, 3, 3), "float16"), (3, 3), None, (1, 1), (0, 0), (0, 0), (1, 1)),
+    ),
+    flops=55296,
     bytes=3856,
     batch=("input",),
 )
@@ -168,3 +198,27 @@ def conv_wgrad(a: Args) -> Work:
         raise Unknown("weight_size not recorded")
     w = like(a.tensor("grad_output"), size)
     return backward_work(geometry(a.replaced(weight=w)), dgrad=False, wgrad=True, bias=False)
+
+
+# as convolution_backward with all three gradients
+@op(
+    "aten::_slow_conv2d_backward",
+    signature=(
+        "Tensor grad_output, Tensor input, Tensor weight, any kernel_size, int[] stride,"
+        "int[] padding, any output_mask"
+    ),
+    example=Call(
+        "aten",
+        "_slow_conv2d_backward",
+        (
+            *(Tensor((2, 6, 8, 8), "float16"), _X, _W, (3, 3), (1, 1), (1, 1)),
+            (True, True, True),
+        ),
+    ),
+    flops=110592,
+    bytes=7532,
+    batch=("grad_output", "input"),
+)
+def slow_conv_backward(a: Args) -> Work:
+    """The CPU's plain form, neither dilated nor transposed."""
+    return convolution_backward(a.replaced(transposed=False))

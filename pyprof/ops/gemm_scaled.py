@@ -1,4 +1,4 @@
-"""Matrix products of low precision, of groups (mixture of experts) and of packed weights.
+"""Matrix products of low precision and of groups (mixture of experts).
 
 2 M N K as in `gemm`. Scales are read but their multiplications are not counted, as
 torch.utils.flop_counter does not either.
@@ -6,7 +6,7 @@ torch.utils.flop_counter does not either.
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Call, Opaque, Tensor
 from pyprof.ops.gemm import product
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
@@ -16,19 +16,29 @@ _A = Tensor((4, 6), "float8_e4m3fn")
 _B = Tensor((6, 5), "float8_e4m3fn")
 _ONE = Tensor((1,), "float32")
 _TOKENS = Tensor((8, 6), "bfloat16")
-_TOKENS_4 = Tensor((4, 6), "bfloat16")
 _EXPERTS = Tensor((2, 6, 5), "bfloat16")
 _ENDS = Tensor((2,), "int32")
+_SCALED = (
+    "Tensor mat_a, Tensor mat_b, Tensor[] scale_a, any recipe_a, Tensor[] scale_b, any recipe_b,"
+    "any swizzle_a, any swizzle_b"
+)
 _MATRIX = 2
 
 
+def _factors(a: Args) -> tuple[Tensor, Tensor]:
+    """Give both matrices: `mat_a` and `mat_b` of torch.nn.functional, or ATen's."""
+    names = ("mat_a", "mat_b") if "mat_a" in a.values else ("input", "mat2")
+    return a.tensor(names[0]), a.tensor(names[1])
+
+
 def _out_dtype(a: Args, first: Tensor) -> str | None:
-    if not a.known("out_dtype"):
-        return None
-    return a.dtype("out_dtype") or first.dtype
+    if "output_dtype" in a.values:
+        return (a.dtype("output_dtype") or "bfloat16") if a.known("output_dtype") else None
+    return (a.dtype("out_dtype") or first.dtype) if a.known("out_dtype") else None
 
 
-def _read(a: Args, *names: str) -> tuple[Tensor, ...]:
+def read_tensors(a: Args, *names: str) -> tuple[Tensor, ...]:
+    """Give the tensors among these arguments, of which each is one, a list, or not there."""
     found: list[Tensor] = []
     for name in names:
         value = a.values.get(name)
@@ -63,9 +73,18 @@ def _read(a: Args, *names: str) -> tuple[Tensor, ...]:
     flops=240,
     bytes=102,
 )
+@op(
+    "torch.nn.functional.scaled_mm",
+    signature=f"{_SCALED}, Tensor? bias, dtype output_dtype",
+    example=Call(
+        "torch.nn.functional", "scaled_mm", (_A, _B, _ONE, Opaque("enum"), _ONE, Opaque("enum"))
+    ),
+    flops=240,
+    bytes=102,
+)
 def scaled_mm(a: Args) -> Work:
     """A product of FP8 or FP4 matrices with their scales; FP4 packs two numbers in an element."""
-    first, second = a.tensor("input"), a.tensor("mat2")
+    first, second = _factors(a)
     if len(first.shape) != _MATRIX or len(second.shape) != _MATRIX:
         raise Unknown("arguments do not fit the op")
     m, k, n = first.shape[0], first.shape[1], second.shape[1]
@@ -74,7 +93,7 @@ def scaled_mm(a: Args) -> Work:
     k *= 2 if first.dtype == "float4_e2m1fn_x2" else 1
     out = fresh((m, n), _out_dtype(a, first))
     work = product(first, second, out, m, n, k)
-    extra = _read(a, "scale_a", "scale_b", "bias")
+    extra = read_tensors(a, "scale_a", "scale_b", "bias")
     return Work(work.flops, work.reads + extra, work.writes, work.params)
 
 
@@ -122,9 +141,36 @@ def scaled_mm(a: Args) -> Work:
     flops=480,
     bytes=204,
 )
+@op(
+    "torch.nn.functional.scaled_grouped_mm",
+    signature=f"{_SCALED}, Tensor? bias, Tensor? offs, dtype output_dtype",
+    example=Call(
+        "torch.nn.functional",
+        "scaled_grouped_mm",
+        (
+            *(Tensor((8, 6), "float8_e4m3fn"), Tensor((2, 6, 5), "float8_e4m3fn")),
+            *(_ONE, Opaque("enum"), _ONE, Opaque("enum")),
+        ),
+        {"offs": _ENDS},
+    ),
+    flops=480,
+    bytes=204,
+)
+@op(
+    "torch.nn.functional.grouped_mm",
+    signature="Tensor mat_a, Tensor mat_b, *, Tensor? offs, Tensor? bias, dtype out_dtype",
+    example=Call(
+        "torch.nn.functional",
+        "grouped_mm",
+        (),
+        {"mat_a": _TOKENS, "mat_b": _EXPERTS, "offs": _ENDS},
+    ),
+    flops=480,
+    bytes=304,
+)
 def grouped_mm(a: Args) -> Work:
     """A product for each group; where the groups end does not change the sum of the work."""
-    first, second = a.tensor("input"), a.tensor("mat2")
+    first, second = _factors(a)
     m, k, n = size(first, -2), size(first, -1), size(second, -1)
     groups = 1
     shape: tuple[int, ...] = (m, n)
@@ -142,7 +188,7 @@ def grouped_mm(a: Args) -> Work:
         raise Unknown("arguments do not fit the op")
     work = product(first, second, fresh((m, n), None), m, n, k)
     out = fresh(shape, _out_dtype(a, first))
-    extra = _read(a, "scale_a", "scale_b", "offs", "bias")
+    extra = read_tensors(a, "scale_a", "scale_b", "offs", "bias")
     return Work(groups * (work.flops or 0), work.reads + extra, (out,), work.params)
 
 
@@ -155,116 +201,18 @@ def grouped_mm(a: Args) -> Work:
     flops=960,
     bytes=592,
 )
+@op(
+    "torch.nn.functional.grouped_mm",
+    direction=BPROP,
+    signature="Tensor mat_a, Tensor mat_b, *, Tensor? offs, Tensor? bias, dtype out_dtype",
+    example=Call("torch.nn.functional", "grouped_mm", (_TOKENS, _EXPERTS), {"offs": _ENDS}),
+    flops=960,
+    bytes=592,
+)
 def grouped_mm_backward(a: Args) -> Work:
     """Both factors' gradients, each a product for each group."""
     forward = grouped_mm(a)
-    first, second, out = a.tensor("input"), a.tensor("mat2"), forward.writes[0]
+    (first, second), out = _factors(a), forward.writes[0]
     one = Work(forward.flops, (out, second), (like(first),), forward.params)
     other = Work(forward.flops, (out, first), (like(second),), forward.params)
     return other if a.gemm_kernels == 1 else one + other
-
-
-# weight of 5 rows of 6 bytes: 2 * 4 * 6 * 5; 24 of 2 bytes, 30 of 1, scales 5 of 2, out 20 of 2
-@op(
-    *("_weight_int8pack_mm",),
-    signature="Tensor input, Tensor mat2, Tensor scales",
-    example=Call(
-        "aten",
-        "_weight_int8pack_mm",
-        (Tensor((4, 6), "bfloat16"), Tensor((5, 6), "int8"), Tensor((5,), "bfloat16")),
-    ),
-    flops=240,
-    bytes=128,
-)
-def int8_weight_mm(a: Args) -> Work:
-    """Activations times an int8 weight that lies transposed."""
-    x, w = a.tensor("input"), a.tensor("mat2")
-    n, k = size(w, 0), size(w, 1)
-    out = like(x, (*x.shape[:-1], n))
-    work = product(x, w, out, x.numel // max(1, k), n, k)
-    return Work(work.flops, (*work.reads, a.tensor("scales")), work.writes, work.params)
-
-
-# 2 * 16 * 64 * 8; x 1024 of 2 bytes, 8 * 64 weights of half a byte, 2 groups of 32 * 8 * 2 scales
-# and zeros of 2, out 128 of 2: 2048 + 256 + 64 + 256
-@op(
-    *("_weight_int4pack_mm", "_weight_int4pack_mm_for_cpu"),
-    signature="Tensor input, Tensor mat2, int group, Tensor scales",
-    example=Call(
-        "aten",
-        "_weight_int4pack_mm",
-        (
-            *(Tensor((16, 64), "bfloat16"), Tensor((1, 2, 32, 1), "int32"), 32),
-            Tensor((2, 8, 2), "bfloat16"),
-        ),
-    ),
-    flops=16384,
-    bytes=2624,
-)
-def int4_weight_mm(a: Args) -> Work:
-    """Activations times a packed int4 weight; the scales tell how many rows it has."""
-    x, w, scales = a.tensor("input"), a.tensor("mat2"), a.tensor("scales")
-    n, k = size(scales, -2), size(x, -1)
-    out = like(x, (*x.shape[:-1], n))
-    work = product(x, w, out, x.numel // max(1, k), n, k)
-    packed = fresh((n * k // 2,), "uint8")
-    return Work(work.flops, (x, packed, scales), work.writes, work.params)
-
-
-# 2 * 4 * 6 * 5 as though dense; 24, a weight of 5 * 3 and the result's 20 of 2 bytes, and which two
-# of four the 15 are, 5 * 3 numbers of one
-@op(
-    "_sparse_semi_structured_linear",
-    signature="Tensor input, Tensor mat2, Tensor meta, *, Tensor? bias",
-    example=Call(
-        "aten",
-        "_sparse_semi_structured_linear",
-        (_TOKENS_4, Tensor((5, 3), "bfloat16"), Tensor((5, 3), "uint8")),
-    ),
-    flops=240,
-    bytes=133,
-)
-def sparse_linear(a: Args) -> Work:
-    """A weight of which two of each four are kept; the product counts as a dense one."""
-    x, w = a.tensor("input"), a.tensor("mat2")
-    n, k = size(w, 0), size(x, -1)
-    out = like(x, (*x.shape[:-1], n))
-    work = product(x, w, out, x.numel // max(1, k), n, k)
-    extra = (a.tensor("meta"), *_read(a, "bias"))
-    return Work(work.flops, work.reads + extra, work.writes, work.params)
-
-
-# the sparse one first: 2 * 5 * 4 * 6; 15, 24 and 20 of 2 bytes and the 15 places
-@op(
-    "_sparse_semi_structured_mm",
-    signature="Tensor mat1, Tensor meta, Tensor mat2",
-    example=Call(
-        "aten",
-        "_sparse_semi_structured_mm",
-        (Tensor((5, 3), "bfloat16"), Tensor((5, 3), "uint8"), Tensor((6, 4), "bfloat16")),
-    ),
-    flops=240,
-    bytes=133,
-)
-# and 20 of 2 bytes added
-@op(
-    "_sparse_semi_structured_addmm",
-    signature="Tensor bias, Tensor mat1, Tensor meta, Tensor mat2",
-    example=Call(
-        "aten",
-        "_sparse_semi_structured_addmm",
-        (
-            *(Tensor((5, 4), "bfloat16"), Tensor((5, 3), "bfloat16"), Tensor((5, 3), "uint8")),
-            Tensor((6, 4), "bfloat16"),
-        ),
-    ),
-    flops=240,
-    bytes=173,
-)
-def sparse_mm(a: Args) -> Work:
-    """As above, as a matrix product."""
-    sparse, dense = a.tensor("mat1"), a.tensor("mat2")
-    m, k, n = size(sparse, 0), size(dense, 0), size(dense, -1)
-    work = product(sparse, dense, like(dense, (m, n)), m, n, k)
-    extra = (a.tensor("meta"), *_read(a, "bias"))
-    return Work(work.flops, work.reads + extra, work.writes, work.params)

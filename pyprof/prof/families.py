@@ -30,6 +30,7 @@ _FAMILIES = {
     "fills": "fill",
     "foreach": "optimizer",
     "fourier": "",
+    "gemm_packed": "gemm",
     "gemm_scaled": "gemm",
     "indexing": "index",
     "indexing_backward": "index",

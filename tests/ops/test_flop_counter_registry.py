@@ -280,6 +280,12 @@ def test_the_counter_fails_on_the_cpus_plain_convolution() -> None:
         _counted(ATEN._slow_conv2d_forward, args)
     plain = (x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
     assert _ours(ATEN._slow_conv2d_forward, args) == _counted(ATEN.convolution, plain)
+    go, mask = torch.zeros(2, 6, 6, 6), [True, False, True]
+    call = aten_call(
+        ATEN._slow_conv2d_backward.output_mask, (go, x, w, [3, 3], [1, 1], [0, 0], mask), {}
+    )
+    backward = (go, x, w, [6], *plain[3:], mask)
+    assert ops.cost(call).flops == _counted(ATEN.convolution_backward, backward)
 
 
 def test_the_counter_takes_cudnns_benchmark_flag_for_a_transposed_convolution() -> None:
