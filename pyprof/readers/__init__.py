@@ -52,7 +52,7 @@ def _read(reader: Reader, path: Path) -> Capture:
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
 
     try:
-        return reader.read(path)
+        capture = reader.read(path)
     except (pa.ArrowException, OverflowError, ValueError, IndexError) as error:
         # Readers check what a tool may write; a damaged file can hold anything else.
         reason = " ".join(str(error).split())[:200]
@@ -60,6 +60,8 @@ def _read(reader: Reader, path: Path) -> Capture:
             f"{path}: holds values that make no sense ({reason}); the file is damaged: "
             "export or capture it again"
         ) from error
+    pa.default_memory_pool().release_unused()  # reading held more for a while than it leaves
+    return capture
 
 
 EXPECTED = (

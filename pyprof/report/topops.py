@@ -100,6 +100,7 @@ def _kernel(table: Table) -> Mask:
 
 def _largest(data: pa.Table, name: str) -> dict[tuple[Any, ...], str]:
     """Of a column's values in each group, choose the one with most time; nulls do not count."""
+    data = data.select([*_KEYS, name, "ns"])
     known = data.filter(pc.is_valid(data.column(name)))
     found = known.group_by([*_KEYS, name]).aggregate([("ns", "sum")])
     found = found.sort_by([("ns_sum", "ascending"), (name, "descending")])
