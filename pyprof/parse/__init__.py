@@ -30,12 +30,9 @@ def parse(capture: Capture, *, kernels_only: bool = False) -> Records:
 
 def parse_file(path: Path, *, kernels_only: bool = False) -> Records:
     """Read and parse a capture; raise CaptureError where it holds no GPU work."""
-    import pyarrow as pa  # noqa: PLC0415 - as above
-
     from pyprof import readers  # noqa: PLC0415 - as above
 
     capture = readers.read(path)
-    pa.default_memory_pool().release_unused()  # reading holds much more for a while than it leaves
     if not capture.activities.num_rows:
         raise CaptureError(f"{path}: {_nothing(capture)}")
     records = parse(capture, kernels_only=kernels_only)

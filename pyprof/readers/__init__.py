@@ -65,7 +65,7 @@ def _sensible(path: Path, function: Callable[[Path], T]) -> T:
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
 
     try:
-        return function(path)
+        found = function(path)
     except (pa.ArrowException, OverflowError, ValueError, IndexError) as error:
         # Readers check what a tool may write; a damaged file can hold anything else.
         reason = " ".join(str(error).split())[:200]
@@ -73,6 +73,8 @@ def _sensible(path: Path, function: Callable[[Path], T]) -> T:
             f"{path}: holds values that make no sense ({reason}); the file is damaged: "
             "export or capture it again"
         ) from error
+    pa.default_memory_pool().release_unused()  # reading held more for a while than it leaves
+    return found
 
 
 EXPECTED = (

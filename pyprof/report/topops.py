@@ -186,6 +186,7 @@ def _kernel(table: Table) -> Mask:
 
 def _times(data: pa.Table, name: str) -> dict[tuple[Any, ...], dict[str, int]]:
     """Sum the time of each group by a column's values; nulls do not count."""
+    data = data.select([*_KEYS, name, "ns"])
     known = data.filter(pc.is_valid(data.column(name)))
     summed = known.group_by([*_KEYS, name]).aggregate([("ns", "sum")])
     found: dict[tuple[Any, ...], dict[str, int]] = {}
