@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyprof.sets.engine import Engine
 
 _TOP = 16
-_TABLES = ("ranks", "stragglers", "late", "steps", "groups", "layers", "unmatched")
+_TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "layers", "unmatched")
 
 
 @click.command("ranks", cls=cli.Command)

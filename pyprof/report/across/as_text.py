@@ -10,6 +10,7 @@ from pyprof.report import text
 from pyprof.report.across.in_words import in_words
 from pyprof.report.across.in_words import stragglers as slow_ranks
 from pyprof.report.across.links import alike
+from pyprof.report.across.match import spans
 from pyprof.report.numbers import amount, count
 from pyprof.report.text import UNKNOWN, duration, milliseconds, percent
 
@@ -161,9 +162,11 @@ def stragglers(found: Across, top: int) -> Iterator[str]:
     yield from _table(rows, header, (0, len(header) - 1))
     if rest := dear[top:]:
         yield f"... and {len(rest)} more, {milliseconds(sum(one.cost_ns for one in rest))} ms"
-    if found.unclear_ns:
-        yield (f"{milliseconds(found.unclear_ns)} ms more were waited for several ranks that came"
-               " last together")  # fmt: skip
+    for several in found.together[:1]:
+        yield (
+            f"{milliseconds(found.unclear_ns)} ms more were waited for several ranks that came last"
+            f" together, most for {spans(list(several.ranks))}: {milliseconds(several.cost_ns)} ms"
+        )
 
 
 def _worst_steps(found: Across) -> dict[int, str]:

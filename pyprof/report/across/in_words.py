@@ -24,9 +24,13 @@ _UNEVEN = 1.1
 
 
 def in_words(found: Across) -> Iterator[str]:
-    """Name the straggler, the slow links and the uneven layer; say so where there are none."""
-    told = [*_stragglers(found), *_slow(found), *_layer(found)]
-    yield from told or ["No rank, link or layer stands out."]
+    """Name the straggler and the slow links, the dearer first, and the uneven layer.
+
+    Says so where there are none.
+    """
+    told = sorted([*_stragglers(found), *_slow(found)], key=lambda entry: -entry[0])
+    lines = [*(line for _, lines in told for line in lines), *_layer(found)]
+    yield from lines or ["No rank, link or layer stands out."]
 
 
 def stragglers(found: Across) -> list[Straggler]:
@@ -46,28 +50,41 @@ def stragglers(found: Across) -> list[Straggler]:
     return sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))
 
 
-def _stragglers(found: Across) -> Iterator[str]:
-    slow = stragglers(found)
-    if len(slow) > 1:
-        yield _several(found, slow)
-    elif slow:
-        yield f"Rank {slow[0].rank} is the straggler: {'; '.join(_evidence(found, slow[0]))}."
-    if slow:
-        source = next(rank.source for rank in found.ranks if rank.rank == slow[0].rank)
-        yield f"  Look at pyprof summary {source} beside that of another rank, or pyprof diff."
+def _stragglers(found: Across) -> Iterator[tuple[float, list[str]]]:
+    """Give what the stragglers cost in all, and the words."""
+    if not (slow := stragglers(found)):
+        return
+    first = slow[0]
+    source = next(rank.source for rank in found.ranks if rank.rank == first.rank)
+    said = f"Rank {first.rank} is the straggler: {'; '.join(_evidence(found, first))}."
+    cost = (first.excess_ns or 0) * found.step_count or first.cost_ns / _peers(found)
+    yield (
+        cost,
+        [
+            _several(found, slow) if len(slow) > 1 else said,
+            f"  Look at pyprof summary {source} beside that of another rank, or pyprof diff.",
+        ],
+    )
+
+
+def _peers(found: Across) -> int:
+    return max(len(found.numbers) - 1, 1)
 
 
 def _evidence(found: Across, one: Straggler) -> Iterator[str]:
-    steps, peers = found.step_count, max(len(found.numbers) - 1, 1)
+    steps = found.step_count
+    each = one.cost_ns / (steps or 1) / _peers(found)
     if one.of:
         yield f"it came last to {count(one.last)} of {count(one.of)} collectives"
     if one.cost_ns:
-        each = duration(one.cost_ns / (steps or 1) / peers)
         unit = " a step" if steps else ""
-        yield f"for it the others waited {each}{unit} each, {duration(one.cost_ns)} in all"
+        whole = duration(one.cost_ns)
+        yield f"for it the others waited {duration(each)}{unit} each, {whole} in all"
     if one.excess_ns is not None:
         yield (f"without communication its step takes {duration(one.own_ns)},"
                f" {duration(one.excess_ns)} more than the median rank's")  # fmt: skip
+        if one.of and each < one.excess_ns / 2:
+            yield "others come as late or later, and hide most of it"
 
 
 def _several(found: Across, slow: list[Straggler]) -> str:
@@ -81,11 +98,12 @@ def _several(found: Across, slow: list[Straggler]) -> str:
     )
 
 
-def _slow(found: Across) -> Iterator[str]:
+def _slow(found: Across) -> Iterator[tuple[float, list[str]]]:
+    """Give what the slow links cost in all, and the words."""
     for slow in found.slow[:_SHOWN]:
-        yield _link(slow)
-    if len(found.slow) > _SHOWN:
-        yield f"{len(found.slow) - _SHOWN} more groups are slower than their like (--table groups)."
+        yield slow.lost_ns, [_link(slow)]
+    if (more := len(found.slow) - _SHOWN) > 0:
+        yield 0, [f"{more} more groups are slower than their like (--csv --table groups)."]
 
 
 def _link(slow: SlowLink) -> str:

@@ -49,6 +49,15 @@ class StepWait:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """Ranks of a group that came last within the clocks' residual of each other."""
+
+    ranks: tuple[int, ...]
+    cost_ns: int
+    """What all others together waited for them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Late:
     """The collectives of one sort, in one group, to which a rank came last."""
 
@@ -130,6 +139,16 @@ def by_step(waits: Sequence[Waits]) -> list[StepWait]:
     return [StepWait(*key, *found[key]) for key in sorted(found)]
 
 
-def unclear_ns(waits: Sequence[Waits]) -> int:
-    """Total what was waited for several that came last together."""
-    return sum(int(one.others_ns[one.last == NOBODY].sum()) for one in waits)
+def together(waits: Sequence[Waits]) -> list[Together]:
+    """Total what was waited for several that came last together, the dearest first."""
+    found: dict[tuple[int, bytes], int] = {}
+    for number, one in enumerate(waits):
+        costs = one.others_ns
+        for place in np.flatnonzero((one.last == NOBODY) & (costs > 0)).tolist():
+            key = (number, one.latest[:, place].tobytes())
+            found[key] = found.get(key, 0) + int(costs[place])
+    several = [
+        Together(tuple(waits[number].ranks[np.frombuffer(mask, bool)].tolist()), cost)
+        for (number, mask), cost in found.items()
+    ]
+    return sorted(several, key=lambda one: (-one.cost_ns, one.ranks))

@@ -49,6 +49,12 @@ def late(found: Across) -> Iterable[Row]:
         }
 
 
+def together(found: Across) -> Iterable[Row]:
+    """One per set of ranks that came last within the clocks' residual of each other."""
+    for one in found.together:
+        yield {"ranks": " ".join(map(str, one.ranks)), "cost_ns": one.cost_ns}
+
+
 def steps(found: Across) -> Iterable[Row]:
     """One per step and rank that came last in it."""
     return map(asdict, found.step_waits)
@@ -96,6 +102,7 @@ TABLES: Mapping[str, Callable[[Across], Iterable[Row]]] = {
     "ranks": ranks,
     "stragglers": stragglers,
     "late": late,
+    "together": together,
     "steps": steps,
     "groups": groups,
     "layers": layers,

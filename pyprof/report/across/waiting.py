@@ -42,6 +42,8 @@ class Waits:
     """[collective]: the rank that came last; NOBODY where several came last together."""
     wait_ns: Ints
     """[rank, collective]: how long it waited; 0 below the residual, and where it was not there."""
+    latest: NDArray[np.bool_]
+    """[rank, collective]: whether it came last, or within the residual of the last."""
     there: NDArray[np.bool_]
     """[rank, collective]: whether its capture has it."""
     transfer_ns: Ints
@@ -91,5 +93,14 @@ def _waits(columns: Columns, group: Group, clocks: Mapping[int, Clock]) -> Waits
     transfer = np.where(whole & (moved > residual), moved, UNKNOWN)
     lead = rows[there.argmax(axis=0), np.arange(rows.shape[1])]
     return Waits(
-        group, ranks, lead, columns.step[lead], last, wait, there, transfer, int((~possible).sum())
-    )  # fmt: skip
+        group,
+        ranks,
+        lead,
+        columns.step[lead],
+        last,
+        wait,
+        there & (latest - start <= residual),
+        there,
+        transfer,
+        int((~possible).sum()),
+    )

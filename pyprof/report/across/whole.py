@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyprof.report.across.balance import LayerLoad
     from pyprof.report.across.facts import Facts
     from pyprof.report.across.links import Link, SlowLink
-    from pyprof.report.across.stragglers import Late, StepWait, Straggler
+    from pyprof.report.across.stragglers import Late, StepWait, Straggler, Together
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,7 @@ class Across:
     stragglers: list[Straggler]
     late: list[Late]
     step_waits: list[StepWait]
-    unclear_ns: int
-    """Waiting for several ranks that came last together."""
+    together: list[Together]
     links: list[Link]
     """Per group; `links.alike` puts like groups together."""
     slow: list[SlowLink]
@@ -69,6 +68,11 @@ class Across:
     def numbers(self) -> list[int]:
         """The ranks, rising."""
         return sorted({one.rank for one in self.ranks})
+
+    @property
+    def unclear_ns(self) -> int:
+        """Waiting for several ranks that came last together."""
+        return sum(one.cost_ns for one in self.together)
 
     @property
     def unaligned(self) -> list[int]:
@@ -99,7 +103,7 @@ def across(facts: Facts, missing: Sequence[str] = ()) -> Across:
         stragglers.stragglers(found, facts.steps, sorted({one.rank for one in ranks})),
         stragglers.by_collective(columns, found),
         stragglers.by_step(found),
-        stragglers.unclear_ns(found),
+        stragglers.together(found),
         per_group,
         links.slow_links(per_group),
         balance.layer_loads(facts.layers),

@@ -14,8 +14,10 @@ import pytest
 
 from pyprof.report.across.facts import merge
 from pyprof.report.across.measure import measure
+from pyprof.report.across.tables import TABLES
 from pyprof.report.across.whole import Across, across
 from pyprof.report.intervals import union_of
+from pyprof.report.ranks import _TABLES
 from pyprof.sets.engine import Here
 from pyprof.sets.members import members
 from tests.builders import CAPTURES, Range, Work, nsys_db
@@ -176,6 +178,11 @@ def test_records_are_compared_as_captures_are(tmp_path: Path) -> None:
         for paths in (captures, [f"{path}.parquet" for path in captures])
     ]
     assert found[0] == found[1]
+
+
+def test_every_table_can_be_asked_for() -> None:
+    """The command lists them without loading what makes them."""
+    assert tuple(TABLES) == _TABLES
 
 
 @pytest.mark.parametrize(

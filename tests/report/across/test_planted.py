@@ -128,6 +128,18 @@ def _collectives(path: Path, rank: int) -> Sequence[tuple[Any, int, int]]:
     ]
 
 
+def test_of_two_culprits_the_dearer_stands_first(tmp_path: Path) -> None:
+    """Many blocks: the slow pair costs more than the straggler, which it hides."""
+    truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--blocks", "8")
+    found = _measured(tmp_path / "ranks")
+    link, straggler, *_ = in_words.in_words(found)
+    assert link.startswith("The link between ranks 4 and 5 is slow")
+    assert straggler.startswith(f"Rank {truth['straggler']} is the straggler")
+    assert "hide most of it" in straggler
+    late = [one.ranks for one in found.together] + [(one.rank,) for one in found.late]
+    assert {rank for ranks in late[:1] for rank in ranks} <= {4, 5}
+
+
 def test_a_file_that_is_cut_short_is_named(run: Run) -> None:
     """On stderr and in the report; its partner's collectives are told to be alone."""
     done = pyprof("ranks", str(run.folder), "--top", "2")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyprof.report.across.clocks import Clock
 from pyprof.report.across.match import match
-from pyprof.report.across.stragglers import by_step, unclear_ns
+from pyprof.report.across.stragglers import by_step, together
 from pyprof.report.across.waiting import NOBODY, UNKNOWN, Waits, waits
 from tests.report.across.literal import Collective, collectives
 
@@ -68,7 +68,9 @@ def test_all_waiting_is_for_somebody_or_unclear(
     """Steps add up to what was waited in all."""
     found = _waits(times, 30)
     told = sum(one.cost_ns for one in by_step([found]))
-    assert told + unclear_ns([found]) == found.wait_ns.sum()
+    unclear = together([found])
+    assert told + sum(one.cost_ns for one in unclear) == found.wait_ns.sum()
+    assert all(len(one.ranks) > 1 for one in unclear)
 
 
 def test_what_is_left_before_the_last_comes_tells_nothing() -> None:
