@@ -26,13 +26,15 @@ def command(
 
     `GPU ms` is what a line and all that it calls launched, forward and backward; `Own ms` leaves
     out what is called in files of yours. No CUDA_LAUNCH_BLOCKING=1 is needed: times are the GPU's.
+    Last stands what could be won at these lines.
 
     \b
     Examples:
       pyprof lines net.sqlite
       pyprof lines --source ~/project net.dict
     """
-    from pyprof.report import source, source_text, steps_option, text  # noqa: PLC0415 - load Arrow
+    from pyprof.report import source, source_text, steps_option, summary_text, text  # noqa: PLC0415 - load Arrow
+    from pyprof.report.advice import advise  # noqa: PLC0415 - as above
     from pyprof.report.source_lines import source_lines  # noqa: PLC0415 - as above
     from pyprof.report.timeline import BLOCKING, timeline  # noqa: PLC0415 - as above
 
@@ -41,10 +43,13 @@ def command(
         begin("adding up")
         rows = steps_option.rows(loaded, steps)
         found = source_lines(loaded.table, rows)
-        timed = timeline(loaded.table.records, loaded.capture)
+        timed = timeline(loaded.table.records, loaded.capture, rows)
+        advice = advise(loaded.table, timed, loaded.capture, rows)
     if not quiet:
         blocking = timed is not None and timed.blocking
         cli.warn([*loaded.table.source.warnings, *[BLOCKING] * blocking])
-    shown = source_text.lines(found, source_text.Sources(folder))
+    shown = [*source_text.lines(found, source_text.Sources(folder))]
+    if placed := [entry for entry in advice if any(part.line for part in entry.evidence)]:
+        shown += ["", *summary_text.advice(placed)]
     with cli.output(target) as out:
         out.write(text.finish(shown, coloured=text.colours(target)))
