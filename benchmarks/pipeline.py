@@ -3,9 +3,10 @@
     python benchmarks/pipeline.py CAPTURE.sqlite ... [--runs N]
 
 For each nsys capture, in one run: the bare read of the columns that parse needs (SQLite to Arrow,
-one query a table, nothing else), `parse -o net.dict`, and `prof --csv` of that file. Each is a
-process of its own; its wall time and peak memory are the operating system's. Of several runs the
-fastest counts. Captures of any size come from `benchmarks/generate.py`.
+one query a table, nothing else), `parse -o net.dict`, `prof --csv` of that file, `parse -o
+net.parquet`, and `pyprof.load` of that file (imports included). Each is a process of its own; its
+wall time and peak memory are the operating system's. Of several runs the fastest counts.
+Captures of any size come from `benchmarks/generate.py`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ print(kernels)
 """
 
 
+LOAD = "import sys, pyprof; pyprof.load(sys.argv[1])"
+
+
 def run(command: list[str], output: Path) -> tuple[float, float]:
     """Run a command; give its wall time in s and its peak memory in GB."""
     begun = time.perf_counter()
@@ -68,16 +72,18 @@ def peak_gb(usage: resource.struct_rusage) -> float:
 
 def measure(capture: Path, runs: int, folder: Path) -> None:
     """Print a line for each step."""
-    records, rows = folder / "net.dict", folder / "kernels"
+    records, rows, columns = folder / "net.dict", folder / "kernels", folder / "net.parquet"
     python = [sys.executable, "-m", "pyprof"]
     steps = {
         "bare read": [sys.executable, "-c", BARE_READ, str(capture)],
         "parse": [*python, "parse", "-q", "-o", str(records), str(capture)],
         "prof": [*python, "prof", "-q", "--csv", str(records)],
+        "to Parquet": [*python, "parse", "-q", "-o", str(columns), str(capture)],
+        "load": [sys.executable, "-c", LOAD, str(columns)],
     }
-    outputs = {"bare read": rows, "parse": folder / "nothing", "prof": folder / "net.csv"}
+    outputs = {"bare read": rows, "prof": folder / "net.csv"}
     best = {
-        name: min(run(command, outputs[name]) for _ in range(runs))
+        name: min(run(command, outputs.get(name, folder / "nothing")) for _ in range(runs))
         for name, command in steps.items()
     }
     kernels = int(rows.read_text())

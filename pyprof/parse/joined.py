@@ -58,8 +58,8 @@ def join(parts: Sequence[Records], numbers: Sequence[dict[int, int]] | None = No
     renumbered = numbers or process_numbers([pids(part) for part in parts])
     columns = {
         name: _under_each_other(name, parts)
-        for name in schema.RECORD.names
-        if any(name in part.columns for part in parts)
+        for name in schema.PARQUET.names
+        if _known(name, [name in part.columns for part in parts])
     }
     columns |= _numbered_on(parts, [name for name in _NUMBERED if name in columns])
     if "pid" in columns:
@@ -69,6 +69,11 @@ def join(parts: Sequence[Records], numbers: Sequence[dict[int, int]] | None = No
     devices = pa.concat_tables([part.devices for part in parts])
     warnings = dict.fromkeys(text for part in parts for text in part.warnings)
     return Records(sum(part.rows for part in parts), columns, devices, tuple(warnings))
+
+
+def _known(name: str, there: Sequence[bool]) -> bool:
+    """Tell whether a column is; one that follows from others only where all parts have it."""
+    return any(there) if name in schema.RECORD.names else all(there)
 
 
 def _under_each_other(name: str, parts: Sequence[Records]) -> Column:

@@ -19,7 +19,9 @@ from pyprof import schema
 from pyprof.marker import Kind, classify
 from pyprof.parse.records import Records
 from pyprof.report import api
+from pyprof.report.intervals import Intervals
 from pyprof.report.repetition import repetition
+from pyprof.report.windows import pauses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,12 +161,12 @@ def _of_process(records: Records, capture: Capture | None, launched: Ints) -> St
     if capture is not None:
         for find in (_ranges, _optimizer_ranges):
             if (found := find(capture)) is not None:
-                return _steps(records, *found, launched)
+                return _steps(records, capture, *found, launched)
     boundaries = _optimizer_rows(records, launched)
     if boundaries is not None:
-        return _steps(records, "Optimizer.step", *boundaries, launched)
+        return _steps(records, capture, "Optimizer.step", *boundaries, launched)
     repeated = repetition(records, launched)
-    return _none(records) if repeated is None else _steps(records, *repeated, launched)
+    return _none(records) if repeated is None else _steps(records, capture, *repeated, launched)
 
 
 def _side_by_side(records: Records, found: Sequence[tuple[Ints, Steps]]) -> Steps:
@@ -196,15 +198,19 @@ def _none(records: Records) -> Steps:
     return Steps("", nothing, nothing, nothing, np.full(records.rows, OUTSIDE))
 
 
-def _steps(records: Records, origin: str, start: Ints, end: Ints, launched: Ints) -> Steps:
+def _steps(
+    records: Records, capture: Capture | None, origin: str, start: Ints, end: Ints, launched: Ints
+) -> Steps:
     place = np.searchsorted(start, launched, side="right") - 1
     inside = (place >= 0) & (launched < end[np.maximum(place, 0)])
     of_row = np.where(inside, place, OUTSIDE)
-    return Steps(origin, start, end, _on_gpu(records, of_row, start, end), of_row)
+    pids = np.unique(records.numpy("pid")).tolist()
+    paused = reduce(Intervals.__and__, (pauses(capture, pid) for pid in pids))
+    return Steps(origin, start, end, _on_gpu(records, of_row, start, end, paused), of_row)
 
 
-def _on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:
-    """Measure each step from the GPU's end of the one before to its own."""
+def _on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints, paused: Intervals) -> Ints:
+    """Measure each step from the GPU's end of the one before to its own, without pauses."""
     rows = np.flatnonzero(of_row != OUTSIDE)
     if not len(rows):
         return end - start
@@ -212,7 +218,8 @@ def _on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:
     np.maximum.at(finished, of_row[rows], records.numpy("end")[rows])
     finished = np.maximum.accumulate(finished)
     first_row = int(records.numpy("start")[rows[of_row[rows] == of_row[rows].min()]].min())
-    return np.asarray(np.diff(np.maximum(finished, first_row), prepend=first_row))
+    bounds = np.append(first_row, np.maximum(finished, first_row))
+    return np.asarray(np.diff(bounds) - paused.inside(bounds[:-1], bounds[1:]))
 
 
 # --- from ranges --------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pyprof import schema
 from pyprof.gpu.roles import Role, role
 from pyprof.report import api, idle
 from pyprof.report.intervals import complement, union_of
+from pyprof.report.windows import pauses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,6 +56,8 @@ class DeviceTime:
     compute: Intervals
     communication: Intervals
     copy: Intervals
+    paused: Intervals
+    """When the profiler was paused, and so nothing is known to have run: no part of the span."""
     gaps: idle.Gaps
     idle: Mapping[str, Intervals]
     """Idle time by cause; see `idle.CAUSES`."""
@@ -71,8 +74,8 @@ class DeviceTime:
 
     @property
     def span_ns(self) -> int:
-        """From the first start to the last end; busy and idle time add up to it."""
-        return self.end_ns - self.start_ns
+        """From the first start to the last end, without pauses: busy and idle time add up to it."""
+        return self.end_ns - self.start_ns - self.paused.total
 
     @property
     def busy_ns(self) -> int:
@@ -138,9 +141,11 @@ def timeline(
     pid, device = records.numpy("pid"), records.numpy("device")
     keys = sorted(set(zip(pid[chosen].tolist(), device[chosen].tolist(), strict=True)))
     hosts = {number: called.host(number) for number, _ in keys}
+    paused = {number: pauses(capture, number) for number in hosts}
     columns = _Columns(records, sorts(records), chosen)
     found = tuple(
-        columns.device(key, (pid == key[0]) & (device == key[1]), hosts[key[0]]) for key in keys
+        columns.device(key, (pid == key[0]) & (device == key[1]), hosts[key[0]], paused[key[0]])
+        for key in keys
     )
     return Timeline(found, called.complete, _blocking(columns))
 
@@ -153,7 +158,9 @@ class _Columns:
         self.start, self.end = records.numpy("start"), records.numpy("end")
         self.launch_start, self.launch_end = api.launches(records)
 
-    def device(self, key: tuple[int, int], on_device: Mask, host: api.Host) -> DeviceTime:
+    def device(
+        self, key: tuple[int, int], on_device: Mask, host: api.Host, paused: Intervals
+    ) -> DeviceTime:
         """Analyse one device of one process."""
         rows = np.flatnonzero(on_device & self.chosen)
         rows = rows[np.argsort(self.start[rows], kind="stable")]
@@ -161,7 +168,8 @@ class _Columns:
         earlier = self.end[on_device & ~self.chosen & (self.start < first)]
         first = min(first, int(earlier.max())) if len(earlier) else first
         compute, communication, copy = (self._set(rows, sort) for sort in range(3))
-        gaps = self._gaps(rows, compute | communication | copy, (first, last))
+        free = complement(compute | communication | copy, first, last)
+        gaps = self._gaps(rows, free - paused)
         return DeviceTime(
             *key,
             _only(self.records, "gpu", rows[0]),
@@ -172,6 +180,7 @@ class _Columns:
             compute,
             communication,
             copy,
+            free & paused,
             gaps,
             idle.causes(gaps, host),
         )
@@ -180,8 +189,7 @@ class _Columns:
         picked = rows[self.sort[rows] == sort]
         return union_of(self.start[picked], self.end[picked])
 
-    def _gaps(self, rows: Ints, busy: Intervals, span: tuple[int, int]) -> idle.Gaps:
-        free = complement(busy, *span)
+    def _gaps(self, rows: Ints, free: Intervals) -> idle.Gaps:
         row = rows[np.searchsorted(self.start[rows], free.end)]
         return idle.Gaps(free.start, free.end, row, self.launch_start[row], self.launch_end[row])
 

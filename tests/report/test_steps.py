@@ -9,7 +9,19 @@ import pytest
 from pyprof.parse import parse
 from pyprof.parse.records import Records
 from pyprof.report.steps import OUTSIDE, choose, steps
-from tests.report.captures import ADD, GEMM, US, Range, Work, capture, copy, records, training
+from tests.report.captures import (
+    ADD,
+    GEMM,
+    US,
+    Api,
+    Range,
+    Work,
+    capture,
+    copy,
+    one_step,
+    records,
+    training,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from pyprof.report.steps import Steps
@@ -32,6 +44,16 @@ def test_ranges_that_name_iterations_are_steps() -> None:
     assert (found.origin, len(found)) == ('ranges "step N"', 4)
     assert found.of_row.tolist() == [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4
     assert found.duration_ns.tolist() == [222 * US, 400 * US, 400 * US, 400 * US]
+
+
+def test_a_pause_of_the_profiler_is_no_part_of_a_step() -> None:
+    """Stopped after step 0, started again 9 ms later."""
+    first, second = one_step(0, "step 0"), one_step(10_000 * US, "step 1")
+    stop = Api("cudaProfilerStop", (300 * US, 400 * US))
+    again = Api("cudaProfilerStart", (9_400 * US, 9_900 * US))
+    net = capture(first[0] + second[0], [*first[1], stop, again, *second[1]], first[2] + second[2])
+    found = steps(parse(net), net)
+    assert found.duration_ns.tolist() == [222 * US, (10_000 - 9_000) * US]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from pyprof.readers import read
 from pyprof.report.advice import advise
 from pyprof.report.timeline import COMMUNICATION, COMPUTE, COPY, sorts, timeline
 from pyprof.schema import CPU
-from tests.report.captures import ADD, GEMM, NCCL, Work, capture, copy, records
+from tests.report.captures import ADD, GEMM, NCCL, Api, Work, capture, copy, records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,6 +80,46 @@ def test_busy_and_idle_time_are_the_span(work: list[Work]) -> None:
     assert sum(cause.total for cause in device.idle.values()) == device.idle_ns
     parts = device.compute.total + device.exposed_communication_ns + device.exposed_copy_ns
     assert parts == device.busy_ns
+
+
+@given(_WORK, _WORK)
+def test_the_pause_between_two_windows_is_no_idle_time(
+    first: list[Work], second: list[Work]
+) -> None:
+    """Stopped at 80 and started again at 990: no instant between counts, unless something ran."""
+    later = [_moved(work, 1000) for work in second]
+    both = capture([*first, *later], [Api("cudaProfilerStop", (78, 80)),
+                                      Api("cudaProfilerStart_v4000", (990, 992))])  # fmt: skip
+    found = timeline(records(both), both)
+    assert found is not None
+    (device,) = found.devices
+    busy = {instant for work in (*first, *later) for instant in range(*work.at)}
+    counted = set(range(min(busy), max(busy) + 1)) - (set(range(80, 990)) - busy)
+    assert (device.busy_ns, device.span_ns) == (len(busy), len(counted))
+    assert device.busy_ns + device.idle_ns == device.span_ns
+    assert sum(cause.total for cause in device.idle.values()) == device.idle_ns
+
+
+def _moved(work: Work, by: int) -> Work:
+    begin, end = work.call or (0, 0)
+    return replace(work, at=(work.at[0] + by, work.at[1] + by), call=(begin + by, end + by))
+
+
+@pytest.mark.parametrize(
+    "api",
+    [
+        [("cudaProfilerStop", 40), ("cudaMalloc", 60), ("cudaProfilerStart", 90)],
+        [("cudaProfilerStart", 40), ("cudaProfilerStop", 90)],
+        [("cudaProfilerStop", 90)],
+    ],
+)
+def test_what_was_recorded_is_no_pause(api: list[tuple[str, int]]) -> None:
+    """A tool that records on after a stop tells what it was told, and no more."""
+    calls = [Api(name, (at, at + 1)) for name, at in api]
+    both = capture([Work((10, 20), (5, 8)), Work((110, 120), (100, 108))], calls)
+    found = timeline(records(both), both)
+    assert found is not None
+    assert found.devices[0].span_ns == 110
 
 
 def test_each_device_of_each_process_has_its_own_time() -> None:
