@@ -101,9 +101,13 @@ def test_a_fresh_machine_is_set_up_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [line for line in UNIX if not line.startswith("make ")])
 def test_every_command_runs(line: str, demo: Path) -> None:
-    """Each command shown does what it is shown for, after `make demo`."""
+    """Each command shown does what it is shown for, after `make demo` and what it builds on."""
     if line.startswith("pyprof run") and not has_torch:
         pytest.skip("no torch here")
+    for earlier in UNIX[: UNIX.index(line)]:
+        _, _, made = earlier.partition(" -o ")
+        if made and made.split()[0] in line.split():
+            _run(earlier, demo)
     _run(line, demo)
 
 
