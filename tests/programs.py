@@ -17,10 +17,14 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": search}
 
 
+OLD_DRIVER = "ignore:CUDA initialization:UserWarning"
+"""What torch's CUDA build says where the driver is too old for it; it then has the CPU."""
+
+
 def python(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run this interpreter; warnings are errors there too."""
     return subprocess.run(
-        [sys.executable, "-W", "error", *arguments],
+        [sys.executable, "-W", "error", "-W", OLD_DRIVER, *arguments],
         cwd=cwd,
         env=environment(),
         capture_output=True,

@@ -42,4 +42,5 @@ def test_an_example_runs(example: Path, listens: bool) -> None:  # noqa: FBT001 
     )
     assert done.returncode == 0, done.stderr
     assert SAYS.get(example.stem, "") in done.stdout
-    assert done.stderr == ""
+    said = [line for line in done.stderr.splitlines() if "No CUDA runtime is found" not in line]
+    assert said == []  # but torch's, of a toolkit without a driver

@@ -122,7 +122,8 @@ def test_rows(captured: Captured, name: str) -> None:
     assert rows["dir"].notna().all()
     assert rows["line"].str.contains(rf"\b{name}\.py:\d+$", na=False).all()
     assert rows["sizes"].notna().all()
-    assert set(rows.loc[rows["flops"].isna(), "op"]) == UNCOUNTED.get(name, set())
+    # Not every build of torch has such a row: some show what it calls.
+    assert set(rows.loc[rows["flops"].isna(), "op"]) <= UNCOUNTED.get(name, set())
     loose = rows["layer"].fillna("") == ""
     assert set(rows.loc[loose, "op"]) == (set(rows["op"]) if name in NO_MODULES else LOOSE[name])
 
