@@ -34,18 +34,23 @@ def items(sources: Sequence[str], engine: Engine) -> Sequence[Item]:
 
 
 def load(item: Item) -> Records:
-    """Read records; raise CaptureError or RecordsError where they cannot be used."""
-    return records_of(item) if isinstance(item, Member) else recordfile.load(item)
+    """Read records for costs and columns, which need no raw texts.
+
+    Raises CaptureError or RecordsError where they cannot be used.
+    """
+    if isinstance(item, Member):
+        return records_of(item, raw=False)
+    return recordfile.load(item, raw=False)
 
 
-def records_of(member: Member) -> Records:
-    """Read a capture, or a file of records, and fill in `rank`.
+def records_of(member: Member, *, raw: bool = True) -> Records:
+    """Read a capture, or a file of records, and fill in `rank`; `raw` is that of `parquet.read`.
 
     Raises CaptureError or RecordsError where it cannot be used. A row of a process that is none of
     the member's keeps the rank it has.
     """
     with fetch(member.url) as path:
-        return ranked(recordfile.load(str(path)), member)
+        return ranked(recordfile.load(str(path), raw=raw), member)
 
 
 def ranked(records: Records, member: Member) -> Records:

@@ -17,7 +17,7 @@ from pyprof.errors import RecordsError
 from pyprof.parse.records import Coded, Records, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
     from pyprof.parse.records import Column
@@ -105,15 +105,28 @@ def _leaf(field: pa.Field) -> str:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def read(path: Path) -> Records:
-    """Read a file that `write` wrote; raise RecordsError for any other."""
+_RAW = frozenset(("seqMarker", "reprMarkers"))
+"""Columns of texts from which others were made that tell as much."""
+
+
+def read(path: Path, *, raw: bool = True) -> Records:
+    """Read a file that `write` wrote; raise RecordsError for any other.
+
+    `raw=False` leaves out the texts that costs, columns and frames need not: `seqTemplate` stands
+    for them, where the file has it.
+    """
+    records = _read(path, frozenset() if raw else _RAW)
+    return records if raw or "seqTemplate" in records.columns else _read(path, frozenset())
+
+
+def _read(path: Path, skip: Collection[str]) -> Records:
     texts = [_leaf(field) for field in schema.PARQUET if _repeats(field)]
     try:
         described = pq.read_metadata(path)
         found = set(described.schema.to_arrow_schema().names)
         table = pq.read_table(
             path,
-            columns=[name for name in schema.PARQUET.names if name in found],
+            columns=[name for name in schema.PARQUET.names if name in found and name not in skip],
             read_dictionary=texts,
             partitioning=None,  # "rank=0/" in a path is no column
         )

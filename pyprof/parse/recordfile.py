@@ -32,8 +32,10 @@ _WORKERS = 2
 _HEAD_BYTES = 1 << 12
 
 
-def load(source: str) -> Records:
+def load(source: str, *, raw: bool = True) -> Records:
     """Read records from a file of any kind, or dict lines from stdin (`-`).
+
+    `raw` is that of `parquet.read`.
 
     Raises RecordsError or CaptureError, saying what to do, where the file is none of them.
     """
@@ -42,7 +44,7 @@ def load(source: str) -> Records:
     path = Path(source)
     head = readers.read_head(path)
     if head.startswith(parquet.MAGIC):
-        return _checked(source, parquet.read(path))
+        return _checked(source, parquet.read(path, raw=raw))
     if _looks_like_records(head):
         return _checked(source, _from_file(path))
     if any(reader.sniff(path, head) for reader in readers.readers()):

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.parse import frames
+from pyprof.parse.records import Coded
 from pyprof.prof import why
 from pyprof.prof.families import family
 from pyprof.prof.portions import UNKNOWN
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.parse.records import Coded
     from pyprof.prof.table import Table
 
 Values: TypeAlias = Callable[["Table"], pa.Array]
@@ -155,7 +155,7 @@ def _params(table: Table) -> pa.Array:
     costs = table.costs
     spelt = ["".join(f"{key}={_compact(value)}," for key, value in params.items()) or None
              for params in costs.params]  # fmt: skip
-    return pa.array(spelt, pa.string()).take(pa.array(costs.params_of))
+    return Coded(costs.params_of, spelt).to_arrow(pa.string())
 
 
 @column("sil", "Sil(ns)", INT, 10, "ns")
@@ -168,7 +168,7 @@ def _sil(table: Table) -> pa.Array:
 def _tc(table: Table) -> pa.Array:
     """Tensor Cores: 1 used, 0 not used, ? the name cannot tell, - nothing for them to do."""
     number, judged = table.judged
-    return pa.array([entry.tc.value for entry in judged], pa.string()).take(pa.array(number))
+    return Coded(number, [entry.tc.value for entry in judged]).to_arrow(pa.string())
 
 
 @column("device", "Device", INT, 3)
@@ -186,13 +186,13 @@ def _stream(table: Table) -> pa.Array:
 @column("grid", "Grid", TEXT, 12)
 def _grid(table: Table) -> pa.Array:
     """Thread blocks, x,y,z."""
-    return _numbers(table.records.arrow("grid"))
+    return _spelt(table.records.coded("grid"), _commas)
 
 
 @column("block", "Block", TEXT, 12)
 def _block(table: Table) -> pa.Array:
     """Threads in a block, x,y,z."""
-    return _numbers(table.records.arrow("block"))
+    return _spelt(table.records.coded("block"), _commas)
 
 
 @column("flops", "FLOPs", INT, 12, "FLOP")
@@ -285,7 +285,7 @@ def _ai(table: Table) -> pa.Array:
 @column("bound", "Bound", TEXT, 8)
 def _bound(table: Table) -> pa.Array:
     """What limits it: compute, memory, or latency (too small to fill the device)."""
-    return pa.array(table.roofline.bound, pa.string())
+    return table.roofline.bound.to_arrow(pa.string())
 
 
 @column("eff", "Eff(%)", FLOAT, 7, "%")
@@ -329,9 +329,8 @@ def _smem(table: Table) -> pa.Array:
 
 def _spelt(coded: Coded, spell: Callable[..., str | None]) -> pa.Array:
     """Spell each distinct value once; a null stays null."""
-    values = [*(spell(value) if value is not None else None for value in coded.values), None]
-    index = np.where(coded.index < 0, len(values) - 1, coded.index)
-    return pa.array(values, pa.string()).take(pa.array(index))
+    spelt = [spell(value) if value is not None else None for value in coded.values]
+    return Coded(coded.index, spelt).to_arrow(pa.string())
 
 
 def _numbers(lists: pa.Array) -> pa.Array:
@@ -339,6 +338,10 @@ def _numbers(lists: pa.Array) -> pa.Array:
     flat = lists.values.cast(pa.string())
     spelt = pc.binary_join(pa.ListArray.from_arrays(lists.offsets, flat, mask=lists.is_null()), ",")
     return pc.if_else(pc.equal(spelt, ""), None, spelt)
+
+
+def _commas(numbers: Sequence[int]) -> str | None:
+    return ",".join(map(str, numbers)) or None
 
 
 def _compact(value: object) -> str:

@@ -11,15 +11,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from pyprof import schema
 from pyprof.parse.members import items
 from pyprof.parse.members import load as load_records
-from pyprof.parse.records import encode
+from pyprof.parse.records import Records, concat_coded, encode
 from pyprof.prof.columns import COLUMNS, FLOAT, INT, TEXT
 from pyprof.prof.table import Table
 from pyprof.sets.engine import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -66,20 +67,31 @@ def load(
 
 def _of(item: Item, override: Override | None) -> pa.Table:
     records = load_records(item)
-    return as_arrow(Table(records, override) if override else Table(records))
+    return as_arrow(Table(records, override) if override else Table(records), _numbered)
 
 
-def as_arrow(table: Table) -> pa.Table:
-    """Give the same columns as an Arrow table."""
+def as_arrow(
+    table: Table, recorded: Callable[[Records, str], pa.Array] = Records.arrow
+) -> pa.Table:
+    """Give the same columns as an Arrow table; `recorded` gives those that no option names."""
     _ = table.costs, table.judged, table.roofline  # what columns share, before they are made
     with ThreadPoolExecutor() as pool:  # Arrow works outside Python's lock
         columns = pool.map(lambda column: column.values(table), COLUMNS.values())
-        more = pool.map(table.records.arrow, (key for key, _, _ in _MORE.values()))
+        more = pool.map(partial(recorded, table.records), (key for key, _, _ in _MORE.values()))
         return pa.table([*columns, *more], [*COLUMNS, *_MORE])
 
 
+def _numbered(records: Records, name: str) -> pa.Array:
+    """Give a column of a record; of lists the distinct ones, and which of them each row has."""
+    kind = schema.PARQUET.field(name).type
+    if not pa.types.is_list(kind):
+        return records.arrow(name)
+    coded = records.coded(name)
+    return pa.DictionaryArray.from_arrays(coded.arrow_index(), pa.array(coded.values, kind))
+
+
 def _frame(rows: pa.Table) -> pd.DataFrame:
-    lists = [name for name in rows.column_names if pa.types.is_list(rows.schema.field(name).type)]
+    lists = [field.name for field in rows.schema if pa.types.is_dictionary(field.type)]
     frame: pd.DataFrame = rows.drop_columns(lists).to_pandas(
         types_mapper=_DTYPES.get, split_blocks=True
     )
@@ -90,9 +102,9 @@ def _frame(rows: pa.Table) -> pd.DataFrame:
 
 def _objects(column: pa.ChunkedArray) -> NDArray[np.object_]:
     """Make arrays of lists as Arrow does, but one of each distinct list."""
-    coded = encode(column.combine_chunks())
+    coded = concat_coded([encode(chunk) for chunk in column.chunks])
     with_null = [*coded.values, None]  # noqa: PD011 - no Series
-    arrays = pa.array(with_null, column.type).to_pandas().to_numpy()
+    arrays = pa.array(with_null, column.type.value_type).to_pandas().to_numpy()
     return np.asarray(arrays[coded.index])  # null is the last
 
 

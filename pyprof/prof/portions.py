@@ -17,20 +17,20 @@ UNKNOWN = -1
 def portions(total: Ints, weight: Ints, call: Ints) -> Ints:
     """Share each call's total by weight, in whole numbers that add up to it."""
     order = np.argsort(call, kind="stable")
-    grouped, running = call[order], np.cumsum(weight[order])
-    first = np.searchsorted(grouped, grouped)
-    last = np.searchsorted(grouped, grouped, side="right") - 1
-    base = (running - weight[order])[first]
-    whole = np.maximum(running[last] - base, 1)
-    amount = np.maximum(total[order], 0)
-    upto = _part(amount, running - base, whole)
-    before = _part(amount, running - weight[order] - base, whole)
-    shared = np.full(len(call), UNKNOWN)
-    shared[order] = np.where(total[order] == UNKNOWN, UNKNOWN, upto - before)
+    total, weight = total[order], weight[order]
+    running = np.cumsum(weight)
+    first = np.flatnonzero(np.diff(call[order], prepend=UNKNOWN))
+    count = np.diff(first, append=len(call))
+    base = running[first] - weight[first]
+    whole = np.repeat(np.maximum(running[first + count - 1] - base, 1), count)
+    running -= np.repeat(base, count)
+    quotient, rest = np.divmod(np.maximum(total, 0), whole)
+    share = _part(quotient, rest, running, whole) - _part(quotient, rest, running - weight, whole)
+    shared = np.empty(len(call), np.int64)
+    shared[order] = np.where(total == UNKNOWN, UNKNOWN, share)
     return shared
 
 
-def _part(amount: Ints, part: Ints, whole: Ints) -> Ints:
-    """Give amount * part / whole, rounded down, exact where part equals whole."""
-    quotient, rest = np.divmod(amount, whole)
+def _part(quotient: Ints, rest: Ints, part: Ints, whole: Ints) -> Ints:
+    """Give (quotient * whole + rest) * part / whole, rounded down, exact where part is whole."""
     return quotient * part + np.floor(rest * (part / whole)).astype(np.int64)

@@ -234,7 +234,8 @@ class Roofline:
     """Of the roof; more than 1 where the cost or the peak is not what it seems."""
     compute: NDArray[np.bool_]
     """Rows that are nearer to their peak FLOP/s than to the bandwidth."""
-    bound: list[str | None]
+    bound: Coded
+    """What limits each row, as text."""
 
 
 def _roofline(table: Table) -> Roofline:
@@ -268,15 +269,14 @@ def _bounds(
     arithmetic: NDArray[np.float64],
     memory: NDArray[np.float64],
     seconds: NDArray[np.float64],
-) -> list[str | None]:
+) -> Coded:
     """Say what limits each row, as `roofline.bound` does for one."""
     need = np.maximum(arithmetic, memory)
     short = seconds * roofline.NS_PER_S < roofline.LAUNCH_NS
     idle = _fewer_blocks_than_sms(table)
     latency = (need < roofline.NEAR_ROOF * seconds) & (short | idle)
     choices = [np.isnan(need) | np.isnan(seconds), latency, need == 0, arithmetic >= memory]
-    names = ["", "latency", "", "compute"]
-    return [name or None for name in np.select(choices, names, "memory").tolist()]
+    return Coded(np.select(choices, [-1, 0, -1, 1], 2), ["latency", "compute", "memory"])
 
 
 def _fewer_blocks_than_sms(table: Table) -> NDArray[np.bool_]:

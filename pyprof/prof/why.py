@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.gpu.eligible import FAMILIES, eligible
-from pyprof.parse.records import distinct
+from pyprof.parse.records import Coded, distinct
 from pyprof.prof.families import family
 
 if TYPE_CHECKING:
@@ -49,24 +49,20 @@ def queued(records: Records) -> pa.Array:
     if "launch" not in records.columns:
         return pa.nulls(records.rows, pa.int64())
     launch = records.arrow("launch")
-    called = pc.list_element(
-        pc.if_else(pc.greater(pc.list_value_length(launch), 0), launch, None), 0
-    )
-    return pc.subtract(records.arrow("start"), called)
+    told = np.asarray(pc.fill_null(pc.list_value_length(launch), 0)) > 0
+    called = np.zeros(records.rows, np.int64)
+    called[told] = np.asarray(launch.values)[np.asarray(launch.offsets)[:-1][told]]
+    return pc.subtract(records.arrow("start"), pa.array(called, mask=~told))
 
 
 def peaks(table: Table) -> pa.Array:
     """Name the peak of each row that limits it: of FLOP/s or of bandwidth."""
     number, judged = table.judged
-    flops = pa.array([_label(entry.flops_peak) for entry in judged], pa.string()).take(
-        pa.array(number)
-    )
-    memory = pa.array([_label(entry.bandwidth_peak) for entry in judged], pa.string()).take(
-        pa.array(number)
-    )
+    flops = [_label(entry.flops_peak) for entry in judged]
+    memory = [_label(entry.bandwidth_peak) for entry in judged]
+    nearer = np.where(table.roofline.compute, number, len(flops) + number)
     known = np.isfinite(table.roofline.share)
-    nearer = pc.if_else(pa.array(table.roofline.compute), flops, memory)
-    return pc.if_else(pa.array(known), nearer, None)
+    return Coded(np.where(known, nearer, -1), [*flops, *memory]).to_arrow(pa.string())
 
 
 def _label(rate: object) -> str | None:
@@ -79,28 +75,46 @@ def reasons(table: Table) -> pa.Array:
     Before it stands what is known of a row that ran faster than its device can.
     """
     costs, (number, judged) = table.costs, table.judged
-    verdicts = [_verdict(entry) for entry in judged]
-    decided = pa.array(verdicts, pa.string()).take(pa.array(number))
-    unknown = pa.array([reason or None for reason in costs.reason], pa.string()).take(
-        pa.array(costs.reason_of)
+    reason = _first(
+        _where(costs.tried, _TRIED),
+        _where(costs.helper, "helper: serves the op's other kernels"),
+        Coded(costs.reason_of, costs.reason),
+        _unused(table),
+        Coded(number, [_verdict(entry) for entry in judged]),
     )
-    helper = pc.if_else(pa.array(costs.helper), "helper: serves the op's other kernels", None)
-    unused = _unused(table)
-    tried = pc.if_else(pa.array(costs.tried), _TRIED, None)
-    reason = pc.coalesce(tried, helper, unknown, unused, decided)
     above = _above_peak(table)
-    both = pc.binary_join_element_wise(above, reason, "; ")
-    return pc.coalesce(both, above, reason)
+    first, both = distinct(above.index << 32 | reason.index + 1)
+    pairs = [(above.index[row], reason.index[row]) for row in first.tolist()]
+    spelt = ["; ".join(text for text in (_at(above, a), _at(reason, b)) if text) for a, b in pairs]
+    return Coded(both, [text or None for text in spelt]).to_arrow(pa.string())
 
 
-def _above_peak(table: Table) -> pa.Array:
+def _at(column: Coded, place: int) -> str | None:
+    return column.values[place] if place >= 0 else None
+
+
+def _where(rows: NDArray[np.bool_], text: str) -> Coded:
+    return Coded(np.where(rows, 0, -1), [text])
+
+
+def _first(*columns: Coded) -> Coded:
+    """Give, for each row, the text of the first column that has one."""
+    index = np.full(len(columns[0]), -1)
+    values: list[str | None] = []
+    for column in reversed(columns):
+        says = np.array([*(bool(text) for text in column.values), False])[column.index]
+        index = np.where(says, len(values) + column.index, index)
+        values += column.values
+    return Coded(index, values)
+
+
+def _above_peak(table: Table) -> Coded:
     """Say what may be wrong with rows above 100 % of their roof; null for the others."""
     rates, kind = table.roofline, table.records.coded("kind")
     fills = np.array([*(value == schema.KINDS[schema.MEMSET] for value in kind.values), False])
     chosen = [fills[kind.index], rates.compute & _transformed(table), rates.compute]
     cause = np.select(chosen, [0, 1, 2], 3)
-    above = pa.array(cause, mask=~(rates.share > 1))
-    return pa.array(_ABOVE, pa.string()).take(above)
+    return Coded(np.where(rates.share > 1, cause, -1), [*_ABOVE])
 
 
 def _transformed(table: Table) -> NDArray[np.bool_]:
@@ -128,7 +142,7 @@ def _verdict(judgement: Judgement) -> str | None:
     return judgement.tc.rule if judgement.tc.value != "-" else None
 
 
-def _unused(table: Table) -> pa.Array:
+def _unused(table: Table) -> Coded:
     """Say why matrix products ran without Tensor Cores, or slower than they could."""
     costs, (number, judged) = table.costs, table.judged
     first, index = distinct(costs.params_of << 32 | number)
@@ -144,7 +158,7 @@ def _unused(table: Table) -> pa.Array:
         )
         for row in first.tolist()
     ]
-    return pa.array(found, pa.string()).take(pa.array(index))
+    return Coded(index, found)
 
 
 def _eligible(

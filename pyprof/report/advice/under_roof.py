@@ -24,9 +24,10 @@ _GOOD = 0.6
 def under_roof(case: Case) -> Advice | None:
     """Find kernels below 30 % of their roofline, neither tiny nor short of blocks; gain to 60 %."""
     share = case.table.roofline.share
-    bound = np.array([text in ("compute", "memory") for text in case.table.roofline.bound], bool)
+    limit = case.table.roofline.bound
+    bound = np.array([*(text in ("compute", "memory") for text in limit.values), False])
     with np.errstate(invalid="ignore"):
-        far = case.chosen & bound & (share < _FAR) & (case.ns >= LAUNCH_NS)
+        far = case.chosen & bound[limit.index] & (share < _FAR) & (case.ns >= LAUNCH_NS)
     off = pc.fill_null(pc.starts_with(case.why, "TF32: off"), fill_value=False)  # told apart
     rows = np.flatnonzero(far & case.kind(schema.KERNEL) & ~np.asarray(off))
     return case.advice(
