@@ -73,7 +73,7 @@ BAD = {
     "JSON that ends early": (_bytes(b'{"traceEvents": [{"ph": "X"', "a.json"), ["a.json"]),
     "compressed text": (_bytes(gzip.compress(b"hello"), "a.json.gz"), ["a.json.gz"]),
     "compressed data that ends early": (_bytes(gzip.compress(b"{" * 999)[:20]), ["net.sqlite"]),
-    "a directory": (_directory, ["is a directory", "name the capture"]),
+    "a folder": (_directory, ["is a folder", "name the capture"]),
     "no file": (lambda folder: folder / "none.sqlite", ["no such file", "check the path"]),
     "an nsys capture without GPU work": (
         lambda folder: nsys_db(folder / "net.sqlite", [], [Range("x", (1, 2))]),
