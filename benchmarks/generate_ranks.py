@@ -225,6 +225,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--corrupt", type=int, help="this rank's file is cut short")
     parser.add_argument("--unnamed", action="store_true", help="without what NCCL says of groups")
     options = parser.parse_args()
+    if options.ranks < _PAIR or options.ranks % _PAIR:
+        parser.error("--ranks: an even number")
+    if not 0 <= options.straggler < options.ranks > (options.corrupt or 0):
+        parser.error("--straggler and --corrupt: one of the ranks, from 0")
     options.texts = "new"
     return options
 

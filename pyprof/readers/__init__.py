@@ -95,11 +95,11 @@ def read_head(path: Path) -> bytes:
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
     except IsADirectoryError:
-        raise CaptureError(f"{path}: is a directory; name the capture inside it") from None
+        raise CaptureError(f"{path}: is a folder; name the capture inside it") from None
     except FileNotFoundError:
         raise CaptureError(f"{path}: no such file; check the path") from None
     except OSError as error:
-        reason = "is a directory" if path.is_dir() else error.strerror or "cannot be read"
+        reason = "is a folder" if path.is_dir() else error.strerror or "cannot be read"
         raise CaptureError(f"{path}: {reason}; check the path and its permissions") from None
     if not head:
         raise CaptureError(f"{path}: the file is empty; export or capture again")

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from adbc_driver_manager import Error as AdbcError
+from adbc_driver_manager import NotSupportedError
 from adbc_driver_sqlite import dbapi
 
 from pyprof.errors import CaptureError
@@ -81,6 +82,8 @@ class Database:
                 # Closed before its cursor, also when reading fails half-way.
                 with cursor.fetch_record_batch() as reader:
                     return _copied(reader)
+        except NotSupportedError:  # the driver takes Ctrl-C for itself, and cannot cancel
+            raise KeyboardInterrupt from None
         except (AdbcError, pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
             raise self._broken(error) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -14,6 +15,7 @@ from pyprof.sets.engine import Failed, Handle, attempt, name_of, progress, settl
 
 try:
     from distributed import Client, KilledWorker, as_completed
+    from distributed.comm import get_address_host_port
 except ImportError:
     raise PyprofError("--dask needs Dask; pip install torch-pyprof[dask]") from None
 
@@ -40,13 +42,12 @@ class Cluster:
     def __init__(self, address: str, *, strict: bool = False, quiet: bool = False) -> None:
         self.strict, self.quiet = strict, quiet
         self._address = address
-        place = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
         try:
-            self._client = Client(**place, set_as_default=False)
+            self._client = Client(_scheduler(address), set_as_default=False)
         except (OSError, ValueError, asyncio.TimeoutError) as error:
             raise PyprofError(
                 f"no Dask scheduler answers at {address} ({_line(error)}); give the address that "
-                "dask scheduler prints, such as tcp://host:8786"
+                "dask scheduler prints, such as tcp://host:8786, or its scheduler file"
             ) from None
         try:
             self._check()
@@ -111,6 +112,19 @@ class Cluster:
                 f"{name_of(item) if item is not None else self._address}: workers end before it is "
                 "done, as they do when memory runs out; give them more memory, or fewer threads"
             ) from None
+
+
+def _scheduler(address: str) -> str:
+    """Give a scheduler's address, which a file may hold. Raises OSError or ValueError for neither.
+
+    A Client that finds this out itself leaves threads that wait for minutes.
+    """
+    path = Path(address)
+    if path.is_file():
+        found = json.loads(path.read_bytes())
+        address = str(found.get("address") if isinstance(found, dict) else found)
+    get_address_host_port(address)
+    return address
 
 
 def failure(result: object) -> Failed | None:

@@ -36,8 +36,10 @@ def find(sources: Sequence[str]) -> list[str]:
 
     A source is a file, a glob (`**` for any folders between), a folder with captures directly in
     it, a dataset of `pyprof parse -o FOLDER/` (each of its ranks is one), or a URL of any of them.
-    Raises CaptureError where one holds nothing, or where a capture is meant twice.
+    Raises CaptureError where there is none, one holds nothing, or a capture is meant twice.
     """
+    if not sources:
+        raise CaptureError("no captures are named; name files, a folder or a glob")
     found = natural([url for source in sources for url in _expand(source)])
     for before, after in pairwise(found):
         if before == after:
@@ -87,13 +89,19 @@ def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
 
 
 def _expand(source: str) -> list[str]:
+    if source == "-":
+        raise CaptureError(
+            "-: captures and sets do not come by stdin; write it to a file and name that"
+        )
+    if not source:  # an unset variable, and not the folder that one is in
+        raise CaptureError("the name of a capture is empty; check the path")
     files = files_of(source)
     place = files.whole(source)
     if files.is_file(place):
         return [place]
     if files.is_folder(place):
         found = _in_folder(files, place)
-        what = "is a directory without captures; name the captures, or the directory they are in"
+        what = "is a folder without captures; name the captures, or the folder they are in"
     elif has_magic(source):
         found = [url for match in files.glob(place) for url in _matching(files, match)]
         what = "matches no capture; check the pattern"

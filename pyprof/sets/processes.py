@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.sets.engine import Failed, Handle, Here, attempt, name_of, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from typing_extensions import Self
 
@@ -59,11 +63,12 @@ class Processes(Here):
         """Work on what has no result yet, until all is done or a process ends unasked."""
         try:
             pool = self._started()
-            waiting = {
-                pool.submit(attempt, function, item): number
-                for number, item in enumerate(items)
-                if number not in results
-            }
+            with _uninterrupted():  # submitting is what starts them
+                waiting = {
+                    pool.submit(_attempt, function, item): number
+                    for number, item in enumerate(items)
+                    if number not in results
+                }
             for future in as_completed(waiting):
                 result = results[waiting[future]] = future.result()
                 advance(1)
@@ -76,13 +81,43 @@ class Processes(Here):
         if self._pool is None:
             # Threads of Arrow and SQLite do not survive a fork.
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._workers, mp_context=context)
+            self._pool = ProcessPoolExecutor(
+                self._workers, mp_context=context, initializer=_end_at_interrupt
+            )
         return self._pool
 
     def _close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Keep Ctrl-C from here, and from processes that are started here, until they ask for it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_at_interrupt() -> None:
+    """Let Ctrl-C, which a terminal sends to workers too, end this one without a traceback."""
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+
+def _attempt(function: Callable[[A], T], item: A) -> T | Failed:
+    """Work on one item; at Ctrl-C clean up and end, for a pool would go on to the next item."""
+    try:
+        return attempt(function, item)
+    except (SystemExit, KeyboardInterrupt):
+        os._exit(1)
 
 
 def _hopeless(items: Sequence[object], results: Mapping[int, object]) -> str:

@@ -7,6 +7,7 @@ import signal
 import socket
 from functools import partial
 from threading import Thread
+from threading import enumerate as enumerate_threads
 from typing import TYPE_CHECKING
 
 import pytest
@@ -100,6 +101,19 @@ def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (done.code, len(done.stderr.splitlines())) == (1, 1)
     assert f"no Dask scheduler answers at tcp://127.0.0.1:{port}" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("content", [None, "junk", "{}", "[]"])
+def test_what_is_no_address_is_told_at_once(content: str | None, tmp_path: Path) -> None:
+    """A name that is none, and files that hold none; nothing goes on that keeps the program."""
+    before = set(enumerate_threads())
+    place = tmp_path / "scheduler.json"
+    if content is not None:
+        place.write_text(content)
+    done = run("parse", nsys_db(tmp_path / "a.sqlite", [Work()]), "--dask", place)
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert f"no Dask scheduler answers at {place}" in done.stderr
+    assert set(enumerate_threads()) <= before
 
 
 def test_workers_that_would_not_understand_are_told(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import pytest
 
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.sets.engine import Engine, opened
+from pyprof.sets.processes import _uninterrupted
 from tests.sets import work
 
 if TYPE_CHECKING:
@@ -105,6 +107,28 @@ def test_a_lost_worker_costs_a_retry(tmp_path: Path) -> None:
         mark.touch()
     with opened(2) as engine:
         assert list(engine.gather(engine.map(work.ends_once, marks, ""))) == list("abcdef")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to whole consoles")
+def test_ctrl_c_ends_a_worker_without_a_word(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A terminal sends it to the workers, too; the command alone has something to say."""
+    marks = [tmp_path / name for name in "abcd"]
+    with opened(2) as engine:
+        assert list(engine.gather(engine.map(work.interrupted_once, marks, ""))) == list("abcd")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="as above")
+def test_ctrl_c_waits_until_a_worker_has_begun() -> None:
+    """While Python loads its modules, an interrupt would show a traceback."""
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('loaded')"
+    with _uninterrupted():
+        done = subprocess.run(
+            [sys.executable, "-c", code], check=False, capture_output=True, text=True
+        )
+    assert (done.stdout, done.stderr) == ("loaded\n", "")
 
 
 def test_work_that_always_ends_its_worker_is_given_up() -> None:

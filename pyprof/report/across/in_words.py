@@ -21,6 +21,8 @@ _LEAST = 0.005
 """A straggler costs at least this share of a step; less is no news."""
 _SHOWN = 3
 _UNEVEN = 1.1
+_NOTHING = "No rank, link or layer stands out."
+_ALONE = "One rank alone: nothing to compare it with; name the captures of the others, too."
 
 
 def in_words(found: Across) -> Iterator[str]:
@@ -30,7 +32,7 @@ def in_words(found: Across) -> Iterator[str]:
     """
     told = sorted([*_stragglers(found), *_slow(found)], key=lambda entry: -entry[0])
     lines = [*(line for _, lines in told for line in lines), *_layer(found)]
-    yield from lines or ["No rank, link or layer stands out."]
+    yield from lines or [_ALONE if len(found.numbers) == 1 else _NOTHING]
 
 
 def stragglers(found: Across) -> list[Straggler]:

@@ -51,6 +51,7 @@ def _said(own_ms: list[float], layers: dict[str, list[int]]) -> str:
 
 CASES = {
     "nothing": ([8, 8.01, 7.99, 8], {}, ["No rank, link or layer stands out."]),
+    "alone": ([8], {}, ["One rank alone: nothing to compare it with"]),
     "one": ([8, 8, 9, 8], {}, ["Rank 2 is the straggler", "9.000 ms, 1.000 ms more than"]),
     "a host": ([8, 8, 8, 9, 9], {}, ["Ranks 3 and 4 hold up the others", "1.000 ms more than"]),
     "a layer": ([8, 8], {"net.head": [10, 20], "net": [7, 7]},
