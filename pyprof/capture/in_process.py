@@ -49,7 +49,8 @@ def run(request: Request) -> Outcome:
             os._exit(code)
         finish()
     if not recorder.recorded:
-        return Outcome(code, None, (request.nothing(),))
+        said = tuple(_notes(recorder, request)) if recorder.displaced else (request.nothing(),)
+        return Outcome(code, None, said)
     recorder.write(path)
     return Outcome(code, path, tuple(_notes(recorder, request)))
 

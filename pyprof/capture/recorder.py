@@ -72,6 +72,8 @@ class Recorder:
                 self.stop()
                 self._recorded.clear()
                 self.seconds = 0.0
+        if not self._running and torch.autograd._profiler_enabled():  # type: ignore[attr-defined]  # noqa: SLF001
+            self.displaced = True
         if self._running or self._ended:
             return
         self.prepare()

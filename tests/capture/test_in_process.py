@@ -314,6 +314,26 @@ sys.exit(sum(event.name == "aten::sin" for event in profiler.events()))
     assert "aten::sin" not in found
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_range_within_the_scripts_own_profiler(capture: Capture, before: bool) -> None:  # noqa: FBT001
+    """It is left to that profiler, which sees all; what was recorded before is kept."""
+    text = """
+import sys, pyprof, torch
+if BEFORE:
+    with pyprof.profile():
+        torch.ones(3).tanh()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+    torch.ones(3).sin()
+    with pyprof.profile():
+        torch.ones(3).cos()
+sys.exit(sum(event.name in {"aten::sin", "aten::cos"} for event in profiler.events()))
+"""
+    outcome = capture(text.replace("BEFORE", str(before)))
+    assert outcome.code == 2
+    assert (outcome.path is not None) is before
+    assert any("a torch.profiler of its own" in note for note in outcome.notes)
+
+
 def test_no_folder(tmp_path: Path) -> None:
     """A folder that is not there is told of before the script runs."""
     request = Request(Target("train.py"), str(tmp_path / "gone" / "net"), whole=True)
