@@ -33,8 +33,9 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--all", "whole", is_flag=True, help="Capture the whole run."),
         click.option(
             "--steps",
-            metavar="WAIT,WARMUP,ACTIVE",
-            help="Capture ACTIVE steps, counted by optimizers or pyprof.step().",
+            metavar="WAIT,WARMUP,ACTIVE[,REPEAT]",
+            help="Capture ACTIVE steps, counted by optimizers or pyprof.step(); REPEAT: as often"
+            " (torch; 0: to the end).",
         ),
         click.option("--no-init", is_flag=True, help="Do not call pyprof.init() for the script."),
         click.option(

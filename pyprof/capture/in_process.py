@@ -49,7 +49,8 @@ def run(request: Request) -> Outcome:
             os._exit(code)
         finish()
     if not recorder.recorded:
-        return Outcome(code, None, (request.nothing(),))
+        said = tuple(_notes(recorder, request)) if recorder.displaced else (request.nothing(),)
+        return Outcome(code, None, said)
     recorder.write(path)
     return Outcome(code, path, tuple(_notes(recorder, request)))
 
@@ -65,7 +66,7 @@ def _instrument(stack: ExitStack) -> None:
 
 def _connect(recorder: Recorder, request: Request, stack: ExitStack) -> Callable[[], None]:
     """Let the script's range or its steps start the recorder; give what ends it."""
-    from pyprof.capture.recorder import StepRecorder  # noqa: PLC0415 - it imports torch
+    from pyprof.instrument.windows import Windows  # noqa: PLC0415 - it imports torch
 
     if request.steps is None:
         stack.enter_context(_script_range(recorder.start, recorder.end_of_range))
@@ -73,11 +74,11 @@ def _connect(recorder: Recorder, request: Request, stack: ExitStack) -> Callable
         if request.whole:
             recorder.start(provisional=True)
         return recorder.stop
-    steps = StepRecorder(recorder, request.steps)
+    windows = Windows(request.steps.schedule(), recorder.start, recorder.stop, recorder.prepare)
     stack.enter_context(_script_range(_ignore, _ignore))
     stack.enter_context(_other_profilers(recorder))
-    count_steps(StepCounter(steps.step), stack)
-    return steps.finish
+    count_steps(StepCounter(windows.step), stack)
+    return windows.finish
 
 
 def count_steps(counter: StepCounter, stack: ExitStack) -> None:
@@ -170,9 +171,8 @@ def _notes(recorder: Recorder, request: Request) -> Iterator[str]:
             f"recording ended after {recorder.seconds:.1f} s: the script started a torch.profiler "
             "of its own, and there can be only one; read the trace that it writes"
         )
-    if recorder.ranges > 1:
-        yield f"the script started {recorder.ranges} ranges: the first one is captured"
     if request.whole and recorder.ranges:
         yield "the script started a range of its own: only that is captured"
     if not (recorder.displaced or recorder.overflowed):
-        yield f"recorded {recorder.seconds:.1f} s"
+        windows = f" in {recorder.windows} windows" if recorder.windows > 1 else ""
+        yield f"recorded {recorder.seconds:.1f} s{windows}"

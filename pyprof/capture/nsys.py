@@ -54,6 +54,11 @@ def command(nsys: str, request: Request, name: str, exit_file: Path, *, gpu: boo
 
 def run(request: Request, nsys: str) -> Outcome:
     """Run the script under nsys and write NAME.sqlite."""
+    if request.steps is not None and request.steps.repeat != 1:
+        raise PyprofError(
+            f"--steps {request.steps}: nsys writes a report for each window, and here only the "
+            "first; give three counts, or --tool torch"
+        )
     name = ranked(request.output)
     if not Path(name).absolute().parent.is_dir():
         raise PyprofError(f"{Path(name).parent}: no such folder to write to")

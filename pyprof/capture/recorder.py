@@ -1,30 +1,30 @@
-"""torch.profiler around the part of a script that is to be captured, and its trace as a file."""
+"""torch.profiler around the parts of a script that are to be captured, and one file of them."""
 
 from __future__ import annotations
 
 import ctypes
 import gzip
 import os
-import shutil
+import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.profiler import ProfilerActivity, record_function
+from torch.profiler import ProfilerActivity
 
 from pyprof.capture import memory, window
+from pyprof.capture.joined import join
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.capture.window import Steps
+    from collections.abc import Iterator
 
 _COMPRESSION = 3  # twice the speed of the usual 6 for a tenth more bytes
 
 
 class Recorder:
-    """At most one recording: of the first range that is started, until it is stopped."""
+    """A recording of each range that is started, until it is stopped: the windows of a file."""
 
     def __init__(self, *, stacks: bool, share: float = memory.SHARE) -> None:
         self.seconds = 0.0
@@ -39,7 +39,8 @@ class Recorder:
         self._share = share
         self._pid = os.getpid()
         self._profiler: torch.profiler.profile | None = None
-        self._begun: float | None = None
+        self._recorded: list[torch.profiler.profile] = []
+        self._begun = 0.0
         self._running = False
         self._provisional = False
         self._guard: memory.Guard | None = None
@@ -48,11 +49,16 @@ class Recorder:
     @property
     def recorded(self) -> bool:
         """Tell whether there is anything to write."""
-        return self._begun is not None and not self._running
+        return bool(self._recorded)
+
+    @property
+    def windows(self) -> int:
+        """Count the recordings."""
+        return len(self._recorded)
 
     def prepare(self) -> None:
         """Get the profiler ready, so that starting it costs the first step nothing."""
-        if self._profiler is None and os.getpid() == self._pid:
+        if self._profiler is None and not self._ended and os.getpid() == self._pid:
             self._profiler = _profiler(stacks=self._stacks)
             self._profiler.prepare_trace()
 
@@ -64,8 +70,11 @@ class Recorder:
             self.ranges += self._provisional or not self._running
             if self._running and self._provisional:
                 self.stop()
-                self._profiler = self._begun = None
-        if self._begun is not None:
+                self._recorded.clear()
+                self.seconds = 0.0
+        if not self._running and torch.autograd._profiler_enabled():  # type: ignore[attr-defined]  # noqa: SLF001
+            self.displaced = True
+        if self._running or self._ended:
             return
         self.prepare()
         self._provisional, self._running, self._begun = provisional, True, time.monotonic()
@@ -85,10 +94,12 @@ class Recorder:
             self._guard.stop()
         if torch.cuda.is_available():
             torch.cuda.synchronize()
-        self.seconds = time.monotonic() - (self._begun or 0)
+        self.seconds += time.monotonic() - self._begun
         for key, value in _facts().items():
             self._profiler.add_metadata(key, value)
         self._profiler.stop_trace()
+        self._recorded.append(self._profiler)
+        self._profiler = None
 
     def give_way(self) -> None:
         """End the recording since another torch.profiler is about to begin."""
@@ -103,18 +114,21 @@ class Recorder:
 
     def write(self, path: Path) -> None:
         """Write the trace as gzip; the file is whole or not there."""
-        if self._profiler is None:
-            raise RuntimeError("nothing was recorded")
-        plain = path.with_name(f".{path.name}.{os.getpid()}.json")
-        packed = plain.with_suffix(".gz")
-        try:
-            self._profiler.export_chrome_trace(str(plain))
-            with plain.open("rb") as source, gzip.open(packed, "wb", _COMPRESSION) as target:
-                shutil.copyfileobj(source, target, 1 << 20)
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+            packed = Path(folder) / path.name
+            with gzip.open(packed, "wb", _COMPRESSION) as target:
+                join(self._exported(Path(folder) / "plain.json"), target)
             packed.replace(path)
-        finally:
-            plain.unlink(missing_ok=True)
-            packed.unlink(missing_ok=True)
+
+    def _exported(self, plain: Path) -> Iterator[Path]:
+        """Write the trace of one window after the other to the same file."""
+        for profiler in self._recorded:
+            profiler.export_chrome_trace(str(plain))
+            yield plain
+
+    @property
+    def _ended(self) -> bool:
+        return self.overflowed or self.displaced
 
     def _exceeded(self) -> None:
         """Ask the main thread, which alone can stop the profiler, to do so."""
@@ -125,46 +139,6 @@ class Recorder:
             self.overflowed = True
             self.stop()
         return 0
-
-
-class StepRecorder:
-    """Records the steps that were asked for."""
-
-    def __init__(self, recorder: Recorder, steps: Steps) -> None:
-        self._recorder = recorder
-        self._first = steps.wait + steps.warmup
-        self._last = self._first + steps.active
-        self._wait = steps.wait
-        self._mark: record_function | None = None
-        self.count = 0
-        self._enter(0)
-
-    def step(self) -> None:
-        """Tell that a step ended."""
-        self.count += 1
-        self._leave()
-        self._enter(self.count)
-
-    def finish(self) -> None:
-        """End the recording where it is."""
-        self._leave()
-        self._recorder.stop()
-
-    def _enter(self, step: int) -> None:
-        if step == self._wait:
-            self._recorder.prepare()
-        if step == self._first:
-            self._recorder.start()
-        if step == self._last:
-            self._recorder.stop()
-        if self._first <= step < self._last:
-            self._mark = record_function(f"ProfilerStep#{step}")
-            self._mark.__enter__()  # type: ignore[no-untyped-call]
-
-    def _leave(self) -> None:
-        if self._mark is not None:
-            self._mark.__exit__(None, None, None)
-            self._mark = None
 
 
 def _profiler(*, stacks: bool) -> torch.profiler.profile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyprof.instrument.windows import Schedule
 
 _RANGE = re.compile(
     r"cudaProfilerStart|\bprofiler\.(?:start|profile)\b|pyprof\.profile\b|\bprofile\(\)"
@@ -26,25 +29,39 @@ _RANKS = {
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Which steps to record: after `wait` and `warmup` of them, `active`."""
+    """Which steps to record: after `wait` and `warmup` of them, `active`, and so on `repeat` times.
+
+    As in torch.profiler.schedule, a `repeat` of 0 goes on until the script ends.
+    """
 
     wait: int
     warmup: int
     active: int
+    repeat: int = 1
 
     @classmethod
     def parse(cls, text: str) -> Steps:
-        """Read `WAIT,WARMUP,ACTIVE`; PyprofError where it is not that."""
+        """Read `WAIT,WARMUP,ACTIVE[,REPEAT]`; PyprofError where it is not that."""
         parts = text.split(",")
-        if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):  # noqa: PLR2004
-            raise PyprofError(f"--steps {text}: expected three counts, such as 5,2,3")
-        wait, warmup, active = (int(part) for part in parts)
-        if active < 1:
-            raise PyprofError(f"--steps {text}: the last count has to be 1 or more")
-        return cls(wait, warmup, active)
+        if len(parts) not in {3, 4} or not all(part.strip().isdecimal() for part in parts):
+            raise PyprofError(f"--steps {text}: expected three counts, such as 5,2,3, or four")
+        steps = cls(*(int(part) for part in parts))
+        if steps.active < 1:
+            raise PyprofError(f"--steps {text}: the third count has to be 1 or more")
+        return steps
 
     def __str__(self) -> str:
-        return f"{self.wait},{self.warmup},{self.active}"
+        return f"{self.wait},{self.warmup},{self.active},{self.repeat}"
+
+    def schedule(self) -> Schedule:
+        """Give the same as torch.profiler tells it: what to do at each step."""
+        from torch.profiler import schedule  # noqa: PLC0415 - torch is the user's own
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that no warm-up skews: it was asked for
+            return schedule(
+                wait=self.wait, warmup=self.warmup, active=self.active, repeat=self.repeat
+            )
 
 
 class StepCounter:

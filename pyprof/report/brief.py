@@ -41,6 +41,8 @@ class DeviceTotals:
     exposed_copy_ns: int
     overlap_ns: int
     idle_ns: int
+    windows: int
+    paused_ns: int
     idle: Mapping[str, int]
     """By cause."""
 
@@ -60,6 +62,8 @@ class DeviceTotals:
             device.exposed_copy_ns,
             device.overlap_ns,
             device.idle_ns,
+            device.windows,
+            device.paused.total,
             {cause: time.total for cause, time in device.idle.items()},
         )
 

@@ -211,15 +211,22 @@ def _steps(
 
 def _on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints, paused: Intervals) -> Ints:
     """Measure each step from the GPU's end of the one before to its own, without pauses."""
+    bounds = bounds_on_gpu(records, of_row, len(start))
+    if bounds is None:
+        return end - start
+    return np.asarray(np.diff(bounds) - paused.inside(bounds[:-1], bounds[1:]))
+
+
+def bounds_on_gpu(records: Records, of_row: Ints, count: int) -> Ints | None:
+    """Give the first start of any of `count` steps and each one's end; None where none has rows."""
     rows = np.flatnonzero(of_row != OUTSIDE)
     if not len(rows):
-        return end - start
-    finished = np.full(len(start), np.iinfo(np.int64).min)
+        return None
+    finished = np.full(count, np.iinfo(np.int64).min)
     np.maximum.at(finished, of_row[rows], records.numpy("end")[rows])
     finished = np.maximum.accumulate(finished)
     first_row = int(records.numpy("start")[rows[of_row[rows] == of_row[rows].min()]].min())
-    bounds = np.append(first_row, np.maximum(finished, first_row))
-    return np.asarray(np.diff(bounds) - paused.inside(bounds[:-1], bounds[1:]))
+    return np.append(first_row, np.maximum(finished, first_row))
 
 
 # --- from ranges --------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ def head(found: Brief) -> Iterator[str]:
         yield _labelled("" if place else "Peaks", peak)
     yield _labelled("Modelled", found.known.text)
     yield _labelled("Steps", _steps(found))
+    yield from _windows(found)
 
 
 def _labelled(label: str, value: str) -> str:
@@ -57,6 +58,15 @@ def _steps(found: Brief) -> str:
             f" (--steps {steps.warm_up}: leaves them out of everything)"
         )
     return "; ".join(parts)
+
+
+def _windows(found: Brief) -> Iterator[str]:
+    """Say that the profiler was paused, and how often and long at most on a GPU."""
+    devices = found.times.devices if found.times else ()
+    windows = max((device.windows for device in devices), default=1)
+    if windows > 1:
+        paused = duration(max(device.paused_ns for device in devices))
+        yield _labelled("Windows", f"{windows}; {paused} between them left out")
 
 
 # --- time ---------------------------------------------------------------------------------------

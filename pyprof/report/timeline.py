@@ -58,6 +58,8 @@ class DeviceTime:
     copy: Intervals
     paused: Intervals
     """When the profiler was paused, and so nothing is known to have run: no part of the span."""
+    windows: int
+    """From how many recordings the span is put together: one more than there were pauses in it."""
     gaps: idle.Gaps
     idle: Mapping[str, Intervals]
     """Idle time by cause; see `idle.CAUSES`."""
@@ -181,6 +183,7 @@ class _Columns:
             communication,
             copy,
             free & paused,
+            1 + len(paused.cut(first, last)),
             gaps,
             idle.causes(gaps, host),
         )

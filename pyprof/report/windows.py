@@ -37,7 +37,7 @@ def pauses(capture: Capture | None, pid: int) -> Intervals:
     pause = np.sort(end[ours & stopped])
     pause = pause[: np.searchsorted(pause, again[-1:].max(initial=0))]  # a last stop ends it all
     until = again[np.searchsorted(again, pause)]
-    recorded = np.searchsorted(calls, until) > np.searchsorted(calls, pause)
+    recorded = np.searchsorted(calls, until) > np.searchsorted(calls, pause, side="right")
     return union_of(pause[~recorded], until[~recorded])
 
 

@@ -6,6 +6,7 @@ import gzip
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -16,7 +17,9 @@ from pyprof.capture.request import Outcome, Request  # noqa: E402
 from pyprof.capture.script import Target  # noqa: E402
 from pyprof.capture.window import Steps  # noqa: E402
 from pyprof.errors import PyprofError  # noqa: E402
+from pyprof.parse import parse  # noqa: E402
 from pyprof.readers import kineto  # noqa: E402
+from pyprof.report.timeline import timeline  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -106,20 +109,68 @@ with torch.autograd.profiler.emit_nvtx():
     assert not {"aten::exp", "aten::sin"} & found
 
 
-def test_range_by_context(capture: Capture) -> None:
-    """pyprof.profile() is the same range; a second one is told of and not captured."""
-    text = """
+WINDOWS = """
 import pyprof, torch
 with pyprof.profile():
     torch.ones(3).tanh()
+torch.ones(3).exp()
 with pyprof.profile():
     torch.ones(3).sin()
 """
-    outcome = capture(text)
+SCHEDULE = """
+import pyprof, torch
+with pyprof.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=2)):
+    for step in range(12):
+        torch.addmm(torch.ones(2), torch.ones(step + 1, 3), torch.ones(3, 2))
+        pyprof.step()
+"""
+
+
+def test_several_ranges(capture: Capture) -> None:
+    """Each pyprof.profile() is a window of the file, and what lies between them is not."""
+    outcome = capture(WINDOWS)
     found = {marker.decode_seq(text).name for text in texts(outcome)}
-    assert "aten::tanh" in found
-    assert "aten::sin" not in found
-    assert any("2 ranges: the first" in note for note in outcome.notes)
+    assert {"aten::tanh", "aten::sin"} <= found
+    assert "aten::exp" not in found
+    assert any("in 2 windows" in note for note in outcome.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "steps"),
+    [
+        (SCHEDULE, {}, [2, 3, 6, 7]),
+        (TRAIN, {"steps": Steps(0, 1, 1, 2)}, [1, 3]),
+        (TRAIN, {"steps": Steps(0, 1, 1, 0)}, [1, 3, 5]),
+    ],
+)
+def test_windows_by_steps(
+    capture: Capture, text: str, options: dict[str, Any], steps: list[int]
+) -> None:
+    """The steps that torch.profiler.schedule names are recorded and marked, and no others."""
+    found = texts(capture(text, **options))
+    rows_of_first = 1 if text == SCHEDULE else 4
+    assert rows(found, "aten::addmm") == [step + rows_of_first for step in steps]
+    marks = [text for text in found if text.startswith("ProfilerStep")]
+    assert marks == [f"ProfilerStep#{step}" for step in steps]
+
+
+@pytest.mark.parametrize("instrument", [True, False])
+def test_pauses_of_real_windows(capture: Capture, instrument: bool) -> None:  # noqa: FBT001
+    """Busy and idle time add up to what the windows last, whatever ran between them."""
+    pause = "sum(range(3_000_000))"  # tens of milliseconds
+    outcome = capture(WINDOWS.replace("torch.ones(3).exp()", pause), instrument=instrument)
+    assert outcome.path is not None
+    found = kineto.read(outcome.path)
+    when = timeline(parse(found), found)
+    assert when is not None
+    (device,) = when.devices
+    start, end = (np.asarray(found.activities.column(name)) for name in ("start", "end"))
+    order = np.argsort(start)
+    between = int((start[order][1:] - end[order][:-1]).max())  # far longer than all else
+    assert device.windows == 2
+    assert 0.9 * between < device.paused.total <= between
+    assert device.span_ns == device.end_ns - device.start_ns - device.paused.total
+    assert device.busy_ns + device.idle_ns == device.span_ns
 
 
 def test_own_range_wins_over_whole_run(capture: Capture) -> None:
@@ -261,6 +312,26 @@ sys.exit(sum(event.name == "aten::sin" for event in profiler.events()))
     found = {marker.decode_seq(text).name for text in texts(outcome)}
     assert "aten::tanh" in found
     assert "aten::sin" not in found
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_range_within_the_scripts_own_profiler(capture: Capture, before: bool) -> None:  # noqa: FBT001
+    """It is left to that profiler, which sees all; what was recorded before is kept."""
+    text = """
+import sys, pyprof, torch
+if BEFORE:
+    with pyprof.profile():
+        torch.ones(3).tanh()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+    torch.ones(3).sin()
+    with pyprof.profile():
+        torch.ones(3).cos()
+sys.exit(sum(event.name in {"aten::sin", "aten::cos"} for event in profiler.events()))
+"""
+    outcome = capture(text.replace("BEFORE", str(before)))
+    assert outcome.code == 2
+    assert (outcome.path is not None) is before
+    assert any("a torch.profiler of its own" in note for note in outcome.notes)
 
 
 def test_no_folder(tmp_path: Path) -> None:

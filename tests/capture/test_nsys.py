@@ -170,3 +170,11 @@ def test_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     result = CliRunner().invoke(capture, ["--tool", "nsys", str(tmp_path / "train.py")])
     assert result.exit_code == 1
     assert "nsys is not on PATH" in result.stderr.splitlines()[-1]
+
+
+def test_windows_of_steps(run: Run, tmp_path: Path) -> None:
+    """Nsight Systems puts one window in a file, so several are refused before the script runs."""
+    result = run("--tool", "nsys", "--steps", "1,1,1,2")
+    assert result.exit_code == 1
+    assert "give three counts, or --tool torch" in result.stderr
+    assert not (tmp_path / "seen.json").exists()

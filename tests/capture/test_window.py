@@ -9,12 +9,12 @@ from pyprof.errors import PyprofError
 
 
 def test_steps() -> None:
-    """Three counts are read and written back."""
-    assert Steps.parse("5, 2,3") == Steps(5, 2, 3)
-    assert str(Steps(5, 2, 3)) == "5,2,3"
+    """Three counts or four are read and written back."""
+    assert Steps.parse("5, 2,3") == Steps(5, 2, 3, 1)
+    assert Steps.parse(str(Steps(5, 2, 3, 0))) == Steps(5, 2, 3, 0)
 
 
-@pytest.mark.parametrize("text", ["", "5", "1,2", "1,2,3,4", "a,b,c", "1,1,-1", "1,1,0"])
+@pytest.mark.parametrize("text", ["", "5", "1,2", "1,2,3,4,5", "a,b,c", "1,1,-1", "1,1,0"])
 def test_no_steps(text: str) -> None:
     """Anything else is a user's error that shows how it is meant."""
     with pytest.raises(PyprofError, match="--steps"):

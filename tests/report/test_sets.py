@@ -108,7 +108,7 @@ def test_of_very_many_gpus_the_least_busy_are_listed() -> None:
     device = DeviceTotals(
         0, 0, on_cpu=False, span_ns=100, busy_ns=90, compute_ns=90, communication_ns=0,
         exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, overlap_ns=0, idle_ns=10,
-        idle=dict.fromkeys(CAUSES, 0),
+        windows=1, paused_ns=0, idle=dict.fromkeys(CAUSES, 0),
     )  # fmt: skip
     devices = [replace(device, rank=rank, busy_ns=90 - rank % 7) for rank in range(70)]
     devices[69] = replace(device, rank=69, busy_ns=5)

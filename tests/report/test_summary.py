@@ -125,3 +125,20 @@ def test_every_cause_is_documented() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "summary.md").read_text("utf-8")
     table = page.partition("| cause |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| (\w+) \|", table, re.MULTILINE) == list(CAUSES)
+
+
+def test_windows_are_told_and_their_pause_is_no_time(tmp_path: Path) -> None:
+    """Windows of 300 ns and 500 ns, in which the GPU works for 250 and 400."""
+    work = [
+        NsysWork(at=(1000, 1250), call=(900, 910)),
+        NsysWork(kind="none", api="cudaProfilerStop_v4000", call=(1290, 1300)),
+        NsysWork(kind="none", api="cudaProfilerStart_v4000", call=(8_000_000, 8_000_100)),
+        NsysWork(at=(8_000_100, 8_000_500), call=(8_000_110, 8_000_120)),
+    ]
+    net = nsys_db(tmp_path / "net.sqlite", work)
+    found = brief(source.load(str(net)))
+    assert found.times is not None
+    (device,) = found.times.devices
+    assert (device.windows, device.paused_ns) == (2, 8_000_000 - 1300)
+    assert (device.span_ns, device.busy_ns, device.idle_ns) == (800, 650, 150)
+    assert "Windows   2; 7.999 ms between them left out" in run("summary", net).stdout

@@ -92,7 +92,9 @@ class Gathered:
     def _work(self, ranges: Columns, layout: Nested) -> tuple[pa.Table, pa.Table]:
         """Give activities and calls; where no GPU worked, the CPU's."""
         if not self._activities:
-            return cpu.activities(ranges, layout, list(self._ranges.names.values()), self._threads)
+            names = list(self._ranges.names.values())
+            activities, calls = cpu.activities(ranges, layout, names, self._threads)
+            return activities, _joined(schema.CALLS, [calls, *self._calls])
         activities = _joined(schema.ACTIVITIES, self._activities)
         calls = _joined(schema.CALLS, self._calls)
         if self._launch_sizes:

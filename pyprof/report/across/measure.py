@@ -16,7 +16,7 @@ from pyprof.report.across.collectives import collectives
 from pyprof.report.across.facts import Facts
 from pyprof.report.across.process import of_process
 from pyprof.report.intervals import union
-from pyprof.report.steps import Steps, steps
+from pyprof.report.steps import Steps, bounds_on_gpu, steps
 from pyprof.report.timeline import COMMUNICATION, Timeline, sorts, timeline
 from pyprof.report.tree import NO_LAYER
 from pyprof.report.tree import steps as layer_path
@@ -102,9 +102,8 @@ def _steps(rank: int, records: Records, when: Timeline, found: Steps) -> pa.Tabl
     """Give each step's time on the GPU, and how much of it was communication alone."""
     count = len(found)
     exposed = np.zeros(count, np.int64)
-    if inside := found.of_row[found.of_row >= 0].tolist():
-        first = records.numpy("start")[found.of_row == min(inside)].min()
-        bounds = first + np.concatenate([[0], np.cumsum(found.duration_ns)])
+    bounds = bounds_on_gpu(records, found.of_row, count)
+    if bounds is not None:
         alone = union(device.communication - device.compute for device in when.devices)
         exposed = alone.inside(bounds[:-1], bounds[1:])
     return facts.table(

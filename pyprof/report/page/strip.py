@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.report.intervals import complement
 from pyprof.report.text import duration
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def strip(source: Source, found: Overview) -> Strip | None:
     windows, left_out = _windows(source, found, min(_MOST_STEPS, _MOST_ROWS // len(devices)))
     labels, lengths, parts = [], [], []
     for device in devices:
-        for name, start, end in windows or [("all", device.start_ns, device.end_ns)]:
+        for name, start, end in windows or _recordings(device):
             labels.append(_label(device, name, several=len(devices) > 1))
             lengths.append(end - start)
             parts.append(_bins(device, start, end))
@@ -75,6 +76,15 @@ def strip(source: Source, found: Overview) -> Strip | None:
 def _label(device: DeviceTime, name: str, *, several: bool) -> str:
     owner = f"rank {device.rank}" if device.rank is not None else f"process {device.pid}"
     return f"GPU {device.device}, {owner}: {name}" if several else name
+
+
+def _recordings(device: DeviceTime) -> list[tuple[str, int, int]]:
+    """Give what was recorded without a pause, where there are no steps to show."""
+    recorded = complement(device.paused, device.start_ns, device.end_ns)
+    bounds = list(zip(recorded.start.tolist(), recorded.end.tolist(), strict=True))
+    if device.windows == 1:
+        return [("all", device.start_ns, device.end_ns)]
+    return [(f"window {place}", *pair) for place, pair in enumerate(bounds[:_MOST_STEPS])]
 
 
 def _windows(source: Source, found: Overview, most: int) -> tuple[list[tuple[str, int, int]], int]:

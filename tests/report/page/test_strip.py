@@ -12,6 +12,7 @@ from pyprof.report import source
 from pyprof.report.intervals import union_of
 from pyprof.report.overview import overview
 from pyprof.report.page.strip import _elapsed, strip
+from tests.builders import Work, nsys_db
 from tests.report.captured import STEP_NS, capture
 
 if TYPE_CHECKING:
@@ -65,3 +66,18 @@ def test_bins_say_what_ran(tmp_path: Path) -> None:
     at = {ns: [sort for left, right, sort in bins if left <= ns < right]
           for ns in (50, 200, 600, 1050, 2200)}  # fmt: skip
     assert at == {50: ["compute"], 200: ["copy"], 600: [], 1050: ["compute"], 2200: ["compute"]}
+
+
+def test_a_pause_of_the_profiler_is_not_drawn(tmp_path: Path) -> None:
+    """Without steps each window of a capture has a row, which lasts as long as it did."""
+    work = [
+        Work(at=(1000, 1250), call=(900, 910)),
+        Work(kind="none", api="cudaProfilerStop_v4000", call=(1290, 1300)),
+        Work(kind="none", api="cudaProfilerStart_v4000", call=(9000, 9010)),
+        Work(at=(9100, 9500), call=(9020, 9030)),
+    ]
+    loaded = source.load(str(nsys_db(tmp_path / "net.sqlite", work)))
+    found = strip(loaded, overview(loaded))
+    assert found is not None
+    assert found.labels == ["window 0", "window 1"]
+    assert found.length_ns == [300, 500]

@@ -1,0 +1,36 @@
+"""What is measured of one rank."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.report.across.measure import measure
+from pyprof.sets.engine import Here
+from pyprof.sets.members import members
+from tests.builders import Range, Work, nsys_db
+from tests.report.captures import GEMM, NCCL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("pause", [0, 1_000_000])
+def test_exposed_communication_of_a_step_behind_a_pause(pause: int, tmp_path: Path) -> None:
+    """Two steps of 100 and of 200 ns, 20 and 70 of which only communicate; paused or not."""
+    again = 1000 + pause
+    work = [
+        Work(GEMM, (500, 580), call=(110, 120)),
+        Work(NCCL, (570, 600), call=(130, 140)),
+        Work(kind="none", api="cudaProfilerStop_v4000", call=(590, 600)),
+        Work(kind="none", api="cudaProfilerStart_v4000", call=(600 + pause, 601 + pause)),
+        Work(GEMM, (again - 370, again - 270), call=(again - 390, again - 380)),
+        Work(NCCL, (again - 270, again - 200), call=(again - 375, again - 371)),
+    ]
+    ranges = [Range("step 0", (100, 200)), Range("step 1", (again - 395, again - 300))]
+    engine = Here()
+    (member,) = members([str(nsys_db(tmp_path / "net.sqlite", work, ranges))], engine)
+    steps = measure(member).steps
+    assert steps.column("duration_ns").to_pylist() == [100, 200]
+    assert steps.column("exposed_ns").to_pylist() == [20, 70]
