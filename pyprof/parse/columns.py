@@ -14,7 +14,7 @@ from pyprof.parse import describe, layers, sequence
 from pyprof.parse.correlate import ints
 from pyprof.parse.kernelname import demangle, short_name
 from pyprof.parse.nesting import NONE
-from pyprof.parse.records import Coded
+from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,11 +105,11 @@ def _work(activities: pa.Table) -> dict[str, Column]:
     }
 
 
-def _triple(activities: pa.Table, name: str) -> pa.Array:
+def _triple(activities: pa.Table, name: str) -> Coded:
     """Make lists of x, y, z; empty where the activity has no grid."""
     axes = np.stack([ints(activities.column(f"{name}_{axis}")) for axis in "xyz"], axis=1)
     known = (axes != NONE).all(axis=1)
-    return lists(np.where(known, 3, 0), pa.array(axes[known].reshape(-1)))
+    return encode(lists(np.where(known, 3, 0), pa.array(axes[known].reshape(-1))))
 
 
 def lists(lengths: Ints, values: pa.Array, mask: NDArray[np.bool_] | None = None) -> pa.Array:

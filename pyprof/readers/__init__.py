@@ -64,6 +64,8 @@ def _reader(path: Path) -> Reader:
 def _sensible(path: Path, function: Callable[[Path], T]) -> T:
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
 
+    from pyprof.freed import give_back  # noqa: PLC0415 - as above
+
     try:
         found = function(path)
     except (pa.ArrowException, OverflowError, ValueError, IndexError) as error:
@@ -73,7 +75,7 @@ def _sensible(path: Path, function: Callable[[Path], T]) -> T:
             f"{path}: holds values that make no sense ({reason}); the file is damaged: "
             "export or capture it again"
         ) from error
-    pa.default_memory_pool().release_unused()  # reading held more for a while than it leaves
+    give_back()  # reading held more for a while than it leaves
     return found
 
 

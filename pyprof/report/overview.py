@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.freed import give_back
 from pyprof.prof.known import Known, known
 from pyprof.report.advice import Advice, advise
 from pyprof.report.steps import Steps, steps
@@ -57,6 +58,8 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
     picked = bounds(found, chosen)
     rows = found.rows(picked)
     timed = timeline(table.records, source.capture, rows)
+    ops = top_ops(table, rows)
+    give_back()
     return Overview(
         gpus=gpus(source),
         peaks=_peaks(source.table, rows),
@@ -66,7 +69,7 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
         timeline=timed,
         phases=_phases(source, rows),
         known=known(table, rows),
-        ops=top_ops(table, rows),
+        ops=ops,
         advice=advise(table, timed, source.capture, rows),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from pyprof import readers, schema
 from pyprof.errors import CaptureError
+from pyprof.freed import give_back
 from pyprof.parse import parse, parse_file, recordfile
 from pyprof.parse.joined import join, pids, process_numbers
 from pyprof.parse.members import items, ranked
@@ -36,7 +37,7 @@ class Source:
 
     table: Table
     capture: Capture | None
-    """None for dict lines and Parquet, which hold neither API calls nor the user's ranges."""
+    """The host's side; None for dict lines and Parquet, without API calls and the user's ranges."""
 
 
 def load(
@@ -51,6 +52,7 @@ def load(
     loaded.table.check_override()
     begin("costing")
     _ = loaded.table.costs  # kept by the table
+    give_back()
     return loaded
 
 
@@ -64,7 +66,14 @@ def _read(file: str, chosen: Override, begin: Callable[[str], object]) -> Source
         parse_file(path)  # says what to do
         raise CaptureError(f"{path}: no GPU work was captured")
     begin("parsing")
-    return Source(Table(parse(capture), chosen), capture)
+    records = parse(capture)
+    give_back()
+    return Source(Table(records, chosen), _host(capture))
+
+
+def _host(capture: Capture) -> Capture:
+    """Leave of a capture the host's side; the GPU's is in the records."""
+    return replace(capture, activities=schema.ACTIVITIES.empty_table())
 
 
 def of(
@@ -127,7 +136,7 @@ def _processes(source: Source) -> list[int]:
 
 
 def _joined(captures: Sequence[Capture], numbers: Sequence[Mapping[int, int]]) -> Capture:
-    """Put the host's side of captures under each other; the GPU's is in the records."""
+    """Put captures under each other."""
     threads, ranges, calls = [], [], []
     first = 0
     for capture, number in zip(captures, numbers, strict=True):

@@ -109,6 +109,7 @@ def top_ops(table: Table, rows: Mask | None = None) -> list[OpTotals]:
     found = data.group_by(list(_KEYS)).aggregate(
         [*((name, "sum") for name in _SUMS), ("call", "count_distinct"), ("ns", "count")]
     )
+    data = data.select([*_KEYS, *_LARGEST, "ns"])
     time = {name: _times(data, name) for name in _LARGEST}
     whole = int(pc.sum(data.column("ns")).as_py() or 0)
     return in_order(_totals(row, time, whole) for row in found.to_pylist())
@@ -153,12 +154,13 @@ def _columns(table: Table) -> pa.Table:
     flops, moved = (np.where(known >= 0, known, np.nan) for known in (costs.flops, costs.bytes))
     moved, share = (with_helpers(table, values) for values in (moved, share))
     values = {
-        name: COLUMNS[name].values(table) for name in ("op", "dir", "line", "kernel", "bound", "tc")
+        name: COLUMNS[name].values(table).dictionary_encode()
+        for name in ("op", "dir", "line", "kernel", "bound", "tc")
     }
-    values["unnamed"] = pc.if_else(pc.is_null(values["op"]), values["kernel"], None)
-    values["bound"] = pc.if_else(pa.array(_kernel(table)), values["bound"], None)
-    used = pc.and_(pa.array(_kernel(table)), pc.not_equal(values["tc"], "-"))
-    values["tc"] = pc.if_else(used, values["tc"], None)
+    kernel = pa.array(_kernel(table))
+    values["unnamed"] = _where(pc.is_null(values["op"]), values["kernel"])
+    values["bound"] = _where(kernel, values["bound"])
+    values["tc"] = _where(pc.and_(kernel, pc.not_equal(values["tc"], "-")), values["tc"])
     measured = {
         "flops": flops, "flops_ns": np.where(np.isnan(flops), 0, ns),
         "bytes": moved, "bytes_ns": np.where(np.isnan(moved), 0, ns),
@@ -168,6 +170,10 @@ def _columns(table: Table) -> pa.Table:
     numbers = {name: pa.array(np.nan_to_num(value)) for name, value in measured.items()}
     return pa.table({**values, **numbers, "ns": pa.array(table.duration_ns),
                      "call": pa.array(costs.call)})  # fmt: skip
+
+
+def _where(rows: pa.Array, texts: pa.DictionaryArray) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pc.if_else(rows, texts.indices, None), texts.dictionary)
 
 
 def with_helpers(table: Table, values: Floats) -> Floats:

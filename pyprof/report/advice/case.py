@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
+_EVIDENCE = ("op", "line", "kernel")
+
+
 class Case:
     """A capture under the eyes of the rules. Masks are over all rows of the table."""
 
@@ -144,6 +147,10 @@ class Case:
 
     # --- evidence --------------------------------------------------------------------------------
 
+    @cached_property
+    def _texts(self) -> dict[str, pa.Array]:
+        return {name: COLUMNS[name].values(self.table).dictionary_encode() for name in _EVIDENCE}
+
     def advice(
         self,
         name: str,
@@ -168,9 +175,7 @@ class Case:
     ) -> tuple[Evidence, ...]:
         """Group rows by op and line, the most time first."""
         index = pa.array(rows)
-        op, line, kernel = (
-            COLUMNS[name].values(self.table).take(index) for name in ("op", "line", "kernel")
-        )
+        op, line, kernel = (self._texts[name].take(index).cast(pa.string()) for name in _EVIDENCE)
         texts = [*detail] if detail is not None else [""] * len(rows)
         what = pc.coalesce(op, kernel)
         data = pa.table({"what": what, "line": line, "detail": texts, "ns": weight})
