@@ -106,12 +106,17 @@ def read_head(path: Path) -> bytes:
     return head
 
 
+_DICT_LINES = b'{"kShortName"', b"{'kShortName'"
+
+
 def describe(head: bytes) -> str:
     """Say what a file that is no capture seems to be."""
     if not head.strip(b"\0"):
         return "it begins with zeros, as an interrupted export leaves it"
     if head.startswith(b"SQLite format 3\0"):
         return "an SQLite file without a profiler's tables"
+    if head.startswith((b"PAR1", *_DICT_LINES)):
+        return "it is what pyprof parse wrote, which the other commands read"
     try:
         head.decode()
     except UnicodeDecodeError as error:
