@@ -46,6 +46,14 @@ class _Commands(click.Group):
         del ctx
         return list(commands())
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the first sentence of each command, which click would cut."""
+        listed = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, each.get_short_help_str(limit=200)) for name, each in listed if each]
+            )
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
         if (place := commands().get(cmd_name)) is None:
@@ -68,6 +76,9 @@ def main() -> None:
       pyprof capture -o net train.py
       pyprof parse net.sqlite -o net.dict     every kernel tied to its op, layer and line
       pyprof prof -w 150 net.dict             FLOPs, bytes and Tensor Core use of each
+    \b
+    Or from the captures of many ranks, side by side:
+      pyprof ranks ranks/
     """
 
 

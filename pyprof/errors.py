@@ -11,3 +11,8 @@ class CaptureError(PyprofError):
 
 class RecordsError(PyprofError):
     """A file of parsed records (dict lines, Parquet) could not be read."""
+
+
+def reason(error: Exception) -> str:
+    """Give what another library says is wrong, short and in one line; else the type of error."""
+    return " ".join(str(error).split())[:200] or type(error).__name__

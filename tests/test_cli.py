@@ -57,6 +57,15 @@ def test_help_in_both_spellings(name: str, flag: str) -> None:
     )
 
 
+def test_the_group_lists_whole_sentences() -> None:
+    """Of every command the first one; click cuts them to a line."""
+    text = " ".join(CliRunner().invoke(main, ["--help"]).output.split())
+    for name in commands():
+        command = main.get_command(click.Context(main), name)
+        assert command is not None
+        assert f"{name} {command.get_short_help_str(1000)}" in text
+
+
 def test_a_report_is_a_command_by_being_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

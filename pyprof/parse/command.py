@@ -24,6 +24,9 @@ _LONG = 200_000  # rows from which a progress bar is worth its line
 @click.command(cls=cli.Command)
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option(
+    "--kernels-only", is_flag=True, help="Leave out memory copies, memsets and graph launches."
+)
+@click.option(
     "-o",
     "--output",
     "target",
@@ -32,10 +35,7 @@ _LONG = 200_000  # rows from which a progress bar is worth its line
     help="Where to write: FILE.dict, FILE.jsonl, FILE.parquet, or FOLDER/ (or a URL) for a Parquet "
     "dataset. Default: dict lines on stdout.",
 )
-@click.option(
-    "--kernels-only", is_flag=True, help="Leave out memory copies, memsets and graph launches."
-)
-@click.option("-q", "--quiet", is_flag=True, help="No warnings, no progress bar.")
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
 @engine_options
 def parse(
     captures: tuple[str, ...], target: str, *, kernels_only: bool, quiet: bool, engine: Engine
@@ -46,9 +46,9 @@ def parse(
     torch.profiler trace (.json, .json.gz); which one is told by its content. One dict a line
     comes out, in the order in which the GPU started the work.
 
-    Several captures, a glob, a folder of captures or a URL make a Parquet dataset with a part for
-    each rank. Ranks that are there already are not done again; a capture that cannot be read is
-    told and left out.
+    Several files, a folder, a 'glob' or a URL are the ranks of one run, and make a Parquet dataset
+    with a part for each rank. Ranks that are there already are not done again; a capture that
+    cannot be read is told and left out.
 
     \b
     Examples:
@@ -104,4 +104,5 @@ def _write_dataset(
         ranks = len(done.ranks)
         there = ranks - done.written
         kept = f"; {there:,} of them were there already" if there else ""
-        click.echo(f"pyprof: {ranks:,} ranks, {done.rows:,} rows in {folder}{kept}", err=True)
+        many = "rank" if ranks == 1 else "ranks"
+        click.echo(f"pyprof: {ranks:,} {many}, {done.rows:,} rows in {folder}{kept}", err=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyprof import schema
-from pyprof.errors import RecordsError
+from pyprof.errors import RecordsError, reason
 from pyprof.parse.records import Coded, Records, encode
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _read(path: Path, skip: Collection[str]) -> Records:
         devices = (described.metadata or {}).get(_DEVICES)
     except (pa.ArrowException, OSError) as error:
         raise RecordsError(
-            f"{path}: a damaged Parquet file ({_line(error)}); parse again"
+            f"{path}: a damaged Parquet file ({reason(error)}); parse again"
         ) from None
     if missing := [name for name in schema.OLD_RECORD.names if name not in found]:
         raise RecordsError(
@@ -148,7 +148,7 @@ def _read(path: Path, skip: Collection[str]) -> Records:
         described = pa.Table.from_pylist(orjson.loads(devices or b"[]"), schema.DEVICES)
     except (pa.ArrowException, ValueError) as error:
         raise RecordsError(
-            f"{path}: a Parquet file with columns of other types ({_line(error)}); parse again"
+            f"{path}: a Parquet file with columns of other types ({reason(error)}); parse again"
         ) from None
     known = {
         name: column
@@ -164,7 +164,3 @@ def _column(name: str, values: pa.ChunkedArray) -> Column:
     if values.type != _with_dictionary(pa.nulls(0, field.type)).type:
         values = values.cast(field.type)
     return encode(values.combine_chunks()) if _repeats(field) else values
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]

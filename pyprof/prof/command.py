@@ -27,7 +27,7 @@ class _ProfCommand(cli.Command):
         super().format_epilog(ctx, formatter)
 
 
-@click.command(cls=_ProfCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=_ProfCommand)
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
     "-c", "--columns", "names", metavar="COLS", help="Columns to show, separated by commas."
@@ -53,11 +53,11 @@ class _ProfCommand(cli.Command):
 @click.option("--summary", type=click.Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
 @peak_options
-@worker_options
 @click.option(
     "-o", "--output", "target", default=cli.STDOUT, metavar="FILE", help="Where to write."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@worker_options
 def prof(
     files: tuple[str, ...], target: str, engine: Engine, *, quiet: bool, least: float | None,
     **how: Any,  # noqa: ANN401 - options

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from pyprof.prof.table import Table
 
-KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream")
-
 MEASURES: Mapping[str, tuple[str, str, str]] = {
     # name: header, kind, and how it is aggregated from duration, flops, bytes
     "calls": ("Calls", INT, "duration_count"),
@@ -28,7 +26,6 @@ MEASURES: Mapping[str, tuple[str, str, str]] = {
     "flops": ("FLOPs", INT, "flops_sum"),
     "bytes": ("Bytes", INT, "bytes_sum"),
 }
-
 
 _SUMS = {"duration_count": "sum", "duration_sum": "sum", "duration_min": "min",
          "duration_max": "max", "flops_sum": "sum", "bytes_sum": "sum"}  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -92,11 +91,6 @@ def _cell(text: pa.Array, column: Column, size: int) -> pa.Array:
     cut = pc.utf8_slice_codeunits(text, 0, size)
     pad = pc.utf8_lpad if column.kind in (INT, FLOAT) else pc.utf8_rpad
     return pad(cut, size)
-
-
-def terminal_width(fallback: int = 120) -> int:
-    """Give the width of the terminal."""
-    return shutil.get_terminal_size((fallback, 40)).columns
 
 
 def _shown(values: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -10,7 +10,7 @@ import pkgutil
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from pyprof.errors import CaptureError
+from pyprof.errors import CaptureError, reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,9 +70,8 @@ def _sensible(path: Path, function: Callable[[Path], T]) -> T:
         found = function(path)
     except (pa.ArrowException, OverflowError, ValueError, IndexError) as error:
         # Readers check what a tool may write; a damaged file can hold anything else.
-        reason = " ".join(str(error).split())[:200]
         raise CaptureError(
-            f"{path}: holds values that make no sense ({reason}); the file is damaged: "
+            f"{path}: holds values that make no sense ({reason(error)}); the file is damaged: "
             "export or capture it again"
         ) from error
     give_back()  # reading held more for a while than it leaves
@@ -101,11 +100,14 @@ def read_head(path: Path) -> bytes:
     except FileNotFoundError:
         raise CaptureError(f"{path}: no such file; check the path") from None
     except OSError as error:
-        reason = "is a folder" if path.is_dir() else error.strerror or "cannot be read"
-        raise CaptureError(f"{path}: {reason}; check the path and its permissions") from None
+        why = "is a folder" if path.is_dir() else error.strerror or "cannot be read"
+        raise CaptureError(f"{path}: {why}; check the path and its permissions") from None
     if not head:
         raise CaptureError(f"{path}: the file is empty; export or capture again")
     return head
+
+
+_DICT_LINES = b'{"kShortName"', b"{'kShortName'"
 
 
 def describe(head: bytes) -> str:
@@ -114,6 +116,8 @@ def describe(head: bytes) -> str:
         return "it begins with zeros, as an interrupted export leaves it"
     if head.startswith(b"SQLite format 3\0"):
         return "an SQLite file without a profiler's tables"
+    if head.startswith((b"PAR1", *_DICT_LINES)):
+        return "it is what pyprof parse wrote, which the other commands read"
     try:
         head.decode()
     except UnicodeDecodeError as error:

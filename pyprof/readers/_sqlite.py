@@ -13,7 +13,7 @@ from adbc_driver_manager import Error as AdbcError
 from adbc_driver_manager import NotSupportedError
 from adbc_driver_sqlite import dbapi
 
-from pyprof.errors import CaptureError
+from pyprof.errors import CaptureError, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -98,10 +98,9 @@ class Database:
         return values.take(pa.array(slots, mask=slots < 0))
 
     def _broken(self, error: Exception) -> CaptureError:
-        reason = " ".join(str(error).split())[:200]
         return CaptureError(
-            f"{self.path}: the SQLite file is damaged or cut short ({reason}); export it again, "
-            f"e.g. nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
+            f"{self.path}: the SQLite file is damaged or cut short ({reason(error)}); export it "
+            f"again, e.g. nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
         )
 
 

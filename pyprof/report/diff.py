@@ -47,15 +47,16 @@ def command(
     """Compare captures A and B: what got faster or slower in B, what is new, what is gone.
 
     A and B are captures, or what `pyprof parse` wrote from them; a folder or a 'glob' names all
-    ranks of a run. Rows are matched by what they
-    do, not by kernel name: another kernel for the same op is the same op. Numbers are per step
-    where both captures have steps of the same kind, else totals.
+    ranks of a run. Rows are matched by what they do, not by kernel name: another kernel for the
+    same op is the same op. Numbers are per step where both captures have steps of the same kind,
+    else totals.
 
     \b
     Examples:
       pyprof diff before.sqlite after.sqlite
       pyprof diff before.sqlite after.sqlite -o diff.md --fail-if 'time>+3%'
       pyprof diff before.sqlite after.sqlite --by op,layer --csv
+      pyprof diff ranks/ 'net.rank*.sqlite'
     """
     if as_csv and as_html:
         raise click.UsageError("--csv and --html exclude each other")

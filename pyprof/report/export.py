@@ -27,11 +27,11 @@ class _ExportCommand(cli.Command):
 
 @click.command("export", cls=_ExportCommand)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@peak_options
 @click.option(
     "-o", "--output", "target", required=True, metavar="OUT",
     help="Where to write; its suffix chooses the format.",
 )  # fmt: skip
-@peak_options
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
 def command(
     files: tuple[str, ...],
@@ -43,7 +43,7 @@ def command(
     """Write FILE for another viewer; the suffix of OUT says which.
 
     FILE is a capture, or what `pyprof parse` wrote from one. A capture gives more to a timeline:
-    API calls and ranges on the CPU.
+    API calls and ranges on the CPU. Several files, a folder or a 'glob' are the ranks of one run.
 
     \b
     Examples:

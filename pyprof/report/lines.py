@@ -24,6 +24,9 @@ def command(
 ) -> None:
     """Show the source lines that FILE has GPU time for, with that time beside each.
 
+    FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
+    are the ranks of one run.
+
     `GPU ms` is what a line and all that it calls launched, forward and backward; `Own ms` leaves
     out what is called in files of yours. No CUDA_LAUNCH_BLOCKING=1 is needed: times are the GPU's.
     Last stands what could be won at these lines.

@@ -36,10 +36,10 @@ def command(
 ) -> None:  # fmt: skip
     """Compare the ranks of a distributed job.
 
-    SET is their captures: several files, a glob, a folder, a URL. Says per rank how busy its GPU
-    was and what its steps take; who comes last to collectives and what that costs the others; how
-    fast collectives move data, waiting apart; which layers are uneven. Clocks of different hosts
-    are aligned on the collectives.
+    SET is their captures: several files, a folder, a 'glob' or a URL. Says per rank how busy its
+    GPU was and what its steps take; who comes last to collectives and what that costs the others;
+    how fast collectives move data, waiting apart; which layers are uneven. Clocks of different
+    hosts are aligned on the collectives.
 
     \b
     Examples:

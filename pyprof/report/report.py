@@ -12,11 +12,11 @@ from pyprof.prof.peak_options import override, peak_options
 
 @click.command("report", cls=cli.Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("-o", "--output", "target", default="report.html", show_default=True, metavar="FILE",
-              help="Where to write; - for stdout.")  # fmt: skip
 @click.option("--steps", metavar="RANGE",
               help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @peak_options
+@click.option("-o", "--output", "target", default="report.html", show_default=True, metavar="FILE",
+              help="Where to write; - for stdout.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
 def command(
     files: tuple[str, ...],
@@ -27,6 +27,9 @@ def command(
     **how: Any,  # noqa: ANN401 - options
 ) -> None:
     """Write FILE as one HTML page: summary, advice, timeline, modules, roofline, ops, lines.
+
+    FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
+    are the ranks of one run.
 
     The page needs no network and holds no host's, user's or folder's name. It stays below 5 MB:
     it holds totals, and of long tables the rows of most time.

@@ -17,16 +17,15 @@ PICTURES = ("png", "svg", "pdf")
 FORMATS = (*PICTURES, "html")
 
 
-@click.command("roofline", cls=cli.Command,
-               context_settings={"help_option_names": ["-h", "--help"]})  # fmt: skip
+@click.command("roofline", cls=cli.Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("-o", "--output", "target", default="roofline.html", show_default=True,
-              metavar="FILE", help="Where to write: .html, .png, .svg or .pdf.")  # fmt: skip
 @click.option("--steps", metavar="RANGE",
               help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=100, show_default=True, metavar="N",
               help="Draw the N ops of most time.")  # fmt: skip
 @peak_options
+@click.option("-o", "--output", "target", default="roofline.html", show_default=True,
+              metavar="FILE", help="Where to write: .html, .png, .svg or .pdf.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
 def command(
     files: tuple[str, ...],
@@ -38,6 +37,9 @@ def command(
     **how: Any,  # noqa: ANN401 - options
 ) -> None:
     """Draw what the ops of FILE achieve over their FLOPs a byte, and what the GPU could.
+
+    FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
+    are the ranks of one run.
 
     A point is an op with one kernel; its area is its GPU time, its colour what limits it. The
     page shows names on hover and needs no network.

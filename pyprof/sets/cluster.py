@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyprof import __version__, cli
-from pyprof.errors import CaptureError, PyprofError
+from pyprof.errors import CaptureError, PyprofError, reason
 from pyprof.sets.engine import Failed, Handle, attempt, name_of, progress, settled, tree
 
 try:
@@ -46,7 +46,7 @@ class Cluster:
             self._client = Client(_scheduler(address), set_as_default=False)
         except (OSError, ValueError, asyncio.TimeoutError) as error:
             raise PyprofError(
-                f"no Dask scheduler answers at {address} ({_line(error)}); give the address that "
+                f"no Dask scheduler answers at {address} ({reason(error)}); give the address that "
                 "dask scheduler prints, such as tcp://host:8786, or its scheduler file"
             ) from None
         try:
@@ -130,7 +130,3 @@ def _scheduler(address: str) -> str:
 def failure(result: object) -> Failed | None:
     """Keep of a result only why there is none."""
     return result if isinstance(result, Failed) else None
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]

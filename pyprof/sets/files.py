@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from pyprof import cli
-from pyprof.errors import CaptureError, PyprofError
+from pyprof.errors import CaptureError, PyprofError, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,7 +186,7 @@ class Remote:
         except FileNotFoundError:
             raise CaptureError(f"{arguments[0]}: no such file; check the URL") from None
         except Exception as error:  # noqa: BLE001 - every cloud's library has errors of its own
-            raise CaptureError(f"{arguments[0]}: cannot be read ({_line(error)})") from None
+            raise CaptureError(f"{arguments[0]}: cannot be read ({reason(error)})") from None
 
 
 _COPIED_BYTES = 1 << 22
@@ -210,9 +210,5 @@ def writing(place: str) -> Iterator[None]:
     except PyprofError:
         raise
     except Exception as error:  # noqa: BLE001 - as above
-        reason = (error.strerror if isinstance(error, OSError) else None) or _line(error)
-        raise PyprofError(f"{place}: {reason}; choose another place with -o") from None
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+        said = (error.strerror if isinstance(error, OSError) else None) or reason(error)
+        raise PyprofError(f"{place}: {said}; choose another place with -o") from None

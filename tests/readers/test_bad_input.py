@@ -95,6 +95,15 @@ def _check(done: object, path: Path, words: list[str]) -> None:
         assert word in stderr
 
 
+@pytest.mark.parametrize(
+    "data", [b'{"kShortName": "k"}\n', b"{'kShortName': 'k'}", b"PAR1\x15\xff"]
+)
+def test_parse_knows_what_parse_wrote(data: bytes, tmp_path: Path) -> None:
+    """Records are no capture, but of use."""
+    path = _bytes(data)(tmp_path)
+    _check(run("parse", path), path, ["what pyprof parse wrote", "the other commands read"])
+
+
 @pytest.mark.parametrize(("make", "words"), BAD.values(), ids=BAD)
 def test_parse_says_what_it_is_and_writes_nothing(
     make: Callable[[Path], Path], words: list[str], tmp_path: Path
