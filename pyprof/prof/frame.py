@@ -67,21 +67,26 @@ def load(
 
 def _of(item: Item, override: Override | None) -> pa.Table:
     records = load_records(item)
-    return as_arrow(Table(records, override) if override else Table(records), _numbered)
+    return as_arrow(Table(records, override) if override else Table(records), numbered)
 
 
 def as_arrow(
-    table: Table, recorded: Callable[[Records, str], pa.Array] = Records.arrow
+    table: Table,
+    recorded: Callable[[Records, str], pa.Array] = Records.arrow,
+    kept: Callable[[pa.Array], pa.Array] = lambda values: values,
 ) -> pa.Table:
-    """Give the same columns as an Arrow table; `recorded` gives those that no option names."""
+    """Give the same columns as an Arrow table; `recorded` gives those that no option names.
+
+    `kept` may hold the values of the others in another way, when they are made.
+    """
     _ = table.costs, table.judged, table.roofline  # what columns share, before they are made
     with ThreadPoolExecutor() as pool:  # Arrow works outside Python's lock
-        columns = pool.map(lambda column: column.values(table), COLUMNS.values())
+        columns = pool.map(lambda column: kept(column.values(table)), COLUMNS.values())
         more = pool.map(partial(recorded, table.records), (key for key, _, _ in _MORE.values()))
         return pa.table([*columns, *more], [*COLUMNS, *_MORE])
 
 
-def _numbered(records: Records, name: str) -> pa.Array:
+def numbered(records: Records, name: str) -> pa.Array:
     """Give a column of a record; of lists the distinct ones, and which of them each row has."""
     kind = schema.PARQUET.field(name).type
     if not pa.types.is_list(kind):

@@ -8,23 +8,48 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from pyprof import __version__
-from pyprof.prof.frame import as_arrow, meanings
+from pyprof.prof.frame import as_arrow, meanings, numbered
 
 if TYPE_CHECKING:
     from pyprof.report.source import Source
 
 SUFFIXES = (".parquet", ".pq")
 
+_ROWS = 1 << 17
+
 
 def write(source: Source, file: BinaryIO) -> None:
-    """Write the table that `pyprof.load` gives, for any reader of Parquet."""
-    rows = as_arrow(source.table)
+    """Write the table that `pyprof.load` gives, for any reader of Parquet.
+
+    Until they are written, texts and lists are numbers: spelt out, those of all rows are large.
+    """
+    rows = as_arrow(source.table, numbered, _numbered_texts)
     described = zip(rows.schema, meanings(), strict=True)
     schema = pa.schema(
         [
-            field.with_metadata({"description": meaning.help, "unit": meaning.unit})
+            pa.field(field.name, _spelt_type(field.type)).with_metadata(
+                {"description": meaning.help, "unit": meaning.unit}
+            )
             for field, meaning in described
-        ]
+        ],
+        {"writer": f"pyprof {__version__} export"},
     )
-    rows = rows.cast(schema.with_metadata({"writer": f"pyprof {__version__} export"}))
-    parquet.write_table(rows, file, compression="zstd")
+    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        for start in range(0, rows.num_rows, _ROWS):
+            part = rows.slice(start, _ROWS)
+            writer.write_table(pa.table([*map(_spelt, part.columns)], schema=schema))
+
+
+def _numbered_texts(values: pa.Array) -> pa.Array:
+    return values.dictionary_encode() if pa.types.is_string(values.type) else values
+
+
+def _spelt_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _spelt(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_dictionary(column.type):
+        return column
+    parts = [chunk.dictionary.take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(parts, column.type.value_type)
