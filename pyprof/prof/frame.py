@@ -35,6 +35,8 @@ _MORE = {
     "sizes": ("sizes", "object", "Shape of each input tensor of its op call: a list of lists."),
     "dtypes": ("dtypes", "object", "Dtype of each input tensor of its op call: a list of texts."),
 }
+_AT_ONCE = 2
+"""Columns made at a time: each holds some of its texts twice until it is done."""
 _DTYPES = {
     pa.int64(): pd.Int64Dtype(),
     pa.float64(): pd.Float64Dtype(),
@@ -80,7 +82,7 @@ def as_arrow(
     `kept` may hold the values of the others in another way, when they are made.
     """
     _ = table.costs, table.judged, table.roofline  # what columns share, before they are made
-    with ThreadPoolExecutor() as pool:  # Arrow works outside Python's lock
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # Arrow works outside Python's lock
         columns = pool.map(lambda column: kept(column.values(table)), COLUMNS.values())
         more = pool.map(partial(recorded, table.records), (key for key, _, _ in _MORE.values()))
         return pa.table([*columns, *more], [*COLUMNS, *_MORE])
