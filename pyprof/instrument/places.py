@@ -27,10 +27,20 @@ def wrap_places(patches: Patches) -> None:
     """Mark where backward passes, autograd functions and TorchScript are called."""
     engine = "_engine_run_backward"  # what every way to start a backward pass calls
     patches.replace(torch.autograd, engine, _placed(getattr(torch.autograd, engine)))
-    apply: Any = vars(Function)["apply"]
-    patches.replace(Function, "apply", classmethod(_placed(apply.__func__)))
+    patches.replace(Function, "apply", classmethod(_placed(_function_of(vars(Function)["apply"]))))
     for compiled in (torch._C.ScriptFunction, torch._C.ScriptMethod):  # noqa: SLF001 - their classes
         patches.replace(compiled, "__call__", _placed(compiled.__call__))
+
+
+def _function_of(method: Any) -> Callable[..., Any]:  # noqa: ANN401 - of C from torch 2.15 on
+    """Give what a class method calls, with the class as its first argument."""
+    if isinstance(method, classmethod):
+        return method.__func__
+
+    def call(cls: type, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+        return method.__get__(None, cls)(*args, **kwargs)
+
+    return functools.update_wrapper(call, method)
 
 
 def _placed(original: Callable[..., Any]) -> Callable[..., Any]:

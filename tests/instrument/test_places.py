@@ -51,6 +51,7 @@ WAYS: dict[str, Callable[[], Callable[[], object]]] = {
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # TorchScript is old
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("way", WAYS)
 def test_the_line_of_the_call_is_around_it(recorder: Recorder, way: str) -> None:
     """Written last: inside of it no op names itself."""
