@@ -47,8 +47,17 @@ def norm_backward(a: Args, x: Tensor, go: Tensor, groups: int) -> Work:
     """Give the work of the gradients of x, scale and shift."""
     saved = (fresh((groups,), wide(x.dtype)),) * 2
     weight = given(a, "weight")
-    affine = tuple(map(like, given(a, "weight", "bias")))
-    return Work(_BACKWARD * x.numel, (go, x, *saved, *weight), (like(x), *affine))
+    written = asked(a, (x,), weight, given(a, "bias"))
+    return Work(_BACKWARD * x.numel, (go, x, *saved, *weight), written)
+
+
+def asked(a: Args, *owners: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Give the gradients that `output_mask` asks for, of each owner; all where it is not known."""
+    mask = a.values.get("output_mask")
+    if not isinstance(mask, tuple) or len(mask) != len(owners):
+        mask = (True,) * len(owners)
+    wanted = (tensors for tensors, asked_for in zip(owners, mask, strict=True) if asked_for)
+    return tuple(like(tensor) for tensors in wanted for tensor in tensors)
 
 
 # --- batch norm ---------------------------------------------------------------------------------
@@ -133,7 +142,11 @@ def batchnorm_backward(a: Args) -> Work:
 # As above: the gradients of scale and shift are as large as the scale
 @op(
     *("aten::native_batch_norm_backward", "aten::batch_norm_backward"),
-    signature="Tensor grad_output, Tensor input, Tensor? weight",
+    signature=(
+        "Tensor grad_output, Tensor input, Tensor? weight, Tensor? running_mean,"
+        "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool training, float eps,"
+        "any output_mask"
+    ),
     example=Call("aten", "native_batch_norm_backward", (_IMAGE, _IMAGE, _CHANNELS)),
     flops=720,
     bytes=512,
@@ -206,7 +219,7 @@ def layernorm_backward(a: Args) -> Work:
     "aten::native_layer_norm_backward",
     signature=(
         "Tensor grad_output, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd,"
-        "Tensor? weight, Tensor? bias"
+        "Tensor? weight, Tensor? bias, any output_mask"
     ),
     example=Call(
         "aten",

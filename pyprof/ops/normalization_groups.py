@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.normalization import given, norm, norm_backward, rows, wide
+from pyprof.ops.normalization import asked, given, norm, norm_backward, rows, wide
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
@@ -64,7 +64,7 @@ def native_groupnorm(a: Args) -> Work:
     "aten::native_group_norm_backward",
     signature=(
         "Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C,"
-        "int HxW, int group"
+        "int HxW, int group, any output_mask"
     ),
     example=Call(
         "aten",
@@ -166,4 +166,4 @@ def rmsnorm_backward(a: Args) -> Work:
     weight = given(a, "weight")
     saved = fresh((rows(a, x),), wide(x.dtype))
     reads = (like(x), x, saved, *weight)
-    return Work(_RMS_BACKWARD * x.numel, reads, (like(x), *map(like, weight)))
+    return Work(_RMS_BACKWARD * x.numel, reads, asked(a, (x,), weight))

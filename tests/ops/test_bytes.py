@@ -44,11 +44,6 @@ _RUNNING: tuple[str, Explained] = (
     "running statistics are written too, yet not returned, where given",
     lambda call, out: _size(out) + _size(call.args[3]) + _size(call.args[4]),
 )
-_MASKED: tuple[str, Explained] = (
-    "the gradients that the mask leaves out are not returned",
-    lambda call, _out: _size(call.args[1]) + 2 * _size(call.args[2 + 2 * ("group" in call.op)]),
-)
-
 EXPLAINED: dict[str, tuple[str, Explained]] = {
     # what a formula gives where it is not what torch returns: why, and what it must give then
     "allclose": _TRUTH,
@@ -61,8 +56,6 @@ EXPLAINED: dict[str, tuple[str, Explained]] = {
     "native_batch_norm": _RUNNING,
     "_native_batch_norm_legit": _RUNNING,
     "_batch_norm_with_update": _RUNNING,
-    "native_batch_norm_backward": _MASKED,
-    "native_group_norm_backward": _MASKED,
     "_embedding_bag": ("bags' bookkeeping is not counted", lambda _call, out: _size(out[0])),
     "log_sigmoid_forward": (
         "the CPU keeps a buffer, the GPU an empty one",

@@ -9,6 +9,7 @@ import numpy as np
 from pyprof.report.across.match import spans
 from pyprof.report.numbers import amount, count
 from pyprof.report.text import duration, number, percent
+from pyprof.report.tree import NO_LAYER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,7 +122,8 @@ def _link(slow: SlowLink) -> str:
 
 
 def _layer(found: Across) -> Iterator[str]:
-    uneven = [one for one in found.layers if one.ranks > 1 and (one.imbalance or 1) > _UNEVEN]
+    layers = [one for one in found.layers if one.ranks > 1 and one.layer != NO_LAYER]
+    uneven = [one for one in layers if (one.imbalance or 1) > _UNEVEN]
     for one in uneven[:1]:
         over = (one.imbalance or 1) - 1
         yield (f"Layer {one.layer} is uneven: rank {one.rank} spends {duration(one.most_ns)} in it,"
