@@ -10,6 +10,7 @@ from pyprof import schema
 from pyprof.report.across import facts
 from pyprof.report.across.in_words import in_words
 from pyprof.report.across.whole import across
+from pyprof.report.tree import NO_LAYER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,6 +52,7 @@ def _said(own_ms: list[float], layers: dict[str, list[int]]) -> str:
 
 CASES = {
     "nothing": ([8, 8.01, 7.99, 8], {}, ["No rank, link or layer stands out."]),
+    "outside layers": ([8, 8], {NO_LAYER: [10, 20]}, ["No rank, link or layer stands out."]),
     "alone": ([8], {}, ["One rank alone: nothing to compare it with"]),
     "one": ([8, 8, 9, 8], {}, ["Rank 2 is the straggler", "9.000 ms, 1.000 ms more than"]),
     "a host": ([8, 8, 8, 9, 9], {}, ["Ranks 3 and 4 hold up the others", "1.000 ms more than"]),
