@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,7 @@ def test_how_a_tensor_lies_in_memory(tensor: torch.Tensor, layout: str) -> None:
         (enum.Enum("Colour", "RED").RED, marker.Opaque("Colour")),  # type: ignore[attr-defined]
         (2**70, marker.Opaque("int")),
     ],
-    ids=repr,
+    ids=lambda given: re.sub(r" at 0x\w+", "", repr(given)),
 )
 def test_other_arguments(given_value: object, expected: object) -> None:
     """Everything is described by value where it has one, else by its type."""
