@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -30,6 +31,9 @@ T = TypeVar("T")
 
 _RETRIES = 2
 """Of work that raises, as it does when a network file system stumbles."""
+
+_ANSWER_S = 5.0
+"""By when a host takes a connection, if a scheduler runs there. What it says may take longer."""
 
 
 class Cluster:
@@ -117,14 +121,21 @@ class Cluster:
 def _scheduler(address: str) -> str:
     """Give a scheduler's address, which a file may hold. Raises OSError or ValueError for neither.
 
-    A Client that finds this out itself leaves threads that wait for minutes.
+    OSError, too, where nothing listens there. A Client that finds this out itself tries again for
+    half a minute, or leaves threads that wait for minutes.
     """
     path = Path(address)
     if path.is_file():
         found = json.loads(path.read_bytes())
         address = str(found.get("address") if isinstance(found, dict) else found)
-    get_address_host_port(address)
+    place = get_address_host_port(address)
+    if not address.startswith(_OTHER_THAN_TCP):
+        socket.create_connection(place, _ANSWER_S).close()
     return address
+
+
+_OTHER_THAN_TCP = ("ucx", "inproc://")
+"""What addresses without sockets begin with."""
 
 
 def failure(result: object) -> Failed | None:

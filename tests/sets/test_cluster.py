@@ -89,18 +89,52 @@ def test_results_are_merged_where_they_are(address: str) -> None:
         engine.map(work.even, range(2), "")
 
 
-def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listens on a port that was free a moment ago."""
-    dask = pytest.importorskip("dask")
-    monkeypatch.setitem(dask.config.config["distributed"]["comm"]["timeouts"], "connect", "100ms")
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    capture = nsys_db(tmp_path / "a.sqlite", [Work()])
-    done = run("parse", capture, "-o", f"{tmp_path}/out/", "--dask", f"tcp://127.0.0.1:{port}")
+@pytest.fixture
+def unused() -> int:
+    """Give a port on which nobody listens: it was free a moment ago."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:{}", "tls://localhost:{}", "127.0.0.1:{}"])
+def test_no_scheduler_is_one_line(
+    address: str, unused: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once: a client, which would try again for half a minute, is not even made."""
+    monkeypatch.setattr("pyprof.sets.cluster.Client", None)
+    capture, place = nsys_db(tmp_path / "a.sqlite", [Work()]), address.format(unused)
+    done = run("parse", capture, "-o", f"{tmp_path}/out/", "--dask", place)
     assert (done.code, len(done.stderr.splitlines())) == (1, 1)
-    assert f"no Dask scheduler answers at tcp://127.0.0.1:{port}" in done.stderr
+    assert f"no Dask scheduler answers at {place} (" in done.stderr
+    assert "; give the address that dask scheduler prints" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_host_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A firewall says nothing; a few seconds are waited for it."""
+
+    def silent(_: object, timeout_s: float) -> None:
+        assert 1 <= timeout_s <= 10
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(socket, "create_connection", silent)
+    told = pytest.raises(PyprofError, match=r"answers at tcp://192.0.2.1:8786 \(timed out\)")
+    with told, opened(dask="tcp://192.0.2.1:8786"):
+        pass
+
+
+def test_what_is_no_socket_is_left_to_dask(unused: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """UCX has connections of its own."""
+
+    def asked(address: str, **_: object) -> None:
+        raise OSError(f"dask was asked for {address}")
+
+    monkeypatch.setattr("pyprof.sets.cluster.get_address_host_port", lambda _: ("", unused))
+    monkeypatch.setattr("pyprof.sets.cluster.Client", asked)
+    with pytest.raises(PyprofError, match="dask was asked for ucx://"), opened(dask="ucx://a:1"):
+        pass
 
 
 @pytest.mark.parametrize("content", [None, "junk", "{}", "[]"])
