@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import shutil
 import tempfile
 from contextlib import contextmanager, suppress
@@ -57,6 +58,11 @@ def files_of(place: str) -> Files:
 def is_url(place: str) -> bool:
     """Tell a URL from a path."""
     return "://" in place
+
+
+def names(place: str) -> list[str]:
+    """Split a path or URL into the names of the folders that it goes through and its own."""
+    return re.split(r"[/\\]", place.rstrip("/\\"))
 
 
 class Local:

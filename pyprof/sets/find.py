@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyprof import readers
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.sets.files import Remote, files_of, is_url
+from pyprof.sets.files import Remote, files_of, is_url, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,8 +27,10 @@ _PERHAPS = ".json"
 
 _RECORDS = (".dict", ".jsonl", ".parquet")
 _REPORTS = (".nsys-rep", ".qdrep")
-_PARTITION = "rank="
-_NUMBERS = re.compile(r"(\d+)")
+PARTITION = "rank="
+"""What the folder of a rank is called, before its number."""
+
+NUMBERS = re.compile(r"(\d+)")
 
 
 def find(sources: Sequence[str]) -> list[str]:
@@ -69,7 +71,7 @@ def fetch(url: str) -> Iterator[Path]:
         yield local
         return
     with tempfile.TemporaryDirectory(prefix="pyprof-") as folder:
-        copy = Path(folder) / url.rsplit("/", 1)[-1]
+        copy = Path(folder) / names(url)[-1]
         files.copy(url, copy)
         try:
             yield copy
@@ -77,13 +79,13 @@ def fetch(url: str) -> Iterator[Path]:
             raise type(error)(str(error).replace(str(copy), url)) from None
 
 
-def natural(names: Iterable[str]) -> list[str]:
+def natural(places: Iterable[str]) -> list[str]:
     """Sort names as people do: rank10 behind rank9."""
-    return sorted(names, key=_natural)
+    return sorted(places, key=_natural)
 
 
 def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
-    parts = _NUMBERS.split(name)
+    parts = NUMBERS.split(name)
     numbers = [int(number) for number in parts[1::2]] + [-1]
     return list(zip(parts[::2], numbers, strict=True)), name
 
@@ -130,20 +132,22 @@ def _in_folder(files: Files, folder: str) -> list[str]:
 def parts(files: Files, folder: str) -> list[str]:
     """Give the files of a dataset with a folder for each rank, or of one such folder."""
     ranks = [folder]
-    if not _name(folder).startswith(_PARTITION):
-        inside = (place for place in files.listing(folder) if _name(place).startswith(_PARTITION))
+    if not names(folder)[-1].startswith(PARTITION):
+        inside = (
+            place for place in files.listing(folder) if names(place)[-1].startswith(PARTITION)
+        )
         ranks = [place for place in inside if files.is_folder(place)]
     return [
         part
         for rank in ranks
         for part in files.listing(rank)
-        if part.endswith(".parquet") and not _name(part).startswith((".", "_"))
+        if part.endswith(".parquet") and not names(part)[-1].startswith((".", "_"))
     ]
 
 
 def _is_capture(place: str) -> bool:
     """Tell a capture by its name or, of a local file, by what is in it."""
-    if _name(place).startswith("."):
+    if names(place)[-1].startswith("."):
         return False
     if place.endswith(_SUFFIXES):
         return True
@@ -152,10 +156,6 @@ def _is_capture(place: str) -> bool:
         return perhaps if is_url(place) else readers.is_capture(Path(place))
     except CaptureError:
         return perhaps and Path(place).is_file()
-
-
-def _name(place: str) -> str:
-    return re.split(r"[/\\]", place.rstrip("/\\"))[-1]
 
 
 def _stem(place: str) -> str:
