@@ -15,8 +15,10 @@ from pyprof.errors import CaptureError, PyprofError, reason
 from pyprof.sets.engine import Failed, Handle, attempt, name_of, progress, settled, tree
 
 try:
-    from distributed import Client, KilledWorker, as_completed
-    from distributed.comm import get_address_host_port
+    import dask.config
+    from dask.utils import parse_timedelta
+    from distributed import Client, KilledWorker, Security, as_completed
+    from distributed.comm import connect, get_address_host_port
 except ImportError:
     raise PyprofError("--dask needs Dask; pip install torch-pyprof[dask]") from None
 
@@ -131,7 +133,19 @@ def _scheduler(address: str) -> str:
     place = get_address_host_port(address)
     if not address.startswith(_OTHER_THAN_TCP):
         socket.create_connection(place, _ANSWER_S).close()
+        asyncio.run(_greeted(address))
     return address
+
+
+async def _greeted(address: str) -> None:
+    """Wait for a scheduler's first words; the dashboard's port, say, takes connections in silence.
+
+    Raises asyncio.TimeoutError behind Dask's own time for that, which a client does not keep.
+    """
+    security = Security().get_connection_args("client")
+    patience = dask.config.get("distributed.comm.timeouts.connect")
+    greeting = connect(address, **security)
+    await (await asyncio.wait_for(greeting, parse_timedelta(patience))).close()
 
 
 _OTHER_THAN_TCP = ("ucx", "inproc://")

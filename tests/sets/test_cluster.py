@@ -125,6 +125,17 @@ def test_a_host_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch
         pass
 
 
+def test_what_listens_but_is_no_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the connection and says nothing, as the dashboard's port does."""
+    dask = pytest.importorskip("dask")
+    monkeypatch.setitem(dask.config.config["distributed"]["comm"]["timeouts"], "connect", "50ms")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        told = pytest.raises(PyprofError, match=f"no Dask scheduler answers at 127.0.0.1:{port}")
+        with told, opened(dask=f"127.0.0.1:{port}"):
+            pass
+
+
 def test_what_is_no_socket_is_left_to_dask(unused: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """UCX has connections of its own."""
 
