@@ -23,7 +23,7 @@ from pyprof import __version__, schema
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.parse import parquet, parse_file
 from pyprof.parse.members import ranked
-from pyprof.sets.files import files_of, is_url, names, writing
+from pyprof.sets.files import files_of, is_url, names, remove_abandoned, writing
 from pyprof.sets.find import PARTITION, fetch, parts
 from pyprof.sets.members import members, rank_in
 
@@ -127,11 +127,11 @@ def write(member: Member, folder: str, *, kernels_only: bool = False) -> Outcome
 
 
 def tidy(folder: Path) -> None:
-    """Remove what processes left that were ended while they wrote, and folders without files."""
+    """Remove what processes left that ended while they wrote, and folders without files."""
     ranks = [*folder.glob(f"{PARTITION}*")]
     for rank in ranks:
         for left in rank.glob(f".{_PART}.*"):
-            left.unlink(missing_ok=True)
+            remove_abandoned(left)
     for place in (*ranks, folder):
         with suppress(OSError):  # it holds something, perhaps since a moment ago
             place.rmdir()
@@ -140,6 +140,9 @@ def tidy(folder: Path) -> None:
 def _is_in(url: str, folder: str) -> bool:
     """Tell whether a capture is directly in a folder, or in a rank's of the dataset there."""
     outer, inner = names(folder), names(url)
+    if not is_url(url):  # links may lead to its folder
+        outer = names(str(Path(folder).resolve()))
+        inner = [*names(str(Path(url).parent.resolve())), inner[-1]]
     first, *more = inner[len(outer) :] or [""]
     return inner[: len(outer)] == outer and (not more or first.startswith(PARTITION))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from contextlib import contextmanager
 from glob import has_magic
 from itertools import pairwise
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyprof import readers
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.sets.files import Remote, files_of, is_url, names
+from pyprof.sets.files import files_of, is_url, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -66,13 +65,11 @@ def fetch(url: str) -> Iterator[Path]:
     if not is_url(url):
         yield Path(url)
         return
-    files = Remote(url)
-    if (local := files.local(url)) is not None:
-        yield local
-        return
-    with tempfile.TemporaryDirectory(prefix="pyprof-") as folder:
-        copy = Path(folder) / names(url)[-1]
-        files.copy(url, copy)
+    from pyprof.sets.remote import Remote, room_for_copy  # noqa: PLC0415 - few sets are at URLs
+
+    with room_for_copy(url) as folder:
+        copy = folder / names(url)[-1]
+        Remote(url).copy(url, copy)
         try:
             yield copy
         except PyprofError as error:
@@ -124,7 +121,7 @@ def _in_folder(files: Files, folder: str) -> list[str]:
     """Give the captures of a folder, or the parts of a dataset."""
     if found := parts(files, folder):
         return found
-    found = [p for p in files.listing(folder) if _is_capture(p) and files.is_file(p)]
+    found = [p for p in files.listing(folder) if _is_capture(p) and not files.is_folder(p)]
     exported = {_stem(place) for place in found if not place.endswith(_REPORTS)}
     return [p for p in found if not (p.endswith(_REPORTS) and _stem(p) in exported)]
 
