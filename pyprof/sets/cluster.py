@@ -34,6 +34,11 @@ T = TypeVar("T")
 _RETRIES = 2
 """Of work that raises, as it does when a network file system stumbles."""
 
+_ENDS = (
+    "workers end before it is done, as they do when memory runs out; "
+    "give them more memory, or fewer threads"
+)
+
 _ANSWER_S = 5.0
 """By when a host takes a connection, if a scheduler runs there. What it says may take longer."""
 
@@ -89,13 +94,17 @@ class Cluster:
         futures = self._client.map(work, items, pure=False, retries=_RETRIES)
         failures = self._client.map(failure, futures, pure=False)
         item_of = dict(zip(failures, items, strict=True))
+        found: dict[Future, Failed | None] = {}
         with progress(items, label, quiet=self.quiet) as advance:
             for done in as_completed(failures, loop=self._client.loop):
-                failed = self._result(done, item_of[done])
+                try:
+                    failed = found[done] = done.result()
+                except KilledWorker:
+                    failed = found[done] = Failed(f"{name_of(item_of[done])}: {_ENDS}")
                 advance(1)
                 if self.strict and failed is not None:
                     raise CaptureError(failed.reason)
-        return settled(items, futures, self._client.gather(failures), strict=self.strict)
+        return settled(items, futures, [found[one] for one in failures], strict=self.strict)
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
         """Merge on the workers; only what is left at the end comes here."""
@@ -110,14 +119,11 @@ class Cluster:
         """Fetch the results, one at a time."""
         return (self._result(handle.place) for handle in handles)
 
-    def _result(self, future: Future, item: object = None) -> Any:  # noqa: ANN401 - whatever it is
+    def _result(self, future: Future) -> Any:  # noqa: ANN401 - whatever it is
         try:
             return future.result()
         except KilledWorker:
-            raise PyprofError(
-                f"{name_of(item) if item is not None else self._address}: workers end before it is "
-                "done, as they do when memory runs out; give them more memory, or fewer threads"
-            ) from None
+            raise PyprofError(f"{self._address}: {_ENDS}") from None
 
 
 def _scheduler(address: str) -> str:

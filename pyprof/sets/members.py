@@ -86,7 +86,9 @@ def members(sources: Sequence[str], engine: Engine) -> list[Member]:
     Raises CaptureError where two files claim the same.
     """
     urls = find(sources)
-    found = list(engine.gather(engine.map(identify, urls, "looking at captures")))
+    seen = engine.map(identify, urls, "looking at captures")
+    told = {one.item: said for one, said in zip(seen, engine.gather(seen), strict=True)}
+    found = [told.get(url, Identity(rank_in(url))) for url in urls]  # a lost worker tells nothing
     claims: Sequence[int | None] = [identity.rank for identity in found]
     if all(
         rank is None and not identity.pids for rank, identity in zip(claims, found, strict=True)
