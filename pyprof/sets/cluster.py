@@ -17,7 +17,7 @@ from pyprof.sets.engine import Failed, Handle, attempt, name_of, progress, settl
 try:
     import dask.config
     from dask.utils import parse_timedelta
-    from distributed import Client, KilledWorker, Security, as_completed
+    from distributed import CancelledError, Client, KilledWorker, Security, as_completed
     from distributed.comm import connect, get_address_host_port
 except ImportError:
     raise PyprofError("--dask needs Dask; pip install torch-pyprof[dask]") from None
@@ -97,10 +97,7 @@ class Cluster:
         found: dict[Future, Failed | None] = {}
         with progress(items, label, quiet=self.quiet) as advance:
             for done in as_completed(failures, loop=self._client.loop):
-                try:
-                    failed = found[done] = done.result()
-                except KilledWorker:
-                    failed = found[done] = Failed(f"{name_of(item_of[done])}: {_ENDS}")
+                failed = found[done] = self._failure(done, item_of[done])
                 advance(1)
                 if self.strict and failed is not None:
                     raise CaptureError(failed.reason)
@@ -119,11 +116,27 @@ class Cluster:
         """Fetch the results, one at a time."""
         return (self._result(handle.place) for handle in handles)
 
+    def _failure(self, future: Future, item: object) -> Failed | None:
+        """Give what `failure` found; to have ended its workers is a failure, too."""
+        try:
+            found: Failed | None = self._waited(future)
+        except KilledWorker:
+            return Failed(f"{name_of(item)}: {_ENDS}")
+        return found
+
     def _result(self, future: Future) -> Any:  # noqa: ANN401 - whatever it is
         try:
-            return future.result()
+            return self._waited(future)
         except KilledWorker:
             raise PyprofError(f"{self._address}: {_ENDS}") from None
+
+    def _waited(self, future: Future) -> Any:  # noqa: ANN401 - as above
+        try:
+            return future.result()
+        except CancelledError:
+            raise PyprofError(
+                f"{self._address}: the scheduler is gone; start one, and the command again"
+            ) from None
 
 
 def _scheduler(address: str) -> str:

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import sys
 from functools import partial
 from threading import Thread
 from threading import enumerate as enumerate_threads
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytest.importorskip("distributed")
+
+from pyprof.sets.cluster import Cluster
 
 
 @pytest.fixture(scope="module")
@@ -199,6 +202,26 @@ def test_strict_stops_at_what_always_ends_its_worker() -> None:
     gives_up = pytest.raises(CaptureError, match=r"^2: workers end before .* memory")
     with cluster(1, **first) as own, opened(dask=own, strict=True) as engine, gives_up:
         engine.map(work.ends_always, [2], "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
+def test_a_scheduler_that_ends_in_mid_run_is_told(tmp_path: Path) -> None:
+    """One line; the work of a set can be taken up again."""
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    with cluster(1) as own, opened(dask=own) as engine:
+        assert isinstance(engine, Cluster)
+        scheduler = engine._client.run_on_scheduler(os.getpid)
+
+        def end() -> None:
+            begun.read_text()
+            os.kill(scheduler, signal.SIGKILL)
+
+        ending = Thread(target=end)
+        ending.start()
+        with pytest.raises(PyprofError, match=f"^{own}: the scheduler is gone; start one"):
+            engine.map(work.begins, [str(begun)], "")
+        ending.join()
 
 
 def test_a_cluster_without_workers_is_told(capsys: pytest.CaptureFixture[str]) -> None:
