@@ -56,8 +56,10 @@ def parse(
       pyprof parse 'ranks/*.sqlite' -o ranks.parquet/ --workers 2
     """
     suffix = Path(target).suffix
-    folder = suffix not in _LINES and (
-        target.endswith(("/", os.sep)) or "://" in target or Path(target).is_dir()
+    folder = (
+        bool(target)
+        and suffix not in _LINES
+        and (target.endswith(("/", os.sep)) or "://" in target or Path(target).is_dir())
     )
     if target != cli.STDOUT and not folder and suffix not in _FORMATS:
         raise click.BadParameter(f"{target}: end it in {', '.join(_FORMATS)}", param_hint="'-o'")

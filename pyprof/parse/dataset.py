@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import operator
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +23,8 @@ from pyprof import __version__, schema
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.parse import parquet, parse_file
 from pyprof.parse.members import ranked
-from pyprof.sets.files import files_of, is_url, writing
-from pyprof.sets.find import fetch, parts
+from pyprof.sets.files import files_of, is_url, names, remove_abandoned, writing
+from pyprof.sets.find import PARTITION, fetch, parts
 from pyprof.sets.members import members, rank_in
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def write_all(
 
 def part(folder: str, rank: int) -> str:
     """Name the file of a rank."""
-    return f"{folder}/rank={rank}/{_PART}"
+    return f"{folder}/{PARTITION}{rank}/{_PART}"
 
 
 def write(member: Member, folder: str, *, kernels_only: bool = False) -> Outcome:
@@ -128,11 +127,11 @@ def write(member: Member, folder: str, *, kernels_only: bool = False) -> Outcome
 
 
 def tidy(folder: Path) -> None:
-    """Remove what processes left that were ended while they wrote, and folders without files."""
-    ranks = [*folder.glob("rank=*")]
+    """Remove what processes left that ended while they wrote, and folders without files."""
+    ranks = [*folder.glob(f"{PARTITION}*")]
     for rank in ranks:
         for left in rank.glob(f".{_PART}.*"):
-            left.unlink(missing_ok=True)
+            remove_abandoned(left)
     for place in (*ranks, folder):
         with suppress(OSError):  # it holds something, perhaps since a moment ago
             place.rmdir()
@@ -140,10 +139,12 @@ def tidy(folder: Path) -> None:
 
 def _is_in(url: str, folder: str) -> bool:
     """Tell whether a capture is directly in a folder, or in a rank's of the dataset there."""
-    if not url.startswith((f"{folder}/", f"{folder}\\")):
-        return False
-    first, *more = re.split(r"[/\\]", url[len(folder) + 1 :])
-    return not more or first.startswith("rank=")
+    outer, inner = names(folder), names(url)
+    if not is_url(url):  # links may lead to its folder
+        outer = names(str(Path(folder).resolve()))
+        inner = [*names(str(Path(url).parent.resolve())), inner[-1]]
+    first, *more = inner[len(outer) :] or [""]
+    return inner[: len(outer)] == outer and (not more or first.startswith(PARTITION))
 
 
 def _of_rank(records: Records, rank: int) -> Records:
@@ -153,8 +154,7 @@ def _of_rank(records: Records, rank: int) -> Records:
 
 def _made_from(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa: FBT001 - one of few
     """Tell captures, and ways to read them, apart."""
-    name = url.replace("\\", "/").rsplit("/", 1)[-1]
-    about = [name, files_of(url).stamp(url), pid, kernels_only, __version__]
+    about = [names(url)[-1], files_of(url).stamp(url), pid, kernels_only, __version__]
     return json.dumps(about).encode()
 
 

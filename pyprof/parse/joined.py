@@ -43,6 +43,11 @@ _APART = 1 << 32
 """More than any process number is."""
 
 
+def recorded(pid: pa.Array) -> pa.Array:
+    """Give process numbers as their captures have them."""
+    return pc.bit_wise_and(pid, _APART - 1)
+
+
 def pids(records: Records) -> list[int]:
     """Give the processes of some records, in ascending order."""
     return [int(pid) for pid in np.unique(records.numpy("pid")) if pid >= 0]

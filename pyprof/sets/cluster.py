@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -14,8 +15,10 @@ from pyprof.errors import CaptureError, PyprofError, reason
 from pyprof.sets.engine import Failed, Handle, attempt, name_of, progress, settled, tree
 
 try:
-    from distributed import Client, KilledWorker, as_completed
-    from distributed.comm import get_address_host_port
+    import dask.config
+    from dask.utils import parse_timedelta
+    from distributed import CancelledError, Client, KilledWorker, Security, as_completed
+    from distributed.comm import connect, get_address_host_port
 except ImportError:
     raise PyprofError("--dask needs Dask; pip install torch-pyprof[dask]") from None
 
@@ -30,6 +33,14 @@ T = TypeVar("T")
 
 _RETRIES = 2
 """Of work that raises, as it does when a network file system stumbles."""
+
+_ENDS = (
+    "workers end before it is done, as they do when memory runs out; "
+    "give them more memory, or fewer threads"
+)
+
+_ANSWER_S = 5.0
+"""By when a host takes a connection, if a scheduler runs there. What it says may take longer."""
 
 
 class Cluster:
@@ -83,13 +94,14 @@ class Cluster:
         futures = self._client.map(work, items, pure=False, retries=_RETRIES)
         failures = self._client.map(failure, futures, pure=False)
         item_of = dict(zip(failures, items, strict=True))
+        found: dict[Future, Failed | None] = {}
         with progress(items, label, quiet=self.quiet) as advance:
             for done in as_completed(failures, loop=self._client.loop):
-                failed = self._result(done, item_of[done])
+                failed = found[done] = self._failure(done, item_of[done])
                 advance(1)
                 if self.strict and failed is not None:
                     raise CaptureError(failed.reason)
-        return settled(items, futures, self._client.gather(failures), strict=self.strict)
+        return settled(items, futures, [found[one] for one in failures], strict=self.strict)
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
         """Merge on the workers; only what is left at the end comes here."""
@@ -104,27 +116,59 @@ class Cluster:
         """Fetch the results, one at a time."""
         return (self._result(handle.place) for handle in handles)
 
-    def _result(self, future: Future, item: object = None) -> Any:  # noqa: ANN401 - whatever it is
+    def _failure(self, future: Future, item: object) -> Failed | None:
+        """Give what `failure` found; to have ended its workers is a failure, too."""
+        try:
+            found: Failed | None = self._waited(future)
+        except KilledWorker:
+            return Failed(f"{name_of(item)}: {_ENDS}")
+        return found
+
+    def _result(self, future: Future) -> Any:  # noqa: ANN401 - whatever it is
+        try:
+            return self._waited(future)
+        except KilledWorker:
+            raise PyprofError(f"{self._address}: {_ENDS}") from None
+
+    def _waited(self, future: Future) -> Any:  # noqa: ANN401 - as above
         try:
             return future.result()
-        except KilledWorker:
+        except CancelledError:
             raise PyprofError(
-                f"{name_of(item) if item is not None else self._address}: workers end before it is "
-                "done, as they do when memory runs out; give them more memory, or fewer threads"
+                f"{self._address}: the scheduler is gone; start one, and the command again"
             ) from None
 
 
 def _scheduler(address: str) -> str:
     """Give a scheduler's address, which a file may hold. Raises OSError or ValueError for neither.
 
-    A Client that finds this out itself leaves threads that wait for minutes.
+    OSError, too, where nothing listens there. A Client that finds this out itself tries again for
+    half a minute, or leaves threads that wait for minutes.
     """
     path = Path(address)
     if path.is_file():
         found = json.loads(path.read_bytes())
         address = str(found.get("address") if isinstance(found, dict) else found)
-    get_address_host_port(address)
+    place = get_address_host_port(address)
+    if not address.startswith(_OTHER_THAN_TCP):
+        socket.create_connection(place, _ANSWER_S).close()
+        asyncio.run(_greeted(address))
     return address
+
+
+async def _greeted(address: str) -> None:
+    """Wait for a scheduler's first words; the dashboard's port, say, takes connections in silence.
+
+    Raises asyncio.TimeoutError behind Dask's own time for that, which a client does not keep.
+    """
+    security = Security().get_connection_args("client")
+    patience = dask.config.get("distributed.comm.timeouts.connect")
+    greeting = connect(address, **security)
+    await (await asyncio.wait_for(greeting, parse_timedelta(patience))).close()
+
+
+_OTHER_THAN_TCP = ("ucx", "inproc://")
+"""What addresses without sockets begin with."""
 
 
 def failure(result: object) -> Failed | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from contextlib import contextmanager
 from glob import has_magic
 from itertools import pairwise
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyprof import readers
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.sets.files import Remote, files_of, is_url
+from pyprof.sets.files import files_of, is_url, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,8 +26,10 @@ _PERHAPS = ".json"
 
 _RECORDS = (".dict", ".jsonl", ".parquet")
 _REPORTS = (".nsys-rep", ".qdrep")
-_PARTITION = "rank="
-_NUMBERS = re.compile(r"(\d+)")
+PARTITION = "rank="
+"""What the folder of a rank is called, before its number."""
+
+NUMBERS = re.compile(r"(\d+)")
 
 
 def find(sources: Sequence[str]) -> list[str]:
@@ -64,26 +65,24 @@ def fetch(url: str) -> Iterator[Path]:
     if not is_url(url):
         yield Path(url)
         return
-    files = Remote(url)
-    if (local := files.local(url)) is not None:
-        yield local
-        return
-    with tempfile.TemporaryDirectory(prefix="pyprof-") as folder:
-        copy = Path(folder) / url.rsplit("/", 1)[-1]
-        files.copy(url, copy)
+    from pyprof.sets.remote import Remote, room_for_copy  # noqa: PLC0415 - few sets are at URLs
+
+    with room_for_copy(url) as folder:
+        copy = folder / names(url)[-1]
+        Remote(url).copy(url, copy)
         try:
             yield copy
         except PyprofError as error:
             raise type(error)(str(error).replace(str(copy), url)) from None
 
 
-def natural(names: Iterable[str]) -> list[str]:
+def natural(places: Iterable[str]) -> list[str]:
     """Sort names as people do: rank10 behind rank9."""
-    return sorted(names, key=_natural)
+    return sorted(places, key=_natural)
 
 
 def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
-    parts = _NUMBERS.split(name)
+    parts = NUMBERS.split(name)
     numbers = [int(number) for number in parts[1::2]] + [-1]
     return list(zip(parts[::2], numbers, strict=True)), name
 
@@ -122,7 +121,7 @@ def _in_folder(files: Files, folder: str) -> list[str]:
     """Give the captures of a folder, or the parts of a dataset."""
     if found := parts(files, folder):
         return found
-    found = [p for p in files.listing(folder) if _is_capture(p) and files.is_file(p)]
+    found = [p for p in files.listing(folder) if _is_capture(p) and not files.is_folder(p)]
     exported = {_stem(place) for place in found if not place.endswith(_REPORTS)}
     return [p for p in found if not (p.endswith(_REPORTS) and _stem(p) in exported)]
 
@@ -130,20 +129,22 @@ def _in_folder(files: Files, folder: str) -> list[str]:
 def parts(files: Files, folder: str) -> list[str]:
     """Give the files of a dataset with a folder for each rank, or of one such folder."""
     ranks = [folder]
-    if not _name(folder).startswith(_PARTITION):
-        inside = (place for place in files.listing(folder) if _name(place).startswith(_PARTITION))
+    if not names(folder)[-1].startswith(PARTITION):
+        inside = (
+            place for place in files.listing(folder) if names(place)[-1].startswith(PARTITION)
+        )
         ranks = [place for place in inside if files.is_folder(place)]
     return [
         part
         for rank in ranks
         for part in files.listing(rank)
-        if part.endswith(".parquet") and not _name(part).startswith((".", "_"))
+        if part.endswith(".parquet") and not names(part)[-1].startswith((".", "_"))
     ]
 
 
 def _is_capture(place: str) -> bool:
     """Tell a capture by its name or, of a local file, by what is in it."""
-    if _name(place).startswith("."):
+    if names(place)[-1].startswith("."):
         return False
     if place.endswith(_SUFFIXES):
         return True
@@ -152,10 +153,6 @@ def _is_capture(place: str) -> bool:
         return perhaps if is_url(place) else readers.is_capture(Path(place))
     except CaptureError:
         return perhaps and Path(place).is_file()
-
-
-def _name(place: str) -> str:
-    return re.split(r"[/\\]", place.rstrip("/\\"))[-1]
 
 
 def _stem(place: str) -> str:

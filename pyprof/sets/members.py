@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyprof import readers, schema
 from pyprof.errors import CaptureError
-from pyprof.sets.files import is_url
-from pyprof.sets.find import fetch, find
+from pyprof.sets.files import is_url, names
+from pyprof.sets.find import NUMBERS, fetch, find
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,6 @@ _NAMED = re.compile(
     r"|(?<!\d)(\d+)of\d+(?!\d)",  # net_3of8
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ def _identity(path: Path) -> schema.Identity:
 
 def rank_in(url: str) -> int | None:
     """Give the rank that a file's name says last, else one that is a folder's whole name."""
-    *folders, name = re.split(r"[/\\]", url)
+    *folders, name = names(url)
     found = [*_NAMED.finditer(name)] or [*filter(None, map(_NAMED.fullmatch, folders))]
     return int(found[-1][1] or found[-1][2]) if found else None
 
@@ -87,7 +86,9 @@ def members(sources: Sequence[str], engine: Engine) -> list[Member]:
     Raises CaptureError where two files claim the same.
     """
     urls = find(sources)
-    found = list(engine.gather(engine.map(identify, urls, "looking at captures")))
+    seen = engine.map(identify, urls, "looking at captures")
+    told = {one.item: said for one, said in zip(seen, engine.gather(seen), strict=True)}
+    found = [told.get(url, Identity(rank_in(url))) for url in urls]  # a lost worker tells nothing
     claims: Sequence[int | None] = [identity.rank for identity in found]
     if all(
         rank is None and not identity.pids for rank, identity in zip(claims, found, strict=True)
@@ -121,7 +122,7 @@ def _by_rank(urls: Sequence[str], claims: Sequence[int | None]) -> dict[int, str
 def _numbered(urls: Sequence[str]) -> Sequence[int | None]:
     """Take the one number in which names differ for the rank, if it counts from 0."""
     nothing = [None] * len(urls)
-    parts = [_NUMBER.split(url) for url in urls]
+    parts = [NUMBERS.split(url) for url in urls]
     if len(urls) < 2 or len({len(part) for part in parts}) > 1:  # noqa: PLR2004 - two differ
         return nothing
     differing = [column for column in zip(*parts, strict=True) if len(set(column)) > 1]

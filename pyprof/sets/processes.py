@@ -6,24 +6,27 @@ import multiprocessing
 import os
 import signal
 import sys
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyprof.errors import CaptureError, PyprofError
+from pyprof.errors import CaptureError
 from pyprof.sets.engine import Failed, Handle, Here, attempt, name_of, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from typing_extensions import Self
 
 A = TypeVar("A")
 T = TypeVar("T")
 
-_TRIES = 3
-"""How many pools in a row may break without one item done before the work is given up."""
+_TRIES = 2
+"""How often an item whose process ended is tried again, alone, before it is given up."""
 
 
 class Processes(Here):
@@ -43,46 +46,55 @@ class Processes(Here):
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on several items at a time; strict stops at the first that cannot be read."""
         results: dict[int, T | Failed] = {}
-        tries = 0
-        with progress(items, label, quiet=self.quiet) as advance:
-            while len(results) < len(items):
-                before = len(results)
-                self._work(function, items, results, advance)
-                tries = 0 if len(results) > before else tries + 1
-                if tries == _TRIES:
-                    raise PyprofError(_hopeless(items, results))
-        return self.handles(items, [results[number] for number in range(len(items))])
+        with progress(items, label, quiet=self.quiet) as advance, self._ended_by_errors():
 
-    def _work(
-        self,
-        function: Callable[[A], T],
-        items: Sequence[A],
-        results: dict[int, T | Failed],
-        advance: Callable[[int], None],
-    ) -> None:
-        """Work on what has no result yet, until all is done or a process ends unasked."""
-        try:
-            pool = self._started()
-            with _uninterrupted():  # submitting is what starts them
-                waiting = {
-                    pool.submit(_attempt, function, item): number
-                    for number, item in enumerate(items)
-                    if number not in results
-                }
-            for future in as_completed(waiting):
-                result = results[waiting[future]] = future.result()
+            def keep(number: int, result: T | Failed) -> None:
+                results[number] = result
                 advance(1)
                 if self.strict and isinstance(result, Failed):
                     raise CaptureError(result.reason)
-        except BrokenProcessPool:
-            self._close()
+
+            work = partial(_attempt, function)
+            for number in self._lost(work, items, range(len(items)), keep):
+                self._close()  # whoever is alone has the memory of all
+                tries = (self._lost(work, items, [number], keep) for _ in range(_TRIES))
+                if all(tries):
+                    keep(number, Failed(f"{name_of(items[number])}: {_ENDS}"))
+        return self.handles(items, [results[number] for number in range(len(items))])
+
+    def _lost(
+        self,
+        work: Callable[[A], T | Failed],
+        items: Sequence[A],
+        numbers: Iterable[int],
+        keep: Callable[[int, T | Failed], None],
+    ) -> list[int]:
+        """Work on items, and give the numbers of those in work when a process ended unasked.
+
+        No more are handed out than there are processes: what is in work is known.
+        """
+        waiting, running, lost = deque(numbers), dict[Future[Any], int](), list[int]()
+        while waiting or running:
+            try:
+                while waiting and len(running) < self._workers:
+                    with _uninterrupted():  # submitting is what starts processes
+                        future = self._started().submit(work, items[waiting[0]])
+                    running[future] = waiting.popleft()
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    result = future.result()
+                    keep(running.pop(future), result)
+            except BrokenProcessPool:  # noqa: PERF203 - a capture takes longer
+                self._close()
+                lost += running.values()
+                running.clear()
+        return lost
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
             # Threads of Arrow and SQLite do not survive a fork.
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(
-                self._workers, mp_context=context, initializer=_end_at_interrupt
+                self._workers, mp_context=context, initializer=_prepare
             )
         return self._pool
 
@@ -90,6 +102,19 @@ class Processes(Here):
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
+
+    @contextmanager
+    def _ended_by_errors(self) -> Iterator[None]:
+        """End the processes where the work ends early: they would finish what nobody asks for."""
+        try:
+            yield
+        except BaseException:
+            # Public as terminate_workers() from Python 3.14 on.
+            processes = self._pool._processes if self._pool else {}  # noqa: SLF001
+            for process in list((processes or {}).values()):
+                process.terminate()
+            self._close()
+            raise
 
 
 @contextmanager
@@ -105,11 +130,21 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end_at_interrupt() -> None:
-    """Let Ctrl-C, which a terminal sends to workers too, end this one without a traceback."""
+def _prepare() -> None:
+    """Let a worker end without a traceback at Ctrl-C, which a terminal sends to it, too.
+
+    And when the command is killed: else it would wait for work for ever.
+    """
+    Thread(target=_end_with_command, daemon=True).start()
     signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+
+def _end_with_command() -> None:
+    if (command := multiprocessing.parent_process()) is not None:
+        command.join()
+        os._exit(1)
 
 
 def _attempt(function: Callable[[A], T], item: A) -> T | Failed:
@@ -120,10 +155,7 @@ def _attempt(function: Callable[[A], T], item: A) -> T | Failed:
         os._exit(1)
 
 
-def _hopeless(items: Sequence[object], results: Mapping[int, object]) -> str:
-    left = [name_of(item) for n, item in enumerate(items) if n not in results]
-    more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-    return (
-        f"{left[0]}{more}: worker processes end before it is done, as they do when memory runs "
-        "out; use fewer --workers"
-    )
+_ENDS = (
+    "the process that works on it ends each time, as it does when memory runs out; "
+    "work on it where there is more"
+)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -14,10 +17,11 @@ from pyprof.errors import PyprofError
 from pyprof.parse import dataset, parquet, parse_file
 from pyprof.parse.members import records_of
 from pyprof.sets.engine import Here
+from pyprof.sets.files import files_of
 from pyprof.sets.members import members
 from tests.builders import Range, Work, nsys_db
 from tests.commands import Done, run
-from tests.programs import generate
+from tests.programs import generate, python
 
 ROWS = {0: 20, 1: 21, 2: 22}
 """How many rows each rank of the made-up run has."""
@@ -163,6 +167,15 @@ def test_a_corrupt_capture_is_told_and_left_out(folder: Path, out: Path) -> None
     assert not (out / "rank=1").exists()
 
 
+def test_a_link_to_nothing_is_told_and_left_out(folder: Path, out: Path) -> None:
+    """A capture that is gone is missed, where its link says that there was one."""
+    (folder / "net.rank3.sqlite").symlink_to(folder / "gone")
+    done = _write(folder, out)
+    assert f"{folder / 'net.rank3.sqlite'}: " in done.stderr
+    assert "1 of 4 captures could not be read and are left out" in done.stderr
+    assert run("parse", folder, "-o", f"{out}/", "--strict").code == 1
+
+
 def test_strict_stops_at_a_corrupt_capture(folder: Path, out: Path) -> None:
     """One line; what was written before is whole."""
     path = _cut(folder, 1)
@@ -191,6 +204,17 @@ def test_what_an_ended_process_left_is_removed(folder: Path, out: Path) -> None:
     assert not half.parent.exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file by itself")
+def test_what_another_process_writes_is_left_to_it(folder: Path, out: Path) -> None:
+    """Two runs into one folder at once do not take each other's half-written files away."""
+    place = dataset.part(str(out), 7)
+    with files_of(place).output(place) as file:
+        file.write(b"half")
+        _write(folder, out)
+        file.write(b" and whole")
+    assert Path(place).read_bytes() == b"half and whole"
+
+
 def test_a_failing_write_leaves_nothing(
     folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,19 +229,46 @@ def test_a_failing_write_leaves_nothing(
     assert not out.exists()
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(folder: Path, tmp_path: Path) -> None:
-    """Exit code 1."""
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_full_disk_is_one_line(folder: Path, out: Path, workers: str) -> None:
+    """Told by the system in mid-write: exit code 1, no half file; it is no capture's fault."""
+    command = ["parse", str(folder), "-o", f"{out}/", "--workers", workers]
+    done = python("-c", _LIMITED, *command)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+    assert re.search(r"rank=\d/part-0.parquet: File too large; choose another", done.stderr)
+    assert not out.exists()
+
+
+_LIMITED = """
+import resource, sys
+from pyprof.__main__ import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+main(sys.argv[1:])
+"""
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 1; a name that is empty is wrong usage, and no folder."""
     (tmp_path / "file").touch()
     done = run("parse", folder, "-o", f"{tmp_path / 'file'}/")
     assert (done.code, len(done.stderr.splitlines())) == (1, 1)
     assert "choose another place with -o" in done.stderr
+    monkeypatch.chdir(tmp_path)
+    assert run("parse", folder, "-o", "").code == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]
 
 
 def test_captures_are_not_written_over(folder: Path, out: Path) -> None:
     """A dataset is no capture of itself, nor are captures put among its ranks."""
     _write(folder, out)
     expected = _files(out)
-    for source, target in [(out, out), (folder, folder), (out / "rank=1", out)]:
+    link = out.with_name("link")
+    link.symlink_to(folder)
+    sources = [(out, out), (folder, folder), (out / "rank=1", out), (folder, link), (link, folder)]
+    for source, target in sources:
         done = run("parse", source, "-o", f"{target}/")
         assert (done.code, len(done.stderr.splitlines())) == (1, 1)
         assert "is where the captures are; choose another place with -o" in done.stderr
@@ -249,6 +300,37 @@ def test_captures_at_urls(folder: Path, out: Path) -> None:
     assert "3 ranks, 63 rows" in done.stderr
     done = run("parse", "memory://run", "-o", f"{out}/")
     assert "; 3 of them were there already" in done.stderr
+
+
+@pytest.mark.parametrize("scheme", ["file", "local"])
+def test_a_path_spelt_as_a_url(folder: Path, out: Path, scheme: str) -> None:
+    """Is that path: its file appears when it is whole, its folder is made."""
+    _write(folder, f"{scheme}://{out}")
+    _write(folder, out.with_name("other"))
+    assert _files(out) == _files(out.with_name("other"))
+    assert "; 3 of them were there already" in _write(folder, out).stderr
+    done = run("parse", f"{scheme}://{folder}", "-o", f"{folder}/")
+    assert (done.code, "is where the captures are" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("method", ["get_file", "put_file"])
+def test_no_room_for_a_copy_is_no_captures_fault(
+    method: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the run ends; the line says where the copies are."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.store.clear()
+    memory.pipe("/run/net.rank0.sqlite", (folder / "net.rank0.sqlite").read_bytes())
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(type(memory), method, full)
+    done = run("parse", "memory://run", "-o", "memory://out")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert "No space left on device" in done.stderr
+    assert ("set TMPDIR" in done.stderr) == (method == "get_file")
+    assert [*memory.find("/out")] == []
 
 
 def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
+import sys
 from functools import partial
 from threading import Thread
 from threading import enumerate as enumerate_threads
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytest.importorskip("distributed")
+
+from pyprof.sets.cluster import Cluster
 
 
 @pytest.fixture(scope="module")
@@ -89,18 +93,63 @@ def test_results_are_merged_where_they_are(address: str) -> None:
         engine.map(work.even, range(2), "")
 
 
-def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listens on a port that was free a moment ago."""
-    dask = pytest.importorskip("dask")
-    monkeypatch.setitem(dask.config.config["distributed"]["comm"]["timeouts"], "connect", "100ms")
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    capture = nsys_db(tmp_path / "a.sqlite", [Work()])
-    done = run("parse", capture, "-o", f"{tmp_path}/out/", "--dask", f"tcp://127.0.0.1:{port}")
+@pytest.fixture
+def unused() -> int:
+    """Give a port on which nobody listens: it was free a moment ago."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:{}", "tls://localhost:{}", "127.0.0.1:{}"])
+def test_no_scheduler_is_one_line(
+    address: str, unused: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once: a client, which would try again for half a minute, is not even made."""
+    monkeypatch.setattr("pyprof.sets.cluster.Client", None)
+    capture, place = nsys_db(tmp_path / "a.sqlite", [Work()]), address.format(unused)
+    done = run("parse", capture, "-o", f"{tmp_path}/out/", "--dask", place)
     assert (done.code, len(done.stderr.splitlines())) == (1, 1)
-    assert f"no Dask scheduler answers at tcp://127.0.0.1:{port}" in done.stderr
+    assert f"no Dask scheduler answers at {place} (" in done.stderr
+    assert "; give the address that dask scheduler prints" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_host_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A firewall says nothing; a few seconds are waited for it."""
+
+    def silent(_: object, timeout_s: float) -> None:
+        assert 1 <= timeout_s <= 10
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(socket, "create_connection", silent)
+    told = pytest.raises(PyprofError, match=r"answers at tcp://192.0.2.1:8786 \(timed out\)")
+    with told, opened(dask="tcp://192.0.2.1:8786"):
+        pass
+
+
+def test_what_listens_but_is_no_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the connection and says nothing, as the dashboard's port does."""
+    dask = pytest.importorskip("dask")
+    monkeypatch.setitem(dask.config.config["distributed"]["comm"]["timeouts"], "connect", "50ms")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        told = pytest.raises(PyprofError, match=f"no Dask scheduler answers at 127.0.0.1:{port}")
+        with told, opened(dask=f"127.0.0.1:{port}"):
+            pass
+
+
+def test_what_is_no_socket_is_left_to_dask(unused: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """UCX has connections of its own."""
+
+    def asked(address: str, **_: object) -> None:
+        raise OSError(f"dask was asked for {address}")
+
+    monkeypatch.setattr("pyprof.sets.cluster.get_address_host_port", lambda _: ("", unused))
+    monkeypatch.setattr("pyprof.sets.cluster.Client", asked)
+    with pytest.raises(PyprofError, match="dask was asked for ucx://"), opened(dask="ucx://a:1"):
+        pass
 
 
 @pytest.mark.parametrize("content", [None, "junk", "{}", "[]"])
@@ -133,12 +182,46 @@ def _missing(name: str) -> None:
     raise ModuleNotFoundError(name)
 
 
-def test_work_that_always_ends_its_worker_is_given_up() -> None:
-    """The line names the capture and the likely reason."""
+def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """Told by name, with the likely reason, when two workers are lost; the third does all else."""
+    settings = {
+        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+        "DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION": "1.0",  # nothing else waits beside it
+    }
+    with cluster(3, **settings) as own, opened(dask=own) as engine:
+        handles = engine.map(work.ends_always, [2, *range(10, 20)], "")
+        assert list(engine.gather(handles)) == [*range(10, 20)]
+    told = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"pyprof: warning: 2: workers end before .* memory.*", told[0])
+    assert told[1:] == ["pyprof: warning: 1 of 11 captures could not be read and are left out"]
+
+
+def test_strict_stops_at_what_always_ends_its_worker() -> None:
+    """And so it does where there is nothing else."""
     first = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
-    gives_up = pytest.raises(PyprofError, match=r"^2: workers end before .* memory")
-    with cluster(2, **first) as own, opened(dask=own) as engine, gives_up:
+    gives_up = pytest.raises(CaptureError, match=r"^2: workers end before .* memory")
+    with cluster(1, **first) as own, opened(dask=own, strict=True) as engine, gives_up:
         engine.map(work.ends_always, [2], "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
+def test_a_scheduler_that_ends_in_mid_run_is_told(tmp_path: Path) -> None:
+    """One line; the work of a set can be taken up again."""
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    with cluster(1) as own, opened(dask=own) as engine:
+        assert isinstance(engine, Cluster)
+        scheduler = engine._client.run_on_scheduler(os.getpid)
+
+        def end() -> None:
+            begun.read_text()
+            os.kill(scheduler, signal.SIGKILL)
+
+        ending = Thread(target=end)
+        ending.start()
+        with pytest.raises(PyprofError, match=f"^{own}: the scheduler is gone; start one"):
+            engine.map(work.begins, [str(begun)], "")
+        ending.join()
 
 
 def test_a_cluster_without_workers_is_told(capsys: pytest.CaptureFixture[str]) -> None:

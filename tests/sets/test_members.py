@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pyprof.errors import CaptureError
-from pyprof.sets.engine import Here
+from pyprof.sets.engine import Handle, Here
 from pyprof.sets.members import Identity, Member, identify, members, rank_in
 from tests.builders import Range, Work, nsys_db, nvprof_db
 from tests.commands import run
@@ -150,6 +150,19 @@ def test_one_number_that_counts_from_0_is_the_rank(
         nsys_db(folder / f"{name}.sqlite", [Work()])
     found = zip([f"{name}.sqlite" for name in names], ([rank] for rank in ranks), strict=True)
     assert _ranks(folder) == dict(found)
+
+
+def test_a_capture_that_ends_its_worker_keeps_the_rank_of_its_name(folder: Path) -> None:
+    """Looking at it gave nothing; whoever reads it will say so again."""
+
+    class Killed(Here):
+        def map(self, function: Any, items: Any, label: str) -> list[Handle[Any]]:  # noqa: ANN401
+            return [handle for handle in super().map(function, items, label) if "0" in handle.item]
+
+    for rank in range(2):
+        _trace(folder / f"rank{rank}.json")
+    found = members([str(folder)], Killed())
+    assert [member.ranks for member in found] == [((None, 0),), ((None, 1),)]
 
 
 def test_two_captures_of_one_rank_are_told(folder: Path) -> None:

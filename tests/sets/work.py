@@ -6,14 +6,14 @@ import os
 import signal
 import socket
 from contextlib import suppress
+from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.parse import dataset
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyprof.parse.dataset import Outcome
     from pyprof.sets.members import Member
 
@@ -76,6 +76,13 @@ def ends_always(number: int) -> int:
     if number == 2:
         os._exit(9)
     return number
+
+
+def begins(pipe: str | None) -> None:
+    """Say so through a pipe, if there is one, and never end."""
+    if pipe is not None:
+        Path(pipe).write_text("begun")
+    Event().wait()
 
 
 def writes_and_tells(member: Member, folder: str, port: int) -> Outcome:
