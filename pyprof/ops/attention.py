@@ -125,8 +125,6 @@ def attention(a: Args) -> Work:
 @op(
     "scaled_dot_product_attention",
     direction=BPROP,
-    signature=_SDPA,
-    example=_EXAMPLE,
     flops=81920,
     bytes=16384,
     batch=("query", "key", "value"),
@@ -134,7 +132,6 @@ def attention(a: Args) -> Work:
 @op(
     "_scaled_dot_product_attention_math",
     direction=BPROP,
-    signature=_SDPA,
     example=Call("torch", "_scaled_dot_product_attention_math", (_Q, _Q, _Q)),
     flops=65536,  # four products: the scores were kept
     bytes=16384,
@@ -143,8 +140,6 @@ def attention(a: Args) -> Work:
 @op(
     "aten::_scaled_dot_product_flash_attention",
     direction=BPROP,
-    signature="Tensor query, Tensor key, Tensor value, float dropout_p, bool is_causal",
-    example=Call("aten", "_scaled_dot_product_flash_attention", (_Q, _Q, _Q, 0.0, True)),
     flops=40960,  # half: causal
     bytes=16384,
     batch=("query", "key", "value"),
@@ -152,10 +147,6 @@ def attention(a: Args) -> Work:
 @op(
     *("aten::_scaled_dot_product_efficient_attention", "aten::_scaled_dot_product_cudnn_attention"),
     direction=BPROP,
-    signature=(
-        "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool compute_log_sumexp,"
-        "float dropout_p, bool is_causal"
-    ),
     example=Call(
         "aten", "_scaled_dot_product_cudnn_attention", (_Q, _Q, _Q, None, True, 0.0, False)
     ),

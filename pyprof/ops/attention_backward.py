@@ -89,8 +89,6 @@ def flex(a: Args) -> Work:
 @op(
     *("flex_attention", "torch.nn.attention.flex_attention.flex_attention"),
     direction=BPROP,
-    signature="Tensor query, Tensor key, Tensor value, any score_mod, any block_mask",
-    example=Call("torch.nn.attention.flex_attention", "flex_attention", (_Q, _Q, _Q)),
     flops=81920,  # five products, as above
     bytes=16384,
     batch=("query", "key", "value"),

@@ -163,17 +163,7 @@ def repeat_interleave(a: Args) -> Work:
 
 
 # 48 additions; 48 read, 24 written of 2 bytes
-@op(
-    "repeat_interleave",
-    direction=BPROP,
-    signature=(
-        "Tensor input, int repeats, int dim, *, int output_size",
-        "Tensor input, Tensor! repeats, int dim, *, int output_size",
-    ),
-    example=Call("torch", "repeat_interleave", (_X, 2)),
-    flops=48,
-    bytes=144,
-)
+@op("repeat_interleave", direction=BPROP, flops=48, bytes=144)
 def repeat_interleave_backward(a: Args) -> Work:
     """The copies' gradients are added."""
     x, go = _repeated(a)

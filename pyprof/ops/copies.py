@@ -91,7 +91,6 @@ def _repeats(a: Args) -> tuple[int, ...]:
     *("clone", "contiguous", "roll", "fftshift", "ifftshift", "flip", "fliplr", "flipud", "rot90"),
     *("tril", "triu", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
     direction=BPROP,
-    signature="Tensor input, Value[] rest",
     example=Call("Tensor", "clone", (_X,)),
     flops=0,
     bytes=24,
@@ -106,7 +105,6 @@ def duplicate_backward(a: Args) -> Work:
 @op(
     *("repeat", "tile"),
     direction=BPROP,
-    signature="Tensor input, Value[] rest",
     example=Call("Tensor", "repeat", (_X, 2, 2)),
     flops=24,
     bytes=60,
@@ -135,15 +133,7 @@ def cast(a: Args) -> Work:
 
 
 # the gradient goes back: 6 read of 4 bytes, 6 written of 2
-@op(
-    *_CASTS,
-    *("to", "type_as", "_to_copy"),
-    direction=BPROP,
-    signature=("Tensor input, Tensor! other", "Tensor input, Value[] rest"),
-    example=Call("Tensor", "float", (_X,)),
-    flops=0,
-    bytes=36,
-)
+@op(*_CASTS, *("to", "type_as", "_to_copy"), direction=BPROP, flops=0, bytes=36)
 def cast_backward(a: Args) -> Work:
     """The gradient is cast back."""
     x = a.tensor("input")
@@ -187,7 +177,6 @@ def cat(a: Args) -> Work:
     *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"),
     *("row_stack", "_cat"),
     direction=BPROP,
-    signature="Tensor[] tensors, int dim",
     work=False,
     example=Call("torch", "cat", ((_X, _Y),)),
     flops=0,

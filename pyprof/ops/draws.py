@@ -74,14 +74,7 @@ def channel_dropout(a: Args) -> Work:
 
 
 # go 96 and the channels' 6 read, 96 written of 2 bytes
-@op(
-    *_CHANNELS,
-    direction=BPROP,
-    signature=_DROPOUT,
-    example=Call("torch.nn.functional", "dropout2d", (_IMAGE, 0.5, True)),
-    flops=96,
-    bytes=396,
-)
+@op(*_CHANNELS, direction=BPROP, flops=96, bytes=396)
 def channel_dropout_backward(a: Args) -> Work:
     """The incoming gradient times its channel's number."""
     x = a.tensor("input")

@@ -83,14 +83,7 @@ def einsum(a: Args) -> Work:
 
 # one einsum like the forward for each operand's gradient: 2 * 720; each reads go 60 and the other
 # operand and writes its gradient: 60 + 90 + 72 and 60 + 72 + 90 = 444 elements of 2 bytes
-@op(
-    "einsum",
-    direction=BPROP,
-    signature="str equation, Tensor[] operands",
-    example=Call("torch", "einsum", ("bij,bjk->bik", _A, _B)),
-    flops=1440,
-    bytes=888,
-)
+@op("einsum", direction=BPROP, flops=1440, bytes=888)
 def einsum_backward(a: Args) -> Work:
     """A sum of the forward's size for each operand's gradient."""
     forward, operands = _einsum(a)
@@ -127,14 +120,7 @@ def tensordot(a: Args) -> Work:
 
 
 # either factor's gradient is such a product: 2 * 720; 15 + 120 + 72, 15 + 72 + 120 of 2 bytes
-@op(
-    "tensordot",
-    direction=BPROP,
-    signature="Tensor input, Tensor other, any dims",
-    example=Call("torch", "tensordot", (_A, Tensor((4, 6, 5), "float16")), {"dims": 2}),
-    flops=1440,
-    bytes=828,
-)
+@op("tensordot", direction=BPROP, flops=1440, bytes=828)
 def tensordot_backward(a: Args) -> Work:
     """As for a matrix product."""
     return gradients(_tensordot(a), a.tensor("input"), a.tensor("other"), a.gemm_kernels)
@@ -171,18 +157,7 @@ def bilinear(a: Args) -> Work:
 
 # each of three gradients is a sum over all of 4 * 5 * 3 * 6: 3 * 2 * 360; go 20, 12 + 24 + 90
 # read, 12 + 24 + 90 written of 2 bytes
-@op(
-    "bilinear",
-    direction=BPROP,
-    signature="Tensor input1, Tensor input2, Tensor weight, Tensor? bias",
-    example=Call(
-        "torch",
-        "bilinear",
-        (Tensor((4, 3), "float16"), Tensor((4, 6), "float16"), Tensor((5, 3, 6), "float16")),
-    ),
-    flops=2160,
-    bytes=544,
-)
+@op("bilinear", direction=BPROP, flops=2160, bytes=544)
 def bilinear_backward(a: Args) -> Work:
     """The gradients of both inputs and the matrices; and the bias's, a sum (no FLOPs counted)."""
     forward = _bilinear(a)

@@ -47,18 +47,10 @@ def embedding(a: Args) -> Work:
 
 
 # 160 additions; 20 ids of 8 bytes, go 160 read, the table's gradient 800 written of 2 bytes
-@op(
-    "torch.nn.functional.embedding",
-    direction=BPROP,
-    signature="Index input, Tensor weight",
-    example=Call("torch.nn.functional", "embedding", (_IDS, _TABLE)),
-    flops=160,
-    bytes=2080,
-)
+@op("torch.nn.functional.embedding", direction=BPROP, flops=160, bytes=2080)
 @op(
     "embedding",
     direction=BPROP,
-    signature="Tensor weight, Index input",
     example=Call("torch", "embedding", (_TABLE, _IDS)),
     flops=160,
     bytes=2080,
@@ -134,22 +126,8 @@ def embedding_bag(a: Args) -> Work:
 
 # the rows' gradients: 48 additions; 6 indices and 2 offsets of 8 bytes, go 16 read, the table's
 # gradient 800 written of 2 bytes
-@op(
-    "torch.nn.functional.embedding_bag",
-    direction=BPROP,
-    signature=_FUNCTIONAL,
-    example=_FUNCTIONAL_BAG,
-    flops=48,
-    bytes=1696,
-)
-@op(
-    *("embedding_bag", "_embedding_bag"),
-    direction=BPROP,
-    signature=_TORCH,
-    example=_TORCH_BAG,
-    flops=48,
-    bytes=1696,
-)
+@op("torch.nn.functional.embedding_bag", direction=BPROP, flops=48, bytes=1696)
+@op(*("embedding_bag", "_embedding_bag"), direction=BPROP, flops=48, bytes=1696)
 def embedding_bag_backward(a: Args) -> Work:
     """Each bag's gradient is added to the rows that were in it."""
     bags = _bags(a)

@@ -91,7 +91,6 @@ def _linear(a: Args) -> Work:
 @op(
     "linear",
     direction=BPROP,
-    signature="Tensor input, Tensor weight, Tensor? bias",
     example=Call("torch.nn.functional", "linear", (_X, _W, _BIAS)),
     flops=480,
     bytes=346,
@@ -136,24 +135,11 @@ def matmul(a: Args) -> Work:
 @op(
     *("matmul", "mm", "bmm", "mv", "dot", "vdot"),
     direction=BPROP,
-    signature=(
-        "Tensor input, Tensor mat2",
-        "Tensor input, Tensor other",
-        "Tensor input, Tensor vec",
-        "Tensor input, Tensor tensor",
-    ),
     example=Call("aten", "bmm", (_BATCH_A, _BATCH_B)),
     flops=1440,
     bytes=1776,
 )
-@op(
-    "__rmatmul__",
-    direction=BPROP,
-    signature="Tensor other, Tensor input",
-    example=Call("Tensor", "__rmatmul__", (_MAT, _X)),
-    flops=480,
-    bytes=296,
-)
+@op("__rmatmul__", direction=BPROP, flops=480, bytes=296)
 def matmul_backward(a: Args) -> Work:
     """Both factors' gradients; one where one product was launched."""
     first, second = _factors(a)
@@ -200,11 +186,6 @@ def addmm(a: Args) -> Work:
 @op(
     *("addmm", "addmv"),
     direction=BPROP,
-    signature=(
-        "Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
-        "float beta, Tensor input, float alpha, Tensor first, Tensor second",
-        "float beta, Tensor input, Tensor first, Tensor second",
-    ),
     example=Call("torch", "addmm", (_BIAS, _X, _MAT)),
     flops=480,
     bytes=346,
@@ -242,10 +223,6 @@ def baddbmm(a: Args) -> Work:
 @op(
     "baddbmm",
     direction=BPROP,
-    signature=(
-        "Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
-        "float beta, Tensor input, float alpha, Tensor first, Tensor second",
-    ),
     example=Call("torch", "baddbmm", (Tensor((3, 4, 5), "float32"), _BATCH_A, _BATCH_B)),
     flops=1440,
     bytes=1776,

@@ -193,18 +193,10 @@ def grouped_mm(a: Args) -> Work:
 
 
 # both factors' gradients, 480 each; go 40 + experts 60 + 48, go 40 + tokens 48 + 60: 296 of 2 bytes
-@op(
-    *("_grouped_mm", "grouped_mm"),
-    direction=BPROP,
-    signature="Tensor input, Tensor mat2, Tensor? offs, Tensor? bias, dtype out_dtype",
-    example=Call("torch", "_grouped_mm", (_TOKENS, _EXPERTS), {"offs": _ENDS}),
-    flops=960,
-    bytes=592,
-)
+@op(*("_grouped_mm", "grouped_mm"), direction=BPROP, flops=960, bytes=592)
 @op(
     "torch.nn.functional.grouped_mm",
     direction=BPROP,
-    signature="Tensor mat_a, Tensor mat_b, *, Tensor? offs, Tensor? bias, dtype out_dtype",
     example=Call("torch.nn.functional", "grouped_mm", (_TOKENS, _EXPERTS), {"offs": _ENDS}),
     flops=960,
     bytes=592,

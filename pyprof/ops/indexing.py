@@ -37,8 +37,15 @@ def picked(source: Tensor, count: int) -> Tensor:
     flops=0,
     bytes=96,
 )
+@op(
+    "take",
+    signature="Tensor input, Index index",
+    example=Call("torch", "take", (_X, Tensor((8,), "int64"))),
+    flops=0,
+    bytes=96,
+)
 def gather(a: Args) -> Work:
-    """An element for each index."""
+    """An element for each index, of the tensor or (`take`) of the tensor taken as flat."""
     x, index, out = _gathered(a)
     return Work(0, (index, picked(x, out.numel)), (out,))
 
@@ -54,30 +61,9 @@ def _gathered(a: Args) -> tuple[Tensor, Tensor, Tensor]:
 
 
 # 8 additions; index 8 of 8 bytes, go 8 read, 24 written of 2 bytes
-@op(
-    "gather",
-    direction=BPROP,
-    signature="Tensor input, int dim, Index index",
-    example=Call("torch", "gather", (_X, 1, _PLACES)),
-    flops=8,
-    bytes=128,
-)
-@op(
-    "take_along_dim",
-    direction=BPROP,
-    signature="Tensor input, Index index, int dim",
-    example=Call("torch", "take_along_dim", (_X, _PLACES, 1)),
-    flops=8,
-    bytes=128,
-)
-@op(
-    "take",
-    direction=BPROP,
-    signature="Tensor input, Index index",
-    example=Call("torch", "take", (_X, Tensor((8,), "int64"))),
-    flops=8,
-    bytes=128,
-)
+@op("gather", direction=BPROP, flops=8, bytes=128)
+@op("take_along_dim", direction=BPROP, flops=8, bytes=128)
+@op("take", direction=BPROP, flops=8, bytes=128)
 def gather_backward(a: Args) -> Work:
     """The incoming gradient is added into zeros of the input's size."""
     x, index, go = _gathered(a)
@@ -100,14 +86,7 @@ def index_select(a: Args) -> Work:
 
 
 # 12 additions; index 2 of 8 bytes, go 12 read, 24 written of 2 bytes
-@op(
-    "index_select",
-    direction=BPROP,
-    signature="Tensor input, int dim, Index index",
-    example=Call("torch", "index_select", (_X, 0, Tensor((2,), "int64"))),
-    flops=12,
-    bytes=88,
-)
+@op("index_select", direction=BPROP, flops=12, bytes=88)
 def index_select_backward(a: Args) -> Work:
     """The incoming gradient is added into zeros of the input's size."""
     x, index = a.tensor("input"), a.tensor("index")

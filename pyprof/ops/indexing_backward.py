@@ -13,14 +13,7 @@ _PLACES = Tensor((4, 2), "int64")
 
 
 # 12 additions; index 2 of 8 bytes, go 12 read, 24 written of 2 bytes
-@op(
-    *("index", "__getitem__", "_unsafe_index"),
-    direction=BPROP,
-    signature="Tensor input, Tensor[] indices",
-    example=Call("aten", "index", (_X, (_ROWS,))),
-    flops=12,
-    bytes=88,
-)
+@op(*("index", "__getitem__", "_unsafe_index"), direction=BPROP, flops=12, bytes=88)
 def index_backward(a: Args) -> Work:
     """The incoming gradient is added into zeros of the input's size."""
     x = a.tensor("input")
@@ -79,7 +72,6 @@ def masked_scatter(a: Args) -> Work:
 @op(
     *("index_put", "_index_put_impl", "_unsafe_index_put"),
     direction=BPROP,
-    signature="Tensor input, Tensor[] indices, Number values, bool accumulate",
     example=Call("aten", "index_put", (_X, (_ROWS,), Tensor((2, 6), "float16"))),
     flops=0,
     bytes=160,

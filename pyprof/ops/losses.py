@@ -102,14 +102,7 @@ def pointwise_loss(a: Args) -> Work:
 
 
 # 2 (x - t) go / n: 24 * 3; x 24, t 24 and go 1 read, 24 written of 2 bytes
-@op(
-    *_POINTWISE,
-    direction=BPROP,
-    signature=_SIGNATURE,
-    example=Call("torch.nn.functional", "mse_loss", (_X, _X), {"reduction": "mean"}),
-    flops=72,
-    bytes=146,
-)
+@op(*_POINTWISE, direction=BPROP, flops=72, bytes=146)
 def pointwise_loss_backward(a: Args) -> Work:
     """The prediction's gradient alone: targets seldom need one."""
     x, target = a.tensor("input"), a.tensor("target")
@@ -186,7 +179,6 @@ def _labels(a: Args) -> Tensor:
 @op(
     *("nll_loss", "nll_loss2d"),
     direction=BPROP,
-    signature=_NLL,
     example=Call("torch.nn.functional", "nll_loss", (_X, _LABELS)),
     flops=4,
     bytes=82,
@@ -240,19 +232,11 @@ def cross_entropy(a: Args) -> Work:
 @op(
     "cross_entropy",
     direction=BPROP,
-    signature=_NLL,
     example=Call("torch.nn.functional", "cross_entropy", (_X, _LABELS)),
     flops=552,
     bytes=130,
 )
-@op(
-    "aten::cross_entropy_loss",
-    direction=BPROP,
-    signature=_ATEN_NLL,
-    example=Call("aten", "cross_entropy_loss", (_X, _LABELS, None, 1, -100, 0.0)),
-    flops=552,
-    bytes=130,
-)
+@op("aten::cross_entropy_loss", direction=BPROP, flops=552, bytes=130)
 def cross_entropy_backward(a: Args) -> Work:
     """Softmax minus the target, scaled."""
     x, target = a.tensor("input"), _labels(a)

@@ -110,14 +110,7 @@ def ctc_backward_op(a: Args) -> Work:
 
 
 # the same but for the table, whose size is the op's own: 664 - 280 - 8, one go
-@op(
-    *("torch.nn.functional.ctc_loss", "torch.ctc_loss"),
-    direction=BPROP,
-    signature=f"{_CTC}, int blank, any reduction",
-    example=Call("torch.nn.functional", "ctc_loss", _CALL),
-    flops=6980,
-    bytes=372,
-)
+@op(*("torch.nn.functional.ctc_loss", "torch.ctc_loss"), direction=BPROP, flops=6980, bytes=372)
 def ctc_backward(a: Args) -> Work:
     """As ATen's own op, without what it kept."""
     return _backward(a, ctc_loss(a).writes)

@@ -116,20 +116,11 @@ def batchnorm(a: Args) -> Work:
 
 # 72 * 10; go 72 + x 72 read, 72 written of 2 bytes = 432; saved 2 * 4, scale 4 read, scale's and
 # shift's gradients 2 * 4 written, of 4 bytes = 80
-@op(
-    "torch.nn.functional.batch_norm",
-    direction=BPROP,
-    signature=_FUNCTIONAL,
-    example=_FUNCTIONAL_BN,
-    flops=720,
-    bytes=512,
-)
+@op("torch.nn.functional.batch_norm", direction=BPROP, flops=720, bytes=512)
 @op(
     *("batch_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm"),
     *("_batch_norm_impl_index", "_native_batch_norm_legit", "_batch_norm_with_update"),
     direction=BPROP,
-    signature=_TORCH,
-    example=_BN,
     flops=720,
     bytes=512,
 )
@@ -200,15 +191,7 @@ def layernorm(a: Args) -> Work:
 
 
 # 48 * 10; go 48 + x 48 + scale 8 read, 48 + 8 + 8 written of 2 bytes = 336; saved 2 * 6 of 4 = 48
-@op(
-    *("layer_norm", "native_layer_norm"),
-    direction=BPROP,
-    signature=_LAYER,
-    example=_LN,
-    flops=480,
-    bytes=384,
-    batch=("input",),
-)
+@op(*("layer_norm", "native_layer_norm"), direction=BPROP, flops=480, bytes=384, batch=("input",))
 def layernorm_backward(a: Args) -> Work:
     """The gradients of input, scale and shift."""
     x = a.tensor("input")

@@ -156,22 +156,8 @@ def weight_norm(a: Args) -> Work:
 
 # its product with v and the sum 2, the rest of it 4: 24 * 6; go 24, v 24, g 4 of 2 bytes and 4
 # norms of 4 read, 24 and 4 written of 2
-@op(
-    "_weight_norm",
-    direction=BPROP,
-    signature=_WEIGHT,
-    example=Call("torch", "_weight_norm", (_MATRIX, _SCALES, 0)),
-    flops=144,
-    bytes=176,
-)
-@op(
-    "aten::_weight_norm_interface",
-    direction=BPROP,
-    signature=_WEIGHT,
-    example=Call("aten", "_weight_norm_interface", (_MATRIX, _SCALES, 0)),
-    flops=144,
-    bytes=176,
-)
+@op("_weight_norm", direction=BPROP, flops=144, bytes=176)
+@op("aten::_weight_norm_interface", direction=BPROP, flops=144, bytes=176)
 @op(
     "aten::_weight_norm_interface_backward",
     signature="Tensor grad, Tensor v, Tensor g, Tensor norms, int dim",

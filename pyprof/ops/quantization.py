@@ -108,7 +108,6 @@ def observed(a: Args) -> Work:
 @op(
     *("fused_moving_avg_obs_fake_quant", "_fused_moving_avg_obs_fq_helper"),
     direction=BPROP,
-    signature=_OBSERVED,
     example=Call(
         "torch",
         "fused_moving_avg_obs_fake_quant",

@@ -141,8 +141,6 @@ def dropout(a: Args) -> Work:
 @op(
     *("dropout", "alpha_dropout", "native_dropout", "_fused_dropout"),
     direction=BPROP,
-    signature=_DROPOUT,
-    example=Call("torch.nn.functional", "dropout", (_X, 0.2, True, False)),
     flops=12,
     bytes=30,
     batch=("input",),

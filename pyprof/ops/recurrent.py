@@ -91,14 +91,7 @@ def network(a: Args) -> Work:
 
 
 # twice 7520; the 268 read above with go 40, written x 60, states 16, weights 192: 576 of 2 bytes
-@op(
-    *("lstm", "gru", "rnn_tanh", "rnn_relu"),
-    direction=BPROP,
-    signature=_NETWORK,
-    example=_LSTM,
-    flops=15040,
-    bytes=1152,
-)
+@op(*("lstm", "gru", "rnn_tanh", "rnn_relu"), direction=BPROP, flops=15040, bytes=1152)
 def network_backward(a: Args) -> Work:
     """The gradients of input, states and weights."""
     x, states, weights = _split(a)
@@ -195,8 +188,6 @@ def cell(a: Args) -> Work:
     *("LSTMCell.forward", "GRUCell.forward", "RNNCell.forward"),
     *("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
     direction=BPROP,
-    signature="Tensor input, Tensor[] hx, Value[] params",
-    example=Call("LSTMCell", "forward", (Tensor((2, 6), "float16"), _CELL, _CELL)),
     flops=3008,
     bytes=912,
 )

@@ -159,14 +159,7 @@ def norm(a: Args) -> Work:
 
 
 # x / norm * go: 24 * 2; x 24 and norm, go 2 read, 24 written = 50 of 2 bytes
-@op(
-    *("norm", "vector_norm"),
-    direction=BPROP,
-    signature="Tensor input, any p, int[] dim, bool keepdim, *, dtype dtype",
-    example=Call("torch", "norm", (_X, 2.0)),
-    flops=48,
-    bytes=100,
-)
+@op(*("norm", "vector_norm"), direction=BPROP, flops=48, bytes=100)
 def norm_backward(a: Args) -> Work:
     """The input scaled by the incoming gradient over the norm."""
     x = a.tensor("input")
@@ -236,13 +229,7 @@ def equal(a: Args) -> Work:
 
 
 # 4 elements of the diagonal; 4 read, 1 written of 2 bytes
-@op(
-    "trace",
-    signature="Tensor input",
-    example=Call("torch", "trace", (_X,)),
-    flops=4,
-    bytes=10,
-)
+@op("trace", signature="Tensor input", example=Call("torch", "trace", (_X,)), flops=4, bytes=10)
 def trace(a: Args) -> Work:
     """The sum of the diagonal."""
     x = a.tensor("input")

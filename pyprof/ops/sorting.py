@@ -65,20 +65,11 @@ def topk(a: Args) -> Work:
 
 
 # go 8 of 2 bytes and indices 8 of 8 read, 24 written of 2
-@op(
-    *("topk", "kthvalue"),
-    direction=BPROP,
-    signature="Tensor input, int k, int dim",
-    example=Call("torch", "topk", (_X, 2)),
-    flops=0,
-    bytes=128,
-)
+@op(*("topk", "kthvalue"), direction=BPROP, flops=0, bytes=128)
 @op(
     *("sort", "msort"),
     direction=BPROP,
-    signature="Tensor input, int dim, bool descending",
     # go 24 of 2 bytes and indices 24 of 8 read, 24 written of 2
-    example=Call("torch", "sort", (_X,)),
     flops=0,
     bytes=288,
 )
