@@ -121,8 +121,7 @@ def _params(a: Args, x: Tensor, w: Tensor, out: Tensor, groups: int) -> dict[str
 
 def forward_work(g: Geometry, a: Args) -> Work:
     """Give a forward convolution's work."""
-    extra = tuple(t for t in (a.optional("bias"), a.optional("z")) if t is not None)
-    return Work(g.flops, (g.x, g.w, *extra), (g.out,), g.params)
+    return Work(g.flops, (g.x, g.w, *a.present("bias", "z")), (g.out,), g.params)
 
 
 def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:

@@ -91,7 +91,6 @@ def _repeats(a: Args) -> tuple[int, ...]:
     *("clone", "contiguous", "roll", "fftshift", "ifftshift", "flip", "fliplr", "flipud", "rot90"),
     *("tril", "triu", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
     direction=BPROP,
-    example=Call("Tensor", "clone", (_X,)),
     flops=0,
     bytes=24,
 )
@@ -178,7 +177,6 @@ def cat(a: Args) -> Work:
     *("row_stack", "_cat"),
     direction=BPROP,
     work=False,
-    example=Call("torch", "cat", ((_X, _Y),)),
     flops=0,
     bytes=0,
 )

@@ -49,9 +49,8 @@ def multinomial(a: Args) -> Work:
 )
 def accepted(a: Args) -> Work:
     """An element for each parameter."""
-    x, other = a.tensor("input"), a.optional("prob")
-    reads = (x,) if other is None else (x, other)
-    out = like(x, broadcast(t.shape for t in reads))
+    reads = (a.tensor("input"), *a.present("prob"))
+    out = like(reads[0], broadcast(t.shape for t in reads))
     return Work(None, reads, (out,), no_flops="how often a draw is tried depends on the data")
 
 

@@ -196,10 +196,5 @@ def stft(a: Args) -> Work:
     half = a.flag("onesided", default=not dtypes.is_complex(x.dtype))
     kind = "r2c" if half else "c2c"
     transform = _described(frames, list(frames.shape), (len(frames.shape) - 1,), kind)
-    window = a.optional("window")
-    windowed = 0 if window is None else frames.numel
-    return Work(
-        transform.flops() + windowed,
-        (x, *(() if window is None else (window,))),
-        (transform.out,),
-    )
+    window = a.present("window")
+    return Work(transform.flops() + len(window) * frames.numel, (x, *window), (transform.out,))

@@ -148,11 +148,12 @@ def index_put(a: Args) -> Work:
     x = a.tensor("input")
     indices, shape = indexed(a, x)
     place = like(x, shape)
-    values = tuple(value for value in (a.optional("values"),) if value is not None)
     added = a.values.get("accumulate") is True
     touched = (place,) if added else ()
     whole = () if a.in_place else (like(x),)
-    return Work(place.numel * added, (*indices, *values, *touched, *whole), whole or (place,))
+    return Work(
+        place.numel * added, (*indices, *a.present("values"), *touched, *whole), whole or (place,)
+    )
 
 
 # 8 written, 8 read of 2 bytes, 8 indices of 8 bytes; the rest of the 24 copied, not in place
@@ -193,5 +194,5 @@ def scatter(a: Args) -> Work:
 )
 def data_dependent(a: Args) -> Work:
     """Input and mask are read; what is written depends on their values."""
-    reads = tuple(t for t in (a.optional("input"), a.optional("mask")) if t is not None)
-    return Work(0, reads, (), {}, None, "result's size depends on the data")
+    why = "result's size depends on the data"
+    return Work(0, a.present("input", "mask"), extra_bytes=None, why=why)

@@ -64,18 +64,12 @@ def scatter_backward(a: Args) -> Work:
 def masked_scatter(a: Args) -> Work:
     """How much of the source is read, and in place how much is written, the mask decides."""
     reads = (a.tensor("mask"), a.tensor("input"))
-    return Work(0, reads, (), {}, None, "result's size depends on the data")
+    return Work(0, reads, extra_bytes=None, why="result's size depends on the data")
 
 
 # rows' values: index 2 of 8 bytes, 12 picked from go and 12 written; the input's: go 24 read, 24
 # written with zeros at the places, of 2 bytes
-@op(
-    *("index_put", "_index_put_impl", "_unsafe_index_put"),
-    direction=BPROP,
-    example=Call("aten", "index_put", (_X, (_ROWS,), Tensor((2, 6), "float16"))),
-    flops=0,
-    bytes=160,
-)
+@op(*("index_put", "_index_put_impl", "_unsafe_index_put"), direction=BPROP, flops=0, bytes=160)
 def index_put_backward(a: Args) -> Work:
     """The input's gradient is the incoming one with zeros; the values' is gathered from it."""
     x = a.tensor("input")
@@ -137,6 +131,6 @@ def setitem(a: Args) -> Work:
     read = (value,) if isinstance(value, Tensor) else ()
     asked = where if isinstance(where, tuple) else (where,)
     if where is None or not all(item is None or isinstance(item, Tensor) for item in asked):
-        return Work(0, read, (), {}, None, "index not recorded")
+        return Work(0, read, extra_bytes=None, why="index not recorded")
     indices, shape = indexed(a.replaced(indices=asked), x)
     return Work(0, (*indices, *read), (like(x, shape),))

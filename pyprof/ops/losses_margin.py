@@ -117,12 +117,7 @@ def multi_margin(a: Args) -> Work:
     x, target = a.tensor("input"), a.tensor("target")
     each = 5 if a.values.get("p") == 2 else 4  # noqa: PLR2004 - the square
     losses = x.numel // max(1, size(x, -1))
-    return reduced(a, each * x.numel + losses, losses, x.dtype, (x, target, *_weight(a)))
-
-
-def _weight(a: Args) -> tuple[Tensor, ...]:
-    weight = a.optional("weight")
-    return () if weight is None else (weight,)
+    return reduced(a, each * x.numel + losses, losses, x.dtype, (x, target, *a.present("weight")))
 
 
 # compare 1, scale 1, the sum for the right class 1: 24 * 3; 24 and go of 2 bytes and 4 of 8 read,
@@ -142,7 +137,7 @@ def multi_margin_backward(a: Args) -> Work:
     x, target = a.tensor("input"), a.tensor("target")
     losses = x.numel // max(1, size(x, -1))
     go = fresh((losses,) if reduction(a) == "none" else (), x.dtype)
-    return Work(3 * x.numel, (go, x, target, *_weight(a)), (like(x),))
+    return Work(3 * x.numel, (go, x, target, *a.present("weight")), (like(x),))
 
 
 # how many classes are right decides the comparisons; 24 of 2 bytes and 24 of 8 read, 1 of 2 written

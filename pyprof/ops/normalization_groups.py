@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.normalization import asked, given, norm, norm_backward, rows, wide
+from pyprof.ops.normalization import asked, norm, norm_backward, rows, wide
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
@@ -114,7 +114,7 @@ _RN = Call("torch.nn.functional", "rms_norm", (_ROWS, (8,), _SCALE))
 def rmsnorm(a: Args) -> Work:
     """As layer norm without a mean and without a shift."""
     x = a.tensor("input")
-    weight = given(a, "weight")
+    weight = a.present("weight")
     saved = fresh((rows(a, x),), wide(x.dtype))
     return Work((_RMS_FORWARD + len(weight)) * x.numel, (x, *weight), (like(x), saved))
 
@@ -139,7 +139,7 @@ def rmsnorm(a: Args) -> Work:
 def rmsnorm_backward(a: Args) -> Work:
     """The gradients of input and weight."""
     x = a.tensor("input")
-    weight = given(a, "weight")
+    weight = a.present("weight")
     saved = fresh((rows(a, x),), wide(x.dtype))
     reads = (like(x), x, saved, *weight)
     return Work(_RMS_BACKWARD * x.numel, reads, asked(a, (x,), weight))

@@ -8,7 +8,7 @@ float32 at least.
 from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.normalization import given, wide
+from pyprof.ops.normalization import wide
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
@@ -59,8 +59,8 @@ def stats(a: Args) -> Work:
 def gathered_stats(a: Args) -> Work:
     """All processes' statistics in one; the input tells the dtype alone."""
     mean = a.tensor("mean")
-    running = given(a, "running_mean", "running_var")
-    reads = (mean, a.tensor("invstd"), *running, *given(a, "counts"))
+    running = a.present("running_mean", "running_var")
+    reads = (mean, a.tensor("invstd"), *running, *a.present("counts"))
     merged = (like(mean, mean.shape[-1:]),) * 2
     return Work(6 * mean.numel, reads, (*merged, *running))
 
@@ -75,7 +75,7 @@ def gathered_stats(a: Args) -> Work:
 )
 def normalised(a: Args) -> Work:
     """Statistics, scale and shift applied."""
-    x, affine = a.tensor("input"), given(a, "weight", "bias")
+    x, affine = a.tensor("input"), a.present("weight", "bias")
     reads = (x, a.tensor("mean"), a.tensor("invstd"), *affine)
     return Work((2 + len(affine)) * x.numel, reads, (like(x),))
 
@@ -123,7 +123,7 @@ def reduced_gradients(a: Args) -> Work:
 def gradient(a: Args) -> Work:
     """The input's gradient from all processes' sums."""
     x = a.tensor("input")
-    vectors = given(a, "mean", "invstd", "weight", "sum_dy", "sum_dy_xmu", "count")
+    vectors = a.present("mean", "invstd", "weight", "sum_dy", "sum_dy_xmu", "count")
     return Work(5 * x.numel, (a.tensor("grad_out"), x, *vectors), (like(x),))
 
 

@@ -96,14 +96,7 @@ def pool(a: Args) -> Work:
 
 
 # 96 gradients go to the maxima; 96 of 2 bytes and indices of 8 read, 384 of 2 written
-@op(
-    *_MAX_NAMES,
-    direction=BPROP,
-    example=Call("torch.nn.functional", "max_pool2d", (_X, 2)),
-    flops=96,
-    bytes=1728,
-    batch=("input",),
-)
+@op(*_MAX_NAMES, direction=BPROP, flops=96, bytes=1728, batch=("input",))
 def max_pool_backward(a: Args) -> Work:
     """Each incoming gradient is added at its maximum's place."""
     x = a.tensor("input")

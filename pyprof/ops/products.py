@@ -12,7 +12,7 @@ from pyprof.ops.linear_algebra import square
 from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, size, twice
 
 _A = Tensor((4, 6), "float16")
 _B = Tensor((6, 5), "float16")
@@ -31,17 +31,6 @@ _SQUARE = Tensor((2, 6, 6), "float32")
 )
 def inner(a: Args) -> Work:
     """Each row of one with each row of the other."""
-    return _inner(a)
-
-
-# either gradient is such a product: 2 * 240; go 20 + 30 + 24, go 20 + 24 + 30 of 2 bytes
-@op("inner", direction=BPROP, flops=480, bytes=296)
-def inner_backward(a: Args) -> Work:
-    """As for a matrix product."""
-    return gradients(_inner(a), a.tensor("input"), a.tensor("other"), a.gemm_kernels)
-
-
-def _inner(a: Args) -> Work:
     x, y = a.tensor("input"), a.tensor("other")
     if not x.shape or not y.shape:  # a number times a tensor
         out = like(x, x.shape + y.shape)
@@ -49,6 +38,13 @@ def _inner(a: Args) -> Work:
     k = size(x, -1)
     m, n = x.numel // max(1, k), y.numel // max(1, k)
     return product(x, y, like(x, (*x.shape[:-1], *y.shape[:-1])), m, n, k)
+
+
+# either gradient is such a product: 2 * 240; go 20 + 30 + 24, go 20 + 24 + 30 of 2 bytes
+@op("inner", direction=BPROP, flops=480, bytes=296)
+def inner_backward(a: Args) -> Work:
+    """As for a matrix product."""
+    return gradients(inner(a), a.gemm_kernels)
 
 
 # 4 dot products of 3: 2 * 12; 12 + 12 + 4 of 2 bytes
@@ -130,9 +126,7 @@ def cross(a: Args) -> Work:
 @op("cross", direction=BPROP, flops=72, bytes=120)
 def cross_backward(a: Args) -> Work:
     """A vector product for each gradient."""
-    work = cross(a)
-    x, y = work.reads
-    return Work(2 * (work.flops or 0), (*work.writes, x, y), (like(x), like(y)))
+    return twice(cross(a))
 
 
 # x y^T 20, added to 20: 20 * 2; 20 + 4 + 5 read, 20 written of 2 bytes
@@ -163,19 +157,6 @@ def addr(a: Args) -> Work:
 )
 def chain(a: Args) -> Work:
     """The cheapest order of the products, which torch looks for; what they hand on is not moved."""
-    return _chain(a)
-
-
-# each product's two gradients: 2 * 216; go 8 and 24 + 30 + 10 read, 24 + 30 + 10 written of 2 bytes
-@op(*("multi_dot", "chain_matmul"), direction=BPROP, flops=432, bytes=272)
-def chain_backward(a: Args) -> Work:
-    """Every factor's gradient."""
-    forward = _chain(a)
-    reads = (*forward.writes, *forward.reads)
-    return Work(2 * (forward.flops or 0), reads, tuple(map(like, forward.reads)))
-
-
-def _chain(a: Args) -> Work:
     tensors = a.tensors("tensors")
     if not tensors or not all(t.shape for t in tensors):
         raise Unknown("tensors of tensors not recorded")
@@ -184,6 +165,13 @@ def _chain(a: Args) -> Work:
     sizes = [*(first.shape[:-1] or (1,)), *inner_sizes, *(last.shape[1:] or (1,))]
     out = like(first, first.shape[:-1] + last.shape[1:])
     return Work(multiply_adds(first.dtype) * _cheapest(sizes), tensors, (out,))
+
+
+# each product's two gradients: 2 * 216; go 8 and 24 + 30 + 10 read, 24 + 30 + 10 written of 2 bytes
+@op(*("multi_dot", "chain_matmul"), direction=BPROP, flops=432, bytes=272)
+def chain_backward(a: Args) -> Work:
+    """Every factor's gradient."""
+    return twice(chain(a))
 
 
 def _cheapest(sizes: list[int]) -> int:
@@ -223,9 +211,7 @@ def matrix_power(a: Args) -> Work:
 @op("matrix_power", direction=BPROP, flops=5184, bytes=864)
 def matrix_power_backward(a: Args) -> Work:
     """Both factors' gradients of every product."""
-    forward = matrix_power(a)
-    reads = (*forward.writes, *forward.reads)
-    return Work(2 * (forward.flops or 0), reads, forward.writes)
+    return twice(matrix_power(a))
 
 
 # 4 variables of 6 samples: means 24, differences 24, products 2 * 4 * 4 * 6, scale 16; 24 read, 16

@@ -7,6 +7,7 @@ once, the results written once.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
@@ -129,7 +130,7 @@ def reduction(a: Args) -> Work:
     if left is None:
         why = "dim not recorded"
         flops = None if last else each * x.numel
-        return Work(flops, (x,), (), {}, None, why, why if last else "")
+        return Work(flops, (x,), extra_bytes=None, why=why, no_flops=why if last else "")
     out = fresh(left, result_dtype(a, x))
     also = {"aminmax": (out,), "var_mean": (like(x, left),), "std_mean": (like(x, left),)}
     return Work(each * x.numel + last * out.numel, (x,), (out, *also.get(a.op, ())))
@@ -155,7 +156,7 @@ def norm(a: Args) -> Work:
     work = reduction(a)
     if a.values.get("p") != "nuc":
         return work
-    return Work(None, work.reads, work.writes, no_flops="iterations depend on the data")
+    return replace(work, flops=None, no_flops="iterations depend on the data")
 
 
 # x / norm * go: 24 * 2; x 24 and norm, go 2 read, 24 written = 50 of 2 bytes

@@ -127,7 +127,7 @@ def histogram(a: Args) -> Work:
 def bincount(a: Args) -> Work:
     """One addition for each value."""
     x = a.tensor("input")
-    return Work(x.numel, (x,), (), {}, None, "result's size depends on the data")
+    return Work(x.numel, (x,), extra_bytes=None, why="result's size depends on the data")
 
 
 # 4 labels of 8 bytes read, 4 * 10 of 8 written
@@ -156,8 +156,8 @@ def one_hot(a: Args) -> Work:
 )
 def isin(a: Args) -> Work:
     """Each element looked up among others, sorted or one by one as torch finds cheaper."""
-    x, others = a.tensor("input"), a.optional("others")
-    return Work(0, (x,) if others is None else (x, others), (fresh(x.shape, "bool"),))
+    x = a.tensor("input")
+    return Work(0, (x, *a.present("others")), (fresh(x.shape, "bool"),))
 
 
 # 24 sorted; two neighbours for each of 4 rows: difference, weight, sum; 24 read, 4 written
@@ -173,4 +173,4 @@ def quantile(a: Args) -> Work:
     x, fractions = a.tensor("input"), a.optional("q")
     left = reduced(a, x)
     out = like(x, left if fractions is None else fractions.shape + left)
-    return Work(3 * out.numel, (x,) if fractions is None else (x, fractions), (out,))
+    return Work(3 * out.numel, (x, *a.present("q")), (out,))
