@@ -103,7 +103,7 @@ def _selected(a: Args, x: Tensor, index: Tensor) -> tuple[int, ...]:
 
 # as index_select over the first dimension
 @op(
-    *("index", "__getitem__", "_unsafe_index"),
+    *("index", "_unsafe_index"),
     signature="Tensor input, Tensor[] indices",
     example=Call("aten", "index", (_X, (Tensor((2,), "int64"),))),
     flops=0,
@@ -115,6 +115,16 @@ def index(a: Args) -> Work:
     indices, shape = indexed(a, x)
     out = like(x, shape)
     return Work(0, (*indices, picked(x, out.numel)), (out,))
+
+
+# 12 additions; index 2 of 8 bytes, go 12 read, 24 written of 2 bytes
+@op(*("index", "_unsafe_index"), direction=BPROP, flops=12, bytes=88)
+def index_backward(a: Args) -> Work:
+    """The incoming gradient is added into zeros of the input's size."""
+    x = a.tensor("input")
+    indices, shape = indexed(a, x)
+    go = like(x, shape)
+    return Work(go.numel, (*indices, go), (like(x),))
 
 
 def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
@@ -196,3 +206,18 @@ def data_dependent(a: Args) -> Work:
     """Input and mask are read; what is written depends on their values."""
     why = "result's size depends on the data"
     return Work(0, a.present("input", "mask"), extra_bytes=None, why=why)
+
+
+# mask 24 of 1 byte; the rest 24 read at most, 24 written of 2 bytes
+@op(
+    "masked_scatter",
+    signature="Tensor input, Mask mask, Tensor source",
+    example=Call(
+        "Tensor", "masked_scatter", (_X, Tensor((4, 6), "bool"), Tensor((10,), "float16"))
+    ),
+    flops=0,
+)
+def masked_scatter(a: Args) -> Work:
+    """How much of the source is read, and in place how much is written, the mask decides."""
+    reads = (a.tensor("mask"), a.tensor("input"))
+    return Work(0, reads, extra_bytes=None, why="result's size depends on the data")
