@@ -41,6 +41,8 @@ _CASTS = {
     "_cast_Int": "int32",
     "_cast_Long": "int64",
 }
+_WITHOUT_LAYOUT = 5
+"""What follows the tensor where ATen names no layout; one would be a number like a dtype's."""
 _SAME = (
     "clone contiguous reshape flatten cuda cpu pin_memory roll fftshift ifftshift flip fliplr "
     "flipud rot90 repeat tile tril triu reshape_as _reshape_copy _to_cpu channel_shuffle "
@@ -145,13 +147,15 @@ def _cast_dtype(a: Args, x: Tensor) -> str | None:
     other = a.optional("other")
     if other is not None:
         return other.dtype
-    asked = a.values.get("dtype")
-    for value in (asked, *a.listed("rest")):
+    asked, rest = a.values.get("dtype"), a.listed("rest")
+    if len(rest) > _WITHOUT_LAYOUT:
+        return x.dtype if rest[0] is None else dtypes.canonical(rest[0])
+    for value in (asked, *rest):
         if isinstance(value, bool):
             continue
         if (name := dtypes.canonical(value)) is not None:
             return name
-    return x.dtype if a.listed("rest") and not asked and a.op == "to" else None
+    return x.dtype if rest and not asked and a.op == "to" else None
 
 
 # --- joining ------------------------------------------------------------------------------------

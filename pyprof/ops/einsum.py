@@ -40,7 +40,8 @@ def _labels(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str,
         if len(full) != len(tensor.shape):
             raise Unknown("arguments do not fit the op")
         for letter, length in zip(full, tensor.shape, strict=True):
-            sizes[letter] = max(sizes.get(letter, 1), length)
+            known = sizes.get(letter, 1)
+            sizes[letter] = length if known == 1 else known
         found.append(full)
     if arrow:
         return found, right.replace("...", "".join(dots)), sizes
