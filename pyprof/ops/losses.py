@@ -28,7 +28,6 @@ _POINTWISE = {
     "poisson_nll_loss": (T + 2, T + 2),
     "hinge_embedding_loss": (3, 2),
 }
-_FLOAT = ("Tensor input, Tensor target, float beta, bool reduce, str reduction",)
 
 
 def reduction(a: Args) -> str:
