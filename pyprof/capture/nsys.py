@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
 import tempfile
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof.capture import machine
 from pyprof.capture.request import Outcome
+from pyprof.capture.tables import filled
 from pyprof.capture.window import ranked
 from pyprof.errors import PyprofError
 
@@ -92,7 +91,8 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
         if not database.exists():
             again = f"{nsys} export --type sqlite {report}"
             return Outcome(code, None, (f"{report} could not be exported; try: {again}",))
-    return Outcome(code, database, () if _holds_work(database) else (_no_work(),))
+    empty = not filled(database, _WORK)  # tables without rows are not exported
+    return Outcome(code, database, (_no_work(),) if empty else (), empty=empty)
 
 
 def _no_report(new: Sequence[Path] | dict[Path, int], request: Request) -> str:
@@ -113,17 +113,3 @@ def _no_work() -> str:
 def _export(nsys: str, report: Path, database: Path) -> None:
     line = [nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={database}"]
     subprocess.run([*line, str(report)], check=False)  # noqa: S603 - the same nsys
-
-
-def _holds_work(database: Path) -> bool:
-    """Tell whether there is a row of GPU work; tables without rows are not exported."""
-    try:
-        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-            tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-            return any(
-                connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608 - our names
-                for table in _WORK
-                if table in tables
-            )
-    except sqlite3.Error:
-        return False

@@ -51,3 +51,5 @@ class Outcome:
     """The file written; None where nothing was captured."""
     notes: tuple[str, ...] = ()
     """Sentences for the user."""
+    empty: bool = False
+    """The file holds no GPU work, as the notes say."""

@@ -6,15 +6,12 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from pyprof.capture.command import SETTINGS, perform, script_options, tell
 from pyprof.cli import Command
-
-if TYPE_CHECKING:
-    from pyprof.capture.request import Outcome
 
 _WIDTH = 120  # the least that the table needs
 
@@ -38,16 +35,11 @@ def run(context: click.Context, /, *, each: bool, output: str | None, **options:
         outcome = perform(output=name, **options)
         tell(outcome, kept=output is not None)
         failed = int(outcome.path is None)
-        if outcome.path is not None and _worked(outcome):
+        if outcome.path is not None and not outcome.empty:
             if output is not None:
                 _records(outcome.path, f"{name}.dict")
             failed = _report(outcome.path, each=each)
     context.exit(outcome.code or failed)
-
-
-def _worked(outcome: Outcome) -> bool:
-    """Tell whether there is anything to report, which the notes have else said."""
-    return not any("no GPU work was captured" in note for note in outcome.notes)
 
 
 def _records(capture: Path, target: str) -> None:

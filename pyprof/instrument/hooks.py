@@ -5,7 +5,7 @@ The capture command starts and stops its profiler from here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,25 +27,9 @@ class RangeHooks:
         """Call back when `pyprof.profile()` is left. Gives a function that takes this back."""
         return _add(self._stop, callback)
 
-    def on_step(
-        self, callback: Callable[[], object], *, optimizer: bool = False
-    ) -> Callable[[], None]:
-        """Call back at each `pyprof.step()`. Gives a function that takes this back.
-
-        With `optimizer=True` also after each step of any optimizer of torch.
-        """
-        take_back = _add(self._step, callback)
-        if not optimizer:
-            return take_back
-        from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: PLC0415 - torch is slow to import
-
-        handle: Any = register_optimizer_step_post_hook(lambda *_: _discard(callback()))
-
-        def take_both_back() -> None:
-            take_back()
-            handle.remove()
-
-        return take_both_back
+    def on_step(self, callback: Callable[[], object]) -> Callable[[], None]:
+        """Call back at each `pyprof.step()`. Gives a function that takes this back."""
+        return _add(self._step, callback)
 
     def start(self) -> None:
         """Tell that the range to capture starts."""
@@ -70,10 +54,6 @@ def _add(
             callbacks.remove(callback)
 
     return take_back
-
-
-def _discard(_: object) -> None:
-    pass
 
 
 def _call(callbacks: list[Callable[[], object]]) -> None:

@@ -151,11 +151,3 @@ def print_timings(file: TextIO | None = None) -> None:
     shown = shown.dropna(axis="columns", how="all")
     table = tabulate(shown.to_records(), headers=["name", *shown.columns], floatfmt=".3f")
     (file or sys.stdout).write(table + "\n")
-
-
-def reset_timings() -> None:
-    """Forget what was timed."""
-    with _BOOK.lock:
-        _BOOK.host.clear()
-        _BOOK.gpu.clear()
-        _BOOK.pending.clear()

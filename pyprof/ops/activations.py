@@ -6,7 +6,7 @@ from pyprof.marker import Call, Tensor
 from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, broadcast, like
+from pyprof.ops.work import Args, Work, broadcast, like, twice
 
 _X = Tensor((4, 6), "float16")
 _GLU = TRANSCENDENTAL + 1  # a sigmoid and a product
@@ -29,15 +29,7 @@ def prelu(a: Args) -> Work:
 
 
 # dx: compare, multiply; dw: compare, multiply, add: 24 * 5; go 24, x 24, w 6 read, 24 and 6 written
-@op(
-    "prelu",
-    direction=BPROP,
-    signature="Tensor input, Tensor weight",
-    example=Call("torch.nn.functional", "prelu", (_X, Tensor((6,), "float16"))),
-    flops=120,
-    bytes=168,
-    batch=("input",),
-)
+@op("prelu", direction=BPROP, flops=120, bytes=168, batch=("input",))
 def prelu_backward(a: Args) -> Work:
     """The gradients of input and weight."""
     x, w = a.tensor("input"), a.tensor("weight")
@@ -69,15 +61,7 @@ def glu(a: Args) -> Work:
 
 
 # sigmoid 20, both halves' gradients 6: 12 * 26; go 12, x 24 read, 24 written of 2 bytes
-@op(
-    "glu",
-    direction=BPROP,
-    signature="Tensor input, int dim",
-    example=Call("torch.nn.functional", "glu", (_X,)),
-    flops=312,
-    bytes=120,
-    batch=("input",),
-)
+@op("glu", direction=BPROP, flops=312, bytes=120, batch=("input",))
 @op(
     "aten::glu_backward",
     signature="Tensor grad_output, Tensor input, int dim",
@@ -140,15 +124,7 @@ def similarity(a: Args) -> Work:
 
 
 # times the norm's inverse, less the projection: 24 * 6; go 24, x 24 read, 24 written of 2 bytes
-@op(
-    "normalize",
-    direction=BPROP,
-    signature="Tensor input, float p, int dim",
-    example=Call("torch.nn.functional", "normalize", (_X,)),
-    flops=144,
-    bytes=144,
-    batch=("input",),
-)
+@op("normalize", direction=BPROP, flops=144, bytes=144, batch=("input",))
 def normalize_backward(a: Args) -> Work:
     """The incoming gradient without its part along the input, scaled."""
     x = a.tensor("input")
@@ -156,27 +132,12 @@ def normalize_backward(a: Args) -> Work:
 
 
 # both gradients, 6 operations an element each: 24 * 12; x, y 48, go 4 read, 48 written of 2 bytes
-@op(
-    "cosine_similarity",
-    direction=BPROP,
-    signature="Tensor x1, Tensor x2, int dim",
-    example=Call("torch.nn.functional", "cosine_similarity", (_X, _X), {"dim": 1}),
-    flops=288,
-    bytes=200,
-)
+@op("cosine_similarity", direction=BPROP, flops=288, bytes=200)
 # 3 an element each: 24 * 6; as above
-@op(
-    "pairwise_distance",
-    direction=BPROP,
-    signature="Tensor x1, Tensor x2, any p, any eps, bool keepdim",
-    example=Call("torch.nn.functional", "pairwise_distance", (_X, _X, 2)),
-    flops=144,
-    bytes=200,
-)
+@op("pairwise_distance", direction=BPROP, flops=144, bytes=200)
 def similarity_backward(a: Args) -> Work:
     """The gradients of both."""
-    forward = similarity(a)
-    return Work(2 * (forward.flops or 0), (*forward.reads, *forward.writes), forward.reads)
+    return twice(similarity(a))
 
 
 # two functions and two more for each of 24; 24 read, 24 written of 2 bytes

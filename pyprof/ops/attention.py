@@ -17,11 +17,6 @@ from pyprof.ops.work import Args, Work, like, size
 _Q = Tensor((2, 4, 8, 16), "bfloat16")
 
 
-def _biases(a: Args) -> tuple[Tensor, ...]:
-    found = a.optional("attn_mask")
-    return () if found is None else (found,)
-
-
 def fused(a: Args, *, heads_at: int, backward: bool, from_end: bool = False) -> Work:
     """Give the work of one attention whose heads are that dimension, counted from the end.
 
@@ -29,7 +24,7 @@ def fused(a: Args, *, heads_at: int, backward: bool, from_end: bool = False) -> 
     """
     q, k, v = a.tensor("query"), a.tensor("key"), a.tensor("value")
     out = like(q, (*q.shape[:-1], size(v, -1)))
-    reads = (q, k, v, *_biases(a))
+    reads = (q, k, v, *a.present("attn_mask"))
     writes: tuple[Tensor, ...] = (out,)
     if backward:
         reads, writes = (out, out, *reads), (like(q), like(k), like(v))
@@ -125,8 +120,6 @@ def attention(a: Args) -> Work:
 @op(
     "scaled_dot_product_attention",
     direction=BPROP,
-    signature=_SDPA,
-    example=_EXAMPLE,
     flops=81920,
     bytes=16384,
     batch=("query", "key", "value"),
@@ -134,7 +127,6 @@ def attention(a: Args) -> Work:
 @op(
     "_scaled_dot_product_attention_math",
     direction=BPROP,
-    signature=_SDPA,
     example=Call("torch", "_scaled_dot_product_attention_math", (_Q, _Q, _Q)),
     flops=65536,  # four products: the scores were kept
     bytes=16384,
@@ -143,8 +135,6 @@ def attention(a: Args) -> Work:
 @op(
     "aten::_scaled_dot_product_flash_attention",
     direction=BPROP,
-    signature="Tensor query, Tensor key, Tensor value, float dropout_p, bool is_causal",
-    example=Call("aten", "_scaled_dot_product_flash_attention", (_Q, _Q, _Q, 0.0, True)),
     flops=40960,  # half: causal
     bytes=16384,
     batch=("query", "key", "value"),
@@ -152,13 +142,6 @@ def attention(a: Args) -> Work:
 @op(
     *("aten::_scaled_dot_product_efficient_attention", "aten::_scaled_dot_product_cudnn_attention"),
     direction=BPROP,
-    signature=(
-        "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool compute_log_sumexp,"
-        "float dropout_p, bool is_causal"
-    ),
-    example=Call(
-        "aten", "_scaled_dot_product_cudnn_attention", (_Q, _Q, _Q, None, True, 0.0, False)
-    ),
     flops=81920,
     bytes=16384,
     batch=("query", "key", "value"),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from pyprof.marker import Call, Tensor
 from pyprof.ops.attention import fused
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.work import Args, Work
+
+if TYPE_CHECKING:
+    from pyprof.ops.work import Args, Work
 
 _Q = Tensor((2, 4, 8, 16), "bfloat16")
 
@@ -80,24 +85,22 @@ def attention_backward_op(a: Args) -> Work:
 )
 def flex(a: Args) -> Work:
     """Attention with a user's score function; how much a block mask leaves out is not recorded."""
-    work = fused(a, heads_at=-3, backward=False)
+    return _unless_masked(a, fused(a, heads_at=-3, backward=False))
+
+
+def _unless_masked(a: Args, work: Work) -> Work:
     if not a.given("block_mask"):
         return work
-    return Work(None, work.reads, work.writes, work.params, no_flops="block mask not recorded")
+    return replace(work, flops=None, no_flops="block mask not recorded")
 
 
 @op(
     *("flex_attention", "torch.nn.attention.flex_attention.flex_attention"),
     direction=BPROP,
-    signature="Tensor query, Tensor key, Tensor value, any score_mod, any block_mask",
-    example=Call("torch.nn.attention.flex_attention", "flex_attention", (_Q, _Q, _Q)),
     flops=81920,  # five products, as above
     bytes=16384,
     batch=("query", "key", "value"),
 )
 def flex_backward(a: Args) -> Work:
     """The gradients of queries, keys and values."""
-    work = fused(a, heads_at=-3, backward=True)
-    if not a.given("block_mask"):
-        return work
-    return Work(None, work.reads, work.writes, work.params, no_flops="block mask not recorded")
+    return _unless_masked(a, fused(a, heads_at=-3, backward=True))

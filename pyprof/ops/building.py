@@ -158,22 +158,11 @@ def window(a: Args) -> Work:
 def repeat_interleave(a: Args) -> Work:
     """Each element, or slice of a dimension, so often."""
     x, out = _repeated(a)
-    counts = a.optional("repeats")
-    return Work(0, (x,) if counts is None else (x, counts), (out,))
+    return Work(0, (x, *a.present("repeats")), (out,))
 
 
 # 48 additions; 48 read, 24 written of 2 bytes
-@op(
-    "repeat_interleave",
-    direction=BPROP,
-    signature=(
-        "Tensor input, int repeats, int dim, *, int output_size",
-        "Tensor input, Tensor! repeats, int dim, *, int output_size",
-    ),
-    example=Call("torch", "repeat_interleave", (_X, 2)),
-    flops=48,
-    bytes=144,
-)
+@op("repeat_interleave", direction=BPROP, flops=48, bytes=144)
 def repeat_interleave_backward(a: Args) -> Work:
     """The copies' gradients are added."""
     x, go = _repeated(a)
@@ -203,7 +192,7 @@ def _repeated(a: Args) -> tuple[Tensor, Tensor]:
 def diff(a: Args) -> Work:
     """Each element less the one before it, n times, as though one kernel did it."""
     x, at = a.tensor("input"), a.integer("dim", -1)
-    ends = tuple(t for t in (a.optional("prepend"), a.optional("append")) if t is not None)
+    ends = a.present("prepend", "append")
     length = size(x, at)
     rows, joined = x.numel // max(1, length), length + sum(size(t, at) for t in ends)
     times = min(a.integer("n", 1), joined)

@@ -121,8 +121,7 @@ def _params(a: Args, x: Tensor, w: Tensor, out: Tensor, groups: int) -> dict[str
 
 def forward_work(g: Geometry, a: Args) -> Work:
     """Give a forward convolution's work."""
-    extra = tuple(t for t in (a.optional("bias"), a.optional("z")) if t is not None)
-    return Work(g.flops, (g.x, g.w, *extra), (g.out,), g.params)
+    return Work(g.flops, (g.x, g.w, *a.present("bias", "z")), (g.out,), g.params)
 
 
 def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
@@ -169,15 +168,7 @@ def conv(a: Args) -> Work:
 
 
 # dgrad and wgrad: 2 * 55296; go 768 + w 216 + gx 512, go 768 + x 512 + gw 216 = 2992 * 2 bytes
-@op(
-    *("conv1d", "conv2d", "conv3d"),
-    direction=BPROP,
-    signature=_CONV,
-    example=_EXAMPLE,
-    flops=110592,
-    bytes=5984,
-    batch=("input",),
-)
+@op(*("conv1d", "conv2d", "conv3d"), direction=BPROP, flops=110592, bytes=5984, batch=("input",))
 def conv_backward(a: Args) -> Work:
     """Input's, filter's and bias's gradients; the filter's alone where one kernel was launched."""
     return _both(geometry(a), a)
@@ -206,8 +197,6 @@ def conv_transpose(a: Args) -> Work:
 @op(
     *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
     direction=BPROP,
-    signature=_TRANSPOSED,
-    example=Call("torch.nn.functional", "conv_transpose2d", (_X, Tensor((4, 6, 3, 3), "float16"))),
     flops=110592,
     bytes=7712,
     batch=("input",),
@@ -236,8 +225,6 @@ def convolution(a: Args) -> Work:
 @op(
     *("convolution", "_convolution", "convolution_overrideable"),
     direction=BPROP,
-    signature=_CONVOLUTION,
-    example=Call("aten", "convolution", _ATEN_EXAMPLE),
     flops=110592,  # as conv2d's backward above
     bytes=5984,
     batch=("input",),

@@ -41,6 +41,8 @@ _CASTS = {
     "_cast_Int": "int32",
     "_cast_Long": "int64",
 }
+_WITHOUT_LAYOUT = 5
+"""What follows the tensor where ATen names no layout; one would be a number like a dtype's."""
 _SAME = (
     "clone contiguous reshape flatten cuda cpu pin_memory roll fftshift ifftshift flip fliplr "
     "flipud rot90 repeat tile tril triu reshape_as _reshape_copy _to_cpu channel_shuffle "
@@ -91,8 +93,6 @@ def _repeats(a: Args) -> tuple[int, ...]:
     *("clone", "contiguous", "roll", "fftshift", "ifftshift", "flip", "fliplr", "flipud", "rot90"),
     *("tril", "triu", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
     direction=BPROP,
-    signature="Tensor input, Value[] rest",
-    example=Call("Tensor", "clone", (_X,)),
     flops=0,
     bytes=24,
 )
@@ -106,7 +106,6 @@ def duplicate_backward(a: Args) -> Work:
 @op(
     *("repeat", "tile"),
     direction=BPROP,
-    signature="Tensor input, Value[] rest",
     example=Call("Tensor", "repeat", (_X, 2, 2)),
     flops=24,
     bytes=60,
@@ -135,15 +134,7 @@ def cast(a: Args) -> Work:
 
 
 # the gradient goes back: 6 read of 4 bytes, 6 written of 2
-@op(
-    *_CASTS,
-    *("to", "type_as", "_to_copy"),
-    direction=BPROP,
-    signature=("Tensor input, Tensor! other", "Tensor input, Value[] rest"),
-    example=Call("Tensor", "float", (_X,)),
-    flops=0,
-    bytes=36,
-)
+@op(*_CASTS, *("to", "type_as", "_to_copy"), direction=BPROP, flops=0, bytes=36)
 def cast_backward(a: Args) -> Work:
     """The gradient is cast back."""
     x = a.tensor("input")
@@ -156,13 +147,15 @@ def _cast_dtype(a: Args, x: Tensor) -> str | None:
     other = a.optional("other")
     if other is not None:
         return other.dtype
-    asked = a.values.get("dtype")
-    for value in (asked, *a.listed("rest")):
+    asked, rest = a.values.get("dtype"), a.listed("rest")
+    if len(rest) > _WITHOUT_LAYOUT:
+        return x.dtype if rest[0] is None else dtypes.canonical(rest[0])
+    for value in (asked, *rest):
         if isinstance(value, bool):
             continue
         if (name := dtypes.canonical(value)) is not None:
             return name
-    return x.dtype if a.listed("rest") and not asked and a.op == "to" else None
+    return x.dtype if rest and not asked and a.op == "to" else None
 
 
 # --- joining ------------------------------------------------------------------------------------
@@ -187,9 +180,7 @@ def cat(a: Args) -> Work:
     *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"),
     *("row_stack", "_cat"),
     direction=BPROP,
-    signature="Tensor[] tensors, int dim",
     work=False,
-    example=Call("torch", "cat", ((_X, _Y),)),
     flops=0,
     bytes=0,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, size, twice
 
 _EACH = 3
 _X = Tensor((4, 6), "float16")
@@ -37,19 +37,11 @@ def cdist(a: Args) -> Work:
 
 
 # for either factor 3 * 120 again; go 20, distances 20, 24 + 30 read, 24 + 30 written of 2 bytes
-@op(
-    *("cdist", "_cdist_forward", "_euclidean_dist"),
-    direction=BPROP,
-    signature="Tensor x1, Tensor x2, float p",
-    example=Call("torch", "cdist", (_X, _Y)),
-    flops=720,
-    bytes=296,
-)
+@op(*("cdist", "_cdist_forward", "_euclidean_dist"), direction=BPROP, flops=720, bytes=296)
 def cdist_backward(a: Args) -> Work:
     """The difference over the distance, weighted, added up for the rows of either side."""
     forward = _every(a.tensor("x1"), a.tensor("x2"))
-    x, y, out = *forward.reads, *forward.writes
-    return Work(2 * (forward.flops or 0), (out, out, x, y), (like(x), like(y)))
+    return twice(forward) + Work(0, forward.writes)
 
 
 # one of the two: 360; go 20, distances 20, 24 + 30 read, 24 written of 2 bytes
@@ -87,14 +79,7 @@ def pdist(a: Args) -> Work:
 
 
 # a pair moves both of its rows: 4 * 36; go 6, distances 6, 24 read, 24 written of 2 bytes
-@op(
-    *("pdist", "_pdist_forward"),
-    direction=BPROP,
-    signature="Tensor input, float p",
-    example=Call("torch", "pdist", (_X,)),
-    flops=144,
-    bytes=120,
-)
+@op(*("pdist", "_pdist_forward"), direction=BPROP, flops=144, bytes=120)
 @op(
     "aten::_pdist_backward",
     signature="Tensor grad, Tensor input, float p, Tensor distances",
@@ -126,14 +111,7 @@ def dist(a: Args) -> Work:
 
 # the difference 1, over the norm 1, times go 1: 24 * 3, turned round 24; 24, 24, go and the norm
 # read, 24 and 24 written of 2 bytes
-@op(
-    "dist",
-    direction=BPROP,
-    signature="Tensor input, Tensor other, float p",
-    example=Call("torch", "dist", (_X, _X)),
-    flops=96,
-    bytes=196,
-)
+@op("dist", direction=BPROP, flops=96, bytes=196)
 def dist_backward(a: Args) -> Work:
     """One gradient and its opposite."""
     x, y = a.tensor("input"), a.tensor("other")

@@ -49,9 +49,8 @@ def multinomial(a: Args) -> Work:
 )
 def accepted(a: Args) -> Work:
     """An element for each parameter."""
-    x, other = a.tensor("input"), a.optional("prob")
-    reads = (x,) if other is None else (x, other)
-    out = like(x, broadcast(t.shape for t in reads))
+    reads = (a.tensor("input"), *a.present("prob"))
+    out = like(reads[0], broadcast(t.shape for t in reads))
     return Work(None, reads, (out,), no_flops="how often a draw is tried depends on the data")
 
 
@@ -74,14 +73,7 @@ def channel_dropout(a: Args) -> Work:
 
 
 # go 96 and the channels' 6 read, 96 written of 2 bytes
-@op(
-    *_CHANNELS,
-    direction=BPROP,
-    signature=_DROPOUT,
-    example=Call("torch.nn.functional", "dropout2d", (_IMAGE, 0.5, True)),
-    flops=96,
-    bytes=396,
-)
+@op(*_CHANNELS, direction=BPROP, flops=96, bytes=396)
 def channel_dropout_backward(a: Args) -> Work:
     """The incoming gradient times its channel's number."""
     x = a.tensor("input")

@@ -40,7 +40,8 @@ def _labels(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str,
         if len(full) != len(tensor.shape):
             raise Unknown("arguments do not fit the op")
         for letter, length in zip(full, tensor.shape, strict=True):
-            sizes[letter] = max(sizes.get(letter, 1), length)
+            known = sizes.get(letter, 1)
+            sizes[letter] = length if known == 1 else known
         found.append(full)
     if arrow:
         return found, right.replace("...", "".join(dots)), sizes
@@ -77,40 +78,24 @@ def _contract(terms: list[str], result: str, sizes: dict[str, int], each: int) -
 )
 def einsum(a: Args) -> Work:
     """What the equation sums."""
-    work, _ = _einsum(a)
-    return work
-
-
-# one einsum like the forward for each operand's gradient: 2 * 720; each reads go 60 and the other
-# operand and writes its gradient: 60 + 90 + 72 and 60 + 72 + 90 = 444 elements of 2 bytes
-@op(
-    "einsum",
-    direction=BPROP,
-    signature="str equation, Tensor[] operands",
-    example=Call("torch", "einsum", ("bij,bjk->bik", _A, _B)),
-    flops=1440,
-    bytes=888,
-)
-def einsum_backward(a: Args) -> Work:
-    """A sum of the forward's size for each operand's gradient."""
-    forward, operands = _einsum(a)
-    if len(operands) != 2:  # noqa: PLR2004 - a pair
-        raise Unknown("no backward formula for einsum of other than two operands")
-    first, second = operands
-    out = forward.writes[0]
-    one = Work(forward.flops, (out, second), (like(first),), forward.params)
-    other = Work(forward.flops, (out, first), (like(second),), forward.params)
-    return other if a.gemm_kernels == 1 else one + other
-
-
-def _einsum(a: Args) -> tuple[Work, tuple[Tensor, ...]]:
     equation, operands = a.value("equation"), a.tensors("operands")
     if not isinstance(equation, str):
         raise Unknown("equation not recorded")
     terms, result, sizes = _labels(equation, operands)
     flops = _contract(terms, result, sizes, multiply_adds(operands[0].dtype))
     out = like(operands[0], tuple(sizes.get(letter, 1) for letter in result))
-    return Work(flops, operands, (out,), {"equation": equation}), operands
+    return Work(flops, operands, (out,), {"equation": equation})
+
+
+# one einsum like the forward for each operand's gradient: 2 * 720; each reads go 60 and the other
+# operand and writes its gradient: 60 + 90 + 72 and 60 + 72 + 90 = 444 elements of 2 bytes
+@op("einsum", direction=BPROP, flops=1440, bytes=888)
+def einsum_backward(a: Args) -> Work:
+    """A sum of the forward's size for each operand's gradient."""
+    forward = einsum(a)
+    if len(forward.reads) != 2:  # noqa: PLR2004 - a pair
+        raise Unknown("no backward formula for einsum of other than two operands")
+    return gradients(forward, a.gemm_kernels)
 
 
 # the last 2 dimensions of 3,4,6 with the first 2 of 4,6,5: 2 * 3 * 24 * 5; 72 + 120 + 15 of 2 bytes
@@ -123,24 +108,6 @@ def _einsum(a: Args) -> tuple[Work, tuple[Tensor, ...]]:
 )
 def tensordot(a: Args) -> Work:
     """A matrix product over the dimensions named."""
-    return _tensordot(a)
-
-
-# either factor's gradient is such a product: 2 * 720; 15 + 120 + 72, 15 + 72 + 120 of 2 bytes
-@op(
-    "tensordot",
-    direction=BPROP,
-    signature="Tensor input, Tensor other, any dims",
-    example=Call("torch", "tensordot", (_A, Tensor((4, 6, 5), "float16")), {"dims": 2}),
-    flops=1440,
-    bytes=828,
-)
-def tensordot_backward(a: Args) -> Work:
-    """As for a matrix product."""
-    return gradients(_tensordot(a), a.tensor("input"), a.tensor("other"), a.gemm_kernels)
-
-
-def _tensordot(a: Args) -> Work:
     x, y, dims = a.tensor("input"), a.tensor("other"), a.value("dims", 2)
     if isinstance(dims, int):
         inner = math.prod(y.shape[:dims])
@@ -150,6 +117,13 @@ def _tensordot(a: Args) -> Work:
         raise Unknown("dims not recorded")
     m, n = x.numel // max(1, inner), y.numel // max(1, inner)
     return product(x, y, like(x, (m, n)), m, n, inner)
+
+
+# either factor's gradient is such a product: 2 * 720; 15 + 120 + 72, 15 + 72 + 120 of 2 bytes
+@op("tensordot", direction=BPROP, flops=1440, bytes=828)
+def tensordot_backward(a: Args) -> Work:
+    """As for a matrix product."""
+    return gradients(tensordot(a), a.gemm_kernels)
 
 
 # 4 samples, 5 outputs, 3 * 6 pairs and 3 sums: 2 * 4 * 5 * (18 + 3); 12 + 24 + 90 + 20 of 2 bytes
@@ -166,37 +140,21 @@ def _tensordot(a: Args) -> Work:
 )
 def bilinear(a: Args) -> Work:
     """X times a matrix times y, for each output."""
-    return _bilinear(a)
-
-
-# each of three gradients is a sum over all of 4 * 5 * 3 * 6: 3 * 2 * 360; go 20, 12 + 24 + 90
-# read, 12 + 24 + 90 written of 2 bytes
-@op(
-    "bilinear",
-    direction=BPROP,
-    signature="Tensor input1, Tensor input2, Tensor weight, Tensor? bias",
-    example=Call(
-        "torch",
-        "bilinear",
-        (Tensor((4, 3), "float16"), Tensor((4, 6), "float16"), Tensor((5, 3, 6), "float16")),
-    ),
-    flops=2160,
-    bytes=544,
-)
-def bilinear_backward(a: Args) -> Work:
-    """The gradients of both inputs and the matrices; and the bias's, a sum (no FLOPs counted)."""
-    forward = _bilinear(a)
-    x, _, w = forward.reads[:3]
-    samples = x.numel // max(1, size(x, -1))
-    flops = 3 * multiply_adds(x.dtype) * samples * w.numel
-    return Work(flops, (*forward.writes, *forward.reads[:3]), tuple(map(like, forward.reads)))
-
-
-def _bilinear(a: Args) -> Work:
     x, y, w = a.tensor("input1"), a.tensor("input2"), a.tensor("weight")
     samples = x.numel // max(1, size(x, -1))
     outs, first, second = size(w, -3), size(w, -2), size(w, -1)
     out = like(x, (*x.shape[:-1], outs))
     flops = multiply_adds(x.dtype) * samples * outs * (first * second + first)
-    bias = a.optional("bias")
-    return Work(flops, (x, y, w, *(() if bias is None else (bias,))), (out,))
+    return Work(flops, (x, y, w, *a.present("bias")), (out,))
+
+
+# each of three gradients is a sum over all of 4 * 5 * 3 * 6: 3 * 2 * 360; go 20, 12 + 24 + 90
+# read, 12 + 24 + 90 written of 2 bytes
+@op("bilinear", direction=BPROP, flops=2160, bytes=544)
+def bilinear_backward(a: Args) -> Work:
+    """The gradients of both inputs and the matrices; and the bias's, a sum (no FLOPs counted)."""
+    forward = bilinear(a)
+    x, _, w = forward.reads[:3]
+    samples = x.numel // max(1, size(x, -1))
+    flops = 3 * multiply_adds(x.dtype) * samples * w.numel
+    return Work(flops, (*forward.writes, *forward.reads[:3]), tuple(map(like, forward.reads)))

@@ -47,22 +47,8 @@ def embedding(a: Args) -> Work:
 
 
 # 160 additions; 20 ids of 8 bytes, go 160 read, the table's gradient 800 written of 2 bytes
-@op(
-    "torch.nn.functional.embedding",
-    direction=BPROP,
-    signature="Index input, Tensor weight",
-    example=Call("torch.nn.functional", "embedding", (_IDS, _TABLE)),
-    flops=160,
-    bytes=2080,
-)
-@op(
-    "embedding",
-    direction=BPROP,
-    signature="Tensor weight, Index input",
-    example=Call("torch", "embedding", (_TABLE, _IDS)),
-    flops=160,
-    bytes=2080,
-)
+@op("torch.nn.functional.embedding", direction=BPROP, flops=160, bytes=2080)
+@op("embedding", direction=BPROP, flops=160, bytes=2080)
 def embedding_backward(a: Args) -> Work:
     """Each row's gradient is added to the table's, which is as large as the table."""
     ids, table = a.tensor("input"), a.tensor("weight")
@@ -84,7 +70,7 @@ def embedding_dense_backward(a: Args) -> Work:
     go, ids = a.tensor("grad_output"), a.tensor("indices")
     flops = go.numel
     if not a.known("num_weights"):
-        return Work(flops, (ids, go), (), {}, None, "num_weights not recorded")
+        return Work(flops, (ids, go), extra_bytes=None, why="num_weights not recorded")
     width = go.shape[-1] if go.shape else 1
     return Work(flops, (ids, go), (like(go, (a.integer("num_weights", 0), width)),))
 
@@ -134,22 +120,8 @@ def embedding_bag(a: Args) -> Work:
 
 # the rows' gradients: 48 additions; 6 indices and 2 offsets of 8 bytes, go 16 read, the table's
 # gradient 800 written of 2 bytes
-@op(
-    "torch.nn.functional.embedding_bag",
-    direction=BPROP,
-    signature=_FUNCTIONAL,
-    example=_FUNCTIONAL_BAG,
-    flops=48,
-    bytes=1696,
-)
-@op(
-    *("embedding_bag", "_embedding_bag"),
-    direction=BPROP,
-    signature=_TORCH,
-    example=_TORCH_BAG,
-    flops=48,
-    bytes=1696,
-)
+@op("torch.nn.functional.embedding_bag", direction=BPROP, flops=48, bytes=1696)
+@op(*("embedding_bag", "_embedding_bag"), direction=BPROP, flops=48, bytes=1696)
 def embedding_bag_backward(a: Args) -> Work:
     """Each bag's gradient is added to the rows that were in it."""
     bags = _bags(a)
@@ -178,6 +150,6 @@ def embedding_bag_dense_backward(a: Args) -> Work:
     width = size(go, -1)
     reads = (go, ids, a.tensor("offset2bag"))
     if not a.known("num_weights"):
-        return Work(ids.numel * width, reads, (), {}, None, "num_weights not recorded")
+        return Work(ids.numel * width, reads, extra_bytes=None, why="num_weights not recorded")
     table = fresh((a.integer("num_weights", 0), width), go.dtype)
     return Work(ids.numel * width, reads, (table,))

@@ -6,8 +6,10 @@ read once, values and 64-bit places written once.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyprof.marker import Call, Tensor
-from pyprof.ops.pointwise import promoted_dtype
+from pyprof.ops.pointwise import pointwise_backward, promoted_dtype
 from pyprof.ops.reductions import reduced
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
@@ -41,15 +43,11 @@ def _extremes(a: Args, x: Tensor) -> tuple[Tensor, ...]:
 
 
 # go is put where the index says, the rest is zero: go 4, index 4 read, 24 written
-@op(
-    *("max", "min", "median", "nanmedian", "mode"),
-    direction=BPROP,
-    signature="Tensor input, int dim, bool keepdim",
-    example=Call("torch", "max", (_X, 1)),
-    flops=0,
-    bytes=88,
-)
+@op(*("max", "min", "median", "nanmedian", "mode"), direction=BPROP, flops=0, bytes=88)
 def extreme_backward(a: Args) -> Work:
-    """Nothing is computed: a gradient of zeros with the incoming one put in."""
+    """Nothing is computed: a gradient of zeros with the incoming one put in. Of two, `maximum`."""
     x = a.tensor("input")
+    if a.present("other"):
+        pair = {"operands": (x, a.tensor("other"))}
+        return pointwise_backward(replace(a, op="maximum", values=pair))
     return Work(0, _extremes(a, x), (like(x),))

@@ -58,7 +58,7 @@ def fill(a: Args) -> Work:
 def filled(a: Args) -> Work:
     """Written, not read."""
     default = dtypes.of_number(a.values.get("fill_value", 0.0))
-    return Work(0, (), (fresh(_sizes(a), a.dtype() or default),))
+    return Work(0, (), (fresh(a.sizes("size"), a.dtype() or default),))
 
 
 @op(
@@ -77,16 +77,7 @@ def filled(a: Args) -> Work:
 )
 def new_filled(a: Args) -> Work:
     """Written, not read; the dtype is the tensor's unless one is named."""
-    return Work(0, (), (fresh(_sizes(a), a.dtype() or a.tensor("input").dtype),))
-
-
-def _sizes(a: Args) -> tuple[int, ...]:
-    asked = a.value("size")
-    found = asked if isinstance(asked, tuple) else (asked,)
-    sizes = tuple(item for item in found if isinstance(item, int))
-    if len(sizes) != len(found):
-        raise Unknown("size not recorded")
-    return sizes
+    return Work(0, (), (fresh(a.sizes("size"), a.dtype() or a.tensor("input").dtype),))
 
 
 # 10 integers of 8 bytes

@@ -91,30 +91,9 @@ def kernel(a: Args) -> Work:
 
 
 # the same backwards; 32 of 8 bytes read and written
-@op(
-    "_fft_c2c",
-    direction=BPROP,
-    signature=_KERNELS["_fft_c2c"],
-    example=Call("aten", "_fft_c2c", (_ROWS, (1,), 0, True)),
-    flops=480,
-    bytes=512,
-)
-@op(
-    "_fft_r2c",
-    direction=BPROP,
-    signature=_KERNELS["_fft_r2c"],
-    example=Call("aten", "_fft_r2c", (_REAL_ROWS, (1,), 0, True)),
-    flops=240,
-    bytes=288,
-)
-@op(
-    "_fft_c2r",
-    direction=BPROP,
-    signature=_KERNELS["_fft_c2r"],
-    example=Call("aten", "_fft_c2r", (_HALF_ROWS, (1,), 0, 8)),
-    flops=240,
-    bytes=288,
-)
+@op("_fft_c2c", direction=BPROP, flops=480, bytes=512)
+@op("_fft_r2c", direction=BPROP, flops=240, bytes=288)
+@op("_fft_c2r", direction=BPROP, flops=240, bytes=288)
 def kernel_backward(a: Args) -> Work:
     """The transform of the incoming gradient, the other way."""
     return _work(a.tensor("input"), _kernel(a), BPROP)
@@ -144,21 +123,9 @@ _MANY = tuple(f"{name}{rank}" for name in _KINDS for rank in "2n")
 
 
 # 4 rows of 8 real numbers: 2.5 * 8 * 3 = 60 each; 32 read of 4 bytes, 20 written of 8
-@op(
-    *_KINDS,
-    signature=_ONE,
-    example=Call("torch.fft", "rfft", (_REAL_ROWS,)),
-    flops=240,
-    bytes=288,
-)
+@op(*_KINDS, signature=_ONE, example=Call("torch.fft", "rfft", (_REAL_ROWS,)), flops=240, bytes=288)
 # 32 points in two dimensions: 5 * 32 * 5; 32 read and written of 8 bytes
-@op(
-    *_MANY,
-    signature=_SEVERAL,
-    example=Call("torch.fft", "fft2", (_ROWS,)),
-    flops=800,
-    bytes=512,
-)
+@op(*_MANY, signature=_SEVERAL, example=Call("torch.fft", "fft2", (_ROWS,)), flops=800, bytes=512)
 def fourier(a: Args) -> Work:
     """Cut or padded to the sizes that are asked for, then transformed."""
     return _work(a.tensor("input"), _asked(a), "fprop")
@@ -167,19 +134,10 @@ def fourier(a: Args) -> Work:
 @op(
     *_KINDS,
     direction=BPROP,
-    signature=_ONE,
-    example=Call("torch.fft", "rfft", (_REAL_ROWS,)),
     flops=240,  # as above
     bytes=288,
 )
-@op(
-    *_MANY,
-    direction=BPROP,
-    signature=_SEVERAL,
-    example=Call("torch.fft", "fft2", (_ROWS,)),
-    flops=800,
-    bytes=512,
-)
+@op(*_MANY, direction=BPROP, flops=800, bytes=512)
 def fourier_backward(a: Args) -> Work:
     """The transform of the incoming gradient, the other way."""
     return _work(a.tensor("input"), _asked(a), BPROP)
@@ -238,10 +196,5 @@ def stft(a: Args) -> Work:
     half = a.flag("onesided", default=not dtypes.is_complex(x.dtype))
     kind = "r2c" if half else "c2c"
     transform = _described(frames, list(frames.shape), (len(frames.shape) - 1,), kind)
-    window = a.optional("window")
-    windowed = 0 if window is None else frames.numel
-    return Work(
-        transform.flops() + windowed,
-        (x, *(() if window is None else (window,))),
-        (transform.out,),
-    )
+    window = a.present("window")
+    return Work(transform.flops() + len(window) * frames.numel, (x, *window), (transform.out,))

@@ -8,6 +8,7 @@ four real ones. Bytes: both factors and a bias read once, the result written onc
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
@@ -40,13 +41,13 @@ def product(first: Tensor, second: Tensor, out: Tensor, m: int, n: int, k: int) 
     return Work(flops, (first, second), (out,), params)
 
 
-def gradients(forward: Work, first: Tensor, second: Tensor, kernels: int | None) -> Work:
-    """Give the work of both factors' gradients: two products of the forward one's size.
+def gradients(forward: Work, kernels: int | None) -> Work:
+    """Give the work of the gradients of the two factors that the forward product reads first.
 
     Where the backward launched a single product, only the second factor's gradient was computed
     (the first layer's input needs none).
     """
-    out = forward.writes[0]
+    out, (first, second) = forward.writes[0], forward.reads[:2]
     grad_first = Work(forward.flops, (out, second), (like(first),), forward.params)
     grad_second = Work(forward.flops, (out, first), (like(second),), forward.params)
     return grad_second if kernels == 1 else grad_first + grad_second
@@ -57,7 +58,7 @@ def _added(work: Work, a: Args, name: str) -> Work:
     bias = a.optional(name)
     if bias is None or a.values.get("beta") in (0, 0.0):
         return work
-    return Work(work.flops, (*work.reads, bias), work.writes, work.params)
+    return replace(work, reads=(*work.reads, bias))
 
 
 # 2 * (M=5 * N=4 * K=6) = 240; x 4*6 + w 5*6 + bias 5 + out 4*5 = 79 elements of 2 bytes = 158
@@ -71,10 +72,6 @@ def _added(work: Work, a: Args, name: str) -> Work:
 )
 def linear(a: Args) -> Work:
     """Input times the transposed weight: M features out, N rows, K features in."""
-    return _added(_linear(a), a, "bias")
-
-
-def _linear(a: Args) -> Work:
     x, w = a.tensor("input"), a.tensor("weight")
     if len(w.shape) not in (1, 2) or size(x, -1) != w.shape[-1]:
         raise Unknown("arguments do not fit the op")
@@ -82,27 +79,18 @@ def _linear(a: Args) -> Work:
     m = w.shape[0] if len(w.shape) == 2 else 1  # noqa: PLR2004 - a matrix
     n = math.prod(x.shape[:-1])
     out = like(x, (*x.shape[:-1], *w.shape[:-1]))
-    return product(x, w, out, m, n, k)
+    return _added(product(x, w, out, m, n, k), a, "bias")
 
 
 # dgrad: 2 * N=4 * M=5 * K=6 = 240, wgrad the same = 480.
 # dgrad reads go 20 + w 30, writes 24; wgrad reads go 20 + x 24, writes 30; bias reads go 20,
 # writes 5: 173 elements of 2 bytes = 346
-@op(
-    "linear",
-    direction=BPROP,
-    signature="Tensor input, Tensor weight, Tensor? bias",
-    example=Call("torch.nn.functional", "linear", (_X, _W, _BIAS)),
-    flops=480,
-    bytes=346,
-    batch=("input",),
-)
+@op("linear", direction=BPROP, flops=480, bytes=346, batch=("input",))
 def linear_backward(a: Args) -> Work:
     """Input's gradient, weight's gradient and the bias's, a sum over rows (no FLOPs counted)."""
-    forward = _linear(a)
-    work = gradients(forward, a.tensor("input"), a.tensor("weight"), a.gemm_kernels)
-    bias = a.optional("bias")
-    if bias is not None:
+    forward = linear(a)
+    work = gradients(forward, a.gemm_kernels)
+    for bias in a.present("bias"):
         work += Work(0, forward.writes, (like(bias),))
     return work
 
@@ -133,31 +121,11 @@ def matmul(a: Args) -> Work:
 
 
 # d(A) = go B^T and d(B) = A^T go, 720 each; go 60 + B 90 + dA 72, go 60 + A 72 + dB 90 = 444 * 4
-@op(
-    *("matmul", "mm", "bmm", "mv", "dot", "vdot"),
-    direction=BPROP,
-    signature=(
-        "Tensor input, Tensor mat2",
-        "Tensor input, Tensor other",
-        "Tensor input, Tensor vec",
-        "Tensor input, Tensor tensor",
-    ),
-    example=Call("aten", "bmm", (_BATCH_A, _BATCH_B)),
-    flops=1440,
-    bytes=1776,
-)
-@op(
-    "__rmatmul__",
-    direction=BPROP,
-    signature="Tensor other, Tensor input",
-    example=Call("Tensor", "__rmatmul__", (_MAT, _X)),
-    flops=480,
-    bytes=296,
-)
+@op(*("matmul", "mm", "bmm", "mv", "dot", "vdot"), direction=BPROP, flops=1440, bytes=1776)
+@op("__rmatmul__", direction=BPROP, flops=480, bytes=296)
 def matmul_backward(a: Args) -> Work:
     """Both factors' gradients; one where one product was launched."""
-    first, second = _factors(a)
-    return gradients(_matmul(first, second), first, second, a.gemm_kernels)
+    return gradients(_matmul(*_factors(a)), a.gemm_kernels)
 
 
 def _factors(a: Args) -> tuple[Tensor, Tensor]:
@@ -179,80 +147,48 @@ def _matmul(first: Tensor, second: Tensor, *, integer: bool = False) -> Work:
     return product(first, second, out, m, n, k)
 
 
+_ADDED = (
+    "Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
+    "float beta, Tensor input, float alpha, Tensor first, Tensor second",
+    "float beta, Tensor input, Tensor first, Tensor second",
+)
+
+
 # 2 * 4 * 6 * 5 = 240; bias 5 + 24 + 30 + out 20 = 79 elements of 2 bytes = 158
 @op(
     *("addmm", "addmv", "sspaddmm", "_addmm_activation"),
-    signature=(
-        "Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
-        "float beta, Tensor input, float alpha, Tensor first, Tensor second",
-        "float beta, Tensor input, Tensor first, Tensor second",
-    ),
+    signature=_ADDED,
     example=Call("aten", "addmm", (_BIAS, _X, _MAT, 1, 1)),
     flops=240,
     bytes=158,
 )
-def addmm(a: Args) -> Work:
-    """A matrix product plus a matrix or vector that broadcasts to it."""
-    return _added(_matmul(a.tensor("first"), a.tensor("second")), a, "input")
-
-
-# as mm: 2 * 240 = 480; go 20 + 30 + 24 + go 20 + 24 + 30 = 148, the bias's sum go 20 + 5 = 173 * 2
-@op(
-    *("addmm", "addmv"),
-    direction=BPROP,
-    signature=(
-        "Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
-        "float beta, Tensor input, float alpha, Tensor first, Tensor second",
-        "float beta, Tensor input, Tensor first, Tensor second",
-    ),
-    example=Call("torch", "addmm", (_BIAS, _X, _MAT)),
-    flops=480,
-    bytes=346,
-)
-def addmm_backward(a: Args) -> Work:
-    """Both factors' gradients; and the bias's, a sum where it was broadcast (no FLOPs counted)."""
-    first, second, added = a.tensor("first"), a.tensor("second"), a.tensor("input")
-    forward = _matmul(first, second)
-    work = gradients(forward, first, second, a.gemm_kernels)
-    out = forward.writes[0]
-    if added.shape != out.shape:
-        work += Work(0, (out,), (like(added),))
-    return work
-
-
 # 2 * 3 * 4 * 6 * 5 = 720; 222 elements of the product + 60 added = 282 * 4 = 1128
 @op(
     "baddbmm",
-    signature=(
-        "Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
-        "float beta, Tensor input, float alpha, Tensor first, Tensor second",
-    ),
+    signature=_ADDED,
     example=Call(
         "torch", "baddbmm", (Tensor((3, 4, 5), "float32"), _BATCH_A, _BATCH_B), {"beta": 1}
     ),
     flops=720,
     bytes=1128,
 )
-def baddbmm(a: Args) -> Work:
-    """A batch of matrix products plus what broadcasts to it."""
+def addmm(a: Args) -> Work:
+    """A matrix product, or a batch of them, plus what broadcasts to it."""
     return _added(_matmul(a.tensor("first"), a.tensor("second")), a, "input")
 
 
+# as mm: 2 * 240 = 480; go 20 + 30 + 24 + go 20 + 24 + 30 = 148, the bias's sum go 20 + 5 = 173 * 2
+@op(*("addmm", "addmv"), direction=BPROP, flops=480, bytes=346)
 # the two products' gradients as for bmm: 1440 and 444 elements * 4 = 1776; the addend's is go
-@op(
-    "baddbmm",
-    direction=BPROP,
-    signature=(
-        "Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
-        "float beta, Tensor input, float alpha, Tensor first, Tensor second",
-    ),
-    example=Call("torch", "baddbmm", (Tensor((3, 4, 5), "float32"), _BATCH_A, _BATCH_B)),
-    flops=1440,
-    bytes=1776,
-)
-def baddbmm_backward(a: Args) -> Work:
-    """As for addmm."""
-    return addmm_backward(a)
+@op("baddbmm", direction=BPROP, flops=1440, bytes=1776)
+def addmm_backward(a: Args) -> Work:
+    """Both factors' gradients; and the bias's, a sum where it was broadcast (no FLOPs counted)."""
+    forward, added = addmm(a), a.tensor("input")
+    work = gradients(forward, a.gemm_kernels)
+    out = forward.writes[0]
+    if added.shape != out.shape:
+        work += Work(0, (out,), (like(added),))
+    return work
 
 
 # 4 batches summed: 2 * 3 * 4 * 6 * 5 = 720; 72 + 90 + out 20 + addend 20 = 202 * 4 = 808
@@ -267,7 +203,7 @@ def addbmm(a: Args) -> Work:
     """A batch of products, summed over the batch."""
     work = _matmul(a.tensor("first"), a.tensor("second"))
     summed = like(work.writes[0], work.writes[0].shape[-2:])
-    return _added(Work(work.flops, work.reads, (summed,), work.params), a, "input")
+    return _added(replace(work, writes=(summed,)), a, "input")
 
 
 # 4 * 5 products; 4 + 5 + 20 written = 29 * 2 = 58

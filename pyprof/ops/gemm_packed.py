@@ -6,9 +6,10 @@ with the places of what was kept.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyprof.marker import Call, Tensor
 from pyprof.ops.gemm import product
-from pyprof.ops.gemm_scaled import read_tensors
 from pyprof.ops.registry import op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
@@ -33,7 +34,7 @@ def int8_weight_mm(a: Args) -> Work:
     n, k = size(w, 0), size(w, 1)
     out = like(x, (*x.shape[:-1], n))
     work = product(x, w, out, x.numel // max(1, k), n, k)
-    return Work(work.flops, (*work.reads, a.tensor("scales")), work.writes, work.params)
+    return replace(work, reads=(*work.reads, a.tensor("scales")))
 
 
 # 2 * 16 * 64 * 8; x 1024 of 2 bytes, 8 * 64 weights of half a byte, 2 groups of 32 * 8 * 2 scales
@@ -59,7 +60,7 @@ def int4_weight_mm(a: Args) -> Work:
     out = like(x, (*x.shape[:-1], n))
     work = product(x, w, out, x.numel // max(1, k), n, k)
     packed = fresh((n * k // 2,), "uint8")
-    return Work(work.flops, (x, packed, scales), work.writes, work.params)
+    return replace(work, reads=(x, packed, scales))
 
 
 # 2 * 4 * 6 * 5 as though dense; 24, a weight of 5 * 3 and the result's 20 of 2 bytes, and which two
@@ -81,8 +82,7 @@ def sparse_linear(a: Args) -> Work:
     n, k = size(w, 0), size(x, -1)
     out = like(x, (*x.shape[:-1], n))
     work = product(x, w, out, x.numel // max(1, k), n, k)
-    extra = (a.tensor("meta"), *read_tensors(a, "bias"))
-    return Work(work.flops, work.reads + extra, work.writes, work.params)
+    return replace(work, reads=(*work.reads, a.tensor("meta"), *a.present("bias")))
 
 
 # the sparse one first: 2 * 5 * 4 * 6; 15, 24 and 20 of 2 bytes and the 15 places
@@ -117,5 +117,4 @@ def sparse_mm(a: Args) -> Work:
     sparse, dense = a.tensor("mat1"), a.tensor("mat2")
     m, k, n = size(sparse, 0), size(dense, 0), size(dense, -1)
     work = product(sparse, dense, like(dense, (m, n)), m, n, k)
-    extra = (a.tensor("meta"), *read_tensors(a, "bias"))
-    return Work(work.flops, work.reads + extra, work.writes, work.params)
+    return replace(work, reads=(*work.reads, a.tensor("meta"), *a.present("bias")))

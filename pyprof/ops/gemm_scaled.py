@@ -6,11 +6,13 @@ torch.utils.flop_counter does not either.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyprof.marker import Call, Opaque, Tensor
-from pyprof.ops.gemm import product
+from pyprof.ops.gemm import gradients, product
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, fresh, size
 
 _A = Tensor((4, 6), "float8_e4m3fn")
 _B = Tensor((6, 5), "float8_e4m3fn")
@@ -93,8 +95,7 @@ def scaled_mm(a: Args) -> Work:
     k *= 2 if first.dtype == "float4_e2m1fn_x2" else 1
     out = fresh((m, n), _out_dtype(a, first))
     work = product(first, second, out, m, n, k)
-    extra = read_tensors(a, "scale_a", "scale_b", "bias")
-    return Work(work.flops, work.reads + extra, work.writes, work.params)
+    return replace(work, reads=work.reads + read_tensors(a, "scale_a", "scale_b", "bias"))
 
 
 # 8 tokens, each through one of two experts: 2 * 8 * 6 * 5 = 480; 48 + 60 + out 40 of 2 bytes,
@@ -193,26 +194,8 @@ def grouped_mm(a: Args) -> Work:
 
 
 # both factors' gradients, 480 each; go 40 + experts 60 + 48, go 40 + tokens 48 + 60: 296 of 2 bytes
-@op(
-    *("_grouped_mm", "grouped_mm"),
-    direction=BPROP,
-    signature="Tensor input, Tensor mat2, Tensor? offs, Tensor? bias, dtype out_dtype",
-    example=Call("torch", "_grouped_mm", (_TOKENS, _EXPERTS), {"offs": _ENDS}),
-    flops=960,
-    bytes=592,
-)
-@op(
-    "torch.nn.functional.grouped_mm",
-    direction=BPROP,
-    signature="Tensor mat_a, Tensor mat_b, *, Tensor? offs, Tensor? bias, dtype out_dtype",
-    example=Call("torch.nn.functional", "grouped_mm", (_TOKENS, _EXPERTS), {"offs": _ENDS}),
-    flops=960,
-    bytes=592,
-)
+@op(*("_grouped_mm", "grouped_mm"), direction=BPROP, flops=960, bytes=592)
+@op("torch.nn.functional.grouped_mm", direction=BPROP, flops=960, bytes=592)
 def grouped_mm_backward(a: Args) -> Work:
     """Both factors' gradients, each a product for each group."""
-    forward = grouped_mm(a)
-    (first, second), out = _factors(a), forward.writes[0]
-    one = Work(forward.flops, (out, second), (like(first),), forward.params)
-    other = Work(forward.flops, (out, first), (like(second),), forward.params)
-    return other if a.gemm_kernels == 1 else one + other
+    return gradients(grouped_mm(a), a.gemm_kernels)

@@ -37,8 +37,15 @@ def picked(source: Tensor, count: int) -> Tensor:
     flops=0,
     bytes=96,
 )
+@op(
+    "take",
+    signature="Tensor input, Index index",
+    example=Call("torch", "take", (_X, Tensor((8,), "int64"))),
+    flops=0,
+    bytes=96,
+)
 def gather(a: Args) -> Work:
-    """An element for each index."""
+    """An element for each index, of the tensor or (`take`) of the tensor taken as flat."""
     x, index, out = _gathered(a)
     return Work(0, (index, picked(x, out.numel)), (out,))
 
@@ -54,30 +61,9 @@ def _gathered(a: Args) -> tuple[Tensor, Tensor, Tensor]:
 
 
 # 8 additions; index 8 of 8 bytes, go 8 read, 24 written of 2 bytes
-@op(
-    "gather",
-    direction=BPROP,
-    signature="Tensor input, int dim, Index index",
-    example=Call("torch", "gather", (_X, 1, _PLACES)),
-    flops=8,
-    bytes=128,
-)
-@op(
-    "take_along_dim",
-    direction=BPROP,
-    signature="Tensor input, Index index, int dim",
-    example=Call("torch", "take_along_dim", (_X, _PLACES, 1)),
-    flops=8,
-    bytes=128,
-)
-@op(
-    "take",
-    direction=BPROP,
-    signature="Tensor input, Index index",
-    example=Call("torch", "take", (_X, Tensor((8,), "int64"))),
-    flops=8,
-    bytes=128,
-)
+@op("gather", direction=BPROP, flops=8, bytes=128)
+@op("take_along_dim", direction=BPROP, flops=8, bytes=128)
+@op("take", direction=BPROP, flops=8, bytes=128)
 def gather_backward(a: Args) -> Work:
     """The incoming gradient is added into zeros of the input's size."""
     x, index, go = _gathered(a)
@@ -100,14 +86,7 @@ def index_select(a: Args) -> Work:
 
 
 # 12 additions; index 2 of 8 bytes, go 12 read, 24 written of 2 bytes
-@op(
-    "index_select",
-    direction=BPROP,
-    signature="Tensor input, int dim, Index index",
-    example=Call("torch", "index_select", (_X, 0, Tensor((2,), "int64"))),
-    flops=12,
-    bytes=88,
-)
+@op("index_select", direction=BPROP, flops=12, bytes=88)
 def index_select_backward(a: Args) -> Work:
     """The incoming gradient is added into zeros of the input's size."""
     x, index = a.tensor("input"), a.tensor("index")
@@ -124,7 +103,7 @@ def _selected(a: Args, x: Tensor, index: Tensor) -> tuple[int, ...]:
 
 # as index_select over the first dimension
 @op(
-    *("index", "__getitem__", "_unsafe_index"),
+    *("index", "_unsafe_index"),
     signature="Tensor input, Tensor[] indices",
     example=Call("aten", "index", (_X, (Tensor((2,), "int64"),))),
     flops=0,
@@ -136,6 +115,16 @@ def index(a: Args) -> Work:
     indices, shape = indexed(a, x)
     out = like(x, shape)
     return Work(0, (*indices, picked(x, out.numel)), (out,))
+
+
+# 12 additions; index 2 of 8 bytes, go 12 read, 24 written of 2 bytes
+@op(*("index", "_unsafe_index"), direction=BPROP, flops=12, bytes=88)
+def index_backward(a: Args) -> Work:
+    """The incoming gradient is added into zeros of the input's size."""
+    x = a.tensor("input")
+    indices, shape = indexed(a, x)
+    go = like(x, shape)
+    return Work(go.numel, (*indices, go), (like(x),))
 
 
 def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
@@ -169,11 +158,12 @@ def index_put(a: Args) -> Work:
     x = a.tensor("input")
     indices, shape = indexed(a, x)
     place = like(x, shape)
-    values = tuple(value for value in (a.optional("values"),) if value is not None)
     added = a.values.get("accumulate") is True
     touched = (place,) if added else ()
     whole = () if a.in_place else (like(x),)
-    return Work(place.numel * added, (*indices, *values, *touched, *whole), whole or (place,))
+    return Work(
+        place.numel * added, (*indices, *a.present("values"), *touched, *whole), whole or (place,)
+    )
 
 
 # 8 written, 8 read of 2 bytes, 8 indices of 8 bytes; the rest of the 24 copied, not in place
@@ -214,5 +204,20 @@ def scatter(a: Args) -> Work:
 )
 def data_dependent(a: Args) -> Work:
     """Input and mask are read; what is written depends on their values."""
-    reads = tuple(t for t in (a.optional("input"), a.optional("mask")) if t is not None)
-    return Work(0, reads, (), {}, None, "result's size depends on the data")
+    why = "result's size depends on the data"
+    return Work(0, a.present("input", "mask"), extra_bytes=None, why=why)
+
+
+# mask 24 of 1 byte; the rest 24 read at most, 24 written of 2 bytes
+@op(
+    "masked_scatter",
+    signature="Tensor input, Mask mask, Tensor source",
+    example=Call(
+        "Tensor", "masked_scatter", (_X, Tensor((4, 6), "bool"), Tensor((10,), "float16"))
+    ),
+    flops=0,
+)
+def masked_scatter(a: Args) -> Work:
+    """How much of the source is read, and in place how much is written, the mask decides."""
+    reads = (a.tensor("mask"), a.tensor("input"))
+    return Work(0, reads, extra_bytes=None, why="result's size depends on the data")

@@ -12,23 +12,6 @@ _ROWS = Tensor((2,), "int64")
 _PLACES = Tensor((4, 2), "int64")
 
 
-# 12 additions; index 2 of 8 bytes, go 12 read, 24 written of 2 bytes
-@op(
-    *("index", "__getitem__", "_unsafe_index"),
-    direction=BPROP,
-    signature="Tensor input, Tensor[] indices",
-    example=Call("aten", "index", (_X, (_ROWS,))),
-    flops=12,
-    bytes=88,
-)
-def index_backward(a: Args) -> Work:
-    """The incoming gradient is added into zeros of the input's size."""
-    x = a.tensor("input")
-    indices, shape = indexed(a, x)
-    go = like(x, shape)
-    return Work(go.numel, (*indices, go), (like(x),))
-
-
 # the source's gradient: index 8 of 8 bytes, 8 picked from go and 8 written of 2 bytes
 @op(
     *("scatter_add", "index_add"),
@@ -59,31 +42,9 @@ def scatter_backward(a: Args) -> Work:
     return Work(0, (like(x),), (like(x),)) + scatter_add_backward(a)
 
 
-# mask 24 of 1 byte; the rest 24 read at most, 24 written of 2 bytes
-@op(
-    "masked_scatter",
-    signature="Tensor input, Mask mask, Tensor source",
-    example=Call(
-        "Tensor", "masked_scatter", (_X, Tensor((4, 6), "bool"), Tensor((10,), "float16"))
-    ),
-    flops=0,
-)
-def masked_scatter(a: Args) -> Work:
-    """How much of the source is read, and in place how much is written, the mask decides."""
-    reads = (a.tensor("mask"), a.tensor("input"))
-    return Work(0, reads, (), {}, None, "result's size depends on the data")
-
-
 # rows' values: index 2 of 8 bytes, 12 picked from go and 12 written; the input's: go 24 read, 24
 # written with zeros at the places, of 2 bytes
-@op(
-    *("index_put", "_index_put_impl", "_unsafe_index_put"),
-    direction=BPROP,
-    signature="Tensor input, Tensor[] indices, Number values, bool accumulate",
-    example=Call("aten", "index_put", (_X, (_ROWS,), Tensor((2, 6), "float16"))),
-    flops=0,
-    bytes=160,
-)
+@op(*("index_put", "_index_put_impl", "_unsafe_index_put"), direction=BPROP, flops=0, bytes=160)
 def index_put_backward(a: Args) -> Work:
     """The input's gradient is the incoming one with zeros; the values' is gathered from it."""
     x = a.tensor("input")
@@ -129,22 +90,3 @@ def scatter_reduce_backward(a: Args) -> Work:
     x, index, source = a.tensor("input"), a.tensor("index"), a.tensor("src")
     reads = (index, like(x), x, like(x), source)
     return Work(3 * (x.numel + source.numel), reads, (like(x), like(source)))
-
-
-# 12 written, 12 read of 2 bytes, index 2 of 8 bytes
-@op(
-    "__setitem__",
-    signature="Tensor input, Value[] rest",
-    example=Call("Tensor", "__setitem__", (_X, _ROWS, Tensor((2, 6), "float16"))),
-    flops=0,
-    bytes=64,
-)
-def setitem(a: Args) -> Work:
-    """What index tensors name is written; how much slices do is not recorded."""
-    x, (where, value) = a.tensor("input"), (*a.listed("rest"), None, None)[:2]
-    read = (value,) if isinstance(value, Tensor) else ()
-    asked = where if isinstance(where, tuple) else (where,)
-    if where is None or not all(item is None or isinstance(item, Tensor) for item in asked):
-        return Work(0, read, (), {}, None, "index not recorded")
-    indices, shape = indexed(a.replaced(indices=asked), x)
-    return Work(0, (*indices, *read), (like(x, shape),))

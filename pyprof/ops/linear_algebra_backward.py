@@ -67,39 +67,11 @@ def determinant_backward(a: Args) -> Work:
 
 # both factors solved for 4 right-hand sides of 2 matrices, 2 * 36 * 8, and gB X^H, 2 * 36 * 8;
 # go 48, X 48 and L and U 72 read, 72 and 48 written of 4 bytes
-@op(
-    *("solve", "solve_ex", "_linalg_solve_ex"),
-    direction=BPROP,
-    signature="Tensor input, Tensor other",
-    example=Call("aten", "linalg_solve", (_SQUARE, _RIGHT)),
-    flops=1152,
-    bytes=1152,
-)
+@op(*("solve", "solve_ex", "_linalg_solve_ex"), direction=BPROP, flops=1152, bytes=1152)
 # one factor: 36 * 8 and the product 2 * 36 * 8
-@op(
-    "solve_triangular",
-    direction=BPROP,
-    signature="Tensor input, Tensor other",
-    example=Call("aten", "linalg_solve_triangular", (_SQUARE, _RIGHT, True)),
-    flops=864,
-    bytes=1152,
-)
-@op(
-    *("triangular_solve", "cholesky_solve"),
-    direction=BPROP,
-    signature="Tensor other, Tensor input",
-    example=Call("torch", "triangular_solve", (_RIGHT, _SQUARE)),
-    flops=864,
-    bytes=1152,
-)
-@op(
-    *("aten::linalg_lu_solve", "torch.linalg.lu_solve"),
-    direction=BPROP,
-    signature="Tensor input, Tensor pivots, Tensor other",
-    example=Call("torch.linalg", "lu_solve", (_SQUARE, _PIVOTS, _RIGHT)),
-    flops=1152,
-    bytes=1152,
-)
+@op("solve_triangular", direction=BPROP, flops=864, bytes=1152)
+@op(*("triangular_solve", "cholesky_solve"), direction=BPROP, flops=864, bytes=1152)
+@op(*("aten::linalg_lu_solve", "torch.linalg.lu_solve"), direction=BPROP, flops=1152, bytes=1152)
 def solve_backward(a: Args) -> Work:
     """The right-hand side's gradient solves with the transpose; the matrix's is its product."""
     x, right = a.tensor("input"), a.tensor("other")

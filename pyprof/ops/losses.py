@@ -28,7 +28,6 @@ _POINTWISE = {
     "poisson_nll_loss": (T + 2, T + 2),
     "hinge_embedding_loss": (3, 2),
 }
-_FLOAT = ("Tensor input, Tensor target, float beta, bool reduce, str reduction",)
 
 
 def reduction(a: Args) -> str:
@@ -97,19 +96,12 @@ def pointwise_loss(a: Args) -> Work:
     """So many operations an element, and one more where they are summed."""
     x, target = a.tensor("input"), a.tensor("target")
     count = fresh(broadcast([x.shape, target.shape]), None).numel
-    weight = tuple(t for t in (a.optional("weight"),) if t is not None)
-    return reduced(a, _POINTWISE[a.op][0] * count, count, x.dtype, (x, target, *weight))
+    reads = (x, target, *a.present("weight"))
+    return reduced(a, _POINTWISE[a.op][0] * count, count, x.dtype, reads)
 
 
 # 2 (x - t) go / n: 24 * 3; x 24, t 24 and go 1 read, 24 written of 2 bytes
-@op(
-    *_POINTWISE,
-    direction=BPROP,
-    signature=_SIGNATURE,
-    example=Call("torch.nn.functional", "mse_loss", (_X, _X), {"reduction": "mean"}),
-    flops=72,
-    bytes=146,
-)
+@op(*_POINTWISE, direction=BPROP, flops=72, bytes=146)
 def pointwise_loss_backward(a: Args) -> Work:
     """The prediction's gradient alone: targets seldom need one."""
     x, target = a.tensor("input"), a.tensor("target")
@@ -183,14 +175,7 @@ def _labels(a: Args) -> Tensor:
 
 
 # 4 labels of 8 bytes and go 1 read, 24 written of 2 bytes; 4 negated
-@op(
-    *("nll_loss", "nll_loss2d"),
-    direction=BPROP,
-    signature=_NLL,
-    example=Call("torch.nn.functional", "nll_loss", (_X, _LABELS)),
-    flops=4,
-    bytes=82,
-)
+@op(*("nll_loss", "nll_loss2d"), direction=BPROP, flops=4, bytes=82)
 def nll_loss_backward(a: Args) -> Work:
     """Zeros of the prediction's size, and one element a sample."""
     x, target = a.tensor("input"), _labels(a)
@@ -237,22 +222,8 @@ def cross_entropy(a: Args) -> Work:
 
 # softmax(x) - one: exp 20, the sum's division 1, subtraction and scale 2: 24 * 23; x 24 and go 1
 # of 2 bytes, 4 labels of 8 read, 24 of 2 written
-@op(
-    "cross_entropy",
-    direction=BPROP,
-    signature=_NLL,
-    example=Call("torch.nn.functional", "cross_entropy", (_X, _LABELS)),
-    flops=552,
-    bytes=130,
-)
-@op(
-    "aten::cross_entropy_loss",
-    direction=BPROP,
-    signature=_ATEN_NLL,
-    example=Call("aten", "cross_entropy_loss", (_X, _LABELS, None, 1, -100, 0.0)),
-    flops=552,
-    bytes=130,
-)
+@op("cross_entropy", direction=BPROP, flops=552, bytes=130)
+@op("aten::cross_entropy_loss", direction=BPROP, flops=552, bytes=130)
 def cross_entropy_backward(a: Args) -> Work:
     """Softmax minus the target, scaled."""
     x, target = a.tensor("input"), _labels(a)

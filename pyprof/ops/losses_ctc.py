@@ -9,6 +9,8 @@ written once; the recursion's table is what the op keeps, and counts where it is
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyprof.marker import Call, Tensor
 from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
@@ -86,10 +88,10 @@ def ctc_loss_op(a: Args) -> Work:
         longest = max(_lengths(a, "target_lengths"))
     except Unknown:
         if len(labels.shape) != 2:  # noqa: PLR2004 - else padded to the longest
-            return Work(work.flops, work.reads, (), {}, None, _WHY, work.no_flops)
+            return replace(work, writes=(), extra_bytes=None, why=_WHY)
         longest = labels.shape[1]
     table = fresh((samples, x.shape[0], 2 * longest + 1), x.dtype)
-    return Work(work.flops, work.reads, (*work.writes, table), no_flops=work.no_flops)
+    return replace(work, writes=(*work.writes, table))
 
 
 # the recursion backwards, 5220, and 44 for each of 40 classes; 40, losses 2, go 2, the table 70 of
@@ -110,14 +112,7 @@ def ctc_backward_op(a: Args) -> Work:
 
 
 # the same but for the table, whose size is the op's own: 664 - 280 - 8, one go
-@op(
-    *("torch.nn.functional.ctc_loss", "torch.ctc_loss"),
-    direction=BPROP,
-    signature=f"{_CTC}, int blank, any reduction",
-    example=Call("torch.nn.functional", "ctc_loss", _CALL),
-    flops=6980,
-    bytes=372,
-)
+@op(*("torch.nn.functional.ctc_loss", "torch.ctc_loss"), direction=BPROP, flops=6980, bytes=372)
 def ctc_backward(a: Args) -> Work:
     """As ATen's own op, without what it kept."""
     return _backward(a, ctc_loss(a).writes)
@@ -126,8 +121,7 @@ def ctc_backward(a: Args) -> Work:
 def _backward(a: Args, kept: tuple[Tensor, ...]) -> Work:
     x = a.tensor("log_probs")
     work = _forward(a, (like(x),))
-    flops = None if work.flops is None else work.flops + _GRADIENT * x.numel
-    return Work(flops, (*work.reads, *kept), work.writes, no_flops=work.no_flops)
+    return work + Work(_GRADIENT * x.numel, kept)
 
 
 # the same, and the gradient that cuDNN computes at once: 40 more written

@@ -77,23 +77,9 @@ def margin_loss(a: Args) -> Work:
 
 
 # 4 for each of 24; 3 * 24 and go read, 2 * 24 written of 2 bytes
-@op(
-    *_NAMES,
-    direction=BPROP,
-    signature=(f"{_PAIR}, {_OLD}", f"{_PAIR}, {_ATEN}"),
-    example=Call("torch.nn.functional", "margin_ranking_loss", (_X, _X, _X)),
-    flops=96,
-    bytes=242,
-)
+@op(*_NAMES, direction=BPROP, flops=96, bytes=242)
 # 9 for each of 24; 3 * 24 and go read, 3 * 24 written of 2 bytes
-@op(
-    "triplet_margin_loss",
-    direction=BPROP,
-    signature=(f"{_TRIPLET}, {_OLD}", f"{_TRIPLET}, {_ATEN}"),
-    example=Call("torch.nn.functional", "triplet_margin_loss", (_X, _X, _X)),
-    flops=216,
-    bytes=290,
-)
+@op("triplet_margin_loss", direction=BPROP, flops=216, bytes=290)
 def margin_loss_backward(a: Args) -> Work:
     """The gradients of what is compared."""
     rule, inputs, whole, losses = _compared(a)
@@ -131,24 +117,12 @@ def multi_margin(a: Args) -> Work:
     x, target = a.tensor("input"), a.tensor("target")
     each = 5 if a.values.get("p") == 2 else 4  # noqa: PLR2004 - the square
     losses = x.numel // max(1, size(x, -1))
-    return reduced(a, each * x.numel + losses, losses, x.dtype, (x, target, *_weight(a)))
-
-
-def _weight(a: Args) -> tuple[Tensor, ...]:
-    weight = a.optional("weight")
-    return () if weight is None else (weight,)
+    return reduced(a, each * x.numel + losses, losses, x.dtype, (x, target, *a.present("weight")))
 
 
 # compare 1, scale 1, the sum for the right class 1: 24 * 3; 24 and go of 2 bytes and 4 of 8 read,
 # 24 of 2 written
-@op(
-    "multi_margin_loss",
-    direction=BPROP,
-    signature=(f"{_MULTI}, {_OLD}", f"{_MULTI}, {_ATEN}"),
-    example=Call("torch.nn.functional", "multi_margin_loss", (_X, _LABELS)),
-    flops=72,
-    bytes=130,
-)
+@op("multi_margin_loss", direction=BPROP, flops=72, bytes=130)
 @op(
     "aten::multi_margin_loss_backward",
     signature=f"Tensor grad_output, {_MULTI}, {_ATEN}",
@@ -163,7 +137,7 @@ def multi_margin_backward(a: Args) -> Work:
     x, target = a.tensor("input"), a.tensor("target")
     losses = x.numel // max(1, size(x, -1))
     go = fresh((losses,) if reduction(a) == "none" else (), x.dtype)
-    return Work(3 * x.numel, (go, x, target, *_weight(a)), (like(x),))
+    return Work(3 * x.numel, (go, x, target, *a.present("weight")), (like(x),))
 
 
 # how many classes are right decides the comparisons; 24 of 2 bytes and 24 of 8 read, 1 of 2 written
@@ -192,8 +166,6 @@ def multilabel_margin(a: Args) -> Work:
 @op(
     "multilabel_margin_loss",
     direction=BPROP,
-    signature=(f"{_LABELLED}, {_OLD}", f"{_LABELLED}, {_ATEN}"),
-    example=Call("torch.nn.functional", "multilabel_margin_loss", (_X, _CLASSES)),
     bytes=338,  # 24, 24 marks and go of 2 bytes and 24 of 8 read, 24 of 2 written
 )
 @op(

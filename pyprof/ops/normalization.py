@@ -25,11 +25,6 @@ _NORMALISE = 2
 _BACKWARD = 10
 
 
-def given(a: Args, *names: str) -> tuple[Tensor, ...]:
-    """Give those of the tensor arguments that the call holds."""
-    return tuple(tensor for name in names if (tensor := a.optional(name)) is not None)
-
-
 def wide(dtype: str | None) -> str | None:
     """Statistics are kept in float32 at least."""
     return "float32" if dtype in ("float16", "bfloat16") else dtype
@@ -37,7 +32,7 @@ def wide(dtype: str | None) -> str | None:
 
 def norm(a: Args, x: Tensor, groups: int, *, statistics: bool = True) -> Work:
     """Give the forward work for x in so many groups with a mean and a deviation each."""
-    affine = given(a, "weight", "bias")
+    affine = a.present("weight", "bias")
     each = _STATISTICS * statistics + _NORMALISE + len(affine)
     saved = (fresh((groups,), wide(x.dtype)),) * (2 * statistics)
     return Work(each * x.numel, (x, *affine), (like(x), *saved))
@@ -46,8 +41,8 @@ def norm(a: Args, x: Tensor, groups: int, *, statistics: bool = True) -> Work:
 def norm_backward(a: Args, x: Tensor, go: Tensor, groups: int) -> Work:
     """Give the work of the gradients of x, scale and shift."""
     saved = (fresh((groups,), wide(x.dtype)),) * 2
-    weight = given(a, "weight")
-    written = asked(a, (x,), weight, given(a, "bias"))
+    weight = a.present("weight")
+    written = asked(a, (x,), weight, a.present("bias"))
     return Work(_BACKWARD * x.numel, (go, x, *saved, *weight), written)
 
 
@@ -108,7 +103,7 @@ def batchnorm(a: Args) -> Work:
         training = True
     elif a.op in ("_native_batch_norm_legit_no_training", "_batch_norm_no_update"):
         training = False
-    running = given(a, "running_mean", "running_var")
+    running = a.present("running_mean", "running_var")
     work = norm(a, x, size(x, 1), statistics=training)
     updated = running if training else ()
     return Work(work.flops, (*work.reads, *running), (*work.writes, *updated))
@@ -116,20 +111,11 @@ def batchnorm(a: Args) -> Work:
 
 # 72 * 10; go 72 + x 72 read, 72 written of 2 bytes = 432; saved 2 * 4, scale 4 read, scale's and
 # shift's gradients 2 * 4 written, of 4 bytes = 80
-@op(
-    "torch.nn.functional.batch_norm",
-    direction=BPROP,
-    signature=_FUNCTIONAL,
-    example=_FUNCTIONAL_BN,
-    flops=720,
-    bytes=512,
-)
+@op("torch.nn.functional.batch_norm", direction=BPROP, flops=720, bytes=512)
 @op(
     *("batch_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm"),
     *("_batch_norm_impl_index", "_native_batch_norm_legit", "_batch_norm_with_update"),
     direction=BPROP,
-    signature=_TORCH,
-    example=_BN,
     flops=720,
     bytes=512,
 )
@@ -200,15 +186,7 @@ def layernorm(a: Args) -> Work:
 
 
 # 48 * 10; go 48 + x 48 + scale 8 read, 48 + 8 + 8 written of 2 bytes = 336; saved 2 * 6 of 4 = 48
-@op(
-    *("layer_norm", "native_layer_norm"),
-    direction=BPROP,
-    signature=_LAYER,
-    example=_LN,
-    flops=480,
-    bytes=384,
-    batch=("input",),
-)
+@op(*("layer_norm", "native_layer_norm"), direction=BPROP, flops=480, bytes=384, batch=("input",))
 def layernorm_backward(a: Args) -> Work:
     """The gradients of input, scale and shift."""
     x = a.tensor("input")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.normalization import asked, given, norm, norm_backward, rows, wide
+from pyprof.ops.normalization import asked, norm, norm_backward, rows, wide
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
@@ -30,15 +30,7 @@ def groupnorm(a: Args) -> Work:
 
 
 # 72 * 10; 3 * 72 of 2 bytes = 432; saved 2 * 4, scale 4, two gradients 8, of 4 bytes = 80
-@op(
-    "group_norm",
-    direction=BPROP,
-    signature=_GROUP,
-    example=_GN,
-    flops=720,
-    bytes=512,
-    batch=("input",),
-)
+@op("group_norm", direction=BPROP, flops=720, bytes=512, batch=("input",))
 def groupnorm_backward(a: Args) -> Work:
     """The gradients of input, scale and shift."""
     x = a.tensor("input")
@@ -97,15 +89,7 @@ def instancenorm(a: Args) -> Work:
 
 
 # 72 * 10; 3 * 72 of 2 bytes, 2 * 8 statistics of 4 bytes
-@op(
-    "instance_norm",
-    direction=BPROP,
-    signature=_INSTANCE,
-    example=_IN,
-    flops=720,
-    bytes=496,
-    batch=("input",),
-)
+@op("instance_norm", direction=BPROP, flops=720, bytes=496, batch=("input",))
 def instancenorm_backward(a: Args) -> Work:
     """The gradients of input, scale and shift."""
     x = a.tensor("input")
@@ -130,22 +114,14 @@ _RN = Call("torch.nn.functional", "rms_norm", (_ROWS, (8,), _SCALE))
 def rmsnorm(a: Args) -> Work:
     """As layer norm without a mean and without a shift."""
     x = a.tensor("input")
-    weight = given(a, "weight")
+    weight = a.present("weight")
     saved = fresh((rows(a, x),), wide(x.dtype))
     return Work((_RMS_FORWARD + len(weight)) * x.numel, (x, *weight), (like(x), saved))
 
 
 # x-hat 1, go * weight 1, its product with x-hat and the sum 2, the rest 3: 48 * 7;
 # go 48 + x 48 + weight 8 read, 48 + 8 written of 2 bytes = 320, saved 24
-@op(
-    *("rms_norm", "_fused_rms_norm"),
-    direction=BPROP,
-    signature=_RMS,
-    example=_RN,
-    flops=336,
-    bytes=344,
-    batch=("input",),
-)
+@op(*("rms_norm", "_fused_rms_norm"), direction=BPROP, flops=336, bytes=344, batch=("input",))
 @op(
     "aten::_fused_rms_norm_backward",
     signature=(
@@ -163,7 +139,7 @@ def rmsnorm(a: Args) -> Work:
 def rmsnorm_backward(a: Args) -> Work:
     """The gradients of input and weight."""
     x = a.tensor("input")
-    weight = given(a, "weight")
+    weight = a.present("weight")
     saved = fresh((rows(a, x),), wide(x.dtype))
     reads = (like(x), x, saved, *weight)
     return Work(_RMS_BACKWARD * x.numel, reads, asked(a, (x,), weight))

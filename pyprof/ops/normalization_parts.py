@@ -8,7 +8,7 @@ float32 at least.
 from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.normalization import given, wide
+from pyprof.ops.normalization import wide
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
@@ -59,8 +59,8 @@ def stats(a: Args) -> Work:
 def gathered_stats(a: Args) -> Work:
     """All processes' statistics in one; the input tells the dtype alone."""
     mean = a.tensor("mean")
-    running = given(a, "running_mean", "running_var")
-    reads = (mean, a.tensor("invstd"), *running, *given(a, "counts"))
+    running = a.present("running_mean", "running_var")
+    reads = (mean, a.tensor("invstd"), *running, *a.present("counts"))
     merged = (like(mean, mean.shape[-1:]),) * 2
     return Work(6 * mean.numel, reads, (*merged, *running))
 
@@ -75,7 +75,7 @@ def gathered_stats(a: Args) -> Work:
 )
 def normalised(a: Args) -> Work:
     """Statistics, scale and shift applied."""
-    x, affine = a.tensor("input"), given(a, "weight", "bias")
+    x, affine = a.tensor("input"), a.present("weight", "bias")
     reads = (x, a.tensor("mean"), a.tensor("invstd"), *affine)
     return Work((2 + len(affine)) * x.numel, reads, (like(x),))
 
@@ -123,7 +123,7 @@ def reduced_gradients(a: Args) -> Work:
 def gradient(a: Args) -> Work:
     """The input's gradient from all processes' sums."""
     x = a.tensor("input")
-    vectors = given(a, "mean", "invstd", "weight", "sum_dy", "sum_dy_xmu", "count")
+    vectors = a.present("mean", "invstd", "weight", "sum_dy", "sum_dy_xmu", "count")
     return Work(5 * x.numel, (a.tensor("grad_out"), x, *vectors), (like(x),))
 
 
@@ -156,22 +156,8 @@ def weight_norm(a: Args) -> Work:
 
 # its product with v and the sum 2, the rest of it 4: 24 * 6; go 24, v 24, g 4 of 2 bytes and 4
 # norms of 4 read, 24 and 4 written of 2
-@op(
-    "_weight_norm",
-    direction=BPROP,
-    signature=_WEIGHT,
-    example=Call("torch", "_weight_norm", (_MATRIX, _SCALES, 0)),
-    flops=144,
-    bytes=176,
-)
-@op(
-    "aten::_weight_norm_interface",
-    direction=BPROP,
-    signature=_WEIGHT,
-    example=Call("aten", "_weight_norm_interface", (_MATRIX, _SCALES, 0)),
-    flops=144,
-    bytes=176,
-)
+@op("_weight_norm", direction=BPROP, flops=144, bytes=176)
+@op("aten::_weight_norm_interface", direction=BPROP, flops=144, bytes=176)
 @op(
     "aten::_weight_norm_interface_backward",
     signature="Tensor grad, Tensor v, Tensor g, Tensor norms, int dim",

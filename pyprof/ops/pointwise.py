@@ -158,7 +158,6 @@ def pointwise(a: Args) -> Work:
 @op(
     *(name for name, rule in RULES.items() if rule.grads),
     direction=BPROP,
-    signature="Value[] operands",
     example=Call("torch", "mul", (_X, _ROW)),
     flops=18,
     bytes=48,

@@ -96,15 +96,7 @@ def pool(a: Args) -> Work:
 
 
 # 96 gradients go to the maxima; 96 of 2 bytes and indices of 8 read, 384 of 2 written
-@op(
-    *_MAX_NAMES,
-    direction=BPROP,
-    signature=_MAX,
-    example=Call("torch.nn.functional", "max_pool2d", (_X, 2)),
-    flops=96,
-    bytes=1728,
-    batch=("input",),
-)
+@op(*_MAX_NAMES, direction=BPROP, flops=96, bytes=1728, batch=("input",))
 def max_pool_backward(a: Args) -> Work:
     """Each incoming gradient is added at its maximum's place."""
     x = a.tensor("input")
@@ -120,8 +112,6 @@ def _to_maxima(go: Tensor, x: Tensor) -> Work:
 @op(
     *("avg_pool1d", "avg_pool2d", "avg_pool3d"),
     direction=BPROP,
-    signature=_AVG,
-    example=Call("torch.nn.functional", "avg_pool2d", (_X, 2)),
     flops=384,
     bytes=960,
     batch=("input",),
@@ -229,15 +219,7 @@ def adaptive_pool(a: Args) -> Work:
 
 
 # each of 384 elements gets its share of one of 6; 6 read, 384 written of 2 bytes
-@op(
-    *_ADAPTIVE,
-    direction=BPROP,
-    signature="Tensor input, any output_size, bool return_indices",
-    example=Call("torch.nn.functional", "adaptive_avg_pool2d", (_X, 1)),
-    flops=384,
-    bytes=780,
-    batch=("input",),
-)
+@op(*_ADAPTIVE, direction=BPROP, flops=384, bytes=780, batch=("input",))
 def adaptive_pool_backward(a: Args) -> Work:
     """The incoming gradients are spread over their windows, or put at their maxima."""
     x = a.tensor("input")

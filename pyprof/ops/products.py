@@ -12,7 +12,7 @@ from pyprof.ops.linear_algebra import square
 from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, size, twice
 
 _A = Tensor((4, 6), "float16")
 _B = Tensor((6, 5), "float16")
@@ -31,24 +31,6 @@ _SQUARE = Tensor((2, 6, 6), "float32")
 )
 def inner(a: Args) -> Work:
     """Each row of one with each row of the other."""
-    return _inner(a)
-
-
-# either gradient is such a product: 2 * 240; go 20 + 30 + 24, go 20 + 24 + 30 of 2 bytes
-@op(
-    "inner",
-    direction=BPROP,
-    signature="Tensor input, Tensor other",
-    example=Call("torch", "inner", (_A, Tensor((5, 6), "float16"))),
-    flops=480,
-    bytes=296,
-)
-def inner_backward(a: Args) -> Work:
-    """As for a matrix product."""
-    return gradients(_inner(a), a.tensor("input"), a.tensor("other"), a.gemm_kernels)
-
-
-def _inner(a: Args) -> Work:
     x, y = a.tensor("input"), a.tensor("other")
     if not x.shape or not y.shape:  # a number times a tensor
         out = like(x, x.shape + y.shape)
@@ -56,6 +38,13 @@ def _inner(a: Args) -> Work:
     k = size(x, -1)
     m, n = x.numel // max(1, k), y.numel // max(1, k)
     return product(x, y, like(x, (*x.shape[:-1], *y.shape[:-1])), m, n, k)
+
+
+# either gradient is such a product: 2 * 240; go 20 + 30 + 24, go 20 + 24 + 30 of 2 bytes
+@op("inner", direction=BPROP, flops=480, bytes=296)
+def inner_backward(a: Args) -> Work:
+    """As for a matrix product."""
+    return gradients(inner(a), a.gemm_kernels)
 
 
 # 4 dot products of 3: 2 * 12; 12 + 12 + 4 of 2 bytes
@@ -75,25 +64,28 @@ def vecdot(a: Args) -> Work:
     return Work(multiply_adds(x.dtype) * whole.numel, (x, y), (like(x, left),))
 
 
-# go times either: 12 * 2; go 4, 12 and 12 read, 12 and 12 written of 2 bytes
-@op(
-    "vecdot",
-    direction=BPROP,
-    signature="Tensor input, Tensor other, *, int dim",
-    example=Call("torch.linalg", "vecdot", (_ROWS, _ROWS)),
-    flops=24,
-    bytes=104,
-)
-# each of 720 with one and with the other, added up: 4 * 720; go 720, 24 and 30 read, 24 and 30
-# written of 2 bytes
+# each of 24 with each of 30: 720; 24 + 30 + 720 of 2 bytes
 @op(
     "kron",
-    direction=BPROP,
     signature="Tensor input, Tensor other",
     example=Call("torch", "kron", (_A, _B)),
-    flops=2880,
-    bytes=1656,
+    flops=720,
+    bytes=1548,
 )
+def kron(a: Args) -> Work:
+    """One matrix for each element of the other, scaled by it."""
+    x, y = a.tensor("input"), a.tensor("other")
+    rank = max(len(x.shape), len(y.shape))
+    pair = ((1,) * (rank - len(t.shape)) + t.shape for t in (x, y))
+    out = like(x, (m * n for m, n in zip(*pair, strict=True)))
+    return Work(out.numel, (x, y), (out,))
+
+
+# go times either: 12 * 2; go 4, 12 and 12 read, 12 and 12 written of 2 bytes
+@op("vecdot", direction=BPROP, flops=24, bytes=104)
+# each of 720 with one and with the other, added up: 4 * 720; go 720, 24 and 30 read, 24 and 30
+# written of 2 bytes
+@op("kron", direction=BPROP, flops=2880, bytes=1656)
 # the column's and the row's, 2 * 20 each; go 20, 4 and 5 read, 4 and 5 written of 2 bytes
 @op(
     *("outer", "ger"),
@@ -131,36 +123,10 @@ def cross(a: Args) -> Work:
 
 
 # go with either factor: 2 * 36; go, x, y read, two gradients written: 5 * 12 of 2 bytes
-@op(
-    "cross",
-    direction=BPROP,
-    signature="Tensor input, Tensor other, int dim",
-    example=Call("torch", "cross", (_ROWS, _ROWS)),
-    flops=72,
-    bytes=120,
-)
+@op("cross", direction=BPROP, flops=72, bytes=120)
 def cross_backward(a: Args) -> Work:
     """A vector product for each gradient."""
-    work = cross(a)
-    x, y = work.reads
-    return Work(2 * (work.flops or 0), (*work.writes, x, y), (like(x), like(y)))
-
-
-# each of 24 with each of 30: 720; 24 + 30 + 720 of 2 bytes
-@op(
-    "kron",
-    signature="Tensor input, Tensor other",
-    example=Call("torch", "kron", (_A, _B)),
-    flops=720,
-    bytes=1548,
-)
-def kron(a: Args) -> Work:
-    """One matrix for each element of the other, scaled by it."""
-    x, y = a.tensor("input"), a.tensor("other")
-    rank = max(len(x.shape), len(y.shape))
-    pair = ((1,) * (rank - len(t.shape)) + t.shape for t in (x, y))
-    out = like(x, (m * n for m, n in zip(*pair, strict=True)))
-    return Work(out.numel, (x, y), (out,))
+    return twice(cross(a))
 
 
 # x y^T 20, added to 20: 20 * 2; 20 + 4 + 5 read, 20 written of 2 bytes
@@ -191,26 +157,6 @@ def addr(a: Args) -> Work:
 )
 def chain(a: Args) -> Work:
     """The cheapest order of the products, which torch looks for; what they hand on is not moved."""
-    return _chain(a)
-
-
-# each product's two gradients: 2 * 216; go 8 and 24 + 30 + 10 read, 24 + 30 + 10 written of 2 bytes
-@op(
-    *("multi_dot", "chain_matmul"),
-    direction=BPROP,
-    signature="Tensor[] tensors",
-    example=Call("torch.linalg", "multi_dot", ((_A, _B, _C),)),
-    flops=432,
-    bytes=272,
-)
-def chain_backward(a: Args) -> Work:
-    """Every factor's gradient."""
-    forward = _chain(a)
-    reads = (*forward.writes, *forward.reads)
-    return Work(2 * (forward.flops or 0), reads, tuple(map(like, forward.reads)))
-
-
-def _chain(a: Args) -> Work:
     tensors = a.tensors("tensors")
     if not tensors or not all(t.shape for t in tensors):
         raise Unknown("tensors of tensors not recorded")
@@ -219,6 +165,13 @@ def _chain(a: Args) -> Work:
     sizes = [*(first.shape[:-1] or (1,)), *inner_sizes, *(last.shape[1:] or (1,))]
     out = like(first, first.shape[:-1] + last.shape[1:])
     return Work(multiply_adds(first.dtype) * _cheapest(sizes), tensors, (out,))
+
+
+# each product's two gradients: 2 * 216; go 8 and 24 + 30 + 10 read, 24 + 30 + 10 written of 2 bytes
+@op(*("multi_dot", "chain_matmul"), direction=BPROP, flops=432, bytes=272)
+def chain_backward(a: Args) -> Work:
+    """Every factor's gradient."""
+    return twice(chain(a))
 
 
 def _cheapest(sizes: list[int]) -> int:
@@ -255,30 +208,15 @@ def matrix_power(a: Args) -> Work:
 
 
 # two for each of 3 products; go 72, the matrix 72 read, 72 written of 4 bytes
-@op(
-    "matrix_power",
-    direction=BPROP,
-    signature="Tensor input, int n",
-    example=Call("torch", "matrix_power", (_SQUARE, 5)),
-    flops=5184,
-    bytes=864,
-)
+@op("matrix_power", direction=BPROP, flops=5184, bytes=864)
 def matrix_power_backward(a: Args) -> Work:
     """Both factors' gradients of every product."""
-    forward = matrix_power(a)
-    reads = (*forward.writes, *forward.reads)
-    return Work(2 * (forward.flops or 0), reads, forward.writes)
+    return twice(matrix_power(a))
 
 
 # 4 variables of 6 samples: means 24, differences 24, products 2 * 4 * 4 * 6, scale 16; 24 read, 16
 # written of 2 bytes
-@op(
-    "cov",
-    signature="Tensor input",
-    example=Call("torch", "cov", (_A,)),
-    flops=256,
-    bytes=80,
-)
+@op("cov", signature="Tensor input", example=Call("torch", "cov", (_A,)), flops=256, bytes=80)
 # and each of 16 over two deviations, 4 roots of 20
 @op(
     "corrcoef",

@@ -22,10 +22,6 @@ _OBSERVED = (
 _ROUND, _BACK, _EXTREMES = 5, 2, 2
 
 
-def _parameters(a: Args) -> tuple[Tensor, ...]:
-    return tuple(t for t in (a.optional("scale"), a.optional("zero_point")) if t is not None)
-
-
 # there and back, 7 operations: 24 * 7; 24 read, 24 written of 2 bytes
 @op(
     "fake_quantize_per_tensor_affine",
@@ -63,7 +59,9 @@ def fake_quantize(a: Args) -> Work:
     """To the grid and back."""
     x = a.tensor("input")
     mask = (fresh(x.shape, "bool"),) if a.op.endswith("_cachemask") else ()
-    return Work((_ROUND + _BACK) * x.numel, (x, *_parameters(a)), (like(x), *mask))
+    return Work(
+        (_ROUND + _BACK) * x.numel, (x, *a.present("scale", "zero_point")), (like(x), *mask)
+    )
 
 
 # smallest and largest 2, there and back 7: 24 * 9; 24 of 2 bytes, two bounds, a scale and a zero
@@ -85,7 +83,7 @@ def observed(a: Args) -> Work:
     bounds = (a.tensor("running_min"), a.tensor("running_max"))
     writes = (like(x), *bounds, fresh(x.shape, "bool"))
     flops = (_EXTREMES + _ROUND + _BACK) * x.numel
-    return Work(flops, (x, *bounds, *_parameters(a)), writes)
+    return Work(flops, (x, *bounds, *a.present("scale", "zero_point")), writes)
 
 
 # go where the mask says: 24; go 24 of 2 bytes and the mask's 24 read, 24 written
@@ -108,12 +106,6 @@ def observed(a: Args) -> Work:
 @op(
     *("fused_moving_avg_obs_fake_quant", "_fused_moving_avg_obs_fq_helper"),
     direction=BPROP,
-    signature=_OBSERVED,
-    example=Call(
-        "torch",
-        "fused_moving_avg_obs_fake_quant",
-        (_X, *(Tensor((1,), "int64"),) * 2, *(Tensor((1,), "float32"),) * 3, _POINTS),
-    ),
     flops=24,
     bytes=120,
 )
@@ -156,7 +148,7 @@ def quantize(a: Args) -> Work:
     """To the grid."""
     x = a.tensor("input")
     asked = a.dtype() if a.known("dtype") else None
-    return Work(_ROUND * x.numel, (x, *_parameters(a)), (fresh(x.shape, asked),))
+    return Work(_ROUND * x.numel, (x, *a.present("scale", "zero_point")), (fresh(x.shape, asked),))
 
 
 # 24 * 2; 24 read of one byte, 24 written of 4

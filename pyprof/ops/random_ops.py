@@ -72,12 +72,7 @@ def drawn(a: Args) -> Work:
 )
 def made(a: Args) -> Work:
     """A new tensor of random numbers."""
-    asked = a.value("size")
-    sizes = asked if isinstance(asked, tuple) else (asked,)
-    shape = tuple(item for item in sizes if isinstance(item, int))
-    if len(shape) != len(sizes):
-        raise Unknown("size not recorded")
-    out = fresh(shape, a.dtype() or "float32")
+    out = fresh(a.sizes("size"), a.dtype() or "float32")
     return Work(_EACH.get(a.op, 0) * out.numel, (), (out,))
 
 
@@ -94,11 +89,7 @@ def made(a: Args) -> Work:
 )
 def randint(a: Args) -> Work:
     """A new tensor of random whole numbers."""
-    asked = a.values.get("size")
-    if not isinstance(asked, tuple):
-        raise Unknown("size not recorded")
-    shape = tuple(item for item in asked if isinstance(item, int))
-    return Work(0, (), (fresh(shape, a.dtype() or "int64"),))
+    return Work(0, (), (fresh(a.sizes("size"), a.dtype() or "int64"),))
 
 
 # 10 integers of 8 bytes
@@ -141,8 +132,6 @@ def dropout(a: Args) -> Work:
 @op(
     *("dropout", "alpha_dropout", "native_dropout", "_fused_dropout"),
     direction=BPROP,
-    signature=_DROPOUT,
-    example=Call("torch.nn.functional", "dropout", (_X, 0.2, True, False)),
     flops=12,
     bytes=30,
     batch=("input",),

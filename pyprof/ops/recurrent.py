@@ -8,11 +8,13 @@ the weights on the chip does that.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyprof.marker import Call, Tensor
 from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, fresh, like, size, twice
 
 # matrices stacked in a weight, and the operations of the gates for each element of the state
 _KINDS = {
@@ -57,11 +59,9 @@ def _network(x: Tensor, states: tuple[Tensor, ...], weights: tuple[Tensor, ...],
     return Work(flops, (x, *states, *weights), (out, *map(like, states)), params)
 
 
-def _twice(work: Work, x: Tensor, states: tuple[Tensor, ...], weights: tuple[Tensor, ...]) -> Work:
-    """Both gradients of every product; everything is read again with the incoming gradient."""
-    out = work.writes[0]
-    writes = (like(x), *map(like, states), *map(like, weights))
-    return Work(2 * (work.flops or 0), (out, *work.reads), writes, work.params)
+def _backward(forward: Work) -> Work:
+    """Both gradients of every product, from the output's: that of the states is left out."""
+    return twice(replace(forward, writes=forward.writes[:1]))
 
 
 def _split(a: Args) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
@@ -91,18 +91,10 @@ def network(a: Args) -> Work:
 
 
 # twice 7520; the 268 read above with go 40, written x 60, states 16, weights 192: 576 of 2 bytes
-@op(
-    *("lstm", "gru", "rnn_tanh", "rnn_relu"),
-    direction=BPROP,
-    signature=_NETWORK,
-    example=_LSTM,
-    flops=15040,
-    bytes=1152,
-)
+@op(*("lstm", "gru", "rnn_tanh", "rnn_relu"), direction=BPROP, flops=15040, bytes=1152)
 def network_backward(a: Args) -> Work:
     """The gradients of input, states and weights."""
-    x, states, weights = _split(a)
-    return _twice(_network(x, states, weights, _kind(a)), x, states, weights)
+    return _backward(network(a))
 
 
 _CUDNN = (
@@ -145,10 +137,8 @@ _CUDNN = (
 )
 def cudnn_rnn(a: Args) -> Work:
     """The same as cuDNN's entry point."""
-    states = tuple(t for t in (a.optional("hx"), a.optional("cx")) if t is not None)
-    x, weights = a.tensor("input"), a.tensors("weight")
-    work = _network(x, states, weights, _kind(a))
-    return _twice(work, x, states, weights) if a.op.endswith("backward") else work
+    work = _network(a.tensor("input"), a.present("hx", "cx"), a.tensors("weight"), _kind(a))
+    return _backward(work) if a.op.endswith("backward") else work
 
 
 # --- cells --------------------------------------------------------------------------------------
@@ -195,16 +185,12 @@ def cell(a: Args) -> Work:
     *("LSTMCell.forward", "GRUCell.forward", "RNNCell.forward"),
     *("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
     direction=BPROP,
-    signature="Tensor input, Tensor[] hx, Value[] params",
-    example=Call("LSTMCell", "forward", (Tensor((2, 6), "float16"), _CELL, _CELL)),
     flops=3008,
     bytes=912,
 )
 def cell_backward(a: Args) -> Work:
     """The gradients of input, state and weights."""
-    work = cell(a)
-    reads = (*work.writes, *work.reads)
-    return Work(2 * (work.flops or 0), reads, tuple(map(like, work.reads)), work.params)
+    return twice(cell(a))
 
 
 # gates 108 * 2 * 4; two products of 2 * 16 and the state 8 read, hidden and state 8 each and the
@@ -228,7 +214,7 @@ def gates(a: Args) -> Work:
     """The pointwise half of a cell, the products being done."""
     first, second, state = a.tensor("input"), a.tensor("hidden_gates"), a.tensor("cx")
     kind = "lstm" if "lstm" in a.op else "gru"
-    biases = tuple(t for t in (a.optional("bias"), a.optional("hidden_bias")) if t is not None)
+    biases = a.present("bias", "hidden_bias")
     kept = like(first) if kind == "lstm" else fresh((5 * state.numel,), state.dtype)
     states = (like(state),) * (2 if kind == "lstm" else 1)
     return Work(_KINDS[kind][1] * state.numel, (first, second, state, *biases), (*states, kept))
@@ -261,12 +247,11 @@ def gates(a: Args) -> Work:
 )
 def gates_backward(a: Args) -> Work:
     """The gates' gradients as torch's fused kernels compute them; biases' sums are their own op."""
-    grads = tuple(t for t in (a.optional("grad_hy"), a.optional("grad_cy")) if t is not None)
     kept = a.tensor("gates")
     if "gru" in a.op:
         go = a.tensor("grad_hy")
         both = fresh((6 * go.numel,), go.dtype)
         return Work(17 * go.numel, (go, kept), (both, like(go)))
     state = a.tensor("cx")
-    flops = (TRANSCENDENTAL + 22) * state.numel
-    return Work(flops, (*grads, state, a.tensor("cy"), kept), (like(kept), like(state)))
+    reads = (*a.present("grad_hy", "grad_cy"), state, a.tensor("cy"), kept)
+    return Work((TRANSCENDENTAL + 22) * state.numel, reads, (like(kept), like(state)))

@@ -7,6 +7,7 @@ once, the results written once.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
@@ -15,7 +16,6 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like
 
 _X = Tensor((4, 6), "float16")
-_DIM = "Tensor input, int[] dim, bool keepdim, *, dtype dtype"
 _FIXED = {
     **dict.fromkeys(("all", "any", "_is_all_true", "_is_any_true"), "bool"),
     **dict.fromkeys(("argmax", "argmin", "count_nonzero"), "int64"),
@@ -85,7 +85,10 @@ def result_dtype(a: Args, x: Tensor) -> str | None:
 # 24 additions; 24 read and 4 written of 2 bytes
 @op(
     *("sum", "nansum", "mean", "nanmean", "prod"),
-    signature=(_DIM, "Tensor input, *, dtype dtype"),
+    signature=(
+        "Tensor input, int[] dim, bool keepdim, *, dtype dtype",
+        "Tensor input, *, dtype dtype",
+    ),
     example=Call("torch", "sum", (_X,), {"dim": 1}),
     flops=24,
     bytes=56,
@@ -129,7 +132,7 @@ def reduction(a: Args) -> Work:
     if left is None:
         why = "dim not recorded"
         flops = None if last else each * x.numel
-        return Work(flops, (x,), (), {}, None, why, why if last else "")
+        return Work(flops, (x,), extra_bytes=None, why=why, no_flops=why if last else "")
     out = fresh(left, result_dtype(a, x))
     also = {"aminmax": (out,), "var_mean": (like(x, left),), "std_mean": (like(x, left),)}
     return Work(each * x.numel + last * out.numel, (x,), (out, *also.get(a.op, ())))
@@ -155,18 +158,11 @@ def norm(a: Args) -> Work:
     work = reduction(a)
     if a.values.get("p") != "nuc":
         return work
-    return Work(None, work.reads, work.writes, no_flops="iterations depend on the data")
+    return replace(work, flops=None, no_flops="iterations depend on the data")
 
 
 # x / norm * go: 24 * 2; x 24 and norm, go 2 read, 24 written = 50 of 2 bytes
-@op(
-    *("norm", "vector_norm"),
-    direction=BPROP,
-    signature="Tensor input, any p, int[] dim, bool keepdim, *, dtype dtype",
-    example=Call("torch", "norm", (_X, 2.0)),
-    flops=48,
-    bytes=100,
-)
+@op(*("norm", "vector_norm"), direction=BPROP, flops=48, bytes=100)
 def norm_backward(a: Args) -> Work:
     """The input scaled by the incoming gradient over the norm."""
     x = a.tensor("input")
@@ -178,7 +174,6 @@ def norm_backward(a: Args) -> Work:
 @op(
     *("mean", "nanmean"),
     direction=BPROP,
-    signature=_DIM,
     example=Call("torch", "mean", (_X,), {"dim": 1}),
     flops=24,
     bytes=56,
@@ -190,14 +185,7 @@ def mean_backward(a: Args) -> Work:
 
 
 # a view of the incoming gradient that repeats it: no work
-@op(
-    *("sum", "nansum"),
-    direction=BPROP,
-    signature=_DIM,
-    example=Call("torch", "sum", (_X,)),
-    flops=0,
-    bytes=0,
-)
+@op(*("sum", "nansum"), direction=BPROP, flops=0, bytes=0)
 def sum_backward(a: Args) -> Work:
     """Nothing: the incoming gradient is repeated by a view."""
     a.tensor("input")
@@ -205,11 +193,13 @@ def sum_backward(a: Args) -> Work:
 
 
 # compare 1, divide by the count 1, multiply 1: 24 * 3; x 24, result 4, go 4, 24 written = 56 * 2
+@op(*("amax", "amin", "aminmax", "logsumexp"), direction=BPROP, flops=72, bytes=112)
+@op(*("var", "var_mean"), direction=BPROP, flops=72, bytes=112)
+@op(*("std", "std_mean"), direction=BPROP, flops=72, bytes=112)
 @op(
-    *("amax", "amin", "aminmax", "prod", "logsumexp", "var", "std", "var_mean", "std_mean"),
+    "prod",
     direction=BPROP,
-    signature=_DIM,
-    example=Call("torch", "amax", (_X,), {"dim": 1}),
+    example=Call("torch", "prod", (_X,), {"dim": 1}),
     flops=72,
     bytes=112,
 )
@@ -236,13 +226,7 @@ def equal(a: Args) -> Work:
 
 
 # 4 elements of the diagonal; 4 read, 1 written of 2 bytes
-@op(
-    "trace",
-    signature="Tensor input",
-    example=Call("torch", "trace", (_X,)),
-    flops=4,
-    bytes=10,
-)
+@op("trace", signature="Tensor input", example=Call("torch", "trace", (_X,)), flops=4, bytes=10)
 def trace(a: Args) -> Work:
     """The sum of the diagonal."""
     x = a.tensor("input")

@@ -78,7 +78,7 @@ _scanned: set[str] = set()
 
 def op(
     *names: str,
-    signature: str | tuple[str, ...],
+    signature: str | tuple[str, ...] = (),
     example: Call | None = None,
     flops: int | None = None,
     bytes: int | None = None,  # noqa: A002 - the column's name
@@ -93,14 +93,25 @@ def op(
     A bare name (`linear`) is meant in every torch namespace: torch, Tensor, torch.nn.functional
     and aten, in-place and operator forms included. `aten::name` and `torch.nn.functional.name` are
     that one alone and go first. Anything else is a user's: `mylib::name`, `MyModule.forward`.
-    Several signatures are tried in turn. Raises ValueError for a name that has a formula already,
-    unless it `replaces` that one.
+    Several signatures are tried in turn. A backward pass is told by the forward call: where no
+    signature is given it takes that op's, and its example where none is given. Raises ValueError
+    where there is no such op, and for a name that has a formula already, unless it `replaces` that.
     """
-    signatures = (signature,) if isinstance(signature, str) else signature
 
     def register(formula: F) -> F:
+        given = (signature,) if isinstance(signature, str) else signature
+        forward = None if given else _forward(names)
         model = OpModel(
-            names, direction, signatures, formula, work, example, flops, bytes, batch, result
+            names,
+            direction,
+            forward.signatures if forward else given,
+            formula,
+            work,
+            forward.example if forward and example is None else example,
+            flops,
+            bytes,
+            batch,
+            result,
         )
         for name in names:
             key = (_key(name), direction)
@@ -110,6 +121,14 @@ def op(
         return formula
 
     return register
+
+
+def _forward(names: tuple[str, ...]) -> OpModel:
+    """Give the one forward op whose arguments the backward pass of these names is told by."""
+    found = {id(model): model for name in names if (model := _MODELS.get((_key(name), FPROP)))}
+    if len(found) != 1:
+        raise ValueError(f"ops {', '.join(names)}: no signature, and no one forward op that has it")
+    return next(iter(found.values()))
 
 
 def _key(name: str) -> str:

@@ -67,8 +67,6 @@ def interpolate(a: Args) -> Work:
 @op(
     *("interpolate", "upsample", "upsample_nearest", "upsample_bilinear"),
     direction=BPROP,
-    signature="Tensor input, any size, any scale_factor, str mode, bool align_corners",
-    example=Call("torch.nn.functional", "interpolate", (_X, None, 2.0, "bilinear", False)),
     flops=3072,
     bytes=960,
     batch=("input",),
@@ -166,8 +164,6 @@ def grid_sample(a: Args) -> Work:
 @op(
     *("grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"),
     direction=BPROP,
-    signature="Tensor input, Tensor grid",
-    example=Call("torch.nn.functional", "grid_sample", (_X, Tensor((2, 8, 8, 2), "float16"))),
     flops=6144,
     bytes=2176,
     batch=("input", "grid"),
@@ -223,15 +219,7 @@ def pad(a: Args) -> Work:
 
 
 # 216 read, 96 written of 2 bytes
-@op(
-    *("pad", "constant_pad_nd", *_PADS),
-    direction=BPROP,
-    signature="Tensor input, int[] pad, str mode, Number value",
-    example=Call("torch.nn.functional", "pad", (_X, (1, 1, 1, 1))),
-    flops=0,
-    bytes=624,
-    batch=("input",),
-)
+@op(*("pad", "constant_pad_nd", *_PADS), direction=BPROP, flops=0, bytes=624, batch=("input",))
 def pad_backward(a: Args) -> Work:
     """The gradient is cut out of the larger one."""
     x = a.tensor("input")

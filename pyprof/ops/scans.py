@@ -29,14 +29,7 @@ def scan(a: Args) -> Work:
 
 
 # the incoming gradient summed from the other end: 24; 24 read, 24 written
-@op(
-    "cumsum",
-    direction=BPROP,
-    signature="Tensor input, int dim, *, dtype dtype",
-    example=Call("torch", "cumsum", (_X, 0)),
-    flops=24,
-    bytes=96,
-)
+@op("cumsum", direction=BPROP, flops=24, bytes=96)
 def cumsum_backward(a: Args) -> Work:
     """A running sum of the incoming gradient, the other way round."""
     x = a.tensor("input")
@@ -54,14 +47,7 @@ def cumsum_backward(a: Args) -> Work:
 )
 # times the result 1, summed from the other end 1, over the input 1: 24 * 3; go, result, input read,
 # 24 written of 2 bytes
-@op(
-    "cumprod",
-    direction=BPROP,
-    signature="Tensor input, int dim, *, dtype dtype",
-    example=Call("torch", "cumprod", (_X, 0)),
-    flops=72,
-    bytes=192,
-)
+@op("cumprod", direction=BPROP, example=Call("torch", "cumprod", (_X, 0)), flops=72, bytes=192)
 def cumulative_backward(a: Args) -> Work:
     """From the places, or from the result; an input without zeros, whose products torch divides."""
     x = a.tensor("input")

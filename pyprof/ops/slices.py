@@ -22,16 +22,9 @@ _WHOLE = (
 
 
 # 24 read and 24 written of 2 bytes
+@op(*(f"{name}_copy" for name in _WHOLE.split()), direction=BPROP, flops=0, bytes=96)
 @op(
     *(f"{name}_copy" for name in _WHOLE.split()),
-    signature=("Tensor input, Value[] rest", "Tensor[] tensors, Value[] rest"),
-    example=Call("aten", "split_with_sizes_copy", (_X, (2, 4), 1)),
-    flops=0,
-    bytes=96,
-)
-@op(
-    *(f"{name}_copy" for name in _WHOLE.split()),
-    direction=BPROP,
     signature=("Tensor input, Value[] rest", "Tensor[] tensors, Value[] rest"),
     example=Call("aten", "split_with_sizes_copy", (_X, (2, 4), 1)),
     flops=0,
@@ -82,8 +75,6 @@ def part_scatter(a: Args) -> Work:
 @op(
     *("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"),
     direction=BPROP,
-    signature="Tensor input, Tensor src",
-    example=Call("torch", "select_scatter", (_X, _ROW, 0, 1)),
     flops=0,
     bytes=120,
 )
@@ -91,21 +82,6 @@ def part_scatter_backward(a: Args) -> Work:
     """Two copies: all but the part, and the part."""
     x, src = like(a.tensor("input")), like(a.tensor("src"))
     return Work(0, (x, src), (x, src))
-
-
-# 8 indices of 8 bytes, 8 read and 8 written of 2
-@op(
-    "take",
-    signature="Tensor input, Index index",
-    example=Call("torch", "take", (_X, Tensor((8,), "int64"))),
-    flops=0,
-    bytes=96,
-)
-def take(a: Args) -> Work:
-    """An element for each index, the tensor taken as flat."""
-    x, index = a.tensor("input"), a.tensor("index")
-    out = like(x, index.shape)
-    return Work(0, (index, fresh((min(out.numel, x.numel),), x.dtype)), (out,))
 
 
 # 6 diagonals read, 36 written of 2 bytes
@@ -154,14 +130,7 @@ def complex_(a: Args) -> Work:
 
 
 # the same the other way: 24 of 8 bytes read, 24 written twice of 4
-@op(
-    "complex",
-    direction=BPROP,
-    signature="Tensor input, Tensor imag",
-    example=Call("torch", "complex", (Tensor((4, 6), "float32"),) * 2),
-    flops=0,
-    bytes=384,
-)
+@op("complex", direction=BPROP, flops=0, bytes=384)
 def complex_backward(a: Args) -> Work:
     """Real and imaginary parts of the incoming gradient."""
     forward = _interleaved(a)
@@ -217,7 +186,5 @@ def nonzero_static(a: Args) -> Work:
 )
 def sum_to_size(a: Args) -> Work:
     """What broadcasting repeated is added up; where it did not, no kernel asks for its cost."""
-    x, asked = a.tensor("input"), a.value("size")
-    sizes = asked if isinstance(asked, tuple) else (asked,)
-    out = like(x, (item for item in sizes if isinstance(item, int)))
-    return Work(x.numel, (x,), (out,))
+    x = a.tensor("input")
+    return Work(x.numel, (x,), (fresh(a.sizes("size"), x.dtype),))

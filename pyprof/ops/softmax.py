@@ -62,15 +62,7 @@ def softmax(a: Args) -> Work:
 
 
 # 6 * 4; go 6 + y 6 + gradient 6 = 18 elements of 2 bytes
-@op(
-    *_NAMES,
-    direction=BPROP,
-    signature="Tensor input, int dim, int stacklevel, dtype dtype",
-    example=Call("torch.nn.functional", "softmax", (_X,), {"dim": -1}),
-    flops=24,
-    bytes=36,
-    batch=("input",),
-)
+@op(*_NAMES, direction=BPROP, flops=24, bytes=36, batch=("input",))
 @op(
     *("aten::_softmax", "aten::_log_softmax", "aten::softmax", "aten::log_softmax"),
     direction=BPROP,

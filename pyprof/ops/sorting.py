@@ -65,20 +65,11 @@ def topk(a: Args) -> Work:
 
 
 # go 8 of 2 bytes and indices 8 of 8 read, 24 written of 2
-@op(
-    *("topk", "kthvalue"),
-    direction=BPROP,
-    signature="Tensor input, int k, int dim",
-    example=Call("torch", "topk", (_X, 2)),
-    flops=0,
-    bytes=128,
-)
+@op(*("topk", "kthvalue"), direction=BPROP, flops=0, bytes=128)
 @op(
     *("sort", "msort"),
     direction=BPROP,
-    signature="Tensor input, int dim, bool descending",
     # go 24 of 2 bytes and indices 24 of 8 read, 24 written of 2
-    example=Call("torch", "sort", (_X,)),
     flops=0,
     bytes=288,
 )
@@ -136,7 +127,7 @@ def histogram(a: Args) -> Work:
 def bincount(a: Args) -> Work:
     """One addition for each value."""
     x = a.tensor("input")
-    return Work(x.numel, (x,), (), {}, None, "result's size depends on the data")
+    return Work(x.numel, (x,), extra_bytes=None, why="result's size depends on the data")
 
 
 # 4 labels of 8 bytes read, 4 * 10 of 8 written
@@ -165,8 +156,8 @@ def one_hot(a: Args) -> Work:
 )
 def isin(a: Args) -> Work:
     """Each element looked up among others, sorted or one by one as torch finds cheaper."""
-    x, others = a.tensor("input"), a.optional("others")
-    return Work(0, (x,) if others is None else (x, others), (fresh(x.shape, "bool"),))
+    x = a.tensor("input")
+    return Work(0, (x, *a.present("others")), (fresh(x.shape, "bool"),))
 
 
 # 24 sorted; two neighbours for each of 4 rows: difference, weight, sum; 24 read, 4 written
@@ -182,4 +173,4 @@ def quantile(a: Args) -> Work:
     x, fractions = a.tensor("input"), a.optional("q")
     left = reduced(a, x)
     out = like(x, left if fractions is None else fractions.shape + left)
-    return Work(3 * out.numel, (x,) if fractions is None else (x, fractions), (out,))
+    return Work(3 * out.numel, (x, *a.present("q")), (out,))

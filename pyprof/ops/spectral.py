@@ -75,12 +75,7 @@ def svd(a: Args) -> Work:
     bytes=624,
 )
 # the same in complex numbers of 8 bytes: 288 + 8 * 84
-@op(
-    "eig",
-    signature="Tensor input",
-    example=Call("torch.linalg", "eig", (_SQUARE,)),
-    bytes=960,
-)
+@op("eig", signature="Tensor input", example=Call("torch.linalg", "eig", (_SQUARE,)), bytes=960)
 def eigenvectors(a: Args) -> Work:
     """Values and vectors: real ones of a symmetric matrix, complex ones of any other."""
     x = a.tensor("input")

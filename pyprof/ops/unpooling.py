@@ -55,8 +55,8 @@ def unpool(a: Args) -> Work:
 
 
 # 96 picked from the gradient and their indices read, 96 written
-@op(*_NAMES, direction=BPROP, signature=_UNPOOL, example=_UNPOOLED, flops=0, bytes=1152)
-@op(*_ATEN, direction=BPROP, signature=_ATEN_UNPOOL, example=_ATEN_UNPOOLED, flops=0, bytes=1152)
+@op(*_NAMES, direction=BPROP, flops=0, bytes=1152)
+@op(*_ATEN, direction=BPROP, flops=0, bytes=1152)
 def unpool_backward(a: Args) -> Work:
     """The incoming gradient where the values were put."""
     x = a.tensor("input")

@@ -65,8 +65,6 @@ def unfold(a: Args) -> Work:
 @op(
     *("torch.nn.functional.unfold", "aten::im2col"),
     direction=BPROP,
-    signature=_UNFOLD,
-    example=_UNFOLDED,
     flops=216,
     bytes=624,
     batch=("input",),
@@ -94,8 +92,6 @@ def fold(a: Args) -> Work:
 @op(
     *("torch.nn.functional.fold", "aten::col2im"),
     direction=BPROP,
-    signature=_FOLD,
-    example=_FOLDED,
     flops=0,  # as unfold
     bytes=624,
     batch=("input",),

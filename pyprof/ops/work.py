@@ -56,6 +56,16 @@ class Work:
 NOTHING = Work(0)
 
 
+def twice(forward: Work) -> Work:
+    """Give the backward work of products: each operand's gradient, of the forward one's size.
+
+    What was read and the incoming gradients are read, a gradient is written for all that was read.
+    """
+    flops = None if forward.flops is None else 2 * forward.flops
+    reads = (*forward.writes, *forward.reads)
+    return Work(flops, reads, tuple(map(like, forward.reads)), forward.params)
+
+
 def stored(tensor: Tensor) -> int:
     """Count the elements that lie in memory: dimensions of stride 0 repeat, they do not lie."""
     if tensor.stride is None or len(tensor.stride) != len(tensor.shape):
@@ -141,6 +151,10 @@ class Args:
         value = self.values.get(name, MISSING)
         return value if isinstance(value, Tensor) else None
 
+    def present(self, *names: str) -> tuple[Tensor, ...]:
+        """Give those of the tensor arguments that were given."""
+        return tuple(tensor for name in names if (tensor := self.optional(name)) is not None)
+
     def tensors(self, name: str) -> tuple[Tensor, ...]:
         """Give a list of tensors. Raises Unknown where it was not written out in full."""
         value = self.values.get(name, MISSING)
@@ -192,6 +206,15 @@ class Args:
         if len(numbers) != len(found) or len(numbers) not in (1, count):
             raise Unknown(f"{name} is not {count} integers")
         return numbers * count if len(numbers) == 1 else numbers
+
+    def sizes(self, name: str) -> tuple[int, ...]:
+        """Give a shape: a list, or one number. Raises Unknown where it is not known in full."""
+        value = self.value(name) if self.known(name) else None
+        found = value if isinstance(value, tuple) else (value,)
+        sizes = tuple(item for item in found if isinstance(item, int))
+        if len(sizes) != len(found):
+            raise Unknown(f"{name} not recorded")
+        return sizes
 
     def dtype(self, name: str = "dtype") -> str | None:
         """Give a dtype argument's name; None where none was given. Raises Unknown if opaque."""

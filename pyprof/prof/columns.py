@@ -285,7 +285,7 @@ def _ai(table: Table) -> pa.Array:
 @column("bound", "Bound", TEXT, 8)
 def _bound(table: Table) -> pa.Array:
     """What limits it: compute, memory, or latency (too small to fill the device)."""
-    return table.roofline.bound.to_arrow(pa.string())
+    return table.bound.to_arrow(pa.string())
 
 
 @column("eff", "Eff(%)", FLOAT, 7, "%")

@@ -56,6 +56,7 @@ _FAMILIES = {
     "solvers": "",
     "sorting": "index",
     "spectral": "",
+    "subscript": "index",
     "unpooling": "pool",
     "views": "",
     "windows": "copy",

@@ -35,13 +35,14 @@ def with_outputs(
     back are the number of each row's work, and the works. A backward node belongs to the forward
     rows of its process that have its sequence number, if those are of one thread.
     """
-    shapes = [node_output(situation) for situation in situations]
-    known = [None, *dict.fromkeys(shape for shape in shapes if shape is not None)]
+    places: dict[tuple[int, ...] | None, int] = {None: 0}
+    told_by = [places.setdefault(node_output(each), len(places)) for each in situations]
+    known = list(places)
     lacks = np.array([_lacks(work) for work in works], bool)[number]
     if len(known) == 1 or not lacks.any():
         return number, list(works)
     sequence, alone = _sequences(records)
-    told = np.array([known.index(shape) for shape in shapes], np.int64)[number]
+    told = np.array(told_by, np.int64)[number]
     shape = agreed(sequence, np.where(alone, told, 0))
     thread = np.unique(records.numpy("tid"), return_inverse=True)[1] + 1
     one_thread = agreed(sequence, np.where(alone & lacks, thread, 0)) > 0

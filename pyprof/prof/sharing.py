@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,17 +22,26 @@ from pyprof.prof.told import by_name
 from pyprof.prof.trials import trials
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from pyprof.ops import Cost
-    from pyprof.parse.records import Records
+    from pyprof.parse.records import Coded, Records
 
     Ints = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
 
 _HELPS = 1 << 20
 """The rank of a kernel that only helps."""
+
+_MOST_KERNELS = 1 << 16
+"""Calls with more kernels than that are costed as though they had so many."""
+
+_GRADIENTS = ("dgrad", "wgrad")
+
+_KNOWN, _GRAPH = "", "the kernels of a CUDA graph launch are not in the capture"
+_FIRST_REASONS = (_KNOWN, _GRAPH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,174 +65,159 @@ class Costs:
     """Rows that cuDNN's benchmark ran to choose another."""
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a capture, what each works for, and what its name and kind tell."""
+
+    records: Records
+    work: list[Work]
+    work_of: Ints
+    family: list[str]
+    """Of each work."""
+    name: Coded
+    role: list[Role]
+    """Of each name."""
+    kind: NDArray[np.str_]
+
+    @cached_property
+    def kernel(self) -> Mask:
+        """Rows that run an op's code: on a GPU, or on the CPU of a capture without one."""
+        return np.isin(self.kind, (schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]))
+
+    @cached_property
+    def weight(self) -> Ints:
+        """Time on the GPU, ns; at least 1, so that each row has a part."""
+        return np.maximum(self.records.numpy("kDuration"), 1)
+
+    def working(self, test: Callable[[Work, str], bool]) -> Mask:
+        """Tell which rows work for an op call, of a family, that passes a test."""
+        passed = [test(*pair) for pair in zip(self.work, self.family, strict=True)]
+        return np.array(passed, bool)[self.work_of]
+
+    def named(self, *roles: Role) -> Mask:
+        """Tell which rows have a kernel of one of these roles."""
+        return np.array([role in roles for role in self.role], bool)[self.name.index]
+
+
 def share_costs(records: Records) -> Costs:
     """Find each row's op call, cost the distinct ones, and share them among their kernels."""
     number, found = situations(records)
-    chosen = [choose(situation) for situation in found]
-    work_of, works = with_outputs(records, number, found, chosen)
-    ranks = _ranks(records, works, work_of)
-    kernel = _is_kernel(records)
+    work_of, works = with_outputs(records, number, found, [choose(each) for each in found])
+    name = records.coded("kLongName")
+    roles = [role(text) for text in name.values]
+    families = [family(work) for work in works]
+    rows = _Rows(records, works, work_of, families, name, roles, _kinds(records))
+    ranks = _ranks(rows)
     call = op_calls.number(records, works, work_of, ranks < _HELPS)
-    tried = _tried(records, works, work_of, call, kernel)
+    tried = _tried(rows, call)
     ranks[tried] = _HELPS
     best = np.full(int(call.max(initial=-1)) + 1, _HELPS)
-    np.minimum.at(best, call[kernel], ranks[kernel])
-    arithmetic = kernel & (ranks == best[call])
-    count = np.bincount(call[arithmetic], minlength=len(best))
-    return _share(records, works, work_of, call, arithmetic, count, kernel, tried)
+    np.minimum.at(best, call[rows.kernel], ranks[rows.kernel])
+    return _share(rows, call, rows.kernel & (ranks == best[call]), tried)
 
 
-def _share(
-    records: Records,
-    works: list[Work],
-    work_of: Ints,
-    call: Ints,
-    arithmetic: NDArray[np.bool_],
-    count: Ints,
-    kernel: NDArray[np.bool_],
-    tried: NDArray[np.bool_],
-) -> Costs:
-    costs, cost_of = _costs(records, works, work_of, call, arithmetic, count, kernel)
-    reasons = list(dict.fromkeys(["", _GRAPH, *(cost.reason for cost in costs)]))
+def _share(rows: _Rows, call: Ints, arithmetic: Mask, tried: Mask) -> Costs:
+    """Share the cost of each call among the rows that do its arithmetic."""
+    kernels = np.bincount(call[arithmetic], minlength=int(call.max(initial=-1)) + 1)[call]
+    costs, cost_of = _costs(rows, call, arithmetic, kernels)
+    reasons = list(dict.fromkeys([*_FIRST_REASONS, *(cost.reason for cost in costs)]))
     place = {reason: number for number, reason in enumerate(reasons)}
-    totals = [
-        np.array([_number(value) for value in column], np.int64)[cost_of]
-        for column in _columns(costs)
-    ]
-    weight = _weights(records, works, work_of, arithmetic, count[call])
-    pairs = _products_inside(records, works, work_of, call, kernel)
-    left = [without_inner(total, call, pairs) for total in totals]
-    flops, moved = (portions(total, weight, call) for total in left)
-    helper = kernel & ~arithmetic
-    flops[helper], moved[helper] = np.where(totals[0][helper] == UNKNOWN, UNKNOWN, 0), UNKNOWN
+    flops, moved, written = (
+        np.array([_number(getattr(cost, name)) for cost in costs], np.int64)[cost_of]
+        for name in ("flops", "bytes", "written")
+    )
+    weight = _weights(rows, arithmetic, kernels)
+    pairs = _products_inside(rows, call)
+    left_flops, left_bytes = (without_inner(total, call, pairs) for total in (flops, moved))
+    shared_flops, shared_bytes = (portions(left, weight, call) for left in (left_flops, left_bytes))
+    helper = rows.kernel & ~arithmetic
+    shared_flops[helper] = np.where(flops[helper] == UNKNOWN, UNKNOWN, 0)
+    shared_bytes[helper] = UNKNOWN
     reason_of = np.array([place[cost.reason] for cost in costs], np.int64)[cost_of]
-    for total in totals:
+    for total in (flops, moved):
         tell_inside(reason_of, total, call, pairs, len(reasons))
     reasons += [f"inside it: {reason}" for reason in reasons]
-    _memory(records, kernel, flops, moved, reason_of)
-    written = np.array([cost.written for cost in costs], np.int64)[cost_of]
-    fills = _fills(records, works, work_of, call, weight, helper, written)
-    chosen = op_calls.chosen(records, works, work_of)
-    moved = fills.charge(left[1], moved, chosen, op_calls.around(records))
+    _memory(rows, shared_flops, shared_bytes, reason_of)
+    chosen = op_calls.chosen(rows.records, rows.work, rows.work_of)
+    fills = _fills(rows, call, weight, helper, written)
     return Costs(
-        flops=flops,
-        bytes=moved,
+        flops=shared_flops,
+        bytes=fills.charge(left_bytes, shared_bytes, chosen, op_calls.around(rows.records)),
         reason=reasons,
         reason_of=reason_of,
         params=[cost.params for cost in costs],
         params_of=cost_of,
         call=call,
-        work=works,
-        work_of=work_of,
+        work=rows.work,
+        work_of=rows.work_of,
         helper=helper,
         tried=tried,
     )
 
 
-def _costs(
-    records: Records,
-    works: list[Work],
-    work_of: Ints,
-    call: Ints,
-    arithmetic: NDArray[np.bool_],
-    count: Ints,
-    kernel: NDArray[np.bool_],
-) -> tuple[list[Cost], Ints]:
+def _costs(rows: _Rows, call: Ints, arithmetic: Mask, kernels: Ints) -> tuple[list[Cost], Ints]:
     """Cost each distinct op call, by how many kernels and what their names tell; and each row's."""
-    untyped = np.array([work.untyped for work in works], bool)[work_of] & arithmetic
-    number, told = by_name(records.coded("kLongName"), call, untyped, kernel)
-    key = work_of << 32 | number << 20 | np.minimum(count[call], 1 << 16)
-    first, cost_of = distinct(key)
+    untyped = rows.working(lambda work, _: work.untyped) & arithmetic
+    number, told = by_name(rows.name, call, untyped, rows.kernel)
+    kernels = np.minimum(kernels, _MOST_KERNELS)
+    first, cost_of = distinct((rows.work_of * len(told) + number) * (_MOST_KERNELS + 1) + kernels)
     costs = [
-        works[pair >> 32].cost(pair & 0xFFFFF or None, told[pair >> 20 & 0xFFF])
-        for pair in key[first].tolist()
+        rows.work[rows.work_of[row]].cost(int(kernels[row]) or None, told[number[row]])
+        for row in first.tolist()
     ]
     return costs, cost_of
 
 
-def _tried(
-    records: Records, works: list[Work], work_of: Ints, call: Ints, kernel: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _tried(rows: _Rows, call: Ints) -> Mask:
     """Tell which kernels a convolution's call only tried, to choose among them.
 
     Where shapes are not recorded, no call is known to be like another.
     """
-    conv = np.array([family(work) == "conv" and work.shaped for work in works], bool)[work_of]
-    conv &= kernel
+    conv = rows.working(lambda work, family: family == "conv" and work.shaped) & rows.kernel
     if not conv.any():
         return conv
-    name = records.coded("kLongName")
-    products = np.array([role(text) in (Role.CONV, Role.GEMM) for text in name.values], bool)
-    return trials(records, work_of, call, conv, products[name.index])
+    return trials(rows.records, rows.work_of, call, conv, rows.named(Role.CONV, Role.GEMM))
 
 
-def _weights(
-    records: Records, works: list[Work], work_of: Ints, arithmetic: NDArray[np.bool_], kernels: Ints
-) -> Ints:
+def _weights(rows: _Rows, arithmetic: Mask, kernels: Ints) -> Ints:
     """Weigh each kernel's part in its call's arithmetic: by duration.
 
     But the two gradients of a product need the same FLOPs, whichever kernel is the faster.
     """
-    products = np.array([work.gradient and family(work) in PRODUCTS for work in works], bool)
-    alike = products[work_of] & (kernels == len(_GRADIENTS))
-    weight = np.where(alike, 1, np.maximum(records.numpy("kDuration"), 1))
-    return np.where(arithmetic, weight, 0)
-
-
-_GRADIENTS = ("dgrad", "wgrad")
-
-_GRAPH = "the kernels of a CUDA graph launch are not in the capture"
-
-
-def _columns(costs: list[Cost]) -> list[list[int | None]]:
-    return [[getattr(cost, name) for cost in costs] for name in ("flops", "bytes")]
+    products = rows.working(lambda work, family: work.gradient and family in PRODUCTS)
+    alike = products & (kernels == len(_GRADIENTS))
+    return np.where(arithmetic, np.where(alike, 1, rows.weight), 0)
 
 
 def _number(value: int | None) -> int:
     return value if value is not None and value < 1 << 63 else UNKNOWN
 
 
-def _fills(
-    records: Records,
-    works: list[Work],
-    work_of: Ints,
-    call: Ints,
-    weight: Ints,
-    helper: NDArray[np.bool_],
-    written: Ints,
-) -> Fills:
+def _fills(rows: _Rows, call: Ints, weight: Ints, helper: Mask, written: Ints) -> Fills:
     """Find the rows that fill memory, and those whose result may be filled before."""
-    families = [family(work) for work in works]
-    sparse = np.array(
-        [of in SPARSE and work.gradient for of, work in zip(families, works, strict=True)], bool
-    )[work_of] & (written > 0)
-    name = records.coded("kLongName")
-    zeroes = np.array([role(text) is Role.FILL for text in name.values], bool)[name.index]
-    filling = np.array([of == "fill" for of in families], bool)[work_of] & (weight > 0)
+    sparse = rows.working(lambda work, family: family in SPARSE and work.gradient) & (written > 0)
+    filling = rows.working(lambda _, family: family == "fill") & (weight > 0)
     return Fills(
         call=call,
         written=written,
         weight=np.where(sparse, weight, 0),
-        own=filling | (_kinds(records) == schema.KINDS[schema.MEMSET]),
-        helps=np.where(sparse & helper & zeroes, np.maximum(records.numpy("kDuration"), 1), 0),
+        own=filling | (rows.kind == schema.KINDS[schema.MEMSET]),
+        helps=np.where(sparse & helper & rows.named(Role.FILL), rows.weight, 0),
     )
 
 
-def _memory(
-    records: Records, kernel: NDArray[np.bool_], flops: Ints, moved: Ints, reason_of: Ints
-) -> None:
+def _memory(rows: _Rows, flops: Ints, moved: Ints, reason_of: Ints) -> None:
     """Cost copies and sets by what the capture says they moved; graph launches hide their work."""
-    kind = _kinds(records)
-    size = records.numpy("bytes")
-    name = records.coded("kShortName")
+    size = rows.records.numpy("bytes")
+    name = rows.records.coded("kShortName")
     twice = np.array([("DtoD" in text or "PtoP" in text) for text in name.values] + [False])
-    memory = np.isin(kind, ("memcpy", "memset"))
+    memory = np.isin(rows.kind, ("memcpy", "memset"))
     moved[memory] = np.where(size < 0, UNKNOWN, size * np.where(twice[name.index], 2, 1))[memory]
     flops[memory] = 0
-    reason_of[memory] = 0
-    graph = ~kernel & ~memory
+    reason_of[memory] = _FIRST_REASONS.index(_KNOWN)
+    graph = ~rows.kernel & ~memory
     flops[graph] = moved[graph] = UNKNOWN
-    reason_of[graph] = 1
+    reason_of[graph] = _FIRST_REASONS.index(_GRAPH)
 
 
 def _kinds(records: Records) -> NDArray[np.str_]:
@@ -230,34 +225,23 @@ def _kinds(records: Records) -> NDArray[np.str_]:
     return np.array([*kind.values, "kernel"])[kind.index]  # the original's files hold kernels only
 
 
-def _is_kernel(records: Records) -> NDArray[np.bool_]:
-    return np.isin(_kinds(records), (schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]))
-
-
-def _ranks(records: Records, works: list[Work], work_of: Ints) -> Ints:
+def _ranks(rows: _Rows) -> Ints:
     """Rank each row's kernel among those that may do its op's arithmetic; 0 is the likeliest."""
-    name = records.coded("kLongName")
-    families = [family(work) for work in works]
-    first, index = distinct(work_of << 32 | name.index)
-    roles = [role(text) for text in name.values]
-    found = [_rank(roles[name.index[row]], families[work_of[row]]) for row in first.tolist()]
-    return np.array(found, np.int64)[index] if found else np.zeros(0, np.int64)
+    first, index = distinct(rows.work_of << 32 | rows.name.index)
+    found = [
+        rank(rows.role[rows.name.index[row]], rows.family[rows.work_of[row]])
+        for row in first.tolist()
+    ]
+    return np.array([_HELPS if place is None else place for place in found], np.int64)[index]
 
 
-def _rank(kind: Role, of: str) -> int:
-    place = rank(kind, of)
-    return _HELPS if place is None else place
-
-
-def _products_inside(
-    records: Records, works: list[Work], work_of: Ints, call: Ints, kernel: NDArray[np.bool_]
-) -> Ints:
+def _products_inside(rows: _Rows, call: Ints) -> Ints:
     """Find the products that are part of other products: (inner, outer) call numbers.
 
     Only kernels count: a memset inside an op costs what it moves, not what the op costs.
     """
-    ids = op_calls.around(records)
-    product = np.array([family(work) in PRODUCTS for work in works], bool)[work_of] & kernel
+    ids = op_calls.around(rows.records)
+    product = rows.working(lambda _, family: family in PRODUCTS) & rows.kernel
     if ids is None or not product.any():
         return np.zeros((0, 2), np.int64)
-    return inside(*ids, op_calls.chosen(records, works, work_of), call, product)
+    return inside(*ids, op_calls.chosen(rows.records, rows.work, rows.work_of), call, product)

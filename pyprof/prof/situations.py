@@ -21,6 +21,7 @@ from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.autograd import is_node
 from pyprof.parse.describe import tensors
 from pyprof.parse.records import Coded, distinct, encode
+from pyprof.prof.repeated import with_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -211,6 +212,8 @@ def _candidates(situation: Situation) -> Iterator[Work]:
         if place == node:
             break  # what is around a backward node is not what it computes
         call = _call(texts[place])
+        if call is not None and node is not None:
+            call = with_repeats(call, marker.decode_seq(texts[node]))
         yield Work(call, FPROP, dtype, place, output=_told_around(call, around))
     if situation.backward:
         output = _node_sizes(texts[node]) if node is not None else None

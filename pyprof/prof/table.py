@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.errors import PyprofError
-from pyprof.gpu import ceilings, roofline
+from pyprof.gpu import ceilings
 from pyprof.gpu.peaks import Device, Peaks, peaks
 from pyprof.gpu.roles import crosses_link
+from pyprof.gpu.roofline import LIMITS, Roofline, roofline
 from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
 from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
 from pyprof.parse.describe import tensors
@@ -176,7 +178,21 @@ class Table:
     @cached_property
     def roofline(self) -> Roofline:
         """Rates and shares of the roofline, per row."""
-        return _roofline(self)
+        number, judged = self.judged
+        return roofline(
+            _float(self.costs.flops),
+            _float(self.costs.bytes),
+            self.duration_ns.astype(np.float64),
+            _rates([entry.flops_peak for entry in judged])[number],
+            _rates([entry.bandwidth_peak for entry in judged])[number],
+            open_unit=np.array([entry.tc.value == MAYBE for entry in judged], bool)[number],
+            idle=_fewer_blocks_than_sms(self),
+        )
+
+    @property
+    def bound(self) -> Coded:
+        """What limits each row, as text."""
+        return Coded(self.roofline.limit, [*LIMITS])
 
 
 def _device(row: Mapping[str, object]) -> Device:
@@ -223,67 +239,9 @@ def _op_dtype(work: Work) -> str | None:
     return next(iter(floats or found), work.dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Roofline:
-    """Rates in FLOP/s, bytes/s, FLOP/byte; NaN where not known."""
-
-    flops_per_s: NDArray[np.float64]
-    bytes_per_s: NDArray[np.float64]
-    intensity: NDArray[np.float64]
-    share: NDArray[np.float64]
-    """Of the roof; more than 1 where the cost or the peak is not what it seems."""
-    compute: NDArray[np.bool_]
-    """Rows that are nearer to their peak FLOP/s than to the bandwidth."""
-    bound: Coded
-    """What limits each row, as text."""
-
-
-def _roofline(table: Table) -> Roofline:
-    costs, (number, judged) = table.costs, table.judged
-    flops, moved = (_float(column) for column in (costs.flops, costs.bytes))
-    seconds = np.where(table.duration_ns > 0, table.duration_ns / roofline.NS_PER_S, np.nan)
-    top_flops = _rates([entry.flops_peak for entry in judged])[number]
-    top_bytes = _rates([entry.bandwidth_peak for entry in judged])[number]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        arithmetic = np.where(flops == 0, 0.0, flops / top_flops)
-        memory = np.where(moved == 0, 0.0, moved / top_bytes)
-        # Where a name cannot tell the unit, the peak of the slower one stands in judged: below the
-        # memory's time it does not matter which, above it the share is not known.
-        open_unit = np.array([entry.tc.value == MAYBE for entry in judged], bool)[number]
-        arithmetic[open_unit & (arithmetic > memory)] = np.nan
-        share = np.maximum(arithmetic, memory) / seconds
-        intensity = np.where(moved > 0, flops / moved, np.nan)
-    share[share == 0] = np.nan
-    return Roofline(
-        flops / seconds,
-        moved / seconds,
-        intensity,
-        share,
-        arithmetic >= memory,
-        _bounds(table, arithmetic, memory, seconds),
-    )
-
-
-def _bounds(
-    table: Table,
-    arithmetic: NDArray[np.float64],
-    memory: NDArray[np.float64],
-    seconds: NDArray[np.float64],
-) -> Coded:
-    """Say what limits each row, as `roofline.bound` does for one."""
-    need = np.maximum(arithmetic, memory)
-    short = seconds * roofline.NS_PER_S < roofline.LAUNCH_NS
-    idle = _fewer_blocks_than_sms(table)
-    latency = (need < roofline.NEAR_ROOF * seconds) & (short | idle)
-    choices = [np.isnan(need) | np.isnan(seconds), latency, need == 0, arithmetic >= memory]
-    return Coded(np.select(choices, [-1, 0, -1, 1], 2), ["latency", "compute", "memory"])
-
-
 def _fewer_blocks_than_sms(table: Table) -> NDArray[np.bool_]:
     grid = table.records.coded("grid")
-    blocks = np.array([*(int(np.prod(value)) if value else 0 for value in grid.values), 0])[
-        grid.index
-    ]
+    blocks = np.array([*(math.prod(value) if value else 0 for value in grid.values), 0])[grid.index]
     gpu = table.records.coded("gpu")
     sms = [table.device_of(name).sm_count or 0 for name in gpu.values]
     return (blocks > 0) & (blocks < np.array([*sms, 0])[gpu.index])

@@ -48,8 +48,8 @@ def command(
 
     A and B are captures, or what `pyprof parse` wrote from them; a folder or a 'glob' names all
     ranks of a run. Rows are matched by what they do, not by kernel name: another kernel for the
-    same op is the same op. Numbers are per step where both captures have steps of the same kind,
-    else totals.
+    same op is the same op. Numbers are per step, of what runs in steps, where both captures have
+    steps of the same kind, else totals.
 
     \b
     Examples:

@@ -123,6 +123,13 @@ def test_exit_code_and_file(run: Run) -> None:
     assert "net.sqlite" in result.stderr
 
 
+def test_any_name_of_a_file_will_do(run: Run, tmp_path: Path) -> None:
+    """Its GPU work is found also where the name has what means something in a URI."""
+    result = run("--tool", "nsys", "--all", "-o", str(tmp_path / "100% #1?"))
+    assert "100% #1?.sqlite" in result.stderr
+    assert "no GPU work" not in result.stderr
+
+
 def test_no_gpu_work(run: Run) -> None:
     """A database without GPU work is told of."""
     result = run("--tool", "nsys", "--all", writes="sqlite")

@@ -1,29 +1,59 @@
-"""Tests of the roofline: worked numbers, and None for whatever is not known."""
+"""Tests of the roofline: worked numbers, and nothing for whatever is not known."""
 
 from __future__ import annotations
 
+from math import nan
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.gpu.roofline import achieved, bound, efficiency, least_ns
+from pyprof.gpu.roofline import LIMITS, roofline
 
 PEAK, BANDWIDTH = 1e15, 1e12  # 1 PFLOP/s, 1 TB/s: the ridge is at 1000 FLOP a byte
+SM_COUNT = 100
 
-number = st.none() | st.just(0.0) | st.floats(min_value=1e-3, max_value=1e15)
+number = st.just(nan) | st.just(0.0) | st.floats(min_value=1e-3, max_value=1e15)
+peak = st.just(nan) | st.floats(min_value=1e-3, max_value=1e15)
+
+
+def _one(
+    flops: float, moved: float, ns: float, *, peaks: tuple[float, float] = (PEAK, BANDWIDTH),
+    blocks: int = SM_COUNT, open_unit: bool = False,
+) -> Any:  # noqa: ANN401 - the fields of a Roofline, each of one kernel  # fmt: skip
+    arrays = (np.array([value]) for value in (flops, moved, ns, *peaks))
+    found = roofline(*arrays, open_unit=np.array([open_unit]), idle=np.array([blocks < SM_COUNT]))
+    one = {name: values[0] for name, values in found._asdict().items()}
+    limit = one.pop("limit")
+    return SimpleNamespace(**one, bound=LIMITS[limit] if limit >= 0 else None)
 
 
 def test_achieved_rates() -> None:
     """2e9 FLOP and 1e6 bytes in 10 us are 2e14 FLOP/s, 1e11 bytes/s and 2000 FLOP a byte."""
-    assert achieved(2e9, 1e6, 10_000) == pytest.approx((2e14, 1e11, 2000))
+    found = _one(2e9, 1e6, 10_000)
+    rates = (found.flops_per_s, found.bytes_per_s, found.intensity)
+    assert rates == pytest.approx((2e14, 1e11, 2000))
 
 
-def test_achieved_unknown() -> None:
-    """What is not known stays None, alone."""
-    assert achieved(None, 1e6, 1000) == (None, 1e12, None)
-    assert achieved(2e9, None, 1000) == (2e15, None, None)
-    assert achieved(2e9, 1e6, 0) == (None, None, 2000)
-    assert achieved(2e9, 0, None) == (None, None, None)
+@pytest.mark.parametrize(
+    ("work", "expected"),
+    [
+        ((nan, 1e6, 1000), (nan, 1e12, nan)),
+        ((2e9, nan, 1000), (2e15, nan, nan)),
+        ((2e9, 1e6, 0), (nan, nan, 2000)),
+        ((2e9, 0, nan), (nan, nan, nan)),
+    ],
+)
+def test_what_is_not_known_of_the_rates_is_so_alone(
+    work: tuple[float, float, float], expected: tuple[float, float, float]
+) -> None:
+    """A rate needs its cost and the time, an intensity both costs."""
+    found = _one(*work)
+    rates = (found.flops_per_s, found.bytes_per_s, found.intensity)
+    assert rates == pytest.approx(expected, nan_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -35,59 +65,56 @@ def test_achieved_unknown() -> None:
         (1e9, 1e7, 40_000, 0.25),
         # a copy: no FLOPs, 10 us of memory, took 12.5 us
         (0, 1e7, 12_500, 0.8),
+        # more than the peak is shown as it is: emulation and caches do that
+        (2e10, 1e6, 10_000, 2.0),
     ],
 )
-def test_efficiency(flops: float, moved: float, duration_ns: float, share: float) -> None:
-    """Efficiency is the larger of the two shares of peak."""
-    found = efficiency(flops, moved, duration_ns, PEAK, BANDWIDTH)
-    assert found is not None
-    assert found.value == pytest.approx(share)
-    assert not found.above_peak
-
-
-def test_above_the_peak_is_flagged_not_clipped() -> None:
-    """More than the peak is shown as it is: emulation and caches do that."""
-    found = efficiency(2e10, 1e6, 10_000, PEAK, BANDWIDTH)
-    assert found is not None
-    assert found.value == pytest.approx(2.0)
-    assert found.above_peak
+def test_share(flops: float, moved: float, duration_ns: float, share: float) -> None:
+    """The larger of the two shares of peak."""
+    assert _one(flops, moved, duration_ns).share == pytest.approx(share)
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("work", "peaks"),
     [
-        (None, 1e6, 1000, PEAK, BANDWIDTH),
-        (1e9, None, 1000, PEAK, BANDWIDTH),
-        (1e9, 1e6, None, PEAK, BANDWIDTH),
-        (1e9, 1e6, 0, PEAK, BANDWIDTH),
-        (1e9, 1e6, 1000, None, BANDWIDTH),
-        (1e9, 1e6, 1000, PEAK, None),
-        (0, 0, 1000, PEAK, BANDWIDTH),
-        (1e9, 1e6, 1000, 0, BANDWIDTH),
+        ((nan, 1e6, 1000), (PEAK, BANDWIDTH)),
+        ((1e9, nan, 1000), (PEAK, BANDWIDTH)),
+        ((1e9, 1e6, nan), (PEAK, BANDWIDTH)),
+        ((1e9, 1e6, 0), (PEAK, BANDWIDTH)),
+        ((1e9, 1e6, 1000), (nan, BANDWIDTH)),
+        ((1e9, 1e6, 1000), (PEAK, nan)),
+        ((0, 0, 10_000), (PEAK, BANDWIDTH)),
     ],
 )
-def test_efficiency_unknown(arguments: tuple[float | None, ...]) -> None:
-    """A missing cost, time or needed peak makes the efficiency unknown, never 0."""
-    assert efficiency(*arguments) is None
+def test_an_unknown_share(work: tuple[float, float, float], peaks: tuple[float, float]) -> None:
+    """A missing cost, time or needed peak makes share and bound unknown, never 0."""
+    found = _one(*work, peaks=peaks)
+    assert np.isnan(found.share)
+    assert found.bound is None
 
 
 def test_a_copy_needs_no_flop_peak() -> None:
     """Without FLOPs the arithmetic's peak does not matter."""
-    found = efficiency(0, 1e7, 20_000, None, BANDWIDTH)
-    assert found is not None
-    assert found.value == pytest.approx(0.5)
-    assert bound(0, 1e7, 20_000, None, BANDWIDTH) == "memory"
+    found = _one(0, 1e7, 20_000, peaks=(nan, BANDWIDTH))
+    assert found.share == pytest.approx(0.5)
+    assert found.bound == "memory"
+
+
+def test_an_open_unit_matters_where_arithmetic_limits() -> None:
+    """Which peak is the right one nobody knows; below the memory's time it does not matter."""
+    assert np.isnan(_one(1e10, 1e6, 20_000, open_unit=True).share)
+    assert _one(1e9, 1e7, 40_000, open_unit=True).share == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(
     ("expected", "flops", "moved", "duration_ns", "blocks"),
     [
-        ("compute", 1e10, 1e6, 20_000, None),
-        ("memory", 1e9, 1e7, 40_000, None),
+        ("compute", 1e10, 1e6, 20_000, 800),
+        ("memory", 1e9, 1e7, 40_000, 800),
         # far from both roofs in 3 us: that is the launch
-        ("latency", 1e6, 1e5, 3_000, None),
+        ("latency", 1e6, 1e5, 3_000, 800),
         # 2 us, but at the roof: short and good
-        ("memory", 1e6, 1.9e6, 2_000, None),
+        ("memory", 1e6, 1.9e6, 2_000, 800),
         # 8 blocks on 100 SMs, far from the roofs
         ("latency", 1e9, 1e6, 40_000, 8),
         ("compute", 1e9, 1e5, 40_000, 800),
@@ -95,28 +122,19 @@ def test_a_copy_needs_no_flop_peak() -> None:
         ("compute", 3e10, 1e6, 40_000, 8),
     ],
 )
-def test_bound(
-    expected: str, flops: float, moved: float, duration_ns: float, blocks: int | None
-) -> None:
+def test_bound(expected: str, flops: float, moved: float, duration_ns: float, blocks: int) -> None:
     """Short or idle kernels far from the roofs are latency-bound; others by the nearer roof."""
-    found = bound(flops, moved, duration_ns, PEAK, BANDWIDTH, blocks=blocks, sm_count=100)
-    assert found == expected
+    assert _one(flops, moved, duration_ns, blocks=blocks).bound == expected
 
 
-@given(flops=number, moved=number, duration=number, peak=number, bandwidth=number)
+@given(flops=number, moved=number, duration=number, peaks=st.tuples(peak, peak))
 def test_known_together(
-    flops: float | None,
-    moved: float | None,
-    duration: float | None,
-    peak: float | None,
-    bandwidth: float | None,
+    flops: float, moved: float, duration: float, peaks: tuple[float, float]
 ) -> None:
-    """An efficiency is positive, implies a bound, and is the share of the least time."""
-    found = efficiency(flops, moved, duration, peak, bandwidth)
-    if found is not None:
-        assert found.value > 0
-        assert bound(flops, moved, duration, peak, bandwidth) in {"compute", "memory", "latency"}
-        least = least_ns(flops, moved, peak, bandwidth)
-        assert least is not None
-        assert duration is not None
-        assert found.value * duration == pytest.approx(max(least))
+    """A share is positive, implies a bound, and is that of the least time."""
+    found = _one(flops, moved, duration, peaks=peaks)
+    if not np.isnan(found.share):
+        assert found.share > 0
+        assert found.bound in LIMITS
+        least = [work / rate for work, rate in zip((flops, moved), peaks, strict=True) if work]
+        assert found.share * duration / 1e9 == pytest.approx(max(least))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +12,7 @@ from torch.overrides import get_testing_overrides
 import pyprof
 from pyprof import marker
 from pyprof.instrument.targets import find_targets
+from tests.torch_samples import op_infos, samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,16 +23,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # samples use what torch depr
 
 TARGETS = {id(target.original): target for target in reversed(list(find_targets()))}
 """By function: the first home and name, which is the one that markers give."""
-
-
-def op_infos() -> list[Any]:
-    """Give torch's table of ops with sample inputs; skips where its tools are not installed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pytest.importorskip("expecttest", reason="torch's testing tables need it")
-        from torch.testing._internal.common_methods_invocations import op_db  # noqa: PLC0415
-
-        return list(op_db)
 
 
 def variants(info: Any) -> Iterator[tuple[Any, Any]]:
@@ -74,7 +64,7 @@ def fresh(value: Any) -> Any:
 
 def run(function: Callable[..., Any], sample: Any) -> tuple[str, Any]:
     """Call with a sample; give the result, or what was raised."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     try:
         args = (fresh(sample.input), *map(fresh, sample.args))
         return "gave", function(*args, **{k: fresh(v) for k, v in sample.kwargs.items()})
@@ -82,12 +72,12 @@ def run(function: Callable[..., Any], sample: Any) -> tuple[str, Any]:
         return "raised", f"{type(error).__name__}"
 
 
-def samples(info: Any) -> Any:
+def first_sample(info: Any) -> Any:
     """Give a sample of the first dtype that the op takes on a CPU; None where there is none."""
     for dtype in (torch.float32, torch.int64, torch.bool, torch.complex64, torch.uint8):
         if dtype in info.supported_dtypes("cpu"):
             try:
-                return next(iter(info.sample_inputs("cpu", dtype, requires_grad=False)), None)
+                return next(samples(info, dtype), None)
             except Exception:  # noqa: BLE001 - needs a package that is not here
                 return None
     return None
@@ -95,7 +85,7 @@ def samples(info: Any) -> Any:
 
 def test_ops_of_torchs_own_tables(recorder: Recorder) -> None:
     """Each gives the same with and without, one marker at depth 0 with its own name."""
-    entries = [(info, sample) for info in op_infos() if (sample := samples(info)) is not None]
+    entries = [(info, sample) for info in op_infos() if (sample := first_sample(info)) is not None]
     jobs = [
         (function, target, sample)
         for info, sample in entries

@@ -47,18 +47,6 @@ def test_hooks_hear_of_start_step_and_stop_in_order() -> None:
     assert heard == ["start", "step", "stop"]
 
 
-def test_optimizer_steps_count_as_steps_where_asked() -> None:
-    """on_step(optimizer=True) is called after each step of any optimizer as well."""
-    heard: list[str] = []
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))])
-    undo = range_hooks.on_step(lambda: heard.append("step"), optimizer=True)
-    optimizer.step()
-    pyprof.step()
-    undo()
-    optimizer.step()
-    assert heard == ["step", "step"]
-
-
 def test_profile_starts_and_stops_the_cuda_profiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is CUDA, its profiler runs exactly while the block does."""
     said: list[str] = []

@@ -19,6 +19,7 @@ from pyprof.marker import Call, Opaque, Tensor  # noqa: E402
 from pyprof.ops import Unknown, costs, dtypes, registry  # noqa: E402
 from pyprof.ops.pointwise_rules import RULES  # noqa: E402
 from tests.ops.torch_calls import Recorder, python_call, tensors  # noqa: E402
+from tests.torch_samples import op_infos, samples  # noqa: E402
 
 SAMPLES = 2
 
@@ -92,8 +93,7 @@ def written_bytes(call: Call) -> int | None:
 def _recorded(info: Any, dtype: Any) -> Recorder:  # noqa: ANN401 - torch's own
     recorder = Recorder()
     wanted = dtype is torch.float32 and info.supports_autograd
-    samples = info.sample_inputs("cpu", dtype, requires_grad=wanted)
-    for sample in itertools.islice(samples, SAMPLES):
+    for sample in itertools.islice(samples(info, dtype, requires_grad=wanted), SAMPLES):
         with recorder:
             result = tensors(info.op(sample.input, *sample.args, **sample.kwargs))
             inputs = [t for t in tensors([sample.input, *sample.args]) if t.requires_grad]
@@ -103,12 +103,7 @@ def _recorded(info: Any, dtype: Any) -> Recorder:  # noqa: ANN401 - torch's own
     return recorder
 
 
-def _op_infos() -> list[Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
-    slow = ("linalg", "ldl", "svd", "pca_lowrank", "to_sparse", "jiterator", "sparse", "masked.")
-    return [info for info in methods.op_db if not info.name.startswith(slow)]
+_SLOW = ("linalg", "ldl", "svd", "pca_lowrank", "to_sparse", "jiterator", "sparse", "masked.")
 
 
 def test_what_is_written_is_what_torch_returns() -> None:
@@ -121,8 +116,8 @@ def test_what_is_written_is_what_torch_returns() -> None:
     compared = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's samples use what torch deprecates
-        for info, dtype in itertools.product(_op_infos(), (torch.float32, torch.int64)):
-            if dtype not in info.dtypes:
+        for info, dtype in itertools.product(op_infos(), (torch.float32, torch.int64)):
+            if dtype not in info.dtypes or info.name.startswith(_SLOW):
                 continue
             for _, call, result, *_ in _recorded(info, dtype).made:
                 ours = written_bytes(call)

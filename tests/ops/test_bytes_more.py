@@ -19,6 +19,7 @@ from pyprof import ops  # noqa: E402 - torch may be absent
 from pyprof.marker import Call  # noqa: E402
 from tests.ops.test_bytes import written_bytes  # noqa: E402
 from tests.ops.torch_calls import python_call, tensors  # noqa: E402
+from tests.torch_samples import op_infos, samples  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,9 +69,8 @@ EXPLAINED = {
 
 def _homes() -> list[tuple[Any, str, str]]:
     """Give each op of torch's samples, and the namespace and name that a marker gives it."""
-    methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
     found = []
-    for info in methods.op_db:
+    for info in op_infos():
         home, _, name = info.name.rpartition(".")
         if home.partition(".")[0] not in _ELSEWHERE and not name.startswith(_NOT_HERE):
             found.append((info, f"torch.{home}" if home else "torch", name))
@@ -85,7 +85,7 @@ def _calls() -> Iterator[tuple[str, Call, list[Any]]]:
             continue
         if dtype.is_complex and mod not in ("torch.fft", "torch.linalg"):
             continue
-        for sample in itertools.islice(info.sample_inputs("cpu", dtype), SAMPLES):
+        for sample in itertools.islice(samples(info, dtype), SAMPLES):
             args = (sample.input, *sample.args)
             result = tensors(info.op(*args, **sample.kwargs))
             inputs = {t.untyped_storage().data_ptr() for t in tensors(list(args))}

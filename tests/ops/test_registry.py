@@ -104,6 +104,24 @@ def test_a_users_own_op(scratch: None) -> None:  # noqa: ARG001 - it restores
     assert (found.flops, found.bytes) == (192, 288)
 
 
+def test_a_backward_pass_is_told_by_the_forward_call(scratch: None) -> None:  # noqa: ARG001
+    """Signature and example are the forward op's; where there is no one such op, its own."""
+
+    def twice(a: Args) -> Work:
+        return Work(2 * a.tensor("input").numel)
+
+    with pytest.raises(ValueError, match=r"ops mylib::twice: no signature"):
+        ops.op("mylib::twice", direction=ops.BPROP)(twice)
+    with pytest.raises(ValueError, match=r"ops linear, relu: no signature"):
+        ops.op("linear", "relu", direction=ops.BPROP, replaces=True)(twice)
+    example = Call("mylib", "twice", (X,))
+    ops.op("mylib::twice", signature="Tensor input", example=example)(twice)
+    ops.op("mylib::twice", direction=ops.BPROP)(twice)
+    model = ops.find(example, ops.BPROP)
+    assert model is not None
+    assert (model.signatures, model.example) == (("Tensor input",), example)
+
+
 def test_a_failing_formula_is_a_reason(scratch: None) -> None:  # noqa: ARG001 - it restores
     """What a formula raises ends in the report, not the report."""
 

@@ -234,6 +234,42 @@ def test_pow_of_a_small_whole_number_is_a_product() -> None:
     assert ops.cost(Call("Tensor", "__rpow__", (X, 2))).flops == 20 * 140000  # 2 to the power of X
 
 
+def test_gradients_read_the_arguments_of_the_overload_that_was_called() -> None:
+    """A dtype or `unbiased` is no dimension; the larger of two tensors is `maximum`."""
+    y = Tensor(X.shape, "float32")
+    _same(Call("torch", "mean", (X,)), Call("aten", "mean", (X, 6)), direction="bprop")
+    _same(
+        Call("aten", "var", (X, (2,), True, False)),
+        Call("aten", "var", (X, (2,), False, True)),
+        Call("torch", "var", (X, 2)),
+        direction="bprop",
+    )
+    _same(Call("torch", "std", (X, True)), Call("aten", "std", (X, True)), direction="bprop")
+    _same(
+        Call("torch", "max", (X, y)),
+        Call("aten", "min", (X, y)),
+        Call("torch", "maximum", (X, y)),
+        direction="bprop",
+    )
+
+
+@pytest.mark.parametrize(("dtype", "written"), [(None, 4), (5, 2), (Opaque("dtype"), None)])
+@pytest.mark.parametrize("op", ["_to_copy", "to"])
+def test_a_layout_is_no_dtype(op: str, dtype: Value, written: int | None) -> None:
+    """A trace holds both as numbers; `x.to(device)` keeps the dtype, a hidden one is unknown."""
+    rest: tuple[Value, ...] = (dtype, 0, Opaque("Device"), False, False, False, None)
+    found = ops.cost(Call("aten", op, (X, *rest[: 7 if op == "to" else 6])))
+    assert found.bytes == (None if written is None else 140000 * (4 + written))
+
+
+def test_an_einsum_of_nothing_costs_nothing() -> None:
+    """A label's size is 0 where an operand has none of it, and not the 1 that would broadcast."""
+    some, none = Tensor((3, 4, 0), "float32"), Tensor((3, 0, 5), "float32")
+    found = ops.cost(Call("torch", "einsum", ("bij,bjk->bik", some, none)))
+    assert (found.flops, found.bytes) == (0, 4 * 3 * 4 * 5)
+    assert ops.cost(Call("torch", "einsum", ("bij,bkj->bik", some, some))).flops == 0
+
+
 def test_inductors_kernels_cost_what_their_names_say() -> None:
     """One mean, power, root and two products of the RMS norm that was fused."""
     name = "triton_red_fused_add_mean_mul_pow_rsqrt_0"

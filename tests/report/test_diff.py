@@ -90,6 +90,22 @@ def test_captures_of_different_length_compare_per_step(tmp_path: Path) -> None:
     assert "per step: A has 3, B 5" in done.stdout
 
 
+def test_what_runs_outside_of_steps_is_no_part_of_one(tmp_path: Path) -> None:
+    """Setting up takes as long for three steps as for five, and is divided by neither."""
+    found = []
+    for count in (3, 5):
+        marks = [Range(f"step {n}", (1000 * n, 1000 * n + 999)) for n in range(1, count + 1)]
+        marks += [Range(op("relu", 4), (1000 * n + 5, 1000 * n + 30)) for n in range(1, count + 1)]
+        work = [
+            Work("relu", at=(1000 * n + 40, 1000 * n + 90), call=(1000 * n + 10, 1000 * n + 20))
+            for n in range(1, count + 1)
+        ]
+        setup = [Work("fill", at=(100, 900), call=(10, 20))]
+        found.append(nsys_db(tmp_path / f"{count}.sqlite", setup + work, marks))
+    assert {row["status"] for row in changes(*found).values()} == {"same"}
+    assert run("diff", *found, "--fail-if", "time>0", "--fail-if", "time<0").code == 0
+
+
 def test_a_choice_of_steps_is_of_both(tmp_path: Path) -> None:
     """Calls are those of the chosen steps."""
     a, b = (capture(tmp_path / f"{n}.sqlite", steps=n) for n in (3, 5))

@@ -24,7 +24,7 @@ _GOOD = 0.6
 def under_roof(case: Case) -> Advice | None:
     """Find kernels below 30 % of their roofline, neither tiny nor short of blocks; gain to 60 %."""
     share = case.table.roofline.share
-    limit = case.table.roofline.bound
+    limit = case.table.bound
     bound = np.array([*(text in ("compute", "memory") for text in limit.values), False])
     with np.errstate(invalid="ignore"):
         far = case.chosen & bound[limit.index] & (share < _FAR) & (case.ns >= LAUNCH_NS)

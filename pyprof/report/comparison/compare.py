@@ -83,11 +83,16 @@ def compare(
 ) -> Comparison:
     """Compare two captures; `chosen` are steps (`3:`) of both.
 
-    Per step where both have steps of the same origin, for then they may differ in length; else
-    in total. A relative difference up to `same_below` is none.
+    Per step, of what runs in steps, where both have steps of the same origin, for then they may
+    differ in length; else in total. A relative difference up to `same_below` is none.
     """
-    sides = [_Side.of(source, chosen) for source in (a, b)]
-    per_step = _per_step(sides[0], sides[1])
+    found = [steps(source.table.records, source.capture) for source in (a, b)]
+    alike = found[0].kind == found[1].kind != ""
+    sides = [
+        _Side.of(source, of_it, bounds(of_it, chosen) or ((0, len(of_it)) if alike else None))
+        for source, of_it in zip((a, b), found, strict=True)
+    ]
+    per_step = (sides[0].step_count, sides[1].step_count) if alike else None
     divisors = per_step or (1, 1)
     keys = known_in_both(a.table, b.table, names)
     mine, theirs = (sums(side.source.table, keys, side.rows) for side in sides)
@@ -110,18 +115,10 @@ class _Side:
     timeline: Timeline | None
 
     @staticmethod
-    def of(source: Source, chosen: str | None) -> _Side:
-        found = steps(source.table.records, source.capture)
-        picked = bounds(found, chosen)
+    def of(source: Source, found: Steps, picked: tuple[int, int] | None) -> _Side:
         rows = found.rows(picked)
         timed = timeline(source.table.records, source.capture, rows)
-        return _Side(source, found, rows, picked[1] - picked[0] if picked else len(found), timed)
-
-
-def _per_step(a: _Side, b: _Side) -> tuple[int, int] | None:
-    """Divide only by steps that mean the same: found in the same way in both."""
-    alike = a.steps.kind == b.steps.kind != ""
-    return (a.step_count, b.step_count) if alike and a.step_count and b.step_count else None
+        return _Side(source, found, rows, picked[1] - picked[0] if picked else 0, timed)
 
 
 def _metrics(side: _Side, divisor: int) -> dict[str, tuple[str, float | None]]:

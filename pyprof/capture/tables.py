@@ -1,0 +1,25 @@
+"""What a capture's database holds, without reading it as a capture."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+def filled(path: Path, tables: Iterable[str]) -> list[str]:
+    """Give those of the tables that have rows; none of a file that is no SQLite database."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
+            present = {row[0] for row in base.execute("SELECT name FROM sqlite_master")}
+            return [
+                table
+                for table in tables
+                if table in present and base.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608 - our names
+            ]
+    except sqlite3.Error:
+        return []

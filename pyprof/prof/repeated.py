@@ -1,0 +1,49 @@
+"""Gradients that a backward node repeats by a view, where no strides were recorded to tell it.
+
+The gradient of a mean is its result's, expanded to the input's shape and divided: what is read is
+as small as the result. Without that its kernel would seem to be faster than memory.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyprof.marker import Tensor
+
+if TYPE_CHECKING:
+    from pyprof.marker import Call, Seq
+
+_REPEATS = re.compile(r"MeanBackward\d*")
+"""Nodes whose division reads what they expanded (torch/csrc/autograd/FunctionsManual.cpp)."""
+
+
+def with_repeats(call: Call, node: Seq) -> Call:
+    """Give a call made by a backward node with the strides of a gradient that the node repeats."""
+    incoming = node.call.args if node.call is not None else ()
+    if call.op != "div" or not _REPEATS.fullmatch(node.name) or len(incoming) != 1:
+        return call
+    gradient, first = incoming[0], call.args[0] if call.args else None
+    if not isinstance(gradient, Tensor) or not isinstance(first, Tensor) or first.stride:
+        return call
+    stride = _strides(gradient.shape, first.shape)
+    if stride is None:
+        return call
+    return replace(call, args=(replace(first, stride=stride), *call.args[1:]))
+
+
+def _strides(small: tuple[int, ...], large: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Give strides of one shape repeated to another, with 0 where it repeats; None if it cannot.
+
+    Dimensions of the small one that a mean took away stand nowhere in it: the others are matched
+    from the last on.
+    """
+    left = [size for size in small if size != 1]
+    stride, step = [], 1
+    for size in reversed(large):
+        repeats = not left or left[-1] != size
+        stride.append(0 if repeats else step)
+        if not repeats:
+            step *= left.pop()
+    return None if left else tuple(reversed(stride))

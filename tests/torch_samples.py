@@ -1,0 +1,32 @@
+"""Torch's own samples of its ops, by which torch tests itself."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+torch: Any = pytest.importorskip("torch")
+
+
+def op_infos() -> list[Any]:
+    """Give torch's table of ops with sample inputs; skips where its tools are not installed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("expecttest", reason="torch's testing tables need it")
+        methods = pytest.importorskip("torch.testing._internal.common_methods_invocations")
+    return list(methods.op_db)
+
+
+def samples(info: Any, dtype: Any, *, requires_grad: bool = False) -> Iterator[Any]:  # noqa: ANN401 - torch's own
+    """Give an op's sample inputs on the CPU, always the same.
+
+    Not by `info.sample_inputs`, which inspects the stack and seeds every device for each sample.
+    """
+    torch.default_generator.manual_seed(0)
+    found: Iterator[Any] = info.sample_inputs_func(info, "cpu", dtype, requires_grad)
+    return iter(found)
