@@ -10,7 +10,7 @@ import numpy as np
 
 from pyprof.errors import PyprofError
 from pyprof.gpu import ceilings, roofline
-from pyprof.gpu.peaks import Device, Peaks, peaks
+from pyprof.gpu.peaks import Device, Peaks, completed, peaks
 from pyprof.gpu.roles import crosses_link
 from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
 from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
@@ -121,8 +121,8 @@ class Table:
         return {row["name"]: _device(row) for row in reversed(rows)}  # the first of a name counts
 
     def device_of(self, name: str | None) -> Device:
-        """Give what is known of a device by its name."""
-        return self._described.get(name) or Device(name)
+        """Give what the capture says of a device, and the table of cards where it does not."""
+        return completed(self._described.get(name) or Device(name or self.override.gpu))
 
     @cached_property
     def _ceilings(self) -> dict[str, Ceilings]:
@@ -285,8 +285,8 @@ def _fewer_blocks_than_sms(table: Table) -> NDArray[np.bool_]:
         grid.index
     ]
     gpu = table.records.coded("gpu")
-    sms = [table.device_of(name).sm_count or 0 for name in gpu.values]
-    return (blocks > 0) & (blocks < np.array([*sms, 0])[gpu.index])
+    sms = [table.device_of(name).sm_count or 0 for name in (*gpu.values, None)]
+    return (blocks > 0) & (blocks < np.array(sms)[gpu.index])
 
 
 def _float(column: NDArray[np.int64]) -> NDArray[np.float64]:
