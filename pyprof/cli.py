@@ -113,14 +113,15 @@ def warn(texts: Sequence[str]) -> None:
 def output(target: str) -> Iterator[BinaryIO]:
     """Open a file for writing that appears only when it is whole; `-` is stdout.
 
+    A device or a pipe (/dev/null, /dev/stdout) is written to as it is, a link followed.
+
     Raises PyprofError where it cannot be written.
     """
-    if target == STDOUT:
-        stdout = sys.stdout.buffer
-        yield stdout
-        stdout.flush()
+    if target == STDOUT or _is_stream(Path(target)):
+        with _stream(target) as file:
+            yield file
         return
-    path = Path(target)
+    path = Path(os.path.realpath(target))
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
@@ -136,6 +137,30 @@ def output(target: str) -> Iterator[BinaryIO]:
         Path(name).unlink(missing_ok=True)
 
 
+def _is_stream(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+@contextmanager
+def _stream(target: str) -> Iterator[BinaryIO]:
+    """Open what cannot be replaced by a whole file; a reader that went away is no error of ours."""
+    try:
+        if target != STDOUT:
+            with Path(target).open("wb") as file:
+                yield file
+        elif sys.stdout is None:  # closed by the shell: `>&-`
+            raise PyprofError("stdout is closed; name a file with -o")
+        else:
+            yield sys.stdout.buffer
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if target == STDOUT:
+            _close_stdout()
+        raise _unwritable("stdout" if target == STDOUT else target, error) from None
+
+
 def _as_created(path: Path) -> None:
     """Give a temporary file the permissions that an ordinary new file has."""
     mask = os.umask(0)
@@ -143,7 +168,7 @@ def _as_created(path: Path) -> None:
     path.chmod(0o666 & ~mask)
 
 
-def _unwritable(path: Path, error: OSError) -> PyprofError:
+def _unwritable(path: Path | str, error: OSError) -> PyprofError:
     return PyprofError(f"{path}: {error.strerror or error}; choose another place with -o")
 
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import pytest
@@ -17,9 +17,6 @@ from pyprof.__main__ import commands, main
 from pyprof.errors import PyprofError
 from tests.commands import run
 from tests.programs import environment, generate, pyprof, python
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 READING = ["parse", "prof"]
 """Commands that take a file."""
@@ -171,6 +168,45 @@ def test_a_closed_pipe_ends_quietly(arguments: list[str], tmp_path: Path) -> Non
     complaint = process.stderr.read()
     process.stderr.close()
     assert (first.endswith(b"\n"), complaint, process.wait()) == (True, b"", 0)
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no disk that is always full")
+@pytest.mark.parametrize("command", [*READING, "doctor"])
+@pytest.mark.parametrize(
+    ("redirection", "said"),
+    [("> /dev/full", "No space left on device"), (">&-", "stdout is closed")],
+)
+def test_a_stdout_that_takes_nothing_is_1(
+    command: str, redirection: str, said: str, capture: Path
+) -> None:
+    """A full disk, and a shell that closed stdout: one line, no traceback."""
+    line = f'"{sys.executable}" -m pyprof {command} "{capture}" {redirection}'
+    done = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, env=environment(), check=False
+    )
+    assert done.returncode == 1
+    assert said in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path, *, linked: bool) -> None:
+    """-o /dev/null leaves the device where it is; a link stays one, and its file is written."""
+    target, given = tmp_path / "net.dict", tmp_path / "given.dict"
+    os.mkfifo(target)
+    given.symlink_to(target)
+    reader = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
+    with cli.output(str(given if linked else target)) as file:
+        file.write(b"whole")
+    assert os.read(reader, 100) == b"whole"
+    os.close(reader)
+    assert target.is_fifo()
+    target.unlink()
+    with cli.output(str(given)) as file:
+        file.write(b"whole")
+    assert given.is_symlink()
+    assert target.read_bytes() == b"whole"
 
 
 @pytest.mark.parametrize("command", READING)
