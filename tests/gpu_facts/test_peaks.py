@@ -357,6 +357,9 @@ def test_amd_card() -> None:
     assert single is not None
     assert (half.value, single.value) == (191.5e12, 47.85e12)
     assert single.label == "MI250X (one die) fp32 dense matrix, datasheet"
+    vector = found.flops("float32", tensor_core=False)
+    assert vector is not None
+    assert vector.label == "MI250X (one die) fp32 vector units, datasheet"
 
 
 def test_unnamed_device() -> None:
