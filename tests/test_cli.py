@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -136,6 +137,10 @@ WRONG_USES = {
     "two output forms": ["prof", "--csv", "-w", "150", "-"],
     "no width": ["prof", "-w", "0", "-"],
     "no such key": ["prof", "--by", "colour", "-"],
+    "columns of groups": ["prof", "--by", "op", "-c", "idx", "-"],
+    "a group of nvprof's tables": ["prof", "--summary", "nvprof", "--by", "op", "-"],
+    "a suffix of no comparison": ["diff", "a", "b", "-o", "x.pdf"],
+    "a suffix of no table": ["ranks", "a", "-o", "x.html"],
 }
 
 
@@ -215,6 +220,31 @@ def test_an_output_that_cannot_be_written_is_1(command: str, capture: Path, tmp_
     done = run(command, "-q", capture, "-o", tmp_path / "nowhere" / "net.dict")
     assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
     assert "net.dict: No such file or directory" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 or UTF-16 elsewhere")
+@pytest.mark.parametrize("arguments", [["prof", "NAME"], ["capture", "-o", "NAME", "x.py"]])
+def test_a_name_that_is_not_utf8_is_told(arguments: list[str], tmp_path: Path) -> None:
+    """Arrow and torch refuse it: one line, before anything runs."""
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/n\xe9t.parquet")
+    shutil.copy(_parquet(tmp_path), name)
+    (tmp_path / "x.py").write_text("raise SystemExit('ran')")
+    done = subprocess.run(
+        [sys.executable, "-m", "pyprof", *(name if a == "NAME" else a for a in arguments)],
+        capture_output=True, text=True, cwd=tmp_path, env=environment(), check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "\\udce9t.parquet': not UTF-8; rename" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert "ran" not in done.stderr.split()
+
+
+def _parquet(folder: Path) -> Path:
+    """Write a file of records."""
+    capture, path = folder / "net.sqlite", folder / "net.parquet"
+    generate(capture, "--kernels", "3")
+    assert run("parse", "-q", capture, "-o", path).code == 0
+    return path
 
 
 def test_a_folder_is_no_output(capture: Path, tmp_path: Path) -> None:
