@@ -45,6 +45,13 @@ class Command(click.Command):
         except BrokenPipeError:
             _close_stdout()
             ctx.exit(0)
+        except UnicodeEncodeError as error:
+            # Python keeps the bytes of a path that is not UTF-8; Arrow and torch take no such text.
+            if error.reason != "surrogates not allowed":
+                raise
+            told = "not UTF-8; rename the file, or set LC_ALL=C.UTF-8"
+            click.echo(f"pyprof: {error.object!a}: {told}", err=True)
+            ctx.exit(1)
 
 
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
@@ -113,27 +120,66 @@ def warn(texts: Sequence[str]) -> None:
 def output(target: str) -> Iterator[BinaryIO]:
     """Open a file for writing that appears only when it is whole; `-` is stdout.
 
+    A device or a pipe (/dev/null, /dev/stdout) is written to as it is, a link followed.
+
     Raises PyprofError where it cannot be written.
     """
-    if target == STDOUT:
-        stdout = sys.stdout.buffer
-        yield stdout
-        stdout.flush()
+    if target == STDOUT or _is_stream(Path(target)):
+        with _stream(target) as file:
+            yield file
         return
-    path = Path(target)
+    path = Path(os.path.realpath(target))
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable(target, error) from None
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
         _as_created(Path(name))
         os.replace(name, path)  # noqa: PTH105 - Path.replace is the same call
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise _unwritable(target, error) from None
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+def form(target: str, *known: str) -> str:
+    """Give the form that a file's suffix asks for, one of `known`; "" for text.
+
+    Wrong usage where it is the suffix of something else.
+    """
+    suffix = Path(target).suffix.lower()
+    if suffix in {"", ".txt"}:
+        return ""
+    if suffix[1:] not in known:
+        there = ", ".join(f".{name}" for name in ("txt", *known))
+        raise click.BadParameter(f"{target!r} ends in none of {there}", param_hint="'-o'")
+    return suffix[1:]
+
+
+def _is_stream(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+@contextmanager
+def _stream(target: str) -> Iterator[BinaryIO]:
+    """Open what cannot be replaced by a whole file; a reader that went away is no error of ours."""
+    try:
+        if target != STDOUT:
+            with Path(target).open("wb") as file:
+                yield file
+        elif sys.stdout is None:  # closed by the shell: `>&-`
+            raise PyprofError("stdout is closed; name a file with -o")
+        else:
+            yield sys.stdout.buffer
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if target == STDOUT:
+            _close_stdout()
+        raise _unwritable("stdout" if target == STDOUT else target, error) from None
 
 
 def _as_created(path: Path) -> None:
@@ -143,8 +189,8 @@ def _as_created(path: Path) -> None:
     path.chmod(0o666 & ~mask)
 
 
-def _unwritable(path: Path, error: OSError) -> PyprofError:
-    return PyprofError(f"{path}: {error.strerror or error}; choose another place with -o")
+def _unwritable(target: str, error: OSError) -> PyprofError:
+    return PyprofError(f"{target}: {error.strerror or error}; choose another place with -o")
 
 
 @contextmanager

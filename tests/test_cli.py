@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import pytest
@@ -17,9 +18,6 @@ from pyprof.__main__ import commands, main
 from pyprof.errors import PyprofError
 from tests.commands import run
 from tests.programs import environment, generate, pyprof, python
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 READING = ["parse", "prof"]
 """Commands that take a file."""
@@ -139,6 +137,10 @@ WRONG_USES = {
     "two output forms": ["prof", "--csv", "-w", "150", "-"],
     "no width": ["prof", "-w", "0", "-"],
     "no such key": ["prof", "--by", "colour", "-"],
+    "columns of groups": ["prof", "--by", "op", "-c", "idx", "-"],
+    "a group of nvprof's tables": ["prof", "--summary", "nvprof", "--by", "op", "-"],
+    "a suffix of no comparison": ["diff", "a", "b", "-o", "x.pdf"],
+    "a suffix of no table": ["ranks", "a", "-o", "x.html"],
 }
 
 
@@ -173,12 +175,76 @@ def test_a_closed_pipe_ends_quietly(arguments: list[str], tmp_path: Path) -> Non
     assert (first.endswith(b"\n"), complaint, process.wait()) == (True, b"", 0)
 
 
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no disk that is always full")
+@pytest.mark.parametrize("command", [*READING, "doctor"])
+@pytest.mark.parametrize(
+    ("redirection", "said"),
+    [("> /dev/full", "No space left on device"), (">&-", "stdout is closed")],
+)
+def test_a_stdout_that_takes_nothing_is_1(
+    command: str, redirection: str, said: str, capture: Path
+) -> None:
+    """A full disk, and a shell that closed stdout: one line, no traceback."""
+    line = f'"{sys.executable}" -m pyprof {command} "{capture}" {redirection}'
+    done = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, env=environment(), check=False
+    )
+    assert done.returncode == 1
+    assert said in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path, *, linked: bool) -> None:
+    """-o /dev/null leaves the device where it is; a link stays one, and its file is written."""
+    target, given = tmp_path / "net.dict", tmp_path / "given.dict"
+    os.mkfifo(target)
+    given.symlink_to(target)
+    reader = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
+    with cli.output(str(given if linked else target)) as file:
+        file.write(b"whole")
+    assert os.read(reader, 100) == b"whole"
+    os.close(reader)
+    assert target.is_fifo()
+    target.unlink()
+    with cli.output(str(given)) as file:
+        file.write(b"whole")
+    assert given.is_symlink()
+    assert target.read_bytes() == b"whole"
+
+
 @pytest.mark.parametrize("command", READING)
 def test_an_output_that_cannot_be_written_is_1(command: str, capture: Path, tmp_path: Path) -> None:
     """A folder that is not there: exit code 1 and one line that names the file."""
     done = run(command, "-q", capture, "-o", tmp_path / "nowhere" / "net.dict")
     assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
     assert "net.dict: No such file or directory" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 or UTF-16 elsewhere")
+@pytest.mark.parametrize("arguments", [["prof", "NAME"], ["capture", "-o", "NAME", "x.py"]])
+def test_a_name_that_is_not_utf8_is_told(arguments: list[str], tmp_path: Path) -> None:
+    """Arrow and torch refuse it: one line, before anything runs."""
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/n\xe9t.parquet")
+    shutil.copy(_parquet(tmp_path), name)
+    (tmp_path / "x.py").write_text("raise SystemExit('ran')")
+    done = subprocess.run(
+        [sys.executable, "-m", "pyprof", *(name if a == "NAME" else a for a in arguments)],
+        capture_output=True, text=True, cwd=tmp_path, env=environment(), check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "\\udce9t.parquet': not UTF-8; rename" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    assert "ran" not in done.stderr.split()
+
+
+def _parquet(folder: Path) -> Path:
+    """Write a file of records."""
+    capture, path = folder / "net.sqlite", folder / "net.parquet"
+    generate(capture, "--kernels", "3")
+    assert run("parse", "-q", capture, "-o", path).code == 0
+    return path
 
 
 def test_a_folder_is_no_output(capture: Path, tmp_path: Path) -> None:

@@ -103,9 +103,11 @@ def perform(
     if not whole and not steps and not names_a_range(script.source(target)):
         whole = True
         click.echo("pyprof: the script starts no range: all of it is captured", err=True)
+    name = output or target.label()
+    name.encode()  # torch takes no path that is not UTF-8, and would say so after the run
     request = Request(
         target,
-        output or target.label(),
+        name,
         whole=whole,
         steps=Steps.parse(steps) if steps else None,
         instrument=not no_init,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from pyprof.cli import Command
+from pyprof import cli
 
 
-@click.command("doctor", cls=Command)
+@click.command("doctor", cls=cli.Command)
 @click.argument("capture", required=False, type=click.Path(path_type=Path))
 def doctor(capture: Path | None) -> None:
     """Say what is installed and missing for a capture here, or what CAPTURE hides or distorts.
@@ -24,11 +24,11 @@ def doctor(capture: Path | None) -> None:
     if capture is None:
         from pyprof.capture.doctor import findings  # noqa: PLC0415 - --help needs none of it
 
-        for finding in findings():
-            click.echo(str(finding))
-        return
-    for line in examine(capture):
-        click.echo(line)
+        lines = [str(finding) for finding in findings()]
+    else:
+        lines = examine(capture)
+    with cli.output(cli.STDOUT) as out:
+        out.write("".join(f"{line}\n" for line in lines).encode())
 
 
 def examine(path: Path) -> list[str]:

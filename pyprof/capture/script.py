@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
     from types import FrameType, TracebackType
 
 FAILED = 1
@@ -47,7 +48,9 @@ class Target:
 
 
 def check(target: Target) -> None:
-    """Raise PyprofError where there is no such script."""
+    """Raise PyprofError where there is no such script or module."""
+    if target.module and _spec(target.name) is None:
+        raise PyprofError(f"{target.name}: no such module; name it as python -m takes it")
     if not target.module and not Path(target.name).exists():
         raise PyprofError(f"{target.name}: no such script (a module is run with -m)")
 
@@ -64,11 +67,20 @@ def source(target: Target) -> str:
 
 
 def _origin(module: str) -> str | None:
+    spec = _spec(module)
+    return spec.origin if spec else None
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """Find a module as `python -m` does: in the current folder first."""
+    saved = list(sys.path)
+    sys.path[0:0] = [str(Path.cwd())]
     try:
-        spec = importlib.util.find_spec(module)
+        return importlib.util.find_spec(module)
     except (ImportError, ValueError):
         return None
-    return spec.origin if spec else None
+    finally:
+        sys.path[:] = saved
 
 
 def run(target: Target) -> int:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import marker, schema
+from pyprof.parse import nothing
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,6 +29,8 @@ _FEW = 20
 _MOST = 0.95
 _STORM = 10
 """Allocations by the driver in a captured range that say that it was still warming up."""
+_BY_READERS = r"^\{.mod.: .(?:c10d|triton)\b"
+"""Markers that readers write of collectives and Triton kernels; pyprof.init() marks every op."""
 _HUGE_ROWS = 20_000_000
 
 
@@ -40,6 +43,13 @@ def trap(function: Trap) -> Trap:
 def found(capture: schema.Capture) -> list[str]:
     """Give what the reader and every trap say of a capture."""
     return [*capture.warnings, *(text for each in TRAPS for text in each(capture))]
+
+
+@trap
+def empty(capture: schema.Capture) -> Iterator[str]:
+    """A capture without GPU work, which every other command refuses."""
+    if not capture.activities.num_rows and not any("no GPU" in text for text in capture.warnings):
+        yield nothing(capture)
 
 
 @trap
@@ -80,10 +90,11 @@ def unlinked(capture: schema.Capture) -> Iterator[str]:
     if not _any(pc.match_substring_regex(texts, marker.SEQ_PATTERN.replace("?P<seq>", ""))):
         yield (
             "no sequence numbers: kernels of a backward pass, if there is one, cannot be tied to "
-            "forward ops; capture with pyprof.capture, which turns on emit_nvtx"
+            "forward ops; capture with pyprof.capture, with gradients on"
         )
-    own = _any(pc.starts_with(texts, "{'mod'")) or _any(pc.starts_with(texts, '{"mod"'))
-    if not own and not _any(pc.match_substring(texts, ", sizes = [")):
+    own = pc.match_substring_regex(texts, r"^\{.mod.")
+    own = pc.and_not(own, pc.match_substring_regex(texts, _BY_READERS))
+    if not _any(own) and not _any(pc.match_substring(texts, ", sizes = [")):
         yield (
             "no shapes: FLOPs and bytes cannot be told; capture with pyprof.capture, or with "
             "record_shapes=True"
@@ -130,7 +141,8 @@ def unknown_gpu(capture: schema.Capture) -> Iterator[str]:
     }
     if missing := sorted(used - known):
         listed = ", ".join(str(device) for device in missing)
-        yield f"device {listed} is not described in the file: shares of its peak need --gpu NAME"
+        who = f"devices {listed} are" if len(missing) > 1 else f"device {listed} is"
+        yield f"{who} not described in the file: shares of the peak need --gpu NAME"
 
 
 @trap

@@ -7,7 +7,7 @@ and clock, else nothing: a percentage of another card's peak would be worse than
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -158,6 +158,25 @@ def find_card(name: str) -> Card | None:
     return _BY_WORDS.get(_words(_MIG.sub("", name)))
 
 
+def completed(device: Device) -> Device:
+    """Return `device` with what its name alone tells: compute capability, and SMs if it is whole.
+
+    What the capture says comes first; dict lines, for one, say no more than the name.
+    """
+    card = find_card(device.name) if device.name else None
+    if card is None:
+        return device
+    told = device.sm_count or _sliced(device)
+    return replace(
+        device, cc=device.cc or card.cc, sm_count=device.sm_count if told else card.sm_count
+    )
+
+
+def _sliced(device: Device) -> bool:
+    """Tell whether the name says that it is a slice of a card (MIG)."""
+    return device.name is not None and _MIG.search(device.name) is not None
+
+
 def peaks(
     device: Device,
     *,
@@ -192,7 +211,7 @@ _Found = tuple[dict[str, Rate], tuple[str, ...]]
 
 def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _Found | None:
     whole = card is not None and device.sm_count in (None, 0, card.sm_count)
-    sliced = device.name is not None and _MIG.search(device.name) is not None
+    sliced = _sliced(device)
     if card is not None and whole and not (sliced and not device.sm_count) and clock_mhz is None:
         rates = {key: Rate(rate * TERA, "datasheet") for key, rate in card.rates.items()}
         return rates, card.doubts
@@ -223,7 +242,7 @@ def _by_formula(
 
 def _bandwidth(device: Device, card: Card | None) -> Rate | None:
     """Take the driver's figure, else the datasheet's; None for a slice, whose share is not told."""
-    sliced = device.name is not None and _MIG.search(device.name) is not None
+    sliced = _sliced(device)
     if card is not None:
         sliced = sliced or 0 < (device.sm_count or 0) < card.sm_count
     told = device.bandwidth_bytes_per_s

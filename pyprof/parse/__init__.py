@@ -34,14 +34,15 @@ def parse_file(path: Path, *, kernels_only: bool = False) -> Records:
 
     capture = readers.read(path)
     if not capture.activities.num_rows:
-        raise CaptureError(f"{path}: {_nothing(capture)}")
+        raise CaptureError(f"{path}: {nothing(capture)}")
     records = parse(capture, kernels_only=kernels_only)
     if not records.rows:
         raise CaptureError(f"{path}: no kernels, only copies; parse it without --kernels-only")
     return records
 
 
-def _nothing(capture: Capture) -> str:
+def nothing(capture: Capture) -> str:
+    """Say of a capture without GPU work what it holds, and how to capture some."""
     advice = {
         "nsys": "capture with nsys profile -t cuda,nvtx on a machine with a GPU",
         "nvprof": "capture with nvprof --profile-from-start on, on a machine with a GPU",

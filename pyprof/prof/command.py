@@ -77,12 +77,16 @@ def prof(
     """
     if how["as_csv"] and how["width"]:
         raise click.UsageError("--csv and -w exclude each other")
+    if how["by"] and how["names"]:
+        raise click.UsageError("--by has columns of its own, -c chooses among those of rows")
     from pyprof.prof import report, summary  # noqa: PLC0415 - they load Arrow
 
     sources = files or ("-",)
     if how["summary"]:
         if len(sources) > 1:
             raise click.UsageError("--summary nvprof takes one file")
+        if any(how[option] for option in ("names", "width", "by", "sort", "top")):
+            raise click.UsageError("--summary nvprof knows no -c, -w, --by, --sort and --top")
         tables = summary.rows(sources[0], quiet=quiet)
         with cli.output(target) as out:
             summary.write(tables, out, as_csv=how["as_csv"])

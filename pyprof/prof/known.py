@@ -43,9 +43,8 @@ class Known:
         named = (
             f"{reason} ({100 * ns / whole:.1f} % in {count})"
             for reason, (ns, count) in largest[:_NAMED]
-            if ns
         )
-        return f"{start}; unknown for {rows} rows: {', '.join(named)}"
+        return f"{start}; unknown for {rows} row{'s' * (rows != 1)}: {', '.join(named)}"
 
     def plus(self, other: Known) -> Known:
         """Add what is known of other rows."""

@@ -82,7 +82,7 @@ def _widths(columns: Sequence[Column], width: int) -> list[int]:
     if width < fixed + len(flexible) * least:
         raise PyprofError(
             f"these columns need a width of at least {fixed + len(flexible) * least}; "
-            "ask for more with -w, or for fewer columns with -c"
+            "ask for more with -w, or, without --by, for fewer columns with -c"
         )
     return [column.width or room for column in columns]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pyprof.errors import PyprofError
 from pyprof.gpu import ceilings
-from pyprof.gpu.peaks import Device, Peaks, peaks
+from pyprof.gpu.peaks import Device, Peaks, completed, peaks
 from pyprof.gpu.roles import crosses_link
 from pyprof.gpu.roofline import LIMITS, Roofline, roofline
 from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
@@ -123,8 +123,8 @@ class Table:
         return {row["name"]: _device(row) for row in reversed(rows)}  # the first of a name counts
 
     def device_of(self, name: str | None) -> Device:
-        """Give what is known of a device by its name."""
-        return self._described.get(name) or Device(name)
+        """Give what the capture says of a device, and the table of cards where it does not."""
+        return completed(self._described.get(name) or Device(name or self.override.gpu))
 
     @cached_property
     def _ceilings(self) -> dict[str, Ceilings]:
@@ -243,8 +243,8 @@ def _fewer_blocks_than_sms(table: Table) -> NDArray[np.bool_]:
     grid = table.records.coded("grid")
     blocks = np.array([*(math.prod(value) if value else 0 for value in grid.values), 0])[grid.index]
     gpu = table.records.coded("gpu")
-    sms = [table.device_of(name).sm_count or 0 for name in gpu.values]
-    return (blocks > 0) & (blocks < np.array([*sms, 0])[gpu.index])
+    sms = [table.device_of(name).sm_count or 0 for name in (*gpu.values, None)]
+    return (blocks > 0) & (blocks < np.array(sms)[gpu.index])
 
 
 def _float(column: NDArray[np.int64]) -> NDArray[np.float64]:

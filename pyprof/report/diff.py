@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -60,6 +59,7 @@ def command(
     """
     if as_csv and as_html:
         raise click.UsageError("--csv and --html exclude each other")
+    form = "csv" if as_csv else "html" if as_html else cli.form(target, "csv", "md", "html")
     keys, checks = _keys(by), _limits(limits)
     from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.comparison.compare import compare  # noqa: PLC0415 - as above
@@ -72,7 +72,6 @@ def command(
         for name, loaded in zip("AB", sources, strict=True):
             cli.warn([f"{name}: {text}" for text in loaded.table.source.warnings])
     broken = [sentence for check in checks if (sentence := check.broken(found)) is not None]
-    form = "csv" if as_csv else "html" if as_html else Path(target).suffix.lower().lstrip(".")
     content = _written(found, form, top, broken, sources)
     if content is None:
         content = _table(found, top, target)
@@ -108,7 +107,7 @@ def _limits(texts: Sequence[str]) -> list[Limit]:
 def _written(
     found: Comparison, form: str, top: int, broken: Sequence[str], sources: Sequence[Source]
 ) -> bytes | None:
-    """Write in the form of a suffix; None for one that is no form of a comparison."""
+    """Write in a form; None where that is text."""
     from pyprof.report.comparison import as_csv, as_markdown  # noqa: PLC0415 - only now needed
 
     if form == "csv":

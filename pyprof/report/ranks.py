@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -49,9 +48,9 @@ def command(
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
+    form = "csv" if as_csv else "json" if as_json else cli.form(target, "csv", "json")
     found = _across(engine, sources, quiet=quiet)
-    suffix = Path(target).suffix.lower()
-    content = _content(found, "csv" if as_csv else "json" if as_json else suffix[1:], table)
+    content = _content(found, form, table)
     if content is None:
         from pyprof.report import text  # noqa: PLC0415 - only now needed
         from pyprof.report.across import as_text  # noqa: PLC0415 - as above

@@ -67,6 +67,7 @@ def lines(found: SourceLines, sources: Sources) -> Iterator[str]:
     yield (
         f"{milliseconds(found.unknown_ns)} ms, {percent(found.unknown_ns / whole)} % of GPU time,"
         " is tied to no line of yours"
+        + ("" if found.files else ": none was recorded, pyprof.init() in the script does")
     )
 
 

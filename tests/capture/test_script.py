@@ -108,3 +108,17 @@ def test_no_such_script(tmp_path: Path) -> None:
     """A script that is not there is a user's error."""
     with pytest.raises(PyprofError, match=r"gone\.py: no such script"):
         script.check(script.Target(str(tmp_path / "gone.py")))
+
+
+def test_a_module_is_looked_for_where_python_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the current folder, which the command `pyprof` has not on its path."""
+    (tmp_path / "here_alone.py").write_text("pyprof.profile()")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [part for part in sys.path if part])
+    module = script.Target("here_alone", module=True)
+    script.check(module)
+    assert script.source(module) == "pyprof.profile()"
+    with pytest.raises(PyprofError, match="gone_alone: no such module"):
+        script.check(script.Target("gone_alone", module=True))

@@ -73,6 +73,7 @@ def test_warnings_of_the_reader() -> None:
     assert traps.found(capture(kernels(3), warnings=("lost records",))) == ["lost records"]
 
 
+COLLECTIVE = "{'mod': 'c10d', 'op': 'allreduce', 'args': []}"
 TWO_PROCESSES = [*kernels(1), *({**row, "pid": 8} for row in kernels(2)[1:])]
 OTHER_STREAM = [*kernels(3), *({**row, "stream": 8, "corr": None} for row in kernels(3))]
 UNNAMED = [{**row, "name": "oz2_int8_dgemm_kernel"} for row in kernels(2)]
@@ -86,6 +87,9 @@ UNNAMED = [{**row, "name": "oz2_int8_dgemm_kernel"} for row in kernels(2)]
         (capture(kernels(2), texts=()), "no ranges at all"),
         (capture(kernels(2), texts=("aten::mm, op_id = 1, sizes = [[2]]",)), "no sequence numbers"),
         (capture(kernels(2), texts=("aten::mm, seq = 4",)), "no shapes"),
+        (capture(kernels(2), texts=("aten::mm, seq = 4", COLLECTIVE)), "no shapes"),
+        (capture([]), "no GPU work was captured (only 1 range"),
+        (capture([*kernels(2), {**kernels(1)[0], "device": 1}], device=None), "devices 0, 1 are"),
         (capture(kernels(2), style=schema.FREE), "1 ranges do not nest"),
         (capture(TWO_PROCESSES), "2 processes worked on a GPU"),
         (capture(kernels(2), launches(12, name="cudaMalloc")), "12 allocations by the driver"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyprof.gpu.ceilings import Ceilings
 from pyprof.gpu.peak_formula import FULL, GEFORCE, generation, quoted_at_tensor_clock
 from pyprof.gpu.peak_table import CARDS, DOUBTS, SOURCES, Card
-from pyprof.gpu.peaks import Device, find_card, list_peaks, peaks
+from pyprof.gpu.peaks import Device, completed, find_card, list_peaks, peaks
 
 NAMES = [
     ("H100 SXM", "NVIDIA H100 80GB HBM3"),
@@ -357,6 +357,9 @@ def test_amd_card() -> None:
     assert single is not None
     assert (half.value, single.value) == (191.5e12, 47.85e12)
     assert single.label == "MI250X (one die) fp32 dense matrix, datasheet"
+    vector = found.flops("float32", tensor_core=False)
+    assert vector is not None
+    assert vector.label == "MI250X (one die) fp32 vector units, datasheet"
 
 
 def test_unnamed_device() -> None:
@@ -394,3 +397,21 @@ def test_any_device(
     """No device raises, and no peak is zero or less."""
     found = peaks(Device(name, sms, clock, None, cc))
     assert found is None or all(rate.value > 0 for rate in found.rates.values())
+
+
+@pytest.mark.parametrize(
+    ("device", "cc", "sm_count"),
+    [
+        (Device("Tesla T4"), (7, 5), 40),
+        (Device("Tesla T4", sm_count=20), (7, 5), 20),
+        (Device("NVIDIA A100-SXM4-40GB MIG 1g.5gb"), (8, 0), None),
+        (Device("NVIDIA A100-SXM4-40GB MIG 1g.5gb", sm_count=14), (8, 0), 14),
+        (Device("Some GPU", sm_count=3), None, 3),
+        (Device(None), None, None),
+    ],
+)
+def test_what_a_name_tells_of_a_device(
+    device: Device, cc: tuple[int, int] | None, sm_count: int | None
+) -> None:
+    """What the capture says stands; a slice has fewer SMs than its card, who knows how many."""
+    assert completed(device) == Device(device.name, sm_count, cc=cc)

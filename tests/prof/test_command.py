@@ -174,10 +174,16 @@ def test_rows_are_sorted_and_cut(path: Path) -> None:
 def test_what_is_known_and_what_is_not_is_said_on_stderr(path: Path) -> None:
     """The share of GPU time with a cost, and why the rest has none; -q says nothing."""
     done = run("prof", path)
-    assert "cost known for 98.0 % of GPU time; unknown for 1 rows: no marker (2.0 % in 1)" in (
+    assert "cost known for 98.0 % of GPU time; unknown for 1 row: no marker (2.0 % in 1)" in (
         done.stderr
     )
     assert run("prof", "-q", path).stderr == ""
+
+
+def test_a_reason_is_named_for_work_that_took_no_time() -> None:
+    """A row of 0 ns is unknown for a reason, too."""
+    done = run("prof", "-", stdin="{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 0}\n")
+    assert "unknown for 1 row: no marker (0.0 % in 1)" in done.stderr
 
 
 @pytest.mark.parametrize(("percent", "code"), [("98", 0), ("98.1", 1), ("0", 0), ("100", 1)])

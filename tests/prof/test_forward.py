@@ -68,4 +68,4 @@ def test_a_number_that_no_row_has_finds_nothing() -> None:
     """Unknown stays unknown: empty, with a reason."""
     assert report(row("fprop", [7]), row("bprop", [8]))[1]["FLOPs"] == ""
     text = "\n".join(map(repr, (row("fprop", [7]), row("bprop", [8]))))
-    assert "unknown for 1 rows" in run("prof", "-", stdin=text).stderr
+    assert "unknown for 1 row:" in run("prof", "-", stdin=text).stderr

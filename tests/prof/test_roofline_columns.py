@@ -250,3 +250,22 @@ def test_no_share_where_the_unit_is_open_and_matters(tmp_path: Path, *, known: b
     assert isinstance(row.eff, float) == known
     assert isinstance(row.bound, str) == known
     assert row.tflops > 0
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_what_a_record_leaves_out_of_its_gpu_the_table_of_cards_tells(
+    tmp_path: Path, *, named: bool
+) -> None:
+    """Dict lines hold a GPU's name alone, old ones not even that: a V100 has 80 SMs and no TF32."""
+    record = {
+        "kShortName": "volta_sgemm_128x64_nn",
+        "kLongName": "volta_sgemm_128x64_nn",
+        "kDuration": 10**6,
+        "grid": [40, 1, 1],
+        "marker": [_mm(1024, "float32")],
+    }
+    path = tmp_path / "net.dict"
+    path.write_text(json.dumps(record | ({"gpu": "Tesla V100-SXM2-16GB"} if named else {})) + "\n")
+    row = _row(path, Override(gpu=None if named else "Tesla V100-SXM2-16GB"))
+    assert row.bound == "latency"
+    assert row.why.startswith("dtype: float32 needs TF32, which 7.0 lacks")

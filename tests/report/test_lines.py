@@ -49,6 +49,15 @@ def test_lines_beside_the_source(project: Path) -> None:
     check(beside(__file__, "lines-small"), done.stdout)
 
 
+def test_a_file_without_lines_says_what_records_them() -> None:
+    """No call stack anywhere: no table, and what to do about it."""
+    done = run("lines", "-", stdin="{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 5}\n")
+    assert done.stdout == (
+        "0.000 ms, 100.0 % of GPU time, is tied to no line of yours:"
+        " none was recorded, pyprof.init() in the script does\n"
+    )
+
+
 def test_lines_without_the_source(project: Path, tmp_path: Path) -> None:
     """Without the files, the numbers of the lines stand alone."""
     empty = tmp_path / "empty"

@@ -52,7 +52,10 @@ def read(path: Path) -> Capture:
         for events in trace.events():
             gathered.add(events)
     if gathered.empty:
-        raise CaptureError(f"{path}: no GPU work and no ops of torch.profiler in this trace")
+        raise CaptureError(
+            f"{path}: no GPU work and no ops of torch.profiler in this trace; "
+            "record the part of the script that works on tensors"
+        )
     return gathered.capture(trace)
 
 

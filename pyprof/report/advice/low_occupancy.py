@@ -23,7 +23,7 @@ def low_occupancy(case: Case) -> Advice | None:
     records = case.table.records
     grid, gpu = records.coded("grid"), records.coded("gpu")
     blocks = np.array([*(int(np.prod(value)) if value else 0 for value in grid.values), 0])
-    sms = np.array([*(case.table.device_of(name).sm_count or 0 for name in gpu.values), 0])
+    sms = np.array([case.table.device_of(name).sm_count or 0 for name in (*gpu.values, None)])
     filled = blocks[grid.index] / np.maximum(sms[gpu.index], 1)
     few = (filled > 0) & (filled < 1) & (case.ns >= LAUNCH_NS) & ~case.is_one("dir", "comm")
     rows = np.flatnonzero(case.chosen & few & (sms[gpu.index] > 0))
