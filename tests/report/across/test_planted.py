@@ -147,7 +147,7 @@ def test_a_file_that_is_cut_short_is_named(run: Run) -> None:
     assert run.truth["corrupt"] in done.stderr
     assert "1 of 64 captures could not be read" in done.stderr
     assert f"Left out  {run.truth['corrupt']}" in done.stdout
-    assert [one.rank for one in run.found.matched.unmatched] == [CORRUPT + 1]
+    assert [one.rank for one in run.found.unmatched] == [CORRUPT + 1]
     assert f"Rank {run.truth['straggler']} is the straggler" in done.stdout
     assert "The link between ranks 40 and 41 is slow" in done.stdout
 
