@@ -72,11 +72,17 @@ def run(request: pytest.FixtureRequest) -> Run:
                 continue
             there.append(rank)
             offset, drift = clocks[rank]
-            at = tuple(round(t * (1 + drift)) + offset for t in (start[rank], now[rank]))
+            came, left = (round(t * (1 + drift)) + offset for t in (start[rank], now[rank]))
             size = 1000 * (1 + rank) if name == "world" else 1 << 16
             rows.append(
                 Collective(
-                    rank, at, _KINDS[name], name, str(members), size=len(members), bytes=size
+                    rank,
+                    (came, left),
+                    _KINDS[name],
+                    name,
+                    str(members),
+                    size=len(members),
+                    bytes=size,
                 )
             )
         if len(there) > 1:
