@@ -60,7 +60,13 @@ def kind(name: str) -> str | None:
 
 def message_bytes(kind: str, given: int | None, got: int | None) -> int | None:
     """Choose what counts as algorithm bytes of what one rank gave and got; None where unknown."""
-    return got if kind == ALL_GATHER else given
+    return got if kind in {ALL_GATHER, "gather"} else given
+
+
+def bus_factor(kind: str, ranks: int) -> float:
+    """Give by what algorithm bytes of a collective among `ranks`, above 0, make bus bytes."""
+    factor = _FACTORS.get(kind)
+    return 1.0 if factor is None else factor * (ranks - 1) / ranks
 
 
 def bus_bytes(kind: str, size: int, ranks: int) -> int:

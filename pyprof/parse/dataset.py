@@ -158,6 +158,18 @@ def _made_from(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa:
     return json.dumps(about).encode()
 
 
+def captured_in(path: Path) -> str | None:
+    """Tell the captures apart from which files of ranks were made that were captured as one.
+
+    None for what is no such file, or the only one of its capture.
+    """
+    try:
+        name, stamp, pid, *_ = json.loads((pq.read_metadata(path).metadata or {})[_SOURCE])
+    except (OSError, pa.ArrowException, KeyError, ValueError, TypeError):
+        return None
+    return None if pid is None else f"{name} {stamp}"
+
+
 def _rows(files: Files, place: str, made_from: bytes) -> int | None:
     """Count the rows of a file made from this; None where it is another or not whole."""
     try:

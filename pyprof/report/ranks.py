@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -66,11 +67,12 @@ def _across(engine: Engine, sources: tuple[str, ...], *, quiet: bool) -> Across:
 
     chosen = members(sources, engine)
     measured = engine.map(measure.measure, chosen, "measuring ranks")
-    gathered = engine.reduce(facts.merge, measured)
-    if not quiet:
-        cli.warn(gathered.warnings)
     read = {handle.item.url for handle in measured}
-    return whole.across(gathered, [member.url for member in chosen if member.url not in read])
+    missing = [member.url for member in chosen if member.url not in read]
+    found = engine.conclude(facts.merge, measured, partial(whole.across, missing=missing))
+    if not quiet:
+        cli.warn(found.warnings)
+    return found
 
 
 def _content(found: Across, form: str, table: str) -> bytes | None:

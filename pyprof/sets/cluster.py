@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 T = TypeVar("T")
+R = TypeVar("R")
 
 _RETRIES = 2
 """Of work that raises, as it does when a network file system stumbles."""
@@ -105,12 +106,22 @@ class Cluster:
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
         """Merge on the workers; only what is left at the end comes here."""
-
-        def later(left: Future, right: Future) -> Future:
-            return self._client.submit(merge, left, right, pure=False, retries=_RETRIES)
-
-        found: T = self._result(tree(later, [handle.place for handle in handles]))
+        found: T = self._result(self._merged(merge, handles))
         return found
+
+    def conclude(
+        self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
+    ) -> R:
+        """Merge and finish on the workers; only what that gives comes here."""
+        merged = self._merged(merge, handles)
+        found: R = self._result(self._later(finish, merged))
+        return found
+
+    def _merged(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> Future:
+        return tree(partial(self._later, merge), [handle.place for handle in handles])
+
+    def _later(self, function: Callable[..., object], *given: Future) -> Future:
+        return self._client.submit(function, *given, pure=False, retries=_RETRIES)
 
     def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
         """Fetch the results, one at a time."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 T = TypeVar("T")
+R = TypeVar("R")
 
 _LEAST = 2
 """Captures from which a progress bar is worth its line."""
@@ -54,6 +55,11 @@ class Engine(Protocol):
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
         """Merge results, neighbour with neighbour, until one is left; there must be one."""
+
+    def conclude(
+        self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
+    ) -> R:
+        """Merge as `reduce` does, and give what `finish` makes of it where the results are."""
 
     def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
         """Give the results themselves, one by one, in order."""
@@ -135,6 +141,12 @@ class Here:
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
         """Merge here."""
         return tree(merge, self.gather(handles))
+
+    def conclude(
+        self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
+    ) -> R:
+        """Merge and finish here."""
+        return finish(self.reduce(merge, handles))
 
     def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
         """Give the values."""

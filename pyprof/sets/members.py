@@ -69,7 +69,7 @@ def _identity(path: Path) -> schema.Identity:
         return readers.identity(path)
     from pyprof.sets import recorded  # noqa: PLC0415 - few sets are of records
 
-    return schema.Identity(recorded.rank_of(path))
+    return recorded.identity(path)
 
 
 def rank_in(url: str) -> int | None:

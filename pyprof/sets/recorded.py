@@ -1,4 +1,4 @@
-"""The rank that a file of parsed records says; the one thing that a set reads of rows."""
+"""The rank that a file of parsed records says, or its processes; all that a set reads of rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pyprof import schema
 from pyprof.readers import read_head
 
 if TYPE_CHECKING:
@@ -17,28 +18,42 @@ if TYPE_CHECKING:
 _PARQUET = b"PAR1"
 
 
-def rank_of(path: Path) -> int | None:
+def identity(path: Path) -> schema.Identity:
     """Give the rank that all rows of a Parquet file have, or the first of dict lines.
 
-    None where it says none, or is no file of records. Raises CaptureError where nothing is there.
+    Where rows of a Parquet file say none, their processes, as for the capture they were parsed
+    from. Nothing where it is no file of records. Raises CaptureError where nothing is there.
     """
     if read_head(path).startswith(_PARQUET):
         return _in_columns(path)
     with path.open("rb") as file:
-        return _in_line(file.readline(_LONGEST))
+        return schema.Identity(_in_line(file.readline(_LONGEST)))
 
 
 _LONGEST = 1 << 20
 """Bytes of a dict line; what has no line end for longer is no such file."""
 
 
-def _in_columns(path: Path) -> int | None:
+def _in_columns(path: Path) -> schema.Identity:
     try:
-        found = pq.ParquetFile(path).read(["rank"])
-        ranks = pc.unique(found["rank"]).to_pylist() if found.num_columns else []
+        file = pq.ParquetFile(path)
+        found = file.read(["rank"])
+        ranks = pc.unique(found["rank"]).to_pylist() if found.num_columns else [None]
+        if ranks == [None]:
+            return schema.Identity(pids=_processes(file.read(["pid", "device", "kind"])))
     except (pa.ArrowException, OSError):
-        return None
-    return ranks[0] if len(ranks) == 1 and isinstance(ranks[0], int) else None
+        return schema.Identity()
+    return schema.Identity(ranks[0] if len(ranks) == 1 and isinstance(ranks[0], int) else None)
+
+
+def _processes(rows: pa.Table) -> tuple[int, ...]:
+    """Give the processes with GPU work, by device."""
+    if rows.num_columns < 3:  # noqa: PLR2004 - some other table
+        return ()
+    rows = rows.filter(pc.not_equal(rows["kind"].cast(pa.string()), schema.KINDS[schema.CPU]))
+    first = rows.group_by("pid").aggregate([("device", "min")]).drop_null()
+    first = first.sort_by([("device_min", "ascending"), ("pid", "ascending")])
+    return tuple(first["pid"].to_pylist())
 
 
 def _in_line(line: bytes) -> int | None:

@@ -6,7 +6,7 @@ import pytest
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops import cost
-from pyprof.ops.collectives import bus_bytes, kind, message_bytes
+from pyprof.ops.collectives import bus_bytes, bus_factor, kind, message_bytes
 
 SPELLINGS = {
     "all_reduce": "allreduce_ nccl:all_reduce c10d::allreduce_ AllReduce all_reduce_coalesced",
@@ -62,3 +62,23 @@ def test_formulas_and_captures_count_alike() -> None:
         size = message_bytes(kind(name) or "", in_bytes, out_bytes)
         assert (params["algo_bytes"], params["ranks"]) == (size, 4) == (1024, 4)
         assert params["bus_bytes"] == bus_bytes(kind(name) or "", 1024, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "got"),
+    [
+        ("all_gather", 256, 1024), ("gather", 256, 1024),
+        ("reduce_scatter", 1024, 256), ("scatter", 1024, 256),
+        ("all_to_all", 1024, 1024), ("all_reduce", 1024, 1024), ("broadcast", 1024, 1024),
+    ],
+)  # fmt: skip
+def test_algorithm_bytes_are_what_all_ranks_hold_together(name: str, given: int, got: int) -> None:
+    """As nccl-tests count: of pieces of n ranks, all n; c10d counts so on every rank."""
+    assert message_bytes(name, given, got) == 1024
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+@pytest.mark.parametrize("name", FACTORS)
+def test_the_factor_is_that_of_the_bytes(name: str, ranks: int) -> None:
+    """Bus bandwidth by algorithm bandwidth."""
+    assert bus_factor(name, ranks) == pytest.approx(FACTORS[name](ranks))

@@ -84,6 +84,8 @@ def test_results_are_merged_where_they_are(address: str) -> None:
     with opened(dask=address) as engine:
         handles = engine.map(work.spelt, range(6), "")
         assert engine.reduce(work.pair, handles) == "(((0 1) (2 3)) (4 5))"
+        tree, pid = engine.conclude(work.pair, handles, work.with_process)
+        assert (tree, pid != os.getpid()) == ("(((0 1) (2 3)) (4 5))", True)
         assert list(engine.gather(engine.map(work.even, range(4), ""))) == [0, 2]
         with pytest.raises(CaptureError, match="capture 1: is odd"):
             engine.map(work.even, [1], "")

@@ -53,6 +53,12 @@ def test_neighbours_are_merged(engine: Engine, leaves: int, tree: str) -> None:
     assert engine.reduce(work.pair, engine.map(work.spelt, range(leaves), "")) == tree
 
 
+def test_what_is_merged_is_finished(engine: Engine) -> None:
+    """Here, where all results of this machine's engines are."""
+    handles = engine.map(work.spelt, range(3), "")
+    assert engine.conclude(work.pair, handles, work.with_process) == ("((0 1) 2)", os.getpid())
+
+
 def test_sums_are_equal_to_the_bit(engine: Engine) -> None:
     """Even where the order of additions matters."""
     found = engine.reduce(work.add, engine.map(work.inverse, range(1, 100), ""))

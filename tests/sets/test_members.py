@@ -88,6 +88,8 @@ def test_an_export_says_its_processes(folder: Path) -> None:
     ]
     path = nsys_db(folder / "net.sqlite", work, [Range("x", (0, 9), pid=77)])
     assert identify(str(path)) == Identity(None, (9, 4, 2))
+    run("parse", "-q", path, "-o", folder / "net.parquet")
+    assert identify(str(folder / "net.parquet")) == Identity(None, (9, 4, 2))
     one = nsys_db(folder / "one.sqlite", work[:1], [Range("x", (0, 9), pid=77)])
     assert identify(str(one)) == Identity(None, ())
     assert identify(str(nvprof_db(folder / "net.sql", work))) == Identity(None, ())

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pyprof.report import text
-from pyprof.report.across.in_words import in_words
+from pyprof.report.across.head import head
+from pyprof.report.across.in_words import in_words, spelled
 from pyprof.report.across.in_words import stragglers as slow_ranks
 from pyprof.report.across.links import alike
 from pyprof.report.across.match import spans
 from pyprof.report.numbers import amount, count
-from pyprof.report.text import UNKNOWN, duration, milliseconds, percent
+from pyprof.report.text import UNKNOWN, milliseconds, percent
+from pyprof.report.tree import NO_LAYER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pyprof.report.across.whole import Across, RankTime
 
 _LAYER_WIDTH = 48
-_NO_STEPS = "none found; call pyprof.annotate('step') around each to see them"
+_NEWS = 0.01
+"""Stragglers are listed that cost at least this share of what the dearest costs."""
 
 
 def lines(found: Across, top: int) -> Iterator[str]:
@@ -35,72 +36,6 @@ def lines(found: Across, top: int) -> Iterator[str]:
     yield ""
     yield text.heading("In words")
     yield from in_words(found)
-
-
-def head(found: Across) -> Iterator[str]:
-    """Say which ranks there are, how steps were found, and how well clocks agree."""
-    names = sorted({one.gpu or "not named by the capture" for one in found.ranks})
-    yield _labelled("Ranks", f"{len(found.numbers)}; {'; '.join(names)}")
-    for number, source in enumerate(found.missing):
-        yield _labelled("" if number else "Left out", source)
-    steps = f"{found.step_count} by {'; '.join(found.origins)}" if found.origins else _NO_STEPS
-    yield _labelled("Steps", steps)
-    for number, sentence in enumerate(_clocks(found)):
-        yield _labelled("" if number else "Clocks", sentence)
-    for number, sentence in enumerate(_groups(found)):
-        yield _labelled("" if number else "Groups", sentence)
-
-
-def _labelled(label: str, value: str) -> str:
-    return f"{text.heading(label.ljust(9))} {value}"
-
-
-def _clocks(found: Across) -> Iterator[str]:
-    others = list(found.clocks.values())
-    if len(others) < 2:  # noqa: PLR2004 - nothing to align
-        yield "cannot be aligned: no two ranks share collectives; waiting is not known"
-        return
-    residuals = [one.residual_ns for one in others]
-    offsets = [abs(one.offset_ns) for one in others]
-    yield (
-        f"{len(others)} ranks aligned on their collectives; offsets up to {duration(max(offsets))};"
-        f" residual {duration(float(np.median(residuals)))}, at most {duration(max(residuals))}:"
-        " shorter waits are not told"
-    )
-    if drifting := sum(one.drift != 0 for one in others):
-        fastest = max(abs(one.drift) for one in others)
-        yield f"{drifting} drift, by up to {fastest * 1e6:.3g} us a second; taken away"
-    if found.unaligned:
-        yield f"not aligned, for want of shared collectives: {_some(found.unaligned)}"
-
-
-def _groups(found: Across) -> Iterator[str]:
-    groups = found.matched.groups
-    sizes: dict[int, int] = {}
-    for group in groups:
-        sizes[len(group.ranks)] = sizes.get(len(group.ranks), 0) + 1
-    parts = [f"{number} of {size} ranks" for size, number in sorted(sizes.items(), reverse=True)]
-    if parts:
-        told = "" if all(group.named for group in groups) else (
-            "; where captures name none, told by streams whose ranks leave together"
-        )  # fmt: skip
-        yield f"{', '.join(parts)}{told}"
-    for one in found.matched.unmatched[:_SHOWN]:
-        yield f"{one.count} collectives of rank {one.rank} in {one.group} unmatched: {one.why}"
-    if len(found.matched.unmatched) > _SHOWN:
-        yield f"... and {len(found.matched.unmatched) - _SHOWN} more unmatched (--json has all)"
-
-    if wrong := sum(one.impossible for one in found.waits):
-        yield f"{wrong} collectives are left by some before the last comes: nothing is told of them"
-
-
-_SHOWN = 4
-_NEWS = 0.01
-"""Stragglers are listed that cost at least this share of what the dearest costs."""
-
-
-def _some(ranks: list[int]) -> str:
-    return " ".join(map(str, ranks[:16])) + (" ..." if len(ranks) > 16 else "")  # noqa: PLR2004
 
 
 def ranks(found: Across, top: int) -> Iterator[str]:
@@ -144,7 +79,7 @@ def stragglers(found: Across, top: int) -> Iterator[str]:
     peers = max(len(found.numbers) - 1, 1)
     worst, mostly = _worst_steps(found), _mostly_at(found)
     header = ("Straggler", "Last at", "of", "Others waited ms", "ms/step", "each ms/step",
-              "Own over median ms/step", "Worst step", "Mostly at")  # fmt: skip
+              "Own over others' ms/step", "Worst step", "Mostly at")  # fmt: skip
     rows = [
         [
             f"rank {one.rank}",
@@ -180,10 +115,7 @@ def _mostly_at(found: Across) -> dict[int, str]:
     """Name the sort of collective at which each rank cost most: the dearest stand first."""
     named: dict[int, str] = {}
     for one in found.late:
-        size = "" if one.bytes is None else f" of {amount(one.bytes, 'B')}"
-        named.setdefault(
-            one.rank, f"{one.kind or 'collective'}{size}, {len(one.group.ranks)} ranks"
-        )
+        named.setdefault(one.rank, f"{spelled(one.sort)}, {len(one.group.ranks)} ranks")
     return named
 
 
@@ -198,16 +130,18 @@ def collectives(found: Across, top: int) -> Iterator[str]:
     if len(joined) > top:
         yield f"... and {len(joined) - top} more (--top {len(joined)})"
     yield "Wait: of a rank for the last to come, the mean. Transfer: from then on, the median."
+    if any(one.sort.mixed and one.sort.bytes for one in joined[:top]):
+        yield "~: sizes differ among ranks or calls; the mean."
 
 
 def _link(one: Link) -> list[str]:
     return [
-        one.kind or UNKNOWN,
-        one.algorithm or UNKNOWN,
+        one.sort.kind or UNKNOWN,
+        one.sort.algorithm or UNKNOWN,
         str(len(one.groups[0].ranks)),
         str(len(one.groups)),
         count(one.calls),
-        amount(one.bytes, "B"),
+        f"{'~' if one.sort.mixed and one.sort.bytes else ''}{amount(one.sort.bytes, 'B')}",
         milliseconds(one.wait_ns),
         milliseconds(one.transfer_ns),
         text.number(one.algorithm_rate and one.algorithm_rate / 1e9),
@@ -218,7 +152,7 @@ def _link(one: Link) -> list[str]:
 def layers(found: Across, top: int) -> Iterator[str]:
     """Tabulate the layers whose time differs most between ranks."""
     uneven = [one for one in found.layers if one.ranks > 1]
-    if not uneven:
+    if all(one.layer == NO_LAYER for one in uneven):
         return
     header = ("Layer", "Ranks", "Mean ms", "Most ms", "Most/mean", "On rank")
     rows = [

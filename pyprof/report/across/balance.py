@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+
+from pyprof.report.across.columns import coded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +36,17 @@ def layer_loads(layers: pa.Table) -> list[LayerLoad]:
 
     The mean is over the ranks that have the layer: stages of a pipeline have their own.
     """
-    table = pa.table({
-        "rank": layers.column("rank"),
-        "layer": layers.column("layer").cast(pa.string()),
-        "ns": layers.column("gpu_ns"),
-    })  # fmt: skip
-    table = table.sort_by([("layer", "ascending"), ("ns", "descending"), ("rank", "ascending")])
-    names = table.column("layer").combine_chunks().dictionary_encode()
-    first = np.unique(names.indices.to_numpy(), return_index=True)[1]
-    bounds = [*first.tolist(), table.num_rows]
-    found = []
-    for low, high in pairwise(bounds):
-        part = table.slice(low, high - low)
-        total = int(pc.sum(part.column("ns")).as_py())
-        found.append(LayerLoad(
-            part.column("layer")[0].as_py(), total / (high - low), part.column("ns")[0].as_py(),
-            part.column("rank")[0].as_py(), high - low,
-        ))  # fmt: skip
+    code, names = coded(layers.column("layer"))
+    rank, ns = (np.asarray(layers.column(name).to_numpy()) for name in ("rank", "gpu_ns"))
+    order = np.lexsort((rank, -ns, code))
+    code, rank, ns = code[order], rank[order], ns[order]
+    first = np.flatnonzero(np.diff(code, prepend=-1))
+    if not len(first):
+        return []
+    counts = np.diff(first, append=len(code)).tolist()
+    totals = np.add.reduceat(ns, first).tolist()
+    found = [
+        LayerLoad(names[code[row]], total / count, int(ns[row]), int(rank[row]), count)
+        for row, total, count in zip(first.tolist(), totals, counts, strict=True)
+    ]
     return sorted(found, key=lambda one: (one.mean_ns - one.most_ns, one.layer))

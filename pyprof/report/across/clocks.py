@@ -1,12 +1,13 @@
 """One clock for all ranks: those of different hosts differ, but a collective ends for all at once.
 
-The offset of a rank is the median of the differences between its ends and those of ranks already
-on the clock; a drift is taken away where that halves what is left.
+Ranks of one capture have one clock, and nothing is changed between them. The offset of a clock is
+the median of the differences between its ends and those of clocks already put right; a drift is
+taken away where that halves what is left.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.report.across.columns import Columns
-    from pyprof.report.across.match import Group
+    from pyprof.report.across.match import Grid
 
-    Ints = NDArray[np.int64]
+    Ints = NDArray[np.integer]
     Floats = NDArray[np.float64]
 
 _SHARE = 95
@@ -35,17 +36,22 @@ _DRIFT_FROM = 12
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How a rank's clock goes against that of the first rank. Times in ns."""
+    """How a rank's clock goes against another's. Times in ns."""
 
-    offset_ns: int
+    number: int
+    """Equal for ranks of one capture: they have one clock."""
+    against: int
+    """The rank on whose clock it is put: the first of those joined by collectives."""
+    offset_ns: int = 0
     """What its clock shows more, at `since_ns`."""
-    drift: float
+    drift: float = 0.0
     """What it gains more, ns per ns; 0.0 where none is told from chance."""
-    since_ns: int
-    collectives: int
-    """How many of them it was aligned on; 0 for the first rank."""
-    residual_ns: int
-    """How far its ends lie from the others' once aligned; differences below tell nothing."""
+    since_ns: int = 0
+    collectives: int = 0
+    """How many of them it was aligned on; 0 for one that was not moved."""
+    residual_ns: int = 0
+    """How far the rank's ends lie from those of other clocks once aligned: differences between two
+    ranks below the sum of their residuals tell nothing. 0 where all share one clock."""
 
     def align(self, times: Ints) -> Ints:
         """Put times of this rank on the first rank's clock."""
@@ -55,72 +61,94 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """A group's ends, [rank, collective], and which of them captures hold."""
+    """Ends of a group's collectives, [rank, collective], and which of them captures hold."""
 
-    group: Group
+    ranks: list[int]
+    clocks: list[int]
+    """Of each rank the number of its clock."""
     known: NDArray[np.bool_]
     end_ns: Ints
 
 
-def clocks(columns: Columns, groups: Sequence[Group]) -> Mapping[int, Clock]:
-    """Align every rank that shares collectives with the first one, directly or through others."""
-    ends = _ends(columns, groups)
+def clocks(
+    columns: Columns, grids: Sequence[Grid], numbers: Mapping[int, int]
+) -> Mapping[int, Clock]:
+    """Align the ranks that share collectives, directly or through others, with the first of them.
+
+    `numbers`: that of each rank's clock; equal ones need no aligning.
+    """
+    ends = _ends(columns, grids, numbers)
+    ranks_of: dict[int, list[int]] = {}
+    for rank, number in sorted(numbers.items()):
+        ranks_of.setdefault(number, []).append(rank)
+    places_of: dict[int, list[int]] = {number: [] for number in ranks_of}
+    for place, one in enumerate(ends):
+        for number in set(one.clocks):
+            places_of[number].append(place)
     found: dict[int, Clock] = {}
-    if ends:
-        first = min(int(one.group.ranks[0]) for one in ends)
-        found[first] = Clock(0, 0.0, 0, 0, 0)
-    while joining := _joining(ends, found):
-        for one in joining:
-            _add(one, found)
-    return _with_residuals(ends, found)
+    for number, (first, *_) in ranks_of.items():
+        if number not in found:
+            found[number] = Clock(number, first)
+            _join(ends, places_of, number, found)
+    shared = {rank for one in ends for rank in one.ranks}
+    shared |= {rank for ranks in ranks_of.values() if len(ranks) > 1 for rank in ranks}
+    return _with_residuals(ends, {rank: found[numbers[rank]] for rank in sorted(shared)})
 
 
-def _ends(columns: Columns, groups: Sequence[Group]) -> list[_Ends]:
+def _join(
+    ends: Sequence[_Ends], places_of: Mapping[int, list[int]], first: int, found: dict[int, Clock]
+) -> None:
+    """Put the clocks that collectives join with one on that, through the fullest groups first."""
+    joined, done = [first], set[int]()
+    while joined:
+        near = {place for number in joined for place in places_of[number]} - done
+        done |= near
+        fullest = sorted(near, key=lambda place: (-ends[place].known.shape[1], place))
+        joined = [number for place in fullest for number in _add(ends[place], found)]
+
+
+def _ends(columns: Columns, grids: Sequence[Grid], numbers: Mapping[int, int]) -> Sequence[_Ends]:
     """Give the ends of collectives that nobody leaves early; of all, where there are no such."""
-    holding = [
-        np.array([name in SYNCHRONISING for name in columns.kinds] + [False])[columns.kind],
-        np.ones(len(columns.kind), bool),
-    ]
-    for usable in holding:
+    what = columns.signatures
+    for usable in (what.kind_is(*SYNCHRONISING), np.ones(len(what.kind), bool)):
         found = []
-        for group in groups:
-            known = (group.rows != ABSENT) & usable[group.rows]
+        for grid in grids:
+            known = (grid.rows != ABSENT) & usable[columns.signature[grid.rows]]
             known &= known.sum(axis=0) > 1
-            if known.any():
-                chosen = known.any(axis=0)
-                end = columns.end_ns[group.rows[:, chosen]]
-                found.append(_Ends(group, known[:, chosen], end))
+            chosen = known.any(axis=0)
+            if chosen.any():
+                ranks = grid.group.ranks.tolist()
+                clock = [numbers[rank] for rank in ranks]
+                end = columns.end_ns[grid.rows[:, chosen]]
+                found.append(_Ends(ranks, clock, known[:, chosen], end))
         if found:
             return found
     return []
 
 
-def _joining(ends: Sequence[_Ends], found: Mapping[int, Clock]) -> list[_Ends]:
-    """Give the groups that join ranks on the clock with others, most collectives first."""
-    aligned = np.array(list(found), np.int64)
-    shared = []
-    for place, one in enumerate(ends):
-        there = np.isin(one.group.ranks, aligned)
-        count = int((one.known[there].any(axis=0) & one.known[~there].any(axis=0)).sum())
-        if count:
-            shared.append((-count, place))
-    return [ends[place] for _, place in sorted(shared)]
-
-
-def _add(one: _Ends, found: dict[int, Clock]) -> None:
-    """Put the ranks of a group on the clock of those that are on it."""
-    there = [row for row, rank in enumerate(one.group.ranks.tolist()) if rank in found]
-    if len(there) == len(one.group.ranks):
-        return
+def _add(one: _Ends, found: dict[int, Clock]) -> list[int]:
+    """Put the clocks of a group right by those that are; give their numbers."""
+    rows_of: dict[int, list[int]] = {}
+    for row, number in enumerate(one.clocks):
+        rows_of.setdefault(number, []).append(row)
+    right = [row for number, rows in rows_of.items() if number in found for row in rows]
+    wrong = {number: rows for number, rows in rows_of.items() if number not in found}
+    if not wrong or not right:
+        return []
+    against = found[one.clocks[right[0]]].against
     reference = _middle(
-        np.stack([found[int(one.group.ranks[row])].align(one.end_ns[row]) for row in there]),
-        one.known[there],
+        np.stack([found[one.clocks[row]].align(one.end_ns[row]) for row in right]),
+        one.known[right],
     )
-    told = one.known[there].any(axis=0)
-    for row, rank in enumerate(one.group.ranks.tolist()):
-        shared = told & one.known[row]
-        if rank not in found and shared.any():
-            found[rank] = _clock(one.end_ns[row][shared], reference[shared])
+    told = one.known[right].any(axis=0)
+    joined = []
+    for number, rows in wrong.items():
+        shared = told & one.known[rows].any(axis=0)
+        if shared.any():
+            own = _middle(one.end_ns[rows], one.known[rows])
+            found[number] = _clock(own[shared], reference[shared], Clock(number, against))
+            joined.append(number)
+    return joined
 
 
 def _middle(times: Ints, known: NDArray[np.bool_]) -> Ints:
@@ -132,10 +160,9 @@ def _middle(times: Ints, known: NDArray[np.bool_]) -> Ints:
     return np.where(known.any(axis=0), low + (high - low) // 2, 0)
 
 
-def _clock(own: Ints, reference: Ints) -> Clock:
+def _clock(own: Ints, reference: Ints, clock: Clock) -> Clock:
     apart = own - reference
-    offset = int(np.rint(np.median(apart)))
-    level = Clock(offset, 0.0, int(own[0]), len(own), 0)
+    level = replace(clock, offset_ns=int(np.rint(np.median(apart))), collectives=len(own))
     if len(own) < _DRIFT_FROM:
         return level
     order = np.argsort(own, kind="stable")
@@ -146,7 +173,7 @@ def _clock(own: Ints, reference: Ints) -> Clock:
     drift = float(np.median(apart[late]) - np.median(apart[early])) / span
     since = int(np.median(own))
     at = int(np.rint(np.median(apart - drift * (own - since))))
-    sloped = Clock(at, drift, since, len(own), 0)
+    sloped = replace(level, offset_ns=at, drift=drift, since_ns=since)
     left = [
         np.percentile(np.abs(clock.align(own) - reference), _SHARE) for clock in (level, sloped)
     ]
@@ -154,21 +181,18 @@ def _clock(own: Ints, reference: Ints) -> Clock:
 
 
 def _with_residuals(ends: Sequence[_Ends], found: Mapping[int, Clock]) -> Mapping[int, Clock]:
-    """Find how far each rank's ends lie from the middle of its groups'."""
-    left: dict[int, list[Ints]] = {rank: [] for rank in found}
+    """Find how far each rank's ends lie from the middle of groups that have other clocks, too."""
+    left: dict[int, list[Ints]] = {}
     for one in ends:
-        rows = [row for row, rank in enumerate(one.group.ranks.tolist()) if rank in found]
-        if len(rows) < 2:  # noqa: PLR2004 - nobody to compare with
-            continue
-        aligned = np.stack(
-            [found[int(one.group.ranks[row])].align(one.end_ns[row]) for row in rows]
-        )
-        middle = _middle(aligned, one.known[rows])
-        for row, times in zip(rows, aligned, strict=True):
-            left[int(one.group.ranks[row])].append(np.abs(times - middle)[one.known[row]])
-    return {
-        rank: Clock(clock.offset_ns, clock.drift, clock.since_ns, clock.collectives,
-                    int(np.ceil(np.percentile(np.concatenate(left[rank]), _SHARE)))
-                    if left[rank] else 0)
-        for rank, clock in sorted(found.items())
-    }  # fmt: skip
+        if len(set(one.clocks)) > 1:
+            aligned = np.stack([
+                found[rank].align(times) for rank, times in zip(one.ranks, one.end_ns, strict=True)
+            ])  # fmt: skip
+            aligned -= _middle(aligned, one.known)
+            for rank, known, apart in zip(one.ranks, one.known, aligned, strict=True):
+                left.setdefault(rank, []).append(np.abs(apart[known]))
+    told = {
+        rank: int(np.ceil(np.percentile(np.concatenate(apart), _SHARE)))
+        for rank, apart in left.items()
+    }
+    return {rank: replace(one, residual_ns=told.get(rank, 0)) for rank, one in found.items()}

@@ -16,7 +16,7 @@ from pyprof.report.across import facts
 from pyprof.report.timeline import COMMUNICATION, sorts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -29,41 +29,48 @@ _RANGES = ("nccl:", "c10d::")
 """What PyTorch's own ranges around a collective begin with."""
 
 
-def collectives(records: Records, rank: int, of_step: Ints) -> pa.Table:
-    """Describe the kernels that communicate, in GPU-start order; see `facts.COLLECTIVES`."""
+def collectives(records: Records, rank: int, of_step: Ints) -> tuple[pa.Table, pa.Table]:
+    """Describe the kernels that communicate: `facts.SIGNATURES`, `facts.COLLECTIVES`."""
     rows = np.flatnonzero(sorts(records) == COMMUNICATION)
     chosen = records.take(rows)
-    said = _said(chosen)
-    name = chosen.coded("kLongName")
+    known: dict[tuple[object, ...], int] = {}
+    numbers = [known.setdefault(one, len(known)) for one in _signatures(chosen)]
+    names = [name for name in facts.SIGNATURES.names if name != "rank"]
+    columns = zip(*known, strict=True) if known else ([] for _ in names)
+    step = of_step[rows]
+    return (
+        facts.table(
+            facts.SIGNATURES, rank, len(known), **dict(zip(names, map(list, columns), strict=True))
+        ),
+        facts.table(
+            facts.COLLECTIVES,
+            rank,
+            len(rows),
+            signature=numbers,
+            start_ns=chosen.arrow("start"),
+            end_ns=chosen.arrow("end"),
+            step=[number if number >= 0 else None for number in step.tolist()],
+        ),
+    )
+
+
+def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
+    """Give of each row what `facts.SIGNATURES` has behind the rank."""
+    said = _said(records)
+    name = records.coded("kLongName")
     named = [ops.kind(nccl.function(text) or "") for text in name.values]
     algorithms = [nccl.algorithm(text) for text in name.values]
-    ranges, params_of = _kinds_of_ranges(chosen), _params_of_ops(chosen)
-    kinds = [
-        _kind(tool.get("name"), named[place], inside)
-        for tool, place, inside in zip(said, name.index.tolist(), ranges, strict=True)
-    ]
-    step = of_step[rows]
-    return facts.table(
-        facts.COLLECTIVES,
-        rank,
-        len(rows),
-        stream=chosen.arrow("stream"),
-        start_ns=chosen.arrow("start"),
-        end_ns=chosen.arrow("end"),
-        step=[number if number >= 0 else None for number in step.tolist()],
-        kind=kinds,
-        algorithm=[algorithms[place] for place in name.index.tolist()],
-        group=[tool.get("group") for tool in said],
-        members=[tool.get("ranks") for tool in said],
-        size=[
-            _whole(tool.get("size")) or _whole(params.get("ranks"))
-            for tool, params in zip(said, params_of, strict=True)
-        ],
-        bytes=[
-            _whole(params.get("algo_bytes")) if (told := _bytes(kind, tool)) is None else told
-            for kind, tool, params in zip(kinds, said, params_of, strict=True)
-        ],
-    )
+    stream, ranges = records.arrow("stream").to_pylist(), _kinds_of_ranges(records)
+    for place, tool, params, one, inside in zip(
+        name.index.tolist(), said, _params_of_ops(records), stream, ranges, strict=True
+    ):
+        kind = _kind(tool.get("name"), named[place], inside)
+        told = _bytes(kind, tool)
+        yield (
+            one, kind, algorithms[place], tool.get("group"), tool.get("ranks"),
+            _whole(tool.get("size")) or _whole(params.get("ranks")),
+            _whole(params.get("algo_bytes")) if told is None else told,
+        )  # fmt: skip
 
 
 def _said(records: Records) -> list[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""The table of collectives as NumPy: times, and numbers that stand for texts."""
+"""The collectives of all ranks as NumPy: times, and numbers that stand for what they are."""
 
 from __future__ import annotations
 
@@ -9,69 +9,115 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof.ops.collectives import ALL_REDUCE, ONE_WAY
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from pyprof.report.across.placing import Placed
+    from pyprof.report.across.facts import Facts
 
-    Ints = NDArray[np.int64]
+    Ints = NDArray[np.integer]
 
 UNKNOWN = -1
+
+_EVEN = (ALL_REDUCE, ONE_WAY, "reduce")
+"""Every rank gives as many bytes; of others, ranks' pieces may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signatures:
+    """What collectives are, one entry per sort of a rank; UNKNOWN where nothing tells."""
+
+    rank: Ints
+    stream: Ints
+    size: Ints
+    bytes: Ints
+    kind: Ints
+    kinds: Sequence[str]
+    algorithm: Ints
+    algorithms: Sequence[str]
+    group: Ints
+    groups: Sequence[str]
+    members: Ints
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Signatures:
+        """Take the columns of `facts.SIGNATURES`."""
+        kind, kinds = coded(table.column("kind"))
+        algorithm, algorithms = coded(table.column("algorithm"))
+        group, groups = coded(table.column("group"))
+        members, _ = coded(table.column("members"))
+        numbers = {name: _ints(table.column(name)) for name in ("rank", "stream", "size", "bytes")}
+        return cls(
+            **numbers, kind=kind, kinds=kinds, algorithm=algorithm, algorithms=algorithms,
+            group=group, groups=groups, members=members,
+        )  # fmt: skip
+
+    def kind_is(self, *names: str) -> NDArray[np.bool_]:
+        """Tell of each whether it is of one of these kinds."""
+        return np.array([*(name in names for name in self.kinds), False])[self.kind]
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """One entry per collective of a rank; UNKNOWN where nothing tells."""
+    """One entry per collective of a rank, ordered by rank and by start within each."""
 
     rank: Ints
-    stream: Ints
     start_ns: Ints
     end_ns: Ints
     step: Ints
-    size: Ints
-    bytes: Ints
-    kind: Ints
-    kinds: list[str]
-    algorithm: Ints
-    algorithms: list[str]
-    group: Ints
-    groups: list[str]
-    members: Ints
-    sort: Ints
-    """Equal where kind, algorithm and bytes are."""
+    """UNKNOWN: in none."""
+    signature: Ints
+    """Entry of `signatures`."""
+    signatures: Signatures
+    same: Ints
+    """Per signature; equal where ranks can be in the same collective."""
 
     @classmethod
-    def of(cls, table: pa.Table) -> Columns:
-        """Take the columns of `facts.COLLECTIVES`."""
-        kind, kinds = _coded(table.column("kind"))
-        algorithm, algorithms = _coded(table.column("algorithm"))
-        group, groups = _coded(table.column("group"))
-        members, _ = _coded(table.column("members"))
-        moved = _ints(table.column("bytes"))
-        numbers = {
-            name: _ints(table.column(name))
-            for name in ("rank", "stream", "start_ns", "end_ns", "step", "size")
-        }
+    def of(cls, facts: Facts) -> Columns:
+        """Take the collectives, in the order of the ranks, whatever that of the captures."""
+        table = facts.collectives
+        rank = _ints(table.column("rank"))
+        if (np.diff(rank) < 0).any():
+            table = table.take(pa.array(np.argsort(rank, kind="stable")))
+            rank = _ints(table.column("rank"))
+        found = Signatures.of(facts.signatures)
+        even = np.where(found.kind_is(*_EVEN), found.bytes, UNKNOWN)
         return cls(
-            **numbers, bytes=moved, kind=kind, kinds=kinds, algorithm=algorithm,
-            algorithms=algorithms, group=group, groups=groups, members=members,
-            sort=numbered(kind, algorithm, moved),
-        )  # fmt: skip
-
-    def rank_of(self, one: Placed) -> int:
-        """Give the rank whose rows these are."""
-        return int(self.rank[one.rows[0]])
-
-    def name_of(self, one: Placed) -> str:
-        """Name the process group of some rows, or the stream that stands for it."""
-        row = one.rows[0]
-        return (
-            self.groups[self.group[row]] if self.group[row] >= 0 else f"stream {self.stream[row]}"
+            rank,
+            _ints(table.column("start_ns")),
+            _ints(table.column("end_ns")),
+            _ints(table.column("step")),
+            _numbered_on(rank, _ints(table.column("signature")), found.rank),
+            found,
+            numbered(found.kind, found.algorithm, even),
         )
 
-    def text(self, names: list[str], code: int) -> str | None:
-        """Give the text that a number stands for."""
-        return names[code] if code >= 0 else None
+    def of_row(self, row: int) -> int:
+        """Give the entry of `signatures` of a collective."""
+        return int(self.signature[row])
+
+    def rank_of(self, rows: Ints) -> int:
+        """Give the rank whose rows these are."""
+        return int(self.rank[rows[0]])
+
+    def name_of(self, rows: Ints) -> str:
+        """Name the process group of some rows, or the stream that stands for it."""
+        what, one = self.signatures, self.of_row(rows[0])
+        return (
+            what.groups[what.group[one]] if what.group[one] >= 0 else f"stream {what.stream[one]}"
+        )
+
+
+def _numbered_on(rank: Ints, signature: Ints, owners: Ints) -> Ints:
+    """Number signatures over all ranks, where each rank counts its own."""
+    order = np.argsort(owners, kind="stable")
+    first = np.searchsorted(owners[order], np.arange(int(owners.max(initial=-1)) + 1))
+    if not len(rank):
+        return signature
+    return np.asarray(order[first[rank] + signature], np.int32)
 
 
 def numbered(*columns: Ints) -> Ints:
@@ -85,16 +131,16 @@ def numbered(*columns: Ints) -> Ints:
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:
-    return np.asarray(pc.fill_null(column.cast(pa.int64()), UNKNOWN).to_numpy(), np.int64)
+    return np.asarray(pc.fill_null(column, UNKNOWN).to_numpy())
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
+def coded(column: pa.ChunkedArray) -> tuple[Ints, Sequence[str]]:
     """Number texts; in the order of the texts, so that the order of captures decides nothing."""
     unified = column.unify_dictionaries()
     if not unified.num_chunks:
-        return np.zeros(0, np.int64), []
+        return np.zeros(0, np.int32), []
     names = unified.chunk(0).dictionary.to_pylist()
-    place = np.argsort(np.argsort(np.array(names, object), kind="stable"))
+    place = np.argsort(np.argsort(np.array(names, object), kind="stable")).astype(np.int32)
     indices = [pc.fill_null(chunk.indices, UNKNOWN).to_numpy() for chunk in unified.chunks]
-    codes = np.append(place, UNKNOWN)[np.concatenate(indices)]
-    return np.asarray(codes, np.int64), sorted(names)
+    codes = np.append(place, np.int32(UNKNOWN))[np.concatenate(indices)]
+    return codes, sorted(names)

@@ -19,6 +19,7 @@ RANKS = pa.schema(
         "rank": pa.int64(),
         "device": pa.int64(),
         "source": pa.string(),
+        "clock": pa.string(),  # equal for ranks whose times are of one clock
         "gpu": pa.string(),
         "rows": pa.int64(),  # kernels, copies and so on
         "span_ns": pa.int64(),
@@ -47,22 +48,30 @@ STEPS = pa.schema(
 LAYERS = pa.schema({"rank": pa.int64(), "layer": _TEXT, "gpu_ns": pa.int64()})
 """One row per layer of a rank: the summed time of its own rows, communication left out."""
 
-COLLECTIVES = pa.schema(
+SIGNATURES = pa.schema(
     {
-        "rank": pa.int64(),
+        "rank": pa.int32(),
         "stream": pa.int64(),
-        "start_ns": pa.int64(),  # on the rank's own clock
-        "end_ns": pa.int64(),
-        "step": pa.int64(),  # null: in none
         "kind": _TEXT,  # as ops.collectives.kind has it; null: not told
         "algorithm": _TEXT,  # RING, TREE; null: not told
         "group": _TEXT,  # the process group as the capture names it; null: it does not
         "members": _TEXT,  # the ranks in it, as the capture writes them
-        "size": pa.int64(),  # the number of ranks in it
+        "size": pa.int32(),  # the number of ranks in it
         "bytes": pa.int64(),  # algorithm bytes
     }
 )
-"""One row per kernel of a collective, in GPU-start order."""
+"""One row per sort of collective of a rank; training repeats itself, so that they are few."""
+
+COLLECTIVES = pa.schema(
+    {
+        "rank": pa.int32(),
+        "signature": pa.int32(),  # which of the rank's rows in `SIGNATURES`
+        "start_ns": pa.int64(),  # on the rank's own clock
+        "end_ns": pa.int64(),
+        "step": pa.int32(),  # null: in none
+    }
+)
+"""One row per kernel of a collective, in GPU-start order: 28 bytes, for there are very many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,7 @@ class Facts:
     ranks: pa.Table
     steps: pa.Table
     layers: pa.Table
+    signatures: pa.Table
     collectives: pa.Table
     warnings: tuple[str, ...] = ()
 
@@ -87,6 +97,7 @@ def merge(one: Facts, other: Facts) -> Facts:
         pa.concat_tables([one.ranks, other.ranks]),
         pa.concat_tables([one.steps, other.steps]),
         pa.concat_tables([one.layers, other.layers]),
+        pa.concat_tables([one.signatures, other.signatures]),
         pa.concat_tables([one.collectives, other.collectives]),
         (*one.warnings, *other.warnings),
     )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyprof.report.across.links import SlowLink
+    from pyprof.report.across.sorts import Sort
     from pyprof.report.across.stragglers import Straggler
     from pyprof.report.across.whole import Across
 
@@ -40,7 +41,7 @@ def stragglers(found: Across) -> list[Straggler]:
     """Choose the ranks whose own work takes longest; where steps are not known, who costs most.
 
     Others come late because they waited for one of these elsewhere: a rank's own time tells. Those
-    count that have half of what the first has more than the median rank.
+    count that have half of what the first has more than the others.
     """
     step = float(np.median([one.step_ns for one in found.ranks if one.step_ns] or [0]))
     if not step:
@@ -79,13 +80,17 @@ def _evidence(found: Across, one: Straggler) -> Iterator[str]:
     each = one.cost_ns / (steps or 1) / _peers(found)
     if one.of:
         yield f"it came last to {count(one.last)} of {count(one.of)} collectives"
+    pair = _peers(found) == 1
     if one.cost_ns:
         unit = " a step" if steps else ""
         whole = duration(one.cost_ns)
-        yield f"for it the others waited {duration(each)}{unit} each, {whole} in all"
+        others = "other" if pair else "others"
+        yield (f"for it the {others} waited {duration(each)}{unit}{'' if pair else ' each'},"
+               f" {whole} in all")  # fmt: skip
     if one.excess_ns is not None:
+        others = "the other's" if pair else "the median of the others"
         yield (f"without communication its step takes {duration(one.own_ns)},"
-               f" {duration(one.excess_ns)} more than the median rank's")  # fmt: skip
+               f" {duration(one.excess_ns)} more than {others}")  # fmt: skip
         if one.of and each < one.excess_ns / 2:
             yield "others come as late or later, and hide most of it"
 
@@ -96,7 +101,7 @@ def _several(found: Across, slow: list[Straggler]) -> str:
     return (
         f"{ranks[0].upper()}{ranks[1:]} hold up the others: without communication a step of theirs"
         f" takes up to {duration(slow[0].own_ns)}, {duration(slow[0].excess_ns)} more than the"
-        f" median rank's; the others waited {duration(cost)} for one of them,"
+        f" median of the others; the others waited {duration(cost)} for one of them,"
         f" {duration(found.unclear_ns)} for several at once."
     )
 
@@ -112,13 +117,19 @@ def _slow(found: Across) -> Iterator[tuple[float, list[str]]]:
 def _link(slow: SlowLink) -> str:
     link = slow.link
     rate = "" if link.bus_rate is None else f" (bus {number(link.bus_rate / 1e9)} GB/s)"
-    size = "" if link.bytes is None else f" of {amount(link.bytes, 'B')}"
     return (
-        f"The link between {slow.label} is slow: {link.kind}{size} moves data for"
+        f"The link between {slow.label} is slow: {spelled(link.sort)} moves data for"
         f" {duration(link.transfer_ns)}{rate}, {number(slow.times)} times the"
         f" {duration(slow.usual_ns)} of {slow.like} like groups;"
         f" {duration(slow.lost_ns)} in {count(link.calls)} calls."
     )
+
+
+def spelled(sort: Sort) -> str:
+    """Spell a sort of collective for a sentence."""
+    about = "about " if sort.mixed else ""
+    size = "" if sort.bytes is None else f" of {about}{amount(sort.bytes, 'B')}"
+    return f"{sort.kind or 'collective'}{size}"
 
 
 def _layer(found: Across) -> Iterator[str]:

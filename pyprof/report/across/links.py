@@ -6,14 +6,16 @@ Bandwidths are those of nccl-tests: algorithm bytes by transfer time, and bus by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.gpu.roofline import NS_PER_S
-from pyprof.ops.collectives import bus_bytes
-from pyprof.report.across.match import Group, spans
+from pyprof.ops.collectives import bus_factor
+from pyprof.report.across.match import spans
+from pyprof.report.across.medians import of_others
+from pyprof.report.across.sorts import by_sort
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.report.across.columns import Columns
+    from pyprof.report.across.match import Group
+    from pyprof.report.across.sorts import Sort
     from pyprof.report.across.waiting import Waits
 
-    Ints = NDArray[np.int64]
+    Ints = NDArray[np.integer]
 
 _SLOWER = 1.25
 """From so many times the transfer time of like groups on, a group is slow."""
@@ -33,9 +37,7 @@ _SLOWER = 1.25
 class Link:
     """Collectives of one kind, algorithm and size in one process group, or in several alike."""
 
-    kind: str | None
-    algorithm: str | None
-    bytes: int | None
+    sort: Sort
     ranks: int | None
     """In the group; None where that is not told."""
     groups: tuple[Group, ...]
@@ -46,23 +48,28 @@ class Link:
     """The median; None where no transfer can be told from the clocks' residual."""
     total_ns: int | None
     """Transfer in all."""
+    total_bytes: int | None
+    """Algorithm bytes of a rank in all of that; None where that is not told."""
 
     @property
-    def sort(self) -> tuple[object, ...]:
+    def like(self) -> tuple[object, ...]:
         """What like links have in common."""
-        return (self.kind, self.algorithm, self.bytes, len(self.groups[0].ranks))
+        return *self.sort.like, len(self.groups[0].ranks)
 
     @property
     def algorithm_rate(self) -> float | None:
-        """Algorithm bytes per s; None where bytes or transfer are not known."""
-        return _rate(self.bytes, self.transfer_ns)
+        """Algorithm bytes per s, of mixed sizes all by all; None where either is not known."""
+        if self.sort.mixed:
+            return _rate(self.total_bytes, self.total_ns)
+        return _rate(self.sort.bytes, self.transfer_ns)
 
     @property
     def bus_rate(self) -> float | None:
         """Bus bytes per s; None where bytes, kind, ranks or transfer are not known."""
-        if self.bytes is None or self.kind is None or self.ranks is None:
+        rate, kind = self.algorithm_rate, self.sort.kind
+        if rate is None or kind is None or self.ranks is None:
             return None
-        return _rate(bus_bytes(self.kind, self.bytes, self.ranks), self.transfer_ns)
+        return rate * bus_factor(kind, self.ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,28 +103,22 @@ def _rate(amount: int | None, time_ns: float | None) -> float | None:
 
 def links(columns: Columns, waits: Sequence[Waits]) -> list[Link]:
     """Total the collectives of each group by kind, algorithm and bytes."""
-    return [
-        _link(columns, one, columns.sort[one.rows] == value)
-        for one in waits
-        for value in np.unique(columns.sort[one.rows]).tolist()
-    ]
+    return [_link(one, *same) for one in waits for same in by_sort(columns, one)]
 
 
-def _link(columns: Columns, one: Waits, chosen: NDArray[np.bool_]) -> Link:
-    row = one.rows[chosen][0]
+def _link(one: Waits, sort: Sort, chosen: Ints) -> Link:
     moved = one.transfer_ns[chosen]
-    moved = moved[moved >= 0]
-    size = int(columns.bytes[row])
+    told = moved >= 0
+    size = one.bytes[chosen][told]
     return Link(
-        columns.text(columns.kinds, columns.kind[row]),
-        columns.text(columns.algorithms, columns.algorithm[row]),
-        size if size >= 0 else None,
+        sort,
         one.group.size,
         (one.group,),
-        int(chosen.sum()),
+        len(chosen),
         int(one.wait_ns[:, chosen].sum()) / int(one.there[:, chosen].sum()),
-        float(np.median(moved)) if len(moved) else None,
-        int(moved.sum()) if len(moved) else None,
+        float(np.median(moved[told])) if told.any() else None,
+        int(moved[told].sum()) if told.any() else None,
+        int(size.sum()) if told.any() and (size >= 0).all() else None,
     )
 
 
@@ -125,42 +126,54 @@ def alike(found: Iterable[Link]) -> list[Link]:
     """Put groups of as many ranks together, the one with most transfer and waiting first."""
     kept: dict[tuple[object, ...], list[Link]] = {}
     for link in found:
-        kept.setdefault(link.sort, []).append(link)
+        kept.setdefault(link.like, []).append(link)
     joined = [_joined(same) for same in kept.values()]
     return sorted(joined, key=_dearest_first)
 
 
 def _dearest_first(one: Link) -> tuple[float, str, int, int]:
     spent = (one.total_ns or 0) + one.wait_ns * one.calls
-    return -spent, one.kind or "", one.bytes or 0, one.ranks or 0
+    return -spent, one.sort.kind or "", one.sort.bytes or 0, one.ranks or 0
 
 
 def _joined(same: Sequence[Link]) -> Link:
     calls = sum(one.calls for one in same)
     moved = [one.transfer_ns for one in same if one.transfer_ns is not None]
     totals = [one.total_ns for one in same if one.total_ns is not None]
+    sizes = [one.total_bytes for one in same if one.total_ns is not None]
+    given = [one.sort.bytes for one in same]
     first = same[0]
+    mean = _sum([size and size * one.calls for size, one in zip(given, same, strict=True)])
     return Link(
-        first.kind, first.algorithm, first.bytes, first.ranks,
+        replace(first.sort, bytes=None if mean is None else mean // calls),
+        first.ranks,
         tuple(group for one in same for group in one.groups),
         calls,
         sum(one.wait_ns * one.calls for one in same) / calls,
         float(np.median(moved)) if moved else None,
         sum(totals) if totals else None,
-    )  # fmt: skip
+        _sum(sizes) if sizes else None,
+    )
+
+
+def _sum(sizes: Sequence[int | None]) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def slow_links(found: Iterable[Link]) -> list[SlowLink]:
     """Compare each group with others of as many ranks; the one that loses most time first."""
     kept: dict[tuple[object, ...], list[Link]] = {}
     for link in found:
-        if link.transfer_ns is not None and link.kind is not None:
-            kept.setdefault(link.sort, []).append(link)
+        if link.transfer_ns is not None and link.sort.kind is not None and not link.sort.mixed:
+            kept.setdefault(link.like, []).append(link)
     slow = []
     for same in kept.values():
         times = np.array([one.transfer_ns for one in same], float)
-        for place, link in enumerate(same):
-            others = np.delete(times, place)
-            if len(others) and times[place] > _SLOWER * (usual := float(np.median(others))):
-                slow.append(SlowLink(link, usual, len(others)))
+        if len(same) > 1:
+            usual = of_others(times)
+            slow += [
+                SlowLink(same[place], float(usual[place]), len(same) - 1)
+                for place in np.flatnonzero(times > _SLOWER * usual).tolist()
+            ]
     return sorted(slow, key=lambda one: (-one.lost_ns, one.label))

@@ -7,29 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.report.across.columns import Columns, numbered
-from pyprof.report.across.placing import FURTHEST, NOWHERE, Placed, fit, place
+from pyprof.ops.collectives import SEND_RECV
+from pyprof.report.across.columns import UNKNOWN, Columns, Signatures, numbered
+from pyprof.report.across.leaving import by_leaving
+from pyprof.report.across.placing import NOWHERE, Placed, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
+    Ints = NDArray[np.integer]
 
 ABSENT = -1
-
-TOGETHER_NS = 25_000
-"""Ranks of one communicator leave a collective within so much of each other, mostly."""
-
-
-_ROUGHLY_NS = 4 * TOGETHER_NS
-"""A few collectives tell roughly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The ranks of a process group, and their collectives side by side."""
+    """The ranks of a process group."""
 
     name: str
     """As the captures name it; else the stream on which the first rank runs it."""
@@ -38,13 +33,20 @@ class Group:
     """Rising; those whose captures hold its collectives."""
     size: int | None
     """How many ranks it has: as a capture tells, or as many as were found by its name."""
-    rows: Ints
-    """[rank, collective]: the row in the table of collectives; ABSENT where a capture has none."""
 
     @property
     def complete(self) -> bool:
         """Tell whether all of its ranks were found, as far as is known."""
         return self.size in (None, len(self.ranks))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The collectives of a group side by side."""
+
+    group: Group
+    rows: Ints
+    """[rank, collective]: the entry in the columns; ABSENT where a capture has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,147 +63,122 @@ class Unmatched:
 class Matched:
     """All groups of two ranks and more, and what is in none."""
 
-    groups: tuple[Group, ...]
+    grids: tuple[Grid, ...]
     unmatched: tuple[Unmatched, ...]
 
 
 def match(columns: Columns) -> Matched:
     """Match collectives, ordered by rank and by start within each.
 
-    Where captures name process groups, those of one name and the same ranks belong together. Where
-    they do not, a stream stands for a communicator, and streams belong together whose ranks leave
-    the same kinds of collectives after the same times, which no clock's offset changes.
+    Where captures name process groups, those of one name and the same ranks belong together, in
+    their order. Where they do not, a stream stands for a communicator, and streams belong together
+    whose ranks leave the same kinds of collectives after the same times, which no clock's offset
+    changes. So it is with sends and receives in a group of several, for they join two of them.
     """
-    streams = _streams(columns)
-    unmatched: list[Unmatched] = []
-    named = [rows for rows in streams if columns.group[rows[0]] >= 0]
-    others = [rows for rows in streams if columns.group[rows[0]] < 0]
-    bundles = [_placed(columns, group, unmatched) for group in _by_name(columns, named)]
-    bundles += _by_leaving(columns, others)
-    groups = [_group(columns, bundle) for bundle in bundles if len(bundle) > 1]
-    unmatched += [
-        Unmatched(columns.rank_of(one), columns.name_of(one), len(one.rows), _why(columns, one))
+    named: dict[int, list[Ints]] = {}
+    unnamed: list[Ints] = []
+    lane = _lanes(columns.signatures)
+    for rows in _streams(columns, lane):
+        one = columns.of_row(rows[0])
+        if columns.signatures.group[one] >= 0:
+            named.setdefault(int(lane[one]), []).append(rows)
+        else:
+            unnamed.append(rows)
+    bundles = by_leaving(columns, unnamed)
+    for group in named.values():
+        ordered = _all_take_part(columns.signatures, columns.of_row(group[0][0]), len(group))
+        bundles += (_in_order if ordered else by_leaving)(columns, group)
+    grids = [_grid(columns, bundle) for bundle in bundles if len(bundle) > 1]
+    alone = [
+        Unmatched(columns.rank_of(one.rows), columns.name_of(one.rows), len(one.rows),
+                  _why(columns, one.rows, named.get(int(lane[columns.of_row(one.rows[0])]), [])))
         for one, *peers in bundles
         if not peers
-    ]
-    return Matched(tuple(sorted(groups, key=_largest_first)), (*unmatched, *_edges(groups)))
+    ]  # fmt: skip
+    return Matched(tuple(sorted(grids, key=_largest_first)), (*alone, *_edges(grids)))
 
 
-def _streams(columns: Columns) -> list[Ints]:
+def _lanes(what: Signatures) -> Ints:
+    """Number communicators: what is equal on two ranks, or is on one, is in order."""
+    unnamed = what.group < 0
+    one_rank = np.where(unnamed, what.rank, UNKNOWN)
+    stream = np.where(unnamed, what.stream, UNKNOWN)
+    exchange = np.where(unnamed, UNKNOWN, what.kind_is(SEND_RECV))
+    return numbered(what.group, what.members, exchange, one_rank, stream)
+
+
+def _streams(columns: Columns, lane: Ints) -> list[Ints]:
     """Give the rows of each rank's communicators, each in order."""
-    unnamed = np.where(columns.group >= 0, -1, columns.stream)
-    number = numbered(columns.rank, columns.group, columns.members, unnamed)
-    order = np.argsort(number, kind="stable")
+    number = numbered(columns.signatures.rank, lane)[columns.signature]
+    order = np.argsort(number, kind="stable").astype(np.int32)
     parts = np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []
-    return sorted(parts, key=lambda rows: (int(columns.rank[rows[0]]), int(rows[0])))
+    return sorted(parts, key=lambda rows: int(rows[0]))  # rows are in the order of ranks
 
 
-def _by_name(columns: Columns, streams: list[Ints]) -> Iterable[list[Ints]]:
-    found: dict[tuple[int, int], list[Ints]] = {}
+def _all_take_part(what: Signatures, one: int, ranks: int) -> bool:
+    """Tell whether each of a group's ranks is in each of its collectives."""
+    size = int(what.size[one])
+    return not what.kind_is(SEND_RECV)[one] or max(ranks, size) == _PAIR
+
+
+_PAIR = 2
+
+
+def _in_order(columns: Columns, streams: list[Ints]) -> Iterable[list[Placed]]:
+    """Put the streams of one group side by side; those that fit nowhere, beside each other."""
+    bundles: list[list[Placed]] = []
     for rows in streams:
-        key = (int(columns.group[rows[0]]), int(columns.members[rows[0]]))
-        found.setdefault(key, []).append(rows)
-    return found.values()
-
-
-def _placed(columns: Columns, streams: list[Ints], unmatched: list[Unmatched]) -> list[Placed]:
-    """Put the streams of one group side by side; the first one's order counts."""
-    first, *others = streams
-    bundle = [Placed(first, 0, 0.0)]
-    for rows in others:
-        if (found := place(columns, first, rows)) is NOWHERE:
-            lead = columns.rank[first[0]]
-            why = f"other collectives, or in another order, than on rank {lead}"
-            name = columns.name_of(Placed(rows, 0, 0.0))
-            unmatched.append(Unmatched(int(columns.rank[rows[0]]), name, len(rows), why))
+        fits = ((place(columns, bundle[0].rows, rows), bundle) for bundle in bundles[:_VARIANTS])
+        found, bundle = next((fit for fit in fits if fit[0] is not NOWHERE), (NOWHERE, []))
+        if found is NOWHERE:
+            bundles.append([Placed(rows, 0, 0.0)])
         else:
             bundle.append(found)
-    return bundle
-
-
-def _by_leaving(columns: Columns, streams: list[Ints]) -> list[list[Placed]]:
-    """Bundle streams whose collectives end after the same times as the first one's."""
-    bundles: list[list[Placed]] = []
-    looks: list[Ints] = []
-    for rows in streams:
-        rank, look = columns.rank[rows[0]], _look(columns, rows)
-        fits = [
-            (_near(columns, bundles[number][0].rows, rows), bundles[number])
-            for number in _likely(looks, look)
-            if columns.rank[bundles[number][-1].rows[0]] != rank  # ranks come one after the other
-        ]
-        best, bundle = min(fits, key=lambda fit: fit[0].spread_ns, default=(NOWHERE, []))
-        if best.spread_ns <= TOGETHER_NS:
-            bundle.append(best)
-        else:
-            bundles.append([Placed(rows, 0, 0.0)])
-            looks.append(look)
     return bundles
 
 
-def _look(columns: Columns, rows: Ints) -> Ints:
-    """Give how many collectives there are, and the ends of a few: enough to leave most out."""
-    few = np.linspace(0, len(rows) - 1, _LOOKED_AT).astype(np.int64)
-    return np.append(len(rows), columns.end_ns[rows[few]])
+_VARIANTS = 8
+"""In one group ranks do the same in the same order; so many exceptions are looked at."""
 
 
-_LOOKED_AT = 17
-
-
-def _likely(looks: list[Ints], look: Ints) -> list[int]:
-    """Choose the streams that are worth a closer look; of lengths a little different, all."""
-    if not looks:
-        return []
-    apart = np.array(looks) - look
-    ends = apart[:, 1:]
-    spread = np.median(np.abs(ends - np.median(ends, axis=1, keepdims=True)), axis=1)
-    longer = np.abs(apart[:, 0])
-    likely = np.where(longer == 0, spread <= _ROUGHLY_NS, longer <= FURTHEST)
-    found: list[int] = np.flatnonzero(likely).tolist()
-    return found
-
-
-def _near(columns: Columns, reference: Ints, rows: Ints) -> Placed:
-    """Place rows beside others; of as many, most are of other groups, and all begin alike."""
-    if len(reference) == len(rows):
-        return fit(columns, reference, rows)
-    return place(columns, reference, rows)
-
-
-def _group(columns: Columns, bundle: list[Placed]) -> Group:
+def _grid(columns: Columns, bundle: list[Placed]) -> Grid:
     low = min(one.shift for one in bundle)
     length = max(one.shift + len(one.rows) for one in bundle) - low
-    rows = np.full((len(bundle), length), ABSENT)
+    rows = np.full((len(bundle), length), ABSENT, np.int32)
     for place_, one in enumerate(bundle):
         rows[place_, one.shift - low : one.shift - low + len(one.rows)] = one.rows
-    lead = bundle[0].rows[0]
-    ranks = columns.rank[[one.rows[0] for one in bundle]]
-    named = bool(columns.group[lead] >= 0)
-    told = int(columns.size[lead])
+    first, what = bundle[0].rows, columns.signatures
+    ranks = np.array([columns.rank_of(one.rows) for one in bundle])
+    lead = columns.of_row(first[0])
+    named, told = bool(what.group[lead] >= 0), int(what.size[lead])
     size = told if told > 0 else len(ranks) if named else None
-    return Group(columns.name_of(bundle[0]), named, ranks, size, rows)
+    return Grid(Group(columns.name_of(first), named, ranks, size), rows)
 
 
-def _largest_first(group: Group) -> tuple[int, list[int], str]:
-    return -len(group.ranks), group.ranks.tolist(), group.name
+def _largest_first(grid: Grid) -> tuple[int, list[int], str]:
+    return -len(grid.group.ranks), grid.group.ranks.tolist(), grid.group.name
 
 
-def _why(columns: Columns, alone: Placed) -> str:
-    if columns.size[alone.rows[0]] == 1:
+def _why(columns: Columns, alone: Ints, group: list[Ints]) -> str:
+    what, one = columns.signatures, columns.of_row(alone[0])
+    if what.size[one] == 1:
         return "a group of one rank"
-    if columns.group[alone.rows[0]] >= 0:
+    if len(group) == 1:
         return "no other rank of the set has this process group"
-    return "no other rank leaves such collectives at such times"
+    if not group or not _all_take_part(what, one, len(group)):
+        return "no other rank leaves such collectives at such times"
+    lead = next(columns.rank_of(rows) for rows in group if rows is not alone)
+    return f"other collectives, or in another order, than on rank {lead}"
 
 
-def _edges(groups: list[Group]) -> Iterable[Unmatched]:
+def _edges(grids: list[Grid]) -> Iterable[Unmatched]:
     """Tell of collectives that some ranks' captures begin too late or end too early for."""
-    for group in groups:
-        seen = (group.rows != ABSENT).sum(axis=0)
-        for rank, row in zip(group.ranks.tolist(), group.rows, strict=True):
+    for grid in grids:
+        seen = (grid.rows != ABSENT).sum(axis=0)
+        for rank, row in zip(grid.group.ranks.tolist(), grid.rows, strict=True):
             if alone := int(((row != ABSENT) & (seen == 1)).sum()):
                 why = "before the other captures begin, or after they end"
-                yield Unmatched(rank, group.name, alone, why)
+                yield Unmatched(rank, grid.group.name, alone, why)
 
 
 def spans(ranks: list[int]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof import readers
 from pyprof.errors import CaptureError
-from pyprof.parse import parse, recordfile
+from pyprof.parse import dataset, parse, recordfile
 from pyprof.prof.table import Table
 from pyprof.report.across import facts
 from pyprof.report.across.collectives import collectives
@@ -39,8 +39,9 @@ def measure(member: Member) -> Facts:
     Raises PyprofError where it cannot be used.
     """
     with fetch(member.url) as path:
+        clock = dataset.captured_in(path) or member.url
         parts = [
-            of_rank(rank, member.url, records, capture)
+            of_rank(rank, member.url, records, capture, clock)
             for rank, records, capture in _ranks(path, member)
         ]
     return reduce(facts.merge, parts)
@@ -60,7 +61,7 @@ def _ranks(path: Path, member: Member) -> Iterator[tuple[int, Records, Capture |
         yield rank, records if pid is None else records.take(rows), None
 
 
-def of_rank(rank: int, source: str, records: Records, capture: Capture | None) -> Facts:
+def of_rank(rank: int, source: str, records: Records, capture: Capture | None, clock: str) -> Facts:
     """Measure one rank."""
     when, found = timeline(records, capture), steps(records, capture)
     if not records.rows:
@@ -68,15 +69,17 @@ def of_rank(rank: int, source: str, records: Records, capture: Capture | None) -
     if when is None:
         raise CaptureError(f"{source}: holds no times; parse the capture anew")
     return Facts(
-        _rank(rank, source, records, when, found),
+        _rank(rank, source, clock, records, when, found),
         _steps(rank, records, when, found),
         _layers(rank, records),
-        collectives(records, rank, found.of_row),
-        tuple(f"{source}: {text}" for text in records.warnings),
+        *collectives(records, rank, found.of_row),
+        warnings=tuple(f"{source}: {text}" for text in records.warnings),
     )
 
 
-def _rank(rank: int, source: str, records: Records, when: Timeline, found: Steps) -> pa.Table:
+def _rank(
+    rank: int, source: str, clock: str, records: Records, when: Timeline, found: Steps
+) -> pa.Table:
     devices = when.devices
     number, pid = records.numpy("device"), records.numpy("pid")
     return facts.table(
@@ -85,6 +88,7 @@ def _rank(rank: int, source: str, records: Records, when: Timeline, found: Steps
         len(devices),
         device=[device.device for device in devices],
         source=[source] * len(devices),
+        clock=[clock] * len(devices),
         gpu=[device.gpu for device in devices],
         rows=[int(((number == d.device) & (pid == d.pid)).sum()) for d in devices],
         span_ns=[device.span_ns for device in devices],

@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from pyprof.report.across.columns import Columns
 
-    Ints = NDArray[np.int64]
+    Ints = NDArray[np.integer]
 
-FURTHEST = 64
-"""How many collectives later or earlier a capture may begin."""
 _COMPARED = 512
 """Collectives compared: as many again would tell no more."""
+_ENOUGH = 64
+"""Collectives in a row that tell a place; of few, half of them do."""
+_FAR_NS = 1e6
+"""A time that differs by more is wrong, no matter how much."""
 _CERTAIN_NS = 5_000
 """Nobody leaves closer together by chance."""
 _SURER = 0.5
@@ -45,21 +49,54 @@ def place(columns: Columns, reference: Ints, rows: Ints) -> Placed:
     even = fit(columns, reference, rows, 0)
     if len(reference) == len(rows) and even.spread_ns <= _CERTAIN_NS:
         return even
-    reach = min(FURTHEST, max(len(reference), len(rows)) - 1)
-    others = [fit(columns, reference, rows, shift) for shift in range(-reach, reach + 1) if shift]
-    best = min(others, key=lambda one: (one.spread_ns, abs(one.shift)), default=NOWHERE)
+    shifts = sorted(set(_likely(columns, reference, rows)), key=abs)
+    others = [fit(columns, reference, rows, shift) for shift in shifts if shift]
+    best = min(others, key=lambda one: one.spread_ns, default=NOWHERE)
     return best if best.spread_ns < _SURER * even.spread_ns else even
 
 
 def fit(columns: Columns, reference: Ints, rows: Ints, shift: int = 0) -> Placed:
     """Lay the rows at one place; NOWHERE where sorts differ, or too few lie side by side."""
     low, high = max(shift, 0), min(len(reference), shift + len(rows))
-    least = (min(len(reference), len(rows)) + 1) // 2
-    if high - low < least:
+    if high - low < _least(reference, rows):
         return NOWHERE
-    one = reference[low:high][:_COMPARED]
-    other = rows[low - shift : high - shift][:_COMPARED]
-    if (columns.sort[one] != columns.sort[other]).any():
+    one, other = reference[low:high], rows[low - shift : high - shift]
+    same = columns.same
+    if (same[columns.signature[one]] != same[columns.signature[other]]).any():
         return NOWHERE
-    apart = columns.end_ns[other] - columns.end_ns[one]
+    apart = columns.end_ns[other[:_COMPARED]] - columns.end_ns[one[:_COMPARED]]
     return Placed(rows, shift, float(np.median(np.abs(apart - np.median(apart)))))
+
+
+def _least(reference: Ints, rows: Ints) -> int:
+    return min((min(len(reference), len(rows)) + 1) // 2, _ENOUGH)
+
+
+def _likely(columns: Columns, reference: Ints, rows: Ints) -> Iterable[int]:
+    """Give the shifts that are worth a closer look; of few collectives, all.
+
+    Of many, those where the first, the middle or the last few of one rank are left after the
+    likest times of the other: if enough is in both captures, one of these is.
+    """
+    if max(len(reference), len(rows)) <= _ENOUGH:
+        return range(1 - len(rows), len(reference))
+    length = _least(reference, rows)
+    return [
+        sign * (_likest(columns, one, other[first : first + length]) - first)
+        for one, other, sign in ((reference, rows, 1), (rows, reference, -1))
+        for first in (0, (len(other) - length) // 2, len(other) - length)
+    ]
+
+
+def _likest(columns: Columns, rows: Ints, few: Ints) -> int:
+    """Give where a few collectives of one rank fit best among those of another."""
+    places = len(rows) - len(few) + 1
+    after, wanted = np.diff(columns.end_ns[rows]), np.diff(columns.end_ns[few]).tolist()
+    same = columns.same[columns.signature[rows]]
+    apart = np.zeros(places)
+    for number, sort in enumerate(columns.same[columns.signature[few]].tolist()):
+        apart[same[number : number + places] != sort] += _FAR_NS
+        if number < len(wanted):
+            here = np.abs(after[number : number + places] - wanted[number])
+            apart += np.minimum(here, _FAR_NS)
+    return int(apart.argmin())

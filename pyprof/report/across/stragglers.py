@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.report.across.medians import of_others
+from pyprof.report.across.sorts import by_sort
 from pyprof.report.across.waiting import NOBODY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from pyprof.report.across.columns import Columns
     from pyprof.report.across.match import Group
+    from pyprof.report.across.sorts import Sort
     from pyprof.report.across.waiting import Waits
+
+    Ints = NDArray[np.integer]
+    Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,10 @@ class Straggler:
     own_ns: float | None
     """The median step without communication that nothing was computed beside; None: no steps."""
     excess_ns: float | None
-    """How much more of that it has than the median rank. No clock of another rank is in it."""
+    """How much more of that it has than the median of the others: no other clock is in it.
+
+    None without steps, and where there are no others.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +73,7 @@ class Late:
 
     rank: int
     group: Group
-    kind: str | None
-    bytes: int | None
+    sort: Sort
     last: int
     cost_ns: int
 
@@ -72,24 +81,30 @@ class Late:
 def stragglers(waits: Sequence[Waits], steps: pa.Table, ranks: Sequence[int]) -> list[Straggler]:
     """Total every rank, the dearest first."""
     own = own_times(steps)
-    middle = float(np.median(list(own.values()))) if own else None
+    excess = dict(zip(own, _over_others(np.array([*own.values()])), strict=True))
     last, of, cost, waited = (dict.fromkeys(ranks, 0) for _ in range(4))
     for one in waits:
-        costs = one.others_ns
-        for row, rank in enumerate(one.ranks.tolist()):
-            blamed = one.last == rank
-            last[rank] += int(blamed.sum())
-            of[rank] += int(one.there[row].sum())
-            cost[rank] += int(costs[blamed].sum())
-            waited[rank] += int(one.wait_ns[row].sum())
+        for rank, there, ns in zip(
+            one.ranks.tolist(), one.there.sum(axis=1), one.wait_ns.sum(axis=1), strict=True
+        ):
+            of[rank] += int(there)
+            waited[rank] += int(ns)
+        for rank, count, ns in _blamed(one.last, one.others_ns):
+            last[rank] += count
+            cost[rank] += ns
     found = [
-        Straggler(
-            rank, last[rank], of[rank], cost[rank], waited[rank], own.get(rank),
-            own[rank] - middle if rank in own and middle is not None else None,
-        )
+        Straggler(rank, last[rank], of[rank], cost[rank], waited[rank], own.get(rank),
+                  excess.get(rank))
         for rank in ranks
     ]  # fmt: skip
     return sorted(found, key=lambda one: (-one.cost_ns, -(one.excess_ns or 0.0), one.rank))
+
+
+def _over_others(own: Floats) -> list[float | None]:
+    if len(own) < 2:  # noqa: PLR2004 - nobody to compare with
+        return [None] * len(own)
+    over: list[float | None] = (own - of_others(own)).tolist()
+    return over
 
 
 def own_times(steps: pa.Table) -> dict[int, float]:
@@ -107,48 +122,65 @@ def own_times(steps: pa.Table) -> dict[int, float]:
     }
 
 
+def _blamed(last: Ints, costs: Ints) -> Iterator[tuple[int, int, int]]:
+    """Give the ranks that came last, how often, and what the others waited."""
+    alone = last != NOBODY
+    ranks, place = np.unique(last[alone], return_inverse=True)
+    cost = np.zeros(len(ranks), np.int64)
+    np.add.at(cost, place, costs[alone])
+    counts = np.bincount(place, minlength=len(ranks))
+    return zip(ranks.tolist(), counts.tolist(), cost.tolist(), strict=True)
+
+
 def by_collective(columns: Columns, waits: Sequence[Waits]) -> list[Late]:
     """Total what each rank cost at each sort of collective, the dearest first."""
-    found = []
-    for one in waits:
-        costs, sort = one.others_ns, columns.sort[one.rows]
-        blamed = np.flatnonzero(one.last != NOBODY)
-        pairs = np.stack([one.last[blamed], sort[blamed]], axis=1)
-        for rank, code in np.unique(pairs, axis=0).tolist():
-            chosen = (one.last == rank) & (sort == code)
-            row = one.rows[chosen][0]
-            found.append(
-                Late(
-                    rank, one.group, columns.text(columns.kinds, columns.kind[row]),
-                    int(columns.bytes[row]) if columns.bytes[row] >= 0 else None,
-                    int(chosen.sum()), int(costs[chosen].sum()),
-                )
-            )  # fmt: skip
+    found = [
+        Late(rank, one.group, sort, count, cost)
+        for one in waits
+        for costs in [one.others_ns]
+        for sort, chosen in by_sort(columns, one)
+        for rank, count, cost in _blamed(one.last[chosen], costs[chosen])
+    ]
     return sorted(found, key=lambda late: (-late.cost_ns, late.rank))
 
 
 def by_step(waits: Sequence[Waits]) -> list[StepWait]:
     """Total what each rank cost in each step; collectives outside of steps are left out."""
-    found: dict[tuple[int, int], tuple[int, int]] = {}
-    for one in waits:
-        costs = one.others_ns
-        for place in np.flatnonzero((one.last != NOBODY) & (one.step >= 0)).tolist():
-            key = (int(one.step[place]), int(one.last[place]))
-            count, cost = found.get(key, (0, 0))
-            found[key] = (count + 1, cost + int(costs[place]))
-    return [StepWait(*key, *found[key]) for key in sorted(found)]
+    if not waits:
+        return []
+    step, last, cost = (
+        np.concatenate([getattr(one, name) for one in waits])
+        for name in ("step", "last", "others_ns")
+    )
+    told = np.flatnonzero((last != NOBODY) & (step >= 0))
+    order = told[np.lexsort((last[told], step[told]))]
+    if not len(order):
+        return []
+    step, last, cost = step[order], last[order], cost[order]
+    first = np.flatnonzero(np.diff(step, prepend=-1) | np.diff(last, prepend=-1))
+    counts = np.diff(first, append=len(order))
+    totals = np.add.reduceat(cost, first)
+    rows = (step[first], last[first], counts, totals)
+    return [StepWait(*row) for row in zip(*(part.tolist() for part in rows), strict=True)]
 
 
-def together(waits: Sequence[Waits]) -> list[Together]:
-    """Total what was waited for several that came last together, the dearest first."""
+def together(waits: Sequence[Waits]) -> tuple[int, list[Together]]:
+    """Total what was waited for several that came last together: in all, and the dearest."""
     found: dict[tuple[int, bytes], int] = {}
     for number, one in enumerate(waits):
         costs = one.others_ns
         for place in np.flatnonzero((one.last == NOBODY) & (costs > 0)).tolist():
             key = (number, one.latest[:, place].tobytes())
             found[key] = found.get(key, 0) + int(costs[place])
+    dearest = sorted(found, key=lambda key: (-found[key], key[0], key[1]))[:_KEPT]
     several = [
-        Together(tuple(waits[number].ranks[np.frombuffer(mask, bool)].tolist()), cost)
-        for (number, mask), cost in found.items()
+        Together(
+            tuple(waits[number].ranks[np.frombuffer(mask, bool)].tolist()), found[number, mask]
+        )
+        for number, mask in dearest
     ]
-    return sorted(several, key=lambda one: (-one.cost_ns, one.ranks))
+    return sum(found.values()), sorted(several, key=lambda one: (-one.cost_ns, one.ranks))
+
+
+_KEPT = 100
+"""Sets of ranks that are named: there may be as many as collectives, and each of all ranks."""

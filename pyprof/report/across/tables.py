@@ -4,125 +4,150 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import asdict
+from dataclasses import dataclass, fields
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+from pyprof.report.across.balance import LayerLoad
+from pyprof.report.across.match import Unmatched
+from pyprof.report.across.sorts import Sort
+from pyprof.report.across.stragglers import StepWait, Straggler
+from pyprof.report.across.whole import RankTime
 
-    from pyprof.report.across.links import Link
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from pyprof.report.across.match import Group
     from pyprof.report.across.whole import Across
 
-Row = dict[str, Any]
+Cell = Any
+Columns = dict[str, "Callable[[Any], Cell]"]
 
 
-def ranks(found: Across) -> Iterable[Row]:
-    """One per GPU of a rank: its times, its clock."""
-    for one in found.ranks:
-        clock = found.clocks.get(one.rank)
-        yield asdict(one) | {
-            "clock_offset_ns": clock.offset_ns if clock else None,
-            "clock_drift": clock.drift if clock else None,
-            "clock_residual_ns": clock.residual_ns if clock else None,
-            "clock_collectives": clock.collectives if clock else None,
-        }
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: what it has a row of, and what each column tells of one."""
+
+    items: Callable[[Across], Iterable[Any]]
+    columns: Columns
+
+    def rows(self, found: Across) -> Iterator[list[Cell]]:
+        """Give the cells of each row."""
+        read = [*self.columns.values()]
+        return ([cell(item) for cell in read] for item in self.items(found))
 
 
-def stragglers(found: Across) -> Iterable[Row]:
-    """One per rank: what it cost others, what it waited."""
-    return map(asdict, found.stragglers)
+def _fields(of: type, place: str = "") -> Columns:
+    return {field.name: attrgetter(place + field.name) for field in fields(of)}
 
 
-def late(found: Across) -> Iterable[Row]:
-    """One per rank, process group, kind and size of collectives to which it came last."""
-    for one in found.late:
-        yield {
-            "rank": one.rank,
-            "group": one.group.name,
-            "members": " ".join(map(str, one.group.ranks.tolist())),
-            "kind": one.kind,
-            "bytes": one.bytes,
-            "last": one.last,
-            "cost_ns": one.cost_ns,
-        }
+def _of_first(columns: Columns) -> Columns:
+    return {name: partial(_cell, 0, cell) for name, cell in columns.items()}
 
 
-def together(found: Across) -> Iterable[Row]:
-    """One per set of ranks that came last within the clocks' residual of each other."""
-    for one in found.together:
-        yield {"ranks": " ".join(map(str, one.ranks)), "cost_ns": one.cost_ns}
+def _of_second(columns: Columns) -> Columns:
+    return {name: partial(_cell, 1, cell) for name, cell in columns.items()}
 
 
-def steps(found: Across) -> Iterable[Row]:
-    """One per step and rank that came last in it."""
-    return map(asdict, found.step_waits)
+def _cell(place: int, cell: Callable[[Any], Cell], pair: tuple[Any, Any]) -> Cell:
+    """Read a cell of one of two; of what is not there, nothing."""
+    return None if pair[place] is None else cell(pair[place])
 
 
-def groups(found: Across) -> Iterable[Row]:
-    """One per process group, kind, algorithm and size."""
-    slow = {id(one.link): one for one in found.slow}
-    for link in found.links:
-        compared = slow.get(id(link))
-        yield _link(link) | {
-            "group": link.groups[0].name,
-            "named": link.groups[0].named,
-            "members": " ".join(map(str, link.groups[0].ranks.tolist())),
-            "times_like_groups": compared.times if compared else None,
-        }
+def _members(group: Group) -> str:
+    return " ".join(map(str, group.ranks.tolist()))
 
 
-def _link(link: Link) -> Row:
-    return {
-        "kind": link.kind,
-        "algorithm": link.algorithm,
-        "bytes": link.bytes,
-        "ranks": link.ranks,
-        "calls": link.calls,
-        "wait_ns": link.wait_ns,
-        "transfer_ns": link.transfer_ns,
-        "transfer_total_ns": link.total_ns,
-        "algorithm_bytes_per_s": link.algorithm_rate,
-        "bus_bytes_per_s": link.bus_rate,
-    }
+_RANKS = Table(  # one row per GPU of a rank: its times, its clock
+    lambda found: ((one, found.clocks.get(one.rank)) for one in found.ranks),
+    _of_first(_fields(RankTime))
+    | _of_second({
+        "clock": attrgetter("number"),
+        "clock_against_rank": attrgetter("against"),
+        "clock_offset_ns": attrgetter("offset_ns"),
+        "clock_drift": attrgetter("drift"),
+        "clock_residual_ns": attrgetter("residual_ns"),
+        "clock_collectives": attrgetter("collectives"),
+    }),
+)  # fmt: skip
 
+_LATE = Table(  # one row per rank, process group and sort of collectives to which it came last
+    attrgetter("late"),
+    {
+        "rank": attrgetter("rank"),
+        "group": attrgetter("group.name"),
+        "members": lambda one: _members(one.group),
+        **_fields(Sort, "sort."),
+        "last": attrgetter("last"),
+        "cost_ns": attrgetter("cost_ns"),
+    },
+)
 
-def layers(found: Across) -> Iterable[Row]:
-    """One per layer: mean and most over ranks."""
-    return (asdict(one) | {"imbalance": one.imbalance} for one in found.layers)
+_TOGETHER = Table(  # one row per set of ranks that came last within the residual of each other
+    attrgetter("together"),
+    {
+        "ranks": lambda one: " ".join(map(str, one.ranks)),
+        "cost_ns": attrgetter("cost_ns"),
+    },
+)
 
+_GROUPS = Table(  # one row per process group, kind, algorithm and size
+    lambda found: [
+        (link, slow.get(id(link)))
+        for slow in [{id(one.link): one for one in found.slow}]
+        for link in found.links
+    ],
+    _of_first({
+        **_fields(Sort, "sort."),
+        "ranks": attrgetter("ranks"),
+        "calls": attrgetter("calls"),
+        "wait_ns": attrgetter("wait_ns"),
+        "transfer_ns": attrgetter("transfer_ns"),
+        "transfer_total_ns": attrgetter("total_ns"),
+        "algorithm_bytes_per_s": attrgetter("algorithm_rate"),
+        "bus_bytes_per_s": attrgetter("bus_rate"),
+        "group": lambda link: link.groups[0].name,
+        "named": lambda link: link.groups[0].named,
+        "members": lambda link: _members(link.groups[0]),
+    })
+    | _of_second({"times_like_groups": attrgetter("times")}),
+)  # fmt: skip
 
-def unmatched(found: Across) -> Iterable[Row]:
-    """One per rank and group with collectives that no other capture has."""
-    return map(asdict, found.matched.unmatched)
-
-
-TABLES: Mapping[str, Callable[[Across], Iterable[Row]]] = {
-    "ranks": ranks,
-    "stragglers": stragglers,
-    "late": late,
-    "together": together,
-    "steps": steps,
-    "groups": groups,
-    "layers": layers,
-    "unmatched": unmatched,
+TABLES: Mapping[str, Table] = {
+    "ranks": _RANKS,
+    "stragglers": Table(attrgetter("stragglers"), _fields(Straggler)),
+    "late": _LATE,
+    "together": _TOGETHER,
+    "steps": Table(attrgetter("step_waits"), _fields(StepWait)),
+    "groups": _GROUPS,
+    "layers": Table(
+        attrgetter("layers"), _fields(LayerLoad) | {"imbalance": attrgetter("imbalance")}
+    ),
+    "unmatched": Table(attrgetter("unmatched"), _fields(Unmatched)),
 }
 
 
 def as_csv(found: Across, name: str) -> bytes:
-    """Write one table, times in ns, unknown empty; without rows, nothing."""
-    rows = list(TABLES[name](found))
+    """Write one table, times in ns, unknown empty; without rows, the header alone."""
     file = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(TABLES[name].columns)
+    writer.writerows(TABLES[name].rows(found))
     return file.getvalue().encode()
 
 
 def as_json(found: Across) -> bytes:
     """Write all tables, unknown null."""
-    tables = {name: list(rows(found)) for name, rows in TABLES.items()}
-    content = {**tables, "left_out": found.missing}
+    content: dict[str, object] = {
+        name: [dict(zip(table.columns, row, strict=True)) for row in table.rows(found)]
+        for name, table in TABLES.items()
+    }
+    content |= {
+        "waited_for_several_ns": found.unclear_ns,
+        "left_before_the_last_came": found.impossible,
+        "left_out": found.missing,
+    }
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

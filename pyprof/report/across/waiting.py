@@ -1,7 +1,7 @@
 """Of each collective: who came last, how long the others waited for it, how long data moved.
 
 A rank is in a collective from its kernel's start. Until the last has come it waits (skew); from
-then on data moves (transfer). What is below the residuals of two clocks is not told.
+then on data moves (transfer). What is below the residuals of two ranks is not told.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.report.across.match import ABSENT, Group
+from pyprof.report.across.match import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,11 +20,16 @@ if TYPE_CHECKING:
 
     from pyprof.report.across.clocks import Clock
     from pyprof.report.across.columns import Columns
+    from pyprof.report.across.match import Grid, Group
 
-    Ints = NDArray[np.int64]
+    Ints = NDArray[np.integer]
 
 NOBODY = -1
 UNKNOWN = -1
+
+
+_CELLS = 1 << 20
+"""Ranks times collectives that are worked on at a time: memory does not grow with a group's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +39,14 @@ class Waits:
     group: Group
     ranks: Ints
     """Those that are on the clock."""
-    rows: Ints
-    """[collective]: its row in the table of collectives, of the first rank that has it."""
+    signature: Ints
+    """[collective]: what it is, as the first rank says that has it."""
+    bytes: Ints
+    """[collective]: algorithm bytes, the mean over ranks; UNKNOWN where any is."""
+    even: NDArray[np.bool_]
+    """[collective]: whether all ranks have as many."""
     step: Ints
-    """[collective]: of that rank."""
+    """[collective]: of the first rank that has it."""
     last: Ints
     """[collective]: the rank that came last; NOBODY where several came last together."""
     wait_ns: Ints
@@ -48,8 +57,8 @@ class Waits:
     """[rank, collective]: whether its capture has it."""
     transfer_ns: Ints
     """[collective]: UNKNOWN where ranks are missing or the clocks are not good enough."""
-    impossible: int
-    """Collectives that somebody left before the last had come; nothing is told of them."""
+    possible: NDArray[np.bool_]
+    """[collective]: whether nobody left before the last had come; nothing is told of others."""
 
     @property
     def others_ns(self) -> Ints:
@@ -58,49 +67,85 @@ class Waits:
 
 
 def waits(
-    columns: Columns, groups: Sequence[Group], clocks: Mapping[int, Clock]
+    columns: Columns, grids: Sequence[Grid], clocks: Mapping[int, Clock]
 ) -> tuple[Waits, ...]:
     """Take the collectives of every group apart; a group of which one rank is aligned has none."""
-    found = (_waits(columns, group, clocks) for group in groups)
+    found = (_waits(columns, grid, clocks) for grid in grids)
     return tuple(one for one in found if one is not None)
 
 
-def _waits(columns: Columns, group: Group, clocks: Mapping[int, Clock]) -> Waits | None:
-    aligned = [row for row, rank in enumerate(group.ranks.tolist()) if rank in clocks]
-    there = group.rows[aligned] != ABSENT
-    shared = there.sum(axis=0) > 1
-    if not shared.any():
+def _waits(columns: Columns, grid: Grid, clocks: Mapping[int, Clock]) -> Waits | None:
+    aligned = _on_one_clock(grid.group, clocks)
+    there = grid.rows[aligned] != ABSENT
+    chosen = np.flatnonzero(there.sum(axis=0) > 1)
+    if not len(chosen):
         return None
-    ranks, rows, there = group.ranks[aligned], group.rows[aligned][:, shared], there[:, shared]
-    clock = [clocks[int(rank)] for rank in ranks]
+    ranks, rows = grid.group.ranks[aligned], grid.rows[aligned][:, chosen]
+    clock = [clocks[rank] for rank in ranks.tolist()]
+    whole = grid.group.complete and len(ranks) == len(grid.group.ranks)
+    width = max(_CELLS // len(ranks), 1)
+    parts = [
+        _part(columns, clock, ranks, rows[:, first : first + width], whole)
+        for first in range(0, len(chosen), width)
+    ]
+    return Waits(
+        grid.group, ranks, *(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
+    )
+
+
+def _on_one_clock(group: Group, clocks: Mapping[int, Clock]) -> list[int]:
+    """Choose the rows of the ranks that are aligned with each other: the most of them."""
+    rows_of: dict[int, list[int]] = {}
+    for row, rank in enumerate(group.ranks.tolist()):
+        if rank in clocks:
+            rows_of.setdefault(clocks[rank].against, []).append(row)
+    return max(rows_of.values(), key=len, default=[])
+
+
+def _part(
+    columns: Columns, clock: Sequence[Clock], ranks: Ints, rows: Ints, whole: bool,  # noqa: FBT001 - one of few
+) -> tuple[Ints, ...]:  # fmt: skip
+    """Take some collectives of a group apart; gives what `Waits` has behind the ranks."""
+    there = rows != ABSENT
     start, end = (
         np.stack([one.align(times) for one, times in zip(clock, column[rows], strict=True)])
         for column in (columns.start_ns, columns.end_ns)
     )
-    residual = sum(sorted(one.residual_ns for one in clock)[-2:])  # of a difference between two
     arrived = np.where(there, start, np.iinfo(np.int64).min)
-    order = np.sort(arrived, axis=0)
-    latest, second = order[-1], order[-2]
+    last = arrived.argmax(axis=0)
+    at = arrived.max(axis=0)
+    doubt = _doubt(clock, last)
     # Nobody leaves before the last has come: where somebody does, these are not one collective,
     # or one that only some wait in, as a broadcast.
-    first_left = np.where(there, end, np.iinfo(np.int64).max).min(axis=0)
-    possible = latest <= first_left + residual
-    last = np.where(possible & (latest - second > residual), ranks[arrived.argmax(axis=0)], NOBODY)
-    wait = np.where(there & possible, latest - start, 0)
-    wait[wait <= residual] = 0
-    whole = there.all(axis=0) & possible & (len(ranks) == len(group.ranks)) & group.complete
-    moved = np.median(end - latest, axis=0).astype(np.int64)  # of times since 1970, floats lose ns
-    transfer = np.where(whole & (moved > residual), moved, UNKNOWN)
+    possible = ((at <= end + doubt) | ~there).all(axis=0)
+    wait = np.where(there & possible, at - start, 0)
+    latest = there & (at - start <= doubt)
+    wait[wait <= doubt] = 0
+    moved = np.median(end - at, axis=0).astype(np.int64)  # of times since 1970, floats lose ns
+    told = whole & there.all(axis=0) & possible & (moved > np.median(doubt, axis=0))
     lead = rows[there.argmax(axis=0), np.arange(rows.shape[1])]
-    return Waits(
-        group,
-        ranks,
-        lead,
+    signature = columns.signature[lead]
+    given = columns.signatures.bytes[columns.signature[rows]]
+    even = ((given == columns.signatures.bytes[signature]) | ~there).all(axis=0)
+    known = ((given >= 0) | ~there).all(axis=0)
+    mean = np.where(there, given, 0).sum(axis=0) // there.sum(axis=0)
+    return (
+        signature,
+        np.where(known, mean, UNKNOWN),
+        even,
         columns.step[lead],
-        last,
+        np.where(possible & (latest.sum(axis=0) == 1), ranks[last], NOBODY),
         wait,
-        there & (latest - start <= residual),
+        latest,
         there,
-        transfer,
-        int((~possible).sum()),
+        np.where(told, moved, UNKNOWN),
+        possible,
     )
+
+
+def _doubt(clock: Sequence[Clock], last: Ints) -> Ints:
+    """Give below what a difference between each rank and the last one, per collective, is none."""
+    residual = np.array([one.residual_ns for one in clock])
+    number = np.array([one.number for one in clock])
+    apart = residual[:, np.newaxis] + residual[last]
+    return np.where(number[:, np.newaxis] == number[last], 0, apart)

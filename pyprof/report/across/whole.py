@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.report.across import balance, links, stragglers
-from pyprof.report.across.clocks import Clock, clocks
+from pyprof.report.across.clocks import clocks
 from pyprof.report.across.columns import Columns
-from pyprof.report.across.match import Matched, match
-from pyprof.report.across.waiting import Waits, waits
+from pyprof.report.across.match import match
+from pyprof.report.across.waiting import waits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyprof.report.across.balance import LayerLoad
+    from pyprof.report.across.clocks import Clock
     from pyprof.report.across.facts import Facts
     from pyprof.report.across.links import Link, SlowLink
+    from pyprof.report.across.match import Group, Unmatched
     from pyprof.report.across.stragglers import Late, StepWait, Straggler, Together
 
 
@@ -45,34 +47,36 @@ class RankTime:
 
 @dataclass(frozen=True, slots=True)
 class Across:
-    """What a report shows."""
+    """What a report shows: tables of ranks, groups, steps and layers, none of collectives."""
 
     ranks: tuple[RankTime, ...]
     origins: tuple[str, ...]
     """How steps were found, each way once."""
-    matched: Matched
+    groups: tuple[Group, ...]
+    unmatched: tuple[Unmatched, ...]
     clocks: Mapping[int, Clock]
-    waits: tuple[Waits, ...]
+    impossible: int
+    """Collectives that some rank left before the last had come; nothing is told of them."""
     stragglers: list[Straggler]
     late: list[Late]
     step_waits: list[StepWait]
     together: list[Together]
+    """The dearest sets of ranks."""
+    unclear_ns: int
+    """Waiting for several ranks that came last together, in all."""
     links: list[Link]
     """Per group; `links.alike` puts like groups together."""
     slow: list[SlowLink]
     layers: list[LayerLoad]
     missing: tuple[str, ...]
     """Captures that could not be read."""
+    warnings: tuple[str, ...]
+    """What the captures hide or distort."""
 
     @property
     def numbers(self) -> list[int]:
         """The ranks, rising."""
         return sorted({one.rank for one in self.ranks})
-
-    @property
-    def unclear_ns(self) -> int:
-        """Waiting for several ranks that came last together."""
-        return sum(one.cost_ns for one in self.together)
 
     @property
     def unaligned(self) -> list[int]:
@@ -87,33 +91,45 @@ class Across:
 
 def across(facts: Facts, missing: Sequence[str] = ()) -> Across:
     """Match, align and compare."""
-    table = facts.collectives.sort_by("rank")  # stable: each rank's stay in GPU-start order
-    columns = Columns.of(table)
+    columns = Columns.of(facts)
     matched = match(columns)
-    aligned = clocks(columns, matched.groups)
-    found = waits(columns, matched.groups, aligned)
+    aligned = clocks(columns, matched.grids, _clock_numbers(facts))
+    found = waits(columns, matched.grids, aligned)
     ranks = _ranks(facts)
     per_group = links.links(columns, found)
+    unclear_ns, together = stragglers.together(found)
     return Across(
-        ranks,
-        tuple(sorted({origin for origin in facts.ranks.column("origin").to_pylist() if origin})),
-        matched,
-        aligned,
-        found,
-        stragglers.stragglers(found, facts.steps, sorted({one.rank for one in ranks})),
-        stragglers.by_collective(columns, found),
-        stragglers.by_step(found),
-        stragglers.together(found),
-        per_group,
-        links.slow_links(per_group),
-        balance.layer_loads(facts.layers),
-        tuple(missing),
+        ranks=ranks,
+        origins=tuple(sorted(set(filter(None, facts.ranks.column("origin").to_pylist())))),
+        groups=tuple(grid.group for grid in matched.grids),
+        unmatched=matched.unmatched,
+        clocks=aligned,
+        impossible=sum(int((~one.possible).sum()) for one in found),
+        stragglers=stragglers.stragglers(found, facts.steps, sorted({one.rank for one in ranks})),
+        late=stragglers.by_collective(columns, found),
+        step_waits=stragglers.by_step(found),
+        together=together,
+        unclear_ns=unclear_ns,
+        links=per_group,
+        slow=links.slow_links(per_group),
+        layers=balance.layer_loads(facts.layers),
+        missing=tuple(missing),
+        warnings=facts.warnings,
     )
+
+
+def _clock_numbers(facts: Facts) -> Mapping[int, int]:
+    """Number the clocks, and give that of each rank."""
+    numbers: dict[str, int] = {}
+    rank, clock = (facts.ranks.column(name).to_pylist() for name in ("rank", "clock"))
+    return {
+        one: numbers.setdefault(name, len(numbers)) for one, name in zip(rank, clock, strict=True)
+    }
 
 
 def _ranks(facts: Facts) -> tuple[RankTime, ...]:
     steps = _step_times(facts)
-    names = [name for name in facts.ranks.column_names if name != "origin"]
+    names = [name for name in facts.ranks.column_names if name not in {"origin", "clock"}]
     rows = facts.ranks.select(names).to_pylist()
     found = [
         RankTime(**row, step_ns=steps.get(row["rank"], (None, 0))[0],

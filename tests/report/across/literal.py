@@ -31,8 +31,34 @@ class Collective:
 
 def collectives(rows: Iterable[Collective]) -> Columns:
     """Write what the ranks' facts would hold."""
+    return Columns.of(gathered(rows))
+
+
+def gathered(rows: Iterable[Collective]) -> facts.Facts:
+    """Write the facts of ranks of hosts of their own; nothing but collectives is known."""
     listed = sorted(rows, key=lambda row: (row.rank, row.at))
-    names = ("rank", "kind", "group", "members", "stream", "step", "size", "bytes", "algorithm")
-    columns = {name: [getattr(row, name) for row in listed] for name in names}
-    times = {"start_ns": [row.at[0] for row in listed], "end_ns": [row.at[1] for row in listed]}
-    return Columns.of(schema.table(facts.COLLECTIVES, {**columns, **times}, len(listed)))
+    known: dict[int, dict[tuple[object, ...], int]] = {}
+    number = []
+    for row in listed:
+        own = known.setdefault(row.rank, {})
+        what = tuple(getattr(row, name) for name in facts.SIGNATURES.names)
+        number.append(own.setdefault(what, len(own)))
+    whats = zip(*(what for own in known.values() for what in own), strict=True)
+    columns = {
+        "rank": [row.rank for row in listed],
+        "signature": number,
+        "start_ns": [row.at[0] for row in listed],
+        "end_ns": [row.at[1] for row in listed],
+        "step": [row.step for row in listed],
+    }
+    return facts.Facts(
+        schema.table(facts.RANKS, {"rank": [*known], "clock": [f"host {rank}" for rank in known]}),
+        schema.table(facts.STEPS, {}, 0),
+        schema.table(facts.LAYERS, {}, 0),
+        schema.table(
+            facts.SIGNATURES,
+            dict(zip(facts.SIGNATURES.names, map(list, whats), strict=bool(listed))),
+            None if listed else 0,
+        ),
+        schema.table(facts.COLLECTIVES, columns),
+    )

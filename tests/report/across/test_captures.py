@@ -21,6 +21,7 @@ from pyprof.report.ranks import _TABLES
 from pyprof.sets.engine import Here
 from pyprof.sets.members import members
 from tests.builders import CAPTURES, Range, Work, nsys_db
+from tests.commands import run
 from tests.programs import pyprof
 from tests.readers.kineto_json import kernel, launch, text
 
@@ -54,17 +55,17 @@ def test_all_collectives_of_both_ranks_pair_up(h100: Across) -> None:
             " ON id = demangledName WHERE value LIKE 'nccl%' GROUP BY 1"
         )
         counted = dict(db.execute(query).fetchall())
-    (group,) = h100.matched.groups
-    assert (group.rows >= 0).sum(axis=1).tolist() == [counted[0], counted[1]] == [33, 33]
-    assert not h100.matched.unmatched
-    assert {link.kind for link in h100.links} == {"all_to_all", "send_recv"}
+    assert [one.of for one in h100.stragglers] == [counted[0], counted[1]] == [33, 33]
+    assert not h100.unmatched
+    assert {link.sort.kind for link in h100.links} == {"all_to_all", "send_recv"}
 
 
-def test_one_clock_is_found_to_be_one(h100: Across) -> None:
-    """Within what the two leave apart, which is what the residuals say."""
-    one, other = (h100.clocks[rank] for rank in (0, 1))
-    assert abs(other.offset_ns) <= one.residual_ns + other.residual_ns < 30_000
-    assert other.drift == 0
+def test_one_capture_has_one_clock(h100: Across) -> None:
+    """Ranks leave up to 27 us apart there, and yet nothing is moved."""
+    assert [(one.offset_ns, one.drift, one.residual_ns) for one in h100.clocks.values()] == [
+        (0, 0.0, 0), (0, 0.0, 0),
+    ]  # fmt: skip
+    assert h100.impossible == 0  # nobody leaves before the other has come
 
 
 def test_waiting_is_no_longer_than_communication(h100: Across) -> None:
@@ -141,7 +142,7 @@ def _trace(path: Path, rank: int) -> Path:
 def test_traces_tell_groups_and_sizes(tmp_path: Path) -> None:
     """Bus bandwidth by hand: 2 MiB in 1 ms, times 2 (n - 1) / n of four, (n - 1) / n of two."""
     found = _across(*(_trace(tmp_path / f"{rank}.json", rank) for rank in range(4)))
-    told = {(link.kind, *link.groups[0].ranks.tolist()): link.bus_rate for link in found.links}
+    told = {(link.sort.kind, *link.groups[0].ranks.tolist()): link.bus_rate for link in found.links}
     size = 2 << 20
     assert told == {
         ("all_reduce", 0, 1, 2, 3): pytest.approx(size * 2 * 3 / 4 / 1e-3),
@@ -178,6 +179,20 @@ def test_records_are_compared_as_captures_are(tmp_path: Path) -> None:
         for paths in (captures, [f"{path}.parquet" for path in captures])
     ]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("table", _TABLES)
+def test_a_table_without_rows_has_its_columns(table: str, tmp_path: Path) -> None:
+    """Of ranks that never speak; and the same columns as one with rows."""
+    quiet = nsys_db(tmp_path / "net.sqlite", [Work("gemm", (0, 9))])
+    names = [
+        run("ranks", "-q", *captures, "--csv", "--table", table).stdout.splitlines()
+        for captures in ([str(quiet)], _pair(tmp_path))
+    ]
+    assert names[0][0] == names[1][0]
+    assert {"late", "together", "steps", "groups", "unmatched"} & {table} == {
+        table for rows in names[:1] if len(rows) == 1
+    }
 
 
 def test_every_table_can_be_asked_for() -> None:

@@ -21,9 +21,12 @@ _NOW_NS = 1_712_195_495_520_871_001
 _OFFSETS = st.lists(st.integers(-(10**15), 10**15), min_size=2, max_size=6)
 
 
-def _clocks(rows: Iterable[Collective]) -> Mapping[int, Clock]:
+def _clocks(
+    rows: Iterable[Collective], numbers: Mapping[int, int] | None = None
+) -> Mapping[int, Clock]:
     columns = collectives(rows)
-    return clocks(columns, match(columns).groups)
+    own = {rank: rank for rank in columns.rank.tolist()}
+    return clocks(columns, match(columns).grids, own if numbers is None else numbers)
 
 
 def _ends(count: int) -> list[int]:
@@ -95,12 +98,30 @@ def test_a_drift_is_taken_away() -> None:
 
 
 def test_ranks_that_share_nothing_are_not_aligned() -> None:
-    """Nothing is claimed of their clocks."""
+    """Pairs are aligned by themselves; nothing is claimed of who has no partner."""
     found = _clocks(
-        Collective(rank, (end - 10, end), group="ab"[rank // 2])
-        for rank in range(4) for end in _ends(5)
+        Collective(rank, (end - 10, end + 7 * rank), group="abc"[rank // 2])
+        for rank in range(5) for end in _ends(5)
     )  # fmt: skip
-    assert sorted(found) == [0, 1]
+    assert {rank: (clock.against, clock.offset_ns) for rank, clock in found.items()} == {
+        0: (0, 0), 1: (0, 7), 2: (2, 0), 3: (2, 7),
+    }  # fmt: skip
+
+
+def test_ranks_of_one_capture_have_one_clock() -> None:
+    """Whatever they leave apart; another host's is moved as a whole, by all of its ranks."""
+    late = (0, -22_000, 10**9, 10**9 - 22_000)
+    rows = [Collective(rank, (end - 10, end + late[rank])) for rank in range(4) for end in _ends(9)]
+    found = _clocks(rows[:18], {0: 5, 1: 5})
+    assert {(one.offset_ns, one.residual_ns, one.number) for one in found.values()} == {(0, 0, 5)}
+    found = _clocks(rows, {0: 5, 1: 5, 2: 6, 3: 6})
+    assert [one.offset_ns for one in found.values()] == [0, 0, 10**9, 10**9]
+    assert all(one.residual_ns == 11_000 for one in found.values())  # of each, to the middle
+
+
+def test_ranks_of_one_capture_are_on_one_clock_without_collectives() -> None:
+    """Nothing is to be aligned."""
+    assert sorted(_clocks([], {0: 0, 1: 0, 2: 1})) == [0, 1]
 
 
 def test_what_a_rank_leaves_early_aligns_no_clock() -> None:

@@ -41,6 +41,7 @@ def _said(own_ms: list[float], layers: dict[str, list[int]]) -> str:
         (facts.RANKS, [{"rank": rank, **_RANK} for rank in ranks]),
         (facts.STEPS, steps),
         (facts.LAYERS, loads),
+        (facts.SIGNATURES, []),
         (facts.COLLECTIVES, []),
     ]
     made = (

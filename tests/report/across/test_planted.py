@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,12 @@ import pytest
 from pyprof.report.across import in_words
 from pyprof.report.across.facts import merge
 from pyprof.report.across.measure import measure
+from pyprof.report.across.tables import as_json
 from pyprof.report.across.whole import Across, across
 from pyprof.sets.engine import Here
 from pyprof.sets.members import members
 from tests.programs import TOP, pyprof, python
+from tests.sets.cluster import cluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,7 +149,7 @@ def test_a_file_that_is_cut_short_is_named(run: Run) -> None:
     assert run.truth["corrupt"] in done.stderr
     assert "1 of 64 captures could not be read" in done.stderr
     assert f"Left out  {run.truth['corrupt']}" in done.stdout
-    assert [one.rank for one in run.found.matched.unmatched] == [CORRUPT + 1]
+    assert [one.rank for one in run.found.unmatched] == [CORRUPT + 1]
     assert f"Rank {run.truth['straggler']} is the straggler" in done.stdout
     assert "The link between ranks 40 and 41 is slow" in done.stdout
 
@@ -168,6 +170,17 @@ def test_every_number_of_workers_finds_the_same(run: Run, tmp_path: Path) -> Non
         assert done.returncode == 0, done.stderr
         written.append(target.read_bytes())
     assert written[0] == written[1] == written[2]
+
+
+def test_a_cluster_finds_the_same(run: Run, tmp_path: Path) -> None:
+    """To the bit, though the comparison is made by one of its two workers."""
+    pytest.importorskip("distributed")
+    target = tmp_path / "found.json"
+    with cluster(workers=2) as address:
+        done = pyprof("ranks", "-q", str(run.folder), "--dask", address, "-o", str(target))
+    assert done.returncode == 0, done.stderr
+    here = replace(run.found, missing=(run.truth["corrupt"],))
+    assert target.read_bytes() == as_json(here)
 
 
 def test_without_names_of_groups_the_same_stands_out(tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""What the comparison of very many ranks takes, once their captures are measured.
+
+    python benchmarks/across.py [--ranks 4096] [--steps 60] [--layers 96]
+
+Facts are made as `pyprof ranks` keeps them of each rank: a rank trains in a pair, a host of eight
+and the whole world, with 30 collectives a step. They are merged and compared in one process;
+printed are the time and the memory of each, and how much of the outcome travels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import resource
+import sys
+import time
+
+import numpy as np
+
+from pyprof.report.across import facts, whole
+from pyprof.sets.engine import tree
+
+_GROUPS = ((2, 24), (8, 4), (None, 2))  # ranks of each, None: all; collectives of a step
+_EVERY_NS, _MOVES_NS = 1_000_000, 300_000
+
+
+def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) -> facts.Facts:
+    """Make the facts of a rank."""
+    sizes = [size or given.ranks for size, _ in _GROUPS]
+    each = [place for place, (_, calls) in enumerate(_GROUPS) for _ in range(calls)]
+    count = len(each) * given.steps
+    number = np.arange(count)
+    ready = number * _EVERY_NS + 40_000 * np.sin(number) + (rank // 8) * 1_000_003
+    start = (ready + draws.integers(0, 50_000, count)).astype(np.int64)
+    end = (ready + _MOVES_NS + 400 * (number % 7) + draws.integers(0, 3_000, count)).astype(int)
+    steps = np.arange(given.steps)
+    return facts.Facts(
+        facts.table(
+            facts.RANKS, rank, 1, device=[rank % 8], source=[f"net.rank{rank}.sqlite"],
+            clock=[f"host {rank}"], gpu=["GPU"], origin=['ranges "step N"'],
+            **{name: [10**9] for name in facts.RANKS.names if name.endswith("_ns")}, rows=[50_000],
+        ),
+        facts.table(
+            facts.STEPS, rank, given.steps, step=steps, warm_up=steps < 1,
+            duration_ns=30 * _EVERY_NS + draws.integers(0, 1000, given.steps),
+            exposed_ns=draws.integers(0, _EVERY_NS, given.steps),
+        ),
+        facts.table(
+            facts.LAYERS, rank, given.layers,
+            layer=[f"model.blocks.{layer}" for layer in range(given.layers)],
+            gpu_ns=draws.integers(10**8, 2 * 10**8, given.layers),
+        ),
+        facts.table(
+            facts.SIGNATURES, rank, len(sizes), stream=sizes, size=sizes,
+            kind=["all_reduce"] * len(sizes), algorithm=["RING"] * len(sizes),
+            bytes=[size << 16 for size in sizes], group=[f"{one}.{rank // one}" for one in sizes],
+        ),
+        facts.table(
+            facts.COLLECTIVES, rank, count, start_ns=start, end_ns=end,
+            step=np.repeat(steps, len(each)), signature=np.tile(each, given.steps),
+        ),
+    )  # fmt: skip
+
+
+def peak_gb() -> float:
+    """Give the largest resident size so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--ranks", type=int, default=4096)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--layers", type=int, default=96)
+    given = parser.parse_args()
+    draws = np.random.default_rng(1)
+    each = [of_rank(rank, given, draws) for rank in range(given.ranks)]
+    size = len(pickle.dumps(each[0]))
+    print(f"{given.ranks} ranks: {size / 1e3:,.0f} kB of facts each", f"{peak_gb():.2f} GB")
+    begun = time.perf_counter()
+    merged = tree(facts.merge, each)
+    del each
+    print(f"merged    {time.perf_counter() - begun:6.2f} s  {peak_gb():.2f} GB")
+    begun = time.perf_counter()
+    found = whole.across(merged)
+    print(f"compared  {time.perf_counter() - begun:6.2f} s  {peak_gb():.2f} GB")
+    sys.setrecursionlimit(10_000)
+    print(f"outcome   {len(pickle.dumps(found)) / 1e6:,.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
