@@ -110,7 +110,7 @@ def _kind_of_range(text: str) -> str | None:
 def _kind_of_markers(texts: list[str]) -> str | None:
     for text in reversed(texts):
         call = marker.decode_op(text)
-        if call is not None and call.mod in ops.MODS and (found := ops.kind(call.op)):
+        if call and call.mod in (*ops.MODS, ops.FUNCTIONAL) and (found := ops.kind(call.op)):
             return found
     return None
 
