@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -95,46 +94,89 @@ def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
     """Choose what writes the markers of a function: those of collectives say more than others."""
     if name not in NAMES.get(mod, ()):
         return op_text
+    if name == _BATCH:
+        return _batch_text
     names = tuple(inspect.signature(function).parameters)
-    say = _of_batch if name == _BATCH else partial(_of_call, name, names[:2], _RULES[mod].get(name))
+    place, rule = names.index("group"), _RULES[mod].get(name)
 
     def text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         plain = op_text(head, args, kwargs)
         try:
-            with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - else tensors' own code runs
-                said = say({**dict(zip(names, args, strict=False)), **kwargs})
+            group = groups.describe(args[place] if len(args) > place else kwargs.get("group"))
+            if (known := _texts.get((plain, group.text))) is not None:
+                return known
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            tensors = [given.get(name) for name in names[:2]] if rule else []
+            found = _longer(plain, _said(name, group, rule, tensors, given))
         except groups.REFUSALS:
             return plain
-        return f"{plain[:-1]}, 'collective': {{{said}}}}}"
+        if not any(map(_hides, tensors)):
+            if len(_texts) >= _MAX_TEXTS:
+                _texts.clear()
+            _texts[plain, group.text] = found
+        return found
 
     return text
 
 
-def _of_call(op: str, names: Sequence[str], rule: _Rule | None, given: Mapping[str, Any]) -> str:
-    """Describe a call by its arguments, of which the first two, by these names, are tensors."""
-    group = groups.describe(given.get("group"))
+_texts: dict[tuple[str, str], str] = {}
+_MAX_TEXTS = 1024
+"""Distinct markers remembered; then all are forgotten and written afresh."""
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
+
+
+def forget() -> None:
+    """Drop what was remembered."""
+    _texts.clear()
+
+
+def _hides(value: object) -> bool:
+    """Tell whether an argument may hold other tensors though its text is the same."""
+    return type(value) not in _PLAIN and issubclass(type(value), (torch.Tensor, list, tuple))
+
+
+def _longer(plain: str, said: str) -> str:
+    return f"{plain[:-1]}, 'collective': {{{said}}}}}"
+
+
+def _said(
+    op: str,
+    group: groups.Group,
+    rule: _Rule | None,
+    values: Sequence[object],
+    given: Mapping[str, Any],
+) -> str:
+    """Describe a call by its arguments, of which the first two may be tensors, or lists of them."""
     if rule is None:
         return group.text
-    tensors = [[*_tensors(given.get(name))] for name in names]
-    counts = rule(_elements(tensors[0]), _elements(tensors[1]), len(group.ranks))
-    peers = _peers(group, *(given.get(name) for name in _PEER[op])) if op in _PEER else ()
-    return groups.among(group, peers) + _amounts(tensors, *counts)
+    with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - else tensors' own code would run
+        first, second = ([*_tensors(value)] for value in values)
+        counts = rule(_elements(first), _elements(second), len(group.ranks))
+        amounts = _amounts([*first, *second], *counts)
+    return groups.among(group, [*_peers(group, op, given)]) + amounts
 
 
-def _peers(group: groups.Group, rank: int | None, place: int | None) -> tuple[int, ...]:
+def _peers(group: groups.Group, op: str, given: Mapping[str, Any]) -> Iterator[int]:
+    """Give the rank with which a call sends or receives, where it is with one."""
+    rank, place = (given.get(name) for name in _PEER.get(op, ("", "")))
     if place is not None:
-        return (group.ranks[place],)
-    return () if rank is None else (rank,)
+        yield group.ranks[place]
+    elif rank is not None:
+        yield rank
 
 
-def _of_batch(given: Mapping[str, Any]) -> str:
-    """Describe sends and receives that run as one."""
-    batch = given["p2p_op_list"]
-    sent, got = (
-        [one.tensor for one in batch if one.op.__name__ == op] for op in ("isend", "irecv")
-    )
-    text = groups.among(groups.describe(batch[0].group), [one.peer for one in batch])
-    return text + _amounts([sent, got], _elements(sent), _elements(got))
+def _batch_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """Write the marker of sends and receives that run as one."""
+    plain = op_text(head, args, kwargs)
+    try:
+        (batch,) = (*args, *kwargs.values())
+        sent, got = ([e.tensor for e in batch if e.op.__name__ == op] for op in ("isend", "irecv"))
+        among = groups.among(groups.describe(batch[0].group), [each.peer for each in batch])
+        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - as above
+            amounts = _amounts([*sent, *got], _elements(sent), _elements(got))
+    except groups.REFUSALS:
+        return plain
+    return _longer(plain, among + amounts)
 
 
 def _tensors(value: object) -> Iterator[torch.Tensor]:
@@ -150,9 +192,9 @@ def _elements(tensors: Sequence[torch.Tensor]) -> int:
     return sum(tensor.numel() for tensor in tensors)
 
 
-def _amounts(tensors: Sequence[Sequence[torch.Tensor]], given: int | None, got: int | None) -> str:
+def _amounts(tensors: Sequence[torch.Tensor], given: int | None, got: int | None) -> str:
     """Write how many elements are given and got, and of what type, if it is but one."""
-    dtypes = {tensor.dtype for part in tensors for tensor in part}
+    dtypes = {tensor.dtype for tensor in tensors}
     if len(dtypes) != 1:
         return ""
     counts = {"in": given, "out": got}

@@ -31,12 +31,11 @@ _known: WeakKeyDictionary[Any, Group] = WeakKeyDictionary()
 
 def describe(given: Any) -> Group:  # noqa: ANN401 - whatever torch takes
     """Describe the group that an argument stands for. Raises one of REFUSALS."""
-    from torch.distributed import distributed_c10d  # noqa: PLC0415 - absent where distributed is
-
-    group: Any = distributed_c10d.GroupMember.WORLD if given is None else _resolved(given)
+    c10d = torch.distributed.distributed_c10d
+    group: Any = c10d.GroupMember.WORLD if given is None else _resolved(given)
     known = _known.get(group)
     if known is None:
-        ranks = tuple(distributed_c10d.get_process_group_ranks(group))
+        ranks = tuple(c10d.get_process_group_ranks(group))
         known = _known[group] = Group(group.group_name, ranks, _written(group.group_name, ranks))
     return known
 
