@@ -43,7 +43,9 @@ def _parsed(folder: Path, ranges: list[Range], *names: str) -> Records:
 
 
 NAMED = {"name": "all_gather_into_tensor"}
-PAYLOAD = json.dumps({"NCCL communicator ID": 7})
+PAYLOAD = json.dumps({"NCCL communicator ID": 7, "Message size [bytes]": 48})
+TOLD = {"name": "AllGather", "group": "7"}
+REDUCED = {"dtype": "uint8", "in": 48, "out": 48}
 OTHER = SAID | {"group": "2"}
 CASES: dict[str, tuple[list[Range], dict[str, Any] | None]] = {
     "the marker around": ([_marked(SAID)], NAMED | SAID),
@@ -55,9 +57,12 @@ CASES: dict[str, tuple[list[Range], dict[str, Any] | None]] = {
     "a marker of before": ([_marked(SAID, (10, 20))], None),
     "a marker that says nothing": ([_marked({})], None),
     "keys that nobody knows": ([_marked(SAID | {"tag": 3})], NAMED | SAID),
-    "the tool": (
-        [_marked(SAID), Range("ncclAllGather", (95, 190), domain=1, payload=PAYLOAD)],
-        {"name": "AllGather", "group": "7"}),
+    "the tool first": (
+        [_marked(SAID), Range("ncclAllGather", (95, 190), domain=1, payload=PAYLOAD)], SAID | TOLD),
+    "the tool's own amounts": (
+        [_marked(SAID), Range("ncclAllReduce", (95, 190), domain=1, payload=PAYLOAD)],
+        GROUP | TOLD | {"name": "AllReduce"} | REDUCED),
+    "the tool alone": ([Range("ncclAllGather", (95, 190), domain=1, payload=PAYLOAD)], TOLD),
 }  # fmt: skip
 
 

@@ -86,9 +86,9 @@ def _kind(said: object, named: str | None, inside: str | None) -> str | None:
 
     A group of sends and receives is what the range around it says.
     """
-    if isinstance(said, str) and (known := ops.kind(said)):
-        return known
-    return inside or named if named in (None, ops.SEND_RECV) else named
+    known = ops.kind(said) if isinstance(said, str) else None
+    first = named if known is None else known
+    return inside or first if first in (None, ops.SEND_RECV) else first
 
 
 def _kinds_of_ranges(records: Records) -> list[str | None]:
