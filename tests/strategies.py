@@ -81,6 +81,7 @@ CALL = st.builds(
     TEXT,
     st.lists(VALUE | SUMMARY, max_size=4).map(tuple),
     st.dictionaries(TEXT.filter(bool), VALUE, max_size=3),
+    collective=st.dictionaries(TEXT, TEXT | INT64, max_size=3),
 )
 
 _EMBEDDING = (

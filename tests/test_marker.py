@@ -96,6 +96,8 @@ def test_a_seq_text_comes_back_as_it_was(
 @example(text="{'mod': 'a', 'op': 'b', 'args': [{'shape': (1,), 'dtype': 1, 'stride': 'x'}]}")
 @example(text="{'mod': 'a', 'op': 'b', 'args': [{'items': {}, 'len': True}]}")
 @example(text="{'mod': 'a', 'op': 'b', 'args': __import__('os')}")
+@example(text="{'mod': 'a', 'op': 'b', 'args': [], 'collective': {'size': [], 1: 2, 'in': True}}")
+@example(text="{'mod': 'a', 'op': 'b', 'args': [], 'collective': [1]}")
 @example(text="layer:")
 @example(text="\ud800")
 def test_no_text_makes_decoding_raise(text: str) -> None:

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from pyprof.instrument import payload
+from pyprof.instrument import collectives, payload
 from pyprof.instrument import stack as stacks
 from pyprof.instrument import timers as clocks
 from pyprof.instrument.compiled import wrap_compiled
@@ -84,6 +84,7 @@ def stop() -> None:
             _STATE.patches.restore()
             _STATE.patches = None
         payload.forget()
+        collectives.forget()
         stacks.forget()
 
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import handle_torch_function
 
-from pyprof.instrument import overrides
+from pyprof.instrument import collectives, overrides
 from pyprof.instrument.emit import EMITTER
 from pyprof.instrument.overrides import tracing_modes
-from pyprof.instrument.payload import op_head, op_text
+from pyprof.instrument.payload import op_head
 from pyprof.instrument.ranges import THREAD
 from pyprof.instrument.stack import find
 
@@ -58,6 +58,7 @@ class Op:
         state["__prepare_scriptable__"] = lambda: original
         state["_pyprof"] = (home, name)
         state["_pyprof_head"] = op_head(mod, name)
+        state["_pyprof_text"] = collectives.text_of(original, mod, name)
         state["_pyprof_dispatches"] = overridable and isinstance(original, BuiltinFunctionType)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
@@ -151,7 +152,7 @@ def call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa:
                 here.trace = stack.text
             if type(function) is FunctionType:  # it may call ops in its turn
                 here.frame, here.within = sys._getframe(), stack  # noqa: SLF001 - the cheap way
-        push(op_text(state["_pyprof_head"], args, kwargs))
+        push(state["_pyprof_text"](state["_pyprof_head"], args, kwargs))
         named = True
         return function(*args, **kwargs)
     finally:

@@ -26,6 +26,8 @@ import torch.nn.utils
 from torch.overrides import get_overridable_functions
 from torch.utils._device import _device_constructors
 
+from pyprof.instrument import collectives
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -115,12 +117,6 @@ _NO_WORK = _words("""
 Also `backward`, whose nodes speak for themselves, and what calls back into Python per element.
 """
 
-_COLLECTIVES = _words("""
-    all_gather all_gather_coalesced all_gather_into_tensor all_reduce all_reduce_coalesced
-    all_to_all all_to_all_single barrier batch_isend_irecv broadcast gather irecv isend recv
-    reduce reduce_scatter reduce_scatter_tensor scatter send
-    """)
-
 _UTILITIES = _words("""
     clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ get_total_norm
     parameters_to_vector vector_to_parameters
@@ -136,7 +132,8 @@ def find_targets() -> Iterator[Target]:
             overridable = id(value) in listed
             if _is_op(home, name, overridable=overridable):
                 yield Target(home, name, value, mod, overridable or value in on_device)
-    yield from _chosen(_COLLECTIVES, "torch.distributed", _distributed_homes())
+    for mod, homes in _distributed_homes():
+        yield from _chosen(collectives.NAMES[mod], mod, homes)
     yield from _chosen(_UTILITIES, "torch.nn.utils", _utility_homes())
 
 
@@ -171,12 +168,15 @@ def _chosen(names: frozenset[str], mod: str, homes: tuple[ModuleType, ...]) -> I
                 yield Target(home, name, value, mod, overridable=False)
 
 
-def _distributed_homes() -> tuple[ModuleType, ...]:
-    if not torch.distributed.is_available():
-        return ()
-    from torch.distributed import distributed_c10d  # noqa: PLC0415 - absent where distributed is
+def _distributed_homes() -> Iterator[tuple[str, tuple[ModuleType, ...]]]:
+    if torch.distributed.is_available():
+        from torch.distributed import (  # noqa: PLC0415 - absent where distributed is
+            _functional_collectives,
+            distributed_c10d,
+        )
 
-    return torch.distributed, distributed_c10d
+        yield collectives.HOME, (torch.distributed, distributed_c10d)
+        yield collectives.FUNCTIONAL_HOME, (_functional_collectives,)
 
 
 def _utility_homes() -> tuple[ModuleType, ...]:

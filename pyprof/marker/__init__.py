@@ -3,6 +3,7 @@
 The only package that knows the wire format. Four kinds of text carry meaning:
 
     op       {'mod': 'torch', 'op': 'relu', 'args': [{'name': '', 'type': 'tensor', ...}]}
+             of a collective also 'collective': {'group': '0', 'ranks': '[0, 1]', 'size': 2, ...}
     trace    {'traceMarker': ['model.py:12', 'block.py:7']}, outermost frame first
     module   {'mod': 'LSTMCell', 'strRepr': '10, 20'}
     layer    layer:encoder.layers.3

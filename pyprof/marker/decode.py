@@ -36,13 +36,19 @@ def decode_op(text: str) -> Call | None:
     if isinstance(data, dict) and isinstance(data.get("args"), (list, tuple)):
         mod, op = data.get("mod"), data.get("op")
         if isinstance(mod, str) and isinstance(op, str):
-            return _call(mod, op, data["args"])
+            return _call(mod, op, data["args"], _said(data.get("collective")))
     if cut := CUT_OP.match(text):
         return Call(cut[1], cut[2], whole=False)
     return None
 
 
-def _call(mod: str, op: str, args: Iterable[Any]) -> Call:
+def _said(collective: object) -> dict[str, str | int]:
+    """Keep what a collective says in texts and whole numbers."""
+    said = collective.items() if isinstance(collective, dict) else ()
+    return {key: value for key, value in said if type(key) is str and type(value) in (str, int)}
+
+
+def _call(mod: str, op: str, args: Iterable[Any], collective: Mapping[str, str | int]) -> Call:
     positional: list[Value] = []
     named: dict[str, Value] = {}
     whole = True
@@ -53,7 +59,7 @@ def _call(mod: str, op: str, args: Iterable[Any]) -> Call:
             named[name] = _value(arg)
         else:
             positional.append(_value(arg))
-    return Call(mod, op, tuple(positional), named, whole)
+    return Call(mod, op, tuple(positional), named, whole, collective)
 
 
 def _value(arg: Mapping[str, Any]) -> Value:

@@ -22,7 +22,8 @@ def encode_op(call: Call) -> str:
     """Write an op marker; `decode_op` gives the call back."""
     args = [_encode("", value) for value in call.args]
     args += [_encode(name, value) for name, value in call.kwargs.items()]
-    return repr({"mod": call.mod, "op": call.op, "args": args})
+    said = {"collective": dict(call.collective)} if call.collective else {}
+    return repr({"mod": call.mod, "op": call.op, "args": args, **said})
 
 
 def _encode(name: str, value: Value) -> dict[str, Any]:  # noqa: PLR0911 - one line a type

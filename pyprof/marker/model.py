@@ -82,9 +82,12 @@ class Call:
     kwargs: Mapping[str, Value] = field(default_factory=dict)
     whole: bool = True
     """False where the text was cut and arguments may be missing."""
+    collective: Mapping[str, str | int] = field(default_factory=dict)
+    """Of a collective, what else is said: keys of `schema.COLLECTIVE`."""
 
     def __hash__(self) -> int:
-        return hash((self.mod, self.op, self.args, tuple(self.kwargs.items())))
+        said = (*self.kwargs.items(), *self.collective.items())
+        return hash((self.mod, self.op, self.args, said))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING
 from pyprof.marker import Call, Tensor
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, tensor_bytes
+from pyprof.ops.work import Args, Work, like, tensor_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all_reduce", "all_gather", "reduce_scatter"
 ALL_TO_ALL, BARRIER, SEND_RECV, ONE_WAY = "all_to_all", "barrier", "send_recv", "broadcast"
+GATHER = "gather"
 
 _FACTORS: Mapping[str, int] = MappingProxyType(
-    {ALL_REDUCE: 2, ALL_GATHER: 1, REDUCE_SCATTER: 1, ALL_TO_ALL: 1, "gather": 1, "scatter": 1}
+    {ALL_REDUCE: 2, ALL_GATHER: 1, REDUCE_SCATTER: 1, ALL_TO_ALL: 1, GATHER: 1, "scatter": 1}
 )
 """By what (n - 1) / n is multiplied; the bus bytes of others are their algorithm bytes."""
 
@@ -39,7 +40,7 @@ _KINDS = (
     (ALL_TO_ALL, r"alltoall"),
     (SEND_RECV, r"sendrecv|isendirecv|i?send|i?recv"),
     (BARRIER, r"(?:monitored)?barrier"),
-    ("gather", r"gather"),
+    (GATHER, r"gather"),
     ("scatter", r"scatter"),
     (ONE_WAY, r"broadcast"),
     ("reduce", r"reduce"),
@@ -60,7 +61,7 @@ def kind(name: str) -> str | None:
 
 def message_bytes(kind: str, given: int | None, got: int | None) -> int | None:
     """Choose what counts as algorithm bytes of what one rank gave and got; None where unknown."""
-    return got if kind in {ALL_GATHER, "gather"} else given
+    return got if kind in {ALL_GATHER, GATHER} else given
 
 
 def bus_factor(kind: str, ranks: int) -> float:
@@ -78,14 +79,18 @@ def bus_bytes(kind: str, size: int, ranks: int) -> int:
 _X = Tensor((4, 6), "float32")
 _ALL = Tensor((16, 6), "float32")
 _LISTS = "Tensor[] output, Tensor[] input, any group"
+_NAMED = "Tensor! output_tensor, Tensor! input_tensor, any group"
 MODS = ("torch.distributed", "c10d", "nccl")
+FUNCTIONAL = "torch.distributed._functional_collectives"
+"""Where those are that give a new tensor."""
 
 
-def _spelled(*names: str) -> tuple[str, ...]:
-    return tuple(f"{mod}.{name}" for mod in MODS for name in names)
+def _spelled(*names: str, mods: tuple[str, ...] = MODS) -> tuple[str, ...]:
+    return tuple(f"{mod}.{name}" for mod in mods for name in names)
 
 
 def _flat(a: Args, name: str) -> tuple[Tensor, ...]:
+    name = name if name in a.values else f"{name}_tensor"
     value = a.values.get(name)
     if isinstance(value, tuple) and any(isinstance(item, tuple) for item in value):
         return tuple(
@@ -127,6 +132,7 @@ def _size(tensors: tuple[Tensor, ...]) -> int | None:
 # 24 read and 24 written of 4 bytes
 @op(
     *_spelled("all_reduce", "allreduce_", "allreduce", "all_reduce_coalesced", "AllReduce"),
+    *_spelled("all_reduce", "all_reduce_coalesced", mods=(FUNCTIONAL,)),
     signature="Tensor[] tensors, any op, any group",
     example=Call("torch.distributed", "all_reduce", (_X,), {"world_size": 4}),
     flops=0,
@@ -142,6 +148,7 @@ def all_reduce(a: Args) -> Work:
 @op(
     *_spelled("broadcast", "broadcast_", "Broadcast", "send", "recv", "isend", "irecv"),
     *_spelled("recv_", "reduce", "reduce_", "Reduce"),
+    *_spelled("broadcast", mods=(FUNCTIONAL,)),
     signature="Tensor[] tensors, any peer, any group",
     example=Call("torch.distributed", "broadcast", (_X, 0)),
     flops=0,
@@ -156,8 +163,8 @@ def one_way(a: Args) -> Work:
 # 24 read, four times as many written of 4 bytes
 @op(
     *_spelled("all_gather_into_tensor", "_all_gather_base", "_allgather_base_", "allgather_"),
-    *_spelled("all_gather", "AllGather", "allgather_into_tensor_coalesced_"),
-    signature=("Tensor! output, Tensor! input, any group", _LISTS),
+    *_spelled("all_gather", "AllGather", "allgather_into_tensor_coalesced_", "all_gather_single"),
+    signature=("Tensor! output, Tensor! input, any group", _NAMED, _LISTS),
     example=Call("torch.distributed", "all_gather_into_tensor", (_ALL, _X)),
     flops=0,
     bytes=480,
@@ -172,7 +179,7 @@ def all_gather(a: Args) -> Work:
 # 96 read, a quarter written of 4 bytes
 @op(
     *_spelled("reduce_scatter_tensor", "_reduce_scatter_base", "_reduce_scatter_base_"),
-    *_spelled("reduce_scatter", "reduce_scatter_", "ReduceScatter"),
+    *_spelled("reduce_scatter", "reduce_scatter_", "ReduceScatter", "reduce_scatter_single"),
     signature=("Tensor! output, Tensor! input, any op, any group", _LISTS),
     example=Call("torch.distributed", "reduce_scatter_tensor", (_X, _ALL)),
     flops=0,
@@ -202,6 +209,49 @@ def all_to_all(a: Args) -> Work:
     """Every rank gives a piece to each."""
     out, given = _flat(a, "output"), _flat(a, "input")
     return Work(0, given, out, _params(a, _size(given), None, ALL_TO_ALL))
+
+
+# 24 read, four times as many written of 4 bytes
+@op(
+    *_spelled("all_gather_tensor", "all_gather_single", mods=(FUNCTIONAL,)),
+    *_spelled("all_gather_tensor_autograd", "all_gather_single_autograd", mods=(FUNCTIONAL,)),
+    *_spelled("all_gather_into_tensor_coalesced", mods=(FUNCTIONAL,)),
+    *_spelled("all_gather_single_coalesced", mods=(FUNCTIONAL,)),
+    signature="Tensor[] input, Value[] rest",
+    example=Call(FUNCTIONAL, "all_gather_single", (_X, 0), collective={"size": 4}),
+    flops=0,
+    bytes=480,
+)
+def gathered(a: Args) -> Work:
+    """Every rank gets a new tensor with the pieces of all."""
+    given, ranks = _flat(a, "input"), _known_ranks(a)
+    out = tuple(like(tensor, (ranks * tensor.numel,)) for tensor in given)
+    return Work(0, given, out, _params(a, _size(out), ranks, ALL_GATHER))
+
+
+# 96 read, a quarter written of 4 bytes
+@op(
+    *_spelled("reduce_scatter_tensor", "reduce_scatter_single", mods=(FUNCTIONAL,)),
+    *_spelled("reduce_scatter_tensor_autograd", mods=(FUNCTIONAL,)),
+    *_spelled("reduce_scatter_single_autograd", mods=(FUNCTIONAL,)),
+    *_spelled("reduce_scatter_tensor_coalesced", mods=(FUNCTIONAL,)),
+    *_spelled("reduce_scatter_single_coalesced", mods=(FUNCTIONAL,)),
+    signature="Tensor[] input, Value[] rest",
+    example=Call(FUNCTIONAL, "reduce_scatter_single", (_ALL, "sum", 0), collective={"size": 4}),
+    flops=0,
+    bytes=480,
+)
+def scattered(a: Args) -> Work:
+    """Every rank gets a new tensor with its piece of the sum."""
+    given, ranks = _flat(a, "input"), _known_ranks(a)
+    out = tuple(like(tensor, (tensor.numel // ranks,)) for tensor in given)
+    return Work(0, given, out, _params(a, _size(given), ranks, REDUCE_SCATTER))
+
+
+def _known_ranks(a: Args) -> int:
+    if ranks := _ranks(a):
+        return ranks
+    raise Unknown("number of ranks not known")
 
 
 # nothing but a signal

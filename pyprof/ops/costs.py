@@ -149,6 +149,8 @@ def _bind(model: OpModel, call: Call, dtype: str | None) -> Args:
             continue
         if dtype is not None:
             values = {name: with_dtype(value, dtype) for name, value in values.items()}
+        if "size" in call.collective:
+            values = {**values, "group_size": call.collective["size"]}
         return Args(plain, in_place, values, call.mod)
     raise Unknown(reason)
 

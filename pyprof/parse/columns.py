@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.parse import describe, layers, sequence
+from pyprof.parse import collectives, describe, layers, sequence
 from pyprof.parse.correlate import ints
 from pyprof.parse.kernelname import demangle, short_name
 from pyprof.parse.nesting import NONE
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
     from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
     from pyprof.schema import Capture
-
-_COLLECTIVE = re.compile(
-    r"\b(?:nccl|rccl|mscclpp?|nvshmem)|^(?:void )?(?:ncclKernel|ncclDevKernel)|^c10d::"
-)
 
 
 def build(
@@ -53,7 +48,7 @@ def build(
         **_names(activities),
         **_work(activities),
         **_devices(capture, activities),
-        **_collective(activities),
+        **_collective(activities, sweep, path, counted["opId"], direction),
         **_launches(capture, launch),
         **_paths(sweep, path),
         "trace": _traces(sweep, _own(sweep, path, place, 1)),
@@ -135,10 +130,17 @@ def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
     }
 
 
-def _collective(activities: pa.Table) -> dict[str, Column]:
-    """Give what the tool says of collectives, where it says anything."""
-    column = activities.column("collective")
-    return {"collective": column} if column.null_count < len(column) else {}
+def _collective(
+    activities: pa.Table, sweep: Sweep, path: Ints, call: Column, direction: Coded
+) -> dict[str, Column]:
+    """Give what is said of collectives, where anything is."""
+    described, index = with_nothing(sweep.described, path)
+    comm = np.flatnonzero(direction.index == _COMM)
+    told = activities.column("collective")
+    if not len(comm) and told.null_count == len(told):
+        return {}
+    found = collectives.said(told, described, index, ints(call), comm)
+    return {"collective": found} if found.values else {}
 
 
 def _launches(capture: Capture, launch: Ints) -> dict[str, Column]:
@@ -218,7 +220,7 @@ def _direction(activities: pa.Table, sweep: Sweep, path: Ints, engine: NDArray[n
     called = np.array([bool(entry.trace or entry.layer) for entry in described])[index]
     kind = ints(activities.column("kind"))
     name, names = _coded_names(activities)
-    comm = np.array([_COLLECTIVE.search(text) is not None for text in names], bool)[name]
+    comm = collectives.are_collectives(names)[name]
     code = np.select(
         [
             np.isin(kind, (schema.MEMCPY, schema.MEMSET)),

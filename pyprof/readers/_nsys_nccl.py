@@ -1,24 +1,32 @@
-"""What NCCL says of its collectives in NVTX payloads, where an nsys export holds them as JSON.
+"""What NCCL says of its collectives in NVTX payloads, where an nsys export holds them.
 
 NCCL pushes `ncclAllReduce` with its communicator's id, the same on all ranks, and the size of the
-message. The kernel is launched inside that range or, in a group of calls, inside the
-`ncclGroupEnd` behind it.
+message; the first versions that have payloads, the size alone. The kernel is launched inside that
+range or, in a group of calls, inside the `ncclGroupEnd` behind it. How many ranks a communicator
+has is said where it is made.
 """
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof.readers._nsys_payloads import COLUMNS, payloads
 from pyprof.readers._sqlite import Database, encoded, numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.readers._nsys_payloads import Payload
 
 _PREFIX = "nccl"
 _GROUP_END = "ncclGroupEnd"
-_COMMUNICATOR, _SIZE = "NCCL communicator ID", "Message size [bytes]"
+_COMMUNICATOR, _SIZE, _RANKS = "NCCL communicator ID", "Message size [bytes]", "No. of ranks"
 _BOTH_WAYS = ("AllReduce", "Broadcast", "Reduce")
 """Their message is what a rank gives; of others it is the part of one of n ranks."""
 
@@ -39,11 +47,14 @@ def collectives(
     found: list[str | None] = [None] * kernels.num_rows
     ours = np.array([*map(_is_nccl, name.dictionary.to_pylist()), False])[name.indices]
     rows = np.flatnonzero(ours)
-    if len(rows) and "jsonText" in db.columns(table):
+    if len(rows) and not db.columns(table).isdisjoint(_HOLDERS):
         ranges = _Ranges(db, table, strings)
         for row, launch in zip(rows.tolist(), _launches(kernels.take(rows), runtime), strict=True):
             found[row] = ranges.around(*launch) if launch else None
     return pa.array(found, pa.string())
+
+
+_HOLDERS = ("jsonText", "jsonTextId", "binaryData")
 
 
 def _is_nccl(name: str) -> bool:
@@ -73,25 +84,22 @@ class _Ranges:
     """NCCL's ranges of each thread, in order of their start."""
 
     def __init__(self, db: Database, table: str, strings: pa.Array) -> None:
-        domain = f"SELECT domainId FROM \"{table}\" WHERE jsonText LIKE '%{_COMMUNICATOR}%' LIMIT 1"  # noqa: S608 - our names
+        ours = np.flatnonzero(pc.fill_null(pc.starts_with(strings, _PREFIX), fill_value=False))
         events = db.read(
             table,
-            {"start": int, "end": int, "globalTid": int, "textId": int, "text": str,
-             "jsonText": str},
-            f"WHERE domainId = ({domain}) ORDER BY start",
-        )  # fmt: skip
+            {"start": int, "end": int, "globalTid": int, "textId": int, "text": str, **COLUMNS},
+            f"WHERE {_named(db.columns(table), ours.tolist())} ORDER BY start",
+        )
         self._start, self._end, thread = (
             numbers(events.column(name), -1) for name in ("start", "end", "globalTid")
         )
         codes = numbers(events.column("textId"), -1)
         named = encoded(codes, strings, "").cast(pa.string())
         texts = pc.if_else(pa.array(codes >= 0), named, events.column("text")).to_pylist()
-        known: dict[tuple[str, str], str | None] = {}
-        for key in zip(texts, events.column("jsonText").to_pylist(), strict=True):
-            known.setdefault(key, None)
-        known = {key: _translated(*key) for key in known}
+        found = payloads(db, events, strings)
+        ranks = {_id(each): each[_RANKS] for each in found if _RANKS in each}
         self._said = [
-            known[key] for key in zip(texts, events.column("jsonText").to_pylist(), strict=True)
+            _translated(text, each, ranks) for text, each in zip(texts, found, strict=True)
         ]
         self._speaking: dict[int, list[int]] = {}
         self._closing: dict[int, list[int]] = {}
@@ -116,17 +124,31 @@ class _Ranges:
         return rows[place - 1] if place else None
 
 
-def _translated(text: str, payload: str) -> str | None:
-    """Put a payload in the words of `schema.COLLECTIVE`; None where it names no communicator."""
-    try:
-        read = json.loads(payload or "null")
-    except ValueError:
-        return None
-    if not isinstance(read, dict) or _COMMUNICATOR not in read:
+def _named(columns: frozenset[str], ids: list[int]) -> str:
+    """Give the condition for NCCL's events: in a domain of their own, with texts that begin so."""
+    texts = {
+        "textId": f"textId IN ({', '.join(map(str, ids))})",
+        "text": f"text LIKE '{_PREFIX}%'",
+    }
+    either = " OR ".join(text for column, text in texts.items() if column in columns) or "0"
+    return f"domainId <> 0 AND ({either})" if "domainId" in columns else either
+
+
+def _id(payload: Payload) -> str:
+    return str(payload.get(_COMMUNICATOR, "")).replace(",", "")
+
+
+def _translated(text: str, payload: Payload, ranks: Mapping[str, int | str]) -> str | None:
+    """Put a payload in the words of `schema.COLLECTIVE`; None where it is of no message."""
+    if _SIZE not in payload:
         return None
     name = text.removeprefix(_PREFIX)
-    said: dict[str, object] = {"name": name, "group": str(read[_COMMUNICATOR]).replace(",", "")}
-    size = str(read.get(_SIZE, "")).replace(",", "")  # some versions write 1,024
+    said: dict[str, object] = {"name": name}
+    if group := _id(payload):
+        said["group"] = group
+        if (count := str(ranks.get(group, ""))).isdecimal():
+            said["size"] = int(count)
+    size = str(payload[_SIZE]).replace(",", "")  # some versions write 1,024
     if size.isdecimal() and name in _BOTH_WAYS:
         said |= {"dtype": "uint8", "in": int(size), "out": int(size)}
     return json.dumps(said)

@@ -59,6 +59,8 @@ class Range:
     domain: int = 0
     payload: str | None = None
     """What nsys writes out as JSON."""
+    data: bytes | None = None
+    """Or leaves as it is."""
 
 
 CUPTI = "CUPTI_ACTIVITY_KIND_"

@@ -70,7 +70,7 @@ _KERNEL = (
 _RUNTIME = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue")
 _NVTX = (
     *("start", "end", "eventType", "rangeId", "category", "color", "text", "globalTid"),
-    *("endGlobalTid", "textId", "domainId", "jsonText"),
+    *("endGlobalTid", "textId", "domainId", "jsonText", "binaryData"),
 )
 _GPU = {
     "TARGET_INFO_GPU": (
@@ -208,4 +208,5 @@ def _range(entry: Range, strings: Strings, *, registered: bool) -> dict[str, Val
         "endGlobalTid": end_tid,
         "domainId": entry.domain,
         "jsonText": entry.payload,
+        "binaryData": entry.data,
     }

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import subprocess
-import sys
-import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -18,6 +14,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 import pyprof
+
+from .processes import run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,34 +112,6 @@ def test_replicas_are_named_like_their_original(listening: Recorder) -> None:
     thread.start()
     thread.join()
     assert listening.layers == ["Sequential", "0", "1"]
-
-
-def run(tmp_path: Path, code: str, *ranks: int) -> list[str]:
-    """Run a script as a process for each rank; give what each wrote."""
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(code))
-    environment = os.environ | {
-        "MASTER_ADDR": "127.0.0.1",
-        "STORE": str(tmp_path / "store"),
-        "MASTER_PORT": "0",
-        "WORLD_SIZE": str(len(ranks)),
-    }
-    running = [
-        subprocess.Popen(
-            [sys.executable, str(script)],
-            env=environment | {"RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in ranks
-    ]
-    found = []
-    for process in running:
-        out, err = process.communicate(timeout=240)
-        assert process.returncode == 0, err
-        found.append(out)
-    return found
 
 
 DDP = """

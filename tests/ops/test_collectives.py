@@ -6,7 +6,7 @@ import pytest
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops import cost
-from pyprof.ops.collectives import bus_bytes, bus_factor, kind, message_bytes
+from pyprof.ops.collectives import FUNCTIONAL, bus_bytes, bus_factor, kind, message_bytes
 
 SPELLINGS = {
     "all_reduce": "allreduce_ nccl:all_reduce c10d::allreduce_ AllReduce all_reduce_coalesced",
@@ -82,3 +82,23 @@ def test_algorithm_bytes_are_what_all_ranks_hold_together(name: str, given: int,
 def test_the_factor_is_that_of_the_bytes(name: str, ranks: int) -> None:
     """Bus bandwidth by algorithm bandwidth."""
     assert bus_factor(name, ranks) == pytest.approx(FACTORS[name](ranks))
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("all_reduce", 96), ("all_gather_tensor", 768), ("reduce_scatter_tensor", 96)],
+)
+def test_a_marker_tells_the_number_of_ranks(name: str, size: int) -> None:
+    """From which follow bus bytes, and what a functional collective gives."""
+    call = Call(FUNCTIONAL, name, (Tensor((24,), "float32"), "sum"), collective={"size": 8})
+    params = cost(call).params
+    assert (params["algo_bytes"], params["ranks"]) == (size, 8)
+    assert params["bus_bytes"] == FACTORS[kind(name) or ""](8) * size
+    assert "bus_bytes" not in cost(Call(FUNCTIONAL, name, call.args)).params
+
+
+def test_tensors_may_be_named() -> None:
+    """As FSDP names them."""
+    tensors = {"output_tensor": Tensor((64,), "float32"), "input_tensor": Tensor((8,), "float32")}
+    found = cost(Call("torch.distributed", "all_gather_single", (), tensors))
+    assert (found.bytes, found.params["ranks"]) == (4 * (64 + 8), 8)

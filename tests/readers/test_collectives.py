@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pyprof import readers
 from pyprof.parse import parse
-from tests.builders import Range, Work, nsys_db
+from tests.builders import Layout, Range, Work, nsys_db
 from tests.readers.kineto_json import kernel, launch, op, read
 
 if TYPE_CHECKING:
@@ -49,13 +50,16 @@ def test_a_trace_that_says_nothing_has_nothing(tmp_path: Path) -> None:
     assert _kineto(tmp_path) == {}
 
 
+COMM, SIZE = "NCCL communicator ID", "Message size [bytes]"
+
+
 def _payload(communicator: object, size: object) -> str:
-    return json.dumps({"NCCL communicator ID": communicator, "Message size [bytes]": size})
+    return json.dumps({COMM: communicator, SIZE: size})
 
 
-def _nsys(folder: Path, *ranges: Range) -> dict[str, Any] | None:
+def _nsys(folder: Path, *ranges: Range, layout: Layout = Layout()) -> dict[str, Any] | None:  # noqa: B008 - frozen
     work = [Work(NCCL, call=(100, 110)), Work("gemm", call=(105, 109), at=(5, 9))]
-    capture = readers.read(nsys_db(folder / "net.sqlite", work, ranges))
+    capture = readers.read(nsys_db(folder / "net.sqlite", work, ranges, layout))
     column = dict(zip(*(capture.activities.column(n).to_pylist() for n in ("name", "collective")),
                       strict=True))  # fmt: skip
     assert column["gemm"] is None
@@ -79,6 +83,21 @@ NSYS = {
     "no payloads": ([Range("ncclAllReduce", (90, 120), domain=1)], None),
     "no JSON": (
         [Range("ncclAllReduce", (90, 120), domain=1, payload="{NCCL communicator ID")], None),
+    "what is asked of a communicator": (
+        [CALL, Range("ncclCommCount", (96, 98), domain=1, payload=json.dumps({COMM: 77}))], SAID),
+    "the first payloads, of sizes": (
+        [Range("ncclAllReduce", (90, 120), domain=1, payload=json.dumps({SIZE: 4096}))],
+        {key: SAID[key] for key in SAID if key != "group"}),
+    "keys that nobody knows": (
+        [Range("ncclAllReduce", (90, 120), domain=1, payload=json.dumps(
+            {COMM: 77, SIZE: 4096, "Reduction operation": "Sum", "Root": None, "x": [1]}))], SAID),
+    "a list": ([Range("ncclAllReduce", (90, 120), domain=1, payload="[4096]")], None),
+    "how many ranks": (
+        [CALL, Range("ncclCommInitRank", (1, 9), tid=99, domain=1,
+                     payload=json.dumps({COMM: 77, "No. of ranks": 8, "Rank": 3}))],
+        SAID | {"size": 8}),
+    "another domain's": (
+        [Range("ncclAllReduce", (90, 120), payload=_payload(77, 4096))], None),
     "a part of the message": ([ALL_GATHER], {"name": "AllGather", "group": "77"}),
 }  # fmt: skip
 
@@ -89,6 +108,70 @@ def test_nccl_s_payloads_tell_the_communicator(
 ) -> None:
     """Of the call in which, or in whose group, the kernel was launched; of no other."""
     assert _nsys(tmp_path, *ranges) == expected
+
+
+ENTRIES = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
+SCHEMAS = Layout(
+    registered=True,
+    more={
+        ENTRIES: [  # as nsys 2026.2 wrote them: the first place is null, each row is there twice
+            {
+                "domainId": 1,
+                "schemaId": schema,
+                "idx": idx,
+                "type": kind,
+                "name": name,
+                "offset": at,
+            }
+            for schema, fields in (
+                (
+                    16777223,
+                    ((18, COMM, None), (22, SIZE, 8), (16777232, "Reduction operation", 16)),
+                ),
+                (16777218, ((18, COMM, None), (5, "No. of ranks", 8), (5, "Rank", 12))),
+            )
+            for _ in range(2)
+            for idx, (kind, name, at) in enumerate(fields)
+        ]
+    },
+)
+LARGE = 0xFEDC_BA98_7654_3210
+
+
+def _bytes(schema: int, body: bytes, domain: int = 1, more: int = 0) -> bytes:
+    """Lay out a payload as nsys 2026 is told to."""
+    return struct.pack("<QQQQ", domain, schema, len(body), 32 + len(body) + more) + body
+
+
+def _call(data: bytes) -> Range:
+    return Range("ncclAllReduce", (90, 120), domain=1, data=data)
+
+
+BODY = struct.pack("<QQQ", LARGE, 4096, 0)
+REDUCED = {**SAID, "group": str(LARGE)}
+BINARY = {
+    "a message": ([_call(_bytes(16777223, BODY))], REDUCED),
+    "how many ranks": (
+        [_call(_bytes(16777223, BODY)),
+         Range("ncclCommInitRank", (1, 9), domain=1,
+               data=_bytes(16777218, struct.pack("<Qiiq", LARGE, 8, 3, 0)))],
+        REDUCED | {"size": 8}),
+    "cut short": ([_call(_bytes(16777223, BODY)[:-1])], None),
+    "less than it says": ([_call(_bytes(16777223, BODY[:12]))], None),
+    "no header": ([_call(b"\0" * 31)], None),
+    "laid out otherwise": ([_call(_bytes(16777223, BODY, more=8))], None),
+    "an unknown schema": ([_call(_bytes(7, BODY))], None),
+    "an unknown domain": ([_call(_bytes(16777223, BODY, domain=2))], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("ranges", "expected"), BINARY.values(), ids=BINARY)
+def test_payloads_may_be_bytes(
+    ranges: list[Range], expected: dict[str, Any] | None, tmp_path: Path
+) -> None:
+    """Of which the tables of schemas say what stands where; what does not fit says nothing."""
+    assert _nsys(tmp_path, *ranges, layout=SCHEMAS) == expected
+    assert _nsys(tmp_path, *ranges) is None  # no tables of schemas
 
 
 def test_records_keep_it(tmp_path: Path) -> None:

@@ -93,9 +93,9 @@ def _kind(said: object, named: str | None, inside: str | None) -> str | None:
 
     A group of sends and receives is what the range around it says.
     """
-    if isinstance(said, str) and (known := ops.kind(said)):
-        return known
-    return inside or named if named in (None, ops.SEND_RECV) else named
+    known = ops.kind(said) if isinstance(said, str) else None
+    first = named if known is None else known
+    return inside or first if first in (None, ops.SEND_RECV) else first
 
 
 def _kinds_of_ranges(records: Records) -> list[str | None]:
@@ -117,7 +117,7 @@ def _kind_of_range(text: str) -> str | None:
 def _kind_of_markers(texts: list[str]) -> str | None:
     for text in reversed(texts):
         call = marker.decode_op(text)
-        if call is not None and call.mod in ops.MODS and (found := ops.kind(call.op)):
+        if call and call.mod in (*ops.MODS, ops.FUNCTIONAL) and (found := ops.kind(call.op)):
             return found
     return None
 

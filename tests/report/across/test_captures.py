@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from pyprof import marker
 from pyprof.report.across.facts import merge
 from pyprof.report.across.measure import measure
 from pyprof.report.across.tables import TABLES
@@ -26,6 +27,7 @@ from tests.programs import pyprof
 from tests.readers.kineto_json import kernel, launch, text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 H100 = CAPTURES / "nsys2026.2-h100x2-fsdp" / "net.sqlite"
@@ -117,31 +119,57 @@ def _pair(folder: Path) -> list[str]:
     return paths
 
 
-def _trace(path: Path, rank: int) -> Path:
-    """Write a trace of torch.profiler of one of four ranks: pairs that gather, all that reduce."""
-    offset, events = rank * 1000.0, []
+def _plan(rank: int) -> Iterator[tuple[tuple[int, int], dict[str, str | int]]]:
+    """Give when one of four ranks gathers in its pair and reduces with all, us, and what is said.
+
+    The third comes late to each, and each one's clock is off.
+    """
     pair = f"[{rank // 2 * 2}, {rank // 2 * 2 + 1}]"
     for number in range(4):
-        at = offset + 10_000 * number + 700 * number**2
-        for place, (group, ranks, size, name, count) in enumerate((
-            (str(1 + rank // 2), pair, 2, "_allgather_base", 1 << 19),
-            ("0", "[0, 1, 2, 3]", 4, "allreduce", 1 << 20),
+        at = rank * 1000 + 10_000 * number + 700 * number**2
+        for place, (name, group, ranks, size, count) in enumerate((
+            ("all_gather", str(1 + rank // 2), pair, 2, 1 << 19),
+            ("all_reduce", "0", "[0, 1, 2, 3]", 4, 1 << 20),
         )):  # fmt: skip
-            start, corr = at + 2000 * place + (300 if rank == 2 else 0), 2 * number + place + 1
-            event = kernel(corr, start, at + 2000 * place + 1300 - start, name=NCCL)
-            event["args"] |= {
-                "Collective name": name, "Process Group Name": group, "Process Group Ranks": ranks,
-                "Group size": size, "dtype": "BFloat16", "In msg nelems": count,
-                "Out msg nelems": 1 << 20,
-            }  # fmt: skip
-            events += [launch(corr, start - 50), event]
+            start = at + 2000 * place
+            yield (
+                (start + (300 if rank == 2 else 0), start + 1300),
+                {"name": name, "group": group, "ranks": ranks, "size": size, "in": count},
+            )
+
+
+def _trace(folder: Path, rank: int) -> Path:
+    """Write a trace of torch.profiler."""
+    events = []
+    for corr, ((start, end), said) in enumerate(_plan(rank), 1):
+        event = kernel(corr, start, end - start, name=NCCL)
+        event["args"] |= {
+            "Collective name": said["name"], "Process Group Name": said["group"],
+            "Process Group Ranks": said["ranks"], "Group size": said["size"], "dtype": "BFloat16",
+            "In msg nelems": said["in"], "Out msg nelems": 1 << 20,
+        }  # fmt: skip
+        events += [launch(corr, start - 50), event]
+    path = folder / f"{rank}.json"
     path.write_text(text(events, distributedInfo={"backend": "nccl", "rank": rank}))
     return path
 
 
-def test_traces_tell_groups_and_sizes(tmp_path: Path) -> None:
+def _nsys(folder: Path, rank: int) -> Path:
+    """Write an export of nsys with markers, and without payloads of NCCL."""
+    work, ranges = [], []
+    for (start, end), said in _plan(rank):
+        call = (1000 * (start - 50), 1000 * (start - 45))
+        said |= {"dtype": "bfloat16", "out": 1 << 20}
+        called = marker.Call("torch.distributed", str(said.pop("name")), collective=said)
+        ranges.append(Range(marker.encode_op(called), (call[0] - 9, call[1] + 9)))
+        work.append(Work(NCCL, (1000 * start, 1000 * end), call=call))
+    return nsys_db(folder / f"net.rank{rank}.sqlite", work, ranges)
+
+
+@pytest.mark.parametrize("write", [_trace, _nsys])
+def test_captures_tell_groups_and_sizes(write: Callable[[Path, int], Path], tmp_path: Path) -> None:
     """Bus bandwidth by hand: 2 MiB in 1 ms, times 2 (n - 1) / n of four, (n - 1) / n of two."""
-    found = _across(*(_trace(tmp_path / f"{rank}.json", rank) for rank in range(4)))
+    found = _across(*(write(tmp_path, rank) for rank in range(4)))
     told = {(link.sort.kind, *link.groups[0].ranks.tolist()): link.bus_rate for link in found.links}
     size = 2 << 20
     assert told == {

@@ -1,0 +1,202 @@
+"""What the marker of a collective says besides its arguments: among whom, and how much is moved.
+
+Its keys are those of `schema.COLLECTIVE`. Nothing is communicated, and nothing is waited for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import torch
+
+from pyprof.instrument import groups
+from pyprof.instrument.payload import op_text
+from pyprof.instrument.tensors import dtype_name
+
+HOME, FUNCTIONAL_HOME = "torch.distributed", "torch.distributed._functional_collectives"
+"""What markers call the homes of collectives."""
+
+Text: TypeAlias = Callable[[str, Sequence[Any], Mapping[str, Any]], str]
+_Counts: TypeAlias = "tuple[int | None, int | None]"
+_Rule: TypeAlias = Callable[[int, int, int], _Counts]
+
+
+def _same(x: int, _: int, __: int) -> _Counts:
+    return x, x
+
+
+def _output_first(x: int, y: int, _: int) -> _Counts:
+    return y, x
+
+
+def _times(x: int, _: int, n: int) -> _Counts:
+    return x, x * n
+
+
+def _of_all(x: int, _: int, n: int) -> _Counts:
+    return x * n, x
+
+
+def _part(x: int, _: int, n: int) -> _Counts:
+    return x, x // n
+
+
+def _unequal(x: int, _: int, __: int) -> _Counts:
+    return x, None
+
+
+_HOME: Mapping[_Rule, str] = {
+    _same: "all_reduce all_reduce_coalesced broadcast irecv isend recv reduce send",
+    _output_first: """
+        _all_gather_base _reduce_scatter_base all_gather all_gather_coalesced
+        all_gather_into_tensor all_gather_single all_to_all all_to_all_single reduce_scatter
+        reduce_scatter_single reduce_scatter_tensor
+        """,
+    _times: "gather",
+    _of_all: "scatter",
+}
+_FUNCTIONAL: Mapping[_Rule, str] = {
+    _same: "all_reduce all_reduce_coalesced broadcast",
+    _times: """
+        all_gather_into_tensor_coalesced all_gather_single all_gather_single_autograd
+        all_gather_single_coalesced all_gather_tensor all_gather_tensor_autograd
+        """,
+    _part: """
+        reduce_scatter_single reduce_scatter_single_autograd reduce_scatter_single_coalesced
+        reduce_scatter_tensor reduce_scatter_tensor_autograd reduce_scatter_tensor_coalesced
+        """,
+    _unequal: "all_to_all_single all_to_all_single_autograd",
+}
+_BATCH, _BARRIER = "batch_isend_irecv", "barrier"
+_RULES: Mapping[str, Mapping[str, _Rule]] = {
+    home: {name: rule for rule, names in rules.items() for name in names.split()}
+    for home, rules in ((HOME, _HOME), (FUNCTIONAL_HOME, _FUNCTIONAL))
+}
+"""How many elements a rank gives and gets, from those of the first two arguments and the group's
+size: as torch counts them for its own traces (ProcessGroupNCCL.cpp)."""
+
+_PEER = {
+    **dict.fromkeys(("isend", "send"), ("dst", "group_dst")),
+    **dict.fromkeys(("irecv", "recv"), ("src", "group_src")),
+}
+"""The arguments that say with whom: a rank, or a place in the group."""
+
+NAMES: Mapping[str, frozenset[str]] = {
+    HOME: frozenset({*_RULES[HOME], _BATCH, _BARRIER}),
+    FUNCTIONAL_HOME: frozenset(_RULES[FUNCTIONAL_HOME]),
+}
+"""The collectives of each home."""
+
+
+def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
+    """Choose what writes the markers of a function: those of collectives say more than others."""
+    if name not in NAMES.get(mod, ()):
+        return op_text
+    if name == _BATCH:
+        return _batch_text
+    names = tuple(inspect.signature(function).parameters)
+    place, rule = names.index("group"), _RULES[mod].get(name)
+
+    def text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        plain = op_text(head, args, kwargs)
+        try:
+            group = groups.describe(args[place] if len(args) > place else kwargs.get("group"))
+            if (known := _texts.get((plain, group.text))) is not None:
+                return known
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            tensors = [given.get(name) for name in names[:2]] if rule else []
+            found = _longer(plain, _said(name, group, rule, tensors, given))
+        except groups.REFUSALS:
+            return plain
+        if not any(map(_hides, tensors)):
+            if len(_texts) >= _MAX_TEXTS:
+                _texts.clear()
+            _texts[plain, group.text] = found
+        return found
+
+    return text
+
+
+_texts: dict[tuple[str, str], str] = {}
+_MAX_TEXTS = 1024
+"""Distinct markers remembered; then all are forgotten and written afresh."""
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
+
+
+def forget() -> None:
+    """Drop what was remembered."""
+    _texts.clear()
+
+
+def _hides(value: object) -> bool:
+    """Tell whether an argument may hold other tensors though its text is the same."""
+    return type(value) not in _PLAIN and issubclass(type(value), (torch.Tensor, list, tuple))
+
+
+def _longer(plain: str, said: str) -> str:
+    return f"{plain[:-1]}, 'collective': {{{said}}}}}"
+
+
+def _said(
+    op: str,
+    group: groups.Group,
+    rule: _Rule | None,
+    values: Sequence[object],
+    given: Mapping[str, Any],
+) -> str:
+    """Describe a call by its arguments, of which the first two may be tensors, or lists of them."""
+    if rule is None:
+        return group.text
+    with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - else tensors' own code would run
+        first, second = ([*_tensors(value)] for value in values)
+        counts = rule(_elements(first), _elements(second), len(group.ranks))
+        amounts = _amounts([*first, *second], *counts)
+    return groups.among(group, [*_peers(group, op, given)]) + amounts
+
+
+def _peers(group: groups.Group, op: str, given: Mapping[str, Any]) -> Iterator[int]:
+    """Give the rank with which a call sends or receives, where it is with one."""
+    rank, place = (given.get(name) for name in _PEER.get(op, ("", "")))
+    if place is not None:
+        yield group.ranks[place]
+    elif rank is not None:
+        yield rank
+
+
+def _batch_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """Write the marker of sends and receives that run as one."""
+    plain = op_text(head, args, kwargs)
+    try:
+        (batch,) = (*args, *kwargs.values())
+        sent, got = ([e.tensor for e in batch if e.op.__name__ == op] for op in ("isend", "irecv"))
+        among = groups.among(groups.describe(batch[0].group), [each.peer for each in batch])
+        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - as above
+            amounts = _amounts([*sent, *got], _elements(sent), _elements(got))
+    except groups.REFUSALS:
+        return plain
+    return _longer(plain, among + amounts)
+
+
+def _tensors(value: object) -> Iterator[torch.Tensor]:
+    """Give a tensor, or those in a list, at any depth."""
+    if issubclass(type(value), torch.Tensor):
+        yield value  # type: ignore[misc] # not isinstance, as `__class__` may lie
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+
+
+def _elements(tensors: Sequence[torch.Tensor]) -> int:
+    return sum(tensor.numel() for tensor in tensors)
+
+
+def _amounts(tensors: Sequence[torch.Tensor], given: int | None, got: int | None) -> str:
+    """Write how many elements are given and got, and of what type, if it is but one."""
+    dtypes = {tensor.dtype for tensor in tensors}
+    if len(dtypes) != 1:
+        return ""
+    counts = {"in": given, "out": got}
+    known = "".join(f", {key!r}: {count}" for key, count in counts.items() if type(count) is int)
+    return f", 'dtype': {dtype_name(dtypes.pop())!r}{known}"

@@ -1,0 +1,76 @@
+"""What is said of collectives: by the tool, else by the marker of the call that launched them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from pyprof import marker, schema
+from pyprof.parse.records import Coded, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from pyprof.parse.nesting import Ints
+    from pyprof.parse.paths import Path
+
+_NAME = re.compile(
+    r"\b(?:nccl|rccl|mscclpp?|nvshmem)|^(?:void )?(?:ncclKernel|ncclDevKernel)|^c10d::"
+)
+_AMOUNTS = frozenset({"dtype", "in", "out"})
+"""What belongs together, and is said of a call, not of each of its kernels."""
+
+Said: TypeAlias = "Mapping[str, str | int]"
+
+
+def are_collectives(names: Sequence[str]) -> NDArray[np.bool_]:
+    """Tell which names are of kernels, or of ops on the CPU, that communicate."""
+    return np.array([_NAME.search(name) is not None for name in names], bool)
+
+
+def said(
+    told: pa.ChunkedArray, described: Sequence[Path], index: Ints, call: Ints, comm: Ints
+) -> Coded:
+    """Give what is known of each row's collective, as JSON of `schema.COLLECTIVE`.
+
+    `told` is what the tool says, whose word goes before the marker's; `index` the path of each
+    row, `call` its op call (negative for none), `comm` the rows that communicate.
+    """
+    column = encode(told.combine_chunks())
+    marked = [_of_path(path) for path in described]
+    rows = comm[np.array([bool(entry) for entry in marked], bool)[index[comm]] & (call[comm] >= 0)]
+    _, which, kernels = np.unique(call[rows], return_inverse=True, return_counts=True)
+    keys = np.stack([column.index[rows], index[rows], kernels[which] > 1], axis=1)
+    distinct, place = np.unique(keys, axis=0, return_inverse=True)
+    values = [
+        _merged(column.values[tool] if tool >= 0 else "{}", marked[path], several=bool(several))
+        for tool, path, several in distinct.tolist()
+    ]
+    found = column.index.copy()
+    found[rows] = len(column.values) + place.reshape(-1)
+    return Coded(found, column.values + values)
+
+
+def _of_path(path: Path) -> Said:
+    """Give what the innermost collective around says, under its name; nothing for none."""
+    for text in reversed(path.markers):
+        call = marker.decode_op(text)
+        if call is not None and call.collective:
+            known = {
+                key: call.collective[key] for key in schema.COLLECTIVE if key in call.collective
+            }
+            return {"name": call.op, **known}
+    return {}
+
+
+def _merged(told: str, marked: Said, *, several: bool) -> str:
+    """Put the tool's word and the marker's together; `several` kernels share what is moved."""
+    tool = json.loads(told)
+    left_out = _AMOUNTS if several or not _AMOUNTS.isdisjoint(tool) else ()
+    return json.dumps({key: marked[key] for key in marked if key not in left_out} | tool)
