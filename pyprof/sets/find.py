@@ -28,6 +28,8 @@ _PERHAPS = ".json"
 _RECORDS = (".dict", ".jsonl", ".parquet")
 _REPORTS = (".nsys-rep", ".qdrep")
 _PARTITION = "rank="
+_WINDOW = re.compile(r"\.\d+$")
+"""What nsys adds to the name of a window's report; `pyprof capture` exports all windows to one."""
 _NUMBERS = re.compile(r"(\d+)")
 
 
@@ -124,7 +126,12 @@ def _in_folder(files: Files, folder: str) -> list[str]:
         return found
     found = [p for p in files.listing(folder) if _is_capture(p) and files.is_file(p)]
     exported = {_stem(place) for place in found if not place.endswith(_REPORTS)}
-    return [p for p in found if not (p.endswith(_REPORTS) and _stem(p) in exported)]
+    return [
+        place
+        for place in found
+        if not place.endswith(_REPORTS)
+        or exported.isdisjoint((_stem(place), _WINDOW.sub("", _stem(place))))
+    ]
 
 
 def parts(files: Files, folder: str) -> list[str]:
