@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,17 +75,26 @@ def test_a_step_does_not_reach_over_a_pause() -> None:
     assert found.duration_ns.tolist() == [95, 95]
 
 
-def test_a_round_with_a_pause_in_it_is_no_step() -> None:
+def _moved(work: Work, by: int, pid: int = 1) -> Work:
+    return replace(
+        work,
+        at=(work.at[0] + by, work.at[1] + by),
+        call=work.call and (work.call[0] + by, work.call[1] + by),
+        pid=pid,
+    )
+
+
+@pytest.mark.parametrize("other", [[], _loop(9)], ids=["alone", "beside a process without pause"])
+def test_a_round_with_a_pause_in_it_is_no_step(other: list[Work]) -> None:
     """Of seven rounds of 100 us the profiler pauses in the third, after two of its kernels."""
     work = _loop(7)
-    late = [
-        Work((w.at[0] + 9_000 * US, w.at[1] + 9_000 * US),
-             (w.call[0] + 9_000 * US, w.call[1] + 9_000 * US), w.name)
-        for w in work[12:] if w.call
-    ]  # fmt: skip
-    found = steps(records(capture([*work[:12], *late], _paused(219, 9_205))))
-    assert found.of_row.tolist() == [n for n in (0, 1, OUTSIDE, 2, 3, 4, 5) for _ in range(5)]
-    assert found.duration_ns.tolist() == [44 * US, 100 * US, 44 * US, *[100 * US] * 3]
+    work = [*work[:12], *(_moved(late, 9_000 * US) for late in work[12:])]
+    beside = [_moved(more, 20_000 * US, pid=2) for more in other]
+    net = capture([*work, *beside], _paused(219, 9_205), pids=2)
+    found = steps(records(net))
+    assert found.of_row[:35].tolist() == [n for n in (0, 1, OUTSIDE, 2, 3, 4, 5) for _ in range(5)]
+    if not other:
+        assert found.duration_ns.tolist() == [44 * US, 100 * US, 44 * US, *[100 * US] * 3]
 
 
 @pytest.mark.parametrize(
