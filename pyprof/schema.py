@@ -212,6 +212,7 @@ RECORD = pa.schema(
         pa.field("pid", pa.int64()),
         pa.field("corrId", pa.int64()),
         pa.field("rank", pa.int64()),
+        pa.field("window", pa.int64()),  # from 0, by process; of captures that hold several
         pa.field("opId", pa.int64()),  # the op call that launched it
         pa.field("callIds", _INTS),  # one per text of marker, then of seqMarker; ascending = inward
         pa.field("sizes", pa.list_(_INTS)),  # per input tensor

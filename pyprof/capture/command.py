@@ -35,7 +35,7 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
             "--steps",
             metavar="WAIT,WARMUP,ACTIVE[,REPEAT]",
             help="Capture ACTIVE steps, counted by optimizers or pyprof.step(); REPEAT: as often"
-            " (torch; 0: to the end).",
+            " (0: to the end).",
         ),
         click.option("--no-init", is_flag=True, help="Do not call pyprof.init() for the script."),
         click.option(

@@ -70,26 +70,32 @@ def _set_back(stack: ExitStack, home: Any, name: str, value: object) -> None:  #
 
 
 def _capture_steps(steps: Steps, stack: ExitStack) -> None:
-    """Start and stop the range that nsys waits for by steps."""
+    """Start and stop the range that nsys waits for by steps; without CUDA it waits for none."""
     import torch  # noqa: PLC0415
 
+    if not torch.cuda.is_available():
+        return
     from pyprof.capture.in_process import count_steps  # noqa: PLC0415
+    from pyprof.instrument.windows import Windows  # noqa: PLC0415 - it imports torch
 
-    start: Callable[[], object] = torch.cuda.profiler.start
-    stop: Callable[[], object] = torch.cuda.profiler.stop
+    windows = Windows(
+        steps.schedule(), _finished(torch.cuda.profiler.start), _finished(torch.cuda.profiler.stop)
+    )
     for name in ("start", "stop"):
         _set_back(stack, torch.cuda.profiler, name, lambda: None)
-    first, last = steps.wait + steps.warmup, steps.wait + steps.warmup + steps.active
+    count_steps(StepCounter(windows.step), stack)
+    stack.callback(windows.finish)
 
-    def ended() -> None:
-        if counter.count in {first, last}:
-            torch.cuda.synchronize()
-            (start if counter.count == first else stop)()
 
-    counter = StepCounter(ended)
-    count_steps(counter, stack)
-    if first == 0:
-        start()
+def _finished(then: Callable[[], object]) -> Callable[[], None]:
+    """Wait for the GPU first, so that what was launched in a window is recorded with it."""
+    import torch  # noqa: PLC0415
+
+    def call() -> None:
+        torch.cuda.synchronize()
+        then()
+
+    return call
 
 
 if __name__ == "__main__":

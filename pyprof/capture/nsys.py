@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof.capture import machine
+from pyprof.capture.joined_nsys import join
 from pyprof.capture.request import Outcome
 from pyprof.capture.tables import filled
 from pyprof.capture.window import ranked
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from pyprof.capture.request import Request
 
 REPORTS = (".nsys-rep", ".qdrep")
+_EXPORT = ".sqlite"
+_SUFFIXES = (_EXPORT, ".qdstrm", *REPORTS)
 _WORK = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
 _GPU_API = "cuda,nvtx,cublas,cudnn"
 
@@ -28,7 +33,7 @@ def command(nsys: str, request: Request, name: str, exit_file: Path, *, gpu: boo
     """Give the whole command line.
 
     Sampling and context switches are off: nothing of them is reported, and they need rights.
-    `--capture-range-end=stop`, since the default also ends the script when its range ends.
+    `--capture-range-end`, since the default also ends the script when its range ends.
     """
     options = [
         f"--trace={_GPU_API if gpu else 'nvtx'}",
@@ -39,7 +44,7 @@ def command(nsys: str, request: Request, name: str, exit_file: Path, *, gpu: boo
         f"--output={name}",
     ]
     if gpu and not request.whole:
-        options += ["--capture-range=cudaProfilerApi", "--capture-range-end=stop"]
+        options += ["--capture-range=cudaProfilerApi", f"--capture-range-end={_end(request)}"]
     if gpu and request.graph_nodes:
         options += ["--cuda-graph-trace=node"]
     inside = [f"--exit-code-file={exit_file}"]
@@ -51,13 +56,14 @@ def command(nsys: str, request: Request, name: str, exit_file: Path, *, gpu: boo
     return [nsys, "profile", *options, *launch, *request.target.command()]
 
 
+def _end(request: Request) -> str:
+    """Say what comes after a window: nothing, or as many more as the script begins."""
+    once = request.steps is not None and request.steps.repeat == 1
+    return "stop" if once else "repeat"
+
+
 def run(request: Request, nsys: str) -> Outcome:
-    """Run the script under nsys and write NAME.sqlite."""
-    if request.steps is not None and request.steps.repeat != 1:
-        raise PyprofError(
-            f"--steps {request.steps}: nsys writes a report for each window, and here only the "
-            "first; give three counts, or --tool torch"
-        )
+    """Run the script under nsys and write NAME.sqlite, of all windows."""
     name = ranked(request.output)
     if not Path(name).absolute().parent.is_dir():
         raise PyprofError(f"{Path(name).parent}: no such folder to write to")
@@ -77,22 +83,53 @@ def run(request: Request, nsys: str) -> Outcome:
 
 
 def _written(name: str) -> dict[Path, int]:
-    paths = [Path(name + suffix) for suffix in (".sqlite", ".qdstrm", *REPORTS)]
-    return {path: path.stat().st_mtime_ns for path in paths if path.exists()}
+    """Find what nsys wrote under a name, with the number of a window or without."""
+    folder, stem = Path(name).parent, re.escape(Path(name).name)
+    ours = re.compile(rf"{stem}(?:\.\d+)?(?:{'|'.join(map(re.escape, _SUFFIXES))})")
+    return {path: path.stat().st_mtime_ns for path in folder.iterdir() if ours.fullmatch(path.name)}
 
 
 def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Request) -> Outcome:
-    database = Path(name + ".sqlite")
-    if database not in new:
-        report = next((path for path in new if path.suffix in REPORTS), None)
-        if report is None:
-            return Outcome(code, None, (_no_report(new, request),))
-        _export(nsys, report, database)
-        if not database.exists():
-            again = f"{nsys} export --type sqlite {report}"
-            return Outcome(code, None, (f"{report} could not be exported; try: {again}",))
+    reports = [path for path in new if path.suffix in REPORTS]
+    exports = {path for path in new if path.suffix == _EXPORT}
+    if not exports and not reports:
+        return Outcome(code, None, (_no_report(new, request),))
+    for report in reports:
+        if (export := report.with_suffix(_EXPORT)) not in exports:
+            _export(nsys, report, export)
+            if not export.exists():
+                again = f"{nsys} export --type sqlite {report}"
+                return Outcome(code, None, (f"{report} could not be exported; try: {again}",))
+            exports.add(export)
+    database = Path(name + _EXPORT)
+    windows = sorted(exports, key=_window)
+    try:
+        _gather(windows, reports, database)
+    except (sqlite3.Error, OSError) as error:
+        kept = ", ".join(map(str, windows))
+        return Outcome(code, None, (f"{database}: {error}; its windows are in {kept}",))
+    notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
     empty = not filled(database, _WORK)  # tables without rows are not exported
-    return Outcome(code, database, (_no_work(),) if empty else (), empty=empty)
+    said = [_no_work()] if empty else []
+    return Outcome(code, database, (*notes, *said), empty=empty)
+
+
+def _window(export: Path) -> int:
+    """Give the number that nsys puts behind the name of a window's report: NAME.12.sqlite."""
+    number = export.with_suffix("").suffix[1:]
+    return int(number) if number.isdecimal() else 0
+
+
+def _gather(windows: Sequence[Path], reports: Sequence[Path], database: Path) -> None:
+    """Make one database of those of the windows; reports cannot be joined."""
+    if list(windows) == [database]:
+        return
+    join(windows, database)
+    for path in windows:
+        path.unlink()
+    if len(windows) == 1:
+        for path in reports:
+            path.replace(database.with_suffix(path.suffix))
 
 
 def _no_report(new: Sequence[Path] | dict[Path, int], request: Request) -> str:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.marker import Kind
-from pyprof.parse import calls, columns, correlate, leaks, nesting, partners, paths, texts
+from pyprof.parse import calls, columns, correlate, leaks, nesting, partners, paths, texts, windows
 from pyprof.parse.correlate import ints
 from pyprof.parse.nesting import NONE
 from pyprof.parse.records import Records
@@ -46,13 +46,17 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     """Turn a capture into records."""
     activities = _ordered(capture.activities, kernels_only=kernels_only)
     sweep = _sweep(capture)
-    launch = correlate.launches(capture, activities)
+    found = windows.windows(capture)
+    launch = correlate.launches(capture, activities, found)
     leaf = correlate.ranges_of(capture, sweep.nest, launch)
     chain = calls.chains(sweep.nest.parent, _counted(sweep), leaf)
-    partner = partners.partners(capture, sweep, chain, launch, activities)
+    partner = partners.partners(capture, sweep, chain, launch, activities, found)
+    built = columns.build(capture, activities, sweep, launch, leaf, chain, partner)
+    if found:
+        built["window"] = pa.array(windows.of_rows(capture, activities, launch, found))
     return Records(
         rows=len(activities),
-        columns=columns.build(capture, activities, sweep, launch, leaf, chain, partner),
+        columns=built,
         devices=capture.devices,
         warnings=capture.warnings,
     )

@@ -40,6 +40,8 @@ class SeqRanges:
     start: Ints
     thread: Ints
     pid: Ints
+    window: Ints
+    """The window of the capture in which the range began."""
     device: Ints
     """The device on which the range's thread launches most; NONE if unknown."""
     forward_thread: Ints
@@ -77,21 +79,22 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
     Of the forward ops with the node's name and number, the last to start before it, which is the
     one of this iteration. Where several threads have such an op: that of the thread that the tool
     names, else of the node's own thread, else of a thread that works on the same device. Last,
-    an op of another name with that number.
+    an op of another name with that number, in the same window: the last op of a window may show
+    the number of one that ran after it, unrecorded.
     """
     usable = (ranges.name != NONE) & (ranges.seq >= 0) & ~ranges.backward & ~ranges.inside_backward
     candidates = np.flatnonzero(usable)
     found = np.full(len(nodes), NONE)
-    anything = np.zeros_like(ranges.seq)
     threads = np.where(ranges.forward_thread != NONE, ranges.forward_thread, ranges.thread)
     rungs = (
-        # key of a candidate, key of a node, only where all candidates are of one thread
+        # key of a candidate, key of a node, what else both have in common, and whether only where
+        # all candidates are of one thread
         (ranges.pid, ranges.pid, ranges.name, True),
         (ranges.thread, threads, ranges.name, False),
         (ranges.device, ranges.device, ranges.name, False),
         (ranges.pid, ranges.pid, ranges.name, False),
-        (ranges.thread, threads, anything, False),
-        (ranges.pid, ranges.pid, anything, False),
+        (ranges.thread, threads, ranges.window, False),
+        (ranges.pid, ranges.pid, ranges.window, False),
     )
     for where, whose, name, one_thread in rungs:
         left = np.flatnonzero(found == NONE)

@@ -10,9 +10,12 @@ import pyarrow.compute as pc
 from pyprof.parse.nesting import NONE, Nest, innermost
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from pyprof.parse.nesting import Ints
+    from pyprof.parse.windows import Windows
     from pyprof.schema import Capture
 
 
@@ -23,36 +26,52 @@ def ints(column: pa.ChunkedArray | pa.Array, absent: int = NONE) -> Ints:
     return np.asarray(column.to_numpy()).astype(np.int64, copy=False)
 
 
-def launches(capture: Capture, activities: pa.Table) -> Ints:
+def processes(capture: Capture) -> Ints:
+    """Give the process of each API call."""
+    return ints(capture.threads.column("pid"))[ints(capture.calls.column("thread"))]
+
+
+def launches(capture: Capture, activities: pa.Table, windows: Windows) -> Ints:
     """Find the row of the API call that launched each activity; NONE where there is none.
 
-    Correlation ids are unique within a process only. Where a runtime call and the driver call
-    inside it share an id, the outer one is the launch. One call may launch much (a CUDA graph).
+    Correlation ids are unique within a process only, and within a window where CUPTI was closed
+    between two. Where a runtime call and the driver call inside it share an id, the outer one is
+    the launch. One call may launch much (a CUDA graph).
     """
     calls = capture.calls
     if not len(calls):
         return np.full(len(activities), NONE)
-    pids = ints(capture.threads.column("pid"))[ints(calls.column("thread"))]
-    ours, theirs = _keys(
-        (pids, ints(calls.column("corr"))),
-        (ints(activities.column("pid")), ints(activities.column("corr"))),
-    )
-    order = np.lexsort((-ints(calls.column("end")), ints(calls.column("start")), ours))
+    start = ints(calls.column("start"))
+    owners = [processes(capture), ints(activities.column("pid"))]
+    corr = [ints(table.column("corr")) for table in (calls, activities)]
+    ours, theirs = _keys(owners, corr)
+    if windows and _again(ours, windows.at(owners[0], start)):
+        times = start, ints(activities.column("end"))
+        parts = [windows.apart(pid, time) for pid, time in zip(owners, times, strict=True)]
+        ours, theirs = _keys(parts, corr)
+    order = np.lexsort((-ints(calls.column("end")), start, ours))
     place = np.minimum(np.searchsorted(ours, theirs, sorter=order), len(ours) - 1)
     row = order[place]
     return np.where((ours[row] == theirs) & (theirs != NONE), row, NONE)
 
 
-def _keys(*columns: tuple[Ints, Ints]) -> tuple[Ints, ...]:
-    """Make one number of (process, correlation id); NONE where either is not known."""
-    known = np.unique(np.concatenate([pid for pid, _ in columns]))
+def _again(keys: Ints, window: Ints) -> bool:
+    """Tell whether some key of one window comes again in another."""
+    order = np.lexsort((window, keys))
+    same = (np.diff(keys[order]) == 0) & (np.diff(window[order]) != 0)
+    return bool((same & (keys[order][1:] != NONE)).any())
+
+
+def _keys(owners: Sequence[Ints], corr: Sequence[Ints]) -> tuple[Ints, ...]:
+    """Make one number of (owner, correlation id); NONE where either is not known."""
+    known = np.unique(np.concatenate(owners))
     return tuple(
         np.where(
-            (pid != NONE) & (corr != NONE),
-            (np.searchsorted(known, pid) << 40) | (corr & 0xFFFFFFFFFF),
+            (owner != NONE) & (number != NONE),
+            (np.searchsorted(known, owner) << 40) | (number & 0xFFFFFFFFFF),
             NONE,
         )
-        for pid, corr in columns
+        for owner, number in zip(owners, corr, strict=True)
     )
 
 

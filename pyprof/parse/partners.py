@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyprof.parse.assemble import Sweep
     from pyprof.parse.nesting import Ints
+    from pyprof.parse.windows import Windows
     from pyprof.schema import Capture
 
 
@@ -33,7 +34,12 @@ class Partners(NamedTuple):
 
 
 def partners(
-    capture: Capture, sweep: Sweep, chain: calls.Chains, launch: Ints, activities: pa.Table
+    capture: Capture,
+    sweep: Sweep,
+    chain: calls.Chains,
+    launch: Ints,
+    activities: pa.Table,
+    windows: Windows,
 ) -> Partners:
     """Find, per activity, the forward range of the innermost backward node around it."""
     node = texts.tell(sweep.texts, Kind.SEQ, autograd.is_node)
@@ -44,9 +50,8 @@ def partners(
     between = _on_engine(capture, sweep, node & numbered, launch) & (innermost == NONE)
     maker = np.where(innermost == NONE, _maker(sweep, node & numbered, chain, between), innermost)
     used = np.unique(maker[maker != NONE])
-    forward = autograd.forward_of(
-        _seq_ranges(capture, sweep, node | engine, launch, activities), used
-    )
+    device = _main_device(capture, launch, activities)
+    forward = autograd.forward_of(_seq_ranges(capture, sweep, node | engine, device, windows), used)
     op, place = (_taken(forward, used, nodes) for nodes in (innermost, maker))
     return Partners(op, place, between)
 
@@ -111,12 +116,11 @@ def _numbered_node(
 
 
 def _seq_ranges(
-    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], launch: Ints, activities: pa.Table
+    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], device: Ints, windows: Windows
 ) -> autograd.SeqRanges:
     backward = np.array([path.backward for path in sweep.described], bool)[sweep.paths.of_range]
     pid = ints(capture.threads.column("pid"))
     thread = sweep.nest.thread
-    device = _main_device(capture, launch, activities)
     return autograd.SeqRanges(
         name=_names(sweep.texts),
         backward=node,
@@ -125,6 +129,7 @@ def _seq_ranges(
         start=sweep.nest.start,
         thread=thread,
         pid=pid[thread],
+        window=windows.at(pid[thread], sweep.nest.start),
         device=device[thread],
         forward_thread=ints(capture.ranges.column("forward_thread"))[sweep.row],
     )

@@ -246,6 +246,12 @@ def _rank(table: Table) -> pa.Array:
     return table.records.arrow("rank")
 
 
+@column("window", "Window", INT, 3)
+def _window(table: Table) -> pa.Array:
+    """Window of the capture that it was launched in, from 0; empty where there is only one."""
+    return table.records.arrow("window")
+
+
 @column("kind", "Kind", TEXT, 6)
 def _kind(table: Table) -> pa.Array:
     """What it is: kernel, memcpy, memset, graph (a CUDA graph launch) or cpu."""

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 def idle_before(records: Records) -> pa.Array:
     """Give how long each row's process had left its device idle before it, ns.
 
-    Null for the first row of a process on a device.
+    Null for the first row of a process on a device, in each window of the capture.
     """
     if "start" not in records.columns:
         return pa.nulls(records.rows, pa.int64())
     start, end = records.numpy("start"), records.numpy("end")
-    pid, device = records.numpy("pid"), records.numpy("device")
     gap = np.full(records.rows, -1)
     # Two processes may share a device or each call another one device 0: keep them apart.
-    order = np.lexsort((start, device, pid))
-    changed = (np.diff(device[order]) != 0) | (np.diff(pid[order]) != 0)
+    keys = [records.numpy(name) for name in ("window", "device", "pid")]
+    order = np.lexsort((start, *keys))
+    changed = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)
     for rows in np.split(order, np.flatnonzero(changed) + 1):
         busy_until = np.maximum.accumulate(end[rows])
         gap[rows[1:]] = np.maximum(start[rows[1:]] - busy_until[:-1], 0)

@@ -28,6 +28,7 @@ def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | Non
     """Say what repeats, with its starts and ends in ns by launch; None where nothing does.
 
     Only the kernels of the busiest device and stream are looked at, in the order of their launch.
+    A round that is cut by the profiler's pause is left out.
     """
     rows = _busiest(records)
     rows = rows[np.argsort(launched[rows], kind="stable")]
@@ -45,7 +46,11 @@ def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | Non
     phase = int(np.median(pause.reshape(-1, period), axis=0).argmax())
     cuts = np.arange(first + phase, first + count + 1, period)
     edges = np.append(moment, moment[-1] + 1)[cuts]
-    return f"repetition of {period} kernels", edges[:-1], edges[1:]
+    window = records.numpy("window", 0)[rows]
+    whole = window[cuts[:-1]] == window[cuts[1:] - 1]
+    if not whole.any():
+        return None
+    return f"repetition of {period} kernels", edges[:-1][whole], edges[1:][whole]
 
 
 def _busiest(records: Records) -> Ints:

@@ -1,7 +1,8 @@
 """The steps of a training or inference loop: where each begins, and which rows are its.
 
 Found from the user's iteration ranges, else from the optimizer's steps, else from the kernels'
-own repetition. A row belongs to the step in which the host launched it.
+own repetition. A row belongs to the step in which the host launched it. A step is of one window
+of the capture: of one that the profiler's pause cuts, what comes after it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from pyprof import schema
 from pyprof.marker import Kind, classify
 from pyprof.parse.records import Records
 from pyprof.report import api
-from pyprof.report.intervals import Intervals
 from pyprof.report.repetition import repetition
-from pyprof.report.windows import pauses
+from pyprof.report.windows import recorded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +55,8 @@ class Steps:
     """When the host began each step; for repetition, when it launched the first row."""
     end_ns: Ints
     duration_ns: Ints
-    """From the GPU's last end in the step before (for the first: its first start) to that in this
-    one; the host, which runs ahead, may take less. Without rows, the host's time."""
+    """From the GPU's last end in the step before (for the first of a window: its first start) to
+    that in this one; the host, which runs ahead, may take less. Without rows, the host's time."""
     of_row: Ints
     """The step of each row; OUTSIDE where it is in none."""
 
@@ -137,7 +137,7 @@ def _processes(records: Records) -> Ints:
     return np.where(pid >= 0, pid, numbers[count.argmax()])
 
 
-_COLUMNS = ("kind", "dir", "kLongName", "start", "end", "pid", "device", "stream")
+_COLUMNS = ("kind", "dir", "kLongName", "start", "end", "pid", "device", "stream", "window")
 
 
 def _needed(records: Records) -> Records:
@@ -161,12 +161,12 @@ def _of_process(records: Records, capture: Capture | None, launched: Ints) -> St
     if capture is not None:
         for find in (_ranges, _optimizer_ranges):
             if (found := find(capture)) is not None:
-                return _steps(records, capture, *found, launched)
+                return _steps(records, *found, launched)
     boundaries = _optimizer_rows(records, launched)
     if boundaries is not None:
-        return _steps(records, capture, "Optimizer.step", *boundaries, launched)
+        return _steps(records, "Optimizer.step", *boundaries, launched)
     repeated = repetition(records, launched)
-    return _none(records) if repeated is None else _steps(records, capture, *repeated, launched)
+    return _none(records) if repeated is None else _steps(records, *repeated, launched)
 
 
 def _side_by_side(records: Records, found: Sequence[tuple[Ints, Steps]]) -> Steps:
@@ -198,22 +198,36 @@ def _none(records: Records) -> Steps:
     return Steps("", nothing, nothing, nothing, np.full(records.rows, OUTSIDE))
 
 
-def _steps(
-    records: Records, capture: Capture | None, origin: str, start: Ints, end: Ints, launched: Ints
-) -> Steps:
+def _steps(records: Records, origin: str, start: Ints, end: Ints, launched: Ints) -> Steps:
     place = np.searchsorted(start, launched, side="right") - 1
     inside = (place >= 0) & (launched < end[np.maximum(place, 0)])
     of_row = np.where(inside, place, OUTSIDE)
-    pids = np.unique(records.numpy("pid")).tolist()
-    paused = reduce(Intervals.__and__, (pauses(capture, pid) for pid in pids))
-    return Steps(origin, start, end, _on_gpu(records, of_row, start, end, paused), of_row)
+    start, of_row = _uncut(records, start, of_row, launched)
+    return Steps(origin, start, end, _on_gpu(records, of_row, start, end), of_row)
 
 
-def _on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints, paused: Intervals) -> Ints:
+def _uncut(records: Records, start: Ints, of_row: Ints, launched: Ints) -> tuple[Ints, Ints]:
+    """Let each step begin in the window in which it ends."""
+    window = records.numpy("window", 0)
+    last = np.full(len(start) + 1, OUTSIDE)  # the last place is for what is in no step
+    np.maximum.at(last, of_row, window)
+    kept = np.where(window == last[of_row], of_row, OUTSIDE)
+    cut = np.unique(of_row[kept != of_row])
+    first = np.full(len(start) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, kept, launched)
+    start = start.copy()
+    start[cut] = first[cut]
+    return start, kept
+
+
+def _on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:
     """Measure each step from the GPU's end of the one before to its own, without pauses."""
     bounds = bounds_on_gpu(records, of_row, len(start))
     if bounds is None:
         return end - start
+    inside = of_row != OUTSIDE
+    times = [records.numpy(name, 0)[inside] for name in ("window", "start", "end")]
+    paused = recorded(np.ones_like(times[0], bool), *times).paused
     return np.asarray(np.diff(bounds) - paused.inside(bounds[:-1], bounds[1:]))
 
 

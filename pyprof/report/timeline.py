@@ -14,7 +14,7 @@ from pyprof import schema
 from pyprof.gpu.roles import Role, role
 from pyprof.report import api, idle
 from pyprof.report.intervals import complement, union_of
-from pyprof.report.windows import pauses
+from pyprof.report.windows import recorded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +59,7 @@ class DeviceTime:
     paused: Intervals
     """When the profiler was paused, and so nothing is known to have run: no part of the span."""
     windows: int
-    """From how many recordings the span is put together: one more than there were pauses in it."""
+    """From how many recordings the span is put together."""
     gaps: idle.Gaps
     idle: Mapping[str, Intervals]
     """Idle time by cause; see `idle.CAUSES`."""
@@ -134,7 +134,7 @@ def timeline(
     """Analyse all rows, or some that follow each other; None where the records hold no times.
 
     The span of some rows begins where the work before them on their device ended, so that waiting
-    for their first is theirs.
+    for their first is theirs; in each window of the capture, if there are several.
     """
     if "start" not in records.columns or not records.rows:
         return None
@@ -143,11 +143,9 @@ def timeline(
     pid, device = records.numpy("pid"), records.numpy("device")
     keys = sorted(set(zip(pid[chosen].tolist(), device[chosen].tolist(), strict=True)))
     hosts = {number: called.host(number) for number, _ in keys}
-    paused = {number: pauses(capture, number) for number in hosts}
     columns = _Columns(records, sorts(records), chosen)
     found = tuple(
-        columns.device(key, (pid == key[0]) & (device == key[1]), hosts[key[0]], paused[key[0]])
-        for key in keys
+        columns.device(key, (pid == key[0]) & (device == key[1]), hosts[key[0]]) for key in keys
     )
     return Timeline(found, called.complete, _blocking(columns))
 
@@ -158,17 +156,15 @@ class _Columns:
     def __init__(self, records: Records, sort: Ints, chosen: Mask) -> None:
         self.records, self.sort, self.chosen = records, sort, chosen
         self.start, self.end = records.numpy("start"), records.numpy("end")
+        self.window = records.numpy("window", 0)
         self.launch_start, self.launch_end = api.launches(records)
 
-    def device(
-        self, key: tuple[int, int], on_device: Mask, host: api.Host, paused: Intervals
-    ) -> DeviceTime:
+    def device(self, key: tuple[int, int], on_device: Mask, host: api.Host) -> DeviceTime:
         """Analyse one device of one process."""
         rows = np.flatnonzero(on_device & self.chosen)
         rows = rows[np.argsort(self.start[rows], kind="stable")]
-        first, last = int(self.start[rows[0]]), int(self.end[rows].max())
-        earlier = self.end[on_device & ~self.chosen & (self.start < first)]
-        first = min(first, int(earlier.max())) if len(earlier) else first
+        times = (column[on_device] for column in (self.window, self.start, self.end))
+        first, last, paused, windows = recorded(self.chosen[on_device], *times)
         compute, communication, copy = (self._set(rows, sort) for sort in range(3))
         free = complement(compute | communication | copy, first, last)
         gaps = self._gaps(rows, free - paused)
@@ -182,8 +178,8 @@ class _Columns:
             compute,
             communication,
             copy,
-            free & paused,
-            1 + len(paused.cut(first, last)),
+            paused,
+            windows,
             gaps,
             idle.causes(gaps, host),
         )

@@ -1,51 +1,49 @@
-"""When a profiler was paused: from one window of a capture to the next nothing was recorded."""
+"""When the windows of a capture were recorded: each from its first row to its last, as one alone.
+
+Between them the profiler was paused: what ran then is not known, and that time is nobody's.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from pyprof.report.intervals import EMPTY, Intervals, union_of
+from pyprof.parse.records import distinct
+from pyprof.report.intervals import Intervals, complement, union_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.schema import Capture
-
     Ints = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
 
-_START, _STOP = "^cu(?:da)?ProfilerStart", "^cu(?:da)?ProfilerStop"
+
+class Recorded(NamedTuple):
+    """What some rows tell of it. Times in ns."""
+
+    start_ns: int
+    end_ns: int
+    paused: Intervals
+    """In between; empty where there is one window, or work of one ran on into the next."""
+    windows: int
+    """How many the rows are from."""
 
 
-def pauses(capture: Capture | None, pid: int) -> Intervals:
-    """Find when a process had stopped the profiler and not yet started it again.
+def recorded(chosen: Mask, window: Ints, start: Ints, end: Ints) -> Recorded:
+    """Measure windows from the window, start and end of rows; at least one of them is chosen.
 
-    A pause in which some call was recorded is none: the tool recorded on, whatever it was told.
+    A window begins where the work before its first chosen row ended, or with that row.
     """
-    if capture is None or not capture.calls.num_rows:
-        return EMPTY
-    started, stopped = (_matching(capture, pattern) for pattern in (_START, _STOP))
-    if not started.any() or not stopped.any():
-        return EMPTY
-    ours = _ints(capture.threads, "pid")[_ints(capture.calls, "thread")] == pid
-    start, end = _ints(capture.calls, "start"), _ints(capture.calls, "end")
-    again = np.sort(start[ours & started])
-    calls = np.sort(start[ours])
-    pause = np.sort(end[ours & stopped])
-    pause = pause[: np.searchsorted(pause, again[-1:].max(initial=0))]  # a last stop ends it all
-    until = again[np.searchsorted(again, pause)]
-    recorded = np.searchsorted(calls, until) > np.searchsorted(calls, pause, side="right")
-    return union_of(pause[~recorded], until[~recorded])
-
-
-def _matching(capture: Capture, pattern: str) -> NDArray[np.bool_]:
-    names = capture.calls.column("name").combine_chunks()
-    known = pc.match_substring_regex(names.dictionary, pattern).to_numpy(zero_copy_only=False)
-    return np.asarray(np.append(known, [False])[names.indices.fill_null(-1).to_numpy()], bool)
-
-
-def _ints(table: pa.Table, name: str) -> Ints:
-    return np.asarray(table.column(name)).astype(np.int64)
+    names, number = distinct(window)
+    count, limits = len(names), np.iinfo(np.int64)
+    first, last, before = (np.full(count, value) for value in (limits.max, limits.min, limits.min))
+    np.minimum.at(first, number[chosen], start[chosen])
+    np.maximum.at(last, number[chosen], end[chosen])
+    earlier = ~chosen & (start < first[number])
+    np.maximum.at(before, number[earlier], end[earlier])
+    there = last > limits.min
+    first = np.where(before > limits.min, np.minimum(first, before), first)[there]
+    last = last[there]
+    bounds = int(first.min()), int(last.max())
+    return Recorded(*bounds, complement(union_of(first, last), *bounds), int(there.sum()))

@@ -29,6 +29,9 @@ _REPORTS = (".nsys-rep", ".qdrep")
 PARTITION = "rank="
 """What the folder of a rank is called, before its number."""
 
+_WINDOW = re.compile(r"\.\d+$")
+"""What nsys adds to the name of a window's report; `pyprof capture` exports all windows to one."""
+
 NUMBERS = re.compile(r"(\d+)")
 
 
@@ -123,7 +126,12 @@ def _in_folder(files: Files, folder: str) -> list[str]:
         return found
     found = [p for p in files.listing(folder) if _is_capture(p) and not files.is_folder(p)]
     exported = {_stem(place) for place in found if not place.endswith(_REPORTS)}
-    return [p for p in found if not (p.endswith(_REPORTS) and _stem(p) in exported)]
+    return [
+        place
+        for place in found
+        if not place.endswith(_REPORTS)
+        or exported.isdisjoint((_stem(place), _WINDOW.sub("", _stem(place))))
+    ]
 
 
 def parts(files: Files, folder: str) -> list[str]:

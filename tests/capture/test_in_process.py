@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -17,7 +17,7 @@ from pyprof.capture.request import Outcome, Request  # noqa: E402
 from pyprof.capture.script import Target  # noqa: E402
 from pyprof.capture.window import Steps  # noqa: E402
 from pyprof.errors import PyprofError  # noqa: E402
-from pyprof.parse import parse  # noqa: E402
+from pyprof.parse import parse_file  # noqa: E402
 from pyprof.readers import kineto  # noqa: E402
 from pyprof.report.timeline import timeline  # noqa: E402
 
@@ -156,28 +156,54 @@ def test_windows_by_steps(
 
 @pytest.mark.parametrize("instrument", [True, False])
 def test_pauses_of_real_windows(capture: Capture, instrument: bool) -> None:  # noqa: FBT001
-    """Busy and idle time add up to what the windows last, whatever ran between them."""
+    """Each row is of the window between whose calls it ran, and time is that of the windows."""
     outcome = capture(WINDOWS, instrument=instrument)
     assert outcome.path is not None
-    found = kineto.read(outcome.path)
-    when = timeline(parse(found), found)
-    assert when is not None
-    (device,) = when.devices
+    found = parse_file(outcome.path)
     with gzip.open(outcome.path) as file:
         events = json.load(file)["traceEvents"]
     stop, begin = (
         next(event["ts"] for event in events if event["name"] == f"cudaProfiler{name}")
         for name in ("Stop", "Start")
     )
+    start, end, window = (found.numpy(name) for name in ("start", "end", "window"))
+    assert set(window.tolist()) == {0, 1}
+    assert ((begin - stop) * 1000) <= start[window == 1].min() - end[window == 0].max()
+    when = timeline(found)
+    assert when is not None
+    (device,) = when.devices
     assert device.windows == 2
-    assert device.paused.total == pytest.approx(1000 * (begin - stop), abs=2)
-    start, end = (np.asarray(found.activities.column(name)) for name in ("start", "end"))
-    (left,), (again,) = device.paused.start, device.paused.end
-    assert ((end <= left) | (start >= again)).all()
-    assert (end <= left).any()
-    assert (start >= again).any()
-    assert device.span_ns == device.end_ns - device.start_ns - device.paused.total
+    assert device.span_ns == sum(
+        int(end[window == place].max() - start[window == place].min()) for place in (0, 1)
+    )
     assert device.busy_ns + device.idle_ns == device.span_ns
+
+
+THREE = """
+import pyprof, torch
+net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+with pyprof.profile(schedule=torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=3)):
+    for step in range(6):
+        net(torch.ones(step + 12, 3)).sum().backward()
+        pyprof.step()
+"""
+
+
+def test_backward_ops_of_real_windows_are_of_their_own_forward_op(capture: Capture) -> None:
+    """Each window has rows of one step alone, whose batch no other has; so has the forward op."""
+    outcome = capture(THREE)
+    assert outcome.path is not None
+    records = parse_file(outcome.path).table().to_pylist()
+    tied = [row for row in records if row["dir"] == "bprop" and row["fwdOp"]]
+    batches = {
+        (row["window"], size)
+        for row in tied
+        for text in row["fwdSeqMarker"]
+        for size in re.findall(r"\b1\d\b", text)
+    }
+    assert batches == {(0, "13"), (1, "15"), (2, "17")}  # of steps 1, 3 and 5
+    numbers = [[n for row in tied if row["window"] == w for n in row["seqId"]] for w in range(3)]
+    assert max(numbers[0]) < min(numbers[1]) <= max(numbers[1]) < min(numbers[2])
 
 
 def test_own_range_wins_over_whole_run(capture: Capture) -> None:

@@ -15,6 +15,8 @@ from click.testing import CliRunner, Result
 
 from pyprof.capture import machine
 from pyprof.capture.command import capture
+from pyprof.parse import parse_file
+from tests.builders import Work, nsys_db
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 Run: TypeAlias = "Callable[..., Result]"
 
 STAND_IN = """#!{python}
-import json, os, sqlite3, subprocess, sys
+import json, os, shutil, sqlite3, subprocess, sys
 args = sys.argv[1:]
 if args == ["--version"]:
     print("NVIDIA Nsight Systems version 2024.6.1.90-246160830v0")
@@ -40,6 +42,9 @@ if "sqlite" in wanted:
         base.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start)")
         base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1)")
     base.commit()
+if "windows" in wanted:
+    for file in os.listdir(os.environ["WINDOWS"]):
+        shutil.copy(os.path.join(os.environ["WINDOWS"], file), name + file)
 for suffix in wanted:
     if suffix.startswith("."):
         open(name + suffix, "w").close()
@@ -57,6 +62,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", os.getcwd())  # noqa: PTH109 - where pyprof is
     monkeypatch.setenv("SEEN", str(tmp_path / "seen.json"))
+    monkeypatch.setenv("WINDOWS", str(tmp_path / "windows"))
+    (tmp_path / "windows").mkdir()
     monkeypatch.setattr(machine, "gpus", lambda: ("NVIDIA H100",))
     script = tmp_path / "train.py"
 
@@ -89,7 +96,7 @@ def test_flags(run: Run, tmp_path: Path) -> None:
         "--export=sqlite",
         f"--output={tmp_path / 'net'}",
         "--capture-range=cudaProfilerApi",
-        "--capture-range-end=stop",
+        "--capture-range-end=repeat",
     ]
     assert seen(tmp_path)[-4:] == [str(tmp_path / "train.py"), "--lr", "-o", "--"]
 
@@ -179,9 +186,38 @@ def test_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "nsys is not on PATH" in result.stderr.splitlines()[-1]
 
 
-def test_windows_of_steps(run: Run, tmp_path: Path) -> None:
-    """Nsight Systems puts one window in a file, so several are refused before the script runs."""
-    result = run("--tool", "nsys", "--steps", "1,1,1,2")
+@pytest.mark.parametrize(("steps", "end"), [("1,1,1", "stop"), ("1,1,1,2", "repeat")])
+def test_windows_of_steps(run: Run, tmp_path: Path, steps: str, end: str) -> None:
+    """The tool is told whether there will be several, and the script which steps."""
+    assert run("--tool", "nsys", "--steps", steps).exit_code == 0
+    assert f"--capture-range-end={end}" in seen(tmp_path)
+    assert f"--steps={steps if end == 'repeat' else '1,1,1,1'}" in seen(tmp_path)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_windows_become_one_file(run: Run, tmp_path: Path, count: int) -> None:
+    """Whose name is that which was asked for; the reports, which cannot be joined, stay."""
+    for number in range(1, count + 1):
+        work = [Work(at=(number * 1000, number * 1000 + 10), call=(number * 900, number * 900 + 5))]
+        nsys_db(tmp_path / "windows" / f".{number}.sqlite", work)
+    written = [f".{number}.nsys-rep" for number in range(1, count + 1)]
+    result = run(
+        "--tool", "nsys", text="# profiler.start()", writes=" ".join(["windows", *written])
+    )
+    assert result.exit_code == 0
+    assert ("recorded 3 windows" in result.stderr) == (count == 3)
+    found = parse_file(tmp_path / "net.sqlite")
+    assert found.numpy("window", 0).tolist() == [*range(count)]
+    names = {path.name for path in tmp_path.glob("net.*")}
+    reports = {"net.nsys-rep"} if count == 1 else {f"net{name}" for name in written}
+    assert names == {"net.sqlite", *reports}
+
+
+def test_windows_that_cannot_be_joined(run: Run, tmp_path: Path) -> None:
+    """Each stays where it is, and is named."""
+    for number in (1, 2):
+        (tmp_path / "windows" / f".{number}.sqlite").write_text("no database")
+    result = run("--tool", "nsys", text="# profiler.start()", writes="windows")
     assert result.exit_code == 1
-    assert "give three counts, or --tool torch" in result.stderr
-    assert not (tmp_path / "seen.json").exists()
+    assert "its windows are in" in result.stderr
+    assert sorted(path.name for path in tmp_path.glob("net*")) == ["net.1.sqlite", "net.2.sqlite"]

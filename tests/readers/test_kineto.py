@@ -194,6 +194,30 @@ def test_forward_thread_by_arrow(tmp_path: Path) -> None:
     assert [row["forward_thread"] for row in rows] == [None, None, 1]
 
 
+def test_arrows_of_two_windows_with_one_id(tmp_path: Path) -> None:
+    """Arrows count from 1 in each window; an arrow, also a torn one, leads to no other window."""
+    arrow = {"cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": 7}
+    events = [kernel(1, 5)]
+    for begin, forward, number in ((0, 22, 4), (100, 21, 5)):
+        events += [
+            op("aten::mm", begin + 1, 5, tid=21, Sequence_number=begin, Fwd_thread_id=0),
+            op("aten::mm", begin + 1, 5, tid=22, Sequence_number=begin, Fwd_thread_id=0),
+            op("MmBackward0", begin + 20, 5, tid=23, Sequence_number=begin, Fwd_thread_id=number),
+            arrow | {"ph": "f", "ts": begin + 20, "tid": 23},
+            arrow | {"ph": "s", "ts": begin + 1, "tid": forward},
+        ]
+    events += [
+        op("aten::mm", 201, 5, tid=21, Sequence_number=200, Fwd_thread_id=0),
+        op("MmBackward0", 220, 5, tid=23, Sequence_number=200, Fwd_thread_id=6),
+        arrow | {"ph": "f", "ts": 220, "tid": 23},
+    ]
+    rows = read(tmp_path, events).ranges.to_pylist()
+    told = {
+        row["start"]: row["forward_thread"] for row in rows if row["forward_thread"] is not None
+    }
+    assert told == {20_000: 1, 120_000: 0, 220_000: 0}
+
+
 def test_forward_thread_by_number(tmp_path: Path) -> None:
     """Without arrows it is the thread that shares most sequence numbers."""
     events = [

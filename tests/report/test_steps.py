@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,14 +47,54 @@ def test_ranges_that_name_iterations_are_steps() -> None:
     assert found.duration_ns.tolist() == [222 * US, 400 * US, 400 * US, 400 * US]
 
 
+def _paused(stop: int, start: int) -> list[Api]:
+    """Stop the profiler and start it again, at times in us."""
+    return [
+        Api("cudaProfilerStop", (stop * US, (stop + 1) * US)),
+        Api("cudaProfilerStart", (start * US, (start + 1) * US)),
+    ]
+
+
 def test_a_pause_of_the_profiler_is_no_part_of_a_step() -> None:
-    """Stopped after step 0, started again 9 ms later."""
+    """Stopped after step 0, started again 9 ms later: that is measured as the first one is."""
     first, second = one_step(0, "step 0"), one_step(10_000 * US, "step 1")
-    stop = Api("cudaProfilerStop", (300 * US, 400 * US))
-    again = Api("cudaProfilerStart", (9_400 * US, 9_900 * US))
-    net = capture(first[0] + second[0], [*first[1], stop, again, *second[1]], first[2] + second[2])
+    api = [*first[1], *_paused(300, 9_400), *second[1]]
+    net = capture(first[0] + second[0], api, first[2] + second[2])
+    assert steps(parse(net), net).duration_ns.tolist() == [222 * US] * 2
+
+
+def test_a_step_does_not_reach_over_a_pause() -> None:
+    """What was launched before it, after the last optimizer's step, belongs to none."""
+    ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 900)]
+    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 820, 906)]
+    net = capture(work, [Api("cudaProfilerStop", (190, 200)), Api("cudaProfilerStart", (800, 801))],
+                  ranges)  # fmt: skip
     found = steps(parse(net), net)
-    assert found.duration_ns.tolist() == [222 * US, (10_000 - 9_000) * US]
+    assert found.of_row.tolist() == [0, 0, OUTSIDE, 1, 1]
+    assert found.start_ns.tolist() == [15, 815]
+    assert found.duration_ns.tolist() == [95, 95]
+
+
+def _moved(work: Work, by: int, pid: int = 1) -> Work:
+    return replace(
+        work,
+        at=(work.at[0] + by, work.at[1] + by),
+        call=work.call and (work.call[0] + by, work.call[1] + by),
+        pid=pid,
+    )
+
+
+@pytest.mark.parametrize("other", [[], _loop(9)], ids=["alone", "beside a process without pause"])
+def test_a_round_with_a_pause_in_it_is_no_step(other: list[Work]) -> None:
+    """Of seven rounds of 100 us the profiler pauses in the third, after two of its kernels."""
+    work = _loop(7)
+    work = [*work[:12], *(_moved(late, 9_000 * US) for late in work[12:])]
+    beside = [_moved(more, 20_000 * US, pid=2) for more in other]
+    net = capture([*work, *beside], _paused(219, 9_205), pids=2)
+    found = steps(records(net))
+    assert found.of_row[:35].tolist() == [n for n in (0, 1, OUTSIDE, 2, 3, 4, 5) for _ in range(5)]
+    if not other:
+        assert found.duration_ns.tolist() == [44 * US, 100 * US, 44 * US, *[100 * US] * 3]
 
 
 @pytest.mark.parametrize(

@@ -128,17 +128,18 @@ def test_every_cause_is_documented() -> None:
 
 
 def test_windows_are_told_and_their_pause_is_no_time(tmp_path: Path) -> None:
-    """Windows of 300 ns and 500 ns, in which the GPU works for 250 and 400."""
+    """Windows of 250 ns and 400 ns, the second with 150 ns of idle time."""
     work = [
         NsysWork(at=(1000, 1250), call=(900, 910)),
         NsysWork(kind="none", api="cudaProfilerStop_v4000", call=(1290, 1300)),
-        NsysWork(kind="none", api="cudaProfilerStart_v4000", call=(8_000_000, 8_000_100)),
-        NsysWork(at=(8_000_100, 8_000_500), call=(8_000_110, 8_000_120)),
+        NsysWork(kind="none", api="cudaProfilerStart_v4000", call=(8_000_000, 8_000_050)),
+        NsysWork(at=(8_000_100, 8_000_200), call=(8_000_060, 8_000_070)),
+        NsysWork(at=(8_000_350, 8_000_500), call=(8_000_110, 8_000_120)),
     ]
     net = nsys_db(tmp_path / "net.sqlite", work)
     found = brief(source.load(str(net)))
     assert found.times is not None
     (device,) = found.times.devices
-    assert (device.windows, device.paused_ns) == (2, 8_000_000 - 1300)
-    assert (device.span_ns, device.busy_ns, device.idle_ns) == (800, 650, 150)
+    assert (device.windows, device.paused_ns) == (2, 8_000_100 - 1250)
+    assert (device.span_ns, device.busy_ns, device.idle_ns) == (650, 500, 150)
     assert "Windows   2; 7.999 ms between them left out" in run("summary", net).stdout

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyprof.parse import parse
 from pyprof.parse.records import Records
 from pyprof.prof.table import Table
+from pyprof.prof.why import idle_before
 from pyprof.readers import read
 from pyprof.report.advice import advise
 from pyprof.report.timeline import COMMUNICATION, COMPUTE, COPY, sorts, timeline
@@ -82,22 +83,27 @@ def test_busy_and_idle_time_are_the_span(work: list[Work]) -> None:
     assert parts == device.busy_ns
 
 
-@given(_WORK, _WORK)
-def test_the_pause_between_two_windows_is_no_idle_time(
-    first: list[Work], second: list[Work]
-) -> None:
-    """Stopped at 80 and started again at 990: no instant between counts, unless something ran."""
-    later = [_moved(work, 1000) for work in second]
-    both = capture([*first, *later], [Api("cudaProfilerStop", (78, 80)),
-                                      Api("cudaProfilerStart_v4000", (990, 992))])  # fmt: skip
-    found = timeline(records(both), both)
-    assert found is not None
-    (device,) = found.devices
-    busy = {instant for work in (*first, *later) for instant in range(*work.at)}
-    counted = set(range(min(busy), max(busy) + 1)) - (set(range(80, 990)) - busy)
-    assert (device.busy_ns, device.span_ns) == (len(busy), len(counted))
-    assert device.busy_ns + device.idle_ns == device.span_ns
-    assert sum(cause.total for cause in device.idle.values()) == device.idle_ns
+@given(st.lists(_WORK, min_size=2, max_size=3))
+def test_the_pause_between_two_windows_is_no_idle_time(parts: list[list[Work]]) -> None:
+    """Each window lasts from its first instant of work to its last, whatever the capture tells."""
+    windows = [[_moved(w, 1000 * place) for w in part] for place, part in enumerate(parts)]
+    stops = [Api("cudaProfilerStop", (at + 78, at + 80)) for at in range(0, 2000, 1000)]
+    again = [Api("cudaProfilerStart_v4000", (at - 10, at - 8)) for at in range(1000, 3000, 1000)]
+    both = capture([work for part in windows for work in part], [*stops, *again])
+    found = records(both)
+    busy = [{instant for work in part for instant in range(*work.at)} for part in windows]
+    span = sum(max(part) + 1 - min(part) for part in busy)
+    for host in (both, None):
+        when = timeline(found, host)
+        assert when is not None
+        (device,) = when.devices
+        assert (device.busy_ns, device.span_ns) == (sum(map(len, busy)), span)
+        assert device.end_ns - device.start_ns == device.span_ns + device.paused.total
+        assert device.busy_ns + device.idle_ns == device.span_ns
+        assert sum(cause.total for cause in device.idle.values()) == device.idle_ns
+        assert (device.windows, len(device.paused)) == (len(parts), len(parts) - 1)
+    gaps = idle_before(found)
+    assert (sum(gaps.drop_null().to_pylist()), gaps.null_count) == (device.idle_ns, len(parts))
 
 
 def _moved(work: Work, by: int) -> Work:
@@ -105,21 +111,14 @@ def _moved(work: Work, by: int) -> Work:
     return replace(work, at=(work.at[0] + by, work.at[1] + by), call=(begin + by, end + by))
 
 
-@pytest.mark.parametrize(
-    "api",
-    [
-        [("cudaProfilerStop", 40), ("cudaMalloc", 60), ("cudaProfilerStart", 90)],
-        [("cudaProfilerStart", 40), ("cudaProfilerStop", 90)],
-        [("cudaProfilerStop", 90)],
-    ],
-)
-def test_what_was_recorded_is_no_pause(api: list[tuple[str, int]]) -> None:
-    """A tool that records on after a stop tells what it was told, and no more."""
-    calls = [Api(name, (at, at + 1)) for name, at in api]
-    both = capture([Work((10, 20), (5, 8)), Work((110, 120), (100, 108))], calls)
-    found = timeline(records(both), both)
+def test_work_that_ran_on_leaves_no_pause() -> None:
+    """Launched before the stop at 50, it ends after the start at 100."""
+    work = [Work((10, 110), (5, 8)), Work((130, 140), (105, 108))]
+    net = capture(work, [Api("cudaProfilerStop", (40, 50)), Api("cudaProfilerStart", (100, 101))])
+    found = timeline(records(net))
     assert found is not None
-    assert found.devices[0].span_ns == 110
+    (device,) = found.devices
+    assert (device.windows, device.span_ns, device.idle_ns) == (2, 110, 0)
 
 
 def test_each_device_of_each_process_has_its_own_time() -> None:

@@ -34,6 +34,14 @@ def _names(found: list[str]) -> list[str]:
     return [path.replace("\\", "/").rsplit("/", 1)[-1] for path in found]
 
 
+def test_reports_of_windows_are_in_the_export_of_all(tmp_path: Path) -> None:
+    """`pyprof capture` leaves NAME.sqlite with NAME.1.nsys-rep, NAME.2.nsys-rep."""
+    for name in ("net.rank0.sqlite", "net.rank0.1.nsys-rep", "net.rank0.12.nsys-rep",
+                 "net.rank1.3.nsys-rep"):  # fmt: skip
+        nsys_db(tmp_path / name, [Work()])
+    assert _names(find([str(tmp_path)])) == ["net.rank0.sqlite", "net.rank1.3.nsys-rep"]
+
+
 def test_a_folders_captures_are_found(folder: Path) -> None:
     """By suffix or content, also a damaged one; a report beside its export is the same capture."""
     found = find([str(folder)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,25 +21,32 @@ class Flows:
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
-        self._from: dict[object, int] = {}
-        self._to: dict[object, tuple[int, float]] = {}
+        self._numbers: dict[object, int] = {}
+        self._ends: list[tuple[int, float, bool, int]] = []
+        """Number of the id, time, whether it is the head, row of threads."""
 
     def add(self, events: list[Event]) -> None:
         """Gather the ends of arrows."""
         for event in events:
+            number = self._numbers.setdefault(event.get("id"), len(self._numbers))
             thread = self._threads.row(event.get("pid"), event.get("tid"))
-            if event.get("ph") == "s":
-                self._from[event.get("id")] = thread
-            else:
-                self._to[event.get("id")] = (thread, event["ts"])
+            self._ends.append((number, event["ts"], event.get("ph") != "s", thread))
 
     def votes(self, ranges: Columns) -> Ints:
-        """Give pairs (PyTorch's number, row of threads), one for each arrow."""
-        both = [key for key in self._to if key in self._from]
-        starts = nanoseconds([self._to[key][1] for key in both])
+        """Give pairs (PyTorch's number, row of threads), one for each arrow.
+
+        Ids count from 1 in each window of a capture: an arrow is a tail and the next head of an id.
+        """
+        ends = sorted(self._ends)
+        both = [
+            (tail[3], head)
+            for tail, head in pairwise(ends)
+            if tail[0] == head[0] and (tail[2], head[2]) == (False, True)
+        ]
+        starts = nanoseconds([head[1] for _, head in both])
         arrows = {
-            (self._to[key][0], start): self._from[key]
-            for key, start in zip(both, starts.tolist(), strict=True)
+            (head[3], start): tail
+            for (tail, head), start in zip(both, starts.tolist(), strict=True)
         }
         rows = np.flatnonzero(ranges.forward > 0)
         places = zip(ranges.thread[rows].tolist(), ranges.start[rows].tolist(), strict=True)

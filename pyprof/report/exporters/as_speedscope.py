@@ -2,7 +2,7 @@
 
 Format: https://www.speedscope.app/file-format-schema.json, profiles of type `sampled`: a stack
 and how long it lasted. The first profile has each stack once, without idle time; those of the
-streams have an empty stack while they are idle.
+streams, one for each window of the capture, have an empty stack while they are idle.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 
 from pyprof import __version__
+from pyprof.parse.records import distinct
 from pyprof.report.stacks import NO_FILE, stacks
 from pyprof.report.streams import in_order, streams
 
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.parse.records import Records
     from pyprof.report.source import Source
     from pyprof.report.stacks import Frame, Stacks
+
+    Ints = NDArray[np.int64]
 
 SUFFIXES = (".speedscope.json",)
 
@@ -62,17 +66,37 @@ def _frame(frame: Frame) -> dict[str, Any]:
 
 def _profiles(source: Source, found: Stacks, numbered: list[list[int]]) -> Iterator[dict[str, Any]]:
     records = source.table.records
-    timed = "start" in records.columns
-    begin_ns = int(records.numpy("start").min()) if timed else 0
+    since = _since(records)
     for stream in streams(records):
-        rows = in_order(records, stream)
-        stack = found.of_row[rows]
-        weight = source.table.duration_ns[rows]
-        start = records.numpy("start")[rows] if timed else np.cumsum(weight) - weight
-        stack, weight = _with_idle(stack, start - begin_ns, weight)
-        stack, weight = _runs(stack, weight)
-        samples = [numbered[number] if number >= 0 else [] for number in stack.tolist()]
-        yield _profile(stream.label, samples, weight)
+        for window, rows in _windows(records, in_order(records, stream)):
+            stack = found.of_row[rows]
+            weight = source.table.duration_ns[rows]
+            start = np.cumsum(weight) - weight if since is None else since[rows]
+            stack, weight = _with_idle(stack, start, weight)
+            stack, weight = _runs(stack, weight)
+            samples = [numbered[number] if number >= 0 else [] for number in stack.tolist()]
+            name = f"{stream.label}, window {window}" if window >= 0 else stream.label
+            yield _profile(name, samples, weight)
+
+
+def _since(records: Records) -> Ints | None:
+    """Give each row's start from the first in its window of the capture; None without times."""
+    if "start" not in records.columns:
+        return None
+    start = records.numpy("start")
+    first, window = distinct(records.numpy("window"))
+    begin = start[first]
+    np.minimum.at(begin, window, start)
+    return np.asarray(start - begin[window])
+
+
+def _windows(records: Records, rows: Ints) -> Iterator[tuple[int, Ints]]:
+    """Give the rows of each window of the capture, with its number; -1 where there is only one."""
+    window = records.numpy("window")[rows]
+    order = np.argsort(window, kind="stable")
+    first = np.flatnonzero(np.diff(window[order], prepend=-2))
+    parts = np.split(rows[order], first[1:])
+    yield from zip(window[order][first].tolist(), parts, strict=True)
 
 
 def _in_all(source: Source, found: Stacks, numbered: list[list[int]]) -> dict[str, Any]:
@@ -83,7 +107,7 @@ def _in_all(source: Source, found: Stacks, numbered: list[list[int]]) -> dict[st
     return _profile(_IN_ALL, [numbered[number] for number in order.tolist()], weight[order])
 
 
-def _profile(name: str, samples: list[list[int]], weight: NDArray[np.int64]) -> dict[str, Any]:
+def _profile(name: str, samples: list[list[int]], weight: Ints) -> dict[str, Any]:
     return {
         "type": "sampled",
         "name": name,
@@ -95,9 +119,7 @@ def _profile(name: str, samples: list[list[int]], weight: NDArray[np.int64]) -> 
     }
 
 
-def _with_idle(
-    stack: NDArray[np.int64], start: NDArray[np.int64], weight: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _with_idle(stack: Ints, start: Ints, weight: Ints) -> tuple[Ints, Ints]:
     """Put the idle time between rows in, as stack -1; a row that overlaps follows at once."""
     busy_until = np.maximum.accumulate(start + weight)
     idle = np.maximum(start - np.concatenate([[0], busy_until[:-1]]), 0)
@@ -105,9 +127,7 @@ def _with_idle(
     return both, np.stack([idle, weight], axis=1).reshape(-1)
 
 
-def _runs(
-    stack: NDArray[np.int64], weight: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _runs(stack: Ints, weight: Ints) -> tuple[Ints, Ints]:
     """Join neighbours of the same stack, and drop what lasted no time."""
     lasting = weight > 0
     stack, weight = stack[lasting], weight[lasting]

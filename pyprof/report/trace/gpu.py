@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.parse.records import distinct
 from pyprof.prof.columns import COLUMNS
 from pyprof.report.streams import in_order, streams
 from pyprof.report.trace.lines import coded, event, fill, integers, microseconds, numbers_or_null
@@ -168,29 +169,45 @@ class _Runs:
 
     start: list[int]
     end: list[int]
-    layer: list[int]
+    path: list[int]
     op: list[int]
 
 
 def spans(table: Table, found: list[Track], begin_ns: int) -> Iterator[str]:
-    """Write, for each stream, nested slices of the layers and ops that its rows work for."""
-    layer = table.own_or_forward("layer")
+    """Write, for each stream, nested slices of the layers and ops that its rows work for.
+
+    Those of each window of the capture lie in a slice of its own, where there are several.
+    """
+    paths, path_of = _paths(table)
     op = COLUMNS["op"].values(table)
     coded_op = op.combine_chunks() if isinstance(op, pa.ChunkedArray) else op
     coded_op = coded_op.dictionary_encode()
     ops = [*coded_op.dictionary.to_pylist(), None]
     op_of = coded_op.indices.fill_null(len(ops) - 1).to_numpy().astype(np.int64)
-    layers = [*(tuple(value or ()) for value in layer.values), ()]
     for track in found:
-        runs = _runs(table, in_order(table.records, track.stream), layer.index, op_of)
-        for level, name, start, end in _nested(runs, layers, ops):
+        runs = _runs(table, in_order(table.records, track.stream), path_of, op_of)
+        for level, name, start, end in _nested(runs, paths, ops):
             yield event(ph="X", cat=level, name=name, pid=track.pid, tid=track.tid + _ABOVE,
                         ts=(start - begin_ns) / 1000, dur=(end - start) / 1000)  # fmt: skip
 
 
-def _runs(table: Table, rows: Ints, layer: Ints, op: Ints) -> _Runs:
+def _paths(table: Table) -> tuple[list[tuple[str, ...]], Ints]:
+    """Give the distinct paths, window and layers, outermost first, and the number of each row's."""
+    layer = table.own_or_forward("layer")
+    layers = [*(tuple(value or ()) for value in layer.values), ()]
+    if "window" not in table.records.columns:
+        return layers, layer.index
+    window = table.records.numpy("window")
+    first, number = distinct(window << 32 | layer.index + 1)
+    pairs = zip(window[first].tolist(), layer.index[first].tolist(), strict=True)
+    return [
+        ((f"window {place}",) if place >= 0 else ()) + layers[inside] for place, inside in pairs
+    ], number
+
+
+def _runs(table: Table, rows: Ints, path: Ints, op: Ints) -> _Runs:
     start, end = (table.records.numpy(name)[rows] for name in ("start", "end"))
-    keys = (layer[rows], op[rows], table.costs.call[rows])
+    keys = (path[rows], op[rows], table.costs.call[rows])
     changed = np.any([np.diff(key) != 0 for key in keys], axis=0)
     first = np.concatenate([[0], np.flatnonzero(changed) + 1]).astype(np.int64)
     last_end = np.maximum.reduceat(end, first)
@@ -200,13 +217,13 @@ def _runs(table: Table, rows: Ints, layer: Ints, op: Ints) -> _Runs:
 
 
 def _nested(
-    runs: _Runs, layers: list[tuple[str, ...]], ops: list[str | None]
+    runs: _Runs, paths: list[tuple[str, ...]], ops: list[str | None]
 ) -> Iterator[tuple[str, str, int, int]]:
-    """Join runs of one layer; give the category, name, start and end of each slice."""
+    """Join runs of one window and layer; give the category, name, start and end of each slice."""
     open_: list[tuple[str, int]] = []
     end = 0
-    for start, run_end, layer, op in zip(runs.start, runs.end, runs.layer, runs.op, strict=True):
-        path = layers[layer]
+    for start, run_end, place, op in zip(runs.start, runs.end, runs.path, runs.op, strict=True):
+        path = paths[place]
         same = 0
         while same < min(len(path), len(open_)) and open_[same][0] == path[same]:
             same += 1

@@ -69,7 +69,7 @@ def test_bins_say_what_ran(tmp_path: Path) -> None:
 
 
 def test_a_pause_of_the_profiler_is_not_drawn(tmp_path: Path) -> None:
-    """Without steps each window of a capture has a row, which lasts as long as it did."""
+    """Without steps each window of a capture has a row, from its first start to its last end."""
     work = [
         Work(at=(1000, 1250), call=(900, 910)),
         Work(kind="none", api="cudaProfilerStop_v4000", call=(1290, 1300)),
@@ -80,4 +80,4 @@ def test_a_pause_of_the_profiler_is_not_drawn(tmp_path: Path) -> None:
     found = strip(loaded, overview(loaded))
     assert found is not None
     assert found.labels == ["window 0", "window 1"]
-    assert found.length_ns == [300, 500]
+    assert found.length_ns == [250, 400]

@@ -1,0 +1,92 @@
+"""The windows of a capture: what was recorded each time until the profiler was paused.
+
+A pause is told by the calls around it, cudaProfilerStop and a later cudaProfilerStart. A process
+counts its windows from 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.parse.correlate import ints, processes
+from pyprof.parse.nesting import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pyprof.parse.nesting import Ints
+    from pyprof.schema import Capture
+
+_START, _STOP = "^cu(?:da)?ProfilerStart", "^cu(?:da)?ProfilerStop"
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """When recording began again; false where it never did."""
+
+    begun: Mapping[int, Ints]
+    """The starts of all windows but the first, ns, rising, of each process that has several."""
+
+    def __bool__(self) -> bool:
+        return bool(self.begun)
+
+    def at(self, pid: Ints, time: Ints) -> Ints:
+        """Give the window of each instant; a pause counts to the window before it."""
+        found = np.zeros(len(time), np.int64)
+        for process, begun in self.begun.items():
+            ours = pid == process
+            found[ours] = np.searchsorted(begun, time[ours], side="right")
+        return found
+
+    def apart(self, pid: Ints, time: Ints) -> Ints:
+        """Give one number for process and window of each instant; NONE without a process."""
+        most = 1 + max(map(len, self.begun.values()), default=0)
+        return np.where(pid == NONE, NONE, pid * most + self.at(pid, time))
+
+
+def windows(capture: Capture) -> Windows:
+    """Find the windows of each process.
+
+    A pause in which some call was recorded is none: the tool recorded on, whatever it was told.
+    """
+    started, stopped = (_named(capture.calls, pattern) for pattern in (_START, _STOP))
+    if not started.any() or not stopped.any():
+        return Windows({})
+    pid = processes(capture)
+    start, end = (ints(capture.calls.column(name)) for name in ("start", "end"))
+    found = {}
+    for process in np.unique(pid[started]).tolist():
+        ours = pid == process
+        calls, again = np.sort(start[ours]), np.sort(start[ours & started])
+        paused = np.sort(end[ours & stopped])
+        paused = paused[: np.searchsorted(paused, again[-1])]  # a last stop ends it all
+        until = again[np.searchsorted(again, paused)]
+        recorded = np.searchsorted(calls, until) > np.searchsorted(calls, paused, side="right")
+        if not recorded.all():
+            found[process] = np.unique(until[~recorded])
+    return Windows(found)
+
+
+def _named(calls: pa.Table, pattern: str) -> NDArray[np.bool_]:
+    if not calls.num_rows:
+        return np.zeros(0, bool)
+    names = calls.column("name").combine_chunks()
+    known = pc.match_substring_regex(names.dictionary, pattern).to_numpy(zero_copy_only=False)
+    return np.asarray(np.append(known, [False])[names.indices.fill_null(NONE).to_numpy()], bool)
+
+
+def of_rows(capture: Capture, activities: pa.Table, launch: Ints, found: Windows) -> Ints:
+    """Give the window of each activity: that in which it was launched, whenever it ran.
+
+    Without its launch, that in which it ended: what is recorded without one was launched before.
+    """
+    called = np.append(ints(capture.calls.column("start")), NONE)[launch]
+    time = np.where(launch != NONE, called, ints(activities.column("end")))
+    return found.at(ints(activities.column("pid")), time)

@@ -1,0 +1,54 @@
+"""The script's side of a capture by nsys: when it starts and stops the range."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import partial
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import pyprof  # noqa: E402 - torch is needed for it
+from pyprof.capture.launch import _capture_steps  # noqa: E402
+from pyprof.capture.window import Steps  # noqa: E402
+
+
+@pytest.mark.parametrize(
+    ("steps", "recorded"),
+    [
+        (Steps(1, 1, 2), [2, 3]),
+        (Steps(0, 0, 1), [0]),
+        (Steps(0, 1, 1, 2), [1, 3]),
+        (Steps(1, 0, 1, 0), [1, 3, 5, 7]),
+        (Steps(0, 6, 5), [6, 7]),  # the script ends before the window does
+    ],
+)
+def test_the_range_is_on_for_the_steps_that_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch, steps: Steps, recorded: list[int]
+) -> None:
+    """And whenever it starts or stops, nothing is left to do on the GPU."""
+    told: list[str] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", partial(told.append, "wait"))
+    for name in ("start", "stop"):
+        monkeypatch.setattr(torch.cuda.profiler, name, partial(told.append, name))
+    found = []
+    with ExitStack() as stack:
+        _capture_steps(steps, stack)
+        for step in range(8):
+            torch.cuda.profiler.start()  # a range of the script's own, which does not count
+            if told and told[-1] == "start":
+                found.append(step)
+            pyprof.step()
+    assert found == recorded
+    assert told == ["wait", "start", "wait", "stop"] * (len(told) // 4)
+
+
+def test_without_cuda_nothing_is_started() -> None:
+    """Steps of a script on a machine without a GPU go on as they would."""
+    if torch.cuda.is_available():
+        pytest.skip("there is CUDA here")
+    with ExitStack() as stack:
+        _capture_steps(Steps(0, 0, 1), stack)
+        pyprof.step()
