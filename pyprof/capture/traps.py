@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import marker, schema
+from pyprof import schema
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -69,7 +69,6 @@ def early(capture: schema.Capture) -> Iterator[str]:
 @trap
 def unlinked(capture: schema.Capture) -> Iterator[str]:
     """Without emit_nvtx nothing ties a backward kernel to its forward op."""
-    texts = capture.ranges["text"]
     if not capture.ranges.num_rows:
         if not any("ranges" in warning for warning in capture.warnings):
             yield (
@@ -77,11 +76,12 @@ def unlinked(capture: schema.Capture) -> Iterator[str]:
                 "pyprof.capture, or call pyprof.init() and use emit_nvtx"
             )
         return
-    if not _any(pc.match_substring_regex(texts, marker.SEQ_PATTERN.replace("?P<seq>", ""))):
+    if capture.ranges["seq"].null_count == capture.ranges.num_rows:
         yield (
             "no sequence numbers: kernels of a backward pass, if there is one, cannot be tied to "
             "forward ops; capture with pyprof.capture, which turns on emit_nvtx"
         )
+    texts = capture.ranges["text"].unique().cast(pa.string())
     own = _any(pc.starts_with(texts, "{'mod'")) or _any(pc.starts_with(texts, '{"mod"'))
     if not own and not _any(pc.match_substring(texts, ", sizes = [")):
         yield (

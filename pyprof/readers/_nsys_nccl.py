@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.readers._sqlite import Database, encoded, numbers
+from pyprof.readers._sqlite import Database, numbers
+
+if TYPE_CHECKING:
+    from pyprof.readers._strings import Strings
 
 _PREFIX = "nccl"
 _GROUP_END = "ncclGroupEnd"
@@ -29,7 +33,7 @@ def collectives(
     name: pa.DictionaryArray,
     kernels: pa.Table,
     runtime: pa.Table,
-    strings: pa.Array,
+    strings: Strings,
 ) -> pa.Array:
     """Give what NCCL says of each kernel, as JSON of `schema.COLLECTIVE`; null where it does not.
 
@@ -72,7 +76,7 @@ _PROCESS = 24
 class _Ranges:
     """NCCL's ranges of each thread, in order of their start."""
 
-    def __init__(self, db: Database, table: str, strings: pa.Array) -> None:
+    def __init__(self, db: Database, table: str, strings: Strings) -> None:
         domain = f"SELECT domainId FROM \"{table}\" WHERE jsonText LIKE '%{_COMMUNICATOR}%' LIMIT 1"  # noqa: S608 - our names
         events = db.read(
             table,
@@ -84,7 +88,7 @@ class _Ranges:
             numbers(events.column(name), -1) for name in ("start", "end", "globalTid")
         )
         codes = numbers(events.column("textId"), -1)
-        named = encoded(codes, strings, "").cast(pa.string())
+        named = strings.names(codes, "").cast(pa.string())
         texts = pc.if_else(pa.array(codes >= 0), named, events.column("text")).to_pylist()
         known: dict[tuple[str, str], str | None] = {}
         for key in zip(texts, events.column("jsonText").to_pylist(), strict=True):
