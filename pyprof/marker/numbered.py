@@ -188,7 +188,16 @@ def of(table: pa.Table) -> pa.StructArray:
 
 
 def spell(numbered: pa.StructArray) -> pa.StringArray:
-    """Put texts together again."""
+    """Put texts together again; some at a time, which takes a multiple of their own memory."""
+    starts = range(0, len(numbered), _AT_ONCE)
+    parts = [_spell(numbered.slice(start, _AT_ONCE)) for start in starts]
+    return pa.concat_arrays(parts or [pa.array([], pa.string())])
+
+
+_AT_ONCE = 1 << 12
+
+
+def _spell(numbered: pa.StructArray) -> pa.StringArray:
     text, seq, op_id, inputs = numbered.flatten()
     code = text.indices.to_numpy()
     used = np.flatnonzero(np.bincount(code, minlength=len(text.dictionary)))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _FIRST_ROWS, _ROWS = 1 << 10, 1 << 15
 """Put together at once: at first, and at most."""
-_BYTES = 1 << 25
+_BYTES = 1 << 24
 """What is put together at once, however long the texts are."""
 _WORKERS = 2
 _ESCAPED = '["\\\\\x00-\x1f]'

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAGIC = b"PAR1"
 
 _ROWS = 1 << 17
-_TEXT_BYTES = 1 << 26
+_TEXT_BYTES = 1 << 24
 """Texts of a row group that are put together at once: long ones make groups of fewer rows."""
 _DEVICES = b"pyprof.devices"
 _DIFFER = frozenset(

@@ -36,9 +36,9 @@ The driver guesses a column's type from its first rows, so no NULL may reach it.
 
 _BATCH_ROWS, _BATCHES = 1 << 16, 16
 """What the driver hands over at once, and how much of it is taken together."""
-_TEXT_BATCH_ROWS, _TEXT_BATCHES = 1 << 13, 4
+_TEXT_BATCH_ROWS, _TEXT_BATCHES = 1 << 13, 2
 """The same where there are texts to take apart, which may be long."""
-_AHEAD = 2
+_AHEAD = 1
 """Pieces that the driver may be ahead."""
 
 
