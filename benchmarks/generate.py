@@ -1,7 +1,7 @@
 """Write an nsys SQLite capture of a training run that never happened, and say what is in it.
 
     python benchmarks/generate.py OUT.sqlite [--kernels N] [--ranks R] [--blocks B]
-        [--texts new|old] [--bystander] [--leaks N]
+        [--texts new|old] [--long N] [--bystander] [--leaks N]
 
 The network is a stack of feed-forward blocks in half precision (see network.py), marked as
 `pyprof.init()` and `emit_nvtx` mark it. What is printed is the truth, as JSON, counted while it
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _LAUNCH_NS = 4000
 _COMPUTE, _COMM = 7, 20  # streams
+_LONG = 6
+"""Frames of a stack, and inputs of an op, for each time that texts are to be longer."""
 
 
 class Rank:
@@ -82,10 +84,13 @@ class Rank:
         parts = [name.removeprefix("aten::") if old else name]
         if seq is not None:
             parts.append(f"seq = {seq}")
+        op_id = next(self.op_id)
         if not old:
-            parts.append(f"op_id = {next(self.op_id)}")
+            parts.append(f"op_id = {op_id}")
         if sizes is not None:
             parts.append(f"sizes = {[list(shape) for shape in sizes]}")
+        if makers := [max(op_id - back, 0) for back in range(_LONG * (self.options.long - 1))]:
+            parts.append(f"input_op_ids = [{', '.join(f'({maker},0)' for maker in makers)}]")
         return ", ".join(parts)
 
     # --- a step -------------------------------------------------------------------------------
@@ -118,7 +123,7 @@ class Rank:
         """Run an op forward; give its sequence number."""
         seq = next(self.seq)
         with (
-            self.range(op.trace, self.forward),
+            self.range(op.trace(_LONG * (self.options.long - 1)), self.forward),
             self.range(op.marker, self.forward),
             self.range(self.text(op.aten, seq, op.sizes), self.forward),
         ):
@@ -199,6 +204,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--blocks", type=int, default=2, help="depth of the network")
     parser.add_argument(
         "--texts", choices=["new", "old"], default="new", help="spelling of emit_nvtx"
+    )
+    parser.add_argument(
+        "--long", type=int, default=1, help="how many times as long texts are, about"
     )
     parser.add_argument("--bystander", action="store_true", help="a thread that launches nothing")
     parser.add_argument("--leaks", type=int, default=0, help="ranges around everything, a rank")

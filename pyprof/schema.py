@@ -74,7 +74,11 @@ RANGES = pa.schema(
         "end": pa.int64(),  # ns; null: still open when the capture ended
         "thread": pa.int32(),  # row of `threads`
         "style": pa.int8(),  # NESTED or FREE
-        "text": pa.string(),  # what was pushed; pyprof.marker gives it meaning
+        # What was pushed, as pyprof.marker.numbered takes it apart; pyprof.marker gives it meaning:
+        "text": _TEXT,  # without its numbers
+        "seq": pa.int64(),
+        "op_id": pa.int64(),
+        "inputs": pa.dictionary(pa.int32(), pa.binary()),
         "forward_thread": pa.int32(),  # row of `threads`, for a backward op where the tool says so
     }
 )

@@ -110,7 +110,6 @@ def test_no_text_makes_decoding_raise(text: str) -> None:
     assert isinstance(marker.decode_functions(text), tuple)
     found = marker.decode_seq(text)
     assert isinstance(found.backward, bool)
-    assert isinstance(marker.template(text), str)
     if kind == Kind.LAYER:
         assert isinstance(marker.layer_name(text), str)
     if kind == Kind.OP:
@@ -171,12 +170,3 @@ def test_the_arguments_of_a_real_op_are_read() -> None:
 def test_backward_nodes_are_told_by_name(name: str, expected: bool) -> None:  # noqa: FBT001
     """Any number behind Backward, and the engine's own ranges."""
     assert marker.is_backward(name) is expected
-
-
-def test_a_template_is_what_two_runs_of_an_op_share() -> None:
-    """Numbers and ids go; shapes stay."""
-    one = strategies.REAL_TEXTS[6]
-    other = one.replace("seq = 4, op_id = 17", "seq = 99, op_id = 1").replace("(3,0)", "(8,1)")
-    assert one != other
-    assert marker.template(one) == marker.template(other)
-    assert marker.template(one) != marker.template(one.replace("72", "73"))

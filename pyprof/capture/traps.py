@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import marker, schema
+from pyprof import schema
 from pyprof.parse import nothing
 
 if TYPE_CHECKING:
@@ -79,7 +79,6 @@ def early(capture: schema.Capture) -> Iterator[str]:
 @trap
 def unlinked(capture: schema.Capture) -> Iterator[str]:
     """Without emit_nvtx nothing ties a backward kernel to its forward op."""
-    texts = capture.ranges["text"]
     if not capture.ranges.num_rows:
         if not any("ranges" in warning for warning in capture.warnings):
             yield (
@@ -87,11 +86,12 @@ def unlinked(capture: schema.Capture) -> Iterator[str]:
                 "pyprof.capture, or call pyprof.init() and use emit_nvtx"
             )
         return
-    if not _any(pc.match_substring_regex(texts, marker.SEQ_PATTERN.replace("?P<seq>", ""))):
+    if capture.ranges["seq"].null_count == capture.ranges.num_rows:
         yield (
             "no sequence numbers: kernels of a backward pass, if there is one, cannot be tied to "
             "forward ops; capture with pyprof.capture, with gradients on"
         )
+    texts = capture.ranges["text"].unique().cast(pa.string())
     own = pc.match_substring_regex(texts, r"^\{.mod.")
     own = pc.and_not(own, pc.match_substring_regex(texts, _BY_READERS))
     if not _any(own) and not _any(pc.match_substring(texts, ", sizes = [")):

@@ -17,7 +17,8 @@ and PyTorch's own, from emit_nvtx:
 A capture that knows more than emit_nvtx writes it behind, in the same style:
 `dtypes = ['float32', ''], strides = [[3, 1], []], inputs = ['', '2']`.
 
-Texts come from files of unknown origin: decoding never raises and never evaluates.
+Texts come from files of unknown origin: decoding never raises and never evaluates. `numbered`,
+which needs Arrow, takes millions of texts apart.
 """
 
 from pyprof.marker.decode import (
@@ -37,11 +38,8 @@ from pyprof.marker.encode import (
 )
 from pyprof.marker.kinds import (
     NOT_OPS,
-    SEQ_PATTERN,
-    TEMPLATE_PATTERN,
     classify,
     layer_name,
-    template,
 )
 from pyprof.marker.model import (
     Call,
@@ -56,8 +54,6 @@ from pyprof.marker.model import (
 
 __all__ = [
     "NOT_OPS",
-    "SEQ_PATTERN",
-    "TEMPLATE_PATTERN",
     "Call",
     "Kind",
     "Opaque",
@@ -79,5 +75,4 @@ __all__ = [
     "encode_trace",
     "is_backward",
     "layer_name",
-    "template",
 ]

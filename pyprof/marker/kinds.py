@@ -19,15 +19,6 @@ _TORCH_NAME = re.compile(
 CUT_OP = re.compile(r"""\{['"]mod['"]: ['"]([^'"]*)['"], ['"]op['"]: ['"]([^'"]*)['"]""")
 """Finds the names in an op text, also where the rest of it is missing."""
 
-TEMPLATE_PATTERN = r"(, (?:seq|op_id) = )-?\d+|, input_op_ids = \[[-(), \d]*\]"
-"""Matches what differs from one run of an op to the next; to be replaced by group 1.
-
-Valid for re and for RE2.
-"""
-
-SEQ_PATTERN = r", seq = (?P<seq>-?\d{1,18})\b"
-"""Finds the sequence number. Valid for re and for RE2."""
-
 NOT_OPS = frozenset({"__getattr__", "__torch_function__", "__torch_dispatch__", "__getattribute__"})
 """Never ops, though old instrumentation wrapped them and so left markers that name them."""
 
@@ -63,11 +54,6 @@ def _classify_dict(text: str) -> Kind:
     if CUT_OP.match(text):
         return Kind.OP
     return Kind.MODULE if "strRepr" in text else Kind.CONTEXT
-
-
-def template(text: str) -> str:
-    """Strip what differs between two runs of the same op with the same arguments."""
-    return re.sub(TEMPLATE_PATTERN, r"\1", text)
 
 
 def layer_name(text: str) -> str:

@@ -31,6 +31,7 @@ def parse(capture: Capture, *, kernels_only: bool = False) -> Records:
 def parse_file(path: Path, *, kernels_only: bool = False) -> Records:
     """Read and parse a capture; raise CaptureError where it holds no GPU work."""
     from pyprof import readers  # noqa: PLC0415 - as above
+    from pyprof.freed import give_back  # noqa: PLC0415 - as above
 
     capture = readers.read(path)
     if not capture.activities.num_rows:
@@ -38,6 +39,8 @@ def parse_file(path: Path, *, kernels_only: bool = False) -> Records:
     records = parse(capture, kernels_only=kernels_only)
     if not records.rows:
         raise CaptureError(f"{path}: no kernels, only copies; parse it without --kernels-only")
+    del capture
+    give_back()
     return records
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.freed import give_back
 from pyprof.marker import Kind
 from pyprof.parse import calls, columns, correlate, leaks, nesting, partners, paths, texts, windows
 from pyprof.parse.correlate import ints
@@ -51,6 +52,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     leaf = correlate.ranges_of(capture, sweep.nest, launch)
     chain = calls.chains(sweep.nest.parent, _counted(sweep), leaf)
     partner = partners.partners(capture, sweep, chain, launch, activities, found)
+    give_back()  # what sorting and searching held for a while
     built = columns.build(capture, activities, sweep, launch, leaf, chain, partner)
     if found:
         built["window"] = pa.array(windows.of_rows(capture, activities, launch, found))
@@ -79,7 +81,7 @@ _KERNELS = (schema.KERNEL, schema.CPU)
 
 def _sweep(capture: Capture) -> Sweep:
     ranges = capture.ranges
-    read = texts.read_texts(ranges.column("text"))
+    read = texts.read_texts(ranges)
     kind = texts.kinds(read)
     thread, start = ints(ranges.column("thread")), ints(ranges.column("start"))
     end = ints(ranges.column("end"))

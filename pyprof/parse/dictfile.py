@@ -20,9 +20,12 @@ from pyprof.parse.records import Coded, Records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
 
-
-_ROWS = 1 << 15
+_FIRST_ROWS, _ROWS = 1 << 10, 1 << 15
+"""Put together at once: at first, and at most."""
+_BYTES = 1 << 24
+"""What is put together at once, however long the texts are."""
 _WORKERS = 2
 _ESCAPED = '["\\\\\x00-\x1f]'
 """What JSON does not take as it is in a text."""
@@ -30,38 +33,43 @@ _ESCAPED = '["\\\\\x00-\x1f]'
 
 def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | None = None) -> None:
     """Write all records; `progress` is told the number of rows after each batch."""
-    pieces = [_piece(records, name, first=not place) for place, name in enumerate(_there(records))]
+    pieces = _pieces(records)
     with ThreadPoolExecutor(_WORKERS) as pool:
-        pending: deque[tuple[int, object]] = deque()
-        for start in range(0, records.rows, _ROWS):
-            rows = min(_ROWS, records.rows - start)
-            pending.append((rows, pool.submit(_lines, pieces, start, rows)))
-            if len(pending) > _WORKERS:  # holds back, so that memory stays bounded
-                _finish(pending, file, progress)
-        while pending:
-            _finish(pending, file, progress)
+        pending: deque[tuple[int, Future[memoryview]]] = deque()
+        start, rows = 0, _FIRST_ROWS
+        while start < records.rows or pending:
+            if start < records.rows:
+                rows = min(rows, records.rows - start)
+                pending.append((rows, pool.submit(_lines, pieces, start, rows)))
+                start += rows
+            if len(pending) > _WORKERS or start == records.rows:  # so that memory stays bounded
+                written, future = pending.popleft()
+                found = future.result()
+                file.write(found)
+                rows = _rows(written, found.nbytes)
+                if progress:
+                    progress(written)
 
 
-def _finish(
-    pending: deque[tuple[int, object]], file: BinaryIO, progress: Callable[[int], None] | None
-) -> None:
-    rows, future = pending.popleft()
-    file.write(future.result())  # type: ignore[attr-defined]
-    if progress:
-        progress(rows)
+def _rows(written: int, size: int) -> int:
+    """Choose how many rows to write next, after some of this size in bytes."""
+    return max(1, min(_ROWS, _BYTES * written // max(1, size)))
 
 
 def lines(records: Records) -> Iterator[str]:
     """Give the records' lines, without line ends."""
-    pieces = [_piece(records, name, first=not place) for place, name in enumerate(_there(records))]
-    for start in range(0, records.rows, _ROWS):
-        rows = min(_ROWS, records.rows - start)
-        whole = bytes(_lines(pieces, start, rows)).decode()
-        yield from whole.removesuffix("\n").split("\n")  # other separators may be in texts
+    pieces = _pieces(records)
+    start, rows = 0, _FIRST_ROWS
+    while start < records.rows:
+        rows = min(rows, records.rows - start)
+        whole = bytes(_lines(pieces, start, rows))
+        start, rows = start + rows, _rows(rows, len(whole))
+        yield from whole.decode().removesuffix("\n").split("\n")  # texts may hold other separators
 
 
-def _there(records: Records) -> list[str]:
-    return [name for name in schema.RECORD.names if name in records.columns]
+def _pieces(records: Records) -> list[Callable[[int, int], pa.Array]]:
+    there = [name for name in schema.RECORD.names if name in records.columns]
+    return [_piece(records, name, first=not place) for place, name in enumerate(there)]
 
 
 def _lines(pieces: list[Callable[[int, int], pa.Array]], start: int, rows: int) -> memoryview:
@@ -79,16 +87,17 @@ def _piece(records: Records, name: str, *, first: bool) -> Callable[[int, int], 
     column = records.columns[name]
     if isinstance(column, Coded):
         return _coded(key, column)
-    column = records.arrow(name)
-    return lambda start, rows: _plain(key, column.slice(start, rows))
+    cut = records.cut(name)
+    return lambda start, rows: _plain(key, cut(start, rows))
 
 
 def _coded(key: str, column: Coded) -> Callable[[int, int], pa.Array]:
     spelt = pa.array(
         [*(key + orjson.dumps(value).decode() for value in column.values), ""], pa.string()
     )
-    index = np.where(column.index < 0, len(spelt) - 1, column.index)
-    return lambda start, rows: spelt.take(pa.array(index[start : start + rows]))
+    return lambda start, rows: spelt.take(
+        pa.array(column.index[start : start + rows] % len(spelt))  # -1 is the last
+    )
 
 
 def _plain(key: str, values: pa.Array) -> pa.Array:

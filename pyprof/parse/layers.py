@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from pyprof import marker, schema
 from pyprof.parse.correlate import ints
 from pyprof.parse.nesting import NONE
 from pyprof.parse.records import Coded
+from pyprof.parse.texts import where
 
 if TYPE_CHECKING:
     from pyprof.parse.assemble import Sweep
@@ -29,7 +31,8 @@ def layers(capture: Capture, sweep: Sweep, launch: Ints, path: Ints) -> Coded:
 def _free_layers(capture: Capture, launch: Ints) -> dict[int, list[str]]:
     """Find the start/end layers around each launch, on the thread that started them."""
     ranges = capture.ranges.filter(pc.equal(capture.ranges.column("style"), schema.FREE))
-    ranges = ranges.filter(pc.starts_with(ranges.column("text"), "layer:")).sort_by("start")
+    is_layer = where(ranges.column("text"), partial(pc.starts_with, pattern="layer:"))
+    ranges = ranges.filter(is_layer).sort_by("start")
     rows = np.flatnonzero(launch != NONE) if len(ranges) else np.zeros(0, np.int64)
     thread, start, end = (
         ints(capture.calls.column(n))[launch[rows]] for n in ("thread", "start", "end")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MAGIC = b"PAR1"
 
 _ROWS = 1 << 17
+_TEXT_BYTES = 1 << 24
+"""Texts of a row group that are put together at once: long ones make groups of fewer rows."""
 _DEVICES = b"pyprof.devices"
 _DIFFER = frozenset(
     ("kDuration", "seqMarker", "seqId", "start", "end", "launch", "corrId", "opId", "callIds")
@@ -62,8 +64,9 @@ def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.PARQUET)
 def _slices(records: Records, columns: pa.Schema) -> Iterator[pa.Table]:
     """Give the rows of one row group after the other; one without rows where there are none."""
     cut = {field.name: _sliced(records, field) for field in columns}
-    for start in range(0, records.rows or 1, _ROWS):
-        length = min(_ROWS, records.rows - start)
+    rows = max(1, min(_ROWS, _TEXT_BYTES * records.rows // max(1, records.text_bytes("seqMarker"))))
+    for start in range(0, records.rows or 1, rows):
+        length = min(rows, records.rows - start)
         yield pa.table({name: column(start, length) for name, column in cut.items()})
 
 
@@ -76,9 +79,7 @@ def _sliced(records: Records, field: pa.Field) -> Callable[[int, int], pa.Array]
         values = _with_dictionary(pa.array(column.values, field.type))
         index = column.arrow_index()
         return lambda start, length: values.take(index.slice(start, length))
-    whole: pa.Array = records.arrow(field.name)
-    cut: Callable[[int, int], pa.Array] = whole.slice
-    return cut
+    return records.cut(field.name)
 
 
 def _with_dictionary(values: pa.Array) -> pa.Array:

@@ -18,7 +18,7 @@ from pyarrow import json as arrow_json
 from pyprof import readers, schema
 from pyprof.errors import RecordsError
 from pyprof.parse import parquet, parse_file
-from pyprof.parse.records import Coded, Records, concat_coded, encode
+from pyprof.parse.records import Coded, Records, apart, concat_coded, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -153,13 +153,13 @@ def _has_long_line(block: bytes) -> bool:
 
 
 def _compact(name: str, column: pa.Array) -> Column:
-    """Keep each distinct text, or list of texts, once; PyTorch's ranges hardly repeat."""
+    """Keep each distinct text, or list of texts, once; PyTorch's ranges repeat but for numbers."""
     kind = column.type
     repeats = pa.types.is_string(kind) or kind.equals(pa.list_(pa.string()))
-    if not repeats or name == "seqMarker":
-        column.validate(full=True)  # Arrow's JSON reader takes what is not UTF-8
-        return column
-    return encode(column)
+    if repeats and name != "seqMarker":
+        return encode(column)
+    column.validate(full=True)  # Arrow's JSON reader takes what is not UTF-8
+    return apart(column) if repeats else column
 
 
 def _joined(batches: list[dict[str, Column]]) -> Records:

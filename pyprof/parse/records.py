@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.marker import numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -45,6 +47,9 @@ class Coded:
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray | Coded"
 
+NUMBERED = pa.list_(numbered.NUMBERED)
+"""The type of a column of lists of texts that are put together only when they are written."""
+
 
 @dataclass(frozen=True, slots=True)
 class Records:
@@ -64,9 +69,38 @@ class Records:
             return pa.nulls(self.rows, kind)
         if isinstance(column, Coded):
             return column.to_arrow(kind)
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
+        column = _whole(column)
+        if column.type == NUMBERED:
+            return spelt(column)
         return column if column.type == kind else column.cast(kind)
+
+    def cut(self, name: str) -> Callable[[int, int], pa.Array]:
+        """Give the function that gives some rows of a column, of the type that `arrow` gives.
+
+        Texts that are held as templates and numbers are put together for these rows alone.
+        """
+        column = self.columns.get(name)
+        if column is None or isinstance(column, Coded) or column.type != NUMBERED:
+            found: Callable[[int, int], pa.Array] = self.arrow(name).slice
+            return found
+        whole = _whole(column)
+        return lambda start, length: spelt(whole.slice(start, length))
+
+    def text_bytes(self, name: str) -> int:
+        """Estimate the length of all texts of a column that `cut` puts together; 0 for another."""
+        column = self.columns.get(name)
+        if column is None or isinstance(column, Coded) or column.type != NUMBERED:
+            return 0
+        return numbered.length(_whole(column).flatten())
+
+    def templates(self) -> Coded:
+        """Give the texts of PyTorch's own ranges without their numbers."""
+        if "seqTemplate" in self.columns:
+            return self.coded("seqTemplate")
+        column = self.columns.get("seqMarker")
+        if column is None or isinstance(column, Coded) or column.type != NUMBERED:
+            column = apart(self.arrow("seqMarker"))
+        return encode(_of_texts(_whole(column), lambda texts: texts.field("text")))
 
     def numpy(self, name: str, absent: int = -1) -> NDArray[np.int64]:
         """Give an integer column as NumPy, with `absent` for null."""
@@ -93,6 +127,28 @@ class Records:
             for name, column in self.columns.items()
         }
         return Records(len(rows), columns, self.devices, self.warnings)
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def apart(column: pa.Array) -> pa.Array:
+    """Hold lists of texts as `NUMBERED`."""
+    return _of_texts(column, numbered.split)
+
+
+def spelt(column: pa.Array) -> pa.Array:
+    """Put the texts of `NUMBERED` together."""
+    return _of_texts(column, numbered.spell)
+
+
+def _of_texts(column: pa.Array, function: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    lengths = pc.list_value_length(column).fill_null(0).to_numpy()
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), function(column.flatten()), mask=column.is_null()
+    )
 
 
 def encode(column: pa.Array) -> Coded:

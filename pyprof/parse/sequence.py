@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.marker import Kind
+from pyprof.marker import Kind, numbered
 from pyprof.parse import autograd, calls, columns, describe, texts
 from pyprof.parse.correlate import ints
 from pyprof.parse.nesting import NONE, by_thread
@@ -48,12 +48,10 @@ def count(
     }
 
 
-def _texts(capture: Capture, row: Ints) -> pa.Array:
-    """Give the texts of ranges: referred to, where they are one array, so that none is copied."""
-    text = capture.ranges.column("text")
-    if text.num_chunks != 1:
-        return text.take(pa.array(row)).combine_chunks()
-    return pa.DictionaryArray.from_arrays(pa.array(row.astype(np.int32)), text.chunk(0))
+def _texts(capture: Capture, row: Ints) -> pa.StructArray:
+    """Give the texts of ranges, as they are kept until they are written."""
+    texts = capture.ranges.select(numbered.NUMBERED.names).unify_dictionaries()
+    return numbered.of(texts.take(pa.array(row)))
 
 
 def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:

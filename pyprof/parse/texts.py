@@ -1,20 +1,15 @@
-"""The texts of all ranges, each distinct one looked at once.
-
-Two runs of an op differ in its sequence number and ids alone. These are taken out (and kept in
-a column), so that millions of ranges come down to some hundreds of templates.
-"""
+"""The texts of all ranges, each template looked at once."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyprof import marker
+from pyprof.parse.correlate import ints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +19,6 @@ if TYPE_CHECKING:
     from pyprof.marker import Kind
 
 NO_SEQ = -1
-
-_ROWS = 1 << 16  # taken apart at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +34,22 @@ class Texts:
     """Per template: what it is (`marker.Kind`)."""
 
 
-def read_texts(text: pa.ChunkedArray) -> Texts:
-    """Take the texts of ranges apart."""
-    slices = [
-        chunk.slice(start, _ROWS) for chunk in text.chunks for start in range(0, len(chunk), _ROWS)
-    ]
-    with ThreadPoolExecutor() as pool:  # Arrow works outside Python's lock
-        parts = list(pool.map(_split, slices or [pa.array([], pa.string())]))
-    coded = pa.chunked_array([part[0] for part in parts]).unify_dictionaries()
-    templates = coded.chunk(0).dictionary.to_pylist()
+def read_texts(ranges: pa.Table) -> Texts:
+    """Look at the texts of a table of ranges."""
+    text = ranges.column("text").unify_dictionaries()
+    templates = text.chunk(0).dictionary.to_pylist() if text.num_chunks else []
     return Texts(
-        code=np.concatenate([chunk.indices.to_numpy() for chunk in coded.chunks]),
-        seq=np.concatenate([part[1] for part in parts]),
+        code=np.concatenate([np.zeros(0, np.int32), *(part.indices for part in text.chunks)]),
+        seq=ints(ranges.column("seq"), NO_SEQ),
         templates=templates,
         kind=np.array([marker.classify(template) for template in templates], np.int8),
     )
 
 
-def _split(text: pa.Array) -> tuple[pa.DictionaryArray, NDArray[np.int64]]:
-    stripped = pc.replace_substring_regex(text, marker.TEMPLATE_PATTERN, r"\1")
-    found = pc.extract_regex(text, marker.SEQ_PATTERN)
-    numbers = pc.fill_null(pc.struct_field(found, "seq"), str(NO_SEQ)).cast(pa.int64())
-    return stripped.dictionary_encode(), numbers.to_numpy()
+def where(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
+    """Answer a question about each text of a table of ranges, by asking it of the templates."""
+    answers = [question(part.dictionary).take(part.indices) for part in text.chunks]
+    return pa.chunked_array(answers, pa.bool_())
 
 
 def select(texts: Texts, wanted: NDArray[np.bool_] | NDArray[np.int64]) -> Texts:

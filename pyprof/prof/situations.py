@@ -7,20 +7,18 @@ for the backward of its forward call.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyprof import marker, ops
 from pyprof.marker import Kind, Tensor
 from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.autograd import is_node
 from pyprof.parse.describe import tensors
-from pyprof.parse.records import Coded, distinct, encode
+from pyprof.parse.records import Coded, distinct
 from pyprof.prof.repeated import with_repeats
 
 if TYPE_CHECKING:
@@ -104,7 +102,7 @@ def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
     """Number the distinct situations: the number of each row, and the situations."""
     parts = [
         records.coded("marker"),
-        _templates(records),
+        records.templates(),
         records.coded("fwdMarker"),
         records.coded("fwdSeqMarker"),
         _is_backward(records),
@@ -143,30 +141,6 @@ def _texts(part: Coded, row: int) -> tuple[str, ...]:
 def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
     # Ids ascend inward; files without them list texts outermost first.
     return tuple(np.argsort(ids, kind="stable").tolist()) if ids else ()
-
-
-def _templates(records: Records) -> Coded:
-    if "seqTemplate" in records.columns:
-        return records.coded("seqTemplate")
-    column = records.arrow("seqMarker")
-    stripped = _stripped(column.values)
-    return encode(pa.ListArray.from_arrays(column.offsets, stripped, mask=column.is_null()))
-
-
-def _stripped(texts: pa.Array) -> pa.Array:
-    """Leave out sequence numbers and ids; slices side by side, since Arrow needs no lock."""
-    size = -(-len(texts) // _SLICES) or 1
-    slices = [texts.slice(start, size) for start in range(0, len(texts), size)]
-    with ThreadPoolExecutor() as pool:
-        parts = pool.map(_strip, slices)
-        return pa.concat_arrays([pa.array([], pa.string()), *parts])
-
-
-_SLICES = 16
-
-
-def _strip(texts: pa.Array) -> pa.Array:
-    return pc.replace_substring_regex(texts, marker.TEMPLATE_PATTERN, r"\1")
 
 
 def _is_backward(records: Records) -> Coded:

@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.readers._nsys_payloads import COLUMNS, payloads
-from pyprof.readers._sqlite import Database, encoded, numbers
+from pyprof.readers._sqlite import Database, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyprof.readers._nsys_payloads import Payload
+    from pyprof.readers._strings import Strings
 
 _PREFIX = "nccl"
 _GROUP_END = "ncclGroupEnd"
@@ -37,7 +38,7 @@ def collectives(
     name: pa.DictionaryArray,
     kernels: pa.Table,
     runtime: pa.Table,
-    strings: pa.Array,
+    strings: Strings,
 ) -> pa.Array:
     """Give what NCCL says of each kernel, as JSON of `schema.COLLECTIVE`; null where it does not.
 
@@ -83,8 +84,8 @@ _PROCESS = 24
 class _Ranges:
     """NCCL's ranges of each thread, in order of their start."""
 
-    def __init__(self, db: Database, table: str, strings: pa.Array) -> None:
-        ours = np.flatnonzero(pc.fill_null(pc.starts_with(strings, _PREFIX), fill_value=False))
+    def __init__(self, db: Database, table: str, strings: Strings) -> None:
+        ours = strings.starting(_PREFIX)
         events = db.read(
             table,
             {"start": int, "end": int, "globalTid": int, "textId": int, "text": str, **COLUMNS},
@@ -94,7 +95,7 @@ class _Ranges:
             numbers(events.column(name), -1) for name in ("start", "end", "globalTid")
         )
         codes = numbers(events.column("textId"), -1)
-        named = encoded(codes, strings, "").cast(pa.string())
+        named = strings.names(codes, "").cast(pa.string())
         texts = pc.if_else(pa.array(codes >= 0), named, events.column("text")).to_pylist()
         found = payloads(db, events, strings)
         ranks = {_id(each): each[_RANKS] for each in found if _RANKS in each}

@@ -12,8 +12,6 @@ import json
 import struct
 from typing import TYPE_CHECKING, TypeAlias
 
-import pyarrow.compute as pc
-
 from pyprof.readers._sqlite import numbers
 
 if TYPE_CHECKING:
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyprof.readers._sqlite import Database
+    from pyprof.readers._strings import Strings
 
 Payload: TypeAlias = "Mapping[str, int | str]"
 """Values by their labels."""
@@ -42,13 +41,12 @@ _HEADER = struct.Struct("<QQQQ")
 """Domain, schema, bytes of the payload, bytes in all."""
 
 
-def payloads(db: Database, events: pa.Table, strings: pa.Array) -> list[Payload]:
+def payloads(db: Database, events: pa.Table, strings: Strings) -> list[Payload]:
     """Give the payload of each event; an empty one where it has none, or none that can be read."""
     schemas = _schemas(db)
     text = events.column("jsonText").to_pylist()
     if (ids := events.column("jsonTextId")).null_count < len(ids):
-        known = pc.if_else(pc.less(ids, len(strings)), ids, None)
-        registered = strings.take(known.combine_chunks()).to_pylist()
+        registered = strings.names(numbers(ids, -1), "").to_pylist()
         text = [each or other for each, other in zip(text, registered, strict=True)]
     cells = list(zip(text, events.column("binaryData").to_pylist(), strict=True))
     decoded = {cell: _of_json(cell[0]) or _of_bytes(cell[1], schemas) for cell in {*cells}}

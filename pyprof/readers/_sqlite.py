@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +17,11 @@ from adbc_driver_manager import NotSupportedError
 from adbc_driver_sqlite import dbapi
 
 from pyprof.errors import CaptureError, reason
+from pyprof.marker import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from concurrent.futures import Future
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -29,8 +34,16 @@ ABSENT = -(2**63)
 The driver guesses a column's type from its first rows, so no NULL may reach it.
 """
 
-_BATCH_ROWS = 1 << 16
-_COPIED_BATCHES = 16
+_BATCH_ROWS, _BATCHES = 1 << 16, 16
+"""What the driver hands over at once, and how much of it is taken together."""
+_TEXT_BATCH_ROWS, _TEXT_BATCHES = 1 << 13, 2
+"""The same where there are texts to take apart, which may be long."""
+_AHEAD = 1
+"""Pieces that the driver may be ahead."""
+
+
+class Numbered:
+    """The kind of a column of texts that are taken apart as they are read."""
 
 
 class Database:
@@ -63,39 +76,30 @@ class Database:
     def read(self, table: str, columns: Mapping[str, type], where: str = "") -> pa.Table:
         """Read some columns of a table. A column or table that does not exist is all null.
 
-        `columns` maps each name to `int`, `str` or `bytes`, which become int64, string and binary.
+        `columns` maps each name to `int`, `str` or `bytes`, which become int64, string and binary,
+        or to `Numbered`: in its place stand the columns of `marker.numbered`.
         """
         there = {name: kind for name, kind in columns.items() if name in self.columns(table)}
         if not there:
-            return _shape(pa.table({}), columns)
+            return _shape([], pa.schema([]), columns)
         select = ", ".join(_expression(name, kind) for name, kind in there.items())
         query = f'SELECT {select} FROM "{table}" {where}'  # noqa: S608 - names are those probed
-        return _shape(self._fetch(query), columns)
+        return self._fetch(query, columns)
 
-    def _fetch(self, query: str) -> pa.Table:
+    def _fetch(self, query: str, columns: Mapping[str, type]) -> pa.Table:
+        texts = Numbered in columns.values()
+        rows = _TEXT_BATCH_ROWS if texts else _BATCH_ROWS
         try:
             with _opened(self._uri) as cursor:
-                cursor.adbc_statement.set_options(
-                    **{"adbc.sqlite.query.batch_rows": str(_BATCH_ROWS)}
-                )
+                cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(rows)})
                 cursor.execute(query)
                 # Closed before its cursor, also when reading fails half-way.
                 with cursor.fetch_record_batch() as reader:
-                    return _copied(reader)
+                    return _taken(reader, _TEXT_BATCHES if texts else _BATCHES, columns)
         except NotSupportedError:  # the driver takes Ctrl-C for itself, and cannot cancel
             raise KeyboardInterrupt from None
         except (AdbcError, pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
             raise self._broken(error) from None
-
-    def strings(self, table: str, key: str, value: str) -> pa.Array:
-        """Give a table of strings as one array, position = key; unused positions are null."""
-        found = self.read(table, {key: int, value: str})
-        keys = numbers(found.column(key), 0)
-        values = found.column(value).combine_chunks()
-        valid = (keys >= 0) & (keys < _MOST_STRINGS)
-        slots: NDArray[np.int64] = np.full(int(keys[valid].max(initial=-1)) + 1, -1, np.int64)
-        slots[keys[valid]] = np.flatnonzero(valid)
-        return values.take(pa.array(slots, mask=slots < 0))
 
     def _broken(self, error: Exception) -> CaptureError:
         return CaptureError(
@@ -123,9 +127,6 @@ def _close(handle: dbapi.Cursor | dbapi.Connection) -> None:
         handle._closed = True  # noqa: SLF001 - else it tries again, and complains, at exit
 
 
-_MOST_STRINGS = 1 << 28
-
-
 def _uri(path: Path) -> str:
     # as_uri quotes what a URI must quote ("?", "#", "%"); mode=ro never writes, not even a journal.
     return path.resolve().as_uri() + "?mode=ro"
@@ -142,25 +143,30 @@ def _expression(name: str, kind: type) -> str:
 _ARROW = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
 
 
-def _copied(reader: pa.RecordBatchReader) -> pa.Table:
-    """Copy what the driver hands over: of its batches, one column in use keeps all others."""
-    tables, batches = [reader.schema.empty_table()], list[pa.RecordBatch]()
-    for batch in reader:
-        batches.append(batch)
-        if len(batches) == _COPIED_BATCHES:
-            tables.append(pa.Table.from_batches(batches).combine_chunks())
-            batches.clear()
-    if batches:
-        tables.append(pa.Table.from_batches(batches).combine_chunks())
+def _taken(reader: pa.RecordBatchReader, at_once: int, columns: Mapping[str, type]) -> pa.Table:
+    """Shape what the driver hands over beside it: both work outside Python's lock."""
+    tables = [_shape([], reader.schema, columns)]
+    with ThreadPoolExecutor(1) as pool:
+        pending: deque[Future[pa.Table]] = deque()
+        while batches := [*islice(reader, at_once)]:
+            pending.append(pool.submit(_shape, batches, reader.schema, columns))
+            if len(pending) > _AHEAD:  # holds back, so that memory stays bounded
+                tables.append(pending.popleft().result())
+        tables.extend(future.result() for future in pending)
     return pa.concat_tables(tables)
 
 
-def _shape(found: pa.Table, columns: Mapping[str, type]) -> pa.Table:
-    shaped = {}
+def _shape(
+    batches: list[pa.RecordBatch], there: pa.Schema, columns: Mapping[str, type]
+) -> pa.Table:
+    """Copy columns out of batches, of which one in use keeps all others, each in its type."""
+    found = pa.Table.from_batches(batches, there).combine_chunks()
+    shaped: dict[str, pa.Array | pa.ChunkedArray] = {}
     for name, kind in columns.items():
-        arrow = _ARROW[kind]
-        if name not in found.column_names:
-            shaped[name] = pa.chunked_array([pa.nulls(found.num_rows, arrow)], arrow)
+        if kind is Numbered:
+            shaped |= _apart(found, name)
+        elif name not in found.column_names:
+            shaped[name] = pa.nulls(found.num_rows, _ARROW[kind])
         elif kind is int:
             shaped[name] = _with_nulls(found.column(name))
         elif kind is bytes:
@@ -168,6 +174,14 @@ def _shape(found: pa.Table, columns: Mapping[str, type]) -> pa.Table:
         else:
             shaped[name] = _valid_text(found.column(name))
     return pa.table(shaped)
+
+
+def _apart(found: pa.Table, name: str) -> dict[str, pa.Array]:
+    if name in found.column_names:
+        texts = _valid_text(found.column(name)).combine_chunks()
+    else:
+        texts = pa.repeat("", found.num_rows)
+    return dict(zip(numbered.NUMBERED.names, numbered.split(texts).flatten(), strict=True))
 
 
 def _as_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -201,16 +215,3 @@ def numbers(column: pa.ChunkedArray | pa.Array, absent: int) -> NDArray[np.int64
     if column.null_count:
         column = pc.fill_null(column, absent)
     return np.asarray(column.to_numpy(), np.int64)
-
-
-def encoded(codes: NDArray[np.int64], values: pa.Array, missing: str) -> pa.DictionaryArray:
-    """Look up names by their ids, as a dictionary column; `missing` for an id that is unknown."""
-    known = (codes >= 0) & (codes < len(values))
-    if len(values):
-        known &= np.asarray(values.is_valid())[np.where(known, codes, 0)]
-    used, inverse = np.unique(np.where(known, codes, -1), return_inverse=True)
-    names = values.take(pa.array(used[used >= 0])).to_pylist()
-    dictionary = ([missing] if len(used) and used[0] < 0 else []) + names
-    return pa.DictionaryArray.from_arrays(
-        pa.array(inverse.astype(np.int32)), pa.array(dictionary, pa.string())
-    )

@@ -14,13 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.readers import _common, _nsys_info, _nsys_nccl
-from pyprof.readers._sqlite import MAGIC, Database, encoded, numbers
+from pyprof.marker import numbered
+from pyprof.readers import _common, _nsys_info, _nsys_nccl, _strings
+from pyprof.readers._sqlite import MAGIC, Database, Numbered, numbers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from pyprof.readers._strings import Strings
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _STRINGS = "StringIds"
@@ -62,7 +65,7 @@ def read(path: Path) -> schema.Capture:
     # SQLite and Arrow work outside Python's lock: the ranges' texts are read beside the rest.
     with ThreadPoolExecutor(max_workers=1) as pool:
         ranges = pool.submit(_read_ranges, db)
-        strings = db.strings(_STRINGS, "id", "value")
+        strings = _strings.read(db, _STRINGS, "id", "value")
         runtime = _read_runtime(db)
         pids = np.unique(_pid(numbers(runtime.column("globalTid"), 0)))
         activities = _activities(db, strings, runtime, int(pids[0]) if len(pids) == 1 else None)
@@ -139,7 +142,7 @@ def _call_keys(runtime: pa.Table) -> NDArray[np.int64]:
     return (pids << 33) | (numbers(runtime.column("correlationId"), _NO_CORR) & 0x1FFFFFFFF)
 
 
-def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: pa.Array) -> pa.Table:
+def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: Strings) -> pa.Table:
     start = runtime.column("start")
     return schema.table(
         schema.CALLS,
@@ -148,7 +151,7 @@ def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: pa.Array) -> 
             "end": pc.coalesce(runtime.column("end"), start),
             "thread": threads,
             "corr": runtime.column("correlationId"),
-            "name": encoded(numbers(runtime.column("nameId"), -1), strings, "unknown call"),
+            "name": strings.names(numbers(runtime.column("nameId"), -1), "unknown call"),
         },
     )
 
@@ -162,11 +165,11 @@ def _read_ranges(db: Database) -> pa.Table:
     kinds = ", ".join(map(str, (*_PUSH_POP, *_START_END)))
     typed = "eventType" in db.columns(table)
     return db.read(
-        table, {**columns, "text": str}, f"WHERE eventType IN ({kinds})" if typed else ""
+        table, {**columns, "text": Numbered}, f"WHERE eventType IN ({kinds})" if typed else ""
     )
 
 
-def _ranges(events: pa.Table, threads: NDArray[np.int32], strings: pa.Array) -> pa.Table:
+def _ranges(events: pa.Table, threads: NDArray[np.int32], strings: Strings) -> pa.Table:
     free = np.isin(numbers(events.column("eventType"), _PUSH_POP[0]), _START_END)
     return schema.table(
         schema.RANGES,
@@ -175,7 +178,7 @@ def _ranges(events: pa.Table, threads: NDArray[np.int32], strings: pa.Array) -> 
             "end": _closed_ends(events),
             "thread": threads,
             "style": np.where(free, schema.FREE, schema.NESTED).astype(np.int8),
-            "text": _texts(events, strings),
+            **_texts(events, strings),
         },
     )
 
@@ -198,27 +201,22 @@ _OPEN_RANGES = 3
 """From so many ranges that end at the last instant on, it is no chance."""
 
 
-def _texts(events: pa.Table, strings: pa.Array) -> pa.ChunkedArray:
+def _texts(events: pa.Table, strings: Strings) -> dict[str, pa.ChunkedArray]:
     """Give each range's text: written in place, or registered once and referred to by id."""
-    text, ids = pc.fill_null(events.column("text"), ""), events.column("textId")
-    if text.nbytes < _MOST_BYTES:
-        text = pa.chunked_array([text.combine_chunks()])  # can be referred to by row
-    if ids.null_count == len(ids):
-        return text
-    codes = numbers(ids, -1)
-    registered = encoded(codes, strings, "").cast(pa.string())
-    return pc.if_else(pa.array(codes >= 0), registered, text)
-
-
-_MOST_BYTES = 1 << 31
-"""What one array of texts can hold."""
+    texts, ids = events.select(numbered.NUMBERED.names), events.column("textId")
+    if ids.null_count < len(ids):
+        number = numbers(ids, -1)
+        rows = np.where(number < 0, np.arange(len(ids)), len(ids) + strings.rows(number))
+        texts = _common.concat([texts, strings.texts]).combine_chunks().take(pa.array(rows))
+    texts = texts.unify_dictionaries().combine_chunks()
+    return dict(zip(texts.column_names, texts.columns, strict=True))
 
 
 # --- GPU work -----------------------------------------------------------------------------------
 
 
 def _activities(
-    db: Database, strings: pa.Array, runtime: pa.Table, only_pid: int | None
+    db: Database, strings: Strings, runtime: pa.Table, only_pid: int | None
 ) -> pa.Table:
     parts = [
         _kernels(db, strings, runtime, only_pid),
@@ -252,9 +250,9 @@ def _base(rows: pa.Table, kind: int, only_pid: int | None) -> dict[str, object]:
     return columns
 
 
-def _kernels(db: Database, strings: pa.Array, runtime: pa.Table, only_pid: int | None) -> pa.Table:
+def _kernels(db: Database, strings: Strings, runtime: pa.Table, only_pid: int | None) -> pa.Table:
     rows = _read(db, "KERNEL", *_KERNEL)
-    name = encoded(numbers(rows.column("demangledName"), -1), strings, "unknown kernel")
+    name = strings.names(numbers(rows.column("demangledName"), -1), "unknown kernel")
     events = _versioned(db.tables(), "NVTX_EVENTS")
     shared = pc.add(
         pc.fill_null(rows.column("staticSharedMemory"), 0),

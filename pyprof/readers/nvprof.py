@@ -9,14 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.readers import _common
+from pyprof.readers import _common, _strings
 from pyprof.readers._cupti_calls import call_name
-from pyprof.readers._sqlite import MAGIC, Database, encoded, numbers
+from pyprof.readers._sqlite import MAGIC, Database, numbers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from pyprof.readers._strings import Strings
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _KERNELS = ("CONCURRENT_KERNEL", "KERNEL")  # the second: --concurrent-kernels off
@@ -40,7 +42,7 @@ def sniff(path: Path, head: bytes) -> bool:
 def read(path: Path) -> schema.Capture:
     """Read the kernels, copies, API calls and ranges of an nvprof database."""
     db = Database(path)
-    strings = db.strings("StringTable", "_id_", "value")
+    strings = _strings.read(db, "StringTable", "_id_", "value")
     calls, call_ids = _calls(db)
     ranges, range_ids = _ranges(db, strings)
     keys, (call_threads, range_threads) = _threads(call_ids, range_ids)
@@ -113,7 +115,7 @@ def _calls(db: Database) -> tuple[dict[str, Any], NDArray[np.int64]]:
 _MOST_CALLS = 1 << 20
 
 
-def _ranges(db: Database, strings: pa.Array) -> tuple[dict[str, object], NDArray[np.int64]]:
+def _ranges(db: Database, strings: Strings) -> tuple[dict[str, object], NDArray[np.int64]]:
     """Rebuild the ranges: a start and an end row share an id; one without an end is still open."""
     columns = {"id": int, "flags": int, "timestamp": int, "name": int}
     rows = db.read(_CUPTI + "MARKER", {**columns, "objectId": bytes})
@@ -123,12 +125,12 @@ def _ranges(db: Database, strings: pa.Array) -> tuple[dict[str, object], NDArray
     partner = _first_index(ids[ends], ids[starts])
     found = partner >= 0
     end_rows = pa.array(np.where(found, ends[partner] if len(ends) else 0, 0), mask=~found)
-    names = encoded(numbers(rows.column("name"), -1)[starts], strings, "")
+    texts = strings.texts.take(pa.array(strings.rows(numbers(rows.column("name"), -1)[starts])))
     ranges = {
         "start": pc.fill_null(times.take(pa.array(starts)), 0),
         "end": times.take(end_rows),
         "style": np.full(len(starts), schema.NESTED, np.int8),
-        "text": names.cast(pa.string()),
+        **dict(zip(texts.column_names, texts.columns, strict=True)),
     }
     return ranges, _object_ids(rows.column("objectId").take(pa.array(starts)))
 
@@ -166,7 +168,7 @@ _KERNEL = (
 
 
 def _activities(
-    db: Database, strings: pa.Array, calls: dict[str, Any], threads: NDArray[np.int64]
+    db: Database, strings: Strings, calls: dict[str, Any], threads: NDArray[np.int64]
 ) -> pa.Table:
     parts = [
         *(_kernels(db, kind, strings) for kind in _KERNELS),
@@ -196,14 +198,14 @@ def _base(rows: pa.Table, kind: int) -> dict[str, object]:
     }
 
 
-def _kernels(db: Database, kind: str, strings: pa.Array) -> pa.Table:
+def _kernels(db: Database, kind: str, strings: Strings) -> pa.Table:
     rows = db.read(_CUPTI + kind, dict.fromkeys((*_BASE, *_KERNEL), int))
     shared = (rows.column(f"{part}SharedMemory") for part in ("static", "dynamic"))
     return schema.table(
         schema.ACTIVITIES,
         {
             **_base(rows, schema.KERNEL),
-            "name": encoded(numbers(rows.column("name"), -1), strings, "unknown kernel"),
+            "name": strings.names(numbers(rows.column("name"), -1), "unknown kernel"),
             **{f"grid_{axis}": rows.column(f"grid{axis.upper()}") for axis in "xyz"},
             **{f"block_{axis}": rows.column(f"block{axis.upper()}") for axis in "xyz"},
             "regs": rows.column("registersPerThread"),
@@ -230,7 +232,7 @@ def _sets(db: Database) -> pa.Table:
     )
 
 
-def _devices(db: Database, strings: pa.Array) -> pa.Table:
+def _devices(db: Database, strings: Strings) -> pa.Table:
     columns = ("id", "name", "numMultiprocessors", "coreClockRate", "globalMemoryBandwidth")
     more = ("globalMemorySize", "computeCapabilityMajor", "computeCapabilityMinor")
     rows = db.read(_CUPTI + "DEVICE", dict.fromkeys((*columns, *more), int))
@@ -238,7 +240,7 @@ def _devices(db: Database, strings: pa.Array) -> pa.Table:
         schema.DEVICES,
         {
             "device": rows.column("id"),
-            "name": encoded(numbers(rows.column("name"), -1), strings, "").cast(pa.string()),
+            "name": strings.names(numbers(rows.column("name"), -1), "").cast(pa.string()),
             "sm_count": rows.column("numMultiprocessors"),
             "clock_hz": pc.multiply(rows.column("coreClockRate"), 1000),  # stored in kHz
             "bandwidth": pc.multiply(rows.column("globalMemoryBandwidth"), 1000),  # in kB/s

@@ -60,7 +60,7 @@ def _read(file: str, chosen: Override, begin: Callable[[str], object]) -> Source
     begin("reading")
     path = Path(file)
     if file == recordfile.STDIN or not readers.is_capture(path):
-        return Source(Table(recordfile.load(file), chosen), None)
+        return Source(Table(recordfile.load(file, raw=False), chosen), None)
     capture = readers.read(path)
     if not capture.activities.num_rows:
         parse_file(path)  # says what to do
@@ -150,7 +150,7 @@ def _joined(captures: Sequence[Capture], numbers: Sequence[Mapping[int, int]]) -
         captures[0].version,
         activities=schema.ACTIVITIES.empty_table(),
         calls=pa.concat_tables(calls).unify_dictionaries(),
-        ranges=pa.concat_tables(ranges),
+        ranges=pa.concat_tables(ranges).unify_dictionaries(),
         threads=pa.concat_tables(threads),
         devices=pa.concat_tables([capture.devices for capture in captures]),
     )

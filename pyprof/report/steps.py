@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,9 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.marker import Kind, classify
+from pyprof.parse.describe import unnumbered
 from pyprof.parse.records import Records
+from pyprof.parse.texts import where
 from pyprof.report import api
 from pyprof.report.repetition import repetition
 from pyprof.report.windows import recorded
@@ -249,12 +251,13 @@ def bounds_on_gpu(records: Records, of_row: Ints, count: int) -> Ints | None:
 def _ranges(capture: Capture) -> tuple[str, Ints, Ints] | None:
     """Find ranges that name iterations; of several sorts, the one that covers most time."""
     ranges = capture.ranges
-    texts = ranges.filter(pc.match_substring_regex(ranges.column("text"), _ITERATION))
+    is_iteration = partial(pc.match_substring_regex, pattern=_ITERATION)
+    texts = ranges.filter(where(ranges.column("text"), is_iteration))
     distinct = texts.column("text").unique().to_pylist()
     named: dict[str, list[str]] = {}
     for text in distinct:
         if classify(text) in (Kind.CONTEXT, Kind.LAYER):
-            named.setdefault(_DIGITS.sub("N", text), []).append(text)
+            named.setdefault(_DIGITS.sub("N", unnumbered(text)), []).append(text)
     best = max(
         ((total, name, start, end)
          for name, spelt in sorted(named.items())
@@ -266,7 +269,8 @@ def _ranges(capture: Capture) -> tuple[str, Ints, Ints] | None:
 
 
 def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
-    return ranges.filter(pc.is_in(ranges.column("text"), pa.array(texts)))
+    is_named = partial(pc.is_in, value_set=pa.array(texts))
+    return ranges.filter(where(ranges.column("text"), is_named))
 
 
 def _apart(ranges: pa.Table) -> tuple[int, Ints, Ints]:
@@ -293,7 +297,8 @@ def _apart(ranges: pa.Table) -> tuple[int, Ints, Ints]:
 def _optimizer_ranges(capture: Capture) -> tuple[str, Ints, Ints] | None:
     """Let a step end where the optimizer's does; of several optimizers, the rarest tells."""
     ranges = capture.ranges
-    texts = ranges.filter(pc.starts_with(ranges.column("text"), "Optimizer.step#"))
+    is_step = partial(pc.starts_with, pattern="Optimizer.step#")
+    texts = ranges.filter(where(ranges.column("text"), is_step))
     counts = texts.column("text").value_counts().to_pylist()
     named = [(entry["counts"], entry["values"]) for entry in counts]
     if not named:

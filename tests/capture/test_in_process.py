@@ -20,6 +20,7 @@ from pyprof.errors import PyprofError  # noqa: E402
 from pyprof.parse import parse_file  # noqa: E402
 from pyprof.readers import kineto  # noqa: E402
 from pyprof.report.timeline import timeline  # noqa: E402
+from tests.texts import texts as texts_of  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,8 +67,7 @@ def capture(tmp_path: Path) -> Capture:
 def texts(outcome: Outcome) -> list[str]:
     """Give the texts of the ranges that were captured."""
     assert outcome.path is not None
-    found: list[str] = kineto.read(outcome.path).ranges["text"].to_pylist()
-    return found
+    return texts_of(kineto.read(outcome.path).ranges)
 
 
 def rows(found: list[str], name: str) -> list[int]:

@@ -8,6 +8,7 @@ import pytest
 
 from pyprof import schema
 from pyprof.capture import secrets, traps
+from tests.texts import apart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,14 +44,15 @@ def capture(
     warnings: tuple[str, ...] = (),
 ) -> schema.Capture:
     """Build a capture of rows."""
-    ranges = [{"start": 0, "end": 9, "thread": 0, "style": style, "text": text} for text in texts]
+    count = len(texts)
+    ranges = {"start": [0] * count, "end": [9] * count, "thread": [0] * count}
     devices = [{"device": 0, "name": device, "sm_count": 132 if device else None}]
     return schema.Capture(
         "nsys",
         None,
         table(schema.ACTIVITIES, work),
         table(schema.CALLS, calls if calls is not None else launches(len(work))),
-        table(schema.RANGES, ranges),
+        schema.table(schema.RANGES, {**ranges, "style": [style] * count, **apart(texts)}),
         table(schema.THREADS, [{"pid": 7, "tid": 1}]),
         table(schema.DEVICES, devices),
         warnings,

@@ -15,6 +15,7 @@ import pytest
 from pyprof import readers, schema
 from pyprof.parse import dictfile, parse, parse_file
 from tests.builders import CAPTURES
+from tests.texts import texts
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 TABLES = {
@@ -191,9 +192,9 @@ def test_leaked_ranges_hide_nothing() -> None:
 def test_registered_strings_name_ranges() -> None:
     """`text` is NULL in all of that capture's ranges: their names come from textId."""
     capture = readers.read(_path("nsys2025.3-t4-registered-strings/net.sqlite"))
-    texts = capture.ranges.column("text").to_pylist()
-    assert len(texts) > 700
-    assert all(texts)
+    found = texts(capture.ranges)
+    assert len(found) > 700
+    assert all(found)
 
 
 def test_ranks_in_one_file_keep_their_launches_apart() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyprof import schema
 from pyprof.readers import kineto
+from tests.texts import texts as texts_of
 
 Event = dict[str, Any]
 
@@ -82,5 +83,4 @@ def read_text(folder: Path, written: str | bytes, *, zipped: bool = False) -> sc
 
 def texts(capture: schema.Capture) -> list[str]:
     """Give the texts of all ranges in their order."""
-    found: list[str] = capture.ranges["text"].to_pylist()
-    return found
+    return texts_of(capture.ranges)

@@ -13,6 +13,7 @@ from pyprof import marker, schema
 from pyprof.readers import kineto
 from pyprof.readers.kineto.gpu import ACTIVITIES, is_call
 from tests.readers.kineto_json import CAPTURES
+from tests.texts import texts
 
 NAMES = (
     "kineto-h100-vit-inference",
@@ -90,7 +91,7 @@ def test_backward_finds_forward_thread() -> None:
 
 def test_shapes_of_the_vit() -> None:
     """Each op of the ViT has dtypes and strides in its text."""
-    found = [marker.decode_seq(t) for t in capture(NAMES[0]).ranges["text"].to_pylist()]
+    found = [marker.decode_seq(t) for t in texts(capture(NAMES[0]).ranges)]
     calls = [seq.call for seq in found if seq.name == "aten::addmm"]
     assert calls
     for call in calls:
@@ -102,7 +103,7 @@ def test_shapes_of_the_vit() -> None:
 
 def test_lines_of_2021() -> None:
     """Call stacks of the 2021 trace end in the user's script."""
-    traces = [marker.decode_trace(t) for t in capture(NAMES[3]).ranges["text"].to_pylist()]
+    traces = [marker.decode_trace(t) for t in texts(capture(NAMES[3]).ranges)]
     outermost = {frames[0].rpartition(":") for frames in traces if frames}
     assert {file for file, _, _ in outermost} == {"resnet50_profiler_api.py"}
     assert {"42", "46", "49", "50"} <= {line for _, _, line in outermost}

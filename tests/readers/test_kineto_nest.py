@@ -12,6 +12,7 @@ from pyprof.readers.kineto.columns import Threads
 from pyprof.readers.kineto.nest import Chains, nested
 from pyprof.readers.kineto.ranges import Ranges
 from tests.readers.kineto_json import event, kernel, op, read, texts
+from tests.texts import spelt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +27,7 @@ def python(name: str, ts: float, dur: float) -> dict[str, Any]:
 
 def rows(folder: Path, events: list[dict[str, Any]]) -> list[tuple[int, int, str]]:
     """Give start and end in microseconds, and the name that the text begins with."""
-    table = read(folder, [*events, GPU]).ranges.to_pylist()
+    table = spelt(read(folder, [*events, GPU]).ranges).to_pylist()
     return [(r["start"] // 1000, r["end"] // 1000, r["text"].split(",")[0]) for r in table]
 
 

@@ -9,6 +9,7 @@ from pyprof import schema
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.parse import parse
 from pyprof.prof.table import Table
+from tests.texts import apart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +87,7 @@ def capture(
                 "end": [r.at[1] for r in ranges],
                 "thread": [0] * len(ranges),
                 "style": [schema.NESTED] * len(ranges),
-                "text": [r.text for r in ranges],
+                **apart([r.text for r in ranges]),
             },
         ),
         threads=schema.table(

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof import marker
+from pyprof.marker import numbered
 from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.columns import Interned, Threads, nanoseconds, whole
 
@@ -73,9 +74,10 @@ class Ranges:
         """Give the ranges that have a text."""
         return _joined(self._columns)
 
-    def texts(self) -> pa.ChunkedArray:
-        """Give the texts of `columns`."""
-        return pa.chunked_array(self._texts, pa.large_string())
+    def texts(self) -> pa.Table:
+        """Give the texts of `columns`, as `marker.numbered` takes them apart."""
+        found = pa.chunked_array(self._texts, numbered.NUMBERED)
+        return pa.Table.from_struct_array(found).unify_dictionaries()
 
     def python(self) -> Columns:
         """Give the Python frames, which have none."""
@@ -136,7 +138,7 @@ class Ranges:
         self, events: list[Event], rows: Sequence[tuple[int, ...]], written: list[str]
     ) -> None:
         self._columns.append(self._times(events, rows))
-        self._texts.append(pa.array(written, pa.large_string()))
+        self._texts.append(numbered.split(pa.array(written, pa.string())))
 
     def _times(self, events: list[Event], rows: Sequence[tuple[int, ...]]) -> Columns:
         start = nanoseconds([event["ts"] for event in events])

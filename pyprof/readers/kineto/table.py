@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.marker import numbered
 from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.ranges import MARKER, MODULE, NOTE
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from pyprof.readers.kineto.columns import Ints
     from pyprof.readers.kineto.nest import Chains, Nested
     from pyprof.readers.kineto.ranges import Ranges
-
-_SLICE = 1 << 20  # texts at a time: a string column holds less than 2 GiB in one piece
 
 
 class _Rows(NamedTuple):
@@ -34,9 +33,10 @@ class _Rows(NamedTuple):
 def range_table(ranges: Ranges, nested: Nested, chains: Chains, forward: pa.Array) -> pa.Table:
     """Give the rows of all ranges and of what is written around them."""
     columns = ranges.columns()
-    pool, offsets = _pool(ranges, chains, nested)
+    written = ranges.texts()
+    pool, offsets = _pool(written, ranges, chains, nested)
     order = nested.order
-    if _own_layers(ranges):
+    if _own_layers(written, columns.kind):
         order = order[columns.kind[order] != MODULE]  # the model's own paths say more
     rows = _rows(nested, order, offsets)
     source = rows.source
@@ -49,13 +49,15 @@ def range_table(ranges: Ranges, nested: Nested, chains: Chains, forward: pa.Arra
             "end": pa.array(end, mask=end < 0),
             "thread": columns.thread[source].astype(np.int32),
             "style": nested.style[source].astype(np.int8),
-            "text": _taken(pool, rows.text),
+            **{name: pool.column(name).take(pa.array(rows.text)) for name in pool.column_names},
             "forward_thread": pc.if_else(own, forward.take(pa.array(source)), None),
         },
     )
 
 
-def _pool(ranges: Ranges, chains: Chains, nested: Nested) -> tuple[pa.Array, dict[str, Ints]]:
+def _pool(
+    written: pa.Table, ranges: Ranges, chains: Chains, nested: Nested
+) -> tuple[pa.Table, dict[str, Ints]]:
     """Give all texts there are, and where those of each kind are by number."""
     frames = list(ranges.frames.values())
     used = np.unique(nested.frames)
@@ -64,12 +66,10 @@ def _pool(ranges: Ranges, chains: Chains, nested: Nested) -> tuple[pa.Array, dic
     stack_texts = list(ranges.stacks.values())
     layers = list(ranges.hierarchies.values())
     layer_texts = [text for group in layers for text in group]
-    parts = [
-        *ranges.texts().chunks,
-        *(pa.array(p, pa.large_string()) for p in (stack_texts, chain_texts, layer_texts)),
-    ]
-    pool = pa.chunked_array(parts, pa.large_string()).combine_chunks()
-    count = len(ranges.texts())
+    around = pa.array([*stack_texts, *chain_texts, *layer_texts], pa.string())
+    more = pa.Table.from_struct_array(numbered.split(around))
+    pool = pa.concat_tables([written, more]).unify_dictionaries().combine_chunks()
+    count = written.num_rows
     place = np.full(int(used.max(initial=-1)) + 1, -1)
     place[used] = count + len(stack_texts) + np.arange(len(used))
     lengths = np.array([len(group) for group in layers], dtype=np.int64)
@@ -97,18 +97,9 @@ def _rows(nested: Nested, order: Ints, offsets: dict[str, Ints]) -> _Rows:
     return _Rows(*(column[inside] for column in rows))
 
 
-def _own_layers(ranges: Ranges) -> bool:
+def _own_layers(written: pa.Table, kind: Ints) -> bool:
     """Tell whether the script wrote markers and layers of PyProf's own."""
-    columns = ranges.columns()
-    if not (columns.kind == MARKER).any():
+    if not (kind == MARKER).any():
         return False
-    notes = ranges.texts().filter(pa.array(columns.kind == NOTE))
-    return bool(pc.any(pc.starts_with(notes, "layer:")).as_py())
-
-
-def _taken(pool: pa.Array, places: Ints) -> pa.ChunkedArray:
-    pieces = [
-        pool.take(pa.array(places[begin : begin + _SLICE])).cast(pa.string())
-        for begin in range(0, len(places), _SLICE)
-    ]
-    return pa.chunked_array(pieces, pa.string())
+    notes = written.column("text").filter(pa.array(kind == NOTE)).unique()
+    return bool(pc.any(pc.starts_with(notes.cast(pa.string()), "layer:")).as_py())

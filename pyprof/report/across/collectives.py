@@ -100,18 +100,16 @@ def _kind(said: object, named: str | None, inside: str | None) -> str | None:
 
 def _kinds_of_ranges(records: Records) -> list[str | None]:
     """Give the kind that the ranges around each row tell, the innermost first."""
-    column = records.arrow("seqMarker").to_pylist()
-    calls = records.coded("marker")
+    seqs, calls = records.templates(), records.coded("marker")
+    told = [*(_kind_of_seqs(texts or []) for texts in seqs.values), None]
     marked = [*(_kind_of_markers(texts) for texts in calls.values), None]
-    return [
-        next((found for text in reversed(texts or []) if (found := _kind_of_range(text))), None)
-        or marked[place]
-        for texts, place in zip(column, calls.index.tolist(), strict=True)
-    ]
+    places = zip(seqs.index.tolist(), calls.index.tolist(), strict=True)
+    return [told[seq] or marked[call] for seq, call in places]
 
 
-def _kind_of_range(text: str) -> str | None:
-    return ops.kind(text.partition(", ")[0]) if text.startswith(_RANGES) else None
+def _kind_of_seqs(texts: list[str]) -> str | None:
+    names = (text.partition(", ")[0] for text in reversed(texts) if text.startswith(_RANGES))
+    return next((found for name in names if (found := ops.kind(name))), None)
 
 
 def _kind_of_markers(texts: list[str]) -> str | None:

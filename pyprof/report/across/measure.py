@@ -55,7 +55,7 @@ def _ranks(path: Path, member: Member) -> Iterator[tuple[int, Records, Capture |
             own = capture if pid is None else of_process(capture, pid)
             yield rank, parse(own), own
         return
-    records = recordfile.load(str(path))
+    records = recordfile.load(str(path), raw=False)
     for pid, rank in member.ranks:
         rows = np.flatnonzero(records.numpy("pid") == pid)
         yield rank, records if pid is None else records.take(rows), None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
 
-from pyprof.marker import Kind, classify
+from pyprof.marker import Kind
+from pyprof.parse.describe import unnumbered
+from pyprof.parse.texts import read_texts, where
 from pyprof.report.advice.registry import Advice, Evidence, rule
 from pyprof.report.intervals import union, union_of
 
@@ -22,22 +25,21 @@ def data_loading(case: Case) -> Advice | None:
     """Find ranges that name data loading, and how long the GPUs idled inside them."""
     if case.capture is None or not case.devices:
         return None
-    named = pc.match_substring_regex(case.capture.ranges.column("text"), _LOADING)
-    ranges = case.capture.ranges.filter(named)
-    texts = ranges.column("text").combine_chunks().dictionary_encode()
-    names = texts.dictionary.to_pylist()
-    users = [classify(name) in (Kind.CONTEXT, Kind.LAYER) for name in names]
-    index = np.asarray(pc.fill_null(texts.indices, -1))
+    is_named = partial(pc.match_substring_regex, pattern=_LOADING)
+    ranges = case.capture.ranges
+    ranges = ranges.filter(where(ranges.column("text"), is_named))
+    texts = read_texts(ranges)
     start, end = (np.asarray(pc.fill_null(ranges.column(name), -1)) for name in ("start", "end"))
     idle = [union(device.idle.values()) for device in case.devices]
     found, most = [], 0
-    for code, name in enumerate(names):
-        if not users[code]:
+    for code in np.unique(texts.code).tolist():
+        if texts.kind[code] not in (Kind.CONTEXT, Kind.LAYER):
             continue  # a stack, or an op, of a file so called
-        rows = index == code
+        rows = texts.code == code
         inside = union_of(start[rows], end[rows])
         waited = max((gaps & inside).total for gaps in idle)
         if waited:
+            name = unnumbered(texts.templates[code])
             found.append(Evidence(name, None, int(rows.sum()), waited))
             most = max(most, waited)
     if not found:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
 
+from pyprof.parse.texts import where
 from pyprof.report import api
 from pyprof.report.advice.registry import rule
 from pyprof.report.intervals import EMPTY, Intervals, union_of
@@ -49,7 +51,8 @@ def _checkpoints(case: Case) -> Intervals:
     if case.capture is None:
         return EMPTY
     ranges = case.capture.ranges
-    found = ranges.filter(pc.match_substring(ranges.column("text"), _NODE))
+    is_node = where(ranges.column("text"), partial(pc.match_substring, pattern=_NODE))
+    found = ranges.filter(is_node)
     start, end = (pc.fill_null(found.column(name), -1).to_numpy() for name in ("start", "end"))
     return union_of(start, end)
 

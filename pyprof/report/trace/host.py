@@ -76,7 +76,7 @@ def ranges(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
     closed = capture.ranges.filter(pc.is_valid(capture.ranges.column("end")))
     if not closed.num_rows:
         return
-    texts = read_texts(closed.column("text"))
+    texts = read_texts(closed)
     shown = [_shown(text, kind) for text, kind in zip(texts.templates, texts.kind, strict=True)]
     cat = np.array([entry is not None for entry in shown], bool)[texts.code]
     free = _ints(closed.column("style")) == schema.FREE

@@ -1,0 +1,259 @@
+"""Texts of ranges as Arrow columns, apart from the numbers in them that no two runs of an op share.
+
+emit_nvtx writes an op's sequence number, its own id, and the ids of the ops that made its inputs.
+Without them millions of texts come down to some hundreds of templates; with them each text is
+put together again to the letter. A text that is spelt in another way is its own template.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+NUMBERED = pa.struct(
+    {
+        "text": pa.dictionary(pa.int32(), pa.string()),  # the template
+        "seq": pa.int64(),
+        "op_id": pa.int64(),
+        # (op_id - id, output) of what made each input, as int32; told so, it repeats in each step.
+        "inputs": pa.dictionary(pa.int32(), pa.binary()),
+    }
+)
+"""A text: its template, and the numbers that were taken out of it; null where it has none."""
+
+_SEQ, _OP_ID = ", seq = ", ", op_id = "
+_INPUTS = ", input_op_ids = ["
+_ANY = r", (?:seq|op_id|input_op_ids) = "
+_PAIR = r"\((?:0|[1-9]\d{0,17}),(?:0|-?[1-9]\d{0,8})\)"
+_PAIRS = rf", input_op_ids = \[(?P<pairs>{_PAIR}(?:, {_PAIR})*)\]$"
+_DIGITS = 18
+"""More may not fit an int64."""
+_TEN = 10
+_NOBODY = np.iinfo(np.int32).min
+"""Stands for the id 0: no op made the input."""
+_PAIR_BYTES = 8
+
+
+# --- apart --------------------------------------------------------------------------------------
+
+
+def split(texts: pa.Array) -> pa.StructArray:
+    """Take texts apart: `NUMBERED`, one for each; null stays null."""
+    unknown = texts.is_null()
+    texts = texts.fill_null("")
+    some = pc.match_substring_regex(texts, _ANY)
+    has = some.to_numpy(zero_copy_only=False)
+    found = _split(texts.filter(some))
+    both = pa.chunked_array(
+        [texts.filter(pc.invert(some)).dictionary_encode(), found.template.dictionary_encode()]
+    ).unify_dictionaries()
+    code = np.empty(len(texts), np.int32)
+    code[~has], code[has] = (chunk.indices.to_numpy() for chunk in both.chunks)
+    place = np.full(len(texts), -1)
+    place[has] = np.arange(len(found.template))
+    row = pa.array(place, mask=~has)
+    return pa.StructArray.from_arrays(
+        [
+            pa.DictionaryArray.from_arrays(pa.array(code), both.chunk(0).dictionary),
+            *(column.take(row) for column in (found.seq, found.op_id, found.inputs)),
+        ],
+        fields=[*NUMBERED],
+        mask=unknown,
+    )
+
+
+class _Split(NamedTuple):
+    template: pa.StringArray
+    seq: pa.Array
+    op_id: pa.Array
+    inputs: pa.DictionaryArray
+
+
+class _Found(NamedTuple):
+    """Where in the bytes of all texts something stands: from `begin` to before `end`, if at all."""
+
+    begin: Ints
+    end: Ints
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        return self.end > self.begin
+
+
+def _split(texts: pa.StringArray) -> _Split:
+    bounds, data = _bytes(texts)
+    seq, seq_at = _number(texts, _SEQ, bounds, data)
+    op_id, op_at = _number(texts, _OP_ID, bounds, data)
+    # Put together, the op_id is looked for behind the sequence number.
+    op_at = op_at._replace(end=np.where(op_at.begin < seq_at.begin, op_at.begin, op_at.end))
+    inputs, inputs_at = _inputs(texts, np.where(op_at.there, op_id, 0), bounds)
+    return _Split(
+        _without(bounds, data, (seq_at, op_at, inputs_at)),
+        pa.array(seq, mask=~seq_at.there),
+        pa.array(op_id, mask=~op_at.there),
+        inputs,
+    )
+
+
+def _bytes(texts: pa.Array) -> tuple[Ints, NDArray[np.uint8]]:
+    """Give where each text begins, and the last ends, in the bytes of all."""
+    _, offsets, data = texts.buffers()
+    if not len(texts) or data is None:
+        return np.zeros(len(texts) + 1, np.int64), np.zeros(0, np.uint8)
+    bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    whole = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
+    return bounds.astype(np.int64) - bounds[0], whole
+
+
+def _number(
+    texts: pa.StringArray, mark: str, bounds: Ints, data: NDArray[np.uint8]
+) -> tuple[Ints, _Found]:
+    """Read the number behind a mark, where it is spelt as Python spells it and fits."""
+    place = pc.find_substring(texts, mark).to_numpy()
+    begin = bounds[:-1] + np.where(place < 0, 0, place + len(mark))
+    limit = np.where(place < 0, begin, bounds[1:])
+    value, end = np.zeros(len(begin), np.int64), begin.copy()
+    padded = np.append(data, np.uint8(0))
+    for _ in range(_DIGITS):
+        digit = padded[end] - np.uint8(ord("0"))  # what is below it wraps around
+        more = (digit < _TEN) & (end < limit)
+        if not more.any():
+            break
+        value = np.where(more, value * 10 + digit, value)
+        end += more
+    longer = (padded[end] - np.uint8(ord("0")) < _TEN) & (end < limit)
+    filled = (padded[begin] == ord("0")) & (end > begin + 1)
+    return value, _Found(begin, np.where(longer | filled, begin, end))
+
+
+def _inputs(texts: pa.StringArray, op_id: Ints, bounds: Ints) -> tuple[pa.DictionaryArray, _Found]:
+    """Read the ids of the ops that made an op's inputs, which stand at the end."""
+    rows = np.flatnonzero(pc.ends_with(texts, ")]").to_numpy(zero_copy_only=False))
+    spelt = pc.struct_field(pc.extract_regex(texts.take(pa.array(rows)), _PAIRS), "pairs")
+    rows, spelt = rows[spelt.is_valid().to_numpy(zero_copy_only=False)], spelt.drop_null()
+    listed = pc.split_pattern(pc.utf8_trim(pc.replace_substring(spelt, "), (", ","), "()"), ",")
+    maker, output = listed.values.cast(pa.int64()).to_numpy().reshape(-1, 2).T
+    offset = listed.offsets.to_numpy() // 2
+    count = np.diff(offset)
+    back = np.where(maker == 0, _NOBODY, np.repeat(op_id[rows], count) - maker)
+    fits = (np.abs(back) < -_NOBODY) | (maker == 0)
+    whole = np.ones(len(rows), bool)
+    whole[np.repeat(np.arange(len(rows)), count)[~fits]] = False
+    pairs = np.stack([back, output], axis=1).astype(np.int32)
+    bytes_at = offset * np.int32(_PAIR_BYTES)
+    told = pa.Array.from_buffers(
+        pa.binary(), len(rows), [None, pa.py_buffer(bytes_at), pa.py_buffer(pairs)]
+    ).dictionary_encode()
+    code = np.full(len(texts), -1, np.int32)
+    code[rows[whole]] = told.indices.to_numpy()[whole]
+    end = bounds[1:]
+    length = np.zeros(len(texts), np.int64)
+    length[rows[whole]] = (pc.binary_length(spelt).to_numpy() + len(_INPUTS) + 1)[whole]
+    column = pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), told.dictionary)
+    return column, _Found(end - length, end)
+
+
+def _without(bounds: Ints, data: NDArray[np.uint8], cut: tuple[_Found, ...]) -> pa.StringArray:
+    """Leave some parts out of all texts."""
+    edge = np.zeros(len(data) + 1, np.int8)
+    length = np.diff(bounds)
+    for part in cut:
+        there = part.there
+        edge[part.begin[there]] += 1
+        edge[part.end[there]] -= 1
+        length -= part.end - part.begin
+    left = data[np.cumsum(edge[:-1], dtype=np.int8) == 0]
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(length, dtype=np.int32)])
+    return pa.Array.from_buffers(
+        pa.string(), len(length), [None, pa.py_buffer(offsets), pa.py_buffer(left)]
+    )
+
+
+def of(table: pa.Table) -> pa.StructArray:
+    """Give the texts of a table that has them as columns, such as one of ranges, as one array."""
+    found = table.select(NUMBERED.names).unify_dictionaries().combine_chunks()
+    parts = found.to_struct_array().chunks or [pa.array([], NUMBERED)]
+    return parts[0]
+
+
+# --- together -----------------------------------------------------------------------------------
+
+
+def spell(numbered: pa.StructArray) -> pa.StringArray:
+    """Put texts together again; some at a time, which takes a multiple of their own memory."""
+    starts = range(0, len(numbered), _AT_ONCE)
+    parts = [_spell(numbered.slice(start, _AT_ONCE)) for start in starts]
+    return pa.concat_arrays(parts or [pa.array([], pa.string())])
+
+
+_AT_ONCE = 1 << 12
+
+
+def _spell(numbered: pa.StructArray) -> pa.StringArray:
+    text, seq, op_id, inputs = numbered.flatten()
+    code = text.indices.to_numpy()
+    used = np.flatnonzero(np.bincount(code, minlength=len(text.dictionary)))
+    place = np.zeros(len(text.dictionary), np.int32)
+    place[used] = np.arange(len(used))
+    templates = text.dictionary.take(pa.array(used)).to_pylist()
+    pieces = pa.array([_pieces(template) for template in templates], _PIECES)
+    head, middle, tail = pieces.take(pa.array(place[code])).flatten()
+    return pc.binary_join_element_wise(
+        head,
+        seq.cast(pa.string()).fill_null(""),
+        middle,
+        op_id.cast(pa.string()).fill_null(""),
+        tail,
+        _spelt_inputs(op_id, inputs),
+        "",
+    )
+
+
+def length(numbered: pa.StructArray) -> int:
+    """Estimate the length of all texts together, in bytes."""
+    text, *_, inputs = numbered.flatten()
+    return sum(
+        int(np.bincount(part.indices.drop_null(), minlength=len(part.dictionary)) @ each)
+        for part in (text, inputs)
+        for each in [pc.binary_length(part.dictionary).to_numpy()]
+    )
+
+
+_PIECES = pa.struct({"head": pa.string(), "middle": pa.string(), "tail": pa.string()})
+
+
+def _pieces(template: str) -> tuple[str, str, str]:
+    """Cut a template where its numbers were."""
+    head, seq, rest = template.partition(_SEQ)
+    if not seq:
+        head, rest = "", template
+    middle, op_id, tail = rest.partition(_OP_ID)
+    return head + seq, middle + op_id, tail
+
+
+def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> pa.Array:
+    """Spell what made the inputs of each op; nothing where that is not told."""
+    told = inputs.is_valid().to_numpy(zero_copy_only=False)
+    bounds, data = _bytes(inputs.dictionary)
+    bounds = bounds // _PAIR_BYTES
+    code = inputs.indices.drop_null().to_numpy()
+    count = np.diff(bounds)[code]
+    offset = np.append(0, np.cumsum(count))
+    pair = np.repeat(bounds[code] - offset[:-1], count) + np.arange(offset[-1])
+    back, output = data.view(np.int32).reshape(-1, 2)[pair].T
+    own = op_id.fill_null(0).to_numpy()[told]
+    maker = np.where(back == _NOBODY, 0, np.repeat(own, count) - back)
+    each = pc.binary_join_element_wise(
+        pa.array(maker).cast(pa.string()), pa.array(output).cast(pa.string()), ","
+    )
+    listed = pc.binary_join(pa.ListArray.from_arrays(pa.array(offset, pa.int32()), each), "), (")
+    spelt = pc.binary_join_element_wise(f"{_INPUTS}(", listed, ")]", "")
+    return spelt.take(pa.array(np.cumsum(told) - 1, mask=~told)).fill_null("")

@@ -1,0 +1,53 @@
+"""Memory does not grow with the texts of ranges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.programs import generate, python
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PEAK_BYTES = """
+import io, sys, tracemalloc
+from pathlib import Path
+import pyarrow as pa
+from pyprof.marker import numbered
+from pyprof.parse import dictfile, parquet, parse_file
+from pyprof.readers import _sqlite
+
+class Nowhere(io.BytesIO):
+    def write(self, data):
+        return memoryview(data).nbytes
+
+# What is in work at once is as small against the capture as it is against a large one.
+_sqlite._TEXT_BATCH_ROWS, numbered._AT_ONCE = 128, 128
+parquet._TEXT_BYTES = dictfile._BYTES = 1 << 18
+dictfile._FIRST_ROWS = 16
+tracemalloc.start()
+writer = {"parquet": parquet, "dict": dictfile}[sys.argv[2]]
+writer.write(parse_file(Path(sys.argv[1])), Nowhere())
+print(pa.default_memory_pool().max_memory() + tracemalloc.get_traced_memory()[1])
+"""
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Give two captures that differ in the length of their texts alone."""
+    folder = tmp_path_factory.mktemp("captures")
+    paths = [folder / f"{times}.sqlite" for times in (1, 10)]
+    truths = [generate(path, "--kernels", "20000", "--long", path.stem) for path in paths]
+    assert truths[0] == truths[1]
+    return paths
+
+
+@pytest.mark.parametrize("form", ["parquet", "dict"])
+def test_texts_ten_times_as_long_take_no_more_memory(captures: list[Path], form: str) -> None:
+    """From SQLite to the written file; Arrow's memory and NumPy's."""
+    found = [python("-c", PEAK_BYTES, str(path), form) for path in captures]
+    assert [run.stderr for run in found] == ["", ""]
+    short, long = (int(run.stdout) for run in found)
+    assert long < 1.25 * short

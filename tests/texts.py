@@ -1,0 +1,30 @@
+"""The texts of ranges, as a test writes and reads them: to the letter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyprof.marker import numbered
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def apart(texts: Sequence[str]) -> dict[str, pa.Array]:
+    """Write the columns of `schema.RANGES` that hold these texts."""
+    found = numbered.split(pa.array(texts, pa.string()))
+    return dict(zip(numbered.NUMBERED.names, found.flatten(), strict=True))
+
+
+def spelt(ranges: pa.Table) -> pa.Table:
+    """Put the texts of some ranges together in their column `text`."""
+    place = ranges.column_names.index("text")
+    return ranges.set_column(place, "text", numbered.spell(numbered.of(ranges)))
+
+
+def texts(ranges: pa.Table) -> list[str]:
+    """Give the texts of some ranges."""
+    found: list[str] = spelt(ranges).column("text").to_pylist()
+    return found
