@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shutil import copyfileobj
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
@@ -11,6 +12,9 @@ from pyarrow import csv
 from pyprof.prof.frame import as_arrow
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.report.exporters import Part
     from pyprof.report.source import Source
 
 SUFFIXES = (".csv",)
@@ -21,6 +25,15 @@ def write(source: Source, file: BinaryIO) -> None:
     rows = as_arrow(source.table)
     spelt = {name: _spelt(rows.column(name)) for name in rows.column_names}
     csv.write_csv(pa.table(spelt), file)
+
+
+def join(parts: Sequence[Part], file: BinaryIO) -> None:
+    """Put the lines of captures under each other, below one header."""
+    for number, part in enumerate(parts):
+        with part.path.open("rb") as written:
+            if number:
+                written.readline()
+            copyfileobj(written, file)
 
 
 def _spelt(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -11,11 +11,15 @@ from pyprof import __version__
 from pyprof.prof.frame import as_arrow, meanings, numbered
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.report.exporters import Part
     from pyprof.report.source import Source
 
 SUFFIXES = (".parquet", ".pq")
 
 _ROWS = 1 << 17
+_COMPRESSION = "zstd"
 
 
 def write(source: Source, file: BinaryIO) -> None:
@@ -34,10 +38,20 @@ def write(source: Source, file: BinaryIO) -> None:
         ],
         {"writer": f"pyprof {__version__} export"},
     )
-    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+    with parquet.ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
         for start in range(0, rows.num_rows, _ROWS):
             part = rows.slice(start, _ROWS)
             writer.write_table(pa.table([*map(_spelt, part.columns)], schema=schema))
+
+
+def join(parts: Sequence[Part], file: BinaryIO) -> None:
+    """Put the row groups of captures under each other."""
+    schema = parquet.read_schema(parts[0].path)
+    with parquet.ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
+        for part in parts:
+            with parquet.ParquetFile(part.path) as written:
+                for number in range(written.num_row_groups):
+                    writer.write_table(written.read_row_group(number))
 
 
 def _numbered_texts(values: pa.Array) -> pa.Array:

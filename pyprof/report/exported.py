@@ -1,0 +1,97 @@
+"""Sets of captures in the files of other viewers: sums are added up, rows written rank by rank."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+from pyprof.parse.members import items
+from pyprof.report import source
+from pyprof.report.exporters import Part, Summing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyprof.parse.members import Item
+    from pyprof.prof.table import Override
+    from pyprof.report.exporters import Format, Listing
+    from pyprof.report.source import Source
+    from pyprof.sets.engine import Engine
+    from pyprof.sets.members import Member
+
+
+class _Summed(NamedTuple):
+    sums: Any
+    warnings: tuple[str, ...]
+
+
+class _Written(NamedTuple):
+    part: Part
+    warnings: tuple[str, ...]
+
+
+def write(
+    sources: Sequence[str],
+    form: Format,
+    target: str,
+    file: BinaryIO,
+    override: Override,
+    engine: Engine,
+    begin: Callable[[str], object] = str,
+) -> tuple[str, ...]:
+    """Write one file, or all captures of a set; `file` is opened for `target`. Give warnings.
+
+    Of rows each rank's are written to a file beside the target first. Raises as `source.load` does.
+    """
+    exporter = form.load()
+    if isinstance(exporter, Summing):
+        work, merge = partial(_sums, exporter.sums), partial(_merged, exporter.merge)
+        found: _Summed = source.of_all(sources, work, merge, engine, override, begin)
+        begin("writing")
+        exporter.write(found.sums, file)
+        return found.warnings
+    chosen = items(sources, engine)
+    if len(chosen) > 1:
+        return _ranks(chosen, exporter, Path(target), file, override, engine)
+    alone = source.of(chosen[0], override, begin)
+    begin("writing")
+    exporter.write(alone, file)
+    return alone.table.source.warnings
+
+
+def _sums(sums: Callable[[Source], Any], of: Source) -> _Summed:
+    return _Summed(sums(of), of.table.source.warnings)
+
+
+def _merged(merge: Callable[[Any, Any], Any], a: _Summed, b: _Summed) -> _Summed:
+    return _Summed(merge(a.sums, b.sums), source.distinct(a.warnings, b.warnings))
+
+
+def _ranks(
+    chosen: Sequence[Item],
+    exporter: Listing,
+    target: Path,
+    file: BinaryIO,
+    override: Override,
+    engine: Engine,
+) -> tuple[str, ...]:
+    folder = target.absolute().parent  # which workers on other machines may see, as the target
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=folder) as scratch:
+        work = partial(_part, write=exporter.write, folder=scratch, override=override)
+        written = [*engine.gather(engine.map(work, chosen, "writing captures"))]
+        exporter.join([each.part for each in written], file)
+    return tuple(dict.fromkeys(text for each in written for text in each.warnings))
+
+
+def _part(
+    item: Member, write: Callable[[Source, BinaryIO], None], folder: str, override: Override
+) -> _Written:
+    ranks = [str(rank) for _, rank in item.ranks]
+    path = Path(folder, ranks[0])
+    found = source.of(item, override)
+    with path.open("wb") as file:
+        write(found, file)
+    name = f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(ranks)}"
+    return _Written(Part(name, path), found.table.source.warnings)
