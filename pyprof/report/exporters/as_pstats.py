@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
+from pyprof.report.python_source import LineNames
 from pyprof.report.stacks import NO_FILE, Frame, stacks
 
 if TYPE_CHECKING:
@@ -57,8 +58,10 @@ def write(found: Sums, file: BinaryIO) -> None:
     """Write the profile; its total is the summed GPU time."""
     frames: dict[Frame, Entry] = defaultdict(_entry)
     edges: dict[Frame, dict[Frame, Entry]] = defaultdict(lambda: defaultdict(_entry))
+    names = LineNames()
     for stack, (calls, time_ns) in found.items():
-        _add((ROOT, *stack), calls, time_ns, frames, edges)
+        named = (_named(frame, names) for frame in stack)
+        _add((ROOT, *named), calls, time_ns, frames, edges)
     marshal.dump(
         {
             tuple(frame): (
@@ -70,6 +73,10 @@ def write(found: Sums, file: BinaryIO) -> None:
         file,
         _VERSION,
     )
+
+
+def _named(frame: Frame, names: LineNames) -> Frame:
+    return frame._replace(name=names.name(frame.file, frame.line)) if frame.line else frame
 
 
 def _entry() -> Entry:
