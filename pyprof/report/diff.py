@@ -59,7 +59,7 @@ def command(
       pyprof diff before.sqlite after.sqlite
       pyprof diff before.sqlite after.sqlite -o diff.md --fail-if 'time>+3%'
       pyprof diff before.sqlite after.sqlite --by op,layer --csv
-      pyprof diff ranks/ 'net.rank*.sqlite'
+      pyprof diff ranks/ 'net.rank*.sqlite' --workers 2
     """
     if as_csv and as_html:
         raise click.UsageError("--csv and --html exclude each other")

@@ -59,6 +59,7 @@ def command(
       pyprof export net.sqlite -o net.pt.trace.json
       pyprof export net.sqlite -o net.prof
       pyprof export net.dict -o net.speedscope.json
+      pyprof export ranks/ -o ranks.parquet --workers 2
     """
     form = exporters.find(Path(target).name)
     if form is None:

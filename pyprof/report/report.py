@@ -44,6 +44,7 @@ def command(
     Examples:
       pyprof report net.sqlite -o report.html
       pyprof report net.sqlite --steps 3: -o steady.html
+      pyprof report ranks/ -o ranks.html --workers 2
     """
     from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.page import whole  # noqa: PLC0415 - as above
