@@ -85,11 +85,14 @@ class Strips:
     """At most _MOST_DEVICES."""
     steps: tuple[int, ...]
     """Those in which a device worked."""
+    devices_left_out: int
 
     def plus(self, other: Strips) -> Strips:
         """Put the devices of another capture after these, as far as they would be shown."""
-        devices = (*self.devices, *other.devices)[:_MOST_DEVICES]
-        return Strips(devices, tuple(sorted({*self.steps, *other.steps})))
+        devices = (*self.devices, *other.devices)
+        left_out = self.devices_left_out + other.devices_left_out + len(devices[_MOST_DEVICES:])
+        steps = sorted({*self.steps, *other.steps})
+        return Strips(devices[:_MOST_DEVICES], tuple(steps), left_out)
 
     def strip(self, of: Steps) -> Strip:
         """Choose the rows to show; `of` are the steps of all captures.
@@ -120,6 +123,7 @@ def strips(source: Source, found: Overview) -> Strips | None:
     if found.timeline is None:
         return None
     devices = found.timeline.devices[:_MOST_DEVICES]
+    left_out = len(found.timeline.devices[_MOST_DEVICES:])
     steps, windows = _windows(source, found, len(devices))
     return Strips(
         tuple(
@@ -132,6 +136,7 @@ def strips(source: Source, found: Overview) -> Strips | None:
             for device in devices
         ),
         steps,
+        left_out,
     )
 
 

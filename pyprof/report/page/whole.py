@@ -59,6 +59,7 @@ def _timeline(found: Content) -> Mapping[str, Any]:
     return {
         "strip": figures.strip(shown) if shown else None,
         "strip_left_out": shown.steps_left_out if shown else 0,
+        "devices_left_out": found.strips.devices_left_out if found.strips else 0,
     }
 
 
