@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from pyprof.errors import PyprofError
 from pyprof.parse.members import items
 from pyprof.report import source
 from pyprof.report.exporters import Part, Summing
@@ -91,7 +92,13 @@ def _part(
     ranks = [str(rank) for _, rank in item.ranks]
     path = Path(folder, ranks[0])
     found = source.of(item, override)
-    with path.open("wb") as file:
-        write(found, file)
+    try:
+        with path.open("wb") as file:
+            write(found, file)
+    except OSError as error:
+        raise PyprofError(
+            f"{path}: {error.strerror or error}; workers write beside the target: choose a place "
+            "that they and you can write to"
+        ) from None
     name = f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(ranks)}"
     return _Written(Part(name, path), found.table.source.warnings)

@@ -8,13 +8,16 @@ import json
 import marshal
 from collections import Counter
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import pyprof
+from pyprof.errors import PyprofError
 from pyprof.prof.table import Override
 from pyprof.report import exported, exporters
 from pyprof.sets.engine import Here, opened
@@ -23,10 +26,12 @@ from tests.report.captured import capture
 from tests.report.exporters.test_as_speedscope import SCHEMA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
-    from pyprof.sets.engine import Engine
+    from pyprof.sets.engine import Engine, Handle
+
+A = TypeVar("A")
+T = TypeVar("T")
 
 RANKS = 3
 FORMS = [form for form in exporters.formats() if not form.suffixes[0].endswith(".gz")]
@@ -90,6 +95,23 @@ def export(sources: Path, target: Path, *options: str) -> bytes:
     done = run("export", sources, "-o", target, *options)
     assert (done.code, done.stdout, done.stderr) == (0, "", "")
     return target.read_bytes()
+
+
+class Elsewhere(Here):
+    """An engine that does not see the files of this machine."""
+
+    def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
+        """Work where the folder for parts is not."""
+        if isinstance(function, partial) and "folder" in function.keywords:
+            Path(function.keywords["folder"]).rename(function.keywords["folder"] + ".else")
+        return super().map(function, items, label)
+
+
+def test_workers_must_see_the_place(ranks: Path, tmp_path: Path) -> None:
+    """One line says so."""
+    (form,) = (form for form in FORMS if form.module == "as_csv")
+    with pytest.raises(PyprofError, match="workers write beside the target: choose a place"):
+        write(ranks, form, tmp_path, Elsewhere())
 
 
 def test_rows_are_those_of_the_frame(ranks: Path, tmp_path: Path) -> None:
