@@ -47,7 +47,10 @@ def load(
     Tells `begin` which stage begins. Raises PyprofError where the file cannot be used, as
     `pyprof.load` does, or where `override` names a device of which nothing is known.
     """
-    loaded = _read(file, override or Override(), begin)
+    return _costed(_read(file, override or Override(), begin), begin)
+
+
+def _costed(loaded: Source, begin: Callable[[str], object] = str) -> Source:
     loaded.table.check_override()
     begin("costing")
     _ = loaded.table.costs  # kept by the table
@@ -55,7 +58,7 @@ def load(
     return loaded
 
 
-def _read(file: str, chosen: Override, begin: Callable[[str], object]) -> Source:
+def _read(file: str, chosen: Override, begin: Callable[[str], object] = str) -> Source:
     begin("reading")
     path = Path(file)
     if file == recordfile.STDIN or not readers.is_capture(path):
@@ -82,9 +85,9 @@ def of(
     if not isinstance(item, Member):
         return load(item, override, begin)
     with fetch(item.url) as path:
-        found = load(str(path), override)
+        found = _read(str(path), override or Override())
     records = ranked(found.table.source, item)
-    return Source(Table(records, found.table.override), found.capture)
+    return _costed(Source(Table(records, found.table.override), found.capture))
 
 
 def of_all(
