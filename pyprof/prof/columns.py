@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.parse import frames, joined
+from pyprof.parse import frames
 from pyprof.parse.records import Coded
 from pyprof.prof import why
 from pyprof.prof.families import family
@@ -237,7 +237,7 @@ def _queue(table: Table) -> pa.Array:
 @column("pid", "PId", INT, 8)
 def _pid(table: Table) -> pa.Array:
     """Process that launched it."""
-    return joined.recorded(table.records.arrow("pid"))
+    return table.records.arrow("pid")
 
 
 @column("rank", "Rank", INT, 4)

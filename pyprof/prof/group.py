@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyprof.prof.columns import COLUMNS, FLOAT, INT, Column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyprof.prof.table import Table
 
@@ -53,12 +53,19 @@ def group(table: Table, key: str) -> pa.Table:
 
 def merge(a: pa.Table, b: pa.Table) -> pa.Table:
     """Make the groups of two sets of rows those of both."""
-    both = pa.concat_tables([a, b]).combine_chunks()
-    found = both.group_by("key").aggregate([*_SUMS.items()])
-    renamed = {f"{name}_{how}": name for name, how in _SUMS.items()}
-    return found.rename_columns([renamed.get(name, name) for name in found.column_names]).select(
-        ["key", *_SUMS]
-    )
+    return add_up(pa.concat_tables([a, b]), ["key"], _SUMS)
+
+
+def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Table:
+    """Make rows with the same keys one; `how` says of each other column what two values become.
+
+    On one thread: several would add floats in an order that hangs on how many there are.
+    """
+    grouped = rows.combine_chunks().group_by(list(keys), use_threads=False)
+    found = grouped.aggregate([*how.items()])
+    renamed = {f"{name}_{function}": name for name, function in how.items()}
+    names = [renamed.get(name, name) for name in found.column_names]
+    return found.rename_columns(names).select([*keys, *how])
 
 
 def measured(groups: pa.Table, key: str) -> tuple[list[Column], pa.Table]:

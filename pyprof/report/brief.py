@@ -6,17 +6,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyprof.parse.members import items
 from pyprof.report import advice, source, steps, topops, tree
 from pyprof.report.overview import MOST_PEAKS, overview
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyprof.parse.members import Item
     from pyprof.prof.known import Known
     from pyprof.prof.table import Override
     from pyprof.report.advice import Advice
+    from pyprof.report.overview import Overview
     from pyprof.report.source import Source
     from pyprof.report.steps import Steps
     from pyprof.report.timeline import DeviceTime, Timeline
@@ -119,7 +118,11 @@ def brief(of: Source, chosen: str | None = None) -> Brief:
 
     Raises click.BadParameter where it names none.
     """
-    found = overview(of, chosen)
+    return shortened(of, overview(of, chosen))
+
+
+def shortened(of: Source, found: Overview) -> Brief:
+    """Leave the rows out of an overview."""
     return Brief(
         found.gpus,
         found.peaks,
@@ -130,7 +133,7 @@ def brief(of: Source, chosen: str | None = None) -> Brief:
         found.known,
         found.ops,
         tree.tree(of.table, found.rows),
-        [replace(entry, rows=entry.rows[:0]) for entry in found.advice],
+        advice.without_rows(found.advice),
         (*of.table.source.warnings, *of.table.doubts),
     )
 
@@ -143,24 +146,15 @@ def of_all(
     begin: Callable[[str], object] = str,
 ) -> Brief:
     """Sum up one file, or all captures of a set. Raises as `brief` and `source.load` do."""
-    found = items(sources, engine)
-    if len(found) == 1:
-        alone = source.of(found[0], override, begin)
-        begin("adding up")
-        return brief(alone, chosen)
-    work = partial(_of, chosen=chosen, override=override)
-    return engine.reduce(merge, engine.map(work, found, "reading captures"))
-
-
-def _of(item: Item, chosen: str | None, override: Override) -> Brief:
-    return brief(source.of(item, override), chosen)
+    work = partial(brief, chosen=chosen)
+    return source.of_all(sources, work, merge, engine, override, begin)
 
 
 def merge(a: Brief, b: Brief) -> Brief:
     """Sum up two sets of captures from what was found of each."""
     return Brief(
-        tuple(dict.fromkeys((*a.gpus, *b.gpus))),
-        tuple(dict.fromkeys((*a.peaks, *b.peaks)))[:MOST_PEAKS],
+        source.distinct(a.gpus, b.gpus),
+        source.distinct(a.peaks, b.peaks)[:MOST_PEAKS],
         a.chosen or b.chosen,
         steps.merge(a.steps, b.steps),
         a.times.plus(b.times) if a.times and b.times else a.times or b.times,
@@ -169,5 +163,5 @@ def merge(a: Brief, b: Brief) -> Brief:
         topops.merge(a.ops, b.ops),
         tree.merge(a.layers, b.layers),
         advice.merge(a.advice, b.advice),
-        tuple(dict.fromkeys((*a.warnings, *b.warnings))),
+        source.distinct(a.warnings, b.warnings),
     )

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from pyprof import cli
+from pyprof.sets.options import engine_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyprof.report.comparison.compare import Comparison
     from pyprof.report.comparison.limits import Limit
-    from pyprof.report.source import Source
+    from pyprof.report.comparison.side import Side
+    from pyprof.sets.engine import Engine
 
 _TOP = 20
 _KEYS = ("op", "shape", "dtype", "layer", "line", "kernel")
@@ -39,9 +41,10 @@ _DEFAULT_KEYS = "op,shape,dtype,layer"
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write; .csv, .md and .html choose the format.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@engine_options
 def command(
     a: str, b: str, by: str, steps: str | None, top: int, limits: tuple[str, ...], target: str,
-    *, as_csv: bool, as_html: bool, quiet: bool,
+    engine: Engine, *, as_csv: bool, as_html: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Compare captures A and B: what got faster or slower in B, what is new, what is gone.
 
@@ -55,7 +58,7 @@ def command(
       pyprof diff before.sqlite after.sqlite
       pyprof diff before.sqlite after.sqlite -o diff.md --fail-if 'time>+3%'
       pyprof diff before.sqlite after.sqlite --by op,layer --csv
-      pyprof diff ranks/ 'net.rank*.sqlite'
+      pyprof diff ranks/ 'net.rank*.sqlite' --workers 2
     """
     if as_csv and as_html:
         raise click.UsageError("--csv and --html exclude each other")
@@ -63,16 +66,17 @@ def command(
     keys, checks = _keys(by), _limits(limits)
     from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.comparison.compare import compare  # noqa: PLC0415 - as above
+    from pyprof.report.comparison.side import of_all  # noqa: PLC0415 - as above
 
-    with cli.stages(2 * source.STAGES + 1, a, b, quiet=quiet) as begin:
-        sources = [source.load_all([file], begin=begin) for file in (a, b)]
+    with cli.stages(2 * source.STAGES + 3, a, b, quiet=quiet) as begin:
+        sides = [of_all([files], keys, steps, engine, begin) for files in (a, b)]
         begin("comparing")
-        found = compare(sources[0], sources[1], keys, steps)
+        found = compare(sides[0], sides[1])
     if not quiet:
-        for name, loaded in zip("AB", sources, strict=True):
-            cli.warn([f"{name}: {text}" for text in loaded.table.source.warnings])
+        for name, side in zip("AB", sides, strict=True):
+            cli.warn([f"{name}: {text}" for text in side.warnings])
     broken = [sentence for check in checks if (sentence := check.broken(found)) is not None]
-    content = _written(found, form, top, broken, sources)
+    content = _written(found, form, top, broken, sides)
     if content is None:
         content = _table(found, top, target)
     with cli.output(target) as out:
@@ -83,14 +87,14 @@ def command(
         click.get_current_context().exit(1)
 
 
-def _keys(text: str) -> list[str]:
+def _keys(text: str) -> tuple[str, ...]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or (unknown := [name for name in names if name not in _KEYS]):
         wrong = unknown[0] if names else text
         raise click.BadParameter(
             f"no key {wrong!r}; there are {', '.join(_KEYS)}", param_hint="'--by'"
         )
-    return list(dict.fromkeys(names))
+    return tuple(dict.fromkeys(names))
 
 
 def _limits(texts: Sequence[str]) -> list[Limit]:
@@ -105,7 +109,7 @@ def _limits(texts: Sequence[str]) -> list[Limit]:
 
 
 def _written(
-    found: Comparison, form: str, top: int, broken: Sequence[str], sources: Sequence[Source]
+    found: Comparison, form: str, top: int, broken: Sequence[str], sides: Sequence[Side]
 ) -> bytes | None:
     """Write in a form; None where that is text."""
     from pyprof.report.comparison import as_csv, as_markdown  # noqa: PLC0415 - only now needed
@@ -116,9 +120,8 @@ def _written(
         return as_markdown.text(found, top, broken).encode()
     if form == "html":
         from pyprof.report.comparison import as_html  # noqa: PLC0415 - it needs Jinja2
-        from pyprof.report.overview import gpus  # noqa: PLC0415 - as above
 
-        names = [", ".join(name or "a GPU without a name" for name in gpus(s)) for s in sources]
+        names = [", ".join(name or "a GPU without a name" for name in s.gpus) for s in sides]
         return as_html.page_of(found, names, broken).encode()
     return None
 

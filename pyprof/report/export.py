@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import gzip
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
 from pyprof import cli
 from pyprof.prof.peak_options import override, peak_options
 from pyprof.report import exporters
+from pyprof.sets.options import engine_options
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from pyprof.sets.engine import Engine
 
 _COMPRESSION = 3  # a trace repeats itself: higher levels take long and gain little
 
@@ -33,9 +40,11 @@ class _ExportCommand(cli.Command):
     help="Where to write; its suffix chooses the format.",
 )  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@engine_options
 def command(
     files: tuple[str, ...],
     target: str,
+    engine: Engine,
     *,
     quiet: bool,
     **how: Any,  # noqa: ANN401 - options
@@ -50,22 +59,25 @@ def command(
       pyprof export net.sqlite -o net.pt.trace.json
       pyprof export net.sqlite -o net.prof
       pyprof export net.dict -o net.speedscope.json
+      pyprof export ranks/ -o ranks.parquet --workers 2
     """
     form = exporters.find(Path(target).name)
     if form is None:
         known = ", ".join(suffix for each in exporters.formats() for suffix in each.suffixes)
         raise click.BadParameter(f"no format has this suffix; there are {known}", param_hint="'-o'")
-    from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
+    from pyprof.report import exported, source  # noqa: PLC0415 - they load Arrow
 
-    exporter = form.load()
-    with cli.stages(source.STAGES + 1, *source.alone(files), quiet=quiet) as begin:
-        found = source.load_all(files, override(how), begin)
-        begin("writing")
-        with cli.output(target) as out:
-            if target.lower().endswith(".gz"):
-                with gzip.GzipFile("", "wb", _COMPRESSION, out, mtime=0) as packed:
-                    exporter.write(found, cast("BinaryIO", packed))
-            else:
-                exporter.write(found, out)
+    with (
+        cli.stages(source.STAGES + 2, *source.alone(files), quiet=quiet) as begin,
+        cli.output(target) as out,
+        _packed(out, target) as file,
+    ):
+        warnings = exported.write(files, form, target, file, override(how), engine, begin)
     if not quiet:
-        cli.warn(found.table.source.warnings)
+        cli.warn(warnings)
+
+
+def _packed(out: BinaryIO, target: str) -> AbstractContextManager[BinaryIO]:
+    if not target.lower().endswith(".gz"):
+        return nullcontext(out)
+    return cast("BinaryIO", gzip.GzipFile("", "wb", _COMPRESSION, out, mtime=0))

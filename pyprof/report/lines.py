@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pyprof import cli
+from pyprof.sets.options import engine_options
+
+if TYPE_CHECKING:
+    from pyprof.sets.engine import Engine
 
 
 @click.command("lines", cls=cli.Command)
@@ -19,9 +24,11 @@ from pyprof import cli
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@engine_options
 def command(
-    files: tuple[str, ...], folder: Path | None, steps: str | None, target: str, *, quiet: bool
-) -> None:
+    files: tuple[str, ...], folder: Path | None, steps: str | None, target: str, engine: Engine,
+    *, quiet: bool,
+) -> None:  # fmt: skip
     """Show the source lines that FILE has GPU time for, with that time beside each.
 
     FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
@@ -36,23 +43,14 @@ def command(
       pyprof lines net.sqlite
       pyprof lines --source ~/project net.dict
     """
-    from pyprof.report import source, source_text, steps_option, summary_text, text  # noqa: PLC0415 - load Arrow
-    from pyprof.report.advice import advise  # noqa: PLC0415 - as above
-    from pyprof.report.source_lines import source_lines  # noqa: PLC0415 - as above
-    from pyprof.report.timeline import BLOCKING, timeline  # noqa: PLC0415 - as above
+    from pyprof.report import lines_data, source, source_text, summary_text, text  # noqa: PLC0415 - load Arrow
 
     with cli.stages(source.STAGES + 1, *source.alone(files), quiet=quiet) as begin:
-        loaded = source.load_all(files or ("-",), begin=begin)
-        begin("adding up")
-        rows = steps_option.rows(loaded, steps)
-        found = source_lines(loaded.table, rows)
-        timed = timeline(loaded.table.records, loaded.capture, rows)
-        advice = advise(loaded.table, timed, loaded.capture, rows)
+        found = lines_data.of_all(files or ("-",), steps, engine, begin)
     if not quiet:
-        blocking = timed is not None and timed.blocking
-        cli.warn([*loaded.table.source.warnings, *[BLOCKING] * blocking])
-    shown = [*source_text.lines(found, source_text.Sources(folder))]
-    if placed := [entry for entry in advice if any(part.line for part in entry.evidence)]:
-        shown += ["", *summary_text.advice(placed)]
+        cli.warn(found.warnings)
+    shown = [*source_text.lines(found.found, source_text.Sources(folder))]
+    if found.placed:
+        shown += ["", *summary_text.advice(found.placed)]
     with cli.output(target) as out:
         out.write(text.finish(shown, coloured=text.colours(target)))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyprof import cli
 from pyprof.prof.peak_options import override, peak_options
+from pyprof.sets.options import engine_options
+
+if TYPE_CHECKING:
+    from pyprof.sets.engine import Engine
 
 
 @click.command("report", cls=cli.Command)
@@ -18,10 +22,12 @@ from pyprof.prof.peak_options import override, peak_options
 @click.option("-o", "--output", "target", default="report.html", show_default=True, metavar="FILE",
               help="Where to write; - for stdout.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@engine_options
 def command(
     files: tuple[str, ...],
     target: str,
     steps: str | None,
+    engine: Engine,
     *,
     quiet: bool,
     **how: Any,  # noqa: ANN401 - options
@@ -38,19 +44,18 @@ def command(
     Examples:
       pyprof report net.sqlite -o report.html
       pyprof report net.sqlite --steps 3: -o steady.html
+      pyprof report ranks/ -o ranks.html --workers 2
     """
-    from pyprof.report import source  # noqa: PLC0415 - they load Arrow
-    from pyprof.report.overview import overview  # noqa: PLC0415 - as above
+    from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.page import whole  # noqa: PLC0415 - as above
+    from pyprof.report.page.content import of_all  # noqa: PLC0415 - as above
 
     with cli.stages(source.STAGES + 2, *source.alone(files), quiet=quiet) as begin:
-        loaded = source.load_all(files, override(how), begin)
-        begin("adding up")
-        found = overview(loaded, steps)
+        found = of_all(files, steps, override(how), engine, begin)
         begin("drawing")
-        content = whole.html(loaded, found).encode()
+        content = whole.html(found).encode()
     if not quiet:
-        cli.warn([*loaded.table.source.warnings, *loaded.table.doubts])
+        cli.warn(found.brief.warnings)
     with cli.output(target) as out:
         out.write(content)
     if not quiet and target != cli.STDOUT:

@@ -9,9 +9,11 @@ import click
 
 from pyprof import cli
 from pyprof.prof.peak_options import override, peak_options
+from pyprof.sets.options import engine_options
 
 if TYPE_CHECKING:
     from pyprof.report.roofline_data import Chart
+    from pyprof.sets.engine import Engine
 
 PICTURES = ("png", "svg", "pdf")
 FORMATS = (*PICTURES, "html")
@@ -27,11 +29,13 @@ FORMATS = (*PICTURES, "html")
 @click.option("-o", "--output", "target", default="roofline.html", show_default=True,
               metavar="FILE", help="Where to write: .html, .png, .svg or .pdf.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@engine_options
 def command(
     files: tuple[str, ...],
     target: str,
     steps: str | None,
     top: int,
+    engine: Engine,
     *,
     quiet: bool,
     **how: Any,  # noqa: ANN401 - options
@@ -56,17 +60,17 @@ def command(
             f"{target!r} ends in none of {', '.join(f'.{name}' for name in FORMATS)}",
             param_hint="'-o'",
         )
-    from pyprof.report import roofline_data, source, steps_option  # noqa: PLC0415 - load Arrow
+    from pyprof.report import roofline_data, source  # noqa: PLC0415 - load Arrow
 
-    with cli.stages(source.STAGES + 1, *source.alone(files), quiet=quiet) as begin:
-        loaded = source.load_all(files, override(how), begin)
+    with cli.stages(source.STAGES + 2, *source.alone(files), quiet=quiet) as begin:
+        data = roofline_data.of_all(files, steps, override(how), engine, begin)
         begin("drawing")
-        found = roofline_data.chart(loaded, steps_option.rows(loaded, steps), top)
+        found = data.chart(top)
         content = _drawn(found, kind)
     with cli.output(target) as out:
         out.write(content)
     if not quiet:
-        cli.warn([*loaded.table.source.warnings, *loaded.table.doubts])
+        cli.warn(data.warnings)
         click.echo(f"pyprof: {target}: {found.summary}", err=True)
 
 

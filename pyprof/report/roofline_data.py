@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyprof.errors import PyprofError
+from pyprof.report import source, steps_option
 from pyprof.report.overview import gpus
-from pyprof.report.page.roofline import Point, Roof, points, roofs
+from pyprof.report.page.roofline import Achieved, Point, Roof, achieved, points, roofs
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Sequence
 
+    from pyprof.prof.table import Override
     from pyprof.report.source import Source
+    from pyprof.sets.engine import Engine
 
 _MOST_ROOFS = 4
 
@@ -38,17 +41,58 @@ class Chart:
         return f"{text}; no peak of the device is known: --gpu or --peak-flops gives one"
 
 
-def chart(source: Source, rows: NDArray[np.bool_] | None, limit: int) -> Chart:
-    """Collect the ops of a capture that do arithmetic on memory, at most `limit`.
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """What a chart is made from, small enough to send; that of several captures makes one."""
 
-    Raises PyprofError where there is none: an op needs FLOPs and bytes, both known.
+    gpus: tuple[str | None, ...]
+    asked: str | None
+    """The device whose peaks stand for theirs."""
+    achieved: Achieved
+    warnings: tuple[str, ...]
+
+    def chart(self, limit: int) -> Chart:
+        """Give the ops that do arithmetic on memory, at most `limit`.
+
+        Raises PyprofError where there is none: an op needs FLOPs and bytes, both known.
+        """
+        found = points(self.achieved, limit)
+        if not found:
+            raise PyprofError(
+                "no op of this file has known FLOPs and bytes: pyprof prof says why in column why"
+            )
+        names = ", ".join(name for name in self.gpus if name) or "a GPU without a name"
+        title = f"{names}, against {self.asked}" if self.asked else names
+        return Chart(title, found, roofs(self.achieved, _MOST_ROOFS))
+
+
+def roofline(of: Source, chosen: str | None = None) -> Roofline:
+    """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
+
+    Raises click.BadParameter where it names none.
     """
-    found = points(source.table, rows, limit)
-    if not found:
-        raise PyprofError(
-            "no op of this file has known FLOPs and bytes: pyprof prof says why in column why"
-        )
-    names = ", ".join(name for name in gpus(source) if name) or "a GPU without a name"
-    asked = source.table.override.gpu
-    title = f"{names}, against {asked}" if asked else names
-    return Chart(title, found, roofs(source.table, rows, _MOST_ROOFS))
+    table = of.table
+    found = achieved(table, steps_option.rows(of, chosen))
+    return Roofline(gpus(of), table.override.gpu, found, (*table.source.warnings, *table.doubts))
+
+
+def of_all(
+    sources: Sequence[str],
+    chosen: str | None,
+    override: Override,
+    engine: Engine,
+    begin: Callable[[str], object] = str,
+) -> Roofline:
+    """Sum up one file, or all captures of a set. Raises as `roofline` and `source.load` do."""
+    work = partial(roofline, chosen=chosen)
+    return source.of_all(sources, work, merge, engine, override, begin)
+
+
+def merge(a: Roofline, b: Roofline) -> Roofline:
+    """Sum up two sets of captures from what was found of each."""
+    return Roofline(
+        source.distinct(a.gpus, b.gpus),
+        a.asked,
+        a.achieved.plus(b.achieved),
+        source.distinct(a.warnings, b.warnings),
+    )

@@ -5,27 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, TypeVar
 
 from pyprof import readers, schema
 from pyprof.errors import CaptureError
 from pyprof.freed import give_back
 from pyprof.parse import parse, parse_file, recordfile
-from pyprof.parse.joined import join, pids, process_numbers
 from pyprof.parse.members import items, ranked
 from pyprof.prof.table import Override, Table
-from pyprof.sets.engine import Here
 from pyprof.sets.find import fetch
 from pyprof.sets.members import Member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from pyprof.parse.members import Item
     from pyprof.schema import Capture
+    from pyprof.sets.engine import Engine
+
+T = TypeVar("T")
+K = TypeVar("K", bound="Hashable")
 
 STAGES = 3
 """How often `load` says what it does."""
@@ -33,7 +32,7 @@ STAGES = 3
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that was read once, or several as one."""
+    """A file that was read once."""
 
     table: Table
     capture: Capture | None
@@ -48,7 +47,10 @@ def load(
     Tells `begin` which stage begins. Raises PyprofError where the file cannot be used, as
     `pyprof.load` does, or where `override` names a device of which nothing is known.
     """
-    loaded = _read(file, override or Override(), begin)
+    return _costed(_read(file, override or Override(), begin), begin)
+
+
+def _costed(loaded: Source, begin: Callable[[str], object] = str) -> Source:
     loaded.table.check_override()
     begin("costing")
     _ = loaded.table.costs  # kept by the table
@@ -56,7 +58,7 @@ def load(
     return loaded
 
 
-def _read(file: str, chosen: Override, begin: Callable[[str], object]) -> Source:
+def _read(file: str, chosen: Override, begin: Callable[[str], object] = str) -> Source:
     begin("reading")
     path = Path(file)
     if file == recordfile.STDIN or not readers.is_capture(path):
@@ -83,84 +85,42 @@ def of(
     if not isinstance(item, Member):
         return load(item, override, begin)
     with fetch(item.url) as path:
-        found = load(str(path), override)
+        found = _read(str(path), override or Override())
     records = ranked(found.table.source, item)
-    return Source(Table(records, found.table.override), found.capture)
+    return _costed(Source(Table(records, found.table.override), found.capture))
 
 
-def load_all(
+def of_all(
     sources: Sequence[str],
+    work: Callable[[Source], T],
+    merge: Callable[[T, T], T],
+    engine: Engine,
     override: Override | None = None,
     begin: Callable[[str], object] = str,
-) -> Source:
-    """Read a file, or all captures of a set, as one source; one that cannot be read is told.
+) -> T:
+    """Work on one file, or on each capture of a set, and make what is found of them one.
 
-    Raises PyprofError where none can.
+    Both are plain functions; what they give is to be small, for it is sent. Raises as `work` and
+    `load` do.
     """
-    engine = Here()
     found = items(sources, engine)
     if len(found) == 1:
-        return of(found[0], override, begin)
-    parts = engine.map(partial(of, override=override), found, "reading captures")
-    return together([*engine.gather(parts)])
+        alone = of(found[0], override, begin)
+        begin("adding up")
+        return work(alone)
+    parts = engine.map(partial(_worked, work=work, override=override), found, "reading captures")
+    return engine.reduce(merge, parts)
+
+
+def _worked(item: Item, work: Callable[[Source], T], override: Override | None) -> T:
+    return work(of(item, override))
+
+
+def distinct(a: Sequence[K], b: Sequence[K]) -> tuple[K, ...]:
+    """Put what two captures tell under each other, each thing once."""
+    return tuple(dict.fromkeys((*a, *b)))
 
 
 def alone(sources: Sequence[str]) -> Sequence[str]:
     """Give a file that is alone, nothing for a set: that has a progress bar of its own."""
     return sources if len(sources) == 1 else ()
-
-
-def together(sources: Sequence[Source]) -> Source:
-    """Make several files one source, their rows under each other.
-
-    Each keeps its own clock: what is compared in time belongs to one process. Where one of them
-    holds no API calls, none count.
-    """
-    if len(sources) == 1:
-        return sources[0]
-    parts = [source.table.source for source in sources]
-    numbers = process_numbers([_processes(source) for source in sources])
-    captures = [source.capture for source in sources if source.capture is not None]
-    whole = len(captures) == len(sources)
-    return Source(
-        Table(join(parts, numbers), sources[0].table.override),
-        _joined(captures, numbers) if whole else None,
-    )
-
-
-def _processes(source: Source) -> list[int]:
-    found = {*pids(source.table.source)}
-    if source.capture is not None:
-        found.update(source.capture.threads.column("pid").drop_null().to_pylist())
-    return sorted(found)
-
-
-def _joined(captures: Sequence[Capture], numbers: Sequence[Mapping[int, int]]) -> Capture:
-    """Put captures under each other."""
-    threads, ranges, calls = [], [], []
-    first = 0
-    for capture, number in zip(captures, numbers, strict=True):
-        pid = [number.get(pid, pid) for pid in capture.threads.column("pid").to_pylist()]
-        threads.append(_with(capture.threads, "pid", pa.array(pid, pa.int64())))
-        ranges.append(_after(_after(capture.ranges, "thread", first), "forward_thread", first))
-        calls.append(_after(capture.calls, "thread", first))
-        first += capture.threads.num_rows
-    return schema.Capture(
-        captures[0].tool,
-        captures[0].version,
-        activities=schema.ACTIVITIES.empty_table(),
-        calls=pa.concat_tables(calls).unify_dictionaries(),
-        ranges=pa.concat_tables(ranges).unify_dictionaries(),
-        threads=pa.concat_tables(threads),
-        devices=pa.concat_tables([capture.devices for capture in captures]),
-    )
-
-
-def _after(table: pa.Table, name: str, first: int) -> pa.Table:
-    """Count the threads in a column on from `first`."""
-    moved = pc.add(table.column(name), pa.scalar(first, pa.int32()))
-    return _with(table, name, moved)
-
-
-def _with(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
-    return table.set_column(table.column_names.index(name), name, column)

@@ -84,6 +84,17 @@ def source_lines(table: Table, rows: Mask | None = None) -> SourceLines:
     return SourceLines(_files(found), unknown, int(ns.sum()))
 
 
+def merge(a: SourceLines, b: SourceLines) -> SourceLines:
+    """Make the lines of two captures those of both."""
+    found: dict[tuple[str, int], list[int]] = {}
+    for file in (*a.files, *b.files):
+        for line in file.lines:
+            sums = found.setdefault((file.path, line.number), [0, 0, 0])
+            for place, value in enumerate((line.calls, line.total_ns, line.own_ns)):
+                sums[place] += value
+    return SourceLines(_files(found), a.unknown_ns + b.unknown_ns, a.total_ns + b.total_ns)
+
+
 def _calls(trace: NDArray[np.int64], call: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Count the distinct op calls of each stack."""
     pairs = np.unique(call * size + trace) if len(call) else call

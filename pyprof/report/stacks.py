@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof.prof.columns import COLUMNS
-from pyprof.report.python_source import LineNames
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +22,7 @@ class Frame(NamedTuple):
     file: str
     line: int
     name: str
-    """Of a line: the function around it where its file is at hand, else its text or place."""
+    """Empty for a line: what it is called its file tells, where that is at hand."""
 
 
 Stack = tuple[Frame, ...]
@@ -49,13 +48,12 @@ def stacks(table: Table) -> Stacks:
     parts = [trace.index, named["mod"][0], named["op"][0], kernel.index]
     key, first = _combined(parts)
     found: dict[Stack, int] = {}
-    names_of = LineNames()
     place = np.zeros(len(first), np.int64)
     for number, row in enumerate(first.tolist()):
         lines = trace.values[trace.index[row]] if trace.index[row] >= 0 else []
         names = (named[name][1][named[name][0][row]] for name in ("mod", "op"))
         stack = (
-            *(_source_line(line, names_of) for line in lines or ()),
+            *(_source_line(line) for line in lines or ()),
             *_op(*names),
             Frame(NO_FILE, 0, kernel.values[kernel.index[row]]),
         )
@@ -82,12 +80,12 @@ def _combined(parts: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArra
     return key, first
 
 
-def _source_line(text: str, names: LineNames) -> Frame:
+def _source_line(text: str) -> Frame:
     """Split `file.py:12`; a text of another form is a file without a line."""
     file, _, number = text.rpartition(":")
     if not file or not number.isdecimal():
         return Frame(text, 0, "")
-    return Frame(file, int(number), names.name(file, int(number)))
+    return Frame(file, int(number), "")
 
 
 def _op(mod: str | None, op: str | None) -> Stack:

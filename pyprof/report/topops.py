@@ -106,7 +106,8 @@ def top_ops(table: Table, rows: Mask | None = None) -> list[OpTotals]:
     data = _columns(table)
     if rows is not None:
         data = data.filter(pa.array(rows))
-    found = data.group_by(list(_KEYS)).aggregate(
+    # On one thread: several would add floats in an order that hangs on how many there are.
+    found = data.group_by(list(_KEYS), use_threads=False).aggregate(
         [*((name, "sum") for name in _SUMS), ("call", "count_distinct"), ("ns", "count")]
     )
     data = data.select([*_KEYS, *_LARGEST, "ns"])

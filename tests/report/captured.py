@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
@@ -19,20 +20,28 @@ def op(name: str, *shape: int, dtype: str = "float32", mod: str = "torch") -> st
     return encode_op(Call(mod, name, (Tensor(shape, dtype),)))
 
 
+def without_ids(page: bytes) -> bytes:
+    """Leave out the numbers by which Bokeh tells the parts of all pages of a process apart."""
+    return re.sub(rb'"p\d+"', b'"p"', page)
+
+
 STEP_NS = 10_000
 
 
-def capture(path: Path, *, slower: float = 1, hostile: str = HOSTILE, steps: int = 0) -> Path:
+def capture(
+    path: Path, *, slower: float = 1, hostile: str = HOSTILE, steps: int = 0, clock_ns: int = 0
+) -> Path:
     """Write two layers' kernels on one stream, a copy on another, and one kernel of nobody.
 
     `slower` multiplies the duration of the first layer's op; `steps` repeats it all, each time in
-    a range that names the step.
+    a range that names the step; `clock_ns` is what the clock shows more.
     """
     work, ranges = [], []
     for step in range(max(steps, 1)):
-        work += _work(slower, hostile, step * STEP_NS)
-        ranges += _ranges(step * STEP_NS)
-        ranges += [Range(f"step {step}", (step * STEP_NS, (step + 1) * STEP_NS - 1))] * bool(steps)
+        at = clock_ns + step * STEP_NS
+        work += _work(slower, hostile, at)
+        ranges += _ranges(at)
+        ranges += [Range(f"step {step}", (at, at + STEP_NS - 1))] * bool(steps)
     return nsys_db(path, work, ranges)
 
 

@@ -18,7 +18,7 @@ from pyprof.report import summary_text
 from pyprof.report.brief import DeviceTotals, Times
 from pyprof.report.idle import CAUSES
 from tests.commands import run
-from tests.report.captured import capture
+from tests.report.captured import capture, without_ids
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,21 +161,33 @@ def test_of_very_many_gpus_the_least_busy_are_listed() -> None:
     assert "rank 69" in listed
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [("report", "-o", "page.html"), ("export", "-o", "net.speedscope.json"),
-     ("export", "-o", "net.pt.trace.json"), ("export", "-o", "net.prof"), ("lines",),
-     ("roofline", "-o", "roof.html")],
-    ids=" ".join,
-)  # fmt: skip
-def test_every_report_takes_a_set(
-    arguments: tuple[str, ...], ranks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A folder, or several files."""
-    monkeypatch.chdir(ranks.parent)
-    for sources in ([ranks], sorted(ranks.iterdir())):
-        done = run(*arguments, *sources)
-        assert done.code == 0, done.stderr
+WRITTEN = {"report": "page.html", "roofline": "roof.html", "lines": "lines.txt"}
+
+
+@pytest.mark.parametrize("command", WRITTEN)
+def test_files_are_the_same_on_any_number_of_workers(command: str, ranks: Path) -> None:
+    """Of a folder, or of several files, to the byte; and no other file is left."""
+    target = ranks.parent / WRITTEN[command]
+    written = []
+    for arguments in ([ranks], ["--workers", "2", *sorted(ranks.iterdir())]):
+        done = run(command, *arguments, "-o", target)
+        assert (done.code, done.stdout) == (0, ""), done.stderr
+        written.append((without_ids(target.read_bytes()), done.stderr))
+        target.unlink()
+    assert written[0] == written[1]
+    assert [*ranks.parent.iterdir()] == [ranks]
+
+
+@pytest.mark.parametrize("form", ["csv", "md", "html"])
+def test_a_comparison_is_the_same_on_any_number_of_workers(form: str, ranks: Path) -> None:
+    """Each side is a set."""
+    target, few = ranks.parent / f"diff.{form}", ranks / "*[01].sqlite"
+    written = []
+    for options in ([], ["--workers", "2"]):
+        done = run("diff", *options, few, ranks, "-o", target)
+        assert (done.code, done.stdout, done.stderr) == (0, "", "")
+        written.append(target.read_bytes())
+    assert written[0] == written[1]
 
 
 def test_two_sets_are_compared(ranks: Path) -> None:
@@ -211,7 +223,7 @@ def test_a_corrupt_capture_is_told_and_left_out(ranks: Path) -> None:
     assert len(strict.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["prof", "summary", "lines"])
+@pytest.mark.parametrize("command", ["prof", "summary", "lines", "report", "roofline"])
 def test_an_empty_folder_is_one_clear_line(command: str, tmp_path: Path) -> None:
     """And exit code 1."""
     done = run(command, tmp_path)

@@ -12,12 +12,15 @@ import pytest
 
 import pyprof
 from pyprof.marker import encode_layer
+from pyprof.parse.members import items
 from pyprof.report import source
 from pyprof.report.across.measure import measure
 from pyprof.report.brief import brief
 from pyprof.report.comparison.compare import compare
+from pyprof.report.comparison.side import side
 from pyprof.report.overview import overview
-from pyprof.report.page.strip import strip
+from pyprof.report.page.strip import strips
+from pyprof.sets.engine import Here
 from pyprof.sets.members import Member
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
@@ -73,7 +76,8 @@ FORMS = pytest.mark.parametrize("form", ["capture", "dict", "parquet", "dataset"
 
 def load(files: dict[str, Path], form: str) -> source.Source:
     """Read one of them."""
-    return source.load_all([str(files[form])])
+    (item,) = items([str(files[form])], Here())
+    return source.of(item)
 
 
 @FORMS
@@ -133,13 +137,15 @@ def test_ranks(files: dict[str, Path], form: str) -> None:
 def test_the_page_shows_no_pause(files: dict[str, Path], form: str) -> None:
     """A strip is as long as its step, or as its window."""
     found = load(files, form)
-    shown = strip(found, overview(found))
-    assert shown is not None
-    assert shown.length_ns == [85 * US, 100 * US] * 3
     whole = overview(found)
+    cut = strips(found, whole)
+    assert cut is not None
+    shown = cut.strip(whole.steps)
+    assert shown.length_ns == [85 * US, 100 * US] * 3
     nothing = replace(whole.steps, duration_ns=np.zeros_like(whole.steps.duration_ns))
-    shown = strip(found, replace(whole, steps=nothing))
-    assert shown is not None
+    cut = strips(found, replace(whole, steps=nothing))
+    assert cut is not None
+    shown = cut.strip(nothing)
     assert list(zip(shown.labels, shown.length_ns, strict=True)) == [
         (f"window {place}", 185 * US) for place in range(3)
     ]
@@ -148,7 +154,7 @@ def test_the_page_shows_no_pause(files: dict[str, Path], form: str) -> None:
 def test_nothing_differs_between_them(files: dict[str, Path]) -> None:
     """`pyprof diff` of the capture and of what was parsed from it."""
     for form in ("dict", "parquet", "dataset"):
-        found = compare(load(files, "capture"), load(files, form), ("op",))
+        found = compare(side(load(files, "capture"), ("op",)), side(load(files, form), ("op",)))
         assert {metric.delta for metric in found.metrics.values()} <= {0, None}
         assert found.per_step == (6, 6)
 

@@ -20,6 +20,7 @@ from pyprof.sets.engine import Here, opened
 from pyprof.sets.members import members
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
+from tests.report.captured import without_ids
 from tests.sets import work
 from tests.sets.cluster import cluster
 
@@ -77,6 +78,29 @@ def test_a_cluster_writes_what_one_process_writes(
     assert "net.rank4.sqlite: the SQLite file is damaged" in done.stderr
     assert "1 of 6 captures could not be read" in done.stderr
     assert _files(out) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "more"),
+    [("report", "page.html", ()),
+     ("diff", "diff.csv", ("net.rank[01].sqlite",)),
+     ("lines", "lines.txt", ()),
+     ("export", "net.pt.trace.json", ()),
+     ("export", "net.prof", ())],
+)  # fmt: skip
+def test_a_cluster_reports_what_one_process_reports(
+    command: str, name: str, more: tuple[str, ...], address: str, captures_of_a_run: Path,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    """To the byte; a set of each side of a comparison."""
+    target, folder = tmp_path / name, captures_of_a_run
+    given = [folder / more[0]] if command == "diff" else more
+    written = []
+    for options in ((), ("--dask", address)):
+        done = run(command, "-o", target, *given, folder, *options)
+        assert (done.code, done.stdout) == (0, ""), done.stderr
+        written.append((without_ids(target.read_bytes()), done.stderr))
+    assert written[0] == written[1]
 
 
 def test_results_are_merged_where_they_are(address: str) -> None:

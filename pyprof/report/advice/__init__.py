@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyprof.report.advice.case import Case
-from pyprof.report.advice.registry import Advice, Evidence, in_order, merge, rules
+from pyprof.report.advice.registry import Advice, Evidence, in_order, merge, rules, without_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyprof.report.timeline import Timeline
     from pyprof.schema import Capture
 
-__all__ = ["Advice", "Evidence", "advise", "merge"]
+__all__ = ["Advice", "Evidence", "advise", "merge", "without_rows"]
 
 _LEAST_SHARE = 0.001
 """What could win less of the time is not worth a line."""

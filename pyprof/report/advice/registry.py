@@ -71,17 +71,20 @@ def rules() -> dict[str, Rule]:
     return dict(sorted(_RULES.items()))
 
 
+def without_rows(found: Iterable[Advice]) -> list[Advice]:
+    """Leave out what belongs to the table alone, so that advice is small."""
+    return [replace(entry, rows=entry.rows[:0]) for entry in found]
+
+
 def merge(a: Sequence[Advice], b: Sequence[Advice]) -> list[Advice]:
     """Make the advice on two captures one: GPUs work side by side, so the larger gain counts.
 
-    Its words are those of the capture that would win more; no rows are in it.
+    Its words are those of the capture that would win more. Neither has rows.
     """
     found: dict[str, Advice] = {}
     for entry in (*a, *b):
         other = found.get(entry.rule)
-        found[entry.rule] = (
-            replace(entry, rows=entry.rows[:0]) if other is None else _plus(other, entry)
-        )
+        found[entry.rule] = entry if other is None else _plus(other, entry)
     return in_order(found.values())
 
 
@@ -106,4 +109,4 @@ def _plus(a: Advice, b: Advice) -> Advice:
     longest = sorted(
         evidence.values(), key=lambda entry: (-entry.total_ns, entry.what, entry.line or "")
     )
-    return replace(more, evidence=tuple(longest), rows=more.rows[:0])
+    return replace(more, evidence=tuple(longest))

@@ -5,19 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from pyprof.report.comparison.matching import Key, Sum, known_in_both, sums
-from pyprof.report.steps import Steps, steps
-from pyprof.report.steps_option import bounds
-from pyprof.report.timeline import Timeline, timeline
+from pyprof.report.comparison.matching import Key, Sum, known_in_both
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    from pyprof.report.source import Source
+    from pyprof.report.comparison.side import Side, Sums
+    from pyprof.report.steps import Steps
 
 FASTER, SLOWER, SAME, NEW, GONE = "faster", "slower", "same", "new", "gone"
 
@@ -78,73 +72,50 @@ class Comparison:
     """The largest difference first."""
 
 
-def compare(
-    a: Source, b: Source, names: Sequence[str], chosen: str | None = None, same_below: float = 0.01
-) -> Comparison:
-    """Compare two captures; `chosen` are steps (`3:`) of both.
+def compare(a: Side, b: Side, same_below: float = 0.01) -> Comparison:
+    """Compare two captures, or two sets of them, of which the same was asked.
 
     Per step, of what runs in steps, where both have steps of the same origin, for then they may
     differ in length; else in total. A relative difference up to `same_below` is none.
     """
-    found = [steps(source.table.records, source.capture) for source in (a, b)]
-    alike = found[0].kind == found[1].kind != ""
-    sides = [
-        _Side.of(source, of_it, bounds(of_it, chosen) or ((0, len(of_it)) if alike else None))
-        for source, of_it in zip((a, b), found, strict=True)
-    ]
-    per_step = (sides[0].step_count, sides[1].step_count) if alike else None
+    per_step = _per_step(a, b)
     divisors = per_step or (1, 1)
-    keys = known_in_both(a.table, b.table, names)
-    mine, theirs = (sums(side.source.table, keys, side.rows) for side in sides)
-    metrics = [_metrics(side, by) for side, by in zip(sides, divisors, strict=True)]
+    mine, theirs = (side.inside if per_step and side.inside else side.whole for side in (a, b))
+    keys = known_in_both(mine.matched, theirs.matched, a.keys)
+    metrics = [
+        _metrics(side.steps, sums, by)
+        for side, sums, by in zip((a, b), (mine, theirs), divisors, strict=True)
+    ]
     return Comparison(
         keys,
         per_step,
         {name: Metric(name, unit, value, metrics[1][name][1])
          for name, (unit, value) in metrics[0].items()},
-        _changes(mine, theirs, divisors, same_below),
+        _changes(mine.matched.by(keys), theirs.matched.by(keys), divisors, same_below),
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    source: Source
-    steps: Steps
-    rows: NDArray[np.bool_] | None
-    step_count: int
-    timeline: Timeline | None
-
-    @staticmethod
-    def of(source: Source, found: Steps, picked: tuple[int, int] | None) -> _Side:
-        rows = found.rows(picked)
-        timed = timeline(source.table.records, source.capture, rows)
-        return _Side(source, found, rows, picked[1] - picked[0] if picked else 0, timed)
+def _per_step(a: Side, b: Side) -> tuple[int, int] | None:
+    """Divide only by steps that mean the same: found in the same way in both."""
+    alike = a.steps.kind == b.steps.kind != ""
+    return (a.step_count, b.step_count) if alike and a.step_count and b.step_count else None
 
 
-def _metrics(side: _Side, divisor: int) -> dict[str, tuple[str, float | None]]:
-    table = side.source.table
-    rows = np.ones(table.records.rows, bool) if side.rows is None else side.rows
-    devices = side.timeline.devices if side.timeline else ()
-    busy = sum(device.busy_ns for device in devices) / divisor if devices else None
-    idle = sum(device.idle_ns for device in devices) / divisor if devices else None
+def _metrics(steps: Steps, sums: Sums, divisor: int) -> dict[str, tuple[str, float | None]]:
     return {
-        "time": ("ns", float(table.duration_ns[rows].sum()) / divisor),
-        "busy": ("ns", busy),
-        "idle": ("ns", idle),
-        "step": ("ns", side.steps.median_ns),
-        "kernels": ("", int(rows.sum()) / divisor),
-        "flops": ("flop", _known(table.costs.flops[rows], divisor)),
-        "bytes": ("bytes", _known(table.costs.bytes[rows], divisor)),
+        "time": ("ns", sums.time_ns / divisor),
+        "busy": ("ns", None if sums.busy_ns is None else sums.busy_ns / divisor),
+        "idle": ("ns", None if sums.idle_ns is None else sums.idle_ns / divisor),
+        "step": ("ns", steps.median_ns),
+        "kernels": ("", sums.rows / divisor),
+        # None where nothing is known, as of copies' FLOPs
+        "flops": ("flop", sums.flops / divisor or None),
+        "bytes": ("bytes", sums.bytes / divisor or None),
     }
 
 
 METRICS = ("time", "busy", "idle", "step", "kernels", "flops", "bytes")
 """What can be limited."""
-
-
-def _known(costs: NDArray[np.int64], divisor: int) -> float | None:
-    """Sum what is known of a cost; None where that is nothing, as for copies' FLOPs."""
-    return float(costs[costs > 0].sum(dtype=float)) / divisor or None
 
 
 def _changes(

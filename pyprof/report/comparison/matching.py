@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.prof.columns import COLUMNS
+from pyprof.prof.group import add_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,32 +84,46 @@ KEYS: dict[str, Callable[[Table], pa.Array]] = {
 DEFAULT = ("op", "shape", "dtype", "layer")
 
 
-def known_in_both(a: Table, b: Table, names: Sequence[str]) -> tuple[str, ...]:
-    """Leave out the keys that one of the captures knows of no row: they would match nothing."""
-    return tuple(
-        name
-        for name in names
-        if all((found := KEYS[name](table)).null_count < len(found) for table in (a, b))
-    )
+_SUMS = {"calls": "sum", "rows": "sum", "ns": "sum"}
 
 
-def sums(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) -> dict[Key, Sum]:
-    """Total all rows, or those chosen, by some keys."""
-    data = pa.table(
-        {
-            **{name: KEYS[name](table) for name in names},
-            "_ns": pa.array(table.duration_ns),
-            "_call": pa.array(table.costs.call),
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """All rows by some keys, small enough to send."""
+
+    sums: pa.Table
+    """The keys, then `calls`, `rows` and `ns`."""
+    known: frozenset[str]
+    """The keys that a row has."""
+
+    def plus(self, other: Matched) -> Matched:
+        """Add the rows of another capture."""
+        sums = pa.concat_tables([self.sums, other.sums])
+        keys = [name for name in sums.column_names if name not in _SUMS]
+        return Matched(add_up(sums, keys, _SUMS), self.known | other.known)
+
+    def by(self, names: Sequence[str]) -> dict[Key, Sum]:
+        """Give the sums by some of the keys: no op call has two values of one that is left out."""
+        return {
+            tuple(row[name] for name in names): Sum(row["calls"], row["rows"], row["ns"])
+            for row in add_up(self.sums, names, _SUMS).to_pylist()
         }
-    )
+
+
+def known_in_both(a: Matched, b: Matched, names: Sequence[str]) -> tuple[str, ...]:
+    """Leave out the keys that one of the captures knows of no row: they would match nothing."""
+    return tuple(name for name in names if name in a.known & b.known)
+
+
+def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) -> Matched:
+    """Total all rows, or those chosen, by some keys."""
+    keys = {name: KEYS[name](table) for name in names}
+    data = pa.table({**keys, "ns": pa.array(table.duration_ns), "call": pa.array(table.costs.call)})
     if rows is not None:
         data = data.filter(pa.array(rows))
     found = data.group_by(list(names)).aggregate(
-        [("_ns", "sum"), ("_ns", "count"), ("_call", "count_distinct")]
+        [("call", "count_distinct"), ("ns", "count"), ("ns", "sum")]
     )
-    return {
-        tuple(row[name] for name in names): Sum(
-            row["_call_count_distinct"], row["_ns_count"], row["_ns_sum"]
-        )
-        for row in found.to_pylist()
-    }
+    found = found.select([*names, "call_count_distinct", "ns_count", "ns_sum"])
+    known = frozenset(name for name, values in keys.items() if values.null_count < len(values))
+    return Matched(found.rename_columns([*names, *_SUMS]), known)

@@ -1,8 +1,9 @@
 """File formats of other viewers. One module each, found by being here.
 
-A module has `SUFFIXES`, the endings of the files that it writes, as a literal, and
-`write(source, file)`; the first line of its docstring is its line in `pyprof export --help`.
-Both are read without running the module, so that only the one that is used is loaded.
+A module has `SUFFIXES`, the endings of the files that it writes, as a literal; the first line of
+its docstring is its line in `pyprof export --help`. Both are read without running the module, so
+that only the one that is used is loaded. What else it has hangs on what its files hold: all columns
+of the rows (`Tabular`), sums over rows (`Summing`), or what the rows and the host did (`Listing`).
 """
 
 from __future__ import annotations
@@ -11,21 +12,71 @@ import ast
 import pkgutil
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    BinaryIO,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    cast,
+    runtime_checkable,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
 
     from pyprof.report.source import Source
 
+S = TypeVar("S")
 
-class Exporter(Protocol):
-    """What a module of this package provides."""
+
+@runtime_checkable
+class Summing(Protocol[S]):
+    """A module whose files hold sums over rows: those of a set are added up, and written once."""
+
+    SUFFIXES: tuple[str, ...]
+
+    def sums(self, source: Source) -> S:
+        """Sum up a capture, in a form that is small enough to send."""
+
+    def merge(self, a: S, b: S) -> S:
+        """Make the sums of two captures those of both."""
+
+    def write(self, found: S, file: BinaryIO) -> None:
+        """Write the whole file."""
+
+
+class Part(NamedTuple):
+    """What was written of one capture of a set."""
+
+    name: str
+    """Whose it is."""
+    path: Path
+
+
+@runtime_checkable
+class Listing(Protocol):
+    """A module whose files hold what happened: those of a set are written apart, then joined."""
 
     SUFFIXES: tuple[str, ...]
 
     def write(self, source: Source, file: BinaryIO) -> None:
-        """Write the whole file."""
+        """Write the whole file of one capture."""
+
+    def join(self, parts: Sequence[Part], file: BinaryIO) -> None:
+        """Make the files of captures, of at least one, one file; not all in memory at a time."""
+
+
+class Tabular(Protocol):
+    """A module whose files hold a table of rows."""
+
+    SUFFIXES: tuple[str, ...]
+
+    def write(self, tables: Iterator[pa.Table], file: BinaryIO) -> None:
+        """Write the whole file, some rows after the others; there is at least one table."""
 
 
 class Format(NamedTuple):
@@ -35,9 +86,9 @@ class Format(NamedTuple):
     suffixes: tuple[str, ...]
     description: str
 
-    def load(self) -> Exporter:
+    def load(self) -> Summing[Any] | Listing | Tabular:
         """Import it."""
-        return cast("Exporter", import_module(f"{__name__}.{self.module}"))
+        return cast("Summing[Any] | Listing | Tabular", import_module(f"{__name__}.{self.module}"))
 
 
 def formats() -> Iterator[Format]:

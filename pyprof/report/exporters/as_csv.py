@@ -8,19 +8,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from pyprof.prof.frame import as_arrow
-
 if TYPE_CHECKING:
-    from pyprof.report.source import Source
+    from collections.abc import Iterator
 
 SUFFIXES = (".csv",)
 
 
-def write(source: Source, file: BinaryIO) -> None:
+def write(tables: Iterator[pa.Table], file: BinaryIO) -> None:
     """Write RFC 4180; what is not known is empty, shapes are written as `2x3 4x3`."""
-    rows = as_arrow(source.table)
-    spelt = {name: _spelt(rows.column(name)) for name in rows.column_names}
-    csv.write_csv(pa.table(spelt), file)
+    for number, rows in enumerate(tables):
+        spelt = {name: _spelt(rows.column(name)) for name in rows.column_names}
+        csv.write_csv(pa.table(spelt), file, csv.WriteOptions(include_header=number == 0))
 
 
 def _spelt(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

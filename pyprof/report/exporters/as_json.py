@@ -6,21 +6,22 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import orjson
 
-from pyprof.prof.frame import as_arrow
-
 if TYPE_CHECKING:
-    from pyprof.report.source import Source
+    from collections.abc import Iterator
+
+    import pyarrow as pa
 
 SUFFIXES = (".json",)
 
 _BATCH_ROWS = 1 << 14
 
 
-def write(source: Source, file: BinaryIO) -> None:
+def write(tables: Iterator[pa.Table], file: BinaryIO) -> None:
     """Write one object a line, under the names that `pyprof.load` gives the columns."""
     separator = b"[\n"
-    for batch in as_arrow(source.table).to_batches(max_chunksize=_BATCH_ROWS):
-        for row in batch.to_pylist():
-            file.write(separator + orjson.dumps(row))
-            separator = b",\n"
+    for rows in tables:
+        for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
+            for row in batch.to_pylist():
+                file.write(separator + orjson.dumps(row))
+                separator = b",\n"
     file.write(b"\n]\n")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from pyprof.prof.known import known
-from pyprof.report.advice import advise
-from pyprof.report.markdown import escape, table
+from pyprof.prof.known import Known, known
+from pyprof.report import advice, markdown, totals
 from pyprof.report.numbers import count
 from pyprof.report.text import duration, number, percent, short_line
 from pyprof.report.timeline import timeline
-from pyprof.report.totals import totals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from pyprof.prof.table import Table
+    import pyarrow as pa
+
     from pyprof.report.advice import Advice
     from pyprof.report.source import Source
 
@@ -27,42 +27,72 @@ _SECTIONS = (("op", "Ops"), ("kernel", "Kernels"), ("layer", "Layers"), ("line",
 _HEADER = ("calls", "GPU time", "share (%)", "mean", "TFLOP/s", "GB/s")
 
 
-def write(source: Source, file: BinaryIO) -> None:
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What the report says, small enough to send."""
+
+    known: Known
+    rows: int
+    groups: Mapping[str, pa.Table]
+    """`totals.sums` by each column."""
+    advice: list[Advice]
+
+
+def sums(source: Source) -> Sums:
+    """Sum up a capture."""
+    table = source.table
+    timed = timeline(table.records, source.capture)
+    return Sums(
+        known(table),
+        table.records.rows,
+        {key: totals.sums(table, [key]) for key, _ in _SECTIONS},
+        advice.without_rows(advice.advise(table, timed, source.capture)),
+    )
+
+
+def merge(a: Sums, b: Sums) -> Sums:
+    """Sum up two sets of captures from what was found of each."""
+    return Sums(
+        a.known.plus(b.known),
+        a.rows + b.rows,
+        {key: totals.merge(a.groups[key], b.groups[key]) for key in a.groups},
+        advice.merge(a.advice, b.advice),
+    )
+
+
+def write(found: Sums, file: BinaryIO) -> None:
     """Write the report; tables that would say nothing are left out."""
-    file.write("\n".join(_lines(source)).encode())
+    file.write("\n".join(_lines(found)).encode())
 
 
-def _lines(source: Source) -> Iterator[str]:
-    found = source.table
-    total_ns = int(found.duration_ns.sum())
+def _lines(found: Sums) -> Iterator[str]:
     yield "# GPU profile\n"
-    yield f"{count(found.records.rows)} kernels and copies, {duration(total_ns)} of GPU time;"
-    yield f"cost known for {known(found).percent:.1f} % of it.\n"
+    yield f"{count(found.rows)} kernels and copies, {duration(found.known.total_ns)} of GPU time;"
+    yield f"cost known for {found.known.percent:.1f} % of it.\n"
     for key, title in _SECTIONS:
-        if rows := _rows(found, key):
+        if rows := _rows(found.groups[key]):
             yield f"## {title}\n"
-            yield table((key, *_HEADER), rows)
-    timed = timeline(found.records, source.capture)
-    if advice := advise(found, timed, source.capture):
+            yield markdown.table((key, *_HEADER), rows)
+    if found.advice:
         yield "## What could be won\n"
         yield "At most; gains overlap, they do not add up.\n"
-        yield from (line for entry in advice for line in _advice(entry))
+        yield from (line for entry in found.advice for line in _advice(entry))
         yield ""
 
 
 def _advice(entry: Advice) -> Iterator[str]:
     gain = "gain not known" if entry.gain_ns is None else f"up to {duration(entry.gain_ns)}"
-    yield f"- **{gain}**: {escape(entry.title)}. To do: {escape(entry.action)}"
+    yield f"- **{gain}**: {markdown.escape(entry.title)}. To do: {markdown.escape(entry.action)}"
     for proof in entry.evidence[:_EVIDENCE]:
         place = f" at {short_line(proof.line)}" if proof.line else ""
         detail = f" ({proof.detail})" if proof.detail else ""
         what = f"{proof.what}{place}: {duration(proof.total_ns)} in {count(proof.count)}{detail}"
-        yield f"  - {escape(what)}"
+        yield f"  - {markdown.escape(what)}"
 
 
-def _rows(found: Table, key: str) -> list[tuple[str, ...]]:
+def _rows(found: pa.Table) -> list[tuple[str, ...]]:
     """Give the longest groups; none where no row has this key."""
-    groups = totals(found, [key])
+    groups = totals.totals(found)
     if all(group.key == (None,) for group in groups):
         return []
     return [

@@ -8,48 +8,32 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from pyprof import __version__
-from pyprof.prof.frame import as_arrow, meanings, numbered
+from pyprof.prof.frame import meanings
 
 if TYPE_CHECKING:
-    from pyprof.report.source import Source
+    from collections.abc import Iterator
 
 SUFFIXES = (".parquet", ".pq")
 
-_ROWS = 1 << 17
+_COMPRESSION = "zstd"
 
 
-def write(source: Source, file: BinaryIO) -> None:
-    """Write the table that `pyprof.load` gives, for any reader of Parquet.
+def write(tables: Iterator[pa.Table], file: BinaryIO) -> None:
+    """Write the table that `pyprof.load` gives, for any reader of Parquet."""
+    rows = next(tables)
+    schema = _described(rows.schema)
+    with parquet.ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
+        writer.write_table(rows.cast(schema))
+        for rows in tables:
+            writer.write_table(rows.cast(schema))
 
-    Until they are written, texts and lists are numbers: spelt out, those of all rows are large.
-    """
-    rows = as_arrow(source.table, numbered, _numbered_texts)
-    described = zip(rows.schema, meanings(), strict=True)
-    schema = pa.schema(
+
+def _described(schema: pa.Schema) -> pa.Schema:
+    """Add what each column means."""
+    return pa.schema(
         [
-            pa.field(field.name, _spelt_type(field.type)).with_metadata(
-                {"description": meaning.help, "unit": meaning.unit}
-            )
-            for field, meaning in described
+            field.with_metadata({"description": meaning.help, "unit": meaning.unit})
+            for field, meaning in zip(schema, meanings(), strict=True)
         ],
         {"writer": f"pyprof {__version__} export"},
     )
-    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-        for start in range(0, rows.num_rows, _ROWS):
-            part = rows.slice(start, _ROWS)
-            writer.write_table(pa.table([*map(_spelt, part.columns)], schema=schema))
-
-
-def _numbered_texts(values: pa.Array) -> pa.Array:
-    return values.dictionary_encode() if pa.types.is_string(values.type) else values
-
-
-def _spelt_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _spelt(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if not pa.types.is_dictionary(column.type):
-        return column
-    parts = [chunk.dictionary.take(chunk.indices) for chunk in column.chunks]
-    return pa.chunked_array(parts, column.type.value_type)

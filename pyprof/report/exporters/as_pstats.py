@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
+from pyprof.report.python_source import LineNames
 from pyprof.report.stacks import NO_FILE, Frame, stacks
 
 if TYPE_CHECKING:
@@ -24,22 +25,43 @@ SUFFIXES = (".prof", ".pstats")
 
 ROOT = Frame(NO_FILE, 0, "<GPU time>")
 _NS = 1e-9
+_VERSION = 2
+"""The last of marshal's formats in which equal values are equal bytes, wherever they were made."""
 
 Entry = list[float]
 """Primitive calls, calls, own ns, cumulative ns."""
 
 
-def write(source: Source, file: BinaryIO) -> None:
-    """Write the profile; its total is the summed GPU time."""
+Sums = dict["Stack", tuple[int, int]]
+"""Calls and GPU time in ns of each stack."""
+
+
+def sums(source: Source) -> Sums:
+    """Sum up a capture."""
     found = stacks(source.table)
-    duration_ns = source.table.duration_ns
     count = np.bincount(found.of_row, minlength=len(found.distinct)).tolist()
     total = np.zeros(len(found.distinct), np.int64)
-    np.add.at(total, found.of_row, duration_ns)
+    np.add.at(total, found.of_row, source.table.duration_ns)
+    return dict(zip(found.distinct, zip(count, total.tolist(), strict=True), strict=True))
+
+
+def merge(a: Sums, b: Sums) -> Sums:
+    """Sum up two sets of captures from what was found of each."""
+    found = dict(a)
+    for stack, (calls, time_ns) in b.items():
+        before = found.get(stack, (0, 0))
+        found[stack] = (before[0] + calls, before[1] + time_ns)
+    return found
+
+
+def write(found: Sums, file: BinaryIO) -> None:
+    """Write the profile; its total is the summed GPU time."""
     frames: dict[Frame, Entry] = defaultdict(_entry)
     edges: dict[Frame, dict[Frame, Entry]] = defaultdict(lambda: defaultdict(_entry))
-    for stack, calls, time_ns in zip(found.distinct, count, total.tolist(), strict=True):
-        _add((ROOT, *stack), calls, time_ns, frames, edges)
+    names = LineNames()
+    for stack, (calls, time_ns) in found.items():
+        named = (_named(frame, names) for frame in stack)
+        _add((ROOT, *named), calls, time_ns, frames, edges)
     marshal.dump(
         {
             tuple(frame): (
@@ -49,7 +71,12 @@ def write(source: Source, file: BinaryIO) -> None:
             for frame, entry in frames.items()
         },
         file,
+        _VERSION,
     )
+
+
+def _named(frame: Frame, names: LineNames) -> Frame:
+    return frame._replace(name=names.name(frame.file, frame.line)) if frame.line else frame
 
 
 def _entry() -> Entry:

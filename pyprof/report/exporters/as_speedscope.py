@@ -7,6 +7,8 @@ streams, one for each window of the capture, have an empty stack while they are 
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -18,11 +20,12 @@ from pyprof.report.stacks import NO_FILE, stacks
 from pyprof.report.streams import in_order, streams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from pyprof.parse.records import Records
+    from pyprof.report.exporters import Part
     from pyprof.report.source import Source
     from pyprof.report.stacks import Frame, Stacks
 
@@ -39,21 +42,52 @@ def write(source: Source, file: BinaryIO) -> None:
     found = stacks(source.table)
     numbers: dict[Frame, int] = {}
     numbered = [[numbers.setdefault(frame, len(numbers)) for frame in s] for s in found.distinct]
-    file.write(
-        orjson.dumps(
-            {
-                "$schema": _SCHEMA,
-                "name": "GPU time",
-                "exporter": f"pyprof {__version__}",
-                "activeProfileIndex": 0,
-                "shared": {"frames": [_frame(frame) for frame in numbers]},
-                "profiles": [
-                    _in_all(source, found, numbered),
-                    *_profiles(source, found, numbered),
-                ],
-            }
-        )
-    )
+    profiles = chain([_in_all(source, found, numbered)], _profiles(source, found, numbered))
+    _write([_frame(frame) for frame in numbers], profiles, file)
+
+
+def join(parts: Sequence[Part], file: BinaryIO) -> None:
+    """Put the profiles of captures after each other, each on its own clock, named by its rank."""
+    numbers: dict[bytes, int] = {}
+    in_all: Counter[tuple[int, ...]] = Counter()
+    moved = []
+    for part in parts:
+        content = orjson.loads(part.path.read_bytes())
+        frames = [orjson.dumps(frame) for frame in content["shared"]["frames"]]
+        moved.append([numbers.setdefault(frame, len(numbers)) for frame in frames])
+        first = _renumbered(content["profiles"][0], moved[-1])
+        for stack, weight in zip(first["samples"], first["weights"], strict=True):
+            in_all[tuple(stack)] += weight
+    longest = sorted(in_all.items(), key=lambda entry: -entry[1])
+    weights = np.array([weight for _, weight in longest], np.int64)
+    whole = _profile(_IN_ALL, [list(stack) for stack, _ in longest], weights)
+    _write([*map(orjson.Fragment, numbers)], chain([whole], _joined(parts, moved)), file)
+
+
+def _joined(parts: Sequence[Part], moved: Sequence[Sequence[int]]) -> Iterator[dict[str, Any]]:
+    """Give the profiles of streams, with the numbers that their frames have in all."""
+    for part, numbers in zip(parts, moved, strict=True):
+        for profile in orjson.loads(part.path.read_bytes())["profiles"][1:]:
+            yield _renumbered(profile, numbers) | {"name": f"{part.name}: {profile['name']}"}
+
+
+def _renumbered(profile: dict[str, Any], numbers: Sequence[int]) -> dict[str, Any]:
+    return profile | {"samples": [[numbers[frame] for frame in s] for s in profile["samples"]]}
+
+
+def _write(frames: Sequence[object], profiles: Iterable[dict[str, Any]], file: BinaryIO) -> None:
+    head = {
+        "$schema": _SCHEMA,
+        "name": "GPU time",
+        "exporter": f"pyprof {__version__}",
+        "activeProfileIndex": 0,
+        "shared": {"frames": frames},
+    }
+    separator = orjson.dumps(head)[:-1] + b',"profiles":['
+    for profile in profiles:
+        file.write(separator + orjson.dumps(profile))
+        separator = b","
+    file.write(b"]}")
 
 
 def _frame(frame: Frame) -> dict[str, Any]:

@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 
 from pyprof import __version__
 from pyprof.errors import RecordsError
-from pyprof.report.trace import gpu, host
+from pyprof.report.trace import gpu, host, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from pyprof.report.exporters import Part
     from pyprof.report.source import Source
 
 SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz", ".perfetto", ".perfetto.gz", ".perfetto-trace")
@@ -35,21 +36,50 @@ def write(source: Source, file: BinaryIO) -> None:
             "these records hold no start times, so there is no timeline; parse the capture again"
         )
     begin_ns = _begin(source)
+    file.write(_head(begin_ns, _devices(source)))
+    separator = ""
+    for block in _blocks(_events(source, begin_ns)):
+        file.write((separator + block).encode())
+        separator = ",\n"
+    file.write(_END)
+
+
+def join(parts: Sequence[Part], file: BinaryIO) -> None:
+    """Put the events of captures after each other, with the rank on each of its processes.
+
+    Times are those of each host's clock. Where captures number processes alike, later ones get
+    other numbers.
+    """
+    heads = [merged.head(part.path) for part in parts]
+    begin_ns = min(head["baseTimeNanoseconds"] for head in heads)
+    devices = [device for head in heads for device in head["deviceProperties"]]
+    file.write(_head(begin_ns, devices))
+    separator = b""
+    numbers = merged.Numbers()
+    for part, head in zip(parts, heads, strict=True):
+        renumber = numbers.of_next(head["baseTimeNanoseconds"] - begin_ns)
+        for block in merged.events(part.path):
+            file.write(separator + renumber(block))
+            separator = b",\n"
+        file.writelines(separator + label.encode() for label in numbers.labels(part.name))
+    file.write(_END)
+
+
+def _head(begin_ns: int, devices: Sequence[object]) -> bytes:
+    """Write all that stands before the events, on a line."""
     head = orjson.dumps(
         {
             "schemaVersion": 1,
             "writer": f"pyprof {__version__}",
             "displayTimeUnit": "ns",
             "baseTimeNanoseconds": begin_ns,
-            "deviceProperties": _devices(source),
+            "deviceProperties": devices,
         }
     )
-    file.write(head[:-1] + b',"traceEvents":[\n')
-    separator = ""
-    for block in _blocks(_events(source, begin_ns)):
-        file.write((separator + block).encode())
-        separator = ",\n"
-    file.write(b"\n]}\n")
+    return head[:-1] + b',"traceEvents":[\n'
+
+
+_END = b"\n]}\n"
 
 
 def _begin(source: Source) -> int:

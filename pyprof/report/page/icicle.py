@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING
 from pyprof.report.numbers import part_name
 from pyprof.report.text import duration
 from pyprof.report.totals import totals
-from pyprof.report.tree import NO_LAYER, Node, tree
+from pyprof.report.tree import NO_LAYER, Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from pyprof.prof.table import Table
-
-    Mask = NDArray[np.bool_]
+    import pyarrow as pa
 
 _LEAST = 0.001
 """Boxes narrower than this share of all are left out: they would be less than 2 pixels wide."""
@@ -39,17 +34,20 @@ class Box:
     colour: int
 
 
-def modules(table: Table, rows: Mask | None) -> Node | None:
+def modules(root: Node) -> Node | None:
     """Give the tree of modules; None where no row has a layer."""
-    root = tree(table, rows)
     named = [child for child in root.children if child.name != NO_LAYER]
     return root if named else None
 
 
-def ops(table: Table, rows: Mask | None) -> Node:
+OPS = ("dir", "op", "kernel")
+"""What the sums that `ops` takes are by."""
+
+
+def ops(sums: pa.Table) -> Node:
     """Give the tree of direction, op and kernel."""
     nested: dict[str, dict[str, dict[str, tuple[int, int]]]] = {}
-    for group in totals(table, ("dir", "op", "kernel"), rows):
+    for group in totals(sums):
         part = part_name(group.key[0])
         op, kernel = (name or "(no op)" for name in group.key[1:])
         nested.setdefault(part, {}).setdefault(op, {})[kernel] = (group.time_ns, group.calls)

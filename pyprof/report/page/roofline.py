@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import pyarrow as pa
 
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.prof.columns import COLUMNS
+from pyprof.prof.group import add_up
 from pyprof.report.bounds import BOUNDS, UNKNOWN
 from pyprof.report.text import duration, number, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 _KEYS = ("op", "dir", "kernel", "bound")
+_SUMS = {"ns": "sum", "flops": "sum", "bytes": "sum"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +58,36 @@ class Roof:
         return self.flops_per_s / self.bytes_per_s
 
 
-def points(table: Table, rows: Mask | None, limit: int) -> list[Point]:
-    """Total rows that do arithmetic on memory by op and kernel, the longest first."""
+@dataclass(frozen=True, slots=True)
+class Achieved:
+    """What a roofline is drawn from: sums over rows. Those of several captures add up."""
+
+    ops: pa.Table
+    """A row for each op by kernel that does arithmetic on memory; see `_KEYS` and `_SUMS`."""
+    whole_ns: int
+    """Of all rows."""
+    roofs: Mapping[Roof, float]
+    """Time in ns of the arithmetic that is measured against each."""
+
+    def plus(self, other: Achieved) -> Achieved:
+        """Add what other rows achieved."""
+        return Achieved(
+            add_up(pa.concat_tables([self.ops, other.ops]), _KEYS, _SUMS),
+            self.whole_ns + other.whole_ns,
+            _added(chain(self.roofs.items(), other.roofs.items())),
+        )
+
+
+def achieved(table: Table, rows: Mask | None) -> Achieved:
+    """Total all rows, or those chosen."""
+    chosen = np.ones(len(table.duration_ns), bool) if rows is None else rows
+    ns = table.duration_ns[chosen]
+    return Achieved(_ops(table, chosen), int(ns.sum()), _added(_weights(table, chosen)))
+
+
+def _ops(table: Table, chosen: Mask) -> pa.Table:
     costs = table.costs
-    chosen = (costs.flops > 0) & (costs.bytes > 0) & (table.duration_ns > 0)
-    if rows is not None:
-        chosen &= rows
-    whole = max(int(table.duration_ns.sum() if rows is None else table.duration_ns[rows].sum()), 1)
+    works = chosen & (costs.flops > 0) & (costs.bytes > 0) & (table.duration_ns > 0)
     data = pa.table(
         {
             **{name: COLUMNS[name].values(table) for name in _KEYS},
@@ -69,10 +95,32 @@ def points(table: Table, rows: Mask | None, limit: int) -> list[Point]:
             "flops": pa.array(costs.flops.astype(float)),
             "bytes": pa.array(costs.bytes.astype(float)),
         }
-    ).filter(pa.array(chosen))
-    sums = [(name, "sum") for name in ("ns", "flops", "bytes")]
-    found = data.group_by(list(_KEYS)).aggregate(sums).sort_by([("ns_sum", "descending")])
-    return [_point(row, whole) for row in found.slice(0, limit).to_pylist()]
+    ).filter(pa.array(works))
+    return add_up(data, _KEYS, _SUMS)
+
+
+def _weights(table: Table, chosen: Mask) -> Iterator[tuple[Roof, float]]:
+    index, judged = table.judged
+    time = table.duration_ns.astype(float) * (chosen & (table.costs.flops > 0))
+    for entry, weight in zip(judged, np.bincount(index, time, len(judged)).tolist(), strict=True):
+        flops, memory = entry.flops_peak, entry.bandwidth_peak
+        if weight and flops is not None and memory is not None:
+            label = f"{number(flops.value / 1e12)} TFLOP/s {flops.label}"
+            yield Roof(flops.value, memory.value, label), weight
+
+
+def _added(weights: Iterable[tuple[Roof, float]]) -> dict[Roof, float]:
+    found: dict[Roof, float] = {}
+    for roof, weight in weights:
+        found[roof] = found.get(roof, 0.0) + weight
+    return found
+
+
+def points(found: Achieved, limit: int) -> list[Point]:
+    """Give the ops, the longest first."""
+    order = [("ns", "descending"), *((name, "ascending") for name in _KEYS)]
+    whole = max(found.whole_ns, 1)
+    return [_point(row, whole) for row in found.ops.sort_by(order).slice(0, limit).to_pylist()]
 
 
 def colours(found: Sequence[Point]) -> dict[str, str]:
@@ -82,33 +130,26 @@ def colours(found: Sequence[Point]) -> dict[str, str]:
 
 
 def _point(row: dict[str, Any], whole: int) -> Point:
-    flops_per_s = row["flops_sum"] / row["ns_sum"] * NS_PER_S
-    bytes_per_s = row["bytes_sum"] / row["ns_sum"] * NS_PER_S
-    share = row["ns_sum"] / whole
+    flops_per_s = row["flops"] / row["ns"] * NS_PER_S
+    bytes_per_s = row["bytes"] / row["ns"] * NS_PER_S
+    share = row["ns"] / whole
     backward = " (backward)" if row["dir"] == "bprop" else ""
     return Point(
         name=f"{row['op'] or '-'}{backward}",
         kernel=row["kernel"],
         bound=row["bound"],
-        intensity=row["flops_sum"] / row["bytes_sum"],
+        intensity=row["flops"] / row["bytes"],
         flops_per_s=flops_per_s,
         share=share,
-        time=f"{duration(row['ns_sum'])}, {percent(share)} %",
+        time=f"{duration(row['ns'])}, {percent(share)} %",
         rate=f"{number(flops_per_s / 1e12)} TFLOP/s, {number(bytes_per_s / 1e9)} GB/s",
     )
 
 
-def roofs(table: Table, rows: Mask | None, limit: int) -> list[Roof]:
+def roofs(found: Achieved, limit: int) -> list[Roof]:
     """Give the peaks that the rows are measured against, those of most time first."""
-    index, judged = table.judged
-    time = table.duration_ns.astype(float) * (table.costs.flops > 0)
-    if rows is not None:
-        time = time * rows
-    weight = np.bincount(index, time, len(judged))
-    found: dict[tuple[float, float], Roof] = {}
-    for place in np.argsort(-weight, kind="stable").tolist():
-        flops, memory = judged[place].flops_peak, judged[place].bandwidth_peak
-        if weight[place] and flops is not None and memory is not None:
-            key = (flops.value, memory.value)
-            found.setdefault(key, Roof(*key, f"{number(flops.value / 1e12)} TFLOP/s {flops.label}"))
-    return list(found.values())[:limit]
+    ordered = sorted(found.roofs, key=lambda roof: (-found.roofs[roof], roof.label))
+    by_peaks: dict[tuple[float, float], Roof] = {}
+    for roof in ordered:
+        by_peaks.setdefault((roof.flops_per_s, roof.bytes_per_s), roof)
+    return list(by_peaks.values())[:limit]

@@ -1,4 +1,4 @@
-"""What the report's page says in words and tables, made from the overview."""
+"""What the report's page says in words and tables, made from what was summed up."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import numpy as np
 from pyprof.report.idle import CAUSES
 from pyprof.report.numbers import count, part_name
 from pyprof.report.page.cells import Cell, Sortable, number, share, text
-from pyprof.report.source_lines import source_lines
 from pyprof.report.text import duration, percent, short_line
 from pyprof.report.text import number as spelt
 from pyprof.report.totals import totals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
 
     from pyprof.prof.table import Table
-    from pyprof.report.overview import Overview
+    from pyprof.report.brief import Brief
+    from pyprof.report.source_lines import SourceLines
 
 _MOST_ROWS = 500
 _FOLDERS = re.compile(r"[^\\/\s'\"(]*(?:[\\/][^\\/\s'\"]+)+[\\/]")
@@ -30,11 +32,11 @@ def without_folders(sentence: str) -> str:
     return _FOLDERS.sub("", sentence)
 
 
-def cards(table: Table, found: Overview) -> Iterator[tuple[str, str, str]]:
+def cards(found: Brief) -> Iterator[tuple[str, str, str]]:
     """Give title, value and note of each headline number."""
-    rows = table.duration_ns if found.rows is None else table.duration_ns[found.rows]
-    yield "GPU time", duration(int(rows.sum())), f"{len(rows):,} kernels and copies"
-    if (timed := found.timeline) is not None:
+    rows = f"{found.layers.rows:,} kernels and copies"
+    yield "GPU time", duration(found.known.total_ns), rows
+    if (timed := found.times) is not None:
         span = sum(device.span_ns for device in timed.devices)
         busy = sum(device.busy_ns for device in timed.devices)
         exposed = sum(device.exposed_communication_ns for device in timed.devices)
@@ -44,7 +46,7 @@ def cards(table: Table, found: Overview) -> Iterator[tuple[str, str, str]]:
             f"{duration(busy)} of {duration(span)}",
         )
         yield "GPU idle", duration(span - busy), "no stream had work"
-        if any(len(device.communication) for device in timed.devices):
+        if any(device.communication_ns for device in timed.devices):
             yield "communication exposed", duration(exposed), "while nothing was computed"
     if len(found.steps):
         warm = found.steps.warm_up
@@ -53,14 +55,14 @@ def cards(table: Table, found: Overview) -> Iterator[tuple[str, str, str]]:
     yield "cost known", f"{found.known.percent:.1f} %", "of GPU time has a FLOP and byte count"
 
 
-def causes(found: Overview) -> list[tuple[str, str, str, float]]:
+def causes(found: Brief) -> list[tuple[str, str, str, float]]:
     """Give name, meaning, time and share of each cause of idle time, the longest first."""
-    if found.timeline is None:
+    if found.times is None:
         return []
     total: dict[str, int] = {}
-    for device in found.timeline.devices:
-        for cause, when in device.idle.items():
-            total[cause] = total.get(cause, 0) + when.total
+    for device in found.times.devices:
+        for cause, ns in device.idle.items():
+            total[cause] = total.get(cause, 0) + ns
     whole = max(sum(total.values()), 1)
     ordered = sorted(total.items(), key=lambda entry: -entry[1])
     return [
@@ -68,13 +70,13 @@ def causes(found: Overview) -> list[tuple[str, str, str, float]]:
     ]
 
 
-def phases(found: Overview) -> list[tuple[str, str, float]]:
+def phases(found: Brief) -> list[tuple[str, str, float]]:
     """Give name, time and share of each part of a step."""
     whole = max(sum(found.phases.values()), 1)
     return [(part_name(name), duration(ns), ns / whole) for name, ns in found.phases.items()]
 
 
-def advice(found: Overview) -> list[dict[str, Any]]:
+def advice(found: Brief) -> list[dict[str, Any]]:
     """Give the advice with its evidence, in its order."""
     return [
         {
@@ -91,7 +93,7 @@ def advice(found: Overview) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def ops(found: Overview) -> Sortable:
+def ops(found: Brief) -> Sortable:
     """Tabulate the ops that take most time."""
     columns = [("op", True), ("direction", True), ("line", True), ("time", False),
                ("share", False), ("calls", False), ("kernels", False), ("TFLOP/s", False),
@@ -117,13 +119,16 @@ def ops(found: Overview) -> Sortable:
     return Sortable(columns, rows, max(len(found.ops) - _MOST_ROWS, 0))
 
 
-def kernels(table: Table, found: Overview) -> Sortable:
+KERNELS = ("kernel", "op", "tc")
+"""What the sums that `kernels` takes are by."""
+
+
+def kernels(sums: pa.Table, full: Mapping[str, str]) -> Sortable:
     """Tabulate the kernels that take most time; the full name shows under the pointer."""
     columns = [("kernel", True), ("op", True), ("time", False), ("share", False), ("calls", False),
                ("mean", False), ("TFLOP/s", False), ("GB/s", False),
                ("Tensor Cores", True)]  # fmt: skip
-    full = _full_names(table)
-    groups = totals(table, ("kernel", "op", "tc"), found.rows)
+    groups = totals(sums)
     rows = [
         [
             text(group.key[0], note=full.get(group.key[0] or "", "")),
@@ -141,7 +146,7 @@ def kernels(table: Table, found: Overview) -> Sortable:
     return Sortable(columns, rows, max(len(groups) - _MOST_ROWS, 0))
 
 
-def _full_names(table: Table) -> dict[str, str]:
+def full_names(table: Table) -> dict[str, str]:
     """Give a full name for each short one."""
     full, short = (table.records.coded(name) for name in ("kLongName", "kShortName"))
     used, row = np.unique(short.index, return_index=True)
@@ -152,11 +157,10 @@ def _full_names(table: Table) -> dict[str, str]:
     }
 
 
-def lines(table: Table, found: Overview) -> Sortable:
+def lines(totalled: SourceLines) -> Sortable:
     """Tabulate the user's source lines, by the file's name alone."""
     columns = [("file", True), ("line", False), ("time", False), ("share", False),
                ("itself", False), ("op calls", False)]  # fmt: skip
-    totalled = source_lines(table, found.rows)
     whole = max(totalled.total_ns, 1)
     timed = [(file.path, line) for file in totalled.files for line in file.lines]
     timed.sort(key=lambda entry: -entry[1].total_ns)

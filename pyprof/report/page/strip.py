@@ -11,6 +11,8 @@ from pyprof.report.intervals import complement
 from pyprof.report.text import duration
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from pyprof.report.intervals import Intervals
@@ -53,33 +55,106 @@ class Strip:
         return max(self.length_ns)
 
 
-def strip(source: Source, found: Overview) -> Strip | None:
-    """Cut some steps of each device into bins; None where the records hold no times."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one device did in one step, or in one recording."""
+
+    name: str
+    length_ns: int
+    bins: tuple[Floats, Floats, Floats, Floats]
+    """Left and right ns from the row's start, share busy, number of the sort of work."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRows:
+    """The rows of a device that may be shown."""
+
+    name: str
+    step_kind: str
+    """Of `steps.Steps`; steps of another kind are not those of the same number."""
+    by_step: Mapping[int, Row]
+    recordings: list[Row]
+    """What was recorded without a pause, to be shown where no steps are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """What a strip is cut from, small enough to send. Each capture is on its own clock."""
+
+    devices: tuple[DeviceRows, ...]
+    """At most _MOST_DEVICES."""
+    steps: tuple[int, ...]
+    """Those in which a device worked."""
+    devices_left_out: int
+
+    def plus(self, other: Strips) -> Strips:
+        """Put the devices of another capture after these, as far as they would be shown."""
+        devices = (*self.devices, *other.devices)
+        left_out = self.devices_left_out + other.devices_left_out + len(devices[_MOST_DEVICES:])
+        steps = sorted({*self.steps, *other.steps})
+        return Strips(devices[:_MOST_DEVICES], tuple(steps), left_out)
+
+    def strip(self, of: Steps) -> Strip:
+        """Choose the rows to show; `of` are the steps of all captures.
+
+        A step that is chosen for being slow in one may not be there of another.
+        """
+        steps = [step for step in self.steps if step < len(of)]
+        chosen = _some(steps, of.duration_ns, _most(len(self.devices)))
+        several = len(self.devices) > 1
+        labels, rows = [], []
+        for device in self.devices:
+            alike = device.by_step if device.step_kind == of.kind else {}
+            shown = [alike[step] for step in chosen if step in alike] or device.recordings
+            labels += [f"{device.name}: {row.name}" if several else row.name for row in shown]
+            rows += shown
+        row_of = np.repeat(np.arange(len(rows)), [len(row.bins[0]) for row in rows])
+        left, right, busy, sort = (
+            np.concatenate([row.bins[place] for row in rows]) for place in range(4)
+        )
+        return Strip(
+            labels, [row.length_ns for row in rows], row_of.tolist(), left, right, busy,
+            [_SORTS[place] for place in sort.astype(int).tolist()], len(steps) - len(chosen),
+        )  # fmt: skip
+
+
+def strips(source: Source, found: Overview) -> Strips | None:
+    """Cut what may be shown of a capture into bins; None where the records hold no times."""
     if found.timeline is None:
         return None
     devices = found.timeline.devices[:_MOST_DEVICES]
-    windows, left_out = _windows(source, found, min(_MOST_STEPS, _MOST_ROWS // len(devices)))
-    labels, lengths, parts = [], [], []
-    for device in devices:
-        for name, start, end in windows or _recordings(device):
-            labels.append(_label(device, name, several=len(devices) > 1))
-            lengths.append(end - start)
-            parts.append(_bins(device, start, end))
-    row = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
-    left, right, busy, sort = (
-        np.concatenate([part[place] for part in parts]) for place in range(4)
+    left_out = len(found.timeline.devices[_MOST_DEVICES:])
+    steps, windows = _windows(source, found, len(devices))
+    return Strips(
+        tuple(
+            DeviceRows(
+                _name(device),
+                found.steps.kind,
+                {step: _row(device, *window) for step, window in windows.items()},
+                [_row(device, *recording) for recording in _recordings(device)],
+            )
+            for device in devices
+        ),
+        steps,
+        left_out,
     )
-    names = [_SORTS[place] for place in sort.astype(int).tolist()]
-    return Strip(labels, lengths, row.tolist(), left, right, busy, names, left_out)
 
 
-def _label(device: DeviceTime, name: str, *, several: bool) -> str:
+def _most(devices: int) -> int:
+    """Tell how many steps are shown of each of some devices."""
+    return min(_MOST_STEPS, _MOST_ROWS // devices)
+
+
+def _name(device: DeviceTime) -> str:
     owner = f"rank {device.rank}" if device.rank is not None else f"process {device.pid}"
-    return f"GPU {device.device}, {owner}: {name}" if several else name
+    return f"GPU {device.device}, {owner}"
+
+
+def _row(device: DeviceTime, name: str, start: int, end: int) -> Row:
+    return Row(name, end - start, _bins(device, start, end))
 
 
 def _recordings(device: DeviceTime) -> list[tuple[str, int, int]]:
-    """Give what was recorded without a pause, where there are no steps to show."""
     recorded = complement(device.paused, device.start_ns, device.end_ns)
     bounds = list(zip(recorded.start.tolist(), recorded.end.tolist(), strict=True))
     if device.windows == 1:
@@ -87,8 +162,13 @@ def _recordings(device: DeviceTime) -> list[tuple[str, int, int]]:
     return [(f"window {place}", *pair) for place, pair in enumerate(bounds[:_MOST_STEPS])]
 
 
-def _windows(source: Source, found: Overview, most: int) -> tuple[list[tuple[str, int, int]], int]:
-    """Choose steps: the first, the slowest, and others evenly apart; give their GPU time."""
+def _windows(
+    source: Source, found: Overview, devices: int
+) -> tuple[tuple[int, ...], dict[int, tuple[str, int, int]]]:
+    """Give the steps with work; of those that may be shown, beside other captures, the GPU time.
+
+    These are the first, the slowest, and others evenly apart.
+    """
     steps = found.steps
     first, last = found.chosen or (0, len(steps))
     records = source.table.records
@@ -98,11 +178,12 @@ def _windows(source: Source, found: Overview, most: int) -> tuple[list[tuple[str
     all_steps = [step for step in range(first, last) if ended[step] > 0 < steps.duration_ns[step]]
     ended = np.maximum.accumulate(ended)
     begun = ended - steps.duration_ns  # so that waiting for the first kernel is the step's own
-    chosen = _some(all_steps, steps.duration_ns, most)
-    return [
-        (f"step {step} ({_spelt(steps, step)})", int(begun[step]), int(ended[step]))
-        for step in chosen
-    ], len(all_steps) - len(chosen)
+    counts = {_most(count) for count in range(devices, _MOST_DEVICES + 1)}
+    chosen = {step for most in counts for step in _some(all_steps, steps.duration_ns, most)}
+    return tuple(all_steps), {
+        step: (f"step {step} ({_spelt(steps, step)})", int(begun[step]), int(ended[step]))
+        for step in sorted(chosen)
+    }
 
 
 def _spelt(steps: Steps, step: int) -> str:

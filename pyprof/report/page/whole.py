@@ -7,39 +7,36 @@ from typing import TYPE_CHECKING, Any
 from pyprof import __version__
 from pyprof.report import page
 from pyprof.report.page import figures, icicle, roofline, sections
-from pyprof.report.page.strip import strip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyprof.report.overview import Overview
-    from pyprof.report.source import Source
+    from pyprof.report.page.content import Content
 
 _MOST_POINTS = 400
 _MOST_ROOFS = 4
 
 
-def html(source: Source, found: Overview) -> str:
+def html(found: Content) -> str:
     """Make the page. Raises PyprofError where what draws it is not installed."""
-    table = source.table
-    script = figures.script()
-    lines = sections.lines(table, found)
-    drawn = {**_timeline(source, found), **_modules(source, found), **_roofline(source, found)}
+    script, brief = figures.script(), found.brief
+    lines = sections.lines(found.lines)
+    drawn = {**_timeline(found), **_modules(found), **_roofline(found)}
     return page.render(
         "report.html.j2",
         version=__version__,
         title="GPU profile",
         sections=list(_contents(timed=drawn["strip"] is not None, lines=bool(lines.rows))),
-        gpus=", ".join(name or "a GPU without a name" for name in found.gpus),
-        peaks=", ".join(found.peaks),
-        chosen=found.chosen,
-        warnings=[sections.without_folders(text) for text in table.source.warnings],
-        cards=list(sections.cards(table, found)),
-        phases=sections.phases(found),
-        causes=sections.causes(found),
-        advice=sections.advice(found),
-        ops=sections.ops(found),
-        kernels=sections.kernels(table, found),
+        gpus=", ".join(name or "a GPU without a name" for name in brief.gpus),
+        peaks=", ".join(brief.peaks),
+        chosen=brief.chosen,
+        warnings=[sections.without_folders(text) for text in found.warnings],
+        cards=list(sections.cards(brief)),
+        phases=sections.phases(brief),
+        causes=sections.causes(brief),
+        advice=sections.advice(brief),
+        ops=sections.ops(brief),
+        kernels=sections.kernels(found.kernels, found.full_names),
         lines=lines,
         sort_colours=figures.SORTS,
         bokeh=page.own(script),
@@ -57,25 +54,26 @@ def _contents(*, timed: bool, lines: bool) -> Iterator[tuple[str, str]]:
         yield "lines", "Lines"
 
 
-def _timeline(source: Source, found: Overview) -> Mapping[str, Any]:
-    shown = strip(source, found)
+def _timeline(found: Content) -> Mapping[str, Any]:
+    shown = found.strips.strip(found.brief.steps) if found.strips else None
     return {
         "strip": figures.strip(shown) if shown else None,
         "strip_left_out": shown.steps_left_out if shown else 0,
+        "devices_left_out": found.strips.devices_left_out if found.strips else 0,
     }
 
 
-def _modules(source: Source, found: Overview) -> Mapping[str, Any]:
-    root = icicle.modules(source.table, found.rows)
+def _modules(found: Content) -> Mapping[str, Any]:
+    root = icicle.modules(found.brief.layers)
     title = "Modules" if root else "Ops and their kernels (the capture holds no layers)"
-    root = root or icicle.ops(source.table, found.rows)
+    root = root or icicle.ops(found.ops)
     boxes = icicle.boxes(root, "all GPU time")
     return {"icicle": figures.icicle(boxes, max(root.total_ns, 1)), "icicle_title": title}
 
 
-def _roofline(source: Source, found: Overview) -> Mapping[str, Any]:
-    points = roofline.points(source.table, found.rows, _MOST_POINTS)
-    roofs = roofline.roofs(source.table, found.rows, _MOST_ROOFS)
+def _roofline(found: Content) -> Mapping[str, Any]:
+    points = roofline.points(found.achieved, _MOST_POINTS)
+    roofs = roofline.roofs(found.achieved, _MOST_ROOFS)
     return {
         "roofline": figures.roofline(points, roofs) if points else None,
         "roofs": bool(roofs),

@@ -8,6 +8,8 @@ import pytest
 
 from pyprof.report import source
 from pyprof.report.page import icicle
+from pyprof.report.totals import sums
+from pyprof.report.tree import tree
 from tests.report.captured import capture
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def enclosed(boxes: list[Box]) -> bool:
 def test_modules_hang_below_each_other(tmp_path: Path) -> None:
     """Layers are boxes below the layer around them, as wide as their time, the longest first."""
     table = source.load(str(capture(tmp_path / "net.sqlite"))).table
-    root = icicle.modules(table, None)
+    root = icicle.modules(tree(table))
     assert root is not None
     boxes = icicle.boxes(root, "all")
     assert enclosed(boxes)
@@ -52,7 +54,7 @@ def test_modules_hang_below_each_other(tmp_path: Path) -> None:
 def test_ops_stand_in_for_modules(captures: Path, name: str) -> None:
     """Without layers, direction, op and kernel are the levels; the root is all GPU time."""
     table = source.load(str(captures / name / "net.sqlite")).table
-    boxes = icicle.boxes(icicle.ops(table, None), "all")
+    boxes = icicle.boxes(icicle.ops(sums(table, icicle.OPS)), "all")
     assert enclosed(boxes)
     assert boxes[0].total_ns == table.duration_ns.sum()
     assert max(box.depth for box in boxes) == 3

@@ -11,12 +11,24 @@ from hypothesis import strategies as st
 from pyprof.report import source
 from pyprof.report.intervals import union_of
 from pyprof.report.overview import overview
-from pyprof.report.page.strip import _elapsed, strip
+from pyprof.report.page.strip import _elapsed, strips
 from tests.builders import Work, nsys_db
 from tests.report.captured import STEP_NS, capture
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyprof.report.page.strip import Strip
+
+
+def drawn(file: Path) -> Strip:
+    """Give the strip of a capture."""
+    loaded = source.load(str(file))
+    found = overview(loaded)
+    cut = strips(loaded, found)
+    assert cut is not None
+    return cut.strip(found.steps)
+
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=8)
 
@@ -35,9 +47,7 @@ def test_elapsed_counts_each_instant_once(spans: list[tuple[int, int]], at: list
 
 def test_bins_add_up_to_the_busy_time(tmp_path: Path) -> None:
     """Busy bins times their length are the time in which anything ran; the rest is idle."""
-    loaded = source.load(str(capture(tmp_path / "net.sqlite")))
-    found = strip(loaded, overview(loaded))
-    assert found is not None
+    found = drawn(capture(tmp_path / "net.sqlite"))
     busy = float((found.busy * (found.right_ns - found.left_ns)).sum())
     # 1000..1250 (a kernel and the copy that overlaps it), then 100, 300 and 50
     assert round(busy) == 250 + 100 + 300 + 50
@@ -46,9 +56,7 @@ def test_bins_add_up_to_the_busy_time(tmp_path: Path) -> None:
 
 def test_a_step_begins_where_the_one_before_ended(tmp_path: Path) -> None:
     """Waiting for the first kernel of a step is seen at its left, as long as it was."""
-    loaded = source.load(str(capture(tmp_path / "net.sqlite", steps=3)))
-    found = strip(loaded, overview(loaded))
-    assert found is not None
+    found = drawn(capture(tmp_path / "net.sqlite", steps=3))
     assert found.length_ns == [3450 - 1000, STEP_NS, STEP_NS]
     first = [min(left for row, left in zip(found.row, found.left_ns, strict=True) if row == step)
              for step in range(3)]  # fmt: skip
@@ -59,9 +67,7 @@ def test_a_step_begins_where_the_one_before_ended(tmp_path: Path) -> None:
 
 def test_bins_say_what_ran(tmp_path: Path) -> None:
     """The kernels' bins are compute; where only the copy runs, copy."""
-    loaded = source.load(str(capture(tmp_path / "net.sqlite")))
-    found = strip(loaded, overview(loaded))
-    assert found is not None
+    found = drawn(capture(tmp_path / "net.sqlite"))
     bins = list(zip(found.left_ns, found.right_ns, found.sort, strict=True))
     at = {ns: [sort for left, right, sort in bins if left <= ns < right]
           for ns in (50, 200, 600, 1050, 2200)}  # fmt: skip
@@ -76,8 +82,6 @@ def test_a_pause_of_the_profiler_is_not_drawn(tmp_path: Path) -> None:
         Work(kind="none", api="cudaProfilerStart_v4000", call=(9000, 9010)),
         Work(at=(9100, 9500), call=(9020, 9030)),
     ]
-    loaded = source.load(str(nsys_db(tmp_path / "net.sqlite", work)))
-    found = strip(loaded, overview(loaded))
-    assert found is not None
+    found = drawn(nsys_db(tmp_path / "net.sqlite", work))
     assert found.labels == ["window 0", "window 1"]
     assert found.length_ns == [250, 400]

@@ -1,4 +1,4 @@
-"""Records of several captures under each other, one rank after the other."""
+"""Captures under each other as if one had held all their rows: what sums of each must equal."""
 
 from __future__ import annotations
 
@@ -10,14 +10,73 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.parse.records import Coded, Records, concat_coded
+from pyprof.prof.table import Table
+from pyprof.report.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyprof.parse.records import Column
+    from pyprof.schema import Capture
 
 _NUMBERED = ("opId", "callIds")
 """Columns whose numbers mean something within one capture only."""
+
+
+def together(sources: Sequence[Source]) -> Source:
+    """Make several files one source, their rows under each other.
+
+    Each keeps its own clock: what is compared in time belongs to one process. Where one of them
+    holds no API calls, none count.
+    """
+    if len(sources) == 1:
+        return sources[0]
+    parts = [source.table.source for source in sources]
+    numbers = process_numbers([_processes(source) for source in sources])
+    captures = [source.capture for source in sources if source.capture is not None]
+    whole = len(captures) == len(sources)
+    return Source(
+        Table(join(parts, numbers), sources[0].table.override),
+        _joined(captures, numbers) if whole else None,
+    )
+
+
+def _processes(source: Source) -> list[int]:
+    found = {*pids(source.table.source)}
+    if source.capture is not None:
+        found.update(source.capture.threads.column("pid").drop_null().to_pylist())
+    return sorted(found)
+
+
+def _joined(captures: Sequence[Capture], numbers: Sequence[Mapping[int, int]]) -> Capture:
+    """Put captures under each other."""
+    threads, ranges, calls = [], [], []
+    first = 0
+    for capture, number in zip(captures, numbers, strict=True):
+        pid = [number.get(pid, pid) for pid in capture.threads.column("pid").to_pylist()]
+        threads.append(_with(capture.threads, "pid", pa.array(pid, pa.int64())))
+        ranges.append(_after(_after(capture.ranges, "thread", first), "forward_thread", first))
+        calls.append(_after(capture.calls, "thread", first))
+        first += capture.threads.num_rows
+    return schema.Capture(
+        captures[0].tool,
+        captures[0].version,
+        activities=schema.ACTIVITIES.empty_table(),
+        calls=pa.concat_tables(calls).unify_dictionaries(),
+        ranges=pa.concat_tables(ranges),
+        threads=pa.concat_tables(threads),
+        devices=pa.concat_tables([capture.devices for capture in captures]),
+    )
+
+
+def _after(table: pa.Table, name: str, first: int) -> pa.Table:
+    """Count the threads in a column on from `first`."""
+    moved = pc.add(table.column(name), pa.scalar(first, pa.int32()))
+    return _with(table, name, moved)
+
+
+def _with(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, column)
 
 
 def process_numbers(pids: Sequence[Sequence[int]]) -> list[dict[int, int]]:

@@ -1,0 +1,124 @@
+"""Sets of captures in the files of other viewers: sums are added up, rows written rank by rank."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+from pyprof.errors import PyprofError
+from pyprof.parse.members import items
+from pyprof.report import exported_rows, source
+from pyprof.report.exporters import Listing, Part, Summing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyprof.parse.members import Item
+    from pyprof.prof.table import Override
+    from pyprof.report.exporters import Format, Tabular
+    from pyprof.report.source import Source
+    from pyprof.sets.engine import Engine
+    from pyprof.sets.members import Member
+
+
+class _Summed(NamedTuple):
+    sums: Any
+    warnings: tuple[str, ...]
+
+
+class _Written(NamedTuple):
+    part: Any
+    """What is joined with others: of a `Listing` a `Part`, of a `Tabular` an `exported_rows.Kept`."""
+    warnings: tuple[str, ...]
+
+
+def write(
+    sources: Sequence[str],
+    form: Format,
+    target: str,
+    file: BinaryIO,
+    override: Override,
+    engine: Engine,
+    begin: Callable[[str], object] = str,
+) -> tuple[str, ...]:
+    """Write one file, or all captures of a set; `file` is opened for `target`. Give warnings.
+
+    Of rows each rank's are written to a file beside the target first. Raises as `source.load` does.
+    """
+    exporter = form.load()
+    if isinstance(exporter, Summing):
+        work, merge = partial(_sums, exporter.sums), partial(_merged, exporter.merge)
+        found: _Summed = source.of_all(sources, work, merge, engine, override, begin)
+        begin("writing")
+        exporter.write(found.sums, file)
+        return found.warnings
+    chosen = items(sources, engine)
+    if len(chosen) > 1:
+        return _ranks(chosen, exporter, Path(target), file, override, engine)
+    alone = source.of(chosen[0], override, begin)
+    begin("writing")
+    if isinstance(exporter, Listing):
+        exporter.write(alone, file)
+    else:
+        exporter.write(exported_rows.tables(alone.table), file)
+    return alone.table.source.warnings
+
+
+def _sums(sums: Callable[[Source], Any], of: Source) -> _Summed:
+    return _Summed(sums(of), of.table.source.warnings)
+
+
+def _merged(merge: Callable[[Any, Any], Any], a: _Summed, b: _Summed) -> _Summed:
+    return _Summed(merge(a.sums, b.sums), source.distinct(a.warnings, b.warnings))
+
+
+def _ranks(
+    chosen: Sequence[Item],
+    exporter: Listing | Tabular,
+    target: Path,
+    file: BinaryIO,
+    override: Override,
+    engine: Engine,
+) -> tuple[str, ...]:
+    folder = target.absolute().parent  # which workers on other machines may see, as the target
+    keep = partial(_listed, write=exporter.write) if isinstance(exporter, Listing) else _tabled
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=folder) as scratch:
+        work = partial(_part, keep=keep, folder=scratch, override=override)
+        written = [*engine.gather(engine.map(work, chosen, "writing captures"))]
+        parts = [each.part for each in written]
+        if isinstance(exporter, Listing):
+            exporter.join(parts, file)
+        else:
+            exporter.write(exported_rows.kept(parts), file)
+    return tuple(dict.fromkeys(text for each in written for text in each.warnings))
+
+
+def _part(
+    item: Member, keep: Callable[[Source, Part, BinaryIO], Any], folder: str, override: Override
+) -> _Written:
+    ranks = [str(rank) for _, rank in item.ranks]
+    path = Path(folder, ranks[0])
+    name = f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(ranks)}"
+    found = source.of(item, override)
+    try:
+        with path.open("wb") as file:
+            part = keep(found, Part(name, path), file)
+    except OSError as error:
+        raise PyprofError(
+            f"{path}: {error.strerror or error}; workers write beside the target: choose a place "
+            "that they and you can write to"
+        ) from None
+    return _Written(part, found.table.source.warnings)
+
+
+def _listed(
+    found: Source, part: Part, file: BinaryIO, write: Callable[[Source, BinaryIO], None]
+) -> Part:
+    write(found, file)
+    return part
+
+
+def _tabled(found: Source, part: Part, file: BinaryIO) -> exported_rows.Kept:
+    return exported_rows.keep(found.table, part.path, file)

@@ -1,0 +1,72 @@
+"""Every column of every row on its way into a file: some rows at a time, numbered on by rank."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+import pyarrow as pa
+
+from pyprof.prof.frame import as_arrow, numbered
+from pyprof.prof.running import Counts, counts, run_on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from pyprof.prof.table import Table
+
+_ROWS = 1 << 17
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+
+
+def tables(table: Table) -> Iterator[pa.Table]:
+    """Give the columns of `pyprof.load`, some rows at a time; one table without rows for none."""
+    return _spelt(_compact(table))
+
+
+class Kept(NamedTuple):
+    """The rows of a capture in a file of its own."""
+
+    path: Path
+    counts: Counts
+
+
+def keep(table: Table, path: Path, file: BinaryIO) -> Kept:
+    """Write the rows of a capture, to be read by `kept`; `file` is opened for `path`."""
+    rows = _compact(table)
+    with pa.ipc.new_stream(file, rows.schema, options=_OPTIONS) as stream:
+        stream.write_table(rows)
+    return Kept(path, counts(table))
+
+
+def kept(parts: Iterable[Kept]) -> Iterator[pa.Table]:
+    """Give the rows of captures as `tables` does, `idx` and `opid` running on."""
+    for rows in run_on((_read(part.path), part.counts) for part in parts):
+        yield from _spelt(rows)
+
+
+def _read(path: Path) -> pa.Table:
+    with path.open("rb") as file, pa.ipc.open_stream(file) as stream:
+        return stream.read_all()
+
+
+def _compact(table: Table) -> pa.Table:
+    """Hold texts and lists as numbers: spelt out, those of all rows are large."""
+    return as_arrow(table, numbered, _numbered_texts)
+
+
+def _numbered_texts(values: pa.Array) -> pa.Array:
+    return values.dictionary_encode() if pa.types.is_string(values.type) else values
+
+
+def _spelt(rows: pa.Table) -> Iterator[pa.Table]:
+    for start in range(0, rows.num_rows or 1, _ROWS):
+        part = rows.slice(start, _ROWS)
+        yield pa.table([*map(_spelt_out, part.columns)], part.column_names)
+
+
+def _spelt_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_dictionary(column.type):
+        return column
+    parts = [chunk.dictionary.take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(parts, column.type.value_type)

@@ -1,0 +1,78 @@
+"""Traces that were written of several captures as one: times and numbers are moved in the text."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from pyprof.report.trace.lines import event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+_MOVED = re.compile(rb'"(ts|pid|id)":(\d+)(?:\.(\d+))?')
+"""In a text of JSON these quotes would be escaped: it is never taken for a key."""
+_APART = 1 << 22
+"""As many processes Linux tells apart; viewers keep their numbers in 32 bits."""
+_BLOCK_BYTES = 1 << 22
+_NS_DIGITS = 3
+
+
+def head(path: Path) -> dict[str, Any]:
+    """Read what stands before the events of a trace of ours."""
+    with path.open("rb") as file:
+        found: dict[str, Any] = orjson.loads(file.readline() + b"]}")
+    return found
+
+
+def events(path: Path) -> Iterator[bytes]:
+    """Give the events of a trace of ours in blocks, of which none begins or ends with a comma."""
+    with path.open("rb") as file:
+        file.readline()
+        while lines := file.readlines(_BLOCK_BYTES):
+            if block := b"".join(line for line in lines if line.startswith(b"{")):
+                yield block.rstrip(b",\n")
+
+
+class Numbers:
+    """Gives processes and flows numbers that no other capture's have."""
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+        self._pids: dict[int, int] = {}
+        self._next_id = 0
+
+    def of_next(self, later_ns: int) -> Callable[[bytes], bytes]:
+        """Give the function that moves the events of the next capture, and its times by this."""
+        self._taken.update(self._pids.values())
+        self._pids = {}
+        first_id = self._next_id
+
+        def moved(found: re.Match[bytes]) -> bytes:
+            key, whole, part = found.groups(b"")
+            number = int(whole)
+            if key == b"pid":
+                return b'"pid":%d' % self._pid(number)
+            if key == b"id":
+                self._next_id = max(self._next_id, first_id + number + 1)
+                return b'"id":%d' % (first_id + number)
+            ns = 1000 * number + int(part.ljust(_NS_DIGITS, b"0")[:_NS_DIGITS]) + later_ns
+            return b'"ts":%d.%03d' % divmod(ns, 1000)
+
+        return lambda block: _MOVED.sub(moved, block)
+
+    def _pid(self, pid: int) -> int:
+        if pid not in self._pids:
+            number = pid
+            while number in self._taken:
+                number += _APART
+            self._pids[pid] = number
+        return self._pids[pid]
+
+    def labels(self, name: str) -> Iterator[str]:
+        """Write whose the processes of this capture are."""
+        for pid in self._pids.values():
+            yield event(ph="M", name="process_labels", pid=pid, tid=0, args={"labels": name})

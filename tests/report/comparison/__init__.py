@@ -1,0 +1,1 @@
+"""Tests of what two captures are compared by."""
