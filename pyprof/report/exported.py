@@ -30,7 +30,7 @@ class _Summed(NamedTuple):
 
 class _Written(NamedTuple):
     part: Any
-    """What is joined with others: of a `Listing` a `Part`, of a `Tabular` an `exported_rows.Kept`."""
+    """A `Part` of a `Listing`, an `exported_rows.Kept` of a `Tabular`."""
     warnings: tuple[str, ...]
 
 
