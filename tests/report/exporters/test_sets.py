@@ -191,6 +191,8 @@ def test_events_of_all_ranks_are_on_one_time(
     assert starts == ends
     assert len(starts) == sum(len(events(one, "s", "ac2g")) for one in alone)
     assert set(starts.values()) == {1}
+    read = pyprof.load(tmp_path / "all.pt.trace.json")
+    assert sorted(read["sil"]) == sorted(pyprof.load(folder)["sil"])
 
 
 def trace(source: Path, target: Path) -> dict[str, Any]:
