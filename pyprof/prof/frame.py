@@ -16,6 +16,7 @@ from pyprof.parse.members import items
 from pyprof.parse.members import load as load_records
 from pyprof.parse.records import Records, concat_coded, encode
 from pyprof.prof.columns import COLUMNS, FLOAT, INT, TEXT
+from pyprof.prof.running import Counts, counts, run_on
 from pyprof.prof.table import Table
 from pyprof.sets.engine import opened
 
@@ -50,7 +51,7 @@ def load(
     """Load a capture, dict lines or Parquet: a row per activity, in GPU-start order.
 
     Several paths, a folder, a glob or a URL are the captures of one run: the rows of each rank
-    follow those of the one before, read by `workers` processes.
+    follow those of the one before, read by `workers` processes; `idx` and `opid` run on.
 
     Columns are those of `pyprof prof` under their names there, then `long_name`, `sizes` and
     `dtypes`; docs/frame.md says what each holds, in which unit. All columns are always there.
@@ -64,12 +65,13 @@ def load(
     with opened(workers, strict=True) as engine:
         chosen = items([os.fspath(each) for each in paths], engine)
         parts = engine.map(partial(_of, override=override), chosen, "loading captures")
-        return _frame(pa.concat_tables(engine.gather(parts)))
+        return _frame(pa.concat_tables(run_on(engine.gather(parts))))
 
 
-def _of(item: Item, override: Override | None) -> pa.Table:
+def _of(item: Item, override: Override | None) -> tuple[pa.Table, Counts]:
     records = load_records(item)
-    return as_arrow(Table(records, override) if override else Table(records), numbered)
+    table = Table(records, override) if override else Table(records)
+    return as_arrow(table, numbered), counts(table)
 
 
 def as_arrow(

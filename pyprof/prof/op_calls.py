@@ -23,7 +23,7 @@ def number(records: Records, works: list[Work], work_of: Ints, computes: NDArray
     `computes` are the rows that may do their op's arithmetic.
     """
     if around(records) is None:
-        return _runs(work_of, computes)
+        return _runs(np.stack([work_of, records.numpy("rank")]), computes)
     ids = chosen(records, works, work_of)
     call = np.where(ids < 0, -1 - np.arange(len(ids)), ids)
     used, call = distinct(call)
@@ -52,11 +52,11 @@ def around(records: Records) -> tuple[Ints, Ints] | None:
     return column.offsets.to_numpy().astype(np.int64), column.values.to_numpy()
 
 
-def _runs(work_of: Ints, computes: NDArray[np.bool_]) -> Ints:
+def _runs(of: Ints, computes: NDArray[np.bool_]) -> Ints:
     """Guess the op calls of the original's files, which do not tell them.
 
     Each kernel that may do arithmetic is a call of its own, as it was there; helpers belong to
-    the call before them, if that is of the same op.
+    the call before them, if that is of the same op and rank: `of`, shape (2, rows).
     """
-    previous = np.concatenate([[-1], work_of[:-1]])
-    return np.cumsum(computes | (work_of != previous)) - 1
+    begins = computes | np.diff(of, prepend=-2).any(axis=0)
+    return np.cumsum(begins) - 1

@@ -18,6 +18,7 @@ from pyprof.prof import render as renderers
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.group import MEASURES
 from pyprof.prof.known import Known, known
+from pyprof.prof.running import Counts, counts
 from pyprof.prof.table import Override, Table
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class Answer:
     data: pa.Table
     """Rows with the columns asked for and the one to sort by; or groups."""
     known: Known
+    counts: Counts
+    """Of all rows, shown or not."""
     warnings: tuple[str, ...]
 
 
@@ -90,11 +93,11 @@ def answer(item: Item, asked: Asked, override: Override) -> Answer:
     source.check_override()
     warnings = (*source.source.warnings, *doubts(source, asked.columns))
     if asked.by is not None:
-        return Answer(group.group(source, asked.by), known(source), warnings)
+        return Answer(group.group(source, asked.by), known(source), counts(source), warnings)
     values = {column.name: column.values(source) for column in asked.columns}
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
         values[name] = COLUMNS[name].values(source)
-    return Answer(_first(pa.table(values), asked), known(source), warnings)
+    return Answer(_first(pa.table(values), asked), known(source), counts(source), warnings)
 
 
 def of_all(sources: Sequence[str], asked: Asked, override: Override, engine: Engine) -> Answer:
@@ -105,10 +108,13 @@ def of_all(sources: Sequence[str], asked: Asked, override: Override, engine: Eng
 
 
 def merge(asked: Asked, a: Answer, b: Answer) -> Answer:
-    """Make two answers one."""
-    data = group.merge(a.data, b.data) if asked.by else pa.concat_tables([a.data, b.data])
+    """Make two answers one; rows and op calls of the second are numbered on."""
+    if asked.by is not None:
+        data = group.merge(a.data, b.data)
+    else:
+        data = _first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
     warnings = tuple(dict.fromkeys((*a.warnings, *b.warnings)))
-    return Answer(data if asked.by else _first(data, asked), a.known.plus(b.known), warnings)
+    return Answer(data, a.known.plus(b.known), a.counts.plus(b.counts), warnings)
 
 
 def _first(data: pa.Table, asked: Asked) -> pa.Table:

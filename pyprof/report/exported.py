@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from pyprof.errors import PyprofError
 from pyprof.parse.members import items
+from pyprof.prof.running import counts
 from pyprof.report import source
 from pyprof.report.exporters import Part, Summing
 
@@ -80,7 +81,7 @@ def _ranks(
 ) -> tuple[str, ...]:
     folder = target.absolute().parent  # which workers on other machines may see, as the target
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=folder) as scratch:
-        work = partial(_part, write=exporter.write, folder=scratch, override=override)
+        work = partial(_part, write=exporter.part, folder=scratch, override=override)
         written = [*engine.gather(engine.map(work, chosen, "writing captures"))]
         exporter.join([each.part for each in written], file)
     return tuple(dict.fromkeys(text for each in written for text in each.warnings))
@@ -101,4 +102,4 @@ def _part(
             "that they and you can write to"
         ) from None
     name = f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(ranks)}"
-    return _Written(Part(name, path), found.table.source.warnings)
+    return _Written(Part(name, path, counts(found.table)), found.table.source.warnings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -44,11 +45,52 @@ def rows(*arguments: str | Path) -> list[dict[str, str]]:
 
 def test_rows_of_all_ranks_follow_each_other(ranks: Path) -> None:
     """Every row of every file comes out once, with its rank, and else as it does alone."""
-    names = ",".join(name for name in COLUMNS if name not in ("rank", "eff"))
+    names = ",".join(name for name in COLUMNS if name not in ("rank", "eff", "idx", "opid"))
     alone = [rows("-c", names, file) for file in sorted(ranks.iterdir())]
     assert rows("-c", names, ranks) == [row for part in alone for row in part]
     found = [row["Rank"] for row in rows("-c", "rank", ranks)]
     assert found == [str(rank) for rank in range(RANKS) for _ in alone[rank]]
+
+
+@pytest.mark.parametrize("form", ["capture", "parsed", "original"])
+def test_numbers_run_on_alike_in_prof_load_and_export(
+    form: str, ranks: Path, tmp_path: Path
+) -> None:
+    """One number is one row, one op call of one rank; those of the first rank are as alone."""
+    for file in sorted(ranks.iterdir()) if form != "capture" else ():
+        lines = file.with_suffix(".dict")
+        run("parse", file, "-o", lines)
+        file.unlink()
+        if form == "original":  # which does not tell op calls
+            lines.write_text(re.sub(r"""(["'])callIds\1: ?\[[^]]*\], ?""", "", lines.read_text()))
+            assert "callIds" not in lines.read_text()
+    source = ranks if form == "capture" else ranks / "*.dict"
+    whole = pyprof.load(source)
+    assert whole["idx"].tolist() == [*range(1, len(whole) + 1)]
+    assert whole.groupby("opid")["rank"].nunique().max() == 1
+    first = min(ranks.iterdir())
+    alone = pyprof.load(first)
+    for rank, part in whole.groupby("rank"):
+        before = whole[whole["rank"].lt(rank)]["opid"].max() + 1 if rank else 0
+        assert (part["opid"] - before).tolist() == alone["opid"].tolist()
+    run("export", source, "-o", tmp_path / "all.csv")
+    exported = pd.read_csv(tmp_path / "all.csv")
+    for name in ("idx", "opid", "pid", "rank"):
+        assert exported[name].tolist() == whole[name].tolist(), name
+    printed = [(int(row["Idx"]), int(row["OpId"])) for row in rows("-c", "idx,opid", source)]
+    assert printed == [*zip(whole["idx"], whole["opid"], strict=True)]
+    last = rows("-c", "opid", "--sort", "idx", "--top", "2", source)
+    assert [int(row["OpId"]) for row in last] == whole["opid"].tolist()[:-3:-1]
+
+
+def test_an_op_call_that_is_guessed_ends_with_its_rank(tmp_path: Path) -> None:
+    """The original's files do not tell calls: copies in a row are one, but never of two ranks."""
+    line = "{'kShortName': 'memcpy', 'kDuration': 9, 'kLongName': 'memcpy', 'kind': 'memcpy'}\n"
+    for rank in range(2):
+        (tmp_path / f"rank{rank}.dict").write_text(line * 2)
+    run("export", tmp_path / "*.dict", "-o", tmp_path / "all.csv")
+    assert pd.read_csv(tmp_path / "all.csv")["opid"].tolist() == [0, 0, 1, 1]
+    assert pyprof.load(tmp_path / "*.dict")["opid"].tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("key", ["op", "layer", "kernel"])

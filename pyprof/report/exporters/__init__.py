@@ -26,6 +26,7 @@ from typing import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyprof.prof.running import Counts
     from pyprof.report.source import Source
 
 S = TypeVar("S")
@@ -53,6 +54,7 @@ class Part(NamedTuple):
     name: str
     """Whose it is."""
     path: Path
+    counts: Counts
 
 
 class Listing(Protocol):
@@ -62,6 +64,9 @@ class Listing(Protocol):
 
     def write(self, source: Source, file: BinaryIO) -> None:
         """Write the whole file of one capture."""
+
+    def part(self, source: Source, file: BinaryIO) -> None:
+        """Write what `join` needs of one capture of several."""
 
     def join(self, parts: Sequence[Part], file: BinaryIO) -> None:
         """Make the files of captures, of at least one, one file; not all in memory at a time."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shutil import copyfileobj
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from pyprof.prof.frame import as_arrow
+from pyprof.report.exporters import as_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,21 +22,23 @@ SUFFIXES = (".csv",)
 
 def write(source: Source, file: BinaryIO) -> None:
     """Write RFC 4180; what is not known is empty, shapes are written as `2x3 4x3`."""
-    rows = as_arrow(source.table)
-    spelt = {name: _spelt(rows.column(name)) for name in rows.column_names}
-    csv.write_csv(pa.table(spelt), file)
+    csv.write_csv(_spelt(as_arrow(source.table)), file)
+
+
+part = as_parquet.write
 
 
 def join(parts: Sequence[Part], file: BinaryIO) -> None:
     """Put the lines of captures under each other, below one header."""
-    for number, part in enumerate(parts):
-        with part.path.open("rb") as written:
-            if number:
-                written.readline()
-            copyfileobj(written, file)
+    for number, batch in enumerate(as_parquet.batches(parts)):
+        csv.write_csv(_spelt(batch), file, csv.WriteOptions(include_header=not number))
 
 
-def _spelt(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _spelt(found: pa.Table) -> pa.Table:
+    return pa.table({name: _texts(found.column(name)) for name in found.column_names})
+
+
+def _texts(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     if not pa.types.is_list(column.type):
         return column
     lists = column.combine_chunks()

@@ -9,9 +9,10 @@ from pyarrow import parquet
 
 from pyprof import __version__
 from pyprof.prof.frame import as_arrow, meanings, numbered
+from pyprof.prof.running import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyprof.report.exporters import Part
     from pyprof.report.source import Source
@@ -40,18 +41,29 @@ def write(source: Source, file: BinaryIO) -> None:
     )
     with parquet.ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
         for start in range(0, rows.num_rows, _ROWS):
-            part = rows.slice(start, _ROWS)
-            writer.write_table(pa.table([*map(_spelt, part.columns)], schema=schema))
+            some = rows.slice(start, _ROWS)
+            writer.write_table(pa.table([*map(_spelt, some.columns)], schema=schema))
+
+
+part = write
 
 
 def join(parts: Sequence[Part], file: BinaryIO) -> None:
-    """Put the row groups of captures under each other."""
+    """Put the rows of captures under each other."""
     schema = parquet.read_schema(parts[0].path)
     with parquet.ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
-        for part in parts:
-            with parquet.ParquetFile(part.path) as written:
-                for number in range(written.num_row_groups):
-                    writer.write_table(written.read_row_group(number))
+        for rows in batches(parts):
+            writer.write_table(rows)
+
+
+def batches(parts: Sequence[Part]) -> Iterator[pa.Table]:
+    """Give the rows of captures, some at a time; their numbers run on from rank to rank."""
+    so_far = Counts()
+    for each in parts:
+        with parquet.ParquetFile(each.path) as written:
+            for number in range(written.num_row_groups):
+                yield so_far.before(written.read_row_group(number))
+        so_far = so_far.plus(each.counts)
 
 
 def _numbered_texts(values: pa.Array) -> pa.Array:
