@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from pyprof.errors import PyprofError
 from pyprof.parse.members import items
+from pyprof.prof.running import counts
 from pyprof.report import exported_rows, source
 from pyprof.report.exporters import Listing, Part, Summing
 
@@ -29,8 +30,7 @@ class _Summed(NamedTuple):
 
 
 class _Written(NamedTuple):
-    part: Any
-    """A `Part` of a `Listing`, an `exported_rows.Kept` of a `Tabular`."""
+    part: Part
     warnings: tuple[str, ...]
 
 
@@ -83,7 +83,7 @@ def _ranks(
     engine: Engine,
 ) -> tuple[str, ...]:
     folder = target.absolute().parent  # which workers on other machines may see, as the target
-    keep = partial(_listed, write=exporter.write) if isinstance(exporter, Listing) else _tabled
+    keep = exporter.write if isinstance(exporter, Listing) else _keep
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=folder) as scratch:
         work = partial(_part, keep=keep, folder=scratch, override=override)
         written = [*engine.gather(engine.map(work, chosen, "writing captures"))]
@@ -96,7 +96,7 @@ def _ranks(
 
 
 def _part(
-    item: Member, keep: Callable[[Source, Part, BinaryIO], Any], folder: str, override: Override
+    item: Member, keep: Callable[[Source, BinaryIO], None], folder: str, override: Override
 ) -> _Written:
     ranks = [str(rank) for _, rank in item.ranks]
     path = Path(folder, ranks[0])
@@ -104,21 +104,14 @@ def _part(
     found = source.of(item, override)
     try:
         with path.open("wb") as file:
-            part = keep(found, Part(name, path), file)
+            keep(found, file)
     except OSError as error:
         raise PyprofError(
             f"{path}: {error.strerror or error}; workers write beside the target: choose a place "
             "that they and you can write to"
         ) from None
-    return _Written(part, found.table.source.warnings)
+    return _Written(Part(name, path, counts(found.table)), found.table.source.warnings)
 
 
-def _listed(
-    found: Source, part: Part, file: BinaryIO, write: Callable[[Source, BinaryIO], None]
-) -> Part:
-    write(found, file)
-    return part
-
-
-def _tabled(found: Source, part: Part, file: BinaryIO) -> exported_rows.Kept:
-    return exported_rows.keep(found.table, part.path, file)
+def _keep(found: Source, file: BinaryIO) -> None:
+    exported_rows.keep(found.table, file)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
 from pyprof.prof.frame import as_arrow, numbered
-from pyprof.prof.running import Counts, counts, run_on
+from pyprof.prof.running import run_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pyprof.prof.table import Table
+    from pyprof.report.exporters import Part
 
 _ROWS = 1 << 17
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -24,22 +25,14 @@ def tables(table: Table) -> Iterator[pa.Table]:
     return _spelt(_compact(table))
 
 
-class Kept(NamedTuple):
-    """The rows of a capture in a file of its own."""
-
-    path: Path
-    counts: Counts
-
-
-def keep(table: Table, path: Path, file: BinaryIO) -> Kept:
-    """Write the rows of a capture, to be read by `kept`; `file` is opened for `path`."""
+def keep(table: Table, file: BinaryIO) -> None:
+    """Write the rows of a capture, to be read by `kept`."""
     rows = _compact(table)
     with pa.ipc.new_stream(file, rows.schema, options=_OPTIONS) as stream:
         stream.write_table(rows)
-    return Kept(path, counts(table))
 
 
-def kept(parts: Iterable[Kept]) -> Iterator[pa.Table]:
+def kept(parts: Iterable[Part]) -> Iterator[pa.Table]:
     """Give the rows of captures as `tables` does, `idx` and `opid` running on."""
     for rows in run_on((_read(part.path), part.counts) for part in parts):
         yield from _spelt(rows)

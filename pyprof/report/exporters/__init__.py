@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pyprof.prof.running import Counts
     from pyprof.report.source import Source
 
 S = TypeVar("S")
@@ -55,6 +56,7 @@ class Part(NamedTuple):
     name: str
     """Whose it is."""
     path: Path
+    counts: Counts
 
 
 @runtime_checkable

@@ -51,8 +51,8 @@ def join(parts: Sequence[Part], file: BinaryIO) -> None:
     numbers: dict[bytes, int] = {}
     in_all: Counter[tuple[int, ...]] = Counter()
     moved = []
-    for part in parts:
-        content = orjson.loads(part.path.read_bytes())
+    for each in parts:
+        content = orjson.loads(each.path.read_bytes())
         frames = [orjson.dumps(frame) for frame in content["shared"]["frames"]]
         moved.append([numbers.setdefault(frame, len(numbers)) for frame in frames])
         first = _renumbered(content["profiles"][0], moved[-1])
@@ -66,9 +66,9 @@ def join(parts: Sequence[Part], file: BinaryIO) -> None:
 
 def _joined(parts: Sequence[Part], moved: Sequence[Sequence[int]]) -> Iterator[dict[str, Any]]:
     """Give the profiles of streams, with the numbers that their frames have in all."""
-    for part, numbers in zip(parts, moved, strict=True):
-        for profile in orjson.loads(part.path.read_bytes())["profiles"][1:]:
-            yield _renumbered(profile, numbers) | {"name": f"{part.name}: {profile['name']}"}
+    for each, numbers in zip(parts, moved, strict=True):
+        for profile in orjson.loads(each.path.read_bytes())["profiles"][1:]:
+            yield _renumbered(profile, numbers) | {"name": f"{each.name}: {profile['name']}"}
 
 
 def _renumbered(profile: dict[str, Any], numbers: Sequence[int]) -> dict[str, Any]:

@@ -48,20 +48,21 @@ def join(parts: Sequence[Part], file: BinaryIO) -> None:
     """Put the events of captures after each other, with the rank on each of its processes.
 
     Times are those of each host's clock. Where captures number processes alike, later ones get
-    other numbers.
+    other numbers; flows and op calls are numbered on.
     """
-    heads = [merged.head(part.path) for part in parts]
+    heads = [merged.head(each.path) for each in parts]
     begin_ns = min(head["baseTimeNanoseconds"] for head in heads)
     devices = [device for head in heads for device in head["deviceProperties"]]
     file.write(_head(begin_ns, devices))
     separator = b""
     numbers = merged.Numbers()
-    for part, head in zip(parts, heads, strict=True):
+    for each, head in zip(parts, heads, strict=True):
         renumber = numbers.of_next(head["baseTimeNanoseconds"] - begin_ns)
-        for block in merged.events(part.path):
+        for block in merged.events(each.path):
             file.write(separator + renumber(block))
             separator = b",\n"
-        file.writelines(separator + label.encode() for label in numbers.labels(part.name))
+        file.writelines(separator + label.encode() for label in numbers.labels(each.name))
+        numbers.after(each.counts)
     file.write(_END)
 
 

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-_MOVED = re.compile(rb'"(ts|pid|id)":(\d+)(?:\.(\d+))?')
+    from pyprof.prof.running import Counts
+
+_MOVED = re.compile(rb'"(ts|pid|id|External id)":(\d+)(?:\.(\d+))?')
 """In a text of JSON these quotes would be escaped: it is never taken for a key."""
 _APART = 1 << 22
 """As many processes Linux tells apart; viewers keep their numbers in 32 bits."""
@@ -38,12 +40,12 @@ def events(path: Path) -> Iterator[bytes]:
 
 
 class Numbers:
-    """Gives processes and flows numbers that no other capture's have."""
+    """Gives processes, flows and op calls numbers that no other capture's have."""
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
         self._pids: dict[int, int] = {}
-        self._next_id = 0
+        self._next_id = self._calls = 0
 
     def of_next(self, later_ns: int) -> Callable[[bytes], bytes]:
         """Give the function that moves the events of the next capture, and its times by this."""
@@ -56,6 +58,8 @@ class Numbers:
             number = int(whole)
             if key == b"pid":
                 return b'"pid":%d' % self._pid(number)
+            if key == b"External id":
+                return b'"External id":%d' % (self._calls + number)
             if key == b"id":
                 self._next_id = max(self._next_id, first_id + number + 1)
                 return b'"id":%d' % (first_id + number)
@@ -71,6 +75,10 @@ class Numbers:
                 number += _APART
             self._pids[pid] = number
         return self._pids[pid]
+
+    def after(self, counts: Counts) -> None:
+        """Number op calls on behind those of a capture."""
+        self._calls += counts.calls
 
     def labels(self, name: str) -> Iterator[str]:
         """Write whose the processes of this capture are."""

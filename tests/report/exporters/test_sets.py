@@ -115,7 +115,7 @@ def test_workers_must_see_the_place(ranks: Path, tmp_path: Path) -> None:
 
 
 def test_rows_are_those_of_the_frame(ranks: Path, tmp_path: Path) -> None:
-    """Rank after rank, in each format; each row as in its rank's own file."""
+    """Rank after rank, in each format; each row as in its rank's own file, but for its numbers."""
     frame = pyprof.load(ranks)
     table = export(ranks, tmp_path / "net.csv", "--workers", "2").decode()
     rows = list(csv.DictReader(io.StringIO(table)))
@@ -128,12 +128,11 @@ def test_rows_are_those_of_the_frame(ranks: Path, tmp_path: Path) -> None:
     for file in sorted(ranks.iterdir()):
         export(file, tmp_path / "alone.parquet")
         alone.append(pq.read_table(tmp_path / "alone.parquet"))
-    whole = pq.read_table(tmp_path / "net.parquet")
-    for run_on in ("idx", "opid"):
-        assert whole.column(run_on).to_pylist() == frame[run_on].tolist()
-    numbers = ["rank", "idx", "opid"]
+    whole, numbers = pq.read_table(tmp_path / "net.parquet"), ["rank", "idx", "opid"]
     assert whole.drop(numbers).equals(pa.concat_tables(alone).drop(numbers), check_metadata=True)
-    assert whole["rank"].to_pylist() == frame["rank"].tolist()
+    for name in numbers:
+        assert whole[name].to_pylist() == frame[name].tolist()
+        assert whole.schema.field(name).equals(alone[0].schema.field(name), check_metadata=True)
 
 
 def test_stacks_add_up(ranks: Path, tmp_path: Path) -> None:
@@ -194,6 +193,11 @@ def test_events_of_all_ranks_are_on_one_time(
     assert starts == ends
     assert len(starts) == sum(len(events(one, "s", "ac2g")) for one in alone)
     assert set(starts.values()) == {1}
+    read, frame = pyprof.load(tmp_path / "all.pt.trace.json"), pyprof.load(folder)
+    assert sorted(read["sil"]) == sorted(frame["sil"])
+    args = (event.get("args", {}) for event in whole["traceEvents"])
+    calls = {each["External id"] for each in args if "External id" in each}
+    assert calls == {*frame["opid"]}
 
 
 def trace(source: Path, target: Path) -> dict[str, Any]:
@@ -212,7 +216,14 @@ def timed(content: dict[str, Any]) -> Counter[tuple[object, ...]]:
     """Count what is the case when, by the clock."""
     base = content["baseTimeNanoseconds"]
     return Counter(
-        (e["ph"], e["name"], e["tid"], base + 1000 * e["ts"], e.get("dur"), str(e.get("args")))
+        (
+            e["ph"],
+            e["name"],
+            e["tid"],
+            base + 1000 * e["ts"],
+            e.get("dur"),
+            str({key: value for key, value in e.get("args", {}).items() if key != "External id"}),
+        )
         for e in content["traceEvents"]
         if "ts" in e
     )
