@@ -14,11 +14,12 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyprof.errors import CaptureError
+from pyprof.errors import CaptureError, PyprofError
 from pyprof.sets.engine import Failed, Handle, Here, attempt, name_of, progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from multiprocessing.synchronize import Event
 
     from typing_extensions import Self
 
@@ -36,6 +37,10 @@ class Processes(Here):
         super().__init__(strict=strict, quiet=quiet)
         self._workers = workers
         self._pool: ProcessPoolExecutor | None = None
+        # Threads of Arrow and SQLite do not survive a fork.
+        self._context = multiprocessing.get_context("spawn")
+        self._begun = self._context.Event()
+        """Set when any process could begin at all."""
 
     def __enter__(self) -> Self:
         return self
@@ -85,16 +90,16 @@ class Processes(Here):
                     keep(running.pop(future), result)
             except BrokenProcessPool:  # noqa: PERF203 - a capture takes longer
                 self._close()
+                if not self._begun.is_set():
+                    raise PyprofError(_NO_BEGINNING) from None
                 lost += running.values()
                 running.clear()
         return lost
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            # Threads of Arrow and SQLite do not survive a fork.
-            context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(
-                self._workers, mp_context=context, initializer=_prepare
+                self._workers, self._context, initializer=_prepare, initargs=(self._begun,)
             )
         return self._pool
 
@@ -130,11 +135,12 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _prepare() -> None:
+def _prepare(begun: Event) -> None:
     """Let a worker end without a traceback at Ctrl-C, which a terminal sends to it, too.
 
     And when the command is killed: else it would wait for work for ever.
     """
+    begun.set()
     Thread(target=_end_with_command, daemon=True).start()
     signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
     if hasattr(signal, "pthread_sigmask"):
@@ -154,6 +160,11 @@ def _attempt(function: Callable[[A], T], item: A) -> T | Failed:
     except (SystemExit, KeyboardInterrupt):
         os._exit(1)
 
+
+_NO_BEGINNING = (
+    "worker processes end before they begin; a script that asks for workers has to do so under "
+    "if __name__ == '__main__':, for each of them imports it"
+)
 
 _ENDS = (
     "the process that works on it ends each time, as it does when memory runs out; "
