@@ -14,8 +14,8 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyprof.errors import CaptureError, PyprofError
-from pyprof.sets.engine import Failed, Handle, Here, attempt, name_of, progress
+from pyprof.errors import PyprofError
+from pyprof.sets.engine import Failed, Handle, Here, attempt, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,21 +51,14 @@ class Processes(Here):
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on several items at a time; strict stops at the first that cannot be read."""
         results: dict[int, T | Failed] = {}
-        with progress(items, label, quiet=self.quiet) as advance, self._ended_by_errors():
-
-            def keep(number: int, result: T | Failed) -> None:
-                results[number] = result
-                advance(1)
-                if self.strict and isinstance(result, Failed):
-                    raise CaptureError(result.reason)
-
+        with self.keeping(items, results, label) as keep, self._ended_by_errors():
             work = partial(_attempt, function)
             for number in self._lost(work, items, range(len(items)), keep):
                 self._close()  # whoever is alone has the memory of all
                 tries = (self._lost(work, items, [number], keep) for _ in range(_TRIES))
                 if all(tries):
                     keep(number, Failed(f"{name_of(items[number])}: {_ENDS}"))
-        return self.handles(items, [results[number] for number in range(len(items))])
+        return self.handles(items, results)
 
     def _lost(
         self,
