@@ -15,6 +15,7 @@ import numpy as np
 
 from pyprof import marker
 from pyprof.parse.nesting import NONE
+from pyprof.parse.records import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +102,7 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
         if not len(left) or not len(candidates):
             break
         node = nodes[left]
-        keys = _pack(
+        keys = numbers(
             np.concatenate([where[candidates], whose[node]]),
             np.concatenate([name[candidates], name[node]]),
             np.concatenate([ranges.seq[candidates], ranges.seq[node]]),
@@ -112,15 +113,6 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
             hit[np.isin(theirs, _shared(ours, ranges.thread[candidates]))] = NONE
         found[left] = np.where(hit == NONE, NONE, candidates[hit])
     return found
-
-
-def _pack(*columns: Ints) -> Ints:
-    """Number the distinct combinations of some columns."""
-    packed = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        values, codes = np.unique(column, return_inverse=True)
-        _, packed = np.unique(packed * len(values) + codes, return_inverse=True)
-    return packed
 
 
 def _shared(keys: Ints, thread: Ints) -> Ints:

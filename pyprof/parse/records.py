@@ -187,6 +187,15 @@ def distinct(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     return _first_rows(number, len(found.dictionary)), number
 
 
+def numbers(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Number the distinct combinations of some columns as they come."""
+    _, number = distinct(columns[0])
+    for column in columns[1:]:
+        first, code = distinct(column)
+        _, number = distinct(number * len(first) + code)
+    return number
+
+
 def concat_coded(parts: Sequence[Coded]) -> Coded:
     """Put coded columns under each other, their values numbered anew."""
     numbers: dict[Any, int] = {}

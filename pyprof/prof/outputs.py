@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.ops.registry import FPROP
+from pyprof.parse.records import numbers
 from pyprof.prof.agreement import agreed
 from pyprof.prof.situations import node_output
 
@@ -68,8 +69,7 @@ def _sequences(records: Records) -> tuple[Ints, NDArray[np.bool_]]:
     alone = np.diff(column.offsets.to_numpy()) == 1
     sequence = np.full(records.rows, -1)
     sequence[alone] = column.values.to_numpy()[column.offsets.to_numpy()[:-1][alone]]
-    keys = np.stack([records.numpy("pid"), sequence])
-    return np.asarray(np.unique(keys, axis=1, return_inverse=True)[1]).reshape(-1), alone
+    return numbers(records.numpy("pid"), sequence), alone
 
 
 def _with_output(work: Work, shape: tuple[int, ...] | None) -> Work:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.parse.records import numbers
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -69,8 +71,7 @@ def _candidates(records: Records, work_of: Ints, call: Ints, conv: Mask) -> list
 
 def _kinds(records: Records, work_of: Ints, rows: Ints) -> Ints:
     """Number rows by op call text, process and device."""
-    keys = np.stack([work_of, records.numpy("pid"), records.numpy("device")])[:, rows]
-    return np.asarray(np.unique(keys, axis=1, return_inverse=True)[1]).reshape(-1)
+    return numbers(work_of[rows], records.numpy("pid")[rows], records.numpy("device")[rows])
 
 
 def _rows(chosen: Ints, first: Ints, count: Ints, place: int) -> Ints:

@@ -14,7 +14,7 @@ from pyprof import cli
 from pyprof.errors import CaptureError, RecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
 A = TypeVar("A")
@@ -124,19 +124,32 @@ class Here:
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on one item after the other; strict stops at the first that cannot be read."""
-        results: list[T | Failed] = []
-        with progress(items, label, quiet=self.quiet) as advance:
-            for item in items:
-                results.append(attempt(function, item))
-                advance(1)
-                if self.strict and isinstance(results[-1], Failed):
-                    raise CaptureError(results[-1].reason)
+        results: dict[int, T | Failed] = {}
+        with self.keeping(items, results, label) as keep:
+            for number, item in enumerate(items):
+                keep(number, attempt(function, item))
         return self.handles(items, results)
 
-    def handles(self, items: Sequence[A], results: Sequence[T | Failed]) -> list[Handle[T]]:
-        """Make handles of values."""
-        failures = [result if isinstance(result, Failed) else None for result in results]
-        return settled(items, results, failures, strict=self.strict)
+    @contextmanager
+    def keeping(
+        self, items: Sequence[A], results: dict[int, T | Failed], label: str
+    ) -> Iterator[Callable[[int, T | Failed], None]]:
+        """Give what keeps the result of an item, by its number, and shows how many there are."""
+        with progress(items, label, quiet=self.quiet) as advance:
+
+            def keep(number: int, result: T | Failed) -> None:
+                results[number] = result
+                advance(1)
+                if self.strict and isinstance(result, Failed):
+                    raise CaptureError(result.reason)
+
+            yield keep
+
+    def handles(self, items: Sequence[A], results: Mapping[int, T | Failed]) -> list[Handle[T]]:
+        """Make handles of values, kept by the numbers of their items."""
+        places = [results[number] for number in range(len(items))]
+        failures = [place if isinstance(place, Failed) else None for place in places]
+        return settled(items, places, failures, strict=self.strict)
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
         """Merge here."""

@@ -14,11 +14,12 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyprof.errors import CaptureError
-from pyprof.sets.engine import Failed, Handle, Here, attempt, name_of, progress
+from pyprof.errors import PyprofError
+from pyprof.sets.engine import Failed, Handle, Here, attempt, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from multiprocessing.synchronize import Event
 
     from typing_extensions import Self
 
@@ -36,6 +37,10 @@ class Processes(Here):
         super().__init__(strict=strict, quiet=quiet)
         self._workers = workers
         self._pool: ProcessPoolExecutor | None = None
+        # Threads of Arrow and SQLite do not survive a fork.
+        self._context = multiprocessing.get_context("spawn")
+        self._begun = self._context.Event()
+        """Set when any process could begin at all."""
 
     def __enter__(self) -> Self:
         return self
@@ -46,21 +51,14 @@ class Processes(Here):
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on several items at a time; strict stops at the first that cannot be read."""
         results: dict[int, T | Failed] = {}
-        with progress(items, label, quiet=self.quiet) as advance, self._ended_by_errors():
-
-            def keep(number: int, result: T | Failed) -> None:
-                results[number] = result
-                advance(1)
-                if self.strict and isinstance(result, Failed):
-                    raise CaptureError(result.reason)
-
+        with self.keeping(items, results, label) as keep, self._ended_by_errors():
             work = partial(_attempt, function)
             for number in self._lost(work, items, range(len(items)), keep):
                 self._close()  # whoever is alone has the memory of all
                 tries = (self._lost(work, items, [number], keep) for _ in range(_TRIES))
                 if all(tries):
                     keep(number, Failed(f"{name_of(items[number])}: {_ENDS}"))
-        return self.handles(items, [results[number] for number in range(len(items))])
+        return self.handles(items, results)
 
     def _lost(
         self,
@@ -85,16 +83,16 @@ class Processes(Here):
                     keep(running.pop(future), result)
             except BrokenProcessPool:  # noqa: PERF203 - a capture takes longer
                 self._close()
+                if not self._begun.is_set():
+                    raise PyprofError(_NO_BEGINNING) from None
                 lost += running.values()
                 running.clear()
         return lost
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            # Threads of Arrow and SQLite do not survive a fork.
-            context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(
-                self._workers, mp_context=context, initializer=_prepare
+                self._workers, self._context, initializer=_prepare, initargs=(self._begun,)
             )
         return self._pool
 
@@ -130,11 +128,12 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _prepare() -> None:
+def _prepare(begun: Event) -> None:
     """Let a worker end without a traceback at Ctrl-C, which a terminal sends to it, too.
 
     And when the command is killed: else it would wait for work for ever.
     """
+    begun.set()
     Thread(target=_end_with_command, daemon=True).start()
     signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
     if hasattr(signal, "pthread_sigmask"):
@@ -154,6 +153,11 @@ def _attempt(function: Callable[[A], T], item: A) -> T | Failed:
     except (SystemExit, KeyboardInterrupt):
         os._exit(1)
 
+
+_NO_BEGINNING = (
+    "worker processes end before they begin; a script that asks for workers has to do so under "
+    "if __name__ == '__main__':, for each of them imports it"
+)
 
 _ENDS = (
     "the process that works on it ends each time, as it does when memory runs out; "

@@ -26,6 +26,8 @@ class Remote:
             raise PyprofError(
                 f"{url}: URLs need fsspec; pip install torch-pyprof[remote]"
             ) from None
+        if "::" in url and "[" not in url:  # as in a host's number
+            raise PyprofError(f"{url}: URLs within URLs are not read; copy the captures from there")
         try:
             self._system: Any = fsspec.core.url_to_fs(url)[0]
         except (ImportError, ValueError) as error:  # it says which package is missing

@@ -15,7 +15,7 @@ import pytest
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.sets.engine import Engine, opened
 from pyprof.sets.processes import _uninterrupted
-from tests.programs import environment
+from tests.programs import environment, python
 from tests.sets import work
 
 if TYPE_CHECKING:
@@ -150,6 +150,20 @@ def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[s
     assert told[1:] == ["pyprof: warning: 1 of 6 captures could not be read and are left out"]
     with opened(2, strict=True) as engine, pytest.raises(CaptureError, match=r"^2: the process"):
         engine.map(work.ends_always, range(6), "")
+
+
+def test_a_script_that_every_worker_runs_anew_is_told(tmp_path: Path) -> None:
+    """What multiprocessing says of it is long; behind it stands what to do, and it says it once."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pyprof.sets.engine import opened\n"
+        "with opened(2) as engine:\n"
+        "    engine.map(str, range(9), '')\n"
+    )
+    done = python(str(script))
+    last = done.stderr.splitlines()[-1]
+    assert "PyprofError: worker processes end before they begin; a script that asks for" in last
+    assert done.stderr.count("bootstrapping phase") <= 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="as above")

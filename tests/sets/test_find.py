@@ -96,6 +96,7 @@ def test_a_datasets_ranks_are_its_captures(tmp_path: Path) -> None:
         (["a.sqlite", "*.sqlite"], "a.sqlite: is meant twice; name each capture once"),
         (["a.sqlite", "empty/../a.sqlite"], "a.sqlite: is meant twice"),
         (["nosuch://a"], "nosuch://a: Protocol not known: nosuch"),
+        (["simplecache::memory://none/a.sqlite"], "URLs within URLs are not read; copy"),
         (["memory://none/a.sqlite"], "memory://none/a.sqlite: no such file"),
         ([], "no captures are named; name files, a folder or a glob"),
         ([""], "the name of a capture is empty; check the path"),
