@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof.capture import machine
-from pyprof.capture.request import Outcome
+from pyprof.capture.request import Outcome, check_place
 from pyprof.capture.window import ranked
 from pyprof.errors import PyprofError
 
@@ -60,8 +60,7 @@ def run(request: Request, nsys: str) -> Outcome:
             "first; give three counts, or --tool torch"
         )
     name = ranked(request.output)
-    if not Path(name).absolute().parent.is_dir():
-        raise PyprofError(f"{Path(name).parent}: no such folder to write to")
+    check_place(Path(name))
     gpu = bool(machine.gpus())
     before = _written(name)
     with tempfile.TemporaryDirectory() as folder:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,3 +54,12 @@ class Outcome:
     """The file written; None where nothing was captured."""
     notes: tuple[str, ...] = ()
     """Sentences for the user."""
+
+
+def check_place(path: Path) -> None:
+    """Raise PyprofError where no file can be written to: a run that is not kept is lost."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise PyprofError(f"{folder}: no such folder to write to")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PyprofError(f"{folder}: no permission to write there; choose another place with -o")
