@@ -53,7 +53,7 @@ def _worked(outcome: Outcome) -> bool:
 def _records(capture: Path, target: str) -> None:
     from pyprof.parse.command import parse  # noqa: PLC0415 - it loads Arrow
 
-    parse.main([str(capture), "-o", target], standalone_mode=False)
+    parse.main([str(capture), "-q", "-o", target], standalone_mode=False)  # the report warns
     click.echo(f"pyprof: {target}", err=True)
 
 
