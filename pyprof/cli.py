@@ -113,7 +113,7 @@ def _close_stdout() -> None:
 def warn(texts: Sequence[str]) -> None:
     """Tell the user something on stderr that does not stop the work."""
     for text in texts:
-        click.echo(f"pyprof: warning: {text}", err=True)
+        click.echo(f"pyprof: warning: {' '.join(text.split())}", err=True)
 
 
 @contextmanager

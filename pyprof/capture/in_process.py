@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyprof.capture import script
-from pyprof.capture.request import Outcome
+from pyprof.capture.request import Outcome, check_place
 from pyprof.capture.window import StepCounter, ranked
 from pyprof.errors import PyprofError
 
@@ -31,8 +31,7 @@ def run(request: Request) -> Outcome:
     for variable, value in _ENVIRONMENT.items():
         os.environ.setdefault(variable, value)
     path = Path(ranked(request.output) + SUFFIX)
-    if not path.parent.is_dir():
-        raise PyprofError(f"{path.parent}: no such folder to write to")
+    check_place(path)
     try:
         from pyprof.capture.recorder import Recorder  # noqa: PLC0415 - torch is the user's own
     except ImportError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.capture import machine
 from pyprof.capture.joined_nsys import join
-from pyprof.capture.request import Outcome
+from pyprof.capture.request import Outcome, check_place
 from pyprof.capture.tables import filled
 from pyprof.capture.window import ranked
 from pyprof.errors import PyprofError
@@ -65,8 +65,7 @@ def _end(request: Request) -> str:
 def run(request: Request, nsys: str) -> Outcome:
     """Run the script under nsys and write NAME.sqlite, of all windows."""
     name = ranked(request.output)
-    if not Path(name).absolute().parent.is_dir():
-        raise PyprofError(f"{Path(name).parent}: no such folder to write to")
+    check_place(Path(name))
     gpu = bool(machine.gpus())
     before = _written(name)
     with tempfile.TemporaryDirectory() as folder:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,3 +56,12 @@ class Outcome:
     """Sentences for the user."""
     empty: bool = False
     """The file holds no GPU work, as the notes say."""
+
+
+def check_place(path: Path) -> None:
+    """Raise PyprofError where no file can be written to: a run that is not kept is lost."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise PyprofError(f"{folder}: no such folder to write to")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PyprofError(f"{folder}: no permission to write there; choose another place with -o")

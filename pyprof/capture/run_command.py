@@ -45,7 +45,7 @@ def run(context: click.Context, /, *, each: bool, output: str | None, **options:
 def _records(capture: Path, target: str) -> None:
     from pyprof.parse.command import parse  # noqa: PLC0415 - it loads Arrow
 
-    parse.main([str(capture), "-o", target], standalone_mode=False)
+    parse.main([str(capture), "-q", "-o", target], standalone_mode=False)  # the report warns
     click.echo(f"pyprof: {target}", err=True)
 
 

@@ -38,7 +38,10 @@ class Chart:
         text = f"{len(self.points)} ops, {100 * share:.1f} % of GPU time"
         if self.roofs:
             return text
-        return f"{text}; no peak of the device is known: --gpu or --peak-flops gives one"
+        return (
+            f"{text}; no peak of the device is known: --gpu, --peak-flops or,"
+            " after pyprof peaks --measure, --measured gives one"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,23 +21,30 @@ _EMPTY = " " * (len(_HEADER) - len("Source"))
 _SKIPPED = {"site-packages", "dist-packages", "node_modules", "__pycache__"}
 
 
+_ALIKE = 2
+"""Parts of two paths that have to agree, where they have as many: the folder and the name."""
+
+
 class Sources:
     """The Python files below a folder, and those that the capture names where they still are."""
 
     def __init__(self, folder: Path | None) -> None:
         """Look below the folder; None: below the current one, and where the capture says."""
         self._in_place = folder is None
+        self._folder = folder or Path()
         self._by_name: dict[str, list[Path]] = {}
-        for root, folders, names in os.walk(folder or Path()):
+        for root, folders, names in os.walk(self._folder):
             folders[:] = [name for name in folders if name not in _SKIPPED and name[0] != "."]
             for name in names:
                 if name.endswith(".py"):
-                    self._by_name.setdefault(name, []).append(Path(root, name))
+                    found = Path(root, name).relative_to(self._folder)
+                    self._by_name.setdefault(name, []).append(found)
 
     def find(self, path: str) -> Path | None:
         """Find a captured file: that whose path agrees furthest from its end.
 
-        None: there is no Python file of that name, or several agree equally well.
+        None: there is no Python file of that name, several agree equally well, or the one that does
+        lies in another folder: many projects have a `utils.py`.
         """
         if self._in_place and path.endswith(".py") and Path(path).is_file():
             return Path(path)
@@ -46,7 +53,9 @@ class Sources:
         counts = [_agreement(found.parts, parts) for found in candidates]
         best = max(counts, default=0)
         named = [one for one, count in zip(candidates, counts, strict=True) if count == best]
-        return named[0] if len(named) == 1 else None
+        if len(named) != 1 or best < min(len(named[0].parts), len(parts), _ALIKE):
+            return None
+        return self._folder / named[0]
 
 
 def _agreement(one: Sequence[str], other: Sequence[str]) -> int:

@@ -97,6 +97,8 @@ def choose(text: str, count: int) -> tuple[int, int]:
     Raises ValueError, with what to write instead, where it names none of `count` steps.
     """
     first, colon, last = text.partition(":")
+    if not count:
+        raise ValueError("no steps were found; call pyprof.annotate('step') around each")
     try:
         low = int(first) if first or not colon else 0
         high = (int(last) if last else count) if colon else low + 1 or count

@@ -150,7 +150,8 @@ def _idle_for(cause: str) -> Callable[[DeviceTotals], int]:
 
 def _device(device: DeviceTotals) -> str:
     rank = "" if device.rank is None else f"rank {device.rank}, "
-    return f"{rank}CPU" if device.on_cpu else f"{rank}GPU {device.device}"
+    number = "" if device.device < 0 else f" {device.device}"  # below 0: not known
+    return f"{rank}CPU" if device.on_cpu else f"{rank}GPU{number}"
 
 
 def _time_row(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 UNKNOWN = "-"
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
+_CONTROL = re.compile(r"(?!\x1b\[[01]m)[\x00-\x1f\x7f]")
+"""Control characters, but for the marks of `heading`."""
 _FOLDERS = re.compile(r"^.*[/\\]")
 
 
@@ -79,6 +81,9 @@ def heading(text: str) -> str:
 
 
 def finish(lines: Iterable[str], *, coloured: bool) -> bytes:
-    """Make bytes of lines; without colours unless they are wanted."""
-    text = "".join(f"{line}\n" for line in lines)
+    """Make bytes of lines; without colours unless they are wanted.
+
+    Control characters in a captured name become blanks: they would break lines, or rule a terminal.
+    """
+    text = "".join(f"{_CONTROL.sub(' ', line)}\n" for line in lines)
     return (text if coloured else click.unstyle(text)).encode()

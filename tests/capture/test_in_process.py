@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pyprof import instrument, marker  # noqa: E402 - torch is needed for it
-from pyprof.capture import in_process, memory  # noqa: E402
+from pyprof.capture import in_process, memory, nsys  # noqa: E402
 from pyprof.capture.request import Outcome, Request  # noqa: E402
 from pyprof.capture.script import Target  # noqa: E402
 from pyprof.capture.window import Steps  # noqa: E402
@@ -372,3 +374,13 @@ def test_no_folder(tmp_path: Path) -> None:
     request = Request(Target("train.py"), str(tmp_path / "gone" / "net"), whole=True)
     with pytest.raises(PyprofError, match="no such folder"):
         in_process.run(request)
+
+
+@pytest.mark.parametrize("runner", [in_process.run, partial(nsys.run, nsys="nsys")])
+def test_a_folder_that_takes_no_file(
+    runner: Callable[[Request], Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told before the script runs, which would be lost."""
+    monkeypatch.setattr(os, "access", lambda *_: False)  # who runs the tests may be allowed to
+    with pytest.raises(PyprofError, match="no permission"):
+        runner(Request(Target("train.py"), str(tmp_path / "net"), whole=True))

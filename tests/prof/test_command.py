@@ -180,6 +180,25 @@ def test_what_is_known_and_what_is_not_is_said_on_stderr(path: Path) -> None:
     assert run("prof", "-q", path).stderr == ""
 
 
+@pytest.mark.parametrize("options", [(), ("-w", "120"), ("--by", "layer")])
+def test_a_name_of_several_lines_stays_on_one(options: tuple[str, ...]) -> None:
+    """A range may have any name; a row is a line, and no name rules the terminal."""
+    record = {"kShortName": "k\x1b[31m", "kLongName": "k", "kDuration": 5, "layer": ["a\nb"]}
+    columns = () if "--by" in options else ("-c", "idx,kernel,layer")
+    lines = run("prof", *options, *columns, "-", stdin=f"{record}\n").stdout.splitlines()
+    assert len(lines) == 2
+    assert "a b" in lines[1]
+    assert "\x1b" not in lines[1]
+
+
+def test_a_device_without_a_number_has_none() -> None:
+    """Records that do not say which GPU it was: no -1."""
+    record = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "start": 0, "end": 5}
+    said = run("summary", "-", stdin=f"{record}\n").stdout
+    (header,) = (line.split() for line in said.splitlines() if line.startswith("Time (ms)"))
+    assert header == ["Time", "(ms)", "GPU", "%"]
+
+
 def test_a_reason_is_named_for_work_that_took_no_time() -> None:
     """A row of 0 ns is unknown for a reason, too."""
     done = run("prof", "-", stdin="{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 0}\n")

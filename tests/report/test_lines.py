@@ -122,6 +122,8 @@ def test_chosen_steps_alone_count(project: Path) -> None:
         (r"C:\work\two\model.py", "two/model.py"),
         ("/elsewhere/three/model.py", None),
         ("only.py", "one/only.py"),
+        ("/elsewhere/two/only.py", None),
+        ("/elsewhere/three/here.py", "here.py"),
         ("/etc/passwd", None),
         ("", None),
     ],
@@ -129,8 +131,8 @@ def test_chosen_steps_alone_count(project: Path) -> None:
 def test_files_are_found_by_the_end_of_their_path(
     path: str, expected: str | None, tmp_path: Path
 ) -> None:
-    """The best agreement counts; where several agree equally well, none does."""
-    for name in ("one/model.py", "two/model.py", "one/only.py"):
+    """The best agreement counts; none where several agree equally well, or in the name alone."""
+    for name in ("one/model.py", "two/model.py", "one/only.py", "here.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     assert Sources(tmp_path).find(path) == (tmp_path / expected if expected else None)

@@ -224,6 +224,12 @@ def test_choose_nothing(text: str) -> None:
         choose(text, 10)
 
 
+def test_choose_where_there_are_no_steps() -> None:
+    """Nothing can be named: how to have some is said."""
+    with pytest.raises(ValueError, match=r"pyprof\.annotate"):
+        choose("0:", 0)
+
+
 def test_each_process_steps_on_its_own_clock() -> None:
     """Two ranks whose hosts' clocks differ: the nth step is that of both, as long as the slower."""
     skew, slower = 10_000_000 * US, 3

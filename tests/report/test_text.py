@@ -29,6 +29,13 @@ def test_rates_have_three_digits_that_matter(value: float | None, expected: str)
     assert text.number(value) == expected
 
 
+def test_a_captured_name_neither_breaks_a_line_nor_rules_the_terminal() -> None:
+    """Control characters become blanks; a heading stays bold where colours are wanted."""
+    lines = [text.heading("a\nb"), "c\x1b[31md\r\x7f"]
+    assert text.finish(lines, coloured=False) == b"a b\nc [31md  \n"
+    assert text.finish(lines, coloured=True) == b"\x1b[1ma b\x1b[0m\nc [31md  \n"
+
+
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
     """Numbers to the right, names to the left, no blanks at the end."""
     assert text.table([("a", "1"), ("bcd", "23")], ("Op", "ms"), (0,)) == [
