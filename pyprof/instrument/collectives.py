@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import torch
 
 from pyprof.instrument import groups
-from pyprof.instrument.payload import op_text
+from pyprof.instrument.payload import op_head, op_text
 from pyprof.instrument.tensors import dtype_name
+from pyprof.marker import DDP
+
+if TYPE_CHECKING:
+    from torch.nn.parallel import DistributedDataParallel
 
 HOME, FUNCTIONAL_HOME = "torch.distributed", "torch.distributed._functional_collectives"
 """What markers call the homes of collectives."""
@@ -128,6 +133,7 @@ _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 def forget() -> None:
     """Drop what was remembered."""
     _texts.clear()
+    _modules.clear()
 
 
 def _hides(value: object) -> bool:
@@ -177,6 +183,28 @@ def _batch_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> st
     except groups.REFUSALS:
         return plain
     return _longer(plain, among + amounts)
+
+
+def ddp_text(module: DistributedDataParallel) -> str:
+    """Give the marker of a module whose gradients are reduced in C++, where no call is seen.
+
+    Empty where its process group is not known. Of what type they are is not said where a hook may
+    turn them into another.
+    """
+    if (known := _modules.get(module)) is not None:
+        return known
+    try:
+        said = groups.describe(module.process_group).text
+    except groups.REFUSALS:
+        return ""
+    dtypes = {each.dtype for each in module.parameters() if each.requires_grad}
+    if len(dtypes) == 1 and not (module.mixed_precision or module._comm_hooks):  # noqa: SLF001 - no public way
+        said += f", 'dtype': {dtype_name(dtypes.pop())!r}"
+    found = _modules[module] = _longer(f"{op_head(*DDP)}]}}", said)
+    return found
+
+
+_modules: WeakKeyDictionary[DistributedDataParallel, str] = WeakKeyDictionary()
 
 
 def _tensors(value: object) -> Iterator[torch.Tensor]:

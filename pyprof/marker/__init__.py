@@ -44,6 +44,7 @@ from pyprof.marker.kinds import (
     template,
 )
 from pyprof.marker.model import (
+    DDP,
     Call,
     Kind,
     Opaque,
@@ -55,6 +56,7 @@ from pyprof.marker.model import (
 )
 
 __all__ = [
+    "DDP",
     "NOT_OPS",
     "SEQ_PATTERN",
     "TEMPLATE_PATTERN",
