@@ -59,7 +59,7 @@ _HOME: Mapping[_Rule, str] = {
         all_gather_into_tensor all_gather_single all_to_all all_to_all_single reduce_scatter
         reduce_scatter_single reduce_scatter_tensor
         """,
-    _times: "gather",
+    _times: "gather gather_into_tensor gather_single",
     _of_all: "scatter",
 }
 _FUNCTIONAL: Mapping[_Rule, str] = {
@@ -198,7 +198,8 @@ def ddp_text(module: DistributedDataParallel) -> str:
     except groups.REFUSALS:
         return ""
     dtypes = {each.dtype for each in module.parameters() if each.requires_grad}
-    if len(dtypes) == 1 and not (module.mixed_precision or module._comm_hooks):  # noqa: SLF001 - no public way
+    changed = any(getattr(module, name, None) for name in ("mixed_precision", "_comm_hooks"))
+    if len(dtypes) == 1 and not changed:
         said += f", 'dtype': {dtype_name(dtypes.pop())!r}"
     found = _modules[module] = _longer(f"{op_head(*DDP)}]}}", said)
     return found

@@ -193,7 +193,7 @@ def _ratio(large: tuple[Tensor, ...], small: tuple[Tensor, ...]) -> int | None:
 # 24 read and 24 written of 4 bytes
 @op(
     *_spelled("all_to_all_single", "alltoall_base_", "all_to_all", "alltoall_", "AllToAll"),
-    *_spelled("gather", "gather_", "scatter", "scatter_"),
+    *_spelled("gather", "gather_", "gather_single", "gather_into_tensor", "scatter", "scatter_"),
     signature=("Tensor! output, Tensor! input, any group", _LISTS),
     example=Call("torch.distributed", "all_to_all_single", (_X, _X)),
     flops=0,

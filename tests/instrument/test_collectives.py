@@ -191,6 +191,34 @@ def test_groups_come_and_go(tmp_path: Path) -> None:
         ]  # fmt: skip
 
 
+COMPILED = """
+    world = dist.group.WORLD
+    def in_place(given):
+        made = given.clone()
+        dist.all_reduce(made, group=world)
+        return made + 1
+    CALLS = [
+        in_place,
+        lambda given: functional.all_reduce(given, "sum", world) * 2,
+        lambda given: functional.all_gather_tensor(given * 2, 0, world) + 1,
+        torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(6, 2)),
+    ]
+    lifecycle._SINKS["nvtx"] = lambda: emit.Sink(lambda text: None, lambda: None)
+    expected = [call(x) for call in CALLS]
+    pyprof.init(force=True)
+    for call, value in zip(CALLS, expected):
+        compiled = torch.compile(call, backend="aot_eager", fullgraph=call is not CALLS[3])
+        print(torch.equal(compiled(x), value))
+    dist.destroy_process_group()
+"""
+
+
+def test_what_is_compiled_is_left_alone(tmp_path: Path) -> None:
+    """Wrapped collectives go into graphs as those of torch do, and give the same."""
+    (out,) = run(tmp_path, SETUP + COMPILED, 0)
+    assert out.split() == ["True"] * 4
+
+
 TRAINS = """
     import os, torch, torch.distributed as dist
     import pyprof
