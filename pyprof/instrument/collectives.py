@@ -115,7 +115,7 @@ def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
             found = _longer(plain, _said(name, group, rule, tensors, given))
         except groups.REFUSALS:
             return plain
-        if not any(map(_hides, tensors)):
+        if name not in _PEER and not any(map(_hides, tensors)):
             if len(_texts) >= _MAX_TEXTS:
                 _texts.clear()
             _texts[plain, group.text] = found
@@ -183,6 +183,22 @@ def _batch_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> st
     except groups.REFUSALS:
         return plain
     return _longer(plain, among + amounts)
+
+
+def coalesced_text(group: object) -> str:
+    """Give the marker of the collectives of a group that wait to be run as one; empty for none."""
+    try:
+        described = groups.describe(group)
+        waiting = groups.waiting(group)
+        op = f"{waiting[0].op.__name__}_coalesced"
+        inputs = [each.tensor for each in waiting]
+        outputs = [each.dst_tensor for each in waiting if each.dst_tensor is not None]
+        values = [outputs, inputs] if outputs else [inputs]
+        rule = _output_first if outputs else _same
+        said = _said(op, described, rule, [*values, None][:2], {})
+    except groups.REFUSALS:  # none wait, or torch keeps them otherwise
+        return ""
+    return _longer(op_text(op_head(HOME, op), values, {}), said)
 
 
 def ddp_text(module: DistributedDataParallel) -> str:

@@ -44,6 +44,10 @@ EVERY = """
         [work.wait() for work in dist.batch_isend_irecv(ops)]
     def talk():
         dist.send(x, peer) if rank < peer else dist.recv(y, peer)
+    def together():
+        with dist._coalescing_manager(group=inner):
+            for tensor in (x, y):
+                dist.all_reduce(tensor, group=inner)
     CALLS = {
         "all_reduce": lambda: dist.all_reduce(x),
         "in a group": lambda: dist.all_reduce(x, group=inner),
@@ -58,6 +62,7 @@ EVERY = """
         "gather": lambda: dist.gather(x, [y] * 4 if rank == 0 else None),
         "scatter": lambda: dist.scatter(x, [y] * 4 if rank == 0 else None),
         "all_to_all_single": lambda: dist.all_to_all_single(y, x, group=inner),
+        "together": together,
         "barrier": lambda: dist.barrier(),
         "talk": talk,
         "batch_isend_irecv": exchange,
@@ -74,6 +79,7 @@ EVERY = """
         texts.clear()
         call()
         decoded = [marker.decode_op(text) for text in texts if "'collective'" in text]
+        decoded = [call for call in decoded if "coalesced" in call.op] or decoded
         found[name] = [call.collective for call in decoded]
     pyprof.stop()
     from torch.profiler import profile
@@ -100,6 +106,7 @@ EXPECTED: dict[str, tuple[tuple[int, ...], int | None, int | None]] = {
     "gather": (ALL, 24, 96),
     "scatter": (ALL, 96, 24),
     "all_to_all_single": (INNER, 24, 24),
+    "together": (INNER, 48, 48),
     "barrier": (ALL, None, None),
     "talk": (INNER, 24, 24),  # the two
     "batch_isend_irecv": (INNER, 24, 24),
