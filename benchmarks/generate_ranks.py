@@ -1,7 +1,7 @@
 """Write the captures of a distributed run that never happened, one nsys file a rank.
 
     python benchmarks/generate_ranks.py FOLDER [--ranks 64] [--kernels 60] [--blocks 2]
-        [--straggler RANK] [--slow-pair RANK] [--corrupt RANK] [--unnamed]
+        [--straggler RANK] [--slow-pair RANK] [--corrupt RANK] [--told WHERE]
 
 Ranks train the network of network.py in pairs that share each block (tensor parallel), and all
 join their gradients (data parallel). Planted: a rank that computes longer, a pair whose link is
@@ -71,19 +71,23 @@ class Member(Rank):
     ) -> Generator[Arrival, int, None]:
         """Take part in an all-reduce, which nothing is computed beside."""
         group = "world" if stream == _DATA else f"pair {self.number // _PAIR}"
-        args = [{"name": "", "type": "tensor", "shape": tensor, "dtype": "float16"}]
+        marker: dict[str, object] = {
+            "mod": "torch.distributed",
+            "op": "all_reduce",
+            "args": [{"name": "", "type": "tensor", "shape": tensor, "dtype": "float16"}],
+        }
+        if self.options.told == "markers":
+            marker["collective"] = self.described(stream, tensor)
         kernel = network.ALL_REDUCE if stream == _DATA else _SUM
         with (
-            self.range(
-                repr({"mod": "torch.distributed", "op": "all_reduce", "args": args}), thread
-            ),
+            self.range(repr(marker), thread),
             self.range("nccl:all_reduce", thread),
         ):
             begun, corr = self.now, next(self.corr)
             called = begun + 400
             self.file.call(called, called + 4000, thread, corr, "cudaLaunchKernelExC_v11060")
             self.now += 5000
-            if not self.options.unnamed:
+            if self.options.told == "payloads":
                 payload = {
                     "NCCL communicator ID": communicator(group),
                     "Message size [bytes]": 2 * tensor[0] * tensor[1],
@@ -99,6 +103,20 @@ class Member(Rank):
         )  # fmt: skip
         self.truth["kernels"] += 1
         self.truth["activities"] += 1
+
+    def described(self, stream: int, tensor: network.Shape) -> dict[str, object]:
+        """Say of an all-reduce what PyProf's markers do; groups are named as torch does it."""
+        pair = self.number // _PAIR
+        first, size = (0, self.options.ranks) if stream == _DATA else (pair * _PAIR, _PAIR)
+        ranks, count = range(first, first + size), tensor[0] * tensor[1]
+        return {
+            "group": "0" if stream == _DATA else str(1 + pair),
+            "ranks": str(ranks if size > _PAIR else [*ranks]),
+            "size": size,
+            "dtype": "float16",
+            "in": count,
+            "out": count,
+        }
 
     def train(self, number: int) -> Generator[Arrival, int, None]:
         """Train on one batch."""
@@ -223,7 +241,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--straggler", type=int, default=13, help="this rank computes 1 ms longer")
     parser.add_argument("--slow-pair", type=int, default=40, help="this rank's pair is slow")
     parser.add_argument("--corrupt", type=int, help="this rank's file is cut short")
-    parser.add_argument("--unnamed", action="store_true", help="without what NCCL says of groups")
+    parser.add_argument(
+        "--told",
+        choices=("payloads", "markers", "nowhere"),
+        default="payloads",
+        help="groups: by NCCL, by PyProf, or not",
+    )
     options = parser.parse_args()
     if options.ranks < _PAIR or options.ranks % _PAIR:
         parser.error("--ranks: an even number")

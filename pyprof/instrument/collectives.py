@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import torch
 
 from pyprof.instrument import groups
-from pyprof.instrument.payload import op_text
+from pyprof.instrument.payload import op_head, op_text
 from pyprof.instrument.tensors import dtype_name
+from pyprof.marker import DDP
+
+if TYPE_CHECKING:
+    from torch.nn.parallel import DistributedDataParallel
 
 HOME, FUNCTIONAL_HOME = "torch.distributed", "torch.distributed._functional_collectives"
 """What markers call the homes of collectives."""
@@ -54,7 +59,7 @@ _HOME: Mapping[_Rule, str] = {
         all_gather_into_tensor all_gather_single all_to_all all_to_all_single reduce_scatter
         reduce_scatter_single reduce_scatter_tensor
         """,
-    _times: "gather",
+    _times: "gather gather_into_tensor gather_single",
     _of_all: "scatter",
 }
 _FUNCTIONAL: Mapping[_Rule, str] = {
@@ -110,7 +115,7 @@ def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
             found = _longer(plain, _said(name, group, rule, tensors, given))
         except groups.REFUSALS:
             return plain
-        if not any(map(_hides, tensors)):
+        if name not in _PEER and not any(map(_hides, tensors)):
             if len(_texts) >= _MAX_TEXTS:
                 _texts.clear()
             _texts[plain, group.text] = found
@@ -128,6 +133,7 @@ _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 def forget() -> None:
     """Drop what was remembered."""
     _texts.clear()
+    _modules.clear()
 
 
 def _hides(value: object) -> bool:
@@ -177,6 +183,45 @@ def _batch_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> st
     except groups.REFUSALS:
         return plain
     return _longer(plain, among + amounts)
+
+
+def coalesced_text(group: object) -> str:
+    """Give the marker of the collectives of a group that wait to be run as one; empty for none."""
+    try:
+        described = groups.describe(group)
+        waiting = groups.waiting(group)
+        op = f"{waiting[0].op.__name__}_coalesced"
+        inputs = [each.tensor for each in waiting]
+        outputs = [each.dst_tensor for each in waiting if each.dst_tensor is not None]
+        values = [outputs, inputs] if outputs else [inputs]
+        rule = _output_first if outputs else _same
+        said = _said(op, described, rule, [*values, None][:2], {})
+    except groups.REFUSALS:  # none wait, or torch keeps them otherwise
+        return ""
+    return _longer(op_text(op_head(HOME, op), values, {}), said)
+
+
+def ddp_text(module: DistributedDataParallel) -> str:
+    """Give the marker of a module whose gradients are reduced in C++, where no call is seen.
+
+    Empty where its process group is not known. Of what type they are is not said where a hook may
+    turn them into another.
+    """
+    if (known := _modules.get(module)) is not None:
+        return known
+    try:
+        said = groups.describe(module.process_group).text
+    except groups.REFUSALS:
+        return ""
+    dtypes = {each.dtype for each in module.parameters() if each.requires_grad}
+    changed = any(getattr(module, name, None) for name in ("mixed_precision", "_comm_hooks"))
+    if len(dtypes) == 1 and not changed:
+        said += f", 'dtype': {dtype_name(dtypes.pop())!r}"
+    found = _modules[module] = _longer(f"{op_head(*DDP)}]}}", said)
+    return found
+
+
+_modules: WeakKeyDictionary[DistributedDataParallel, str] = WeakKeyDictionary()
 
 
 def _tensors(value: object) -> Iterator[torch.Tensor]:

@@ -32,7 +32,7 @@ _known: WeakKeyDictionary[Any, Group] = WeakKeyDictionary()
 def describe(given: Any) -> Group:  # noqa: ANN401 - whatever torch takes
     """Describe the group that an argument stands for. Raises one of REFUSALS."""
     c10d = torch.distributed.distributed_c10d
-    group: Any = c10d.GroupMember.WORLD if given is None else _resolved(given)
+    group = _resolved(given)
     known = _known.get(group)
     if known is None:
         ranks = tuple(c10d.get_process_group_ranks(group))
@@ -50,8 +50,17 @@ def among(group: Group, peers: Sequence[int]) -> str:
     return _written(group.name, tuple(sorted({*peers, torch.distributed.get_rank()})))
 
 
+def waiting(given: Any) -> Sequence[Any]:  # noqa: ANN401 - as above
+    """Give the collectives of a group that torch keeps to run them as one. Raises as `describe`."""
+    world: Any = torch.distributed.distributed_c10d._world  # noqa: SLF001 - no public way
+    found: Sequence[Any] = world.pg_coalesce_state[_resolved(given)]
+    return found
+
+
 def _resolved(given: Any) -> Any:  # noqa: ANN401 - as above
     """Give a process group, of which functional collectives may be told the name or a mesh."""
+    if given is None:
+        return torch.distributed.distributed_c10d.GroupMember.WORLD
     if isinstance(given, str):
         by_name: Any = torch._C._distributed_c10d._resolve_process_group  # noqa: SLF001 - no public way
         return by_name(given)

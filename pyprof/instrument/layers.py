@@ -3,7 +3,8 @@
 In the place where torch calls any module, `Module.__call__`. Not by torch's global forward hooks:
 with one of them in, `torch.export` (strict) refuses to trace, and a `KeyboardInterrupt` goes by
 the hook that would close the range.
-Recurrent modules get an op marker too: their work is one call that has no public name.
+Recurrent modules get an op marker too: their work is one call that has no public name. Those of DDP
+say in which process group their gradients are reduced.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import Module
 from torch.nn.modules.rnn import RNNBase, RNNCellBase
+from torch.nn.parallel import DistributedDataParallel
 
+from pyprof.instrument.collectives import ddp_text
 from pyprof.instrument.emit import EMITTER
 from pyprof.instrument.names import Names
 from pyprof.instrument.op import WITH_STACK, silent
@@ -61,6 +64,9 @@ def wrap_modules(patches: Patches) -> None:
                 for text in _recurrent(self, args, kwargs):
                     ranges.append(self)
                     push(text)
+            elif isinstance(self, DistributedDataParallel):
+                push(ddp_text(self))  # around nothing: what it calls is no part of it
+                EMITTER.pop()
             here.module, here.prefix = self, name.prefix
             return original(self, *args, **kwargs)
         finally:

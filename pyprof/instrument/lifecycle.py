@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pyprof.instrument import collectives, payload
 from pyprof.instrument import stack as stacks
 from pyprof.instrument import timers as clocks
+from pyprof.instrument.coalesced import wrap_coalesced
 from pyprof.instrument.compiled import wrap_compiled
 from pyprof.instrument.emit import EMITTER, Sink, nvtx_sink, profiler_sink, tool_listens
 from pyprof.instrument.layers import wrap_modules
@@ -67,6 +68,7 @@ def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
     wrap_optimizers(patches)
     wrap_asked(patches)
     wrap_compiled(patches)
+    wrap_coalesced(patches)
     if with_stack:
         wrap_places(patches)
     if with_layers:

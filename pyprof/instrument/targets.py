@@ -8,8 +8,10 @@ grouped matrix products).
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
+from importlib import import_module
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -169,14 +171,11 @@ def _chosen(names: frozenset[str], mod: str, homes: tuple[ModuleType, ...]) -> I
 
 
 def _distributed_homes() -> Iterator[tuple[str, tuple[ModuleType, ...]]]:
-    if torch.distributed.is_available():
-        from torch.distributed import (  # noqa: PLC0415 - absent where distributed is
-            _functional_collectives,
-            distributed_c10d,
-        )
-
-        yield collectives.HOME, (torch.distributed, distributed_c10d)
-        yield collectives.FUNCTIONAL_HOME, (_functional_collectives,)
+    if not torch.distributed.is_available():
+        return
+    yield collectives.HOME, (torch.distributed, torch.distributed.distributed_c10d)
+    with contextlib.suppress(ImportError):  # not public
+        yield collectives.FUNCTIONAL_HOME, (import_module(collectives.FUNCTIONAL_HOME),)
 
 
 def _utility_homes() -> tuple[ModuleType, ...]:

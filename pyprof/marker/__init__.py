@@ -42,6 +42,7 @@ from pyprof.marker.kinds import (
     layer_name,
 )
 from pyprof.marker.model import (
+    DDP,
     Call,
     Kind,
     Opaque,
@@ -53,6 +54,7 @@ from pyprof.marker.model import (
 )
 
 __all__ = [
+    "DDP",
     "NOT_OPS",
     "Call",
     "Kind",

@@ -113,6 +113,9 @@ class Seq:
         return is_backward(self.name)
 
 
+DDP = ("torch.nn.parallel", "DistributedDataParallel")
+"""What tells, around nothing, in which process group gradients are reduced by PyTorch itself."""
+
 EVALUATE = "autograd::engine::evaluate_function: "
 """What the engine puts before the name of the node that it evaluates."""
 

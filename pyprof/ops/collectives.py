@@ -164,6 +164,7 @@ def one_way(a: Args) -> Work:
 @op(
     *_spelled("all_gather_into_tensor", "_all_gather_base", "_allgather_base_", "allgather_"),
     *_spelled("all_gather", "AllGather", "allgather_into_tensor_coalesced_", "all_gather_single"),
+    *_spelled("all_gather_into_tensor_coalesced", "all_gather_single_coalesced"),
     signature=("Tensor! output, Tensor! input, any group", _NAMED, _LISTS),
     example=Call("torch.distributed", "all_gather_into_tensor", (_ALL, _X)),
     flops=0,
@@ -180,6 +181,7 @@ def all_gather(a: Args) -> Work:
 @op(
     *_spelled("reduce_scatter_tensor", "_reduce_scatter_base", "_reduce_scatter_base_"),
     *_spelled("reduce_scatter", "reduce_scatter_", "ReduceScatter", "reduce_scatter_single"),
+    *_spelled("reduce_scatter_tensor_coalesced", "reduce_scatter_single_coalesced"),
     signature=("Tensor! output, Tensor! input, any op, any group", _LISTS),
     example=Call("torch.distributed", "reduce_scatter_tensor", (_X, _ALL)),
     flops=0,
@@ -199,7 +201,7 @@ def _ratio(large: tuple[Tensor, ...], small: tuple[Tensor, ...]) -> int | None:
 # 24 read and 24 written of 4 bytes
 @op(
     *_spelled("all_to_all_single", "alltoall_base_", "all_to_all", "alltoall_", "AllToAll"),
-    *_spelled("gather", "gather_", "scatter", "scatter_"),
+    *_spelled("gather", "gather_", "gather_single", "gather_into_tensor", "scatter", "scatter_"),
     signature=("Tensor! output, Tensor! input, any group", _LISTS),
     example=Call("torch.distributed", "all_to_all_single", (_X, _X)),
     flops=0,

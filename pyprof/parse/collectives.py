@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from pyprof import marker, schema
+from pyprof.parse.describe import tensors
 from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def said(
     row, `call` its op call (negative for none), `comm` the rows that communicate.
     """
     column = encode(told.combine_chunks())
-    marked = [_of_path(path) for path in described]
+    ddp = _of_ddp(described)
+    marked = [_of_path(path) or _of_reducer(path, ddp) for path in described]
     rows = comm[np.array([bool(entry) for entry in marked], bool)[index[comm]] & (call[comm] >= 0)]
     _, which, kernels = np.unique(call[rows], return_inverse=True, return_counts=True)
     keys = np.stack([column.index[rows], index[rows], kernels[which] > 1], axis=1)
@@ -67,6 +69,31 @@ def _of_path(path: Path) -> Said:
             }
             return {"name": call.op, **known}
     return {}
+
+
+def _of_ddp(described: Sequence[Path]) -> Said:
+    """Give what DDP says of its process group, where all that do in the capture say the same."""
+    found = [
+        call.collective
+        for path in described
+        if path.ops[-1:] == (marker.DDP,) and (call := marker.decode_op(path.markers[-1]))
+    ]
+    return found[0] if found and all(each == found[0] for each in found) else {}
+
+
+def _of_reducer(path: Path, ddp: Said) -> Said:
+    """Give what is known of what DDP reduces and broadcasts in C++; nothing for any other work."""
+    for text in reversed(path.seqs if ddp else ()):
+        called = marker.decode_seq(text)
+        if called.name == _BROADCAST:  # of buffers of any type
+            return {"name": "broadcast"} | {key: ddp[key] for key in ddp if key != "dtype"}
+        if called.name == _REDUCED and path.backward and called.call is not None:
+            count = sum(tensor.numel for tensor in tensors(called.call))
+            return {"name": "allreduce", **ddp} | ({"in": count, "out": count} if count else {})
+    return {}
+
+
+_REDUCED, _BROADCAST = "c10d::allreduce_", "c10d::broadcast_"
 
 
 def _merged(told: str, marked: Said, *, several: bool) -> str:

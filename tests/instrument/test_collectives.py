@@ -44,6 +44,10 @@ EVERY = """
         [work.wait() for work in dist.batch_isend_irecv(ops)]
     def talk():
         dist.send(x, peer) if rank < peer else dist.recv(y, peer)
+    def together():
+        with dist._coalescing_manager(group=inner):
+            for tensor in (x, y):
+                dist.all_reduce(tensor, group=inner)
     CALLS = {
         "all_reduce": lambda: dist.all_reduce(x),
         "in a group": lambda: dist.all_reduce(x, group=inner),
@@ -58,6 +62,7 @@ EVERY = """
         "gather": lambda: dist.gather(x, [y] * 4 if rank == 0 else None),
         "scatter": lambda: dist.scatter(x, [y] * 4 if rank == 0 else None),
         "all_to_all_single": lambda: dist.all_to_all_single(y, x, group=inner),
+        "together": together,
         "barrier": lambda: dist.barrier(),
         "talk": talk,
         "batch_isend_irecv": exchange,
@@ -74,6 +79,7 @@ EVERY = """
         texts.clear()
         call()
         decoded = [marker.decode_op(text) for text in texts if "'collective'" in text]
+        decoded = [call for call in decoded if "coalesced" in call.op] or decoded
         found[name] = [call.collective for call in decoded]
     pyprof.stop()
     from torch.profiler import profile
@@ -100,6 +106,7 @@ EXPECTED: dict[str, tuple[tuple[int, ...], int | None, int | None]] = {
     "gather": (ALL, 24, 96),
     "scatter": (ALL, 96, 24),
     "all_to_all_single": (INNER, 24, 24),
+    "together": (INNER, 48, 48),
     "barrier": (ALL, None, None),
     "talk": (INNER, 24, 24),  # the two
     "batch_isend_irecv": (INNER, 24, 24),
@@ -189,6 +196,34 @@ def test_groups_come_and_go(tmp_path: Path) -> None:
         assert out.splitlines() == [
             "True [True, True, True, True, True, True]", "True", "True", "True False",
         ]  # fmt: skip
+
+
+COMPILED = """
+    world = dist.group.WORLD
+    def in_place(given):
+        made = given.clone()
+        dist.all_reduce(made, group=world)
+        return made + 1
+    CALLS = [
+        in_place,
+        lambda given: functional.all_reduce(given, "sum", world) * 2,
+        lambda given: functional.all_gather_tensor(given * 2, 0, world) + 1,
+        torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(6, 2)),
+    ]
+    lifecycle._SINKS["nvtx"] = lambda: emit.Sink(lambda text: None, lambda: None)
+    expected = [call(x) for call in CALLS]
+    pyprof.init(force=True)
+    for call, value in zip(CALLS, expected):
+        compiled = torch.compile(call, backend="aot_eager", fullgraph=call is not CALLS[3])
+        print(torch.equal(compiled(x), value))
+    dist.destroy_process_group()
+"""
+
+
+def test_what_is_compiled_is_left_alone(tmp_path: Path) -> None:
+    """Wrapped collectives go into graphs as those of torch do, and give the same."""
+    (out,) = run(tmp_path, SETUP + COMPILED, 0)
+    assert out.split() == ["True"] * 4
 
 
 TRAINS = """

@@ -14,6 +14,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 import pyprof
+from pyprof import marker
 
 from .processes import run
 
@@ -146,6 +147,7 @@ DDP = """
     ops = [t for t in texts if "'op': 'all_reduce'" in t]
     layers = [t for t in texts if t.startswith("layer:")]
     print(len(ops), layers[0], layers[1], layers[2])
+    print(*{text for text in texts if "'op': 'DistributedDataParallel'" in text})
     pyprof.stop()
     dist.destroy_process_group()
 """
@@ -155,9 +157,16 @@ DDP = """
 def test_distributed_data_parallel_on_gloo(tmp_path: Path) -> None:
     """Two ranks train to the same weights; collectives and layers are marked; FSDP is imported."""
     for out in run(tmp_path, DDP, 0, 1):
-        assert out.split() == [
+        marked, group = out.splitlines()
+        assert marked.split() == [
             "1", "layer:DistributedDataParallel", "layer:module", "layer:module.0",
         ]  # fmt: skip
+        call = marker.decode_op(group)
+        assert call is not None
+        assert (call.mod, call.op) == marker.DDP
+        assert call.collective == {
+            "group": "0", "ranks": "[0, 1]", "size": 2, "dtype": "float32",
+        }  # fmt: skip
 
 
 def test_a_fork_is_silent_and_works(tmp_path: Path) -> None:

@@ -95,3 +95,37 @@ def test_bus_bytes_follow(tmp_path: Path) -> None:
     reduced = _marked({"group": "0", "size": 8}, op="all_reduce", given=GIVEN[1:])
     (params,) = Table(_parsed(tmp_path, [reduced])).costs.params
     assert (params["algo_bytes"], params["ranks"], params["bus_bytes"]) == (48, 8, 84)
+
+
+def _ddp(**said: str | int) -> Range:
+    return Range(marker.encode_op(Call(*marker.DDP, collective=said)), (10, 10))
+
+
+REDUCE = "c10d::allreduce_, op_id = 9, sizes = [[[40], [8]], [], [], [], [], []]"
+NODE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad, op_id = 8"
+REDUCER = {
+    "its own all-reduce": (
+        [_ddp(**GROUP, dtype="float16")], NODE, REDUCE,
+        {"name": "allreduce", **GROUP, "dtype": "float16", "in": 48, "out": 48}),
+    "of no known size": (
+        [_ddp(**GROUP)], NODE, "c10d::allreduce_, op_id = 9", {"name": "allreduce", **GROUP}),
+    "its buffers": (
+        [_ddp(**GROUP, dtype="float16")], "layer:net", "c10d::broadcast_, op_id = 9",
+        {"name": "broadcast", **GROUP}),
+    "not in a backward pass": ([_ddp(**GROUP)], "layer:net", REDUCE, None),
+    "something else": ([_ddp(**GROUP)], NODE, "c10d::allgather_, op_id = 9", None),
+    "of several groups": ([_ddp(**GROUP), _ddp(**OTHER)], NODE, REDUCE, None),
+    "without DDP": ([], NODE, REDUCE, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "outer", "inner", "expected"), REDUCER.values(), ids=REDUCER)
+def test_ddp_reduces_in_its_group(
+    said: list[Range], outer: str, inner: str, expected: dict[str, Any] | None, tmp_path: Path
+) -> None:
+    """C++ calls it on a thread of its own; where all modules of DDP are of one group, in that."""
+    around = [Range(outer, (80, 210), tid=12), Range(inner, (90, 200), tid=12)]
+    work = [Work(NCCL, (1000, 1005), call=(100, 101), tid=12)]
+    records = parse(readers.read(nsys_db(tmp_path / "net.sqlite", work, said + around)))
+    (found,) = records.arrow("collective").to_pylist()
+    assert (found and json.loads(found)) == expected

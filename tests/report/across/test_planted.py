@@ -183,9 +183,29 @@ def test_a_cluster_finds_the_same(run: Run, tmp_path: Path) -> None:
     assert target.read_bytes() == as_json(here)
 
 
+def _links(found: Across) -> list[tuple[object, ...]]:
+    return sorted(
+        (link.groups[0].ranks.tolist(), *link.sort, link.ranks, link.calls, link.bus_rate)
+        for link in found.links
+    )
+
+
+def test_markers_tell_groups_as_nccl_does(tmp_path: Path) -> None:
+    """Without a word of NCCL's the very same comes out, bus bandwidth too."""
+    found = []
+    for told in ("payloads", "markers"):
+        _generate(tmp_path / told, "--ranks", "16", "--slow-pair", "4", "--told", told)
+        found.append(_measured(tmp_path / told))
+    one, other = found
+    assert _links(one) == _links(other)
+    assert all(link.bus_rate for link in other.links)
+    assert (one.stragglers, one.clocks) == (other.stragglers, other.clocks)
+    assert {group.name for group in other.matched.groups} == {*map(str, range(9))}
+
+
 def test_without_names_of_groups_the_same_stands_out(tmp_path: Path) -> None:
     """As most captures of nsys are: communicators are told by who leaves together."""
-    truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--unnamed")
+    truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--told", "nowhere")
     found = _measured(tmp_path / "ranks")
     (straggler,) = in_words.stragglers(found)
     assert straggler.rank == truth["straggler"]
