@@ -14,8 +14,6 @@ from pyprof.ops.solvers import columns
 from pyprof.ops.work import Args, Work, like, size
 
 _SQUARE = Tensor((2, 6, 6), "float32")
-_RIGHT = Tensor((2, 6, 4), "float32")
-_PIVOTS = Tensor((2, 6), "int32")
 
 # times the cube of the side
 _CUBES = {

@@ -72,16 +72,12 @@ def _split(a: Args) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
     return x, states, tuple(t for t in tensors if len(t.shape) < len(_STATE.shape))
 
 
-_NETWORK = "Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers"
-_LSTM = Call("torch", "lstm", (_STEPS, (_STATE, _STATE), _WEIGHTS, True, 1))
-
-
 # 10 steps: 2 * 10 * (96 + 64) = 3200, gates 108 * 10 * 4 = 4320; x 60, states 16, weights
 # 96 + 64 + 32, out 40, states 16: 324 elements of 2 bytes
 @op(
     *("lstm", "gru", "rnn_tanh", "rnn_relu"),
-    signature=_NETWORK,
-    example=_LSTM,
+    signature="Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers",
+    example=Call("torch", "lstm", (_STEPS, (_STATE, _STATE), _WEIGHTS, True, 1)),
     flops=7520,
     bytes=648,
 )

@@ -196,13 +196,7 @@ def sum_backward(a: Args) -> Work:
 @op(*("amax", "amin", "aminmax", "logsumexp"), direction=BPROP, flops=72, bytes=112)
 @op(*("var", "var_mean"), direction=BPROP, flops=72, bytes=112)
 @op(*("std", "std_mean"), direction=BPROP, flops=72, bytes=112)
-@op(
-    "prod",
-    direction=BPROP,
-    example=Call("torch", "prod", (_X,), {"dim": 1}),
-    flops=72,
-    bytes=112,
-)
+@op("prod", direction=BPROP, example=Call("torch", "prod", (_X,), {"dim": 1}), flops=72, bytes=112)
 def selecting_backward(a: Args) -> Work:
     """Input, result and incoming gradient are read, the gradient is written."""
     x = a.tensor("input")
