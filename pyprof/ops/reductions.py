@@ -172,7 +172,7 @@ def norm_backward(a: Args) -> Work:
 
 # the gradient is go / 6, repeated: 24 divisions; 4 read, 24 written of 2 bytes
 @op(
-    *("mean", "nanmean"),
+    "mean",
     direction=BPROP,
     example=Call("torch", "mean", (_X,), {"dim": 1}),
     flops=24,
@@ -184,8 +184,22 @@ def mean_backward(a: Args) -> Work:
     return Work(x.numel, (like(x, reduced(a, x)),), (like(x),))
 
 
+# which are numbers 1, times the gradient 1: 24 * 2; x 24 and go 4 read, 24 written of 2 bytes
+@op(
+    *("nansum", "nanmean"),
+    direction=BPROP,
+    example=Call("torch", "nansum", (_X,), {"dim": 1}),
+    flops=48,
+    bytes=104,
+)
+def of_numbers_backward(a: Args) -> Work:
+    """The incoming gradient, repeated where the input was a number."""
+    x = a.tensor("input")
+    return Work(2 * x.numel, (x, like(x, reduced(a, x))), (like(x),))
+
+
 # a view of the incoming gradient that repeats it: no work
-@op(*("sum", "nansum"), direction=BPROP, flops=0, bytes=0)
+@op("sum", direction=BPROP, flops=0, bytes=0)
 def sum_backward(a: Args) -> Work:
     """Nothing: the incoming gradient is repeated by a view."""
     a.tensor("input")
