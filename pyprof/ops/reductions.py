@@ -125,9 +125,10 @@ def result_dtype(a: Args, x: Tensor) -> str | None:
     bytes=56,
 )
 def reduction(a: Args) -> Work:
-    """So many operations for each element, and so many more for each result."""
+    """So many operations for each element and each result; as many for an imaginary part."""
     x = a.tensor("input")
-    each, last = COSTS[a.op]
+    parts = 2 if dtypes.is_complex(x.dtype) else 1
+    each, last = (parts * operations for operations in COSTS[a.op])
     left = _left(a, x)
     if left is None:
         why = "dim not recorded"
