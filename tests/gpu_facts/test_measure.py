@@ -30,11 +30,11 @@ def test_no_device() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_gpu_is_slower_than_its_peaks() -> None:
-    """On a device, matmul reaches part of the peak and TF32 is not strict float32."""
+def test_a_gpu_has_figures_too() -> None:
+    """They are filed under its name, as captures have it."""
     found = measure("cuda", side=4096)
-    assert found.flops["float32"] > 0
-    assert found.bandwidth > 0
+    assert found.device == torch.cuda.get_device_name()
+    assert min(*found.flops.values(), found.bandwidth) > 0
 
 
 @pytest.mark.parametrize(
