@@ -28,6 +28,18 @@ def test_no_device() -> None:
         measure("cuda")
 
 
+@pytest.mark.parametrize("allocates", ["randn", "zeros"])
+def test_full_memory(monkeypatch: pytest.MonkeyPatch, allocates: str) -> None:
+    """No type is taken for refused because others hold the memory."""
+
+    def full(*_: object, **__: object) -> None:
+        raise torch.cuda.OutOfMemoryError("tried to allocate")
+
+    monkeypatch.setattr(torch, allocates, full)
+    with pytest.raises(PyprofError, match="too little free memory"):
+        measure("cpu", side=32, copy_bytes=1 << 12, budget_s=0)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_gpu_has_figures_too() -> None:
