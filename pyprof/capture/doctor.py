@@ -114,7 +114,7 @@ def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
         and nvtx
         and version
         and version <= _SILENT_NVTX
-        and _numbers(nvtx) >= (0, 2, 12)
+        and machine.numbers(nvtx) >= (0, 2, 12)
     ):
         text = f"under nsys {said} ranges of the nvtx package {nvtx} are lost (PyProf's are not)"
         yield Finding(State.NOTE, text, "pip install nvtx==0.2.11, or a newer nsys")
@@ -148,7 +148,3 @@ def _installed(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])

@@ -26,7 +26,7 @@ def find_nsys() -> str | None:
         return found
     places = [path for pattern in _PLACES for path in glob(pattern)]  # noqa: PTH207 - absolute patterns
     usable = [path for path in places if os.access(path, os.X_OK)]
-    return max(usable, key=_numbers, default=None)
+    return max(usable, key=numbers, default=None)
 
 
 def nsys_version(nsys: str) -> tuple[int, ...] | None:
@@ -61,5 +61,6 @@ def output(program: str, *args: str) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def _numbers(path: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", path))
+def numbers(text: str) -> tuple[int, ...]:
+    """Give the numbers in a path or version, in their order: what makes one newer than another."""
+    return tuple(int(part) for part in re.findall(r"\d+", text))

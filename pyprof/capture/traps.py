@@ -31,6 +31,8 @@ _STORM = 10
 """Allocations by the driver in a captured range that say that it was still warming up."""
 _BY_READERS = r"^\{.mod.: .(?:c10d|triton)\b"
 """Markers that readers write of collectives and Triton kernels; pyprof.init() marks every op."""
+_OVERLAP = 1.01
+"""Kernels that add up to so much more than the time in which they ran did run at once."""
 _HUGE_ROWS = 20_000_000
 
 
@@ -147,12 +149,17 @@ def unknown_gpu(capture: schema.Capture) -> Iterator[str]:
 
 @trap
 def overlap(capture: schema.Capture) -> Iterator[str]:
-    """Streams that run at once make kernel times add up to more than the clock shows."""
+    """Streams that run at once make kernel times add up to more than the clock shows.
+
+    Of one process each: two of them may call another device by one number.
+    """
     rows = capture.activities.filter(pc.not_equal(capture.activities["kind"], schema.CPU))
-    for device in pc.unique(rows["device"]).drop_null().to_pylist():
-        mine = rows.filter(pc.equal(rows["device"], device))
+    users = rows.select(["pid", "device"]).group_by(["pid", "device"]).aggregate([])
+    for pid, device in zip(*(column.to_pylist() for column in users.columns), strict=True):
+        of_pid = pc.equal(rows["pid"], pid) if pid is not None else pc.is_null(rows["pid"])
+        mine = rows.filter(pc.and_(of_pid, pc.equal(rows["device"], device)))
         total, union = _total(mine), _union(mine)
-        if total > union * 1.01:
+        if total > union * _OVERLAP:
             yield (
                 f"device {device}: streams overlap; kernels add up to {total / 1e6:.1f} ms in "
                 f"{union / 1e6:.1f} ms of time"

@@ -199,9 +199,12 @@ def name_types(name: str) -> Types:
     return next((types for read in _READERS if (types := read(name))), Types(None))
 
 
+FIRST_TENSOR_CORES = (7, 0)
+"""Volta's compute capability."""
+
 _TENSOR_CORES_SINCE: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
-        "float16": (7, 0),
+        "float16": FIRST_TENSOR_CORES,
         "int8": (7, 2),
         "uint8": (7, 2),
         "int4": (7, 5),

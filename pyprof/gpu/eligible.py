@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pyprof.gpu.dtypes import tensor_core_takes
+from pyprof.gpu.dtypes import FIRST_TENSOR_CORES, tensor_core_takes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,6 @@ ALIGNMENT: Mapping[str, int] = MappingProxyType(
 )  # fmt: skip
 """Elements in 16 bytes. Source: NVIDIA, "Matrix Multiplication Background", Tensor Core needs."""
 
-_FIRST = (7, 0)
 _AMPERE = (8, 0)
 _SMALL = 16
 """The least side of a tile that one Tensor Core instruction fills."""
@@ -63,7 +62,7 @@ def _device(dtype: str | None, cc: tuple[int, int] | None) -> str | None:
     if cc is None:
         return None
     version = f"{cc[0]}.{cc[1]}"
-    if cc < _FIRST:
+    if cc < FIRST_TENSOR_CORES:
         return f"device: no Tensor Cores at compute capability {version}"
     if dtype == "float32" and cc < _AMPERE:
         return f"dtype: float32 needs TF32, which {version} lacks; float16 by autocast would do"

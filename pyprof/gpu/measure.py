@@ -38,7 +38,7 @@ def measure(
 ) -> Ceilings:
     """Measure `cpu`, `cuda` or `cuda:N`; a type that the device lacks has no figure.
 
-    Raises PyprofError without torch or without the device.
+    Raises PyprofError without torch or without the device, and where its memory is full.
     """
     torch = _torch()
     on_gpu = device.startswith("cuda")
@@ -50,13 +50,16 @@ def measure(
     clock = _gpu_clock(torch, device) if on_gpu else _cpu_clock
     length = side or (GPU_SIDE if on_gpu else CPU_SIDE)
     flops = {}
-    for kind in _GPU_TYPES if on_gpu else _CPU_TYPES:
-        if kind == "tf32" and (cc is None or not tensor_core_takes(cc, kind)):
-            continue
-        if (rate := _matmul(torch, device, kind, length, clock, budget_s)) is not None:
-            flops[_key(kind, cc, is_amd=is_amd)] = rate
     size = copy_bytes or (GPU_COPY_BYTES if on_gpu else CPU_COPY_BYTES)
-    return Ceilings(name, flops, _copy(torch, device, size, clock, budget_s))
+    try:
+        for kind in _GPU_TYPES if on_gpu else _CPU_TYPES:
+            if kind == "tf32" and (cc is None or not tensor_core_takes(cc, kind)):
+                continue
+            if (rate := _matmul(torch, device, kind, length, clock, budget_s)) is not None:
+                flops[_key(kind, cc, is_amd=is_amd)] = rate
+        return Ceilings(name, flops, _copy(torch, device, size, clock, budget_s))
+    except torch.cuda.OutOfMemoryError as error:
+        raise PyprofError(f"{device} has too little free memory: end what else uses it") from error
 
 
 def pick() -> str:
@@ -146,6 +149,8 @@ def _matmul(
         a = torch.randn(side, side, device=device).to(dtype)
         out = torch.empty_like(a)
         seconds = _best_s(lambda: torch.mm(a, a, out=out), clock, budget_s)
+    except torch.cuda.OutOfMemoryError:  # a RuntimeError too, but no refusal of the type
+        raise
     except (RuntimeError, TypeError):
         return None
     finally:

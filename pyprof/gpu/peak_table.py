@@ -5,9 +5,9 @@ rates count no sparsity and, unless the key says otherwise, accumulate in float3
 on the web often print the sparse figure (twice) or, for GeForce, the float16-accumulate one
 (twice as well): a value that is twice the formula's is one of those.
 
-Keys of `rates`: `float64`, `float32`, `float16` on CUDA cores (float16: two numbers packed in one
-register, summed in float16); `<dtype> tensor` on Tensor Cores;
-`<dtype> tensor, float16 sum`. `half` stands for float16 and bfloat16, `float8` for both its forms.
+Keys of `rates_tflops`: `float64`, `float32`, `float16` on CUDA cores (float16: two numbers packed
+in one register, summed in float16); `<dtype> tensor` on Tensor Cores; `<dtype> tensor, float16
+sum`. `half` stands for float16 and bfloat16, `float8` for both its forms.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ class Card:
     """Boost clock that the CUDA-core rates are quoted at; None where they are not by formula."""
     tensor_clock_mhz: int | None
     """The clock behind the Tensor Core rates where NVIDIA quotes them at a lower one."""
-    rates: Mapping[str, float]
-    bandwidth: float
+    rates_tflops: Mapping[str, float]
+    """TFLOP/s, for integers TOP/s."""
+    bandwidth_gb_s: float
     sources: str
     """Keys of SOURCES; F where the formula gives the same within 2 %; C where captures agree."""
     spellings: tuple[str, ...]

@@ -213,7 +213,7 @@ def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _Found
     whole = card is not None and device.sm_count in (None, 0, card.sm_count)
     sliced = _sliced(device)
     if card is not None and whole and not (sliced and not device.sm_count) and clock_mhz is None:
-        rates = {key: Rate(rate * TERA, "datasheet") for key, rate in card.rates.items()}
+        rates = {key: Rate(rate * TERA, "datasheet") for key, rate in card.rates_tflops.items()}
         return rates, card.doubts
     return _by_formula(device, card, clock_mhz, sliced=sliced)
 
@@ -247,11 +247,11 @@ def _bandwidth(device: Device, card: Card | None) -> Rate | None:
         sliced = sliced or 0 < (device.sm_count or 0) < card.sm_count
     told = device.bandwidth_bytes_per_s
     if told:
-        whole = card is None or told > _WHOLE_CARD * card.bandwidth * GIGA
+        whole = card is None or told > _WHOLE_CARD * card.bandwidth_gb_s * GIGA
         return None if sliced and whole else Rate(told, f"{device.name or 'device'} memory, driver")
     if card is None or sliced:
         return None
-    return Rate(card.bandwidth * GIGA, f"{card.name} memory, datasheet")
+    return Rate(card.bandwidth_gb_s * GIGA, f"{card.name} memory, datasheet")
 
 
 def list_peaks() -> list[dict[str, object]]:
@@ -261,8 +261,8 @@ def list_peaks() -> list[dict[str, object]]:
             "gpu": card.name,
             "cc": "" if card.cc is None else f"{card.cc[0]}.{card.cc[1]}",
             "sms": card.sm_count,
-            **{key: card.rates.get(key) for key in RATE_KEYS},
-            "gb_s": card.bandwidth,
+            **{key: card.rates_tflops.get(key) for key in RATE_KEYS},
+            "gb_s": card.bandwidth_gb_s,
             "sources": [SOURCES[key] for key in card.sources.split() if key in SOURCES],
             "doubts": [DOUBTS[key] for key in card.doubts],
         }
@@ -270,5 +270,5 @@ def list_peaks() -> list[dict[str, object]]:
     ]
 
 
-RATE_KEYS = tuple(dict.fromkeys(key for card in CARDS for key in card.rates))
+RATE_KEYS = tuple(dict.fromkeys(key for card in CARDS for key in card.rates_tflops))
 """Every kind of rate in the table, in its order."""

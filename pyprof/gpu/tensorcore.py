@@ -10,7 +10,13 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from pyprof.gpu.dtypes import HALF, NARROW, name_types, tensor_core_takes
+from pyprof.gpu.dtypes import (
+    FIRST_TENSOR_CORES,
+    HALF,
+    NARROW,
+    name_types,
+    tensor_core_takes,
+)
 from pyprof.gpu.names import CACHE, split
 from pyprof.gpu.roles import HELPERS, MATRIX_ROLES, role
 from pyprof.gpu.tensorcore_rules import RULES, Rule, Says
@@ -35,8 +41,6 @@ _RULES = tuple((rule, re.compile(rule.pattern, re.IGNORECASE)) for rule in RULES
 _YES = tuple((rule, pattern) for rule, pattern in _RULES if rule.says is Says.YES)
 _INDUCTOR_LOOPS = re.compile(r"^triton_(?:poi|red|per|for|split_scan|spl)_")
 _AMD = re.compile(r"^Cijk_|mfma|xdlop", re.IGNORECASE)
-_FIRST = (7, 0)
-"""Volta: the first compute capability with Tensor Cores."""
 
 
 @lru_cache(maxsize=CACHE)
@@ -85,7 +89,7 @@ def _verdict(rule: Rule, dtype: str | None) -> tuple[str, str]:
 
 def _by_device(value: str, rule: str, cc: tuple[int, int], dtype: str | None) -> tuple[str, str]:
     """Settle by what the device has: nothing before Volta, no TF32 before Ampere, ..."""
-    if cc < _FIRST:
+    if cc < FIRST_TENSOR_CORES:
         return NOT_USED, f"device: compute capability {cc[0]}.{cc[1]} has no Tensor Cores"
     if value != UNKNOWN or dtype is None:
         return value, rule

@@ -70,8 +70,3 @@ def close_down_to(height: int, ranges: list[object]) -> None:
     while len(ranges) > height:
         ranges.pop()
         EMITTER.pop()
-
-
-def depth() -> int:
-    """Count this thread's open ranges."""
-    return len(THREAD.here.open)

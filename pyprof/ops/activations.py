@@ -5,7 +5,6 @@ from __future__ import annotations
 from pyprof.marker import Call, Tensor
 from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, like, twice
 
 _X = Tensor((4, 6), "float16")
@@ -37,11 +36,8 @@ def prelu_backward(a: Args) -> Work:
 
 
 def _halved(a: Args, x: Tensor) -> Tensor:
-    rank = len(x.shape)
-    dims = a.dims("dim", rank) if a.given("dim") and a.known("dim") else (rank - 1,)
-    if rank == 0 or len(dims) != 1:
-        raise Unknown("arguments do not fit the op")
-    return like(x, tuple(n // 2 if at == dims[0] else n for at, n in enumerate(x.shape)))
+    half = (a if a.known("dim") else a.replaced(dim=None)).axis(len(x.shape))
+    return like(x, (n // 2 if at == half else n for at, n in enumerate(x.shape)))
 
 
 # half of 24 times the other's sigmoid: 12 * 21; 24 read, 12 written of 2 bytes
@@ -111,14 +107,9 @@ def similarity(a: Args) -> Work:
     """The angle between, or the distance of, each pair of rows."""
     x, y = a.tensor("x1"), a.tensor("x2")
     whole = like(x, broadcast([x.shape, y.shape]))
-    if not whole.shape:
-        raise Unknown("arguments do not fit the op")
     rank = len(whole.shape)
-    default = min(1, rank - 1) if a.op == "cosine_similarity" else rank - 1
-    at = a.integer("dim", default)
-    if not -rank <= at < rank:
-        raise Unknown("dim is no dimension")
-    left = tuple(n for i, n in enumerate(whole.shape) if i != at % rank)
+    away = a.axis(rank, min(1, rank - 1) if a.op == "cosine_similarity" else -1)
+    left = (n for at, n in enumerate(whole.shape) if at != away)
     each = 6 if a.op == "cosine_similarity" else 3
     return Work(each * whole.numel, (x, y), (like(x, left),))
 

@@ -50,18 +50,14 @@ def _lengths(a: Args, q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Head
     return packed(a, q, k, v, starts)
 
 
-_SDPA = (
-    "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, float dropout_p, bool is_causal,"
-    "float scale, bool enable_gqa"
-)
-_EXAMPLE = Call("torch.nn.functional", "scaled_dot_product_attention", (_Q, _Q, _Q))
-
-
 # scores 2 * 8 * 8 * 16 and values as many, times 2 * 4 = 32768; q, k, v, out of 1024 elements of 2
 @op(
     *("scaled_dot_product_attention", "_scaled_dot_product_attention_math"),
-    signature=_SDPA,
-    example=_EXAMPLE,
+    signature=(
+        "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, float dropout_p,"
+        "bool is_causal, float scale, bool enable_gqa"
+    ),
+    example=Call("torch.nn.functional", "scaled_dot_product_attention", (_Q, _Q, _Q)),
     flops=32768,
     bytes=8192,
     batch=("query", "key", "value"),

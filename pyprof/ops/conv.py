@@ -137,27 +137,15 @@ def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
     return work
 
 
-_CONV = (
-    "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding, int[] dilation,"
-    "int groups"
-)
-_TRANSPOSED = (
-    "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding, int[] output_padding,"
-    "int groups, int[] dilation"
-)
-_CONVOLUTION = (
-    "Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation,"
-    "bool transposed, int[] output_padding, int groups"
-)
 # Same padding: out 2,6,8,8. 2 * (6*4*3*3) * 2 * 8*8 = 55296 operations;
 # 512 + 216 + 768 = 1496 elements of 2 bytes = 2992
-_EXAMPLE = Call("torch.nn.functional", "conv2d", (_X, _W, None, (1, 1), (1, 1), (1, 1), 1))
-
-
 @op(
     *("conv1d", "conv2d", "conv3d"),
-    signature=_CONV,
-    example=_EXAMPLE,
+    signature=(
+        "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding, int[] dilation,"
+        "int groups"
+    ),
+    example=Call("torch.nn.functional", "conv2d", (_X, _W, None, (1, 1), (1, 1), (1, 1), 1)),
     flops=55296,
     bytes=2992,
     batch=("input",),
@@ -182,7 +170,10 @@ def _both(g: Geometry, a: Args) -> Work:
 # 512 + 216 + 1200 = 1928 elements of 2 bytes = 3856
 @op(
     *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
-    signature=_TRANSPOSED,
+    signature=(
+        "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding,"
+        "int[] output_padding, int groups, int[] dilation"
+    ),
     example=Call("torch.nn.functional", "conv_transpose2d", (_X, Tensor((4, 6, 3, 3), "float16"))),
     flops=55296,
     bytes=3856,
@@ -206,13 +197,13 @@ def conv_transpose_backward(a: Args) -> Work:
     return _both(geometry(a, transposed=True), a)
 
 
-_ATEN_EXAMPLE = (_X, _W, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1)
-
-
 @op(
     *("convolution", "_convolution", "convolution_overrideable"),
-    signature=_CONVOLUTION,
-    example=Call("aten", "convolution", _ATEN_EXAMPLE),
+    signature=(
+        "Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation,"
+        "bool transposed, int[] output_padding, int groups"
+    ),
+    example=Call("aten", "convolution", (_X, _W, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1)),
     flops=55296,  # as conv2d above
     bytes=2992,
     batch=("input",),

@@ -13,37 +13,24 @@ from pyprof.ops.work import Args, Work, like
 
 _X = Tensor((2, 4, 8, 8), "float16")
 _W = Tensor((6, 4, 3, 3), "float16")
-_CONV = (
-    "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding, int[] dilation,"
-    "int groups"
-)
-_VENDOR = {
-    "cudnn": "Tensor input, Tensor weight, int[] padding, int[] stride, int[] dilation, int groups",
-    "vendor": (
-        "Tensor input, Tensor weight, Tensor? bias, int[] padding, int[] stride, int[] dilation,"
-        "int groups"
-    ),
-    "kernel": (
-        "Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding,"
-        "int[] dilation"
-    ),
-}
-_CUDNN_EXAMPLE = Call(
-    "aten", "cudnn_convolution", (_X, _W, (1, 1), (1, 1), (1, 1), 1, False, False)
-)
 
 
 @op(
     "aten::cudnn_convolution",
-    signature=_VENDOR["cudnn"],
-    example=_CUDNN_EXAMPLE,
+    signature=(
+        "Tensor input, Tensor weight, int[] padding, int[] stride, int[] dilation, int groups"
+    ),
+    example=Call("aten", "cudnn_convolution", (_X, _W, (1, 1), (1, 1), (1, 1), 1, False, False)),
     flops=55296,
     bytes=2992,
     batch=("input",),
 )
 @op(
     *("aten::mkldnn_convolution", "aten::miopen_convolution", "aten::miopen_depthwise_convolution"),
-    signature=_VENDOR["vendor"],
+    signature=(
+        "Tensor input, Tensor weight, Tensor? bias, int[] padding, int[] stride, int[] dilation,"
+        "int groups"
+    ),
     example=Call("aten", "mkldnn_convolution", (_X, _W, None, (1, 1), (1, 1), (1, 1), 1)),
     flops=55296,
     bytes=2992,
@@ -53,7 +40,10 @@ _CUDNN_EXAMPLE = Call(
     *("aten::_conv_depthwise2d", "aten::conv_depthwise3d", "aten::_slow_conv2d_forward"),
     *("aten::slow_conv3d_forward", "aten::thnn_conv2d", "aten::slow_conv_dilated2d"),
     *("aten::_conv_depthwise2d_forward", "aten::slow_conv3d", "aten::slow_conv_dilated3d"),
-    signature=_VENDOR["kernel"],
+    signature=(
+        "Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding,"
+        "int[] dilation"
+    ),
     example=Call("aten", "_slow_conv2d_forward", (_X, _W, (3, 3), None, (1, 1), (1, 1))),
     flops=55296,
     bytes=2992,
@@ -61,7 +51,10 @@ _CUDNN_EXAMPLE = Call(
 )
 @op(
     "aten::cudnn_convolution_relu",
-    signature=_CONV,
+    signature=(
+        "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding, int[] dilation,"
+        "int groups"
+    ),
     example=Call("aten", "cudnn_convolution_relu", (_X, _W, None, (1, 1), (1, 1), (1, 1), 1)),
     flops=55296,
     bytes=2992,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyprof.marker import Opaque, Summary, Tensor
 from pyprof.ops import dtypes, registry
 from pyprof.ops.signature import Unknown, bind, parse
-from pyprof.ops.work import Args, Work, tensor_bytes, with_dtype
+from pyprof.ops.work import Args, tensor_bytes, with_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -179,9 +179,4 @@ def _tensors(values: tuple[Value, ...]) -> list[Tensor]:
             found += _tensors(value)
         elif isinstance(value, Summary):
             found += _tensors(value.items)
-        elif isinstance(value, Opaque):
-            continue
     return found
-
-
-__all__ = ["Cost", "Work", "cost", "known", "result_shape", "with_argument"]

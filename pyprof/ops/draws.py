@@ -13,7 +13,6 @@ from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 
 _X = Tensor((4, 6), "float16")
 _IMAGE = Tensor((2, 3, 4, 4), "float16")
-_DROPOUT = "Tensor input, float p, bool training, bool inplace"
 _CHANNELS = ("feature_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout")
 
 
@@ -58,7 +57,7 @@ def accepted(a: Args) -> Work:
 # bytes, and the channels' 6
 @op(
     *_CHANNELS,
-    signature=_DROPOUT,
+    signature="Tensor input, float p, bool training, bool inplace",
     example=Call("torch.nn.functional", "dropout2d", (_IMAGE, 0.5, True)),
     flops=108,
     bytes=396,

@@ -15,12 +15,8 @@ from pyprof.ops.work import Args, Work, fresh, like, size
 
 _TABLE = Tensor((100, 8), "float16")
 _IDS = Tensor((4, 5), "int64")
-_FUNCTIONAL = "Index input, Tensor weight, Index? offsets"
-_TORCH = "Tensor weight, Index input, Index? offsets"
 _FLAT = Tensor((6,), "int64")
 _STARTS = Tensor((2,), "int64")
-_FUNCTIONAL_BAG = Call("torch.nn.functional", "embedding_bag", (_FLAT, _TABLE, _STARTS))
-_TORCH_BAG = Call("torch", "embedding_bag", (_TABLE, _FLAT, _STARTS))
 
 
 # 20 ids of 8 bytes; 20 rows of 8 read and written of 2 bytes: 160 + 320 + 320
@@ -99,15 +95,15 @@ def _bags(a: Args) -> _Bags:
 # of 2 bytes
 @op(
     "torch.nn.functional.embedding_bag",
-    signature=_FUNCTIONAL,
-    example=_FUNCTIONAL_BAG,
+    signature="Index input, Tensor weight, Index? offsets",
+    example=Call("torch.nn.functional", "embedding_bag", (_FLAT, _TABLE, _STARTS)),
     flops=48,
     bytes=192,
 )
 @op(
     *("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"),
-    signature=_TORCH,
-    example=_TORCH_BAG,
+    signature="Tensor weight, Index input, Index? offsets",
+    example=Call("torch", "embedding_bag", (_TABLE, _FLAT, _STARTS)),
     flops=48,
     bytes=192,
 )

@@ -45,9 +45,15 @@ def _extremes(a: Args, x: Tensor) -> tuple[Tensor, ...]:
 # go is put where the index says, the rest is zero: go 4, index 4 read, 24 written
 @op(*("max", "min", "median", "nanmedian", "mode"), direction=BPROP, flops=0, bytes=88)
 def extreme_backward(a: Args) -> Work:
-    """Nothing is computed: a gradient of zeros with the incoming one put in. Of two, `maximum`."""
+    """A gradient of zeros with the incoming one put in; of two tensors, that of `maximum`.
+
+    Without a dimension there are no places: compared with the result, divided by their number.
+    """
     x = a.tensor("input")
     if a.present("other"):
         pair = {"operands": (x, a.tensor("other"))}
         return pointwise_backward(replace(a, op="maximum", values=pair))
-    return Work(0, _extremes(a, x), (like(x),))
+    found = _extremes(a, x)
+    if len(found) == 1:
+        return Work(3 * x.numel, (x, *found, *found), (like(x),))
+    return Work(0, found, (like(x),))

@@ -46,25 +46,18 @@ def _described(x: Tensor, shape: list[int], dims: tuple[int, ...], kind: str) ->
     return _Transform(tuple(shape), dims, fresh(result, dtype), real)
 
 
-def _work(x: Tensor, transform: _Transform, direction: str) -> Work:
-    reads, writes = (x,), (transform.out,)
-    if direction == BPROP:
-        reads, writes = writes, reads
-    return Work(transform.flops(), reads, writes)
+def _backwards(forward: Work) -> Work:
+    """Give the work of the transform of the incoming gradient, the other way."""
+    return Work(forward.flops, forward.writes, forward.reads)
 
 
 # --- ATen's kernels -----------------------------------------------------------------------------
-_KERNELS = {
-    "_fft_c2c": "Tensor input, int[] dim",
-    "_fft_r2c": "Tensor input, int[] dim, any norm, bool onesided",
-    "_fft_c2r": "Tensor input, int[] dim, any norm, int last",
-}
 
 
 # 4 rows of 8: 5 * 8 * 3 = 120 each; 32 read and 32 written of 8 bytes
 @op(
     "_fft_c2c",
-    signature=_KERNELS["_fft_c2c"],
+    signature="Tensor input, int[] dim",
     example=Call("aten", "_fft_c2c", (_ROWS, (1,), 0, True)),
     flops=480,
     bytes=512,
@@ -72,7 +65,7 @@ _KERNELS = {
 # half of it; 32 read of 4 bytes, 4 * 5 written of 8
 @op(
     "_fft_r2c",
-    signature=_KERNELS["_fft_r2c"],
+    signature="Tensor input, int[] dim, any norm, bool onesided",
     example=Call("aten", "_fft_r2c", (_REAL_ROWS, (1,), 0, True)),
     flops=240,
     bytes=288,
@@ -80,14 +73,15 @@ _KERNELS = {
 # from 4 * 5 to 4 * 8: half of 480; 20 read of 8 bytes, 32 written of 4
 @op(
     "_fft_c2r",
-    signature=_KERNELS["_fft_c2r"],
+    signature="Tensor input, int[] dim, any norm, int last",
     example=Call("aten", "_fft_c2r", (_HALF_ROWS, (1,), 0, 8)),
     flops=240,
     bytes=288,
 )
 def kernel(a: Args) -> Work:
     """The transform that a library is asked for."""
-    return _work(a.tensor("input"), _kernel(a), "fprop")
+    transform = _kernel(a)
+    return Work(transform.flops(), (a.tensor("input"),), (transform.out,))
 
 
 # the same backwards; 32 of 8 bytes read and written
@@ -96,7 +90,7 @@ def kernel(a: Args) -> Work:
 @op("_fft_c2r", direction=BPROP, flops=240, bytes=288)
 def kernel_backward(a: Args) -> Work:
     """The transform of the incoming gradient, the other way."""
-    return _work(a.tensor("input"), _kernel(a), BPROP)
+    return _backwards(kernel(a))
 
 
 def _kernel(a: Args) -> _Transform:
@@ -117,18 +111,29 @@ def _kernel(a: Args) -> _Transform:
 
 # --- torch.fft ----------------------------------------------------------------------------------
 _KINDS = {"fft": "c2c", "ifft": "c2c", "rfft": "r2c", "ihfft": "r2c", "irfft": "c2r", "hfft": "c2r"}
-_ONE = "Tensor input, int n, int dim, any norm"
-_SEVERAL = "Tensor input, int[] s, int[] dim, any norm"
 _MANY = tuple(f"{name}{rank}" for name in _KINDS for rank in "2n")
 
 
 # 4 rows of 8 real numbers: 2.5 * 8 * 3 = 60 each; 32 read of 4 bytes, 20 written of 8
-@op(*_KINDS, signature=_ONE, example=Call("torch.fft", "rfft", (_REAL_ROWS,)), flops=240, bytes=288)
+@op(
+    *_KINDS,
+    signature="Tensor input, int n, int dim, any norm",
+    example=Call("torch.fft", "rfft", (_REAL_ROWS,)),
+    flops=240,
+    bytes=288,
+)
 # 32 points in two dimensions: 5 * 32 * 5; 32 read and written of 8 bytes
-@op(*_MANY, signature=_SEVERAL, example=Call("torch.fft", "fft2", (_ROWS,)), flops=800, bytes=512)
+@op(
+    *_MANY,
+    signature="Tensor input, int[] s, int[] dim, any norm",
+    example=Call("torch.fft", "fft2", (_ROWS,)),
+    flops=800,
+    bytes=512,
+)
 def fourier(a: Args) -> Work:
     """Cut or padded to the sizes that are asked for, then transformed."""
-    return _work(a.tensor("input"), _asked(a), "fprop")
+    transform = _asked(a)
+    return Work(transform.flops(), (a.tensor("input"),), (transform.out,))
 
 
 @op(
@@ -140,7 +145,7 @@ def fourier(a: Args) -> Work:
 @op(*_MANY, direction=BPROP, flops=800, bytes=512)
 def fourier_backward(a: Args) -> Work:
     """The transform of the incoming gradient, the other way."""
-    return _work(a.tensor("input"), _asked(a), BPROP)
+    return _backwards(fourier(a))
 
 
 def _asked(a: Args) -> _Transform:

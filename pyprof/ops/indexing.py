@@ -159,11 +159,10 @@ def index_put(a: Args) -> Work:
     indices, shape = indexed(a, x)
     place = like(x, shape)
     added = a.values.get("accumulate") is True
-    touched = (place,) if added else ()
-    whole = () if a.in_place else (like(x),)
-    return Work(
-        place.numel * added, (*indices, *a.present("values"), *touched, *whole), whole or (place,)
-    )
+    reads = (*indices, *a.present("values"))
+    if not a.in_place:
+        return Work(place.numel * added, (*reads, x), (like(x),))
+    return Work(place.numel * added, (*reads, *((place,) if added else ())), (place,))
 
 
 # 8 written, 8 read of 2 bytes, 8 indices of 8 bytes; the rest of the 24 copied, not in place

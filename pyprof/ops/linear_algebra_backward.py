@@ -14,8 +14,6 @@ from pyprof.ops.solvers import columns
 from pyprof.ops.work import Args, Work, like, size
 
 _SQUARE = Tensor((2, 6, 6), "float32")
-_RIGHT = Tensor((2, 6, 4), "float32")
-_PIVOTS = Tensor((2, 6), "int32")
 
 # times the cube of the side
 _CUBES = {
@@ -71,13 +69,18 @@ def determinant_backward(a: Args) -> Work:
 # one factor: 36 * 8 and the product 2 * 36 * 8
 @op("solve_triangular", direction=BPROP, flops=864, bytes=1152)
 @op(*("triangular_solve", "cholesky_solve"), direction=BPROP, flops=864, bytes=1152)
-@op(*("aten::linalg_lu_solve", "torch.linalg.lu_solve"), direction=BPROP, flops=1152, bytes=1152)
+# and from gB X^H on to the factors: solved with U and with L, times U, 2 * 4 * 216
+@op(*("aten::linalg_lu_solve", "torch.linalg.lu_solve"), direction=BPROP, flops=2880, bytes=1152)
 def solve_backward(a: Args) -> Work:
-    """The right-hand side's gradient solves with the transpose; the matrix's is its product."""
+    """The right-hand side's gradient solves with the transpose; the matrix's is its product.
+
+    That of a factor is the matrix's times the factor, and for LU solved with both.
+    """
     x, right = a.tensor("input"), a.tensor("other")
-    n, _ = square(x)
+    n, count = square(x)
     factors = 1 if "triangular" in a.op else 2
-    flops = real_operations(x) * (factors + 2) * n * n * columns(right, x)
+    cubes = {"lu_solve": 4, "cholesky_solve": 2}.get(a.op, 0) * count * n**3
+    flops = real_operations(x) * ((factors + 2) * n * n * columns(right, x) + cubes)
     return Work(flops, (like(right), like(right), like(x)), (like(x), like(right)))
 
 

@@ -48,17 +48,10 @@ def reduced(a: Args, flops: int, count: int, dtype: str | None, reads: tuple[Ten
     return Work(flops + count + (how == "mean"), reads, (fresh((), dtype),))
 
 
-_SIGNATURE = "Tensor input, Tensor target, Tensor? weight, float extra, str reduction"
-_ATEN_SIGNATURES = {
-    "plain": "Tensor input, Tensor target, int reduction",
-    "weighted": "Tensor input, Tensor target, Tensor? weight, int reduction",
-}
-
-
 # (x - t)^2 and the sum: 24 * 3, one division; 24 + 24 read, 1 written of 2 bytes
 @op(
     *_POINTWISE,
-    signature=_SIGNATURE,
+    signature="Tensor input, Tensor target, Tensor? weight, float extra, str reduction",
     example=Call("torch.nn.functional", "mse_loss", (_X, _X), {"reduction": "mean"}),
     flops=73,
     bytes=98,
@@ -66,14 +59,14 @@ _ATEN_SIGNATURES = {
 @op(
     *("aten::mse_loss", "aten::smooth_l1_loss", "aten::huber_loss", "aten::kl_div"),
     *("aten::soft_margin_loss", "aten::l1_loss"),
-    signature=_ATEN_SIGNATURES["plain"],
+    signature="Tensor input, Tensor target, int reduction",
     example=Call("aten", "mse_loss", (_X, _X, 0)),
     flops=48,  # (x - t)^2 alone
     bytes=144,
 )
 @op(
     "aten::binary_cross_entropy",
-    signature=_ATEN_SIGNATURES["weighted"],
+    signature="Tensor input, Tensor target, Tensor? weight, int reduction",
     example=Call("aten", "binary_cross_entropy", (_X, _X, None, 0)),
     flops=1056,  # 24 * (2 * 20 + 4)
     bytes=144,

@@ -17,7 +17,6 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 
 _X = Tensor((4, 6), "float16")
-_SIGNS = Tensor((4,), "float16")
 _LABELS = Tensor((4,), "int64")
 _CLASSES = Tensor((4, 6), "int64")
 

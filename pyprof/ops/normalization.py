@@ -64,8 +64,6 @@ _TORCH = (
     "Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var,"
     "bool training, float momentum, float eps"
 )
-_BN = Call("torch", "batch_norm", (_IMAGE, *(_CHANNELS,) * 4, True, 0.1, 1e-5, True))
-_FUNCTIONAL_BN = Call("torch.nn.functional", "batch_norm", (_IMAGE, *(_CHANNELS,) * 4, True))
 
 
 # 72 elements * 8; 72 + 72 of 2 bytes, scale, shift and running statistics (read 4 * 4, written
@@ -73,7 +71,7 @@ _FUNCTIONAL_BN = Call("torch.nn.functional", "batch_norm", (_IMAGE, *(_CHANNELS,
 @op(
     "torch.nn.functional.batch_norm",
     signature=_FUNCTIONAL,
-    example=_FUNCTIONAL_BN,
+    example=Call("torch.nn.functional", "batch_norm", (_IMAGE, *(_CHANNELS,) * 4, True)),
     flops=576,
     bytes=416,
 )
@@ -81,7 +79,7 @@ _FUNCTIONAL_BN = Call("torch.nn.functional", "batch_norm", (_IMAGE, *(_CHANNELS,
     *("batch_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm"),
     *("_batch_norm_impl_index", "_native_batch_norm_legit", "_batch_norm_with_update"),
     signature=_TORCH,
-    example=_BN,
+    example=Call("torch", "batch_norm", (_IMAGE, *(_CHANNELS,) * 4, True, 0.1, 1e-5, True)),
     flops=576,
     bytes=416,
 )
@@ -165,16 +163,12 @@ def rows(a: Args, x: Tensor) -> int:
     return x.numel // row if row > 0 else 0
 
 
-_LAYER = "Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps"
-_LN = Call("torch.nn.functional", "layer_norm", (_ROWS, (8,), _SCALE, _SCALE, 1e-5))
-
-
 # 48 elements * 8; 48 + 48, scale 8 and shift 8 of 2 bytes = 224; mean and deviation of 6 rows of
 # 4 bytes = 48
 @op(
     *("layer_norm", "native_layer_norm"),
-    signature=_LAYER,
-    example=_LN,
+    signature="Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps",
+    example=Call("torch.nn.functional", "layer_norm", (_ROWS, (8,), _SCALE, _SCALE, 1e-5)),
     flops=384,
     bytes=272,
     batch=("input",),

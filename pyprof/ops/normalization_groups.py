@@ -18,11 +18,17 @@ _RMS_FORWARD, _RMS_BACKWARD = 3, 7
 
 # --- group and instance norm --------------------------------------------------------------------
 _GROUP = "Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps"
-_GN = Call("torch.nn.functional", "group_norm", (_IMAGE, 2, _CHANNELS, _CHANNELS))
 
 
 # 72 * 8; 144 of 2 bytes = 288; scale and shift 8, statistics of 2 * 2 groups 8, of 4 bytes = 64
-@op("group_norm", signature=_GROUP, example=_GN, flops=576, bytes=352, batch=("input",))
+@op(
+    "group_norm",
+    signature=_GROUP,
+    example=Call("torch.nn.functional", "group_norm", (_IMAGE, 2, _CHANNELS, _CHANNELS)),
+    flops=576,
+    bytes=352,
+    batch=("input",),
+)
 def groupnorm(a: Args) -> Work:
     """Each group of channels of each sample has its own statistics."""
     x = a.tensor("input")
@@ -73,15 +79,18 @@ def native_groupnorm_backward(a: Args) -> Work:
     return norm_backward(with_bias, x, a.tensor("grad_output"), a.tensor("mean").numel)
 
 
-_INSTANCE = (
-    "Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias,"
-    "bool use_input_stats"
-)
-_IN = Call("torch.nn.functional", "instance_norm", (_IMAGE,))
-
-
 # 72 * 6; 144 of 2 bytes, 2 * 4 * 2 statistics of 4 bytes
-@op("instance_norm", signature=_INSTANCE, example=_IN, flops=432, bytes=352, batch=("input",))
+@op(
+    "instance_norm",
+    signature=(
+        "Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias,"
+        "bool use_input_stats"
+    ),
+    example=Call("torch.nn.functional", "instance_norm", (_IMAGE,)),
+    flops=432,
+    bytes=352,
+    batch=("input",),
+)
 def instancenorm(a: Args) -> Work:
     """Each channel of each sample has its own statistics."""
     x = a.tensor("input")
@@ -98,7 +107,6 @@ def instancenorm_backward(a: Args) -> Work:
 
 # --- RMS norm -----------------------------------------------------------------------------------
 _RMS = "Tensor input, int[] normalized_shape, Tensor? weight, float eps"
-_RN = Call("torch.nn.functional", "rms_norm", (_ROWS, (8,), _SCALE))
 
 
 # square 1, sum 1, scale by the root 1, weight 1: 48 * 4; 48 + 48 + 8 of 2 bytes = 208, one
@@ -106,7 +114,7 @@ _RN = Call("torch.nn.functional", "rms_norm", (_ROWS, (8,), _SCALE))
 @op(
     *("rms_norm", "_fused_rms_norm"),
     signature=_RMS,
-    example=_RN,
+    example=Call("torch.nn.functional", "rms_norm", (_ROWS, (8,), _SCALE)),
     flops=192,
     bytes=232,
     batch=("input",),

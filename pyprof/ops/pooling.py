@@ -56,14 +56,6 @@ def _indices(a: Args, out: Tensor) -> tuple[Tensor, ...]:
     return (fresh(out.shape, "int64"),) if kept else ()
 
 
-_MAX = (
-    "Tensor input, int[] kernel_size, int[] stride, int[] padding, int[] dilation,"
-    "bool ceil_mode, bool return_indices"
-)
-_AVG = (
-    "Tensor input, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode,"
-    "bool count_include_pad, int divisor_override"
-)
 _MAX_NAMES = tuple(
     f"max_pool{rank}d{suffix}" for rank in (1, 2, 3) for suffix in ("", "_with_indices")
 )
@@ -72,7 +64,10 @@ _MAX_NAMES = tuple(
 # 2 * 3 * 4 * 4 = 96 windows of 4; 384 read, 96 written of 2 bytes, 96 indices of 8
 @op(
     *_MAX_NAMES,
-    signature=_MAX,
+    signature=(
+        "Tensor input, int[] kernel_size, int[] stride, int[] padding, int[] dilation,"
+        "bool ceil_mode, bool return_indices"
+    ),
     example=Call("aten", "max_pool2d_with_indices", (_X, (2, 2), (2, 2), (0, 0), (1, 1), False)),
     flops=384,
     bytes=1728,
@@ -81,7 +76,10 @@ _MAX_NAMES = tuple(
 # 96 windows of 4; 384 read, 96 written of 2 bytes
 @op(
     *("avg_pool1d", "avg_pool2d", "avg_pool3d"),
-    signature=_AVG,
+    signature=(
+        "Tensor input, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode,"
+        "bool count_include_pad, int divisor_override"
+    ),
     example=Call("torch.nn.functional", "avg_pool2d", (_X, 2)),
     flops=384,
     bytes=960,

@@ -59,8 +59,8 @@ def vecdot(a: Args) -> Work:
     """The dot products of vectors in pairs."""
     x, y = a.tensor("input"), a.tensor("other")
     whole = like(x, broadcast([x.shape, y.shape]))
-    at = a.dims("dim", len(whole.shape)) if a.given("dim") else (len(whole.shape) - 1,)
-    left = (n for place, n in enumerate(whole.shape) if place not in at)
+    away = a.axis(len(whole.shape))
+    left = (n for at, n in enumerate(whole.shape) if at != away)
     return Work(multiply_adds(x.dtype) * whole.numel, (x, y), (like(x, left),))
 
 

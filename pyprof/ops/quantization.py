@@ -15,10 +15,6 @@ _X = Tensor((4, 6), "float16")
 _SCALES, _POINTS = Tensor((4,), "float32"), Tensor((4,), "int32")
 _TENSOR = "Tensor input, Number scale, Number zero_point, int quant_min, int quant_max"
 _CHANNEL = "Tensor input, Number scale, Number zero_point, int axis, int quant_min, int quant_max"
-_OBSERVED = (
-    "Tensor input, Tensor observer_on, Tensor fake_quant_on, Tensor running_min,"
-    "Tensor running_max, Tensor scale, Tensor zero_point"
-)
 _ROUND, _BACK, _EXTREMES = 5, 2, 2
 
 
@@ -68,7 +64,10 @@ def fake_quantize(a: Args) -> Work:
 # point of 4 read, 24 of 2, the bounds of 4 and the mask's 24 written
 @op(
     *("_fused_moving_avg_obs_fq_helper", "fused_moving_avg_obs_fake_quant"),
-    signature=_OBSERVED,
+    signature=(
+        "Tensor input, Tensor observer_on, Tensor fake_quant_on, Tensor running_min,"
+        "Tensor running_max, Tensor scale, Tensor zero_point"
+    ),
     example=Call(
         "aten",
         "_fused_moving_avg_obs_fq_helper",

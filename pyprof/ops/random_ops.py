@@ -107,14 +107,11 @@ def randperm(a: Args) -> Work:
     return Work(0, (), (fresh((a.integer("n", 0),), a.dtype() or "int64"),))
 
 
-_DROPOUT = "Tensor input, float p, bool training, bool inplace"
-
-
 # compare with p, times the mask, times the scale: 6 * 3; 6 read and 6 written of 2 bytes, the
 # mask's 6 of 1 byte
 @op(
     *("dropout", "alpha_dropout", "native_dropout", "_fused_dropout"),
-    signature=_DROPOUT,
+    signature="Tensor input, float p, bool training, bool inplace",
     example=Call("torch.nn.functional", "dropout", (_X, 0.2, True, False)),
     flops=18,
     bytes=30,

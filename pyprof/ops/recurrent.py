@@ -24,6 +24,8 @@ _KINDS = {
 }
 _MODES = ("rnn", "rnn", "lstm", "gru")  # ATen's numbers: relu, tanh, LSTM, GRU
 _MATRIX = 2
+_MATRICES = 2
+"""Of a layer: one for what comes in, one for its own state."""
 
 _STEPS = Tensor((5, 2, 6), "float16")
 _STATE = Tensor((1, 2, 4), "float16")
@@ -43,17 +45,22 @@ def _kind(a: Args) -> str:
     return next(kind for kind in _KINDS if kind in named)
 
 
-def _network(x: Tensor, states: tuple[Tensor, ...], weights: tuple[Tensor, ...], kind: str) -> Work:
+def _network(a: Args, x: Tensor, states: tuple[Tensor, ...], weights: tuple[Tensor, ...]) -> Work:
+    kind, told = _kind(a), a.values.get("num_layers")
     matrices = [w for w in weights if len(w.shape) == _MATRIX]
-    if not matrices or len(matrices) % 2:
+    widths = {size(state, -1) for state in states}
+    each = _MATRICES + (len(widths) > 1)  # an LSTM whose output is projected has one more
+    if not matrices or len(matrices) % each:
         raise Unknown("weights not recorded")
     stacked, gate = _KINDS[kind]
     steps = x.numel // max(1, size(x, -1))
     hidden = size(matrices[1], 0) // stacked
-    layers = len(matrices) // 2  # of one direction each
+    layers = len(matrices) // each  # of one direction each
     products = sum(2 * steps * w.numel for w in matrices)
-    directions = 2 if layers > 1 and matrices[2].shape == matrices[0].shape else 1
-    out = like(x, (*x.shape[:-1], hidden * directions))
+    directions = 2 if layers > 1 and matrices[each].shape == matrices[0].shape else 1
+    if isinstance(told, int) and told > 0:
+        directions = layers // told
+    out = like(x, (*x.shape[:-1], min(widths, default=hidden) * directions))
     flops = products + gate * steps * hidden * layers
     params = {"steps": steps, "I": size(x, -1), "H": hidden, "layers": layers}
     return Work(flops, (x, *states, *weights), (out, *map(like, states)), params)
@@ -72,22 +79,18 @@ def _split(a: Args) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
     return x, states, tuple(t for t in tensors if len(t.shape) < len(_STATE.shape))
 
 
-_NETWORK = "Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers"
-_LSTM = Call("torch", "lstm", (_STEPS, (_STATE, _STATE), _WEIGHTS, True, 1))
-
-
 # 10 steps: 2 * 10 * (96 + 64) = 3200, gates 108 * 10 * 4 = 4320; x 60, states 16, weights
 # 96 + 64 + 32, out 40, states 16: 324 elements of 2 bytes
 @op(
     *("lstm", "gru", "rnn_tanh", "rnn_relu"),
-    signature=_NETWORK,
-    example=_LSTM,
+    signature="Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers",
+    example=Call("torch", "lstm", (_STEPS, (_STATE, _STATE), _WEIGHTS, True, 1)),
     flops=7520,
     bytes=648,
 )
 def network(a: Args) -> Work:
     """All layers over all steps."""
-    return _network(*_split(a), _kind(a))
+    return _network(a, *_split(a))
 
 
 # twice 7520; the 268 read above with go 40, written x 60, states 16, weights 192: 576 of 2 bytes
@@ -104,7 +107,7 @@ _CUDNN = (
 
 @op(
     "aten::_cudnn_rnn",
-    signature=f"{_CUDNN} int mode, int hidden_size",
+    signature=f"{_CUDNN} int mode, int hidden_size, int proj_size, int num_layers",
     example=Call("aten", "_cudnn_rnn", (_STEPS, _WEIGHTS, 4, None, _STATE, _STATE, 2, 4)),
     flops=7520,  # as above
     bytes=648,
@@ -113,7 +116,7 @@ _CUDNN = (
     "aten::miopen_rnn",
     signature=(
         "Tensor input, Tensor[] weight, int weight_stride0, Tensor hx, Tensor? cx, int mode,"
-        "int hidden_size"
+        "int hidden_size, int num_layers"
     ),
     example=Call("aten", "miopen_rnn", (_STEPS, _WEIGHTS, 4, _STATE, _STATE, 2, 4)),
     flops=7520,
@@ -122,7 +125,8 @@ _CUDNN = (
 @op(
     "aten::_cudnn_rnn_backward",
     signature=(
-        f"{_CUDNN} Tensor output, Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, int mode"
+        f"{_CUDNN} Tensor output, Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, int mode,"
+        "int hidden_size, int proj_size, int num_layers"
     ),
     example=Call(
         "aten",
@@ -137,7 +141,7 @@ _CUDNN = (
 )
 def cudnn_rnn(a: Args) -> Work:
     """The same as cuDNN's entry point."""
-    work = _network(a.tensor("input"), a.present("hx", "cx"), a.tensors("weight"), _kind(a))
+    work = _network(a, a.tensor("input"), a.present("hx", "cx"), a.tensors("weight"))
     return _backward(work) if a.op.endswith("backward") else work
 
 

@@ -125,9 +125,10 @@ def result_dtype(a: Args, x: Tensor) -> str | None:
     bytes=56,
 )
 def reduction(a: Args) -> Work:
-    """So many operations for each element, and so many more for each result."""
+    """So many operations for each element and each result; as many for an imaginary part."""
     x = a.tensor("input")
-    each, last = COSTS[a.op]
+    parts = 2 if dtypes.is_complex(x.dtype) else 1
+    each, last = (parts * operations for operations in COSTS[a.op])
     left = _left(a, x)
     if left is None:
         why = "dim not recorded"
@@ -172,7 +173,7 @@ def norm_backward(a: Args) -> Work:
 
 # the gradient is go / 6, repeated: 24 divisions; 4 read, 24 written of 2 bytes
 @op(
-    *("mean", "nanmean"),
+    "mean",
     direction=BPROP,
     example=Call("torch", "mean", (_X,), {"dim": 1}),
     flops=24,
@@ -184,8 +185,22 @@ def mean_backward(a: Args) -> Work:
     return Work(x.numel, (like(x, reduced(a, x)),), (like(x),))
 
 
+# which are numbers 1, times the gradient 1: 24 * 2; x 24 and go 4 read, 24 written of 2 bytes
+@op(
+    *("nansum", "nanmean"),
+    direction=BPROP,
+    example=Call("torch", "nansum", (_X,), {"dim": 1}),
+    flops=48,
+    bytes=104,
+)
+def of_numbers_backward(a: Args) -> Work:
+    """The incoming gradient, repeated where the input was a number."""
+    x = a.tensor("input")
+    return Work(2 * x.numel, (x, like(x, reduced(a, x))), (like(x),))
+
+
 # a view of the incoming gradient that repeats it: no work
-@op(*("sum", "nansum"), direction=BPROP, flops=0, bytes=0)
+@op("sum", direction=BPROP, flops=0, bytes=0)
 def sum_backward(a: Args) -> Work:
     """Nothing: the incoming gradient is repeated by a view."""
     a.tensor("input")
@@ -196,13 +211,7 @@ def sum_backward(a: Args) -> Work:
 @op(*("amax", "amin", "aminmax", "logsumexp"), direction=BPROP, flops=72, bytes=112)
 @op(*("var", "var_mean"), direction=BPROP, flops=72, bytes=112)
 @op(*("std", "std_mean"), direction=BPROP, flops=72, bytes=112)
-@op(
-    "prod",
-    direction=BPROP,
-    example=Call("torch", "prod", (_X,), {"dim": 1}),
-    flops=72,
-    bytes=112,
-)
+@op("prod", direction=BPROP, example=Call("torch", "prod", (_X,), {"dim": 1}), flops=72, bytes=112)
 def selecting_backward(a: Args) -> Work:
     """Input, result and incoming gradient are read, the gradient is written."""
     x = a.tensor("input")

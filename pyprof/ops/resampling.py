@@ -182,7 +182,8 @@ def grid_sample(a: Args) -> Work:
 def grid_sample_backward(a: Args) -> Work:
     """The gradients of input and grid."""
     forward = grid_sample(a)
-    x, grid, go = *forward.reads, forward.writes[0]
+    x, grid = forward.reads
+    go = a.optional("grad_output") or forward.writes[0]
     return Work(2 ** len(x.shape) * go.numel, (go, x, grid), (like(x), like(grid)))
 
 

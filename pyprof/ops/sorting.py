@@ -55,12 +55,9 @@ def argsort(a: Args) -> Work:
 def topk(a: Args) -> Work:
     """The k largest along a dimension, or the k-th."""
     x = a.tensor("input")
-    rank = len(x.shape)
-    dims = a.dims("dim", rank) if a.given("dim") else (rank - 1,)
-    if rank == 0 or len(dims) != 1:
-        raise Unknown("arguments do not fit the op")
+    along = a.axis(len(x.shape))
     kept = 1 if a.op == "kthvalue" else a.integer("k", 1)
-    out = fresh((kept if at == dims[0] else n for at, n in enumerate(x.shape)), x.dtype)
+    out = fresh((kept if at == along else n for at, n in enumerate(x.shape)), x.dtype)
     return Work(0, (x,), (out, fresh(out.shape, "int64")))
 
 

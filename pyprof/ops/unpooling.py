@@ -18,14 +18,8 @@ from pyprof.ops.work import Args, Work, fresh, like
 _SMALL = Tensor((2, 3, 4, 4), "float16")
 _PLACES = Tensor((2, 3, 4, 4), "int64")
 _IMAGE = Tensor((2, 3, 8, 8), "float16")
-_UNPOOL = (
-    "Tensor input, Tensor indices, int[] kernel_size, int[] stride, int[] padding,int[] output_size"
-)
-_UNPOOLED = Call("torch.nn.functional", "max_unpool2d", (_SMALL, _PLACES, 2))
 _NAMES = tuple(f"torch.nn.functional.max_unpool{rank}d" for rank in (1, 2, 3))
 _ATEN = ("aten::max_unpool2d", "aten::max_unpool3d")
-_ATEN_UNPOOL = "Tensor input, Tensor indices, int[] output_size"
-_ATEN_UNPOOLED = Call("aten", "max_unpool2d", (_SMALL, _PLACES, (8, 8)))
 
 
 def _unpooled(a: Args) -> tuple[Tensor, Tensor]:
@@ -46,8 +40,23 @@ def _unpooled(a: Args) -> tuple[Tensor, Tensor]:
 
 
 # 96 values of 2 bytes and indices of 8 read, 384 of 2 written
-@op(*_NAMES, signature=_UNPOOL, example=_UNPOOLED, flops=0, bytes=1728)
-@op(*_ATEN, signature=_ATEN_UNPOOL, example=_ATEN_UNPOOLED, flops=0, bytes=1728)
+@op(
+    *_NAMES,
+    signature=(
+        "Tensor input, Tensor indices, int[] kernel_size, int[] stride, int[] padding,"
+        "int[] output_size"
+    ),
+    example=Call("torch.nn.functional", "max_unpool2d", (_SMALL, _PLACES, 2)),
+    flops=0,
+    bytes=1728,
+)
+@op(
+    *_ATEN,
+    signature="Tensor input, Tensor indices, int[] output_size",
+    example=Call("aten", "max_unpool2d", (_SMALL, _PLACES, (8, 8))),
+    flops=0,
+    bytes=1728,
+)
 def unpool(a: Args) -> Work:
     """Zeros, and each value in its place."""
     x, out = _unpooled(a)

@@ -16,10 +16,6 @@ from pyprof.ops.work import Args, Work, fresh, like
 _IMAGE = Tensor((2, 3, 4, 4), "float16")
 _COLUMNS = Tensor((2, 12, 9), "float16")
 _WINDOW = "int[] kernel_size, int[] dilation, int[] padding, int[] stride"
-_UNFOLD = f"Tensor input, {_WINDOW}"
-_FOLD = f"Tensor input, int[] output_size, {_WINDOW}"
-_UNFOLDED = Call("torch.nn.functional", "unfold", (_IMAGE, 2))
-_FOLDED = Call("torch.nn.functional", "fold", (_COLUMNS, (4, 4), 2))
 
 
 def _columns(a: Args) -> tuple[Tensor, Tensor]:
@@ -49,8 +45,8 @@ def _image(a: Args) -> tuple[Tensor, Tensor]:
 # 2 samples, 3 * 2 * 2 values a window, 3 * 3 windows: 96 read, 216 written of 2 bytes
 @op(
     *("torch.nn.functional.unfold", "aten::im2col"),
-    signature=_UNFOLD,
-    example=_UNFOLDED,
+    signature=f"Tensor input, {_WINDOW}",
+    example=Call("torch.nn.functional", "unfold", (_IMAGE, 2)),
     flops=0,
     bytes=624,
     batch=("input",),
@@ -77,8 +73,8 @@ def unfold_backward(a: Args) -> Work:
 
 @op(
     *("torch.nn.functional.fold", "aten::col2im"),
-    signature=_FOLD,
-    example=_FOLDED,
+    signature=f"Tensor input, int[] output_size, {_WINDOW}",
+    example=Call("torch.nn.functional", "fold", (_COLUMNS, (4, 4), 2)),
     flops=216,  # as unfold's backward
     bytes=624,
     batch=("input",),

@@ -220,6 +220,13 @@ class Args:
         """Give a dtype argument's name; None where none was given. Raises Unknown if opaque."""
         return dtypes.canonical(self.value(name))
 
+    def axis(self, rank: int, default: int = -1) -> int:
+        """Give the one dimension that `dim` names, from 0. Raises Unknown if not known or none."""
+        at = self.integer("dim", default)
+        if not -rank <= at < rank:
+            raise Unknown("dim is no dimension")
+        return at % rank
+
     def dims(self, name: str, rank: int) -> tuple[int, ...]:
         """Give the dimensions named by an int or a tuple; all where none is. Raises Unknown."""
         value = self.value(name)

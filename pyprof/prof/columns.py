@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,56 +14,29 @@ import pyarrow.compute as pc
 from pyprof.parse import frames
 from pyprof.parse.records import Coded
 from pyprof.prof import why
+from pyprof.prof.column import (
+    COLUMNS,
+    FLOAT,
+    INT,
+    TEXT,
+    Column,
+    column,
+    commas,
+    floats,
+    known,
+    numbers,
+    spelt,
+)
 from pyprof.prof.families import family
-from pyprof.prof.portions import UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from pyprof.prof.table import Table
 
-Values: TypeAlias = Callable[["Table"], pa.Array]
-
-INT, FLOAT, TEXT = "int", "float", "text"
+__all__ = ["COLUMNS", "DEFAULT", "FLOAT", "INT", "TEXT", "Column"]
 
 DEFAULT = "idx,dir,sub,mod,op,kernel,params,sil"
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column: what users type, what they see above it, and where its values come from."""
-
-    name: str
-    header: str
-    kind: str
-    width: int
-    """Least width in a fixed-width table; 0: whatever room is left."""
-    values: Values
-    """Gives one Arrow value a row, null where it is not known."""
-    help: str
-    unit: str = ""
-    """"" for texts, and for numbers that count or name something."""
-
-
-COLUMNS: dict[str, Column] = {}
-
-
-def column(
-    name: str, header: str, kind: str, width: int, unit: str = ""
-) -> Callable[[Values], Values]:
-    """Register a column; its docstring is its help."""
-
-    def register(values: Values) -> Values:
-        if name in COLUMNS:
-            raise ValueError(f"column {name!r} is there already")
-        text = " ".join((values.__doc__ or "").split())
-        COLUMNS[name] = Column(name, header, kind, width, values, text, unit)
-        return values
-
-    return register
-
 
 # --- the original's twenty ----------------------------------------------------------------------
 
@@ -79,13 +50,13 @@ def _idx(table: Table) -> pa.Array:
 @column("seq", "SeqId", TEXT, 7)
 def _seq(table: Table) -> pa.Array:
     """PyTorch's sequence number."""
-    return _numbers(table.records.arrow("seqId"))
+    return numbers(table.records.arrow("seqId"))
 
 
 @column("altseq", "AltSeqId", TEXT, 7)
 def _altseq(table: Table) -> pa.Array:
     """Other sequence numbers of the kernel."""
-    return _numbers(table.records.arrow("altSeqId"))
+    return numbers(table.records.arrow("altSeqId"))
 
 
 @column("tid", "TId", INT, 12)
@@ -97,19 +68,19 @@ def _tid(table: Table) -> pa.Array:
 @column("layer", "Layer", TEXT, 10)
 def _layer(table: Table) -> pa.Array:
     """Layers around it, outermost first."""
-    return _spelt(table.own_or_forward("layer"), lambda names: ":".join(names) or None)
+    return spelt(table.own_or_forward("layer"), lambda names: ":".join(names) or None)
 
 
 @column("trace", "Trace", TEXT, 25)
 def _trace(table: Table) -> pa.Array:
     """Call stack, outermost first, without the framework's frames."""
-    return _spelt(table.own_or_forward("trace"), lambda lines: ",".join(lines) or None)
+    return spelt(table.own_or_forward("trace"), lambda lines: ",".join(lines) or None)
 
 
 @column("dir", "Direction", TEXT, 5)
 def _dir(table: Table) -> pa.Array:
     """Part of the step: fprop, bprop, optim, comm, copy."""
-    return _spelt(table.records.coded("dir"), lambda text: text or None)
+    return spelt(table.records.coded("dir"), lambda text: text or None)
 
 
 @column("sub", "Sub", INT, 3)
@@ -121,14 +92,14 @@ def _sub(table: Table) -> pa.Array:
 @column("mod", "Module", TEXT, 15)
 def _mod(table: Table) -> pa.Array:
     """Python module of the op that was called."""
-    return _spelt(table.own_or_forward("mod"), lambda names: names[0] if names else None)
+    return spelt(table.own_or_forward("mod"), lambda names: names[0] if names else None)
 
 
 @column("op", "Op", TEXT, 15)
 def _op(table: Table) -> pa.Array:
     """The op that was called; `bias` for the bias of a linear."""
     ops = table.own_or_forward("op")
-    names = _spelt(ops, lambda names: names[0] if names else None)
+    names = spelt(ops, lambda names: names[0] if names else None)
     linear = pc.fill_null(pc.equal(names, "linear"), False)  # noqa: FBT003 - Arrow's spelling
     return pc.if_else(pc.and_(linear, pa.array(_is_bias(table))), "bias", names)
 
@@ -146,16 +117,20 @@ def _is_bias(table: Table) -> NDArray[np.bool_]:
 @column("kernel", "Kernel", TEXT, 0)
 def _kernel(table: Table) -> pa.Array:
     """Short name of the kernel."""
-    return _spelt(table.records.coded("kShortName"), lambda name: name.replace(" ", "_"))
+    return spelt(table.records.coded("kShortName"), lambda name: name.replace(" ", "_"))
 
 
 @column("params", "Params", TEXT, 0)
 def _params(table: Table) -> pa.Array:
     """What its op's cost was computed from."""
     costs = table.costs
-    spelt = ["".join(f"{key}={_compact(value)}," for key, value in params.items()) or None
+    texts = ["".join(f"{key}={_compact(value)}," for key, value in params.items()) or None
              for params in costs.params]  # fmt: skip
-    return Coded(costs.params_of, spelt).to_arrow(pa.string())
+    return Coded(costs.params_of, texts).to_arrow(pa.string())
+
+
+def _compact(value: object) -> str:
+    return str(value).replace(" ", "")
 
 
 @column("sil", "Sil(ns)", INT, 10, "ns")
@@ -186,25 +161,25 @@ def _stream(table: Table) -> pa.Array:
 @column("grid", "Grid", TEXT, 12)
 def _grid(table: Table) -> pa.Array:
     """Thread blocks, x,y,z."""
-    return _spelt(table.records.coded("grid"), _commas)
+    return spelt(table.records.coded("grid"), commas)
 
 
 @column("block", "Block", TEXT, 12)
 def _block(table: Table) -> pa.Array:
     """Threads in a block, x,y,z."""
-    return _spelt(table.records.coded("block"), _commas)
+    return spelt(table.records.coded("block"), commas)
 
 
 @column("flops", "FLOPs", INT, 12, "FLOP")
 def _flops(table: Table) -> pa.Array:
     """Its share of the FLOPs of its op call; a fused multiply-add is 2."""
-    return _known(table.costs.flops)
+    return known(table.costs.flops)
 
 
 @column("bytes", "Bytes", INT, 12, "byte")
 def _bytes(table: Table) -> pa.Array:
     """Its share of the least DRAM traffic of its op call: inputs once, outputs once."""
-    return _known(table.costs.bytes)
+    return known(table.costs.bytes)
 
 
 # --- new ones -----------------------------------------------------------------------------------
@@ -261,31 +236,31 @@ def _kind(table: Table) -> pa.Array:
 @column("line", "Line", TEXT, 25)
 def _line(table: Table) -> pa.Array:
     """The user's source line: the innermost that is in no installed library."""
-    return _spelt(table.own_or_forward("trace"), lambda lines: frames.user_line(tuple(lines)))
+    return spelt(table.own_or_forward("trace"), lambda lines: frames.user_line(tuple(lines)))
 
 
 @column("module", "ModulePath", TEXT, 25)
 def _module(table: Table) -> pa.Array:
     """The innermost layer: for pyprof's own ranges, the module's full path."""
-    return _spelt(table.own_or_forward("layer"), lambda names: names[-1] if names else None)
+    return spelt(table.own_or_forward("layer"), lambda names: names[-1] if names else None)
 
 
 @column("tflops", "TFLOP/s", FLOAT, 9, "TFLOP/s")
 def _tflops(table: Table) -> pa.Array:
     """FLOPs over time, 10^12 a second."""
-    return _floats(table.roofline.flops_per_s / 1e12)
+    return floats(table.roofline.flops_per_s / 1e12)
 
 
 @column("gbs", "GB/s", FLOAT, 9, "GB/s")
 def _gbs(table: Table) -> pa.Array:
     """Bytes over time, 10^9 a second."""
-    return _floats(table.roofline.bytes_per_s / 1e9)
+    return floats(table.roofline.bytes_per_s / 1e9)
 
 
 @column("ai", "FLOP/B", FLOAT, 8, "FLOP/byte")
 def _ai(table: Table) -> pa.Array:
     """Arithmetic intensity: FLOPs over bytes."""
-    return _floats(table.roofline.intensity)
+    return floats(table.roofline.intensity)
 
 
 @column("bound", "Bound", TEXT, 8)
@@ -297,7 +272,7 @@ def _bound(table: Table) -> pa.Array:
 @column("eff", "Eff(%)", FLOAT, 7, "%")
 def _eff(table: Table) -> pa.Array:
     """Share of the roofline, %: the nearer of its peak FLOP/s and peak bandwidth. Not clipped."""
-    return _floats(table.roofline.share * 100)
+    return floats(table.roofline.share * 100)
 
 
 @column("peak", "Peak", TEXT, 30)
@@ -328,40 +303,3 @@ def _regs(table: Table) -> pa.Array:
 def _smem(table: Table) -> pa.Array:
     """Shared memory per block, bytes."""
     return table.records.arrow("smem")
-
-
-# --- making values ------------------------------------------------------------------------------
-
-
-def _spelt(coded: Coded, spell: Callable[..., str | None]) -> pa.Array:
-    """Spell each distinct value once; a null stays null."""
-    spelt = [spell(value) if value is not None else None for value in coded.values]
-    return Coded(coded.index, spelt).to_arrow(pa.string())
-
-
-def _numbers(lists: pa.Array) -> pa.Array:
-    """Spell lists of numbers with commas; null for none."""
-    flat = lists.values.cast(pa.string())
-    spelt = pc.binary_join(pa.ListArray.from_arrays(lists.offsets, flat, mask=lists.is_null()), ",")
-    return pc.if_else(pc.equal(spelt, ""), None, spelt)
-
-
-def _commas(numbers: Sequence[int]) -> str | None:
-    return ",".join(map(str, numbers)) or None
-
-
-def _compact(value: object) -> str:
-    return str(value).replace(" ", "")
-
-
-def _known(values: NDArray[np.int64]) -> pa.Array:
-    return pa.array(values, mask=values == UNKNOWN)
-
-
-def _floats(values: NDArray[np.float64]) -> pa.Array:
-    return pa.array(values, mask=~np.isfinite(values))
-
-
-def choose(names: str) -> Sequence[Column]:
-    """Give the columns that a comma-separated list names; raise KeyError for an unknown one."""
-    return [COLUMNS[name.strip()] for name in names.split(",")]

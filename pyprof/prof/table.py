@@ -40,9 +40,12 @@ class Override:
     """Peaks that the user gives in place of those known of the device."""
 
     gpu: str | None = None
+    """Name of the device to take the peaks of."""
     clock_mhz: float | None = None
     peak_flops: float | None = None
+    """FLOP/s, of every type."""
     peak_bandwidth: float | None = None
+    """bytes/s."""
     measured: bool = False
     """Take what `pyprof peaks --measure` kept of the device, not its datasheet."""
 

@@ -77,6 +77,7 @@ def test_warnings_of_the_reader() -> None:
 
 COLLECTIVE = "{'mod': 'c10d', 'op': 'allreduce', 'args': []}"
 TWO_PROCESSES = [*kernels(1), *({**row, "pid": 8} for row in kernels(2)[1:])]
+SIDE_BY_SIDE = [*kernels(3), *({**row, "pid": 8, "corr": None} for row in kernels(3))]
 OTHER_STREAM = [*kernels(3), *({**row, "stream": 8, "corr": None} for row in kernels(3))]
 UNNAMED = [{**row, "name": "oz2_int8_dgemm_kernel"} for row in kernels(2)]
 
@@ -94,6 +95,7 @@ UNNAMED = [{**row, "name": "oz2_int8_dgemm_kernel"} for row in kernels(2)]
         (capture([*kernels(2), {**kernels(1)[0], "device": 1}], device=None), "devices 0, 1 are"),
         (capture(kernels(2), style=schema.FREE), "1 ranges do not nest"),
         (capture(TWO_PROCESSES), "2 processes worked on a GPU"),
+        (capture(SIDE_BY_SIDE), "2 processes worked on a GPU"),  # and no stream overlaps another
         (capture(kernels(2), launches(12, name="cudaMalloc")), "12 allocations by the driver"),
         (capture(kernels(2), device=None), "device 0 is not described"),
         (capture(OTHER_STREAM), "add up to 0.0 ms in 0.0 ms"),

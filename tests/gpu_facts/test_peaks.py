@@ -86,7 +86,7 @@ def test_row_is_complete(card: Card) -> None:
     assert cited
     assert set(cited) <= {*SOURCES, "F", "C"}
     assert set(card.doubts) <= set(DOUBTS)
-    assert all(rate > 0 for rate in card.rates.values())
+    assert all(rate > 0 for rate in card.rates_tflops.values())
 
 
 def test_every_doubt_and_source_is_used() -> None:
@@ -99,7 +99,9 @@ def test_every_doubt_and_source_is_used() -> None:
 
 def _checked() -> list[tuple[Card, str]]:
     """Give each rate of the rows marked F; A10G and L40 (conflicting sources) are not marked."""
-    return [(card, key) for card in CARDS if "F" in card.sources.split() for key in card.rates]
+    return [
+        (card, key) for card in CARDS if "F" in card.sources.split() for key in card.rates_tflops
+    ]
 
 
 @pytest.mark.parametrize(("card", "key"), _checked(), ids=lambda part: getattr(part, "name", part))
@@ -113,7 +115,7 @@ def test_formula_agrees_with_the_datasheet(card: Card, key: str) -> None:
     tensor_mhz = card.tensor_clock_mhz or card.clock_mhz
     mhz = tensor_mhz if quoted_at_tensor_clock(key) else card.clock_mhz
     formula = per_clock.rates[key] * card.sm_count * mhz * 1e6 / 1e12
-    assert formula == pytest.approx(card.rates[key], rel=LOOSER.get((card.name, key), 0.02))
+    assert formula == pytest.approx(card.rates_tflops[key], rel=LOOSER.get((card.name, key), 0.02))
 
 
 @pytest.mark.parametrize("card", CARDS, ids=[card.name for card in CARDS])
@@ -124,9 +126,9 @@ def test_no_figure_is_sparse(card: Card) -> None:
         return
     per_clock = generation(card.cc, "GeForce" if card.name.startswith("RTX") else "")
     assert per_clock is not None
-    for key in card.rates.keys() & per_clock.rates.keys():
+    for key in card.rates_tflops.keys() & per_clock.rates.keys():
         formula = per_clock.rates[key] * card.sm_count * card.clock_mhz * 1e6 / 1e12
-        assert card.rates[key] < 1.1 * formula
+        assert card.rates_tflops[key] < 1.1 * formula
 
 
 LOOSER = {

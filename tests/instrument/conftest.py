@@ -80,7 +80,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
     yield recorder
     lifecycle.stop()
     assert set(recorder.depths.values()) <= {0}
-    assert ranges.depth() == 0
+    assert not ranges.THREAD.here.open
 
 
 @pytest.fixture

@@ -262,6 +262,13 @@ def test_a_layout_is_no_dtype(op: str, dtype: Value, written: int | None) -> Non
     assert found.bytes == (None if written is None else 140000 * (4 + written))
 
 
+def test_a_complex_number_is_added_up_in_two_parts() -> None:
+    """Whichever op adds it."""
+    z = Tensor((4, 6), "complex64")
+    added = ops.cost(Call("torch", "add", (z, z))).flops
+    assert ops.cost(Call("torch", "sum", (z,))).flops == added == 48
+
+
 def test_an_einsum_of_nothing_costs_nothing() -> None:
     """A label's size is 0 where an operand has none of it, and not the 1 that would broadcast."""
     some, none = Tensor((3, 4, 0), "float32"), Tensor((3, 0, 5), "float32")

@@ -30,8 +30,8 @@ def test_every_card_is_listed_with_all_its_figures() -> None:
     rows = _csv()
     assert [row["gpu"] for row in rows] == [card.name for card in CARDS]
     for row, card in zip(rows, CARDS, strict=True):
-        assert {key: float(row[key]) for key in card.rates} == card.rates
-        assert float(row["gb_s"]) == card.bandwidth
+        assert {key: float(row[key]) for key in card.rates_tflops} == card.rates_tflops
+        assert float(row["gb_s"]) == card.bandwidth_gb_s
         assert bool(row["doubts"]) == bool(card.doubts)
 
 

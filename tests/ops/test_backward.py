@@ -1,0 +1,86 @@
+"""Backward passes told by their forward call, against the ops that torch's autograd then runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from pyprof import ops  # noqa: E402 - torch may be absent
+from tests.ops.torch_calls import Recorder, python_call  # noqa: E402
+
+N = 24
+
+
+def _matrix(*shape: int) -> Any:  # noqa: ANN401 - a tensor
+    return torch.randn(shape or (N, N), generator=torch.Generator().manual_seed(0))
+
+
+def _regular() -> Any:  # noqa: ANN401 - a tensor
+    return _matrix() + N * torch.eye(N)
+
+
+def _positive() -> Any:  # noqa: ANN401 - a tensor
+    return _regular() @ _regular().T
+
+
+def _run(mod: str, name: str, *args: Any, **kwargs: Any) -> tuple[ops.Cost, int]:  # noqa: ANN401 - as the op
+    """Give the cost of an op's backward pass, and the FLOPs of the ATen ops that it ran."""
+    home = torch
+    for part in mod.split(".")[1:]:
+        home = getattr(home, part)
+    given = [a.clone().requires_grad_() if _differentiable(a) else a for a in args]
+    result = getattr(home, name)(*given, **kwargs)
+    outputs = [t for t in (result if isinstance(result, tuple) else (result,)) if t.requires_grad]
+    inputs = [a for a in given if _differentiable(a)]
+    with Recorder() as recorder:
+        torch.autograd.grad(outputs, inputs, [torch.ones_like(t) for t in outputs])
+    ran = sum(ops.cost(call).flops or 0 for _, call, *_ in recorder.made)
+    return ops.cost(python_call(mod, name, *args, **kwargs), "bprop"), ran
+
+
+def _differentiable(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
+@pytest.mark.parametrize(
+    ("mod", "name", "args"),
+    [
+        ("torch", "matmul", (_matrix(3, N, N), _matrix(N, N))),
+        ("torch", "baddbmm", (_matrix(3, N, N), _matrix(3, N, N), _matrix(3, N, N))),
+        ("torch", "inner", (_matrix(), _matrix())),
+        ("torch", "tensordot", (_matrix(3, N, N), _matrix(N, N, 5))),
+        ("torch.nn.functional", "linear", (_matrix(), _matrix(), _matrix(N))),
+        ("torch.linalg", "inv", (_regular(),)),
+        ("torch.linalg", "cholesky", (_positive(),)),
+        ("torch.linalg", "qr", (_matrix(),)),
+        ("torch.linalg", "eigh", (_positive(),)),
+        ("torch.linalg", "solve", (_regular(), _matrix(N, 5))),
+        ("torch.linalg", "lu_solve", (*torch.linalg.lu_factor(_regular()), _matrix(N, 5))),
+        ("torch.linalg", "matrix_power", (_matrix(), 4)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_products_and_solves(mod: str, name: str, args: tuple[Any, ...]) -> None:
+    """As many operations as the products and triangular solves that autograd asks for.
+
+    But for element-wise ops, a small part, which only the ops themselves count.
+    """
+    found, ran = _run(mod, name, *args)
+    assert found.flops == pytest.approx(ran, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [("nansum", (0,)), ("nanmean", (0,)), ("max", ()), ("min", ()), ("median", ()), ("amax", (0,))],
+)
+def test_what_a_gradient_depends_on_is_read(name: str, args: tuple[int, ...]) -> None:
+    """Where the input decides which elements get a gradient, it is read to find them."""
+    x = _matrix(N, N)
+    found, ran = _run("torch", name, x, *args)
+    assert found.bytes is not None
+    assert found.flops is not None
+    assert found.bytes >= 2 * x.nbytes
+    assert 0 < found.flops <= ran
