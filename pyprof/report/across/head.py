@@ -64,8 +64,14 @@ def _aligned(known: list[Clock], clocks: int) -> Iterator[str]:
     yield (
         f"{len(known)} ranks{several} aligned on their collectives; offsets up to"
         f" {duration(max(offsets))}; residual {duration(float(np.median(residuals)))}, at most"
-        f" {duration(max(residuals))}: what two ranks differ by less than theirs is not told"
+        f" {duration(max(residuals))}: differences of two ranks below the sum of theirs are not"
+        " told"
     )
+    if not all(one.sure for one in known):
+        yield (
+            "there was nothing to align on that all ranks leave at once, as an all-reduce: offsets"
+            " are as wrong as some leave early"
+        )
     if drifting := sum(one.drift != 0 for one in known):
         fastest = max(abs(one.drift) for one in known)
         yield f"{drifting} drift, by up to {fastest * 1e6:.3g} us a second; taken away"

@@ -60,10 +60,16 @@ def _likely(apart: Ints) -> list[int]:
     """Choose the bundles that are worth a closer look, by how far a few ends are apart."""
     if not len(apart):
         return []
-    spread = np.median(np.abs(apart - np.median(apart, axis=1, keepdims=True)), axis=1)
+    spread = _medians(np.abs(apart - _medians(apart)))[:, 0]
     likest = np.argsort(spread, kind="stable")[:_TRIED]
     found: list[int] = likest[spread[likest] <= _ROUGHLY_NS].tolist()
     return found
+
+
+def _medians(ends: Ints) -> Ints:
+    """Give the median of each row, of an odd number; NumPy's own takes several times as long."""
+    middle = ends.shape[1] // 2
+    return np.partition(ends, middle, axis=1)[:, middle : middle + 1]
 
 
 def _with_others(columns: Columns, bundles: list[list[Placed]]) -> list[list[Placed]]:
