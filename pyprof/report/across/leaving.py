@@ -19,7 +19,8 @@ TOGETHER_NS = 25_000
 """Ranks of one communicator leave a collective within so much of each other, mostly."""
 _ROUGHLY_NS = 4 * TOGETHER_NS
 """A few collectives tell roughly."""
-_LOOKED_AT = 17
+_LOOKED_AT, _LIKEST = 17, 4
+"""By so many of their ends the likest bundles are chosen; so many are looked at closely."""
 _TRIED, _MOST = 16, 256
 """With how many others, the nearest in number, so many are tried that nobody leaves with."""
 _FEW = 4
@@ -61,7 +62,7 @@ def _likely(apart: Ints) -> list[int]:
     if not len(apart):
         return []
     spread = _medians(np.abs(apart - _medians(apart)))[:, 0]
-    likest = np.argsort(spread, kind="stable")[:_TRIED]
+    likest = np.argsort(spread, kind="stable")[:_LIKEST]
     found: list[int] = likest[spread[likest] <= _ROUGHLY_NS].tolist()
     return found
 
