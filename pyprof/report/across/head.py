@@ -88,6 +88,8 @@ def _groups(found: Across) -> Iterator[str]:
             "; where captures name none, told by streams whose ranks leave together"
         )  # fmt: skip
         yield f"{', '.join(parts)}{told}"
+        if found.missing:
+            yield "what is left out may be of these groups, too; not all captures tell their size"
     for one in found.unmatched[:_SHOWN]:
         yield f"{one.count} collectives of rank {one.rank} in {one.group} unmatched: {one.why}"
     if len(found.unmatched) > _SHOWN:
