@@ -45,7 +45,7 @@ def _clocks(found: Across) -> Iterator[str]:
         return
     numbers = {one.number for one in known}
     if len(numbers) == 1:
-        yield f"one clock: all {len(known)} ranks are of one capture; nothing to align"
+        yield f"one clock: the {len(known)} ranks are of one capture; nothing to align"
     else:
         yield from _aligned(known, len(numbers))
     if (apart := len({one.against for one in known})) > 1:
