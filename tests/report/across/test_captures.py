@@ -226,6 +226,35 @@ def test_ranks_of_one_capture_have_one_clock(form: str, tmp_path: Path) -> None:
     assert "one clock: the 2 ranks are of one capture" in run("ranks", "-q", parsed[form]).stdout
 
 
+def test_a_pause_between_windows_changes_nothing(tmp_path: Path) -> None:
+    """Two windows of six collectives, recorded at once or seconds apart, on two hosts."""
+    tables = []
+    for pause in (0, 3_000_000_000):
+        paths = []
+        for rank, (late, offset) in enumerate(((0, 0), (200_000, 7_000_000_000))):
+            work = [
+                Work(NCCL, (at + late, at + 700_000), call=(at + late - 9000, at + late - 5000))
+                for number in range(12)
+                for at in [offset + 1_000_000 * (number + 1) + (number >= 6) * pause]
+            ]
+            between = offset + 6_900_000
+            for call, at in (("Stop", between), ("Start", between + 1 + pause)):
+                api = f"cudaProfiler{call}_v4000"
+                work.append(Work(kind="none", api=api, call=(at, at + 1)))
+            ranges = [Range("layer:net", (offset + 900_000, offset + 990_000_000))]
+            folder = tmp_path / str(pause)
+            folder.mkdir(exist_ok=True)
+            paths.append(nsys_db(folder / f"net.rank{rank}.sqlite", work, ranges))
+        found = json.loads(run("ranks", "-q", *paths, "--json").stdout)
+        for row in found["ranks"]:
+            del row["source"]
+        tables.append(found)
+    assert tables[0] == tables[1]
+    assert [row["calls"] for row in tables[0]["groups"]] == [12]
+    assert tables[0]["stragglers"][0]["cost_ns"] == 12 * 200_000
+    assert tables[0]["ranks"][1]["clock_offset_ns"] == 7_000_000_000
+
+
 def test_every_table_can_be_asked_for() -> None:
     """The command lists them without loading what makes them."""
     assert tuple(TABLES) == _TABLES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,6 +97,17 @@ def test_a_drift_is_taken_away() -> None:
     )
     assert found[1].drift == pytest.approx(40e-6, rel=1e-3)
     assert found[1].residual_ns < 100
+
+
+def test_a_clock_that_bends_is_not_hidden() -> None:
+    """One straight line leaves what it leaves, and the residual says so."""
+    ends = [100_000_000 * number + 31_000_000 * number**2 % 50_000_000 for number in range(1, 101)]
+    late = [end + round(200_000 * (end / ends[-1] - 0.5) ** 2) for end in ends]  # 50 us at its ends
+    found = _clocks(
+        Collective(rank, (end - 10, end)) for rank, all_ in enumerate((ends, late)) for end in all_
+    )
+    error = sorted(np.abs(found[1].align(np.array(late)) - ends).tolist())
+    assert 10_000 < error[94] <= found[0].residual_ns + found[1].residual_ns < 50_000
 
 
 def test_ranks_that_share_nothing_are_not_aligned() -> None:
