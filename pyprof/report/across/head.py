@@ -50,8 +50,8 @@ def _clocks(found: Across) -> Iterator[str]:
         yield from _aligned(known, len(numbers))
     if (apart := len({one.against for one in known})) > 1:
         yield (
-            f"{apart} sets of ranks share no collectives, or none that all leave at once: each set"
-            " is on a clock of its own"
+            f"{apart} sets of ranks share no collectives that all leave at once: each set is on a"
+            " clock of its own, and nothing is told between two"
         )
     if found.unaligned:
         yield f"not aligned, for want of shared collectives: {_some(found.unaligned)}"
