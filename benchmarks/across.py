@@ -1,10 +1,10 @@
 """What the comparison of very many ranks takes, once their captures are measured.
 
-    python benchmarks/across.py [--ranks 4096] [--steps 60] [--layers 96]
+    python benchmarks/across.py [--ranks 4096] [--steps 60] [--layers 96] [--unnamed]
 
 Facts are made as `pyprof ranks` keeps them of each rank: a rank trains in a pair, a host of eight
 and the whole world, with 30 collectives a step. They are merged and compared in one process;
-printed are the time and the memory of each, and how much of the outcome travels.
+printed are the processor time and the memory of each, and how much of the outcome travels.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) ->
     sizes = [size or given.ranks for size, _ in _GROUPS]
     each = [place for place, (_, calls) in enumerate(_GROUPS) for _ in range(calls)]
     count = len(each) * given.steps
-    number = np.arange(count)
-    ready = number * _EVERY_NS + 40_000 * np.sin(number) + (rank // 8) * 1_000_003
-    start = (ready + draws.integers(0, 50_000, count)).astype(np.int64)
-    end = (ready + _MOVES_NS + 400 * (number % 7) + draws.integers(0, 3_000, count)).astype(int)
+    place = np.tile(each, given.steps)
+    ready = np.arange(count) * _EVERY_NS + (rank // 8) * 1_000_003
+    for number, size in enumerate(sizes):  # the ranks of a group come when they come
+        group = np.random.default_rng((number, rank // size))
+        ready[place == number] += group.integers(0, 200_000, int((place == number).sum()))
+    start = ready + draws.integers(0, 50_000, count)
+    end = ready + _MOVES_NS + draws.integers(0, 3_000, count)
     steps = np.arange(given.steps)
     return facts.Facts(
         facts.table(
@@ -53,11 +56,12 @@ def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) ->
         facts.table(
             facts.SIGNATURES, rank, len(sizes), stream=sizes, size=sizes,
             kind=["all_reduce"] * len(sizes), algorithm=["RING"] * len(sizes),
-            bytes=[size << 16 for size in sizes], group=[f"{one}.{rank // one}" for one in sizes],
+            bytes=[size << 16 for size in sizes],
+            **({} if given.unnamed else {"group": [f"{one}.{rank // one}" for one in sizes]}),
         ),
         facts.table(
             facts.COLLECTIVES, rank, count, start_ns=start, end_ns=end,
-            step=np.repeat(steps, len(each)), signature=np.tile(each, given.steps),
+            step=np.repeat(steps, len(each)), signature=place,
         ),
     )  # fmt: skip
 
@@ -75,18 +79,19 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=4096)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--layers", type=int, default=96)
+    parser.add_argument("--unnamed", action="store_true", help="no capture names process groups")
     given = parser.parse_args()
     draws = np.random.default_rng(1)
     each = [of_rank(rank, given, draws) for rank in range(given.ranks)]
     size = len(pickle.dumps(each[0]))
     print(f"{given.ranks} ranks: {size / 1e3:,.0f} kB of facts each", f"{peak_gb():.2f} GB")
-    begun = time.perf_counter()
+    begun = time.process_time()
     merged = tree(facts.merge, each)
     del each
-    print(f"merged    {time.perf_counter() - begun:6.2f} s  {peak_gb():.2f} GB")
-    begun = time.perf_counter()
+    print(f"merged    {time.process_time() - begun:6.2f} s  {peak_gb():.2f} GB")
+    begun = time.process_time()
     found = whole.across(merged)
-    print(f"compared  {time.perf_counter() - begun:6.2f} s  {peak_gb():.2f} GB")
+    print(f"compared  {time.process_time() - begun:6.2f} s  {peak_gb():.2f} GB")
     sys.setrecursionlimit(10_000)
     print(f"outcome   {len(pickle.dumps(found)) / 1e6:,.1f} MB")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.ops.collectives import SYNCHRONISING
+from pyprof.report.across.leaving import TOGETHER_NS
 from pyprof.report.across.match import ABSENT
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ _DRIFT_MOST = 5e-4
 """A computer's clock does not go wrong by more; what looks so is something else."""
 _DRIFT_FROM = 12
 """Fewer differences than this tell no drift from chance."""
+_RESIDUAL_FROM = 5
+"""Fewer, of which the offset was made, tell nothing of how good that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Clock:
     residual_ns: int = 0
     """How far the rank's ends lie from those of other clocks once aligned: differences between two
     ranks below the sum of their residuals tell nothing. 0 where all share one clock."""
+    sure: bool = True
+    """Whether nobody leaves early what it was aligned on, as a broadcast's root does."""
 
     def align(self, times: Ints) -> Ints:
         """Put times of this rank on the first rank's clock."""
@@ -68,6 +73,8 @@ class _Ends:
     """Of each rank the number of its clock."""
     known: NDArray[np.bool_]
     end_ns: Ints
+    sure: bool
+    """Whether nobody leaves early."""
 
 
 def clocks(
@@ -110,7 +117,8 @@ def _join(
 def _ends(columns: Columns, grids: Sequence[Grid], numbers: Mapping[int, int]) -> Sequence[_Ends]:
     """Give the ends of collectives that nobody leaves early; of all, where there are no such."""
     what = columns.signatures
-    for usable in (what.kind_is(*SYNCHRONISING), np.ones(len(what.kind), bool)):
+    holding = what.kind_is(*SYNCHRONISING)
+    for usable, sure in ((holding, True), (np.ones_like(holding), False)):
         found = []
         for grid in grids:
             known = (grid.rows != ABSENT) & usable[columns.signature[grid.rows]]
@@ -120,7 +128,7 @@ def _ends(columns: Columns, grids: Sequence[Grid], numbers: Mapping[int, int]) -
                 ranks = grid.group.ranks.tolist()
                 clock = [numbers[rank] for rank in ranks]
                 end = columns.end_ns[grid.rows[:, chosen]]
-                found.append(_Ends(ranks, clock, known[:, chosen], end))
+                found.append(_Ends(ranks, clock, known[:, chosen], end, sure))
         if found:
             return found
     return []
@@ -146,7 +154,9 @@ def _add(one: _Ends, found: dict[int, Clock]) -> list[int]:
         shared = told & one.known[rows].any(axis=0)
         if shared.any():
             own = _middle(one.end_ns[rows], one.known[rows])
-            found[number] = _clock(own[shared], reference[shared], Clock(number, against))
+            found[number] = _clock(
+                own[shared], reference[shared], Clock(number, against, sure=one.sure)
+            )
             joined.append(number)
     return joined
 
@@ -191,8 +201,10 @@ def _with_residuals(ends: Sequence[_Ends], found: Mapping[int, Clock]) -> Mappin
             aligned -= _middle(aligned, one.known)
             for rank, known, apart in zip(one.ranks, one.known, aligned, strict=True):
                 left.setdefault(rank, []).append(np.abs(apart[known]))
-    told = {
-        rank: int(np.ceil(np.percentile(np.concatenate(apart), _SHARE)))
-        for rank, apart in left.items()
-    }
+    told = {rank: _residual(np.concatenate(apart)) for rank, apart in left.items()}
     return {rank: replace(one, residual_ns=told.get(rank, 0)) for rank, one in found.items()}
+
+
+def _residual(apart: Ints) -> int:
+    found = int(np.ceil(np.percentile(apart, _SHARE)))
+    return found if len(apart) >= _RESIDUAL_FROM else max(found, TOGETHER_NS)

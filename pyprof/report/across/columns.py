@@ -41,6 +41,8 @@ class Signatures:
     group: Ints
     groups: Sequence[str]
     members: Ints
+    lists: Sequence[str]
+    """Of members, as captures write them."""
 
     @classmethod
     def of(cls, table: pa.Table) -> Signatures:
@@ -48,11 +50,11 @@ class Signatures:
         kind, kinds = coded(table.column("kind"))
         algorithm, algorithms = coded(table.column("algorithm"))
         group, groups = coded(table.column("group"))
-        members, _ = coded(table.column("members"))
+        members, lists = coded(table.column("members"))
         numbers = {name: _ints(table.column(name)) for name in ("rank", "stream", "size", "bytes")}
         return cls(
             **numbers, kind=kind, kinds=kinds, algorithm=algorithm, algorithms=algorithms,
-            group=group, groups=groups, members=members,
+            group=group, groups=groups, members=members, lists=lists,
         )  # fmt: skip
 
     def kind_is(self, *names: str) -> NDArray[np.bool_]:

@@ -45,13 +45,13 @@ def _clocks(found: Across) -> Iterator[str]:
         return
     numbers = {one.number for one in known}
     if len(numbers) == 1:
-        yield f"one clock: all {len(known)} ranks are of one capture; nothing to align"
+        yield f"one clock: the {len(known)} ranks are of one capture; nothing to align"
     else:
         yield from _aligned(known, len(numbers))
     if (apart := len({one.against for one in known})) > 1:
         yield (
-            f"{apart} sets of ranks share no collectives, or none that all leave at once: each set"
-            " is on a clock of its own"
+            f"{apart} sets of ranks share no collectives that all leave at once: each set is on a"
+            " clock of its own, and nothing is told between two"
         )
     if found.unaligned:
         yield f"not aligned, for want of shared collectives: {_some(found.unaligned)}"
@@ -64,8 +64,14 @@ def _aligned(known: list[Clock], clocks: int) -> Iterator[str]:
     yield (
         f"{len(known)} ranks{several} aligned on their collectives; offsets up to"
         f" {duration(max(offsets))}; residual {duration(float(np.median(residuals)))}, at most"
-        f" {duration(max(residuals))}: what two ranks differ by less than theirs is not told"
+        f" {duration(max(residuals))}: differences of two ranks below the sum of theirs are not"
+        " told"
     )
+    if not all(one.sure for one in known):
+        yield (
+            "there was nothing to align on that all ranks leave at once, as an all-reduce: offsets"
+            " are as wrong as some leave early"
+        )
     if drifting := sum(one.drift != 0 for one in known):
         fastest = max(abs(one.drift) for one in known)
         yield f"{drifting} drift, by up to {fastest * 1e6:.3g} us a second; taken away"
@@ -82,6 +88,8 @@ def _groups(found: Across) -> Iterator[str]:
             "; where captures name none, told by streams whose ranks leave together"
         )  # fmt: skip
         yield f"{', '.join(parts)}{told}"
+        if found.missing:
+            yield "what is left out may be of these groups, too; not all captures tell their size"
     for one in found.unmatched[:_SHOWN]:
         yield f"{one.count} collectives of rank {one.rank} in {one.group} unmatched: {one.why}"
     if len(found.unmatched) > _SHOWN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -117,11 +118,21 @@ def _streams(columns: Columns, lane: Ints) -> list[Ints]:
 
 def _all_take_part(what: Signatures, one: int, ranks: int) -> bool:
     """Tell whether each of a group's ranks is in each of its collectives."""
-    size = int(what.size[one])
-    return not what.kind_is(SEND_RECV)[one] or max(ranks, size) == _PAIR
+    return not what.kind_is(SEND_RECV)[one] or max(ranks, _size(what, one)) == _PAIR
+
+
+def _size(what: Signatures, one: int) -> int:
+    """Give how many ranks are in a collective, as far as is told.
+
+    Of sends and receives some captures name the two that take part, not the whole group.
+    """
+    if what.kind_is(SEND_RECV)[one] and what.members[one] >= 0:
+        return len(_NUMBER.findall(what.lists[what.members[one]]))
+    return int(what.size[one])
 
 
 _PAIR = 2
+_NUMBER = re.compile(r"\d+")
 
 
 def _in_order(columns: Columns, streams: list[Ints]) -> Iterable[list[Placed]]:
@@ -150,7 +161,7 @@ def _grid(columns: Columns, bundle: list[Placed]) -> Grid:
     first, what = bundle[0].rows, columns.signatures
     ranks = np.array([columns.rank_of(one.rows) for one in bundle])
     lead = columns.of_row(first[0])
-    named, told = bool(what.group[lead] >= 0), int(what.size[lead])
+    named, told = bool(what.group[lead] >= 0), _size(what, lead)
     size = told if told > 0 else len(ranks) if named else None
     return Grid(Group(columns.name_of(first), named, ranks, size), rows)
 

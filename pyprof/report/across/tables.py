@@ -71,6 +71,7 @@ _RANKS = Table(  # one row per GPU of a rank: its times, its clock
         "clock_drift": attrgetter("drift"),
         "clock_residual_ns": attrgetter("residual_ns"),
         "clock_collectives": attrgetter("collectives"),
+        "clock_sure": attrgetter("sure"),
     }),
 )  # fmt: skip
 

@@ -223,6 +223,66 @@ def test_a_table_without_rows_has_its_columns(table: str, tmp_path: Path) -> Non
     }
 
 
+@pytest.mark.parametrize("form", ["sqlite", "parquet", "parts"])
+def test_ranks_of_one_capture_have_one_clock(form: str, tmp_path: Path) -> None:
+    """Also in the file that was parsed from it, and in a dataset's of each rank.
+
+    The second comes 300 us later and always leaves 40 us earlier, which no offset explains.
+    """
+    work = [
+        Work(NCCL, (at + late, at + 900_000 - early), call=(at + late - 9000, at + late - 5000),
+             pid=pid, device=pid - 1)
+        for pid, late, early in ((1, 0, 0), (2, 300_000, 40_000))
+        for at in range(1_000_000, 50_000_000, 5_000_000)
+    ]  # fmt: skip
+    capture = nsys_db(tmp_path / "net.sqlite", work, [Range("layer:net", (900_000, 9_000_000))])
+    parsed = {"sqlite": capture, "parquet": tmp_path / "net.parquet", "parts": tmp_path / "parts/"}
+    if form != "sqlite":
+        assert (
+            run("parse", "-q", capture, "-o", f"{parsed[form]}{'/' * (form == 'parts')}").code == 0
+        )
+    found = json.loads(run("ranks", "-q", parsed[form], "--json").stdout)
+    clocks = [
+        (row["clock"], row["clock_offset_ns"], row["clock_residual_ns"]) for row in found["ranks"]
+    ]
+    assert clocks == [(0, 0, 0), (0, 0, 0)]
+    assert [(row["rank"], row["cost_ns"]) for row in found["stragglers"]] == [
+        (1, 3_000_000),
+        (0, 0),
+    ]
+    assert [row["transfer_ns"] for row in found["groups"]] == [580_000]  # to the middle of the ends
+    assert "one clock: the 2 ranks are of one capture" in run("ranks", "-q", parsed[form]).stdout
+
+
+def test_a_pause_between_windows_changes_nothing(tmp_path: Path) -> None:
+    """Two windows of six collectives, recorded at once or seconds apart, on two hosts."""
+    tables = []
+    for pause in (0, 3_000_000_000):
+        paths = []
+        for rank, (late, offset) in enumerate(((0, 0), (200_000, 7_000_000_000))):
+            work = [
+                Work(NCCL, (at + late, at + 700_000), call=(at + late - 9000, at + late - 5000))
+                for number in range(12)
+                for at in [offset + 1_000_000 * (number + 1) + (number >= 6) * pause]
+            ]
+            between = offset + 6_900_000
+            for call, at in (("Stop", between), ("Start", between + 1 + pause)):
+                api = f"cudaProfiler{call}_v4000"
+                work.append(Work(kind="none", api=api, call=(at, at + 1)))
+            ranges = [Range("layer:net", (offset + 900_000, offset + 990_000_000))]
+            folder = tmp_path / str(pause)
+            folder.mkdir(exist_ok=True)
+            paths.append(nsys_db(folder / f"net.rank{rank}.sqlite", work, ranges))
+        found = json.loads(run("ranks", "-q", *paths, "--json").stdout)
+        for row in found["ranks"]:
+            del row["source"]
+        tables.append(found)
+    assert tables[0] == tables[1]
+    assert [row["calls"] for row in tables[0]["groups"]] == [12]
+    assert tables[0]["stragglers"][0]["cost_ns"] == 12 * 200_000
+    assert tables[0]["ranks"][1]["clock_offset_ns"] == 7_000_000_000
+
+
 def test_every_table_can_be_asked_for() -> None:
     """The command lists them without loading what makes them."""
     assert tuple(TABLES) == _TABLES
