@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def apart(texts: Sequence[str]) -> dict[str, pa.Array]:
     """Write the columns of `schema.RANGES` that hold these texts."""
     found = numbered.split(pa.array(texts, pa.string()))
-    return dict(zip(numbered.NUMBERED.names, found.flatten(), strict=True))
+    return dict(zip(numbered.NAMES, found.flatten(), strict=True))
 
 
 def spelt(ranges: pa.Table) -> pa.Table:

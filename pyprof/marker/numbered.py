@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
@@ -28,6 +30,8 @@ NUMBERED = pa.struct(
     }
 )
 """A text: its template, and the numbers that were taken out of it; null where it has none."""
+
+NAMES = tuple(field.name for field in NUMBERED)
 
 _SEQ, _OP_ID = ", seq = ", ", op_id = "
 _INPUTS = ", input_op_ids = ["
@@ -90,13 +94,15 @@ class _Found(NamedTuple):
 
 def _split(texts: pa.StringArray) -> _Split:
     bounds, data = _bytes(texts)
-    seq, seq_at = _number(texts, _SEQ, bounds, data)
-    op_id, op_at = _number(texts, _OP_ID, bounds, data)
+    padded = np.append(data, np.uint8(0))
+    seq, seq_at = _number(texts, _SEQ, bounds, padded)
+    op_id, op_at = _number(texts, _OP_ID, bounds, padded)
     # Put together, the op_id is looked for behind the sequence number.
-    op_at = op_at._replace(end=np.where(op_at.begin < seq_at.begin, op_at.begin, op_at.end))
+    before = op_at.begin < seq_at.end
+    op_at = _Found(*(np.where(before, seq_at.end, place) for place in op_at))
     inputs, inputs_at = _inputs(texts, np.where(op_at.there, op_id, 0), bounds)
     return _Split(
-        _without(bounds, data, (seq_at, op_at, inputs_at)),
+        _without(bounds, data, (*seq_at, *op_at, *inputs_at)),
         pa.array(seq, mask=~seq_at.there),
         pa.array(op_id, mask=~op_at.there),
         inputs,
@@ -114,14 +120,13 @@ def _bytes(texts: pa.Array) -> tuple[Ints, NDArray[np.uint8]]:
 
 
 def _number(
-    texts: pa.StringArray, mark: str, bounds: Ints, data: NDArray[np.uint8]
+    texts: pa.StringArray, mark: str, bounds: Ints, padded: NDArray[np.uint8]
 ) -> tuple[Ints, _Found]:
     """Read the number behind a mark, where it is spelt as Python spells it and fits."""
     place = pc.find_substring(texts, mark).to_numpy()
     begin = bounds[:-1] + np.where(place < 0, 0, place + len(mark))
     limit = np.where(place < 0, begin, bounds[1:])
     value, end = np.zeros(len(begin), np.int64), begin.copy()
-    padded = np.append(data, np.uint8(0))
     for _ in range(_DIGITS):
         digit = padded[end] - np.uint8(ord("0"))  # what is below it wraps around
         more = (digit < _TEN) & (end < limit)
@@ -161,16 +166,12 @@ def _inputs(texts: pa.StringArray, op_id: Ints, bounds: Ints) -> tuple[pa.Dictio
     return column, _Found(end - length, end)
 
 
-def _without(bounds: Ints, data: NDArray[np.uint8], cut: tuple[_Found, ...]) -> pa.StringArray:
-    """Leave some parts out of all texts."""
-    edge = np.zeros(len(data) + 1, np.int8)
-    length = np.diff(bounds)
-    for part in cut:
-        there = part.there
-        edge[part.begin[there]] += 1
-        edge[part.end[there]] -= 1
-        length -= part.end - part.begin
-    left = data[np.cumsum(edge[:-1], dtype=np.int8) == 0]
+def _without(bounds: Ints, data: NDArray[np.uint8], cuts: Sequence[Ints]) -> pa.StringArray:
+    """Leave parts out of all texts: each begins at one of the cuts, and ends at the next."""
+    edges = np.concatenate([[0], np.stack(cuts, axis=1).reshape(-1), [len(data)]])
+    keep = np.arange(len(edges) - 1) % 2 == 0
+    left = data[np.repeat(keep, np.diff(edges))]
+    length = np.diff(bounds) - sum(np.subtract(cuts[1::2], cuts[::2]))
     offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(length, dtype=np.int32)])
     return pa.Array.from_buffers(
         pa.string(), len(length), [None, pa.py_buffer(offsets), pa.py_buffer(left)]
@@ -179,9 +180,9 @@ def _without(bounds: Ints, data: NDArray[np.uint8], cut: tuple[_Found, ...]) -> 
 
 def of(table: pa.Table) -> pa.StructArray:
     """Give the texts of a table that has them as columns, such as one of ranges, as one array."""
-    found = table.select(NUMBERED.names).unify_dictionaries().combine_chunks()
-    parts = found.to_struct_array().chunks or [pa.array([], NUMBERED)]
-    return parts[0]
+    found = table.select([*NAMES]).unify_dictionaries()
+    columns = [column.combine_chunks() for column in found.columns]
+    return pa.StructArray.from_arrays(columns, fields=[*NUMBERED])
 
 
 # --- together -----------------------------------------------------------------------------------
@@ -194,7 +195,7 @@ def spell(numbered: pa.StructArray) -> pa.StringArray:
     return pa.concat_arrays(parts or [pa.array([], pa.string())])
 
 
-_AT_ONCE = 1 << 12
+_AT_ONCE = 1 << 14
 
 
 def _spell(numbered: pa.StructArray) -> pa.StringArray:
@@ -239,8 +240,10 @@ def _pieces(template: str) -> tuple[str, str, str]:
     return head + seq, middle + op_id, tail
 
 
-def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> pa.Array:
+def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> pa.Array | pa.Scalar:
     """Spell what made the inputs of each op; nothing where that is not told."""
+    if inputs.null_count == len(inputs):
+        return pa.scalar("")
     told = inputs.is_valid().to_numpy(zero_copy_only=False)
     bounds, data = _bytes(inputs.dictionary)
     bounds = bounds // _PAIR_BYTES

@@ -16,6 +16,7 @@ from pyprof.parse import calls, columns, correlate, leaks, nesting, partners, pa
 from pyprof.parse.correlate import ints
 from pyprof.parse.nesting import NONE
 from pyprof.parse.records import Records
+from pyprof.readers.order import in_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,11 +70,7 @@ def _ordered(activities: pa.Table, *, kernels_only: bool) -> pa.Table:
         activities = activities.filter(
             pc.is_in(activities.column("kind"), pa.array(_KERNELS, pa.int8()))
         )
-    keys = [ints(activities.column(name)) for name in ("corr", "stream", "device", "end", "start")]
-    start = keys[-1]
-    if len(start) and (np.diff(start) > 0).all():
-        return activities
-    return activities.take(pa.array(np.lexsort(keys)))
+    return in_order(activities)
 
 
 _KERNELS = (schema.KERNEL, schema.CPU)

@@ -50,8 +50,8 @@ def count(
 
 def _texts(capture: Capture, row: Ints) -> pa.StructArray:
     """Give the texts of ranges, as they are kept until they are written."""
-    texts = capture.ranges.select(numbered.NUMBERED.names).unify_dictionaries()
-    return numbered.of(texts.take(pa.array(row)))
+    texts = capture.ranges.select([*numbered.NAMES]).unify_dictionaries()
+    return numbered.of(texts.take(pa.array(row, pa.int32())))
 
 
 def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:

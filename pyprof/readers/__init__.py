@@ -7,6 +7,7 @@ A reader is a module here with `sniff(path, head) -> bool`, `read(path) -> Captu
 from __future__ import annotations
 
 import pkgutil
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -45,7 +46,14 @@ def readers() -> Iterator[Reader]:
 
 def read(path: Path) -> Capture:
     """Read a capture of any tool; raise CaptureError, with what to do, where it is none."""
-    return _sensible(path, _reader(path).read)
+    from pyprof.readers.order import in_order  # noqa: PLC0415 - loads Arrow
+
+    def sorted_once(path: Path) -> Capture:
+        found = reader.read(path)
+        return replace(found, activities=in_order(found.activities))
+
+    reader = _reader(path)
+    return _sensible(path, sorted_once)
 
 
 def identity(path: Path) -> Identity:

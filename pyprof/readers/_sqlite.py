@@ -153,7 +153,10 @@ def _taken(reader: pa.RecordBatchReader, at_once: int, columns: Mapping[str, typ
             if len(pending) > _AHEAD:  # holds back, so that memory stays bounded
                 tables.append(pending.popleft().result())
         tables.extend(future.result() for future in pending)
-    return pa.concat_tables(tables)
+    found = pa.concat_tables(tables)
+    if Numbered not in columns.values():
+        return found
+    return found.unify_dictionaries().combine_chunks()  # small pieces keep what was between them
 
 
 def _shape(
@@ -181,7 +184,7 @@ def _apart(found: pa.Table, name: str) -> dict[str, pa.Array]:
         texts = _valid_text(found.column(name)).combine_chunks()
     else:
         texts = pa.repeat("", found.num_rows)
-    return dict(zip(numbered.NUMBERED.names, numbered.split(texts).flatten(), strict=True))
+    return dict(zip(numbered.NAMES, numbered.split(texts).flatten(), strict=True))
 
 
 def _as_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:

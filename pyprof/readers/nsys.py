@@ -203,7 +203,7 @@ _OPEN_RANGES = 3
 
 def _texts(events: pa.Table, strings: Strings) -> dict[str, pa.ChunkedArray]:
     """Give each range's text: written in place, or registered once and referred to by id."""
-    texts, ids = events.select(numbered.NUMBERED.names), events.column("textId")
+    texts, ids = events.select([*numbered.NAMES]), events.column("textId")
     if ids.null_count < len(ids):
         number = numbers(ids, -1)
         rows = np.where(number < 0, np.arange(len(ids)), len(ids) + strings.rows(number))
