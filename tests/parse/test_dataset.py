@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from pyprof.sets.files import files_of
 from pyprof.sets.members import members
 from tests.builders import Range, Work, nsys_db
 from tests.commands import Done, run
-from tests.programs import generate, python
+from tests.programs import environment, generate, python
 
 ROWS = {0: 20, 1: 21, 2: 22}
 """How many rows each rank of the made-up run has."""
@@ -227,6 +229,27 @@ def test_a_failing_write_leaves_nothing(
     with pytest.raises(PyprofError, match="No space left on device; choose another place with -o"):
         dataset.write_all([str(folder)], str(out), Here())
     assert not out.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to whole consoles")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ctrl_c_leaves_what_is_whole(folder: Path, out: Path, workers: str) -> None:
+    """No traceback, no half file; pressed, as a terminal does, for all processes in mid-read."""
+    _write(folder, out)
+    expected = _files(out)
+    os.mkfifo(folder / "net.rank3.sqlite")
+    command = [sys.executable, "-m", "pyprof", "parse", str(folder), "-o", f"{out}/"]
+    with (
+        subprocess.Popen(
+            [*command, "--workers", workers], env=environment(), stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        ) as process,
+        (folder / "net.rank3.sqlite").open("wb"),  # when someone reads it
+    ):  # fmt: skip
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said.strip()) == (1, "Aborted!")
+    assert _files(out) == expected
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
