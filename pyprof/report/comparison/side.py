@@ -127,14 +127,18 @@ def of_all(
 
 
 def merge(a: Side, b: Side) -> Side:
-    """Sum up two sets of captures from what was found of each."""
+    """Sum up two sets of captures from what was found of each.
+
+    As in `steps.merge`, steps of another kind, an evaluation beside the training say, do not count.
+    """
+    alike = a.steps.kind == b.steps.kind
     return Side(
         source.distinct(a.gpus, b.gpus),
         a.keys,
         steps.merge(a.steps, b.steps),
         a.chosen or b.chosen,
         a.whole.plus(b.whole),
-        a.inside.plus(b.inside) if a.inside and b.inside else a.inside or b.inside,
+        a.inside.plus(b.inside) if alike and a.inside and b.inside else a.inside or b.inside,
         source.distinct(a.warnings, b.warnings),
     )
 

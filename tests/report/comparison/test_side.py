@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -87,3 +88,13 @@ def test_ranks_of_a_training_add_up(steps: str | None, tmp_path: Path) -> None:
     assert merged.inside is not None
     assert whole.inside is not None
     alike(merged.inside, whole.inside, ("op", *PERHAPS))
+
+
+def test_steps_of_another_kind_do_not_count(tmp_path: Path) -> None:
+    """An evaluation beside the training: what it runs is no part of the training's steps."""
+    found = side(source.load(str(capture(tmp_path / "net.sqlite", steps=4))), ("op",))
+    other = replace(found, steps=replace(found.steps, origin="Optimizer.step"))
+    merged = merge(found, other)
+    assert merged.steps.kind == found.steps.kind
+    assert merged.inside is found.inside
+    assert merged.whole.rows == 2 * found.whole.rows
