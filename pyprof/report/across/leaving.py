@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.report.across.placing import NOWHERE, Placed, fit, place
+from pyprof.report.across.placing import NOWHERE, Placed, first, fit, place
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +53,7 @@ def _of_as_many(columns: Columns, streams: list[Ints]) -> list[list[Placed]]:
             bundle.append(best)
         else:
             firsts.append(number)
-            bundles.append([Placed(rows, 0, 0.0)])
+            bundles.append([first(rows)])
     return bundles
 
 

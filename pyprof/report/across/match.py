@@ -11,7 +11,8 @@ import numpy as np
 from pyprof.ops.collectives import SEND_RECV
 from pyprof.report.across.columns import UNKNOWN, Columns, Signatures, numbered
 from pyprof.report.across.leaving import by_leaving
-from pyprof.report.across.placing import NOWHERE, Placed, place
+from pyprof.report.across.losses import followed
+from pyprof.report.across.placing import NOWHERE, Placed, first, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,7 +97,12 @@ def match(columns: Columns) -> Matched:
         for one, *peers in bundles
         if not peers
     ]  # fmt: skip
-    return Matched(tuple(sorted(grids, key=_largest_first)), (*alone, *_edges(grids)))
+    lost = [
+        Unmatched(columns.rank_of(one.rows), columns.name_of(one.rows), one.left_out,
+                  "missing in the midst of another rank's capture")
+        for bundle in bundles for one in bundle if one.left_out
+    ]  # fmt: skip
+    return Matched(tuple(sorted(grids, key=_largest_first)), (*alone, *lost, *_edges(grids)))
 
 
 def _lanes(what: Signatures) -> Ints:
@@ -138,14 +144,18 @@ _NUMBER = re.compile(r"\d+")
 def _in_order(columns: Columns, streams: list[Ints]) -> Iterable[list[Placed]]:
     """Put the streams of one group side by side; those that fit nowhere, beside each other."""
     bundles: list[list[Placed]] = []
-    for rows in streams:
-        fits = ((place(columns, bundle[0].rows, rows), bundle) for bundle in bundles[:_VARIANTS])
+    for rows in sorted(streams, key=len, reverse=True):  # who lacks none is the one to compare with
+        fits = ((_beside(columns, bundle[0].rows, rows), bundle) for bundle in bundles[:_VARIANTS])
         found, bundle = next((fit for fit in fits if fit[0] is not NOWHERE), (NOWHERE, []))
         if found is NOWHERE:
-            bundles.append([Placed(rows, 0, 0.0)])
+            bundles.append([first(rows)])
         else:
             bundle.append(found)
-    return bundles
+    return [sorted(bundle, key=lambda one: columns.rank_of(one.rows)) for bundle in bundles]
+
+
+def _beside(columns: Columns, reference: Ints, rows: Ints) -> Placed:
+    return followed(columns, reference, rows, place(columns, reference, rows))
 
 
 _VARIANTS = 8
@@ -153,17 +163,17 @@ _VARIANTS = 8
 
 
 def _grid(columns: Columns, bundle: list[Placed]) -> Grid:
-    low = min(one.shift for one in bundle)
-    length = max(one.shift + len(one.rows) for one in bundle) - low
+    low = min(int(one.at[0]) for one in bundle)
+    length = max(int(one.at[-1]) for one in bundle) + 1 - low
     rows = np.full((len(bundle), length), ABSENT, np.int32)
     for place_, one in enumerate(bundle):
-        rows[place_, one.shift - low : one.shift - low + len(one.rows)] = one.rows
-    first, what = bundle[0].rows, columns.signatures
+        rows[place_, one.at - low] = one.rows
+    lead_rows, what = bundle[0].rows, columns.signatures
     ranks = np.array([columns.rank_of(one.rows) for one in bundle])
-    lead = columns.of_row(first[0])
+    lead = columns.of_row(lead_rows[0])
     named, told = bool(what.group[lead] >= 0), _size(what, lead)
     size = told if told > 0 else len(ranks) if named else None
-    return Grid(Group(columns.name_of(first), named, ranks, size), rows)
+    return Grid(Group(columns.name_of(lead_rows), named, ranks, size), rows)
 
 
 def _largest_first(grid: Grid) -> tuple[int, list[int], str]:

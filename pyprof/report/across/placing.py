@@ -30,15 +30,23 @@ _SURER = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Rows of a rank: the first lies beside number `shift` of the first rank's."""
+    """Rows of a rank beside those of the first."""
 
     rows: Ints
-    shift: int
+    at: Ints
+    """The number of the first rank's row that each lies beside; rising, also below 0."""
     spread_ns: float
     """How far apart the two ranks leave, the same for all taken away: the median."""
+    left_out: int = 0
+    """Rows that the first rank's capture lacks among its own."""
 
 
-NOWHERE: Final = Placed(np.zeros(0, np.int64), 0, np.inf)
+NOWHERE: Final = Placed(np.zeros(0, np.int64), np.zeros(0, np.int64), np.inf)
+
+
+def first(rows: Ints) -> Placed:
+    """Let others be placed beside these."""
+    return Placed(rows, np.arange(len(rows)), 0.0)
 
 
 def place(columns: Columns, reference: Ints, rows: Ints) -> Placed:
@@ -49,7 +57,7 @@ def place(columns: Columns, reference: Ints, rows: Ints) -> Placed:
     even = fit(columns, reference, rows, 0)
     if len(reference) == len(rows) and even.spread_ns <= _CERTAIN_NS:
         return even
-    shifts = sorted(set(_likely(columns, reference, rows)), key=abs)
+    shifts = sorted(set(likely(columns, reference, rows)), key=abs)
     others = [fit(columns, reference, rows, shift) for shift in shifts if shift]
     best = min(others, key=lambda one: one.spread_ns, default=NOWHERE)
     return best if best.spread_ns < _SURER * even.spread_ns else even
@@ -58,21 +66,23 @@ def place(columns: Columns, reference: Ints, rows: Ints) -> Placed:
 def fit(columns: Columns, reference: Ints, rows: Ints, shift: int = 0) -> Placed:
     """Lay the rows at one place; NOWHERE where sorts differ, or too few lie side by side."""
     low, high = max(shift, 0), min(len(reference), shift + len(rows))
-    if high - low < _least(reference, rows):
+    if high - low < least(reference, rows):
         return NOWHERE
     one, other = reference[low:high], rows[low - shift : high - shift]
     same = columns.same
     if (same[columns.signature[one]] != same[columns.signature[other]]).any():
         return NOWHERE
     apart = columns.end_ns[other[:_COMPARED]] - columns.end_ns[one[:_COMPARED]]
-    return Placed(rows, shift, float(np.median(np.abs(apart - np.median(apart)))))
+    at = np.arange(shift, shift + len(rows))
+    return Placed(rows, at, float(np.median(np.abs(apart - np.median(apart)))))
 
 
-def _least(reference: Ints, rows: Ints) -> int:
+def least(reference: Ints, rows: Ints) -> int:
+    """Give how many have to lie side by side."""
     return min((min(len(reference), len(rows)) + 1) // 2, _ENOUGH)
 
 
-def _likely(columns: Columns, reference: Ints, rows: Ints) -> Iterable[int]:
+def likely(columns: Columns, reference: Ints, rows: Ints) -> Iterable[int]:
     """Give the shifts that are worth a closer look; of few collectives, all.
 
     Of many, those where the first, the middle or the last few of one rank are left after the
@@ -80,7 +90,7 @@ def _likely(columns: Columns, reference: Ints, rows: Ints) -> Iterable[int]:
     """
     if max(len(reference), len(rows)) <= _ENOUGH:
         return range(1 - len(rows), len(reference))
-    length = _least(reference, rows)
+    length = least(reference, rows)
     return [
         sign * (_likest(columns, one, other[first : first + length]) - first)
         for one, other, sign in ((reference, rows, 1), (rows, reference, -1))
