@@ -252,7 +252,7 @@ def arguments() -> argparse.Namespace:
         parser.error("--ranks: an even number")
     if not 0 <= options.straggler < options.ranks > (options.corrupt or 0):
         parser.error("--straggler and --corrupt: one of the ranks, from 0")
-    options.texts = "new"
+    options.texts, options.long = "new", 1
     return options
 
 

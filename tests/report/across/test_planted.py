@@ -172,7 +172,14 @@ def test_every_number_of_workers_finds_the_same(run: Run, tmp_path: Path) -> Non
 
 def _links(found: Across) -> list[tuple[object, ...]]:
     return sorted(
-        (link.groups[0].ranks.tolist(), *link.sort, link.ranks, link.calls, link.bus_rate)
+        (
+            link.groups[0].ranks.tolist(),
+            link.kind,
+            link.bytes,
+            link.ranks,
+            link.calls,
+            link.bus_rate,
+        )
         for link in found.links
     )
 
