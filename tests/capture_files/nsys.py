@@ -70,7 +70,7 @@ _KERNEL = (
 _RUNTIME = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue")
 _NVTX = (
     *("start", "end", "eventType", "rangeId", "category", "color", "text", "globalTid"),
-    *("endGlobalTid", "textId", "domainId", "jsonText", "binaryData"),
+    *("endGlobalTid", "textId", "domainId", "jsonText", "jsonTextId", "binaryData"),
 )
 _GPU = {
     "TARGET_INFO_GPU": (
@@ -207,6 +207,7 @@ def _range(entry: Range, strings: Strings, *, registered: bool) -> dict[str, Val
         "globalTid": global_id(entry.pid, entry.tid),
         "endGlobalTid": end_tid,
         "domainId": entry.domain,
-        "jsonText": entry.payload,
+        "jsonText": None if registered else entry.payload,
+        "jsonTextId": strings(entry.payload) if registered and entry.payload else None,
         "binaryData": entry.data,
     }

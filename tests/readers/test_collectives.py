@@ -10,7 +10,7 @@ import pytest
 
 from pyprof import readers
 from pyprof.parse import parse
-from tests.builders import Layout, Range, Work, nsys_db
+from tests.builders import LAYOUTS, Layout, Range, Work, nsys_db
 from tests.readers.kineto_json import kernel, launch, op, read
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ def test_nccl_s_payloads_tell_the_communicator(
 ) -> None:
     """Of the call in which, or in whose group, the kernel was launched; of no other."""
     assert _nsys(tmp_path, *ranges) == expected
+    assert _nsys(tmp_path, *ranges, layout=LAYOUTS["registered strings"]) == expected
 
 
 ENTRIES = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
