@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyprof
+from tests.commands import run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,3 +97,25 @@ def test_a_batch_norms_kernel_tells_that_it_trains(resnet50: pd.DataFrame) -> No
     # x, out; scale, shift; running mean and variance read and written; mean and deviation kept
     assert (norm.bytes == 4 * (2 * elements + 8 * channels)).all()
     assert (norm.eff < 100).all()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kineto-h100-vit-inference/trace.json.gz",
+        "nsys2024.2-a100-pyprof-markers/net.sqlite",
+        "nsys2026.2-h100x2-fsdp/net.sqlite",
+        "nvprof-v100-apex/net.sql",
+    ],
+)
+def test_what_parse_wrote_has_the_figures_of_the_capture(
+    name: str, captures: Path, tmp_path: Path
+) -> None:
+    """Parquet has all of them; dict lines all but those against the driver's own bandwidth."""
+    capture = pyprof.load(captures / name)
+    for suffix in ("parquet", "dict"):
+        written = tmp_path / f"net.{suffix}"
+        assert run("parse", "-q", captures / name, "-o", written).code == 0
+        found = pyprof.load(written)
+        unlike = [column for column in capture if not capture[column].equals(found[column])]
+        assert set(unlike) <= ({"eff", "peak"} if suffix == "dict" else set())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
@@ -115,6 +116,21 @@ def test_without_any_peak_there_are_points_and_no_roof(net: Path, tmp_path: Path
     done = run("roofline", text, "-o", tmp_path / "net.png")
     assert done.code == 0
     assert "--peak-flops" in done.stderr
+
+
+@pytest.mark.parametrize("missing", ["bokeh", "jinja2"])
+@pytest.mark.parametrize("command", ["roofline", "report"])
+def test_what_a_page_lacks_is_told(
+    command: str, missing: str, net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line that names the extra, and no file."""
+    for name in [*sys.modules, missing, f"{missing}.resources"]:
+        if name.partition(".")[0] == missing:
+            monkeypatch.setitem(sys.modules, name, None)
+    done = run(command, net, "-o", tmp_path / "net.html")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert "torch-pyprof[report]" in done.stderr
+    assert not (tmp_path / "net.html").exists()
 
 
 @pytest.mark.parametrize("target", ["net", "net.jpg", "-"])

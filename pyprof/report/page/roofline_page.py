@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def html(chart: Chart) -> str:
     """Make the page. Raises PyprofError where what draws it is not installed."""
+    script = figures.script()  # first: it says what is missing
     return page.render(
         "roofline.html.j2",
         version=__version__,
@@ -22,5 +23,5 @@ def html(chart: Chart) -> str:
         summary=chart.summary,
         bound_colours=roofline.colours(chart.points),
         roofline=figures.roofline(chart.points, chart.roofs),
-        bokeh=page.own(figures.script()),
+        bokeh=page.own(script),
     )
