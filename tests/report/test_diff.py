@@ -37,6 +37,7 @@ def test_a_capture_equals_itself(captures: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert {row["status"] for row in rows} == {"same"}
     assert {row["change_ns"] for row in rows} == {"0.0"}
+    assert run("diff", source, source, "-q").stdout.endswith("no op changed by more than 1 %\n")
 
 
 def test_differences_add_up_to_the_total(captures: Path) -> None:
@@ -134,6 +135,16 @@ def test_what_cannot_be_checked_fails(captures: Path) -> None:
     done = run("diff", source, source, "--fail-if", "idle>5%")
     assert done.code == 1
     assert "cannot be checked" in done.stderr
+
+
+def test_costs_known_of_other_rows_are_not_compared(captures: Path) -> None:
+    """Of one capture the bytes of nearly all rows are known, of the other those of two copies."""
+    a = captures / "kineto-h100-vit-inference" / "trace.json.gz"
+    b = captures / "nsys2024.6-h100-nvfuser" / "net.sqlite"
+    done = run("diff", a, b, "-q", "--fail-if", "bytes>3%")
+    (row,) = (line for line in done.stdout.splitlines() if line.startswith("bytes"))
+    assert row.split()[-2:] == ["-", "-"]
+    assert (done.code, "known of other shares of the rows" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("text", ["speed>3%", "time>", "time=3", "time>3 parsecs", "kernels>3ms"])

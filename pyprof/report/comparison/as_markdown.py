@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyprof.report import markdown
-from pyprof.report.comparison.shown import METRIC_HEADER, basis, changes, header, metrics
+from pyprof.report.comparison.shown import METRIC_HEADER, NOTHING, basis, changes, header, metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,5 +22,7 @@ def text(found: Comparison, limit: int | None, broken: Sequence[str] = ()) -> st
         f"{markdown.escape(basis(found))}\n",
         markdown.table(METRIC_HEADER, list(metrics(found))),
     ]
-    parts += ["## Largest changes\n", markdown.table(header(found), list(changes(found, limit)))]
+    rows = list(changes(found, limit))
+    listed = markdown.table(header(found), rows) if rows else f"{NOTHING}\n"
+    parts += ["## Largest changes\n", listed]
     return "\n".join(parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof.report.comparison.shown import METRIC_HEADER, basis, changes, header, metrics
+from pyprof.report.comparison.shown import METRIC_HEADER, NOTHING, basis, changes, header, metrics
 from pyprof.report.text import cut, heading, table
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ def lines(found: Comparison, limit: int | None) -> Iterator[str]:
         (*(cut(text, _KEY_WIDTH) for text in row[:keys]), *row[keys:])
         for row in changes(found, limit)
     ]
-    yield from table(rows, header(found), left=range(keys + 1))
-    if limit is not None and len(found.changes) > limit:
-        yield f"... and {len(found.changes) - limit:,} more; --top shows them"
+    if rows:
+        yield from table(rows, header(found), left=range(keys + 1))
+    else:
+        yield NOTHING
+    if limit is not None and (more := len(found.differing) - limit) > 0:
+        yield f"... and {more:,} more; --top shows them"

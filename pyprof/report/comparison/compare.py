@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 FASTER, SLOWER, SAME, NEW, GONE = "faster", "slower", "same", "new", "gone"
 
+SAME_BELOW = 0.01
+"""A relative difference up to this is none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:
@@ -25,11 +28,15 @@ class Metric:
     """`ns`, `flop`, `bytes` or empty for a count."""
     a: float | None
     b: float | None
+    comparable: bool = True
+    """False where one capture knows it of many more of its rows than the other."""
 
     @property
     def delta(self) -> float | None:
-        """How much more b has."""
-        return None if self.a is None or self.b is None else self.b - self.a
+        """How much more b has; None where that cannot be told."""
+        if self.a is None or self.b is None or not self.comparable:
+            return None
+        return self.b - self.a
 
     @property
     def relative(self) -> float | None:
@@ -71,12 +78,17 @@ class Comparison:
     changes: list[Change]
     """The largest difference first."""
 
+    @property
+    def differing(self) -> list[Change]:
+        """The changes that are some."""
+        return [change for change in self.changes if change.status != SAME]
 
-def compare(a: Side, b: Side, same_below: float = 0.01) -> Comparison:
+
+def compare(a: Side, b: Side, same_below: float = SAME_BELOW) -> Comparison:
     """Compare two captures, or two sets of them, of which the same was asked.
 
     Per step, of what runs in steps, where both have steps of the same origin, for then they may
-    differ in length; else in total. A relative difference up to `same_below` is none.
+    differ in length; else in total. Relative differences up to `same_below` are none.
     """
     per_step = _per_step(a, b)
     divisors = per_step or (1, 1)
@@ -89,7 +101,7 @@ def compare(a: Side, b: Side, same_below: float = 0.01) -> Comparison:
     return Comparison(
         keys,
         per_step,
-        {name: Metric(name, unit, value, metrics[1][name][1])
+        {name: Metric(name, unit, value, metrics[1][name][1], _alike(name, mine, theirs))
          for name, (unit, value) in metrics[0].items()},
         _changes(mine.matched.by(keys), theirs.matched.by(keys), divisors, same_below),
     )  # fmt: skip
@@ -112,6 +124,16 @@ def _metrics(steps: Steps, sums: Sums, divisor: int) -> dict[str, tuple[str, flo
         "flops": ("flop", sums.flops / divisor or None),
         "bytes": ("bytes", sums.bytes / divisor or None),
     }
+
+
+def _alike(name: str, a: Sums, b: Sums) -> bool:
+    """Tell whether both know a metric of about as large a part of their rows."""
+    shares = [sums.known.get(name, sums.rows) / max(sums.rows, 1) for sums in (a, b)]
+    return abs(shares[0] - shares[1]) <= _SHARE
+
+
+_SHARE = 0.1
+"""Shares of rows may differ by so much: a change of a few ops is what a comparison looks for."""
 
 
 METRICS = ("time", "busy", "idle", "step", "kernels", "flops", "bytes")

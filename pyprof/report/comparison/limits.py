@@ -33,12 +33,18 @@ class Limit:
     def broken(self, found: Comparison) -> str | None:
         """Say in a sentence what is beyond the limit; None where it is kept.
 
-        A metric that one of the captures does not know breaks it: nothing was checked.
+        A metric that one of the captures does not know, or knows of many more of its rows, breaks
+        it: nothing was checked.
         """
         metric = found.metrics[self.name]
         grown = metric.relative if self.relative else metric.delta
         if grown is None:
-            return f"{self.text}: cannot be checked, for {self.name} is not known in both captures"
+            known = (
+                "not known in both captures"
+                if metric.comparable
+                else "known of other shares of the rows"
+            )
+            return f"{self.text}: cannot be checked, for {self.name} is {known}"
         if grown > self.value if self.above else grown < self.value:
             return f"{self.text}: {self.name} changed by {_spelt(metric)}"
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyprof.report.comparison.compare import SAME_BELOW
 from pyprof.report.numbers import amount, change, count
 from pyprof.report.text import UNKNOWN, duration
 
@@ -21,6 +22,8 @@ LABELS = {
     "flops": "FLOPs, where known",
     "bytes": "bytes needed, where known",
 }
+NOTHING = f"no op changed by more than {SAME_BELOW:.0%}"
+"""Stands for a list of changes without any."""
 METRIC_HEADER = ("", "A", "B", "change", "change (%)")
 
 
@@ -57,8 +60,8 @@ def header(found: Comparison) -> tuple[str, ...]:
 
 
 def changes(found: Comparison, limit: int | None) -> Iterator[tuple[str, ...]]:
-    """Give a row for each op, the largest difference first."""
-    for entry in found.changes[:limit]:
+    """Give a row for each op that changed, the largest difference first."""
+    for entry in found.differing[:limit]:
         yield (*_names(entry.key), *numbers(entry))
 
 

@@ -15,13 +15,16 @@ from pyprof.report.steps_option import bounds
 from pyprof.report.timeline import timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from pyprof.report.source import Source
     from pyprof.report.steps import Steps
     from pyprof.sets.engine import Engine
+
+
+_COSTS = ("flops", "bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class Sums:
     flops: float
     """As far as they are known. So are `bytes`."""
     bytes: float
+    known: Mapping[str, int]
+    """Of how many rows they are."""
 
     @staticmethod
     def of(source: Source, keys: Sequence[str], rows: NDArray[np.bool_] | None) -> Sums:
@@ -45,14 +50,15 @@ class Sums:
         timed = timeline(table.records, source.capture, rows)
         devices = timed.devices if timed else ()
         summed = np.ones(table.records.rows, bool) if rows is None else rows
+        costs = {name: getattr(table.costs, name)[summed] for name in _COSTS}
         return Sums(
             matched(table, keys, rows),
             int(table.duration_ns[summed].sum()),
             sum(device.busy_ns for device in devices) if devices else None,
             sum(device.idle_ns for device in devices) if devices else None,
             int(summed.sum()),
-            _known(table.costs.flops[summed]),
-            _known(table.costs.bytes[summed]),
+            **{name: float(cost[cost > 0].sum(dtype=float)) for name, cost in costs.items()},
+            known={name: int((cost >= 0).sum()) for name, cost in costs.items()},
         )
 
     def plus(self, other: Sums) -> Sums:
@@ -65,6 +71,7 @@ class Sums:
             self.rows + other.rows,
             self.flops + other.flops,
             self.bytes + other.bytes,
+            {name: self.known[name] + other.known[name] for name in _COSTS},
         )
 
 
@@ -108,10 +115,6 @@ def side(of: Source, keys: tuple[str, ...], chosen: str | None = None) -> Side:
         stepped,
         of.table.source.warnings,
     )
-
-
-def _known(costs: NDArray[np.int64]) -> float:
-    return float(costs[costs > 0].sum(dtype=float))
 
 
 def of_all(

@@ -147,7 +147,7 @@ def _most(devices: int) -> int:
 
 def _name(device: DeviceTime) -> str:
     owner = f"rank {device.rank}" if device.rank is not None else f"process {device.pid}"
-    return f"GPU {device.device}, {owner}"
+    return f"{'CPU' if device.on_cpu else f'GPU {device.device}'}, {owner}"
 
 
 def _row(device: DeviceTime, name: str, start: int, end: int) -> Row:
