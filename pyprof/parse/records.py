@@ -40,6 +40,13 @@ class Coded:
         values = pa.array(self.values, kind)
         return values.take(self.arrow_index())
 
+    def numbered(self) -> pa.DictionaryArray:
+        """Give texts as a dictionary column, in which each distinct one stands once."""
+        found = pa.array(self.values, pa.string()).dictionary_encode()
+        return pa.DictionaryArray.from_arrays(
+            found.indices.take(self.arrow_index()), found.dictionary
+        )
+
     def arrow_index(self) -> pa.Array:
         """Give the index with null for -1."""
         return pa.array(self.index, mask=self.index < 0)

@@ -34,11 +34,16 @@ class Column:
     kind: str
     width: int
     """Least width in a fixed-width table; 0: whatever room is left."""
-    values: Values
-    """Gives one Arrow value a row, null where it is not known."""
+    held: Values
+    """Gives one Arrow value a row, null where it is not known; texts as a dictionary."""
     help: str
     unit: str = ""
     """"" for texts, and for numbers that count or name something."""
+
+    def values(self, table: Table) -> pa.Array:
+        """Give one Arrow value a row, texts written out."""
+        found = self.held(table)
+        return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
 
 
 COLUMNS: dict[str, Column] = {}
@@ -62,7 +67,7 @@ def column(
 def spelt(coded: Coded, spell: Callable[..., str | None]) -> pa.Array:
     """Spell each distinct value once; a null stays null."""
     spelt = [spell(value) if value is not None else None for value in coded.values]
-    return Coded(coded.index, spelt).to_arrow(pa.string())
+    return Coded(coded.index, spelt).numbered()
 
 
 def numbers(lists: pa.Array) -> pa.Array:

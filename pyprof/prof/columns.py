@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyprof.parse import frames
 from pyprof.parse.records import Coded
@@ -99,9 +98,10 @@ def _mod(table: Table) -> pa.Array:
 def _op(table: Table) -> pa.Array:
     """The op that was called; `bias` for the bias of a linear."""
     ops = table.own_or_forward("op")
-    names = spelt(ops, lambda names: names[0] if names else None)
-    linear = pc.fill_null(pc.equal(names, "linear"), False)  # noqa: FBT003 - Arrow's spelling
-    return pc.if_else(pc.and_(linear, pa.array(_is_bias(table))), "bias", names)
+    names = [value[0] if value else None for value in ops.values]
+    linear = np.array([*(name == "linear" for name in names), False])[ops.index]
+    index = np.where(linear & _is_bias(table), len(names), ops.index)
+    return Coded(index, [*names, "bias"]).numbered()
 
 
 _BIAS_FAMILIES = {"pointwise", "reduction"}
@@ -126,7 +126,7 @@ def _params(table: Table) -> pa.Array:
     costs = table.costs
     texts = ["".join(f"{key}={_compact(value)}," for key, value in params.items()) or None
              for params in costs.params]  # fmt: skip
-    return Coded(costs.params_of, texts).to_arrow(pa.string())
+    return Coded(costs.params_of, texts).numbered()
 
 
 def _compact(value: object) -> str:
@@ -143,7 +143,7 @@ def _sil(table: Table) -> pa.Array:
 def _tc(table: Table) -> pa.Array:
     """Tensor Cores: 1 used, 0 not used, ? the name cannot tell, - nothing for them to do."""
     number, judged = table.judged
-    return Coded(number, [entry.tc.value for entry in judged]).to_arrow(pa.string())
+    return Coded(number, [entry.tc.value for entry in judged]).numbered()
 
 
 @column("device", "Device", INT, 3)
@@ -266,7 +266,7 @@ def _ai(table: Table) -> pa.Array:
 @column("bound", "Bound", TEXT, 8)
 def _bound(table: Table) -> pa.Array:
     """What limits it: compute, memory, or latency (too small to fill the device)."""
-    return table.bound.to_arrow(pa.string())
+    return table.bound.numbered()
 
 
 @column("eff", "Eff(%)", FLOAT, 7, "%")

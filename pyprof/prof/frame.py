@@ -15,7 +15,7 @@ from pyprof import schema
 from pyprof.parse.members import items
 from pyprof.parse.members import load as load_records
 from pyprof.parse.records import Records, concat_coded, encode
-from pyprof.prof.columns import COLUMNS, FLOAT, INT, TEXT
+from pyprof.prof.columns import COLUMNS, FLOAT, INT, TEXT, Column
 from pyprof.prof.running import Counts, counts, run_on
 from pyprof.prof.table import Table
 from pyprof.sets.engine import opened
@@ -77,15 +77,15 @@ def _of(item: Item, override: Override | None) -> tuple[pa.Table, Counts]:
 def as_arrow(
     table: Table,
     recorded: Callable[[Records, str], pa.Array] = Records.arrow,
-    kept: Callable[[pa.Array], pa.Array] = lambda values: values,
+    kept: Callable[[Column, Table], pa.Array] = Column.values,
 ) -> pa.Table:
     """Give the same columns as an Arrow table; `recorded` gives those that no option names.
 
-    `kept` may hold the values of the others in another way, when they are made.
+    `kept` gives the others, perhaps with their texts as dictionaries.
     """
     _ = table.costs, table.judged, table.roofline  # what columns share, before they are made
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # Arrow works outside Python's lock
-        columns = pool.map(lambda column: kept(column.values(table)), COLUMNS.values())
+        columns = pool.map(lambda column: kept(column, table), COLUMNS.values())
         more = pool.map(partial(recorded, table.records), (key for key, _, _ in _MORE.values()))
         return pa.table([*columns, *more], [*COLUMNS, *_MORE])
 

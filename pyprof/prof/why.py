@@ -62,7 +62,7 @@ def peaks(table: Table) -> pa.Array:
     memory = [_label(entry.bandwidth_peak) for entry in judged]
     nearer = np.where(table.roofline.compute, number, len(flops) + number)
     known = np.isfinite(table.roofline.share)
-    return Coded(np.where(known, nearer, -1), [*flops, *memory]).to_arrow(pa.string())
+    return Coded(np.where(known, nearer, -1), [*flops, *memory]).numbered()
 
 
 def _label(rate: object) -> str | None:
@@ -86,7 +86,7 @@ def reasons(table: Table) -> pa.Array:
     first, both = distinct(above.index << 32 | reason.index + 1)
     pairs = [(above.index[row], reason.index[row]) for row in first.tolist()]
     spelt = ["; ".join(text for text in (_at(above, a), _at(reason, b)) if text) for a, b in pairs]
-    return Coded(both, [text or None for text in spelt]).to_arrow(pa.string())
+    return Coded(both, [text or None for text in spelt]).numbered()
 
 
 def _at(column: Coded, place: int) -> str | None:

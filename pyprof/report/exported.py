@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from pyprof.errors import PyprofError
+from pyprof.freed import give_back
 from pyprof.parse.members import items
 from pyprof.prof.running import counts
 from pyprof.report import exported_rows, source
@@ -62,6 +64,8 @@ def write(
     if isinstance(exporter, Listing):
         exporter.write(alone, file)
     else:
+        alone = replace(alone, capture=None)  # which no table holds, and is large beside the rows
+        give_back()
         exporter.write(exported_rows.tables(alone.table), file)
     return alone.table.source.warnings
 

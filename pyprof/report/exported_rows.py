@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pyprof import schema
 from pyprof.prof.frame import as_arrow, numbered
 from pyprof.prof.running import run_on
 
@@ -13,10 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from pyprof.parse.records import Records
+    from pyprof.prof.columns import Column
     from pyprof.prof.table import Table
     from pyprof.report.exporters import Part
 
-_ROWS = 1 << 17
+_ROWS, _TEXT_BYTES = 1 << 17, 1 << 27
+"""Written out at once, at most."""
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
@@ -45,16 +51,23 @@ def _read(path: Path) -> pa.Table:
 
 def _compact(table: Table) -> pa.Table:
     """Hold texts and lists as numbers: spelt out, those of all rows are large."""
-    return as_arrow(table, numbered, _numbered_texts)
+    return as_arrow(table, _recorded, _held)
 
 
-def _numbered_texts(values: pa.Array) -> pa.Array:
+def _recorded(records: Records, name: str) -> pa.Array:
+    is_text = pa.types.is_string(schema.PARQUET.field(name).type)
+    return records.coded(name).numbered() if is_text else numbered(records, name)
+
+
+def _held(column: Column, table: Table) -> pa.Array:
+    values = column.held(table)
     return values.dictionary_encode() if pa.types.is_string(values.type) else values
 
 
 def _spelt(rows: pa.Table) -> Iterator[pa.Table]:
-    for start in range(0, rows.num_rows or 1, _ROWS):
-        part = rows.slice(start, _ROWS)
+    at_once = _rows_at_once(rows)
+    for start in range(0, rows.num_rows or 1, at_once):
+        part = rows.slice(start, at_once)
         yield pa.table([*map(_spelt_out, part.columns)], part.column_names)
 
 
@@ -63,3 +76,20 @@ def _spelt_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     parts = [chunk.dictionary.take(chunk.indices) for chunk in column.chunks]
     return pa.chunked_array(parts, column.type.value_type)
+
+
+def _rows_at_once(rows: pa.Table) -> int:
+    """Choose how many rows to write at once, so that their texts stay small, however long."""
+    size = sum(map(_text_bytes, rows.columns))
+    fitting: int = _TEXT_BYTES * rows.num_rows // max(1, size)
+    return max(1, min(_ROWS, fitting))
+
+
+def _text_bytes(column: pa.ChunkedArray) -> int:
+    if not pa.types.is_dictionary(column.type) or not pa.types.is_string(column.type.value_type):
+        return 0
+    size = 0
+    for chunk in column.chunks:
+        used = np.bincount(chunk.indices.drop_null(), minlength=len(chunk.dictionary))
+        size += int(used @ np.asarray(pc.binary_length(chunk.dictionary)))
+    return size

@@ -117,6 +117,12 @@ def test_names_of_other_things(text: str) -> None:
     assert len(steps(parse(net), net)) == 0
 
 
+def test_a_number_that_emit_nvtx_adds_is_no_part_of_a_name() -> None:
+    """It numbers the user's ranges, too."""
+    net = capture([Work((20, 30), (12, 14))], ranges=[Range("step 3, op_id = 17", (10, 20))])
+    assert steps(parse(net), net).origin == 'ranges "step N"'
+
+
 def test_optimizer_steps_end_steps() -> None:
     """Without iteration ranges, a step ends with the optimizer's; the rarest optimizer counts."""
     ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 200, 300)]

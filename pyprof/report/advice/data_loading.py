@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from pyprof.marker import Kind
+from pyprof.marker import Kind, classify
 from pyprof.parse.describe import unnumbered
-from pyprof.parse.texts import read_texts, where
+from pyprof.parse.texts import where
 from pyprof.report.advice.registry import Advice, Evidence, rule
 from pyprof.report.intervals import union, union_of
 
@@ -28,19 +28,20 @@ def data_loading(case: Case) -> Advice | None:
     is_named = partial(pc.match_substring_regex, pattern=_LOADING)
     ranges = case.capture.ranges
     ranges = ranges.filter(where(ranges.column("text"), is_named))
-    texts = read_texts(ranges)
+    text = ranges.column("text").unify_dictionaries().combine_chunks()
+    index = text.indices.to_numpy()
     start, end = (np.asarray(pc.fill_null(ranges.column(name), -1)) for name in ("start", "end"))
     idle = [union(device.idle.values()) for device in case.devices]
     found, most = [], 0
-    for code in np.unique(texts.code).tolist():
-        if texts.kind[code] not in (Kind.CONTEXT, Kind.LAYER):
+    for code in np.unique(index).tolist():
+        name = text.dictionary[code].as_py()
+        if classify(name) not in (Kind.CONTEXT, Kind.LAYER):
             continue  # a stack, or an op, of a file so called
-        rows = texts.code == code
+        rows = index == code
         inside = union_of(start[rows], end[rows])
         waited = max((gaps & inside).total for gaps in idle)
         if waited:
-            name = unnumbered(texts.templates[code])
-            found.append(Evidence(name, None, int(rows.sum()), waited))
+            found.append(Evidence(unnumbered(name), None, int(rows.sum()), waited))
             most = max(most, waited)
     if not found:
         return None

@@ -22,7 +22,7 @@ LABELS = {
     "flops": "FLOPs, where known",
     "bytes": "bytes needed, where known",
 }
-NOTHING = f"no op changed by more than {SAME_BELOW:.0%}"
+NOTHING = f"no op changed by more than {100 * SAME_BELOW:g} %"
 """Stands for a list of changes without any."""
 METRIC_HEADER = ("", "A", "B", "change", "change (%)")
 

@@ -18,6 +18,8 @@ import pyarrow as pa
 from pyprof.marker import numbered
 from pyprof.parse import dictfile, parquet, parse_file
 from pyprof.readers import _sqlite
+from pyprof.report import exported_rows, source
+from pyprof.report.exporters import as_parquet
 
 class Nowhere(io.BytesIO):
     def write(self, data):
@@ -25,11 +27,14 @@ class Nowhere(io.BytesIO):
 
 # What is in work at once is as small against the capture as it is against a large one.
 _sqlite._TEXT_BATCH_ROWS, numbered._AT_ONCE = 128, 128
-parquet._TEXT_BYTES = dictfile._BYTES = 1 << 18
+parquet._TEXT_BYTES = dictfile._BYTES = exported_rows._TEXT_BYTES = 1 << 18
 dictfile._FIRST_ROWS = 16
 tracemalloc.start()
-writer = {"parquet": parquet, "dict": dictfile}[sys.argv[2]]
-writer.write(parse_file(Path(sys.argv[1])), Nowhere())
+path, form = sys.argv[1:]
+if form == "export":
+    as_parquet.write(exported_rows.tables(source.load(path).table), Nowhere())
+else:
+    {"parquet": parquet, "dict": dictfile}[form].write(parse_file(Path(path)), Nowhere())
 print(pa.default_memory_pool().max_memory() + tracemalloc.get_traced_memory()[1])
 """
 
@@ -44,7 +49,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
-@pytest.mark.parametrize("form", ["parquet", "dict"])
+@pytest.mark.parametrize("form", ["parquet", "dict", "export"])
 def test_texts_ten_times_as_long_take_no_more_memory(captures: list[Path], form: str) -> None:
     """From SQLite to the written file; Arrow's memory and NumPy's."""
     found = [python("-c", PEAK_BYTES, str(path), form) for path in captures]
