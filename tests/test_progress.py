@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 pty = pytest.importorskip("pty", reason="terminals are others there")
 
 READ = ["reading", "parsing", "costing"]
+SIDE = [*READ, "adding up"]
 STAGES = {
     ("summary", "net.sqlite"): [*READ, "adding up"],
     ("lines", "net.sqlite"): [*READ, "adding up"],
     ("export", "net.sqlite", "-o", "net.csv"): [*READ, "writing"],
     ("report", "net.sqlite", "-o", "net.html"): [*READ, "adding up", "drawing"],
-    ("roofline", "net.sqlite", "-o", "net.html"): [*READ, "drawing"],
-    ("diff", "net.sqlite", "net.sqlite"): [*READ, *READ, "comparing"],
+    ("roofline", "net.sqlite", "-o", "net.html"): [*READ, "adding up", "drawing"],
+    ("diff", "net.sqlite", "net.sqlite"): [*SIDE, *SIDE, "comparing"],
 }
 
 

@@ -68,7 +68,7 @@ def command(
     from pyprof.report import exported, source  # noqa: PLC0415 - they load Arrow
 
     with (
-        cli.stages(source.STAGES + 2, *source.alone(files), quiet=quiet) as begin,
+        cli.stages(exported.stages(form), *source.alone(files), quiet=quiet) as begin,
         cli.output(target) as out,
         _packed(out, target) as file,
     ):

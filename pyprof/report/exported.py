@@ -36,6 +36,11 @@ class _Written(NamedTuple):
     warnings: tuple[str, ...]
 
 
+def stages(form: Format) -> int:
+    """Count how often `write` says of a single file what it does."""
+    return source.STAGES + (2 if isinstance(form.load(), Summing) else 1)
+
+
 def write(
     sources: Sequence[str],
     form: Format,
