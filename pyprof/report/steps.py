@@ -7,21 +7,16 @@ of the capture: of one that the profiler's pause cuts, what comes after it.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import schema
-from pyprof.marker import Kind, classify
-from pyprof.parse.describe import unnumbered
 from pyprof.parse.records import Records
-from pyprof.parse.texts import where
-from pyprof.report import api
+from pyprof.report import api, step_marks
 from pyprof.report.repetition import repetition
 from pyprof.report.windows import recorded
 
@@ -36,12 +31,6 @@ if TYPE_CHECKING:
 
 OUTSIDE = -1
 
-_ITERATION = (
-    r"(?i)^(?:layer:)?\W*(?:profiler|train(?:ing)?|eval|test|val(?:idation)?|inference)?[\s_.:#-]*"
-    r"(?:step|iter|iteration|batch|mini-?batch)s?(?:[\s_.:#=(\[-]*\d+.*)?$"
-)
-"""Names of iterations; an RE2 pattern."""
-_DIGITS = re.compile(r"\d+")
 _WARM_UP = 1.5
 """A leading step that takes this many times the median is warm-up."""
 
@@ -163,10 +152,10 @@ def _only(capture: Capture, pid: int) -> Capture:
 
 def _of_process(records: Records, capture: Capture | None, launched: Ints) -> Steps:
     if capture is not None:
-        for find in (_ranges, _optimizer_ranges):
+        for find in (step_marks.iterations, step_marks.optimizer_ranges):
             if (found := find(capture)) is not None:
                 return _steps(records, *found, launched)
-    boundaries = _optimizer_rows(records, launched)
+    boundaries = step_marks.optimizer_rows(records, launched)
     if boundaries is not None:
         return _steps(records, "Optimizer.step", *boundaries, launched)
     repeated = repetition(records, launched)
@@ -245,90 +234,3 @@ def bounds_on_gpu(records: Records, of_row: Ints, count: int) -> Ints | None:
     finished = np.maximum.accumulate(finished)
     first_row = int(records.numpy("start")[rows[of_row[rows] == of_row[rows].min()]].min())
     return np.append(first_row, np.maximum(finished, first_row))
-
-
-# --- from ranges --------------------------------------------------------------------------------
-
-
-def _ranges(capture: Capture) -> tuple[str, Ints, Ints] | None:
-    """Find ranges that name iterations; of several sorts, the one that covers most time."""
-    ranges = capture.ranges
-    is_iteration = partial(pc.match_substring_regex, pattern=_ITERATION)
-    texts = ranges.filter(where(ranges.column("text"), is_iteration))
-    distinct = texts.column("text").unique().to_pylist()
-    named: dict[str, list[str]] = {}
-    for text in distinct:
-        if classify(text) in (Kind.CONTEXT, Kind.LAYER):
-            named.setdefault(_DIGITS.sub("N", unnumbered(text)), []).append(text)
-    best = max(
-        ((total, name, start, end)
-         for name, spelt in sorted(named.items())
-         for total, start, end in [_apart(_named(texts, spelt))]),
-        key=lambda found: found[0],
-        default=None,
-    )  # fmt: skip
-    return None if best is None or not best[0] else (f'ranges "{best[1]}"', best[2], best[3])
-
-
-def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
-    is_named = partial(pc.is_in, value_set=pa.array(texts))
-    return ranges.filter(where(ranges.column("text"), is_named))
-
-
-def _apart(ranges: pa.Table) -> tuple[int, Ints, Ints]:
-    """Give the bounds of ranges that do not overlap: the longest thread's, the outermost."""
-    start, end, thread = (
-        np.asarray(pc.fill_null(ranges.column(name), -1)).astype(np.int64)
-        for name in ("start", "end", "thread")
-    )
-    closed = end > start
-    if not closed.any():
-        return 0, start[:0], start[:0]
-    total = np.bincount(thread[closed], weights=(end - start)[closed].astype(float))
-    keep = closed & (thread == int(total.argmax()))
-    order = np.lexsort((-end[keep], start[keep]))
-    start, end = start[keep][order], end[keep][order]
-    outermost = np.concatenate([[True], start[1:] >= np.maximum.accumulate(end)[:-1]])
-    start, end = start[outermost], end[outermost]
-    return int((end - start).sum()), start, end
-
-
-# --- from the optimizer -------------------------------------------------------------------------
-
-
-def _optimizer_ranges(capture: Capture) -> tuple[str, Ints, Ints] | None:
-    """Let a step end where the optimizer's does; of several optimizers, the rarest tells."""
-    ranges = capture.ranges
-    is_step = partial(pc.starts_with, pattern="Optimizer.step#")
-    texts = ranges.filter(where(ranges.column("text"), is_step))
-    counts = texts.column("text").value_counts().to_pylist()
-    named = [(entry["counts"], entry["values"]) for entry in counts]
-    if not named:
-        return None
-    _, text = min(named)
-    _, _, end = _apart(_named(texts, [text]))
-    if not len(end):
-        return None
-    return text.partition("#")[0], np.concatenate([[_begin(capture)], end[:-1]]), end
-
-
-def _begin(capture: Capture) -> int:
-    """Give the first instant at which the host did something."""
-    firsts = (pc.min(frame.column("start")).as_py() for frame in (capture.calls, capture.ranges))
-    return min(int(first) for first in firsts if first is not None)
-
-
-def _optimizer_rows(records: Records, launched: Ints) -> tuple[Ints, Ints] | None:
-    """Let a step end with the last launch of each run of the optimizer's rows."""
-    kernels = records.coded("kind")
-    work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kernels.values), False])
-    part = records.coded("dir")
-    optim = np.array([*(name == "optim" for name in part.values), False])[part.index]
-    rows = np.flatnonzero(work[kernels.index])
-    rows = rows[np.argsort(launched[rows], kind="stable")]
-    inside = optim[rows]
-    last = np.flatnonzero(inside & ~np.append(inside[1:], False))
-    if len(last) < 2:  # noqa: PLR2004 - a single one tells no period
-        return None
-    end = launched[rows[last]] + 1
-    return np.concatenate([[int(launched.min())], end[:-1]]), end
