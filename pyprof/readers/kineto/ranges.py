@@ -76,8 +76,8 @@ class Ranges:
 
     def texts(self) -> pa.Table:
         """Give the texts of `columns`, as `marker.numbered` takes them apart."""
-        found = pa.chunked_array(self._texts, numbered.NUMBERED)
-        return pa.Table.from_struct_array(found).unify_dictionaries()
+        batches = [pa.RecordBatch.from_struct_array(part) for part in self._texts]
+        return pa.Table.from_batches(batches, pa.schema([*numbered.NUMBERED])).unify_dictionaries()
 
     def python(self) -> Columns:
         """Give the Python frames, which have none."""
