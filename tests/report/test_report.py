@@ -211,18 +211,19 @@ def test_the_button_changes_between_light_and_dark(opened: WebDriver) -> None:
     assert before[1] != after[1]
 
 
-def test_on_a_telephone_only_tables_and_figures_scroll_sideways(
-    opened: WebDriver, tmp_path: Path
-) -> None:
+def test_on_a_telephone_only_tables_and_figures_scroll_sideways(tmp_path: Path) -> None:
     """The page itself is as wide as the screen, whatever its tables hold."""
     generate(tmp_path / "net.sqlite", "--kernels", "30")
     page(tmp_path / "net.sqlite", tmp_path / "narrow.html")
     narrow = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-    opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
-    drawn(opened, tmp_path / "narrow.html")
-    named = (
-        "const cells = document.querySelectorAll('details td.text:first-child');"
-        "for (const cell of cells) cell.textContent = 'kernel_'.repeat(20); return cells.length"
-    )
-    assert opened.execute_script(named)
-    assert opened.execute_script("return document.documentElement.scrollWidth") == narrow["width"]
+    with browser(tmp_path / "profile") as driver:
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+        drawn(driver, tmp_path / "narrow.html")
+        named = (
+            "const cells = document.querySelectorAll('details td.text:first-child');"
+            "for (const cell of cells) cell.textContent = 'kernel_'.repeat(20); return cells.length"
+        )
+        assert driver.execute_script(named)
+        assert (
+            driver.execute_script("return document.documentElement.scrollWidth") == narrow["width"]
+        )
