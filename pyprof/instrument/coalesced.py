@@ -9,9 +9,8 @@ import torch
 
 from pyprof.instrument.collectives import coalesced_text
 from pyprof.instrument.emit import EMITTER
-from pyprof.instrument.op import WITH_STACK, silent
-from pyprof.instrument.ranges import THREAD
-from pyprof.instrument.stack import find
+from pyprof.instrument.inside import call_inside
+from pyprof.instrument.op import silent
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -50,18 +49,6 @@ class _Coalesced:
         return self._inner.__enter__()
 
     def __exit__(self, *error: Any) -> bool | None:  # noqa: ANN401, PYI036 - handed on
-        push, here, pop = EMITTER.push, THREAD.here, EMITTER.pop
-        text = "" if push is None or silent() else coalesced_text(self._group)
-        if push is None or not text:
-            return self._inner.__exit__(*error)
-        outer, trace = here.trace, find(2, here.frame, here.within).text if WITH_STACK[0] else ""
-        texts = (text,) if trace is outer or not trace else (trace, text)
-        for each in texts:
-            push(each)
-        here.trace = trace or outer
-        try:
-            return self._inner.__exit__(*error)
-        finally:
-            here.trace = outer
-            for _ in texts:
-                pop()
+        text = "" if EMITTER.push is None or silent() else coalesced_text(self._group)
+        close = self._inner.__exit__
+        return call_inside(text, close, *error) if text else close(*error)

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from pyprof.instrument.emit import EMITTER
-from pyprof.instrument.op import WITH_STACK, make_op, silent
+from pyprof.instrument.inside import call_inside
+from pyprof.instrument.op import make_op, silent
 from pyprof.instrument.payload import op_head, op_text
-from pyprof.instrument.ranges import THREAD
-from pyprof.instrument.stack import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,21 +98,10 @@ def _triton(launch: Callable[..., Any]) -> Callable[..., Any]:
     """Put the ranges of an op around a kernel's launch."""
 
     def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
-        if (push := EMITTER.push) is None or silent():
+        if EMITTER.push is None or silent():
             return launch(self, *args, **kwargs)
         name = self.inductor_meta.get("kernel_name") or self.fn.__name__
         text = op_text(op_head("triton", name), args, {})  # by name come stream and the like
-        here, pop = THREAD.here, EMITTER.pop
-        outer, trace = here.trace, find(2, here.frame, here.within).text if WITH_STACK[0] else ""
-        texts = (text,) if trace is outer or not trace else (trace, text)
-        for each in texts:
-            push(each)
-        here.trace = trace or outer
-        try:
-            return launch(self, *args, **kwargs)
-        finally:
-            here.trace = outer
-            for _ in texts:
-                pop()
+        return call_inside(text, launch, self, *args, **kwargs)
 
     return run
