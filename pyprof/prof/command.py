@@ -13,7 +13,7 @@ from pyprof.sets.options import worker_options
 if TYPE_CHECKING:
     from pyprof.sets.engine import Engine
 
-_KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window")
+_KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank")
 
 
 class _ProfCommand(cli.Command):

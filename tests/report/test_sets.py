@@ -93,7 +93,7 @@ def test_an_op_call_that_is_guessed_ends_with_its_rank(tmp_path: Path) -> None:
     assert pyprof.load(tmp_path / "*.dict")["opid"].tolist() == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize("key", ["op", "layer", "kernel"])
+@pytest.mark.parametrize("key", ["op", "layer", "kernel", "rank"])
 def test_groups_are_of_all_ranks(key: str, ranks: Path) -> None:
     """Counts, sums and extremes, beside those of the rows themselves."""
     whole = rows("-c", f"{key},sil,flops", ranks)
