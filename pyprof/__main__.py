@@ -9,6 +9,7 @@ from importlib.abc import InspectLoader
 import click
 
 from pyprof import __version__, report
+from pyprof.cli import Main
 
 COMMANDS = {
     # name: where its click command is; imported when it is used or listed
@@ -41,7 +42,7 @@ def _source(module: pkgutil.ModuleInfo) -> str:
     return (loader.get_source(module.name) or "") if isinstance(loader, InspectLoader) else ""
 
 
-class _Commands(click.Group):
+class _Commands(Main, click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
         return list(commands())

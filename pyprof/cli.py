@@ -12,46 +12,102 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from pyprof import guard, safe, streams
 from pyprof.errors import PyprofError
+from pyprof.streams import say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     _FloatType = click.ParamType[float]
 else:
     _FloatType = click.ParamType  # takes no type argument in older click
 
-STDOUT = "-"
+STDOUT = guard.STDOUT
 
 
-class Command(click.Command):
+class Main(click.Command):
+    """What is run from the shell: its messages are safe to show, and need nobody to read them."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's
+        """Run it with the process's arguments, and end the process."""
+        streams.prepare()
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
+        try:
+            code = super().main(*args, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            error.message = safe.message(error.message)
+            streams.on_stderr(error.show)
+            code = error.exit_code
+        except click.Abort:
+            streams.on_stderr(lambda: click.echo("Aborted!", err=True))
+            code = 1
+        sys.exit(code)
+
+
+class Command(Main):
     """A command whose user errors end it with one line on stderr and exit code 1.
 
-    Its help answers to `-h`, too.
+    Its help answers to `-h`, too. One that writes what `-o` names takes `--force`, and writes over
+    nothing that it reads.
     """
 
     def __init__(self, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - click's
         context = dict(settings.pop("context_settings", None) or {})
         context.setdefault("help_option_names", ["-h", "--help"])
         super().__init__(*args, **{**settings, "context_settings": context})
+        if any("-o" in param.opts for param in self.params):
+            self.params.append(_force())
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         """Run the command."""
         try:
+            _decide(self, ctx)
             return super().invoke(ctx)
         except PyprofError as error:
-            click.echo(f"pyprof: {' '.join(str(error).split())}", err=True)
+            say(str(error))
             ctx.exit(1)
-        except BrokenPipeError:
-            _close_stdout()
+        except _ReaderGoneError:
+            streams.silence(sys.stdout)
             ctx.exit(0)
         except UnicodeEncodeError as error:
             # Python keeps the bytes of a path that is not UTF-8; Arrow and torch take no such text.
             if error.reason != "surrogates not allowed":
                 raise
-            told = "not UTF-8; rename the file, or set LC_ALL=C.UTF-8"
-            click.echo(f"pyprof: {error.object!a}: {told}", err=True)
+            say(f"{error.object!a}: not UTF-8; rename the file, or set LC_ALL=C.UTF-8")
             ctx.exit(1)
+
+
+class _ReaderGoneError(Exception):
+    """Whoever read the output has seen enough."""
+
+
+def _force() -> click.Option:
+    def keep(context: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001
+        del param
+        guard.of(context).force = value
+
+    told = "Replace even a capture. What is read is never replaced."
+    return click.Option(["--force"], is_flag=True, expose_value=False, callback=keep, help=told)
+
+
+def _decide(command: click.Command, ctx: click.Context) -> None:
+    """Refuse an output before any work; whatever else names a file is taken for an input."""
+    target = ctx.params.get("target")
+    others = [value for name, value in ctx.params.items() if name != "target"]
+    named = [text for value in others for text in _texts(value)]
+    nothing = any(isinstance(p, click.Argument) and not ctx.params[p.name or ""]
+                  for p in command.params)  # fmt: skip
+    told = guard.of(ctx)
+    told.reads([*named, *([guard.STDIN] if nothing else [])])
+    if target is not None:
+        told.decide(str(target))
+
+
+def _texts(value: object) -> list[str]:
+    several = value if isinstance(value, tuple) else (value,)
+    return [str(one) for one in several if isinstance(one, (str, Path))]
 
 
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
@@ -105,15 +161,18 @@ class Number(_FloatType):
         return least if self._most == float("inf") else f"{least} to {self._most:g}"
 
 
-def _close_stdout() -> None:
-    # Python flushes stdout once more at exit, which would fail again and say so.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def warn(texts: Sequence[str]) -> None:
     """Tell the user something on stderr that does not stop the work."""
     for text in texts:
-        click.echo(f"pyprof: warning: {' '.join(text.split())}", err=True)
+        say(f"warning: {text}")
+
+
+def reading(places: Iterable[str]) -> None:
+    """Tell what the command reads besides what it was given by name.
+
+    Raises PyprofError where that is its output.
+    """
+    guard.current().reads(places)
 
 
 @contextmanager
@@ -122,26 +181,37 @@ def output(target: str) -> Iterator[BinaryIO]:
 
     A device or a pipe (/dev/null, /dev/stdout) is written to as it is, a link followed.
 
-    Raises PyprofError where it cannot be written.
+    Raises PyprofError where it cannot be written, is what the command reads, or is a capture.
     """
+    told = guard.current()
+    told.decide(target)
     if target == STDOUT or _is_stream(Path(target)):
         with _stream(target) as file:
             yield file
         return
     path = Path(os.path.realpath(target))
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=draft(path), dir=path.parent)
     except OSError as error:
         raise _unwritable(target, error) from None
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
         _as_created(Path(name))
+        told.decide(target)  # it may have appeared since
         os.replace(name, path)  # noqa: PTH105 - Path.replace is the same call
     except OSError as error:
         raise _unwritable(target, error) from None
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+_SHORT_BYTES = 40
+
+
+def draft(path: Path) -> str:
+    """Begin the name of what becomes a file: its own, cut, for there is a longest name."""
+    return f".{os.fsencode(path.name)[:_SHORT_BYTES].decode(errors='ignore')}."
 
 
 def form(target: str, *known: str) -> str:
@@ -172,13 +242,13 @@ def _stream(target: str) -> Iterator[BinaryIO]:
         elif sys.stdout is None:  # closed by the shell: `>&-`
             raise PyprofError("stdout is closed; name a file with -o")
         else:
-            yield sys.stdout.buffer
+            yield streams.stdout()
             sys.stdout.flush()
     except BrokenPipeError:
-        raise
+        raise _ReaderGoneError from None
     except OSError as error:
         if target == STDOUT:
-            _close_stdout()
+            streams.silence(sys.stdout)
         raise _unwritable("stdout" if target == STDOUT else target, error) from None
 
 
@@ -196,8 +266,11 @@ def _unwritable(target: str, error: OSError) -> PyprofError:
 @contextmanager
 def progress(length: int, label: str, least: int) -> Iterator[Callable[[int], None]]:
     """Show a bar on stderr where that is a terminal and there are at least `least` steps."""
-    hidden = not sys.stderr.isatty() or length < least
-    with click.progressbar(length=length, label=label, file=sys.stderr, hidden=hidden) as bar:
+    bar_of = streams.Bar()
+    hidden = not bar_of.isatty() or length < least
+    with click.progressbar(
+        length=length, label=safe.message(label), file=bar_of, hidden=hidden
+    ) as bar:
         yield bar.update
 
 
@@ -212,13 +285,14 @@ def stages(count: int, *files: str, quiet: bool) -> Iterator[Callable[[str], Non
     Shown for large files alone, and not where the user wants `quiet`.
     """
     given_bytes = sum(Path(file).stat().st_size for file in files if Path(file).is_file())
-    hidden = quiet or not sys.stderr.isatty() or given_bytes < _LONG_BYTES
+    bar_of = streams.Bar()
+    hidden = quiet or not bar_of.isatty() or given_bytes < _LONG_BYTES
     with click.progressbar(
         length=count,
         show_eta=False,  # stages differ in length
         show_pos=True,
-        item_show_func=lambda stage: stage,
-        file=sys.stderr,
+        item_show_func=lambda stage: stage and safe.message(stage),
+        file=bar_of,
         update_min_steps=0,  # the first stage ends none
         hidden=hidden,
     ) as bar:

@@ -9,7 +9,7 @@ import click
 from pyprof.capture import machine, nsys, script
 from pyprof.capture.request import Outcome, Request
 from pyprof.capture.window import Steps, names_a_range
-from pyprof.cli import Command
+from pyprof.cli import Command, say
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def perform(
         raise PyprofError("--all and --steps ask for different things; give one of them")
     if not whole and not steps and not names_a_range(script.source(target)):
         whole = True
-        click.echo("pyprof: the script starts no range: all of it is captured", err=True)
+        say("the script starts no range: all of it is captured")
     name = output or target.label()
     name.encode()  # torch takes no path that is not UTF-8, and would say so after the run
     request = Request(
@@ -137,11 +137,8 @@ def _nsys(tool: str) -> str | None:
 def tell(outcome: Outcome, *, kept: bool = True) -> None:
     """Say on stderr what was captured and, where the file is kept, what to do with it."""
     for note in outcome.notes:
-        click.echo(f"pyprof: {note}", err=True)
+        say(note)
     if outcome.path is not None and kept:
         size = outcome.path.stat().st_size / 1e6
-        click.echo(f"pyprof: {outcome.path} ({size:.1f} MB)", err=True)
-        click.echo(
-            f"pyprof: next: python -m pyprof.prof {outcome.path}",
-            err=True,
-        )
+        say(f"{outcome.path} ({size:.1f} MB)")
+        say(f"next: python -m pyprof.prof {outcome.path}")

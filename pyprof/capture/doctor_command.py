@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pyprof import cli
+from pyprof import cli, safe
 
 
 @click.command("doctor", cls=cli.Command)
@@ -28,7 +28,7 @@ def doctor(capture: Path | None) -> None:
     else:
         lines = examine(capture)
     with cli.output(cli.STDOUT) as out:
-        out.write("".join(f"{line}\n" for line in lines).encode())
+        out.write("".join(f"{safe.lines(line)}\n" for line in lines).encode())
 
 
 def examine(path: Path) -> list[str]:
@@ -43,4 +43,5 @@ def examine(path: Path) -> list[str]:
         f"{capture.calls.num_rows:,} calls, {capture.ranges.num_rows:,} ranges"
     )
     said = [*traps.found(capture), *secrets.inside(path)]
-    return [heading, *(f"- {text}" for text in said or ["no trap shows"])]
+    told = [heading, *(f"- {text}" for text in said or ["no trap shows"])]
+    return [safe.message(line) for line in told]

@@ -11,6 +11,8 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from pyprof import cli
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -32,7 +34,7 @@ def join(windows: Sequence[Path], target: Path) -> None:
 
     Raises sqlite3.Error where one is no export; `target` is whole or not there.
     """
-    draft = target.with_name(f".{target.name}")
+    draft = target.with_name(f"{cli.draft(target)}joined")
     try:
         shutil.copyfile(windows[0], draft)
         with closing(sqlite3.connect(draft, isolation_level=None)) as base:

@@ -7,9 +7,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyprof import guard
 from pyprof.capture import machine
 from pyprof.capture.joined_nsys import join
 from pyprof.capture.request import Outcome, check_place
@@ -66,8 +69,10 @@ def run(request: Request, nsys: str) -> Outcome:
     """Run the script under nsys and write NAME.sqlite, of all windows."""
     name = ranked(request.output)
     check_place(Path(name))
-    gpu = bool(machine.gpus())
     before = _written(name)
+    for path in before:
+        check_place(path, partial(_ours, database=Path(name + _EXPORT)))
+    gpu = bool(machine.gpus())
     with tempfile.TemporaryDirectory() as folder:
         exit_file = Path(folder) / "code"
         line = command(nsys, request, name, exit_file, gpu=gpu)
@@ -86,6 +91,17 @@ def _written(name: str) -> dict[Path, int]:
     folder, stem = Path(name).parent, re.escape(Path(name).name)
     ours = re.compile(rf"{stem}(?:\.\d+)?(?:{'|'.join(map(re.escape, _SUFFIXES))})")
     return {path: path.stat().st_mtime_ns for path in folder.iterdir() if ours.fullmatch(path.name)}
+
+
+def _ours(path: Path, database: Path) -> bool:
+    """Tell whether `pyprof capture` wrote this; a report does not say, its export does."""
+    return any(map(guard.recorded, (path, path.with_suffix(_EXPORT), database)))
+
+
+def _sign(database: Path) -> None:
+    """Say in an export who wrote it; one that cannot be signed is as good."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as base:
+        base.execute(f"PRAGMA application_id = {guard.APPLICATION_ID}")
 
 
 def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Request) -> Outcome:
@@ -107,6 +123,7 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
     except (sqlite3.Error, OSError) as error:
         kept = ", ".join(map(str, windows))
         return Outcome(code, None, (f"{database}: {error}; its windows are in {kept}",))
+    _sign(database)
     notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
     empty = not filled(database, _WORK)  # tables without rows are not exported
     said = [_no_work()] if empty else []

@@ -16,6 +16,7 @@ from torch.profiler import ProfilerActivity
 
 from pyprof.capture import memory, window
 from pyprof.capture.joined import join
+from pyprof.cli import draft
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +115,7 @@ class Recorder:
 
     def write(self, path: Path) -> None:
         """Write the trace as gzip; the file is whole or not there."""
-        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        with tempfile.TemporaryDirectory(prefix=draft(path), dir=path.parent) as folder:
             packed = Path(folder) / path.name
             with gzip.open(packed, "wb", _COMPRESSION) as target:
                 join(self._exported(Path(folder) / "plain.json"), target)

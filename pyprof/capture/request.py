@@ -6,9 +6,11 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyprof import guard
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyprof.capture.script import Target
@@ -58,8 +60,12 @@ class Outcome:
     """The file holds no GPU work, as the notes say."""
 
 
-def check_place(path: Path) -> None:
-    """Raise PyprofError where no file can be written to: a run that is not kept is lost."""
+def check_place(path: Path, own: Callable[[Path], bool] = guard.recorded) -> None:
+    """Raise PyprofError where no file can be written to: a run that is not kept is lost.
+
+    Also where another's capture is; what `pyprof capture` wrote, as `own` tells, is replaced.
+    """
+    guard.current().no_capture(str(path), own)
     folder = path.parent
     if not folder.is_dir():
         raise PyprofError(f"{folder}: no such folder to write to")

@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
+from pyprof import guard
 from pyprof.capture.command import SETTINGS, perform, script_options, tell
-from pyprof.cli import Command
+from pyprof.cli import Command, say
 
 _WIDTH = 120  # the least that the table needs
 
@@ -30,6 +31,9 @@ def run(context: click.Context, /, *, each: bool, output: str | None, **options:
       pyprof run train.py --epochs 1
       pyprof run --each -o net train.py
     """
+    told = guard.of(context)
+    if output is not None:
+        told.no_capture(f"{output}.dict")
     with tempfile.TemporaryDirectory() as folder:
         name = output or str(Path(folder) / "net")
         outcome = perform(output=name, **options)
@@ -37,16 +41,18 @@ def run(context: click.Context, /, *, each: bool, output: str | None, **options:
         failed = int(outcome.path is None)
         if outcome.path is not None and not outcome.empty:
             if output is not None:
-                _records(outcome.path, f"{name}.dict")
+                _records(outcome.path, f"{name}.dict", force=told.force)
             failed = _report(outcome.path, each=each)
     context.exit(outcome.code or failed)
 
 
-def _records(capture: Path, target: str) -> None:
+def _records(capture: Path, target: str, *, force: bool) -> None:
     from pyprof.parse.command import parse  # noqa: PLC0415 - it loads Arrow
 
-    parse.main([str(capture), "-q", "-o", target], standalone_mode=False)  # the report warns
-    click.echo(f"pyprof: {target}", err=True)
+    forced = ["--force"] if force else []
+    arguments = [str(capture), "-q", *forced, "-o", target]  # the report warns
+    parse.main(arguments, standalone_mode=False)
+    say(target)
 
 
 def _report(capture: Path, *, each: bool) -> int:

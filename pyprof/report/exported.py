@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from pyprof import cli
 from pyprof.errors import PyprofError
 from pyprof.freed import give_back
 from pyprof.parse.members import items
@@ -93,7 +94,7 @@ def _ranks(
 ) -> tuple[str, ...]:
     folder = target.absolute().parent  # which workers on other machines may see, as the target
     keep = exporter.write if isinstance(exporter, Listing) else _keep
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=folder) as scratch:
+    with tempfile.TemporaryDirectory(prefix=cli.draft(target), dir=folder) as scratch:
         work = partial(_part, keep=keep, folder=scratch, override=override)
         written = [*engine.gather(engine.map(work, chosen, "writing captures"))]
         parts = [each.part for each in written]

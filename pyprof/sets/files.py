@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from pyprof import cli
+from pyprof import cli, guard
 from pyprof.errors import CaptureError, PyprofError, reason
 
 try:
@@ -121,7 +121,8 @@ class Local:
             yield file
 
     def remove(self, place: str) -> None:
-        """Remove a file that may be there."""
+        """Remove a file that may be there; PyprofError where it is a capture."""
+        guard.current().no_capture(place)
         with writing(place):
             Path(place).unlink(missing_ok=True)
 

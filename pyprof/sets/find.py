@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import readers
+from pyprof import cli, readers
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.sets.files import files_of, is_url, names
 
@@ -48,6 +48,7 @@ def find(sources: Sequence[str]) -> list[str]:
     for before, after in pairwise(found):
         if before == after:
             raise CaptureError(f"{after}: is meant twice; name each capture once")
+    cli.reading(url for url in found if not is_url(url))
     return found
 
 

@@ -1,0 +1,179 @@
+"""What no output replaces: what the command reads, and captures that pyprof did not write."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyprof.errors import CaptureError, PyprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+STDOUT = STDIN = "-"
+
+APPLICATION_ID = 0x50795066
+"""In the header of SQLite files that `pyprof capture` wrote, for which SQLite has this field."""
+
+_KEY = "pyprof.guard"
+_BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite has beside a database, behind its name."""
+_ALIKE = (".sqlite", ".nsys-rep", ".qdrep")
+"""A report and its export, which stand for each other."""
+
+_Inode = tuple[int, int]
+
+
+@dataclass
+class Guard:
+    """What is known of a command while it runs."""
+
+    force: bool = False
+    """Captures may be replaced."""
+    target: str | None = None
+    """Where the output is to go, when that has been decided."""
+    inputs: dict[_Inode, str] = field(default_factory=dict)
+    beside: dict[str, str] = field(default_factory=dict)
+    """By whole path, what belongs to an input, there or not."""
+
+    def reads(self, places: Iterable[str]) -> None:
+        """Keep the files among these from being replaced; PyprofError where one is the output."""
+        for place in places:
+            found = _stdin() if place == STDIN else _stat(place)
+            if found is not None:
+                self.inputs[found.st_dev, found.st_ino] = place
+                self.beside |= dict.fromkeys(_belonging(place), place)
+        if self.target is not None:
+            self._no_input(self.target)
+
+    def decide(self, target: str) -> None:
+        """Raise PyprofError where this must not be written."""
+        self.target = target
+        self._no_input(target)
+        if target != STDOUT:
+            self.no_capture(target)
+
+    def _no_input(self, target: str) -> None:
+        found = _stdout() if target == STDOUT else _stat(target)
+        if found is not None and (read := self.inputs.get((found.st_dev, found.st_ino))):
+            shown = "stdout" if target == STDOUT else target
+            what = "stdin" if read == STDIN else read
+            raise PyprofError(f"{shown}: is read ({what}); choose another place with -o")
+        if target != STDOUT and (read := self.beside.get(os.path.realpath(target))):
+            raise PyprofError(f"{target}: belongs to {read}, which is read; choose another place")
+
+    def no_capture(self, target: str, own: Callable[[Path], bool] | None = None) -> None:
+        """Raise PyprofError where a capture is, unless it is of one's own, or `force` is given."""
+        path = Path(os.path.realpath(target))
+        if self.force or _stat(str(path)) is None or not _holds_capture(path):
+            return
+        if own is None or not own(path):
+            raise PyprofError(
+                f"{target}: is a capture, which may be the only one; choose another place with -o, "
+                "or replace it with --force"
+            )
+
+
+def current() -> Guard:
+    """Give the guard of the command that runs; one that knows nothing where none does."""
+    context = click.get_current_context(silent=True)
+    return Guard() if context is None else of(context)
+
+
+def of(context: click.Context) -> Guard:
+    """Give the guard of a command."""
+    found: Guard = context.meta.setdefault(_KEY, Guard())
+    return found
+
+
+def _stat(place: str) -> os.stat_result | None:
+    """Give what is known of a file; None where there is none, or it is something else."""
+    try:
+        found = os.stat(place)  # noqa: PTH116 - a URL is no path
+    except (OSError, ValueError):
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
+
+
+def _stdin() -> os.stat_result | None:
+    return _opened(0)
+
+
+def _stdout() -> os.stat_result | None:
+    return None if sys.stdout is None else _opened(1)
+
+
+def _opened(number: int) -> os.stat_result | None:
+    try:
+        found = os.fstat(number)
+    except OSError:
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
+
+
+def _belonging(place: str) -> list[str]:
+    """Name what belongs to a file, wherever links lead."""
+    if place == STDIN:
+        return []
+    whole = os.path.realpath(place)
+    stem, suffix = os.path.splitext(whole)  # noqa: PTH122 - texts
+    alike = [stem + other for other in _ALIKE if suffix in _ALIKE and other != suffix]
+    return [*(whole + end for end in _BESIDE), *alike]
+
+
+# --- what a file holds ----------------------------------------------------------------------------
+
+_GZIP = b"\x1f\x8b"
+_RECORDS = (b"PAR1", b'{"kShortName"', b"{'kShortName'")
+_WRITER = b'"writer":"pyprof '
+_RECORDER = b'"pyprof_version"'
+_HEAD_BYTES = 1 << 16
+_SQLITE = b"SQLite format 3\0"
+_ID = slice(68, 72)
+
+
+def _holds_capture(path: Path) -> bool:
+    """Tell whether a file is what a profiler wrote: also where it is damaged, or cannot be read."""
+    from pyprof import readers  # noqa: PLC0415 - takes time to load
+
+    try:
+        head = _head(path)
+        if not head or head.startswith(_RECORDS) or _WRITER in head[:_FIRST]:
+            return False
+        return readers.is_capture(path)
+    except (CaptureError, OSError):
+        return True
+
+
+_FIRST = 256
+"""Bytes among which a timeline that pyprof exported says so."""
+
+
+def _head(path: Path) -> bytes:
+    """Give the first bytes of a file, or of what it holds packed."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if not head.startswith(_GZIP):
+        return head
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, _HEAD_BYTES)
+    except zlib.error:
+        return head
+
+
+def recorded(path: Path) -> bool:
+    """Tell whether a capture is what `pyprof capture` recorded."""
+    try:
+        head = _head(path)
+    except OSError:
+        return False
+    if head.startswith(_SQLITE):
+        return head[_ID] == APPLICATION_ID.to_bytes(4, "big")
+    return _RECORDER in head

@@ -1,0 +1,77 @@
+"""Captured texts where they could do harm: on a terminal, and in a spreadsheet.
+
+Any text of a capture, and any file's name, may hold what rules a terminal (escape sequences),
+shows text in another order (bidirectional controls), or hides it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+UNSAFE = (
+    r"[\x00-\x1f\x7f-\x9f"
+    "\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""Control characters of ASCII and Latin 1, line ends of Unicode, and what cannot be seen.
+
+A class of characters as both Python and Arrow spell it.
+"""
+
+_UNSAFE = re.compile(UNSAFE)
+_BUT_LINES = re.compile(rf"(?!\n|\x1b\[[01]m){UNSAFE}")
+"""The same, but for line ends and the marks of a heading."""
+
+
+def cell(text: str) -> str:
+    """Put a blank in the place of each unsafe character, line ends among them."""
+    return _UNSAFE.sub(" ", text)
+
+
+def lines(text: str) -> str:
+    """Do as `cell` does, but keep line ends, and the marks of bold text."""
+    return _BUT_LINES.sub(" ", text)
+
+
+def message(text: str) -> str:
+    """Make one line of a text, and show unsafe characters as Python spells them: a name is known.
+
+    So are bytes of a file's name that are not UTF-8.
+    """
+    found = " ".join(re.split(r"[ \t\r\n]+", text.strip(" \t\r\n")))
+    return _UNSAFE.sub(_spelt, found).encode(errors="backslashreplace").decode()
+
+
+def _spelt(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+_FORMULA = "=+@\t\r\n\uff1d\uff0b\uff0d\uff20-"
+"""What a formula begins with; some programs take the wide forms of East Asian type, too."""
+_BEGINS_FORMULA = rf"(?s)^([{_FORMULA}].)"
+
+
+def field(value: object) -> object:
+    """Put an apostrophe before a text that a spreadsheet would take for a formula.
+
+    What is no text stays itself, and so does a sign alone.
+    """
+    if isinstance(value, str) and len(value) > 1 and value[0] in _FORMULA:
+        return f"'{value}"
+    return value
+
+
+def fields(rows: pa.Table) -> pa.Table:
+    """Do as `field` does in all columns of texts."""
+    import pyarrow as pa  # noqa: PLC0415 - takes time to load
+    import pyarrow.compute as pc  # noqa: PLC0415 - as above
+
+    for place, (name, column) in enumerate(zip(rows.column_names, rows.columns, strict=True)):
+        text = pa.types.is_string(column.type)
+        if text and pc.any(pc.match_substring_regex(column, _BEGINS_FORMULA)).as_py():
+            quoted = pc.replace_substring_regex(column, _BEGINS_FORMULA, r"'\1")
+            rows = rows.set_column(place, name, quoted)
+    return rows

@@ -1,0 +1,262 @@
+"""No output replaces what is read, nor a capture that pyprof did not write."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import click
+import pytest
+
+from pyprof import cli, guard
+from pyprof.__main__ import commands, main
+from pyprof.errors import PyprofError
+from pyprof.report import exporters
+from tests.commands import run
+from tests.programs import TOP, environment
+from tests.readers.kineto_json import text
+from tests.report.captured import capture
+
+
+def _command(name: str) -> click.Command:
+    found = main.get_command(click.Context(main), name)
+    assert found is not None
+    return found
+
+
+def _writes(name: str) -> bool:
+    return any("-o" in param.opts for param in _command(name).params)
+
+
+WRITING = [name for name in commands() if _writes(name)]
+SCRIPTS = {"capture", "run"}
+"""What runs a script; `-o` names its capture without the suffix."""
+READING = [name for name in WRITING if name not in SCRIPTS]
+
+
+def given(name: str, path: Path) -> list[str]:
+    """Give a command one file for each thing that it takes."""
+    return [str(path) for param in _command(name).params if isinstance(param, click.Argument)]
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """Give a capture in a folder of its own."""
+    (tmp_path / "in").mkdir()
+    return capture(tmp_path / "in" / "net.sqlite")
+
+
+def _hard_link(net: Path, beside: Path) -> Path:
+    beside.hardlink_to(net)
+    return beside
+
+
+def _link(net: Path, beside: Path) -> Path:
+    beside.symlink_to(net)
+    return beside
+
+
+SPELLINGS = {
+    "itself": lambda net, _: net,
+    "another path": lambda net, _: net.parent / ".." / "in" / net.name,
+    "a link": _link,
+    "a hard link": _hard_link,
+    "its log": lambda net, _: net.with_name("net.sqlite-wal"),
+    "its index": lambda net, _: net.with_name("net.sqlite-shm"),
+    "its report": lambda net, _: net.with_name("net.nsys-rep"),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("name", READING)
+@pytest.mark.parametrize("force", [[], ["--force"]], ids=["", "force"])
+def test_no_command_writes_over_what_it_reads(
+    name: str, spelling: str, force: list[str], net: Path, tmp_path: Path
+) -> None:
+    """However the output spells it, the input stays and one line says so; `--force` or not."""
+    before = net.read_bytes()
+    target = SPELLINGS[spelling](net, tmp_path / "beside")
+    done = run(name, *given(name, net), *force, "-o", target)
+    assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert "-o" in done.stderr or "choose another place" in done.stderr
+    assert net.read_bytes() == before
+    assert [path.name for path in net.parent.iterdir()] == ["net.sqlite"]
+
+
+SETS = [name for name in READING if name != "peaks"]
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("glob", ["", "*.sqlite"])
+def test_no_command_writes_over_one_of_a_set(name: str, glob: str, tmp_path: Path) -> None:
+    """Nor where a folder or a glob names it; that one of them is not the reason."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    ranks = [capture(folder / f"net.rank{rank}.sqlite") for rank in range(2)]
+    before = [path.read_bytes() for path in ranks]
+    target = tmp_path / f"out{_suffix(name)}"
+    target.symlink_to(ranks[1])
+    done = run(name, *given(name, folder / glob), "--force", "-o", target)
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert "is read" in done.stderr
+    assert [path.read_bytes() for path in ranks] == before
+
+
+def _suffix(name: str) -> str:
+    """Give a suffix that a command writes."""
+    return {"parse": ".parquet", "roofline": ".html", "export": ".csv"}.get(name, ".txt")
+
+
+@pytest.mark.parametrize("name", READING)
+def test_no_command_replaces_a_capture_unless_forced(name: str, net: Path, tmp_path: Path) -> None:
+    """One that is not read, whatever it is called; its own files it does replace."""
+    if name == "roofline":
+        pytest.importorskip("bokeh")
+    target = tmp_path / f"out{_suffix(name)}"
+    shutil.copy(capture(tmp_path / "other.sqlite"), target)
+    before = target.read_bytes()
+    arguments = [name, *(given(name, net) if name != "peaks" else [])]
+    done = run(*arguments, "-o", target)
+    assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert "--force" in done.stderr
+    assert target.read_bytes() == before
+    assert run(*arguments, "--force", "-o", target).code == 0
+    assert target.read_bytes() != before
+    assert run(*arguments, "-o", target).code == 0
+
+
+@pytest.mark.parametrize("suffix", [s for form in exporters.formats() for s in form.suffixes])
+def test_what_was_exported_is_replaced(suffix: str, net: Path, tmp_path: Path) -> None:
+    """Also where it is a timeline, which can be read as a capture."""
+    for _ in range(2):
+        assert run("export", net, "-o", tmp_path / f"out{suffix}").code == 0
+
+
+CAPTURES = {
+    "damaged": lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(84)),
+    "a trace": lambda path: path.write_text(text([])),
+    "a packed trace": lambda path: path.write_bytes(gzip.compress(b'{"traceEvents": [')),
+}
+
+
+@pytest.mark.parametrize("kind", CAPTURES)
+def test_any_capture_stays(kind: str, tmp_path: Path) -> None:
+    """Whose ever, and also one that is damaged: it may be mended."""
+    CAPTURES[kind](tmp_path / "net.txt")
+    before = (tmp_path / "net.txt").read_bytes()
+    with pytest.raises(PyprofError, match="--force"), cli.output(str(tmp_path / "net.txt")):
+        pass
+    assert (tmp_path / "net.txt").read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"PAR1", b'{"a": 1}', b"<html>", b"\x1f\x8b"])
+def test_what_is_no_capture_is_replaced(content: bytes, tmp_path: Path) -> None:
+    """As by any other program."""
+    (tmp_path / "net.txt").write_bytes(content)
+    with cli.output(str(tmp_path / "net.txt")) as file:
+        file.write(b"new")
+    assert (tmp_path / "net.txt").read_bytes() == b"new"
+
+
+def test_a_capture_that_comes_meanwhile_stays(net: Path, tmp_path: Path) -> None:
+    """It is looked at once more before the new file takes its place."""
+    target = tmp_path / "out.txt"
+
+    def write() -> None:
+        with cli.output(str(target)) as file:
+            file.write(b"new")
+            shutil.copy(net, target)
+
+    with pytest.raises(PyprofError, match="--force"):
+        write()
+    assert target.read_bytes() == net.read_bytes()
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["out.txt"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirections")
+@pytest.mark.parametrize(
+    "line",
+    ["prof net.dict >> net.dict", "prof - -o net.dict < net.dict", "prof -o net.dict < net.dict"],
+)
+def test_redirections_are_known(line: str, net: Path, tmp_path: Path) -> None:
+    """What the shell opened as stdin and stdout is read and written as well."""
+    assert run("parse", net, "-o", tmp_path / "net.dict").code == 0
+    before = (tmp_path / "net.dict").read_bytes()
+    done = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -m pyprof {line}'], cwd=tmp_path, env=environment(),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+    assert (tmp_path / "net.dict").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", sorted(SCRIPTS))
+@pytest.mark.parametrize("suffix", [".pt.trace.json.gz", ".dict"])
+def test_a_capture_of_others_ends_a_capture_before_it_begins(
+    name: str, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script does not run: hours of it would be lost."""
+    if (name, suffix) == ("capture", ".dict"):
+        pytest.skip("it writes none")
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("open('ran', 'w')\n")
+    place = Path(f"net{suffix}")
+    place.write_bytes(gzip.compress(b'{"traceEvents": ['))
+    done = run(name, "--tool", "torch", "-o", "net", "--all", "train.py")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert f"{place}: is a capture" in done.stderr
+    assert not Path("ran").exists()
+
+
+def test_what_pyprof_recorded_is_told(tmp_path: Path) -> None:
+    """Its traces name its version; its databases have its number."""
+    ours = {"schemaVersion": 1, "pyprof_version": "0.1.0", "traceEvents": []}
+    (tmp_path / "ours.json").write_text(json.dumps(ours))
+    (tmp_path / "theirs.json").write_text('{"traceEvents": []}')
+    for number, name in ((guard.APPLICATION_ID, "ours"), (0, "theirs")):
+        with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as base:
+            base.execute(f"PRAGMA application_id = {number}")
+            base.execute("CREATE TABLE t (x)")
+    found = {path.name for path in tmp_path.iterdir() if guard.recorded(path)}
+    assert found == {"ours.json", "ours.sqlite"}
+    assert not guard.recorded(tmp_path / "none")
+
+
+MAY_WRITE = {
+    "pyprof/cli.py": "the one way of all commands",
+    "pyprof/capture/launch.py": "the exit code of a script, in a folder of ours",
+    "pyprof/capture/recorder.py": "a capture, behind `check_place`",
+    "pyprof/gpu/ceilings.py": "its own file in the user's settings",
+    "pyprof/report/exported.py": "parts, in a folder of ours",
+    "pyprof/sets/remote.py": "a copy for a URL, in a folder of ours",
+    "pyprof/sets/files.py": "what is locked, to be removed",
+    "pyprof/streams.py": "the device that takes all",
+}
+
+
+def test_nothing_else_opens_files_for_writing() -> None:
+    """A command that wrote by itself would be guarded by nobody."""
+    found = {
+        path.relative_to(TOP).as_posix()
+        for path in (TOP / "pyprof").rglob("*.py")
+        if any(map(_opens_for_writing, ast.walk(ast.parse(path.read_bytes()))))
+    }
+    assert found == set(MAY_WRITE)
+
+
+def _opens_for_writing(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    modes = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+    opens = name in {"open", "fdopen"} and any(
+        set(mode) & set("wax+") and len(mode) < 4 for mode in modes
+    )
+    return opens or name in {"write_text", "write_bytes"}
