@@ -107,4 +107,4 @@ def _write_dataset(
         there = ranks - done.written
         kept = f"; {there:,} of them were there already" if there else ""
         many = "rank" if ranks == 1 else "ranks"
-        click.echo(f"pyprof: {ranks:,} {many}, {done.rows:,} rows in {folder}{kept}", err=True)
+        cli.say(f"{ranks:,} {many}, {done.rows:,} rows in {folder}{kept}")

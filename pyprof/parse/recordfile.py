@@ -40,6 +40,8 @@ def load(source: str, *, raw: bool = True) -> Records:
     Raises RecordsError or CaptureError, saying what to do, where the file is none of them.
     """
     if source == STDIN:
+        if sys.stdin is None:  # closed by the shell: `<&-`
+            raise RecordsError("stdin is closed; name a file")
         return _checked("stdin", _from_bytes(sys.stdin.buffer.read()))
     path = Path(source)
     head = readers.read_head(path)

@@ -99,5 +99,5 @@ def prof(
     with cli.output(target) as out:
         report.render(as_csv=how["as_csv"], width=how["width"])(columns, rows, out)
     if not quiet:
-        click.echo(f"pyprof: {found.known.text}", err=True)
+        cli.say(found.known.text)
     report.demand(found.known, least)

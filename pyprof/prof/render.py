@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from pyprof import safe
 from pyprof.errors import PyprofError
 from pyprof.prof.columns import FLOAT, INT, Column
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     Render = Callable[[Sequence[Column], Iterable[pa.Table], BinaryIO], None]
 
 _UNKNOWN = "-"
-_CONTROL = r"[\x00-\x1f\x7f]"
 _DIGITS = 4  # significant digits of a float that people read
 
 
@@ -97,7 +97,7 @@ def _cell(text: pa.Array, column: Column, size: int) -> pa.Array:
 def _shown(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Make texts of values, of one line each: a user's layer may have any name."""
     if pa.types.is_string(values.type):
-        values = pc.replace_substring_regex(values, _CONTROL, " ")
+        values = pc.replace_substring_regex(values, safe.UNSAFE, " ")
     if pa.types.is_floating(values.type):
         values = _rounded(values)
     return pc.fill_null(_text(values), _UNKNOWN)

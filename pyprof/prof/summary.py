@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tabulate import tabulate
 
-from pyprof import cli, readers
+from pyprof import cli, readers, safe
 from pyprof.errors import CaptureError
 from pyprof.parse import parse
 from pyprof.parse.recordfile import STDIN, load
@@ -115,7 +115,8 @@ def _tables(found: Sequence[Row]) -> str:
         for place, row in enumerate(r for r in found if r.section == section):
             times = (row.total_ns, row.mean_ns, row.min_ns, row.max_ns)
             total, mean, low, high = map(time, times)
-            name = row.name if len(row.name) <= _NAME_WIDTH else f"{row.name[: _NAME_WIDTH - 3]}..."
+            name = safe.cell(row.name)
+            name = name if len(name) <= _NAME_WIDTH else f"{name[: _NAME_WIDTH - 3]}..."
             label = f"{section}:" if not place else ""
             shown.append((label, f"{row.percent:.2f}%", total, row.calls, mean, low, high, name))
     align = ("right",) * 7 + ("left",)

@@ -83,7 +83,7 @@ def command(
         out.write(content)
     if broken:
         for sentence in broken:
-            click.echo(f"pyprof: {sentence}", err=True)
+            cli.say(sentence)
         click.get_current_context().exit(1)
 
 

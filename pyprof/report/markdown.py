@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pyprof import safe
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -13,7 +15,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#!|~$&])")
 
 def escape(text: str) -> str:
     """Quote what Markdown, or HTML in it, would take for its own; line ends become blanks."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return _SPECIAL.sub(r"\\\1", " ".join(safe.cell(text).split()))
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

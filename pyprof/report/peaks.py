@@ -52,7 +52,7 @@ def command(
         found = measure(device or pick())
         place = ceilings.save(found)
         rows = peaks_text.measured_rows([found])
-        click.echo(f"pyprof: kept in {place}; pyprof prof --measured uses it", err=True)
+        cli.say(f"kept in {place}; pyprof prof --measured uses it")
     else:
         rows = peaks_text.find(name, peaks_text.measured_rows(ceilings.load().values()))
     one = measuring or name is not None

@@ -59,4 +59,4 @@ def command(
     with cli.output(target) as out:
         out.write(content)
     if not quiet and target != cli.STDOUT:
-        click.echo(f"pyprof: {target}: {len(content) / 1e6:.1f} MB", err=True)
+        cli.say(f"{target}: {len(content) / 1e6:.1f} MB")

@@ -71,7 +71,7 @@ def command(
         out.write(content)
     if not quiet:
         cli.warn(data.warnings)
-        click.echo(f"pyprof: {target}: {found.summary}", err=True)
+        cli.say(f"{target}: {found.summary}")
 
 
 def _drawn(found: Chart, kind: str) -> bytes:

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli
+from pyprof import cli, safe, streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 UNKNOWN = "-"
+_END = "\n"
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
-_CONTROL = re.compile(r"(?!\x1b\[[01]m)[\x00-\x1f\x7f]")
-"""Control characters, but for the marks of `heading`."""
 _FOLDERS = re.compile(r"^.*[/\\]")
 
 
@@ -72,7 +71,7 @@ def table(rows: Iterable[Sequence[str]], header: Sequence[str], left: Sequence[i
 
 def colours(target: str) -> bool:
     """Tell whether output to `target` may be coloured: a terminal that does not refuse it."""
-    return target == cli.STDOUT and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return target == cli.STDOUT and streams.terminal(sys.stdout) and not os.environ.get("NO_COLOR")
 
 
 def heading(text: str) -> str:
@@ -83,7 +82,7 @@ def heading(text: str) -> str:
 def finish(lines: Iterable[str], *, coloured: bool) -> bytes:
     """Make bytes of lines; without colours unless they are wanted.
 
-    Control characters in a captured name become blanks: they would break lines, or rule a terminal.
+    Whatever a captured name holds that would break lines, or rule a terminal, becomes blanks.
     """
-    text = "".join(f"{_CONTROL.sub(' ', line)}\n" for line in lines)
+    text = "".join(f"{safe.lines(line.replace(_END, ' '))}\n" for line in lines)
     return (text if coloured else click.unstyle(text)).encode()
