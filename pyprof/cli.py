@@ -92,6 +92,24 @@ def _force() -> click.Option:
     return click.Option(["--force"], is_flag=True, expose_value=False, callback=keep, help=told)
 
 
+def raw_option(function: Callable[..., None]) -> Callable[..., None]:
+    """Add --raw to a command that writes CSV; the command gets it as `raw`."""
+    told = "In CSV, no apostrophe before texts that spreadsheets take for formulas."
+    return click.option("--raw", is_flag=True, help=told)(function)
+
+
+def source_option(told: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add --source; the command gets it as `folder`, None where it is not given."""
+    kind = click.Path(exists=True, file_okay=False, path_type=Path)
+    return click.option("--source", "folder", metavar="DIR", type=kind, help=told)
+
+
+def check_raw(raw: bool, form: str) -> None:  # noqa: FBT001 - as the option comes
+    """Wrong usage where `--raw` is given for another form than CSV."""
+    if raw and form != "csv":
+        raise click.UsageError("--raw goes with CSV")
+
+
 def _decide(command: click.Command, ctx: click.Context) -> None:
     """Refuse an output before any work; whatever else names a file is taken for an input."""
     target = ctx.params.get("target")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli
+from pyprof import cli, safe
 from pyprof.prof.peak_options import override, peak_options
 from pyprof.sets.options import worker_options
 
@@ -33,6 +33,7 @@ class _ProfCommand(cli.Command):
     "-c", "--columns", "names", metavar="COLS", help="Columns to show, separated by commas."
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV, every field quoted.")
+@cli.raw_option
 @click.option(
     "-w",
     "--width",
@@ -77,6 +78,7 @@ def prof(
     """
     if how["as_csv"] and how["width"]:
         raise click.UsageError("--csv and -w exclude each other")
+    cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
     if how["by"] and how["names"]:
         raise click.UsageError("--by has columns of its own, -c chooses among those of rows")
     from pyprof.prof import report, summary  # noqa: PLC0415 - they load Arrow
@@ -89,11 +91,13 @@ def prof(
             raise click.UsageError("--summary nvprof knows no -c, -w, --by, --sort and --top")
         tables = summary.rows(sources[0], quiet=quiet)
         with cli.output(target) as out:
-            summary.write(tables, out, as_csv=how["as_csv"])
+            summary.write(tables, out, as_csv=how["as_csv"], raw=how["raw"])
         return
     asked = report.Asked(report.columns(how["names"]), how["by"], how["sort"], how["top"])
     found = report.of_all(sources, asked, override(how), engine)
     columns, rows = report.shown(found, asked)
+    if how["as_csv"] and not how["raw"]:
+        rows = map(safe.fields, rows)
     if not quiet:
         cli.warn(found.warnings)
     with cli.output(target) as out:

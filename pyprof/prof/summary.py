@@ -86,12 +86,12 @@ def _section(section: str, names: pa.Array, duration: pa.Array) -> list[Row]:
     ]
 
 
-def write(found: Sequence[Row], file: BinaryIO, *, as_csv: bool) -> None:
-    """Write the tables, for people or as one CSV with times in ns."""
-    file.write((_csv(found) if as_csv else _tables(found)).encode())
+def write(found: Sequence[Row], file: BinaryIO, *, as_csv: bool, raw: bool = False) -> None:
+    """Write the tables, for people or as one CSV with times in ns; `raw`: formulas as they are."""
+    file.write((_csv(found, raw=raw) if as_csv else _tables(found)).encode())
 
 
-def _csv(found: Sequence[Row]) -> str:
+def _csv(found: Sequence[Row], *, raw: bool) -> str:
     header = ("Type", "Time(%)", "Time(ns)", "Calls", "Avg(ns)", "Min(ns)", "Max(ns)", "Name")
     lines = [
         (
@@ -102,7 +102,7 @@ def _csv(found: Sequence[Row]) -> str:
             f"{r.mean_ns:.1f}",
             r.min_ns,
             r.max_ns,
-            r.name,
+            r.name if raw else safe.field(r.name),
         )
         for r in found
     ]

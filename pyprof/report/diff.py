@@ -37,6 +37,7 @@ _DEFAULT_KEYS = "op,shape,dtype,layer"
               "'kernels>0'. Metrics: time, busy, idle, step, kernels, flops, bytes. "
               "May be given several times.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
+@cli.raw_option
 @click.option("--html", "as_html", is_flag=True, help="Write a page.")
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write; .csv, .md and .html choose the format.")  # fmt: skip
@@ -44,7 +45,7 @@ _DEFAULT_KEYS = "op,shape,dtype,layer"
 @engine_options
 def command(
     a: str, b: str, by: str, steps: str | None, top: int, limits: tuple[str, ...], target: str,
-    engine: Engine, *, as_csv: bool, as_html: bool, quiet: bool,
+    engine: Engine, *, as_csv: bool, as_html: bool, raw: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Compare captures A and B: what got faster or slower in B, what is new, what is gone.
 
@@ -63,6 +64,7 @@ def command(
     if as_csv and as_html:
         raise click.UsageError("--csv and --html exclude each other")
     form = "csv" if as_csv else "html" if as_html else cli.form(target, "csv", "md", "html")
+    cli.check_raw(raw, form)
     keys, checks = _keys(by), _limits(limits)
     from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.comparison.compare import compare  # noqa: PLC0415 - as above
@@ -76,7 +78,7 @@ def command(
         for name, side in zip("AB", sides, strict=True):
             cli.warn([f"{name}: {text}" for text in side.warnings])
     broken = [sentence for check in checks if (sentence := check.broken(found)) is not None]
-    content = _written(found, form, top, broken, sides)
+    content = _written(found, form, top, broken, sides, raw=raw)
     if content is None:
         content = _table(found, top, target)
     with cli.output(target) as out:
@@ -109,13 +111,19 @@ def _limits(texts: Sequence[str]) -> list[Limit]:
 
 
 def _written(
-    found: Comparison, form: str, top: int, broken: Sequence[str], sides: Sequence[Side]
+    found: Comparison,
+    form: str,
+    top: int,
+    broken: Sequence[str],
+    sides: Sequence[Side],
+    *,
+    raw: bool,
 ) -> bytes | None:
     """Write in a form; None where that is text."""
     from pyprof.report.comparison import as_csv, as_markdown  # noqa: PLC0415 - only now needed
 
     if form == "csv":
-        return as_csv.text(found).encode()
+        return as_csv.text(found, raw=raw).encode()
     if form == "md":
         return as_markdown.text(found, top, broken).encode()
     if form == "html":

@@ -35,6 +35,8 @@ class _ExportCommand(cli.Command):
 @click.command("export", cls=_ExportCommand)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @peak_options
+@cli.source_option("Name lines by the source below this folder (.prof); else no source is read.")
+@cli.raw_option
 @click.option(
     "-o", "--output", "target", required=True, metavar="OUT",
     help="Where to write; its suffix chooses the format.",
@@ -46,6 +48,8 @@ def command(
     target: str,
     engine: Engine,
     *,
+    folder: Path | None,
+    raw: bool,
     quiet: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:
@@ -65,6 +69,11 @@ def command(
     if form is None:
         known = ", ".join(suffix for each in exporters.formats() for suffix in each.suffixes)
         raise click.BadParameter(f"no format has this suffix; there are {known}", param_hint="'-o'")
+    cli.check_raw(raw, "csv" if "raw" in form.options else "")
+    if folder is not None and "folder" not in form.options:
+        raise click.UsageError("--source goes with .prof and .pstats")
+    given: dict[str, Any] = {"folder": folder, "raw": raw}
+    options = {name: given[name] for name in form.options}
     from pyprof.report import exported, source  # noqa: PLC0415 - they load Arrow
 
     with (
@@ -72,7 +81,9 @@ def command(
         cli.output(target) as out,
         _packed(out, target) as file,
     ):
-        warnings = exported.write(files, form, target, file, override(how), engine, begin)
+        warnings = exported.write(
+            files, form, target, file, override(how), engine, begin, **options
+        )
     if not quiet:
         cli.warn(warnings)
 

@@ -17,7 +17,7 @@ from pyprof.report import exported_rows, source
 from pyprof.report.exporters import Listing, Part, Summing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyprof.parse.members import Item
     from pyprof.prof.table import Override
@@ -50,8 +50,11 @@ def write(
     override: Override,
     engine: Engine,
     begin: Callable[[str], object] = str,
+    **options: Any,  # noqa: ANN401 - by name
 ) -> tuple[str, ...]:
     """Write one file, or all captures of a set; `file` is opened for `target`. Give warnings.
+
+    The options are those that the format takes.
 
     Of rows each rank's are written to a file beside the target first. Raises as `source.load` does.
     """
@@ -60,11 +63,11 @@ def write(
         work, merge = partial(_sums, exporter.sums), partial(_merged, exporter.merge)
         found: _Summed = source.of_all(sources, work, merge, engine, override, begin)
         begin("writing")
-        exporter.write(found.sums, file)
+        exporter.write(found.sums, file, **options)
         return found.warnings
     chosen = items(sources, engine)
     if len(chosen) > 1:
-        return _ranks(chosen, exporter, Path(target), file, override, engine)
+        return _ranks(chosen, exporter, Path(target), file, override, engine, options)
     alone = source.of(chosen[0], override, begin)
     begin("writing")
     if isinstance(exporter, Listing):
@@ -72,7 +75,7 @@ def write(
     else:
         alone = replace(alone, capture=None)  # which no table holds, and is large beside the rows
         give_back()
-        exporter.write(exported_rows.tables(alone.table), file)
+        exporter.write(exported_rows.tables(alone.table), file, **options)
     return alone.table.source.warnings
 
 
@@ -91,6 +94,7 @@ def _ranks(
     file: BinaryIO,
     override: Override,
     engine: Engine,
+    options: Mapping[str, Any],
 ) -> tuple[str, ...]:
     folder = target.absolute().parent  # which workers on other machines may see, as the target
     keep = exporter.write if isinstance(exporter, Listing) else _keep
@@ -101,7 +105,7 @@ def _ranks(
         if isinstance(exporter, Listing):
             exporter.join(parts, file)
         else:
-            exporter.write(exported_rows.kept(parts), file)
+            exporter.write(exported_rows.kept(parts), file, **options)
     return tuple(dict.fromkeys(text for each in written for text in each.warnings))
 
 

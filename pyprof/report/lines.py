@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("lines", cls=cli.Command)
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@click.option("--source", "folder", metavar="DIR",
-              type=click.Path(exists=True, file_okay=False, path_type=Path),
-              help="Where the source is; else below the current folder.")  # fmt: skip
+@cli.source_option("Where the source is; else, on stdout, below the current folder.")
 @click.option("--steps", metavar="RANGE",
               help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
@@ -36,7 +34,8 @@ def command(
 
     `GPU ms` is what a line and all that it calls launched, forward and backward; `Own ms` leaves
     out what is called in files of yours. No CUDA_LAUNCH_BLOCKING=1 is needed: times are the GPU's.
-    Last stands what could be won at these lines.
+    Last stands what could be won at these lines. A file that -o names holds source only where
+    --source says which.
 
     \b
     Examples:
@@ -44,12 +43,16 @@ def command(
       pyprof lines --source ~/project net.dict
     """
     from pyprof.report import lines_data, source, source_text, summary_text, text  # noqa: PLC0415 - load Arrow
+    from pyprof.report.python_source import Sources  # noqa: PLC0415 - only now needed
 
     with cli.stages(source.STAGES + 1, *source.alone(files), quiet=quiet) as begin:
         found = lines_data.of_all(files or ("-",), steps, engine, begin)
     if not quiet:
         cli.warn(found.warnings)
-    shown = [*source_text.lines(found.found, source_text.Sources(folder))]
+    if folder is None and target == cli.STDOUT:
+        folder = Path()
+    sources = None if folder is None else Sources(folder)
+    shown = [*source_text.lines(found.found, sources)]
     if found.placed:
         shown += ["", *summary_text.advice(found.placed)]
     with cli.output(target) as out:

@@ -12,6 +12,7 @@ from pyprof import cli
 @click.command("peaks", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("name", required=False)
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV, with sources and doubts.")
+@cli.raw_option
 @click.option("--measure", "measuring", is_flag=True,
               help="Measure a product and a copy here, and keep the rates.")  # fmt: skip
 @click.option("--device", metavar="cpu|cuda|cuda:N",
@@ -19,7 +20,13 @@ from pyprof import cli
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write.")  # fmt: skip
 def command(
-    name: str | None, target: str, device: str | None, *, as_csv: bool, measuring: bool
+    name: str | None,
+    target: str,
+    device: str | None,
+    *,
+    as_csv: bool,
+    raw: bool,
+    measuring: bool,
 ) -> None:
     """List the peak rates that eff is measured against: dense, a card a row.
 
@@ -35,6 +42,7 @@ def command(
       pyprof peaks "NVIDIA H100 80GB HBM3"
       pyprof peaks --measure --device cpu
     """
+    cli.check_raw(raw, "csv" if as_csv else "")
     if measuring and name is not None:
         raise click.UsageError("--measure takes the device by --device, not by NAME")
     if device is not None and not measuring:
@@ -58,7 +66,7 @@ def command(
     one = measuring or name is not None
     with cli.output(target) as out:
         if as_csv:
-            out.write(peaks_text.as_csv(rows))
+            out.write(peaks_text.as_csv(rows, raw=raw))
         else:
             shown = peaks_text.each(rows) if one else peaks_text.overview(rows)
             out.write(text.finish(shown, coloured=text.colours(target)))

@@ -7,6 +7,7 @@ import io
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyprof import safe
 from pyprof.errors import PyprofError
 from pyprof.gpu.peaks import GIGA, RATE_KEYS, TERA, find_card, list_peaks
 from pyprof.report.text import UNKNOWN, heading, number, table
@@ -140,8 +141,8 @@ def each(rows: Sequence[Row]) -> Iterator[str]:
         yield from (f"  doubt: {doubt}" for doubt in row.doubts)
 
 
-def as_csv(rows: Sequence[Row]) -> bytes:
-    """Write every figure, quoted; empty where there is none."""
+def as_csv(rows: Sequence[Row], *, raw: bool = False) -> bytes:
+    """Write every figure, quoted; empty where there is none. `raw`: formulas as they are."""
     file = io.StringIO()
     writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
     keys = list(dict.fromkeys([*RATE_KEYS, *(key for row in rows for key in row.rates)]))
@@ -150,7 +151,8 @@ def as_csv(rows: Sequence[Row]) -> bytes:
         rates = [row.rates.get(key, "") for key in keys]
         sms = "" if row.sms is None else row.sms
         texts = ("; ".join(row.sources), "; ".join(row.doubts))
-        writer.writerow([row.gpu, row.basis, row.cc, sms, *rates, row.gb_s, *texts])
+        cells = (row.gpu, row.basis, row.cc, sms, *rates, row.gb_s, *texts)
+        writer.writerow(cells if raw else map(safe.field, cells))
     return file.getvalue().encode()
 
 

@@ -23,6 +23,7 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "layers
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Rows to list of each table; CSV and JSON have all.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write a table as CSV.")
+@cli.raw_option
 @click.option("--table", type=click.Choice(_TABLES), default=_TABLES[0], show_default=True,
               help="Which one.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write all tables as JSON.")
@@ -32,7 +33,7 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "layers
 @engine_options
 def command(
     engine: Engine, sources: tuple[str, ...], top: int, table: str, target: str,
-    *, as_csv: bool, as_json: bool, quiet: bool,
+    *, as_csv: bool, as_json: bool, raw: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Compare the ranks of a distributed job.
 
@@ -50,8 +51,9 @@ def command(
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
     form = "csv" if as_csv else "json" if as_json else cli.form(target, "csv", "json")
+    cli.check_raw(raw, form)
     found = _across(engine, sources, quiet=quiet)
-    content = _content(found, form, table)
+    content = _content(found, form, table, raw=raw)
     if content is None:
         from pyprof.report import text  # noqa: PLC0415 - only now needed
         from pyprof.report.across import as_text  # noqa: PLC0415 - as above
@@ -75,10 +77,10 @@ def _across(engine: Engine, sources: tuple[str, ...], *, quiet: bool) -> Across:
     return found
 
 
-def _content(found: Across, form: str, table: str) -> bytes | None:
+def _content(found: Across, form: str, table: str, *, raw: bool) -> bytes | None:
     """Write in the form of a suffix; None for one that is text."""
     from pyprof.report.across import tables  # noqa: PLC0415 - only now needed
 
     if form == "csv":
-        return tables.as_csv(found, table)
+        return tables.as_csv(found, table, raw=raw)
     return tables.as_json(found) if form == "json" else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyprof.parse import dictfile, parse
-from pyprof.report.source_text import Sources
+from pyprof.report.python_source import Sources
 from pyprof.report.timeline import BLOCKING
 from tests.commands import run
 from tests.golden import beside, check

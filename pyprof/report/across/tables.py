@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from pyprof import safe
 from pyprof.report.across.balance import LayerLoad
 from pyprof.report.across.match import Unmatched
 from pyprof.report.across.sorts import Sort
@@ -131,12 +132,16 @@ TABLES: Mapping[str, Table] = {
 }
 
 
-def as_csv(found: Across, name: str) -> bytes:
-    """Write one table, times in ns, unknown empty; without rows, the header alone."""
+def as_csv(found: Across, name: str, *, raw: bool = False) -> bytes:
+    """Write one table, times in ns, unknown empty; without rows, the header alone.
+
+    `raw`: texts that spreadsheets take for formulas stay as they are.
+    """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(TABLES[name].columns)
-    writer.writerows(TABLES[name].rows(found))
+    rows = TABLES[name].rows(found)
+    writer.writerows(rows if raw else (map(safe.field, row) for row in rows))
     return file.getvalue().encode()
 
 

@@ -4,6 +4,9 @@ A module has `SUFFIXES`, the endings of the files that it writes, as a literal; 
 its docstring is its line in `pyprof export --help`. Both are read without running the module, so
 that only the one that is used is loaded. What else it has hangs on what its files hold: all columns
 of the rows (`Tabular`), sums over rows (`Summing`), or what the rows and the host did (`Listing`).
+
+One that takes options of the command names them in `OPTIONS`, a literal, too; its `write` gets them
+by name.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ class Summing(Protocol[S]):
     def merge(self, a: S, b: S) -> S:
         """Make the sums of two captures those of both."""
 
-    def write(self, found: S, file: BinaryIO) -> None:
+    def write(self, found: S, file: BinaryIO, **options: Any) -> None:  # noqa: ANN401 - by name
         """Write the whole file."""
 
 
@@ -77,7 +80,7 @@ class Tabular(Protocol):
 
     SUFFIXES: tuple[str, ...]
 
-    def write(self, tables: Iterator[pa.Table], file: BinaryIO) -> None:
+    def write(self, tables: Iterator[pa.Table], file: BinaryIO, **options: Any) -> None:  # noqa: ANN401 - by name
         """Write the whole file, some rows after the others; there is at least one table."""
 
 
@@ -87,6 +90,7 @@ class Format(NamedTuple):
     module: str
     suffixes: tuple[str, ...]
     description: str
+    options: tuple[str, ...] = ()
 
     def load(self) -> Summing[Any] | Listing | Tabular:
         """Import it."""
@@ -98,9 +102,17 @@ def formats() -> Iterator[Format]:
     for module in pkgutil.iter_modules(__path__):
         tree = ast.parse((Path(__path__[0]) / f"{module.name}.py").read_bytes())
         description = (ast.get_docstring(tree) or "").partition("\n")[0]
-        for statement in tree.body:
-            if isinstance(statement, ast.Assign) and _name(statement) == "SUFFIXES":
-                yield Format(module.name, ast.literal_eval(statement.value), description)
+        literals = {
+            _name(statement): statement.value
+            for statement in tree.body
+            if isinstance(statement, ast.Assign)
+        }
+        if "SUFFIXES" in literals:
+            suffixes, options = (
+                ast.literal_eval(literals[name]) if name in literals else ()
+                for name in ("SUFFIXES", "OPTIONS")
+            )
+            yield Format(module.name, suffixes, description, options)
 
 
 def _name(statement: ast.Assign) -> str | None:

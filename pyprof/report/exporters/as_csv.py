@@ -8,17 +8,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from pyprof import safe
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SUFFIXES = (".csv",)
+OPTIONS = ("raw",)
 
 
-def write(tables: Iterator[pa.Table], file: BinaryIO) -> None:
-    """Write RFC 4180; what is not known is empty, shapes are written as `2x3 4x3`."""
+def write(tables: Iterator[pa.Table], file: BinaryIO, *, raw: bool = False) -> None:
+    """Write RFC 4180; what is not known is empty, shapes are written as `2x3 4x3`.
+
+    `raw`: texts that spreadsheets take for formulas stay as they are.
+    """
     for number, rows in enumerate(tables):
-        spelt = {name: _spelt(rows.column(name)) for name in rows.column_names}
-        csv.write_csv(pa.table(spelt), file, csv.WriteOptions(include_header=number == 0))
+        spelt = pa.table({name: _spelt(rows.column(name)) for name in rows.column_names})
+        written = spelt if raw else safe.fields(spelt)
+        csv.write_csv(written, file, csv.WriteOptions(include_header=number == 0))
 
 
 def _spelt(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

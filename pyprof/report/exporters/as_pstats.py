@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from pyprof.report.python_source import LineNames
+from pyprof.report.python_source import LineNames, Sources
 from pyprof.report.stacks import NO_FILE, Frame, stacks
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyprof.report.source import Source
     from pyprof.report.stacks import Stack
 
 SUFFIXES = (".prof", ".pstats")
+OPTIONS = ("folder",)
 
 ROOT = Frame(NO_FILE, 0, "<GPU time>")
 _NS = 1e-9
@@ -54,11 +57,14 @@ def merge(a: Sums, b: Sums) -> Sums:
     return found
 
 
-def write(found: Sums, file: BinaryIO) -> None:
-    """Write the profile; its total is the summed GPU time."""
+def write(found: Sums, file: BinaryIO, *, folder: Path | None = None) -> None:
+    """Write the profile; its total is the summed GPU time.
+
+    A line is called as the source below `folder` says: by its function, else by its own text.
+    """
     frames: dict[Frame, Entry] = defaultdict(_entry)
     edges: dict[Frame, dict[Frame, Entry]] = defaultdict(lambda: defaultdict(_entry))
-    names = LineNames()
+    names = LineNames(folder and Sources(folder))
     for stack, (calls, time_ns) in found.items():
         named = (_named(frame, names) for frame in stack)
         _add((ROOT, *named), calls, time_ns, frames, edges)

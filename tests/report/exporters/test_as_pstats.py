@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 ROOT = ("~", 0, "<GPU time>")
 
 
-def profile(source: Path, target: Path) -> Stats:
+def profile(source: Path, target: Path, *options: str | Path) -> Stats:
     """Export a capture and load it as pstats does."""
-    done = run("export", source, "-o", target)
+    done = run("export", source, *options, "-o", target)
     assert done.code == 0, done.stderr
     return cast("Stats", vars(pstats.Stats(str(target)))["stats"])
 
@@ -50,15 +50,18 @@ def test_calls_are_pieces_of_gpu_work(tmp_path: Path) -> None:
 
 
 def test_a_line_is_called_after_its_function(tmp_path: Path) -> None:
-    """Where the file lies where it was captured; outside of functions, by its text."""
+    """By the source that is named; outside of functions, by its text. Else none is read."""
     script = tmp_path / "net.py"
     script.write_text("class Net:\n    def forward(self):\n        pass\n\nout = Net().forward()\n")
     lines = encode_trace((f"{script}:5", f"{script}:3", f"{script}:99"))
     work = [Work("relu", (1000, 1100), (110, 120))]
     source = nsys_db(tmp_path / "net.sqlite", work, [Range(lines, (100, 200))])
-    stats = profile(source, tmp_path / "net.prof")
-    names = {line: name for file, line, name in stats if file == str(script)}
-    assert names == {5: "out = Net().forward()", 3: "forward", 99: "net.py:99"}
+    for options, expected in (
+        (["--source", tmp_path], {5: "out = Net().forward()", 3: "forward", 99: "net.py:99"}),
+        ([], {5: "net.py:5", 3: "net.py:3", 99: "net.py:99"}),
+    ):
+        stats = profile(source, tmp_path / "net.prof", *options)
+        assert {line: name for file, line, name in stats if file == str(script)} == expected
 
 
 def test_own_time_is_the_gpu_time_of_the_capture(captures: Path, tmp_path: Path) -> None:

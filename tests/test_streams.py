@@ -1,0 +1,141 @@
+"""Closed streams, and readers that went away: what is to be written to a file is written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof import cli, streams
+from tests.commands import run
+from tests.programs import environment
+from tests.report.captured import capture
+from tests.test_guard import READING, given
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirections")
+
+PYPROF = f'"{sys.executable}" -m pyprof'
+WITHOUT_STREAMS = "import sys; sys.stdin = sys.stdout = sys.stderr = None; "
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """Give a capture."""
+    return capture(tmp_path / "net.sqlite")
+
+
+def gone(*arguments: str | Path) -> int:
+    """Run a command whose stderr is a pipe that nobody reads; give its exit code."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        return subprocess.run(
+            [sys.executable, "-m", "pyprof", *map(str, arguments)], stderr=writer,
+            stdout=subprocess.DEVNULL, env=environment(), check=False,
+        ).returncode  # fmt: skip
+    finally:
+        os.close(writer)
+
+
+def test_a_reader_of_stderr_that_goes_away_ends_nothing(net: Path, tmp_path: Path) -> None:
+    """`2> >(true)`: the notes are lost, the file is not."""
+    target = tmp_path / "out.csv"
+    assert gone("prof", net, "--csv", "-o", target) == 0
+    assert len(target.read_text().splitlines()) == 6
+
+
+def test_exit_codes_need_no_stderr(tmp_path: Path) -> None:
+    """What could not be used is 1 and wrong usage 2, seen or not."""
+    assert gone("prof", tmp_path / "none.sqlite") == 1
+    assert gone("prof", "--sideways") == 2
+
+
+@pytest.mark.parametrize(
+    ("closed", "more"), [("2>&-", ""), ("2>&- >&- <&-", ""), ("2>&- >&- <&-", "--workers 2")]
+)
+def test_streams_that_the_shell_closed(closed: str, more: str, net: Path, tmp_path: Path) -> None:
+    """With -o no stream is needed; what libraries say goes into no file."""
+    capture(tmp_path / "net2.sqlite")
+    files = f'"{net}"' if not more else f'"{net}" "{tmp_path}/net2.sqlite"'
+    line = f'{PYPROF} prof --csv -o "{tmp_path}/out.csv" {more} {files} {closed}'
+    done = subprocess.run(["sh", "-c", line], env=environment(), check=False)
+    assert done.returncode == 0
+    assert (tmp_path / "out.csv").read_text().startswith('"Idx",')
+
+
+def test_a_stdin_that_is_closed_is_told() -> None:
+    """It is no input."""
+    done = subprocess.run(
+        ["sh", "-c", f"{PYPROF} prof - <&-"], env=environment(), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_process_without_streams(net: Path, tmp_path: Path) -> None:
+    """As pythonw starts one."""
+    arguments = [str(net), "--by", "op", "-o", str(tmp_path / "out.txt")]
+    code = f"{WITHOUT_STREAMS}from pyprof.__main__ import main; main({['prof', *arguments]!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (tmp_path / "out.txt").read_text().startswith("Op ")
+
+
+SUFFIX = {"parse": ".parquet", "roofline": ".html", "export": ".pt.trace.json.gz"}
+
+
+@pytest.mark.parametrize("letter", ["n", "\u00e9", "\u4e2d"])
+@pytest.mark.parametrize("name", READING)
+def test_the_longest_name_is_an_output(name: str, letter: str, net: Path, tmp_path: Path) -> None:
+    """A file system takes 255 bytes; what is written on the way there needs no more."""
+    if name == "roofline":
+        pytest.importorskip("bokeh")
+    suffix = SUFFIX.get(name, ".txt")
+    target = tmp_path / (letter * ((255 - len(suffix)) // len(letter.encode())) + suffix)
+    arguments = given(name, net) if name != "peaks" else []
+    assert run(name, *arguments, "-o", target).code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"net.sqlite", target.name}
+
+
+def test_a_set_is_exported_to_the_longest_name(net: Path, tmp_path: Path) -> None:
+    """Its parts lie in a folder beside it."""
+    (tmp_path / "out").mkdir()
+    target = tmp_path / "out" / ("n" * 251 + ".csv")
+    other = capture(tmp_path / "other.sqlite")
+    assert run("export", net, other, "-o", target).code == 0
+    assert [*target.parent.iterdir()] == [target]
+
+
+def test_a_failing_stderr_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal that is gone; the first failure is the last."""
+
+    class Gone:
+        closed = False
+
+        def write(self, *_: str) -> int:
+            raise OSError(5, "Input/output error")
+
+        flush = fileno = write
+
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    cli.say("nobody hears")
+    with cli.progress(2, "counting", 0) as advance:
+        advance(1)
+    assert streams.terminal(sys.stderr)
+
+
+def test_a_closed_stream_is_no_terminal() -> None:
+    """Nor is one that is not there."""
+    assert not streams.terminal(None)
