@@ -1,10 +1,12 @@
 """Host, user and environment of the machine that was profiled are never copied anywhere."""
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from pyprof.report import exporters
 from tests.builders import LAYOUTS, SECRETS, Range, Work, nsys_db, nvprof_db
 from tests.commands import run
 
@@ -40,3 +42,32 @@ def test_no_output_holds_them(make: Callable[[Path], Path], tmp_path: Path) -> N
         said += [done.stdout.encode(), done.stderr.encode()]
     for secret in SECRETS:
         assert all(secret.encode() not in text for text in said)
+
+
+REPORTS = [
+    *([name, "FILE"] for name in ("summary", "lines", "ranks", "doctor")),
+    ["diff", "FILE", "FILE"],
+    ["report", "FILE", "-o", "-"],
+    *(["export", "FILE", "-o", f"out{s}"] for form in exporters.formats() for s in form.suffixes),
+]
+
+
+@pytest.mark.parametrize("make", [FILES["nvprof"], [*FILES.values()][-1]], ids=["nvprof", "nsys"])
+@pytest.mark.parametrize("arguments", REPORTS, ids=" ".join)
+def test_no_report_holds_them(
+    arguments: list[str], make: Callable[[Path], Path], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Nor in what is made to be sent."""
+    if "report" in arguments:
+        pytest.importorskip("bokeh")
+    monkeypatch.chdir(tmp_path)
+    path = make(tmp_path)
+    there = {*tmp_path.iterdir()}
+    done = run(*(path if text == "FILE" else text for text in arguments))
+    assert done.code == 0, done.stderr
+    written = b"".join(new.read_bytes() for new in {*tmp_path.iterdir()} - there)
+    if arguments[-1].endswith(".gz"):
+        written = gzip.decompress(written)
+    said = written + done.stdout.encode() + done.stderr.encode()
+    assert not any(secret.encode() in said for secret in SECRETS)

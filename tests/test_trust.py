@@ -1,0 +1,72 @@
+"""What docs/trust.md promises of the code: it evaluates nothing, and connects to nowhere."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.programs import TOP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EVALUATING = {"eval", "exec", "execfile", "compile", "__import__"}
+LOADING = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "shelve", "yaml"}
+CONNECTING = {"socket", "ssl", "urllib.request", "http", "ftplib", "smtplib", "requests", "httpx",
+              "aiohttp", "fsspec", "distributed", "webbrowser", "telnetlib", "xmlrpc"}  # fmt: skip
+STARTING = {"subprocess", "pty", "multiprocessing"}
+
+EXCEPT = {
+    "exec": {"pyprof/capture/script.py"},  # the user's own script
+    "compile": {"pyprof/capture/script.py"},
+    "socket": {"pyprof/sets/cluster.py"},  # the address that --dask names
+    "distributed": {"pyprof/sets/cluster.py"},
+    "fsspec": {"pyprof/sets/remote.py"},  # URLs that the user names
+    "multiprocessing": {"pyprof/sets/processes.py"},  # --workers
+    "subprocess": {"pyprof/capture/machine.py", "pyprof/capture/nsys.py",
+                   "pyprof/readers/nsys_report.py"},  # nvidia-smi and nsys
+}  # fmt: skip
+
+
+@cache
+def _uses() -> dict[str, set[str]]:
+    """Give, for each name that is imported or called, the modules that do so."""
+    found: dict[str, set[str]] = {}
+    for path in (TOP / "pyprof").rglob("*.py"):
+        place = PurePosixPath(path.relative_to(TOP).as_posix())
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            for name in _names(node):
+                found.setdefault(name, set()).add(str(place))
+    return found
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        yield node.func.id
+    modules: list[str] = []
+    if isinstance(node, ast.Import):
+        modules = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    for module in modules:
+        parts = module.split(".")
+        yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+
+
+@pytest.mark.parametrize("name", sorted(EVALUATING | LOADING | CONNECTING | STARTING))
+def test_nothing_evaluates_unpickles_connects_or_starts(name: str) -> None:
+    """But for what a user asks for, each in one place."""
+    assert _uses().get(name, set()) == EXCEPT.get(name, set())
+
+
+def test_the_page_names_tests_that_are_there() -> None:
+    """And is listed among the documents."""
+    page = (TOP / "docs" / "trust.md").read_text(encoding="utf-8")
+    named = [text for text in page.split("`") if text.startswith("tests/")]
+    assert named
+    assert all((TOP / text).is_file() for text in named)
+    assert "(trust.md" in (TOP / "docs" / "README.md").read_text(encoding="utf-8")
