@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
 import click
 
 from pyprof import guard, safe, streams
 from pyprof.errors import PyprofError
-from pyprof.streams import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +24,7 @@ else:
     _FloatType = click.ParamType  # takes no type argument in older click
 
 STDOUT = guard.STDOUT
+say = streams.say
 
 
 class Main(click.Command):
@@ -32,16 +33,18 @@ class Main(click.Command):
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's
         """Run it with the process's arguments, and end the process."""
         streams.prepare()
+        run: Any = super().main
         if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)
+            return run(*args, standalone_mode=False, **extra)
         try:
-            code = super().main(*args, standalone_mode=False, **extra)
+            code = run(*args, standalone_mode=False, **extra)
         except click.ClickException as error:
-            error.message = safe.message(error.message)
-            streams.on_stderr(error.show)
+            shown = io.StringIO()
+            error.show(shown)
+            streams.note(shown.getvalue())
             code = error.exit_code
         except click.Abort:
-            streams.on_stderr(lambda: click.echo("Aborted!", err=True))
+            streams.note("Aborted!\n")
             code = 1
         sys.exit(code)
 
@@ -284,7 +287,7 @@ def _unwritable(target: str, error: OSError) -> PyprofError:
 @contextmanager
 def progress(length: int, label: str, least: int) -> Iterator[Callable[[int], None]]:
     """Show a bar on stderr where that is a terminal and there are at least `least` steps."""
-    bar_of = streams.Bar()
+    bar_of = cast("TextIO", streams.Bar())
     hidden = not bar_of.isatty() or length < least
     with click.progressbar(
         length=length, label=safe.message(label), file=bar_of, hidden=hidden
@@ -303,7 +306,7 @@ def stages(count: int, *files: str, quiet: bool) -> Iterator[Callable[[str], Non
     Shown for large files alone, and not where the user wants `quiet`.
     """
     given_bytes = sum(Path(file).stat().st_size for file in files if Path(file).is_file())
-    bar_of = streams.Bar()
+    bar_of = cast("TextIO", streams.Bar())
     hidden = quiet or not bar_of.isatty() or given_bytes < _LONG_BYTES
     with click.progressbar(
         length=count,

@@ -35,7 +35,12 @@ def prepare() -> None:
 
 def say(text: str) -> None:
     """Tell the user something on stderr, in one line; that nobody reads it is no error."""
-    on_stderr(lambda: click.echo(f"pyprof: {safe.message(text)}", err=True))
+    note(f"pyprof: {safe.message(text)}\n")
+
+
+def note(text: str) -> None:
+    """Write lines to stderr, if there is anybody to read them."""
+    on_stderr(lambda: click.echo(safe.lines(text), nl=False, err=True))
 
 
 def on_stderr(write: Callable[[], object]) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import pytest
@@ -23,6 +24,9 @@ from tests.commands import run
 from tests.programs import TOP, environment
 from tests.readers.kineto_json import text
 from tests.report.captured import capture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def _command(name: str) -> click.Command:
@@ -63,7 +67,7 @@ def _link(net: Path, beside: Path) -> Path:
     return beside
 
 
-SPELLINGS = {
+SPELLINGS: dict[str, Callable[[Path, Path], Path]] = {
     "itself": lambda net, _: net,
     "another path": lambda net, _: net.parent / ".." / "in" / net.name,
     "a link": _link,
@@ -139,7 +143,7 @@ def test_what_was_exported_is_replaced(suffix: str, net: Path, tmp_path: Path) -
         assert run("export", net, "-o", tmp_path / f"out{suffix}").code == 0
 
 
-CAPTURES = {
+CAPTURES: dict[str, Callable[[Path], object]] = {
     "damaged": lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(84)),
     "a trace": lambda path: path.write_text(text([])),
     "a packed trace": lambda path: path.write_bytes(gzip.compress(b'{"traceEvents": [')),

@@ -239,14 +239,14 @@ def test_peaks_can_be_given(path: Path) -> None:
 
 @given(names=st.lists(strategies.TEXT, min_size=1, max_size=3))
 def test_csv_parses_back_to_the_rows(names: list[str]) -> None:
-    """Quotes, commas and line ends in layers and kernels come back as they were."""
+    """Quotes, commas and line ends in layers and kernels come back as they were, with --raw."""
     names = [name.replace("\0", "") for name in names]
     lines = [
         {"kShortName": "k", "kDuration": n, "layer": [name], "kLongName": "k", "trace": [name]}
         for n, name in enumerate(names)
     ]
     text = "\n".join(map(repr, lines))
-    done = run("prof", "--csv", "-q", "-c", "sil,layer,trace", "-", stdin=text)
+    done = run("prof", "--csv", "--raw", "-q", "-c", "sil,layer,trace", "-", stdin=text)
     assert done.code == 0
     rows = list(csv.reader(io.StringIO(done.stdout, newline="")))
     assert rows[0] == ["Sil(ns)", "Layer", "Trace"]

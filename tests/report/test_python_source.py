@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import pytest
@@ -19,6 +20,9 @@ from tests.report.captured import op
 
 PRIVATE = "NOBODYS_BUSINESS"
 PRIVATE_LINE = f"{PRIVATE} = 1\n"
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture
@@ -59,7 +63,7 @@ def _linked_folder(place: Path, secret: Path) -> str:
     return "there/settings.py"
 
 
-OUTSIDE = {
+OUTSIDE: dict[str, Callable[[Path, Path], object]] = {
     "its own path": lambda _, secret: secret,
     "a relative path": lambda *_: "../settings.py",
     "a way round": lambda place, _: f"{place.parent}/../settings.py",

@@ -64,7 +64,7 @@ def write(found: Sums, file: BinaryIO, *, folder: Path | None = None) -> None:
     """
     frames: dict[Frame, Entry] = defaultdict(_entry)
     edges: dict[Frame, dict[Frame, Entry]] = defaultdict(lambda: defaultdict(_entry))
-    names = LineNames(folder and Sources(folder))
+    names = LineNames(None if folder is None else Sources(folder))
     for stack, (calls, time_ns) in found.items():
         named = (_named(frame, names) for frame in stack)
         _add((ROOT, *named), calls, time_ns, frames, edges)

@@ -56,10 +56,11 @@ def test_a_line_is_called_after_its_function(tmp_path: Path) -> None:
     lines = encode_trace((f"{script}:5", f"{script}:3", f"{script}:99"))
     work = [Work("relu", (1000, 1100), (110, 120))]
     source = nsys_db(tmp_path / "net.sqlite", work, [Range(lines, (100, 200))])
-    for options, expected in (
+    cases: list[tuple[list[str | Path], dict[int, str]]] = [
         (["--source", tmp_path], {5: "out = Net().forward()", 3: "forward", 99: "net.py:99"}),
         ([], {5: "net.py:5", 3: "net.py:3", 99: "net.py:99"}),
-    ):
+    ]
+    for options, expected in cases:
         stats = profile(source, tmp_path / "net.prof", *options)
         assert {line: name for file, line, name in stats if file == str(script)} == expected
 
