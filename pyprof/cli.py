@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -53,10 +54,11 @@ class Command(Main):
     """A command whose user errors end it with one line on stderr and exit code 1.
 
     Its help answers to `-h`, too. One that writes what `-o` names takes `--force`, and writes over
-    nothing that it reads.
+    nothing that it reads. With `makes_folders` it makes the folder that `-o` names.
     """
 
-    def __init__(self, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - click's
+    def __init__(self, *args: Any, makes_folders: bool = False, **settings: Any) -> None:  # noqa: ANN401 - click's
+        self.makes_folders = makes_folders
         context = dict(settings.pop("context_settings", None) or {})
         context.setdefault("help_option_names", ["-h", "--help"])
         super().__init__(*args, **{**settings, "context_settings": context})
@@ -113,7 +115,7 @@ def check_raw(raw: bool, form: str) -> None:  # noqa: FBT001 - as the option com
         raise click.UsageError("--raw goes with CSV")
 
 
-def _decide(command: click.Command, ctx: click.Context) -> None:
+def _decide(command: Command, ctx: click.Context) -> None:
     """Refuse an output before any work; whatever else names a file is taken for an input."""
     target = ctx.params.get("target")
     others = [value for name, value in ctx.params.items() if name != "target"]
@@ -124,6 +126,27 @@ def _decide(command: click.Command, ctx: click.Context) -> None:
     told.reads([*named, *([guard.STDIN] if nothing else [])])
     if target is not None:
         told.decide(str(target))
+        if not command.makes_folders:
+            _check_place(str(target))
+
+
+def _check_place(target: str) -> None:
+    """Raise PyprofError where nothing can be written, which else would show behind the work."""
+    path = Path(os.path.realpath(target))
+    if target == STDOUT:
+        if sys.stdout is None:
+            raise PyprofError(_CLOSED)
+    elif path.is_dir():
+        raise _unwritable(target, errno.EISDIR)
+    elif not path.parent.exists():
+        raise _unwritable(target, errno.ENOENT)
+    elif not path.parent.is_dir():
+        raise _unwritable(target, errno.ENOTDIR)
+    elif not (_is_stream(path) or os.access(path.parent, os.W_OK | os.X_OK)):
+        raise _unwritable(target, errno.EACCES)
+
+
+_CLOSED = "stdout is closed; name a file with -o"
 
 
 def _texts(value: object) -> list[str]:
@@ -261,7 +284,7 @@ def _stream(target: str) -> Iterator[BinaryIO]:
             with Path(target).open("wb") as file:
                 yield file
         elif sys.stdout is None:  # closed by the shell: `>&-`
-            raise PyprofError("stdout is closed; name a file with -o")
+            raise PyprofError(_CLOSED)
         else:
             yield streams.stdout()
             sys.stdout.flush()
@@ -280,8 +303,9 @@ def _as_created(path: Path) -> None:
     path.chmod(0o666 & ~mask)
 
 
-def _unwritable(target: str, error: OSError) -> PyprofError:
-    return PyprofError(f"{target}: {error.strerror or error}; choose another place with -o")
+def _unwritable(target: str, error: OSError | int) -> PyprofError:
+    said = os.strerror(error) if isinstance(error, int) else error.strerror or error
+    return PyprofError(f"{target}: {said}; choose another place with -o")
 
 
 @contextmanager

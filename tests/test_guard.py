@@ -233,6 +233,26 @@ def test_what_pyprof_recorded_is_told(tmp_path: Path) -> None:
     assert not guard.recorded(tmp_path / "none")
 
 
+PLACES: dict[str, Callable[[Path], Path]] = {
+    "Is a directory": lambda folder: folder,
+    "No such file or directory": lambda folder: folder / "nowhere" / "out.txt",
+    "Not a directory": lambda folder: folder / "file" / "out.txt",
+}
+
+
+@pytest.mark.parametrize("said", PLACES)
+@pytest.mark.parametrize("name", [name for name in READING if name != "parse"])
+def test_a_place_that_cannot_be_written_is_told_before_the_work(
+    name: str, said: str, tmp_path: Path
+) -> None:
+    """The input, which is not even there, has not been looked at."""
+    (tmp_path / "file").touch()
+    target = PLACES[said](tmp_path)
+    done = run(name, *given(name, tmp_path / "none.sqlite"), "-o", target)
+    assert (done.code, done.stdout) == (1, "")
+    assert done.stderr == f"pyprof: {target}: {said}; choose another place with -o\n"
+
+
 MAY_WRITE = {
     "pyprof/cli.py": "the one way of all commands",
     "pyprof/capture/launch.py": "the exit code of a script, in a folder of ours",

@@ -21,7 +21,7 @@ _FORMATS = (*_LINES, ".parquet")
 _LONG = 200_000  # rows from which a progress bar is worth its line
 
 
-@click.command(cls=cli.Command)
+@click.command(cls=cli.Command, makes_folders=True)
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option(
     "--kernels-only", is_flag=True, help="Leave out memory copies, memsets and graph launches."
