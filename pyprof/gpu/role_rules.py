@@ -40,8 +40,28 @@ class Role(str, Enum):
     OTHER = "other"
 
 
+_COMMUNICATES = (
+    # not what Inductor fused of the ops around a collective, nor a matrix product
+    r"^(?!triton_(?:poi|red|per|for)_|.*(?:gemm|matmul))"
+    r"(?:.*(?:(?:n|r|x|h|ms|one)ccl|nvshmem|horovod|userbuffers|multimem_|cross_device_"
+    r"|lamport(?!_?init)"
+    # collectives by their own names; not one among a block's threads, nor a copy to or from it
+    r"|(?<!block)(?<!block_)(?<!warp)(?<!warp_)all_?reduce"
+    r"|all_?gather(?!_copy)|(?<!block_)reduce_?scatter|all_?to_?all"
+    # tokens to their experts and back: DeepEP and its kin, MORI, pplx; not the plan for it
+    r"|(?:^|_|::)ep::(?!.*layout)|(?:^|::)Ep(?:Dispatch|Combine)|a2a_?(?:dispatch|combine))"
+    # PyTorch's own ops, waiting for them among these, and what a backend says of itself
+    r"|_?c10d(?:_functional)?::(?!checkForNaN|quantization)|symm_mem::|_C_custom_ar::"
+    r"|record_param_comms|(?:gloo|mpi|ucc):\w)"
+)
+"""A kernel, or an op on a CPU, that sends to other devices or waits for them.
+
+A fused all-reduce and norm is communication: it takes as long as the others let it. A matrix
+product that sends its result while it computes is a product.
+"""
+
 PATH_RULES: tuple[tuple[Role, str], ...] = (
-    (Role.COMM, r"nccl|rccl|nvshmem|(one|two)_shot_all_?reduce|cross_device_reduce|multimem_"),
+    (Role.COMM, _COMMUNICATES),
     (Role.TRITON, r"^triton_"),
     # cuBLAS dot and cuBLASLt, cuDNN weight gradients, flash decoding
     (
