@@ -6,7 +6,7 @@ The only package that knows the wire format. Four kinds of text carry meaning:
              of a collective also 'collective': {'group': '0', 'ranks': '[0, 1]', 'size': 2, ...}
     trace    {'traceMarker': ['model.py:12', 'block.py:7']}, outermost frame first
     module   {'mod': 'LSTMCell', 'strRepr': '10, 20'}
-    layer    layer:encoder.layers.3
+    layer    layer:encoder.layers.3; layer::a:b for a name with colons
 
 and PyTorch's own, from emit_nvtx:
 

@@ -75,8 +75,8 @@ def encode_module(mod: str, text: str) -> str:
 
 
 def encode_layer(name: str) -> str:
-    """Write a layer marker."""
-    return f"layer:{name}"
+    """Write a layer marker; `layer_name` gives the name back."""
+    return f"layer::{name}" if ":" in name else f"layer:{name}"
 
 
 def encode_annotation(text: str) -> str:
