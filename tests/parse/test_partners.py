@@ -86,11 +86,11 @@ CUSTOM = "torch::autograd::CppNode<SplitLookupFunction_rowwise_adagrad_Op>"
 def test_a_node_without_a_known_forward_bears_its_own_name(tmp_path: Path) -> None:
     """An op that made no node shows the number of the next: where it was, not what it was."""
     check = around(encode_layer("emb"), USED, "fbgemm::bounds_check_indices, seq = 6", at=150)
-    for text in (CUSTOM, "MineBackward"):
-        node = around(f"{EVALUATE}{text}, seq = 6", f"{text}, seq = 6", at=300, tid=12)
+    for name in (CUSTOM, "MineBackward"):
+        node = around(f"{EVALUATE}{name}, seq = 6", f"{name}, seq = 6", at=300, tid=12)
         line = backward(tmp_path, *check, *node)
-        name = text.removeprefix("torch::autograd::").removesuffix("Backward")
-        assert (line["op"][0], line["dir"], line.get("fwdOp", [])) == (name, "bprop", [])
+        shown = name.removeprefix("torch::autograd::").removesuffix("Backward")
+        assert (line["op"][0], line["dir"], line.get("fwdOp", [])) == (shown, "bprop", [])
         assert (line["fwdLayer"], line["fwdTrace"]) == (["emb"], ["a.py:1"])
 
 
