@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
+from pyprof.prof.processor import processor_of
 from pyprof.report.python_source import LineNames
 from pyprof.report.stacks import NO_FILE, Frame, stacks
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".prof", ".pstats")
 
-ROOT = Frame(NO_FILE, 0, "<GPU time>")
 _NS = 1e-9
 _VERSION = 2
 """The last of marshal's formats in which equal values are equal bytes, wherever they were made."""
@@ -33,7 +33,7 @@ Entry = list[float]
 
 
 Sums = dict["Stack", tuple[int, int]]
-"""Calls and GPU time in ns of each stack."""
+"""Calls and time in ns of each stack, below whose time it is."""
 
 
 def sums(source: Source) -> Sums:
@@ -42,7 +42,9 @@ def sums(source: Source) -> Sums:
     count = np.bincount(found.of_row, minlength=len(found.distinct)).tolist()
     total = np.zeros(len(found.distinct), np.int64)
     np.add.at(total, found.of_row, source.table.duration_ns)
-    return dict(zip(found.distinct, zip(count, total.tolist(), strict=True), strict=True))
+    root = Frame(NO_FILE, 0, f"<{processor_of(source.table.records)} time>")
+    below = ((root, *stack) for stack in found.distinct)
+    return dict(zip(below, zip(count, total.tolist(), strict=True), strict=True))
 
 
 def merge(a: Sums, b: Sums) -> Sums:
@@ -55,13 +57,13 @@ def merge(a: Sums, b: Sums) -> Sums:
 
 
 def write(found: Sums, file: BinaryIO) -> None:
-    """Write the profile; its total is the summed GPU time."""
+    """Write the profile; its total is the summed time."""
     frames: dict[Frame, Entry] = defaultdict(_entry)
     edges: dict[Frame, dict[Frame, Entry]] = defaultdict(lambda: defaultdict(_entry))
     names = LineNames()
     for stack, (calls, time_ns) in found.items():
-        named = (_named(frame, names) for frame in stack)
-        _add((ROOT, *named), calls, time_ns, frames, edges)
+        named = tuple(_named(frame, names) for frame in stack)
+        _add(named, calls, time_ns, frames, edges)
     marshal.dump(
         {
             tuple(frame): (
