@@ -40,6 +40,7 @@ from pyprof.marker.kinds import (
     NOT_OPS,
     classify,
     layer_name,
+    plain_layer,
 )
 from pyprof.marker.model import (
     DDP,
@@ -77,4 +78,5 @@ __all__ = [
     "encode_trace",
     "is_backward",
     "layer_name",
+    "plain_layer",
 ]

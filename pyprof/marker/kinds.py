@@ -61,5 +61,14 @@ def layer_name(text: str) -> str:
 
     A name that holds colons itself stands whole behind two.
     """
-    whole = text.removeprefix("layer::")
+    whole = text.removeprefix(WHOLE_LAYER)
     return whole if whole != text else text.split(":", 2)[1]
+
+
+WHOLE_LAYER = "layer::"
+"""Before a layer's name that holds colons."""
+
+
+def plain_layer(text: str) -> str:
+    """Write a layer text as it is without colons in the name; any other text as it is."""
+    return text.replace(WHOLE_LAYER, "layer:", 1) if text.startswith(WHOLE_LAYER) else text
