@@ -48,6 +48,7 @@ def split(name: str) -> Name:
     return _wrapped(path, text[end:]) or Name(path or text, text[end:])
 
 
+@lru_cache(maxsize=CACHE)
 def head(text: str) -> tuple[int, int]:
     """Find a kernel's path in its name: where it begins, behind a return type, and where it ends.
 
@@ -69,13 +70,17 @@ def head(text: str) -> tuple[int, int]:
     return start, len(text) if first is None else first
 
 
+_MARK = re.compile(r"[<>()\[\]{}, ]")
+
+
 def _depths(text: str) -> Iterator[tuple[int, str, int]]:
-    """Give each character with its place and the number of brackets that are open before it.
+    """Give brackets, commas and blanks with their place and how many brackets are open before.
 
     Inside parentheses `<` and `>` may be comparisons: a closing one ends what is open in it.
     """
     opened: list[str] = []
-    for place, character in enumerate(text):
+    for found in _MARK.finditer(text):
+        place, character = found.start(), found[0]
         yield place, character, len(opened)
         if character in "<([{":
             opened.append(character)
