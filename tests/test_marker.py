@@ -53,6 +53,8 @@ def test_a_trace_comes_back_as_it_was(frames: list[str], names: list[str]) -> No
 
 
 @given(name=strategies.TEXT)
+@example(name="step: 3")
+@example(name=":a:b")
 def test_a_layer_comes_back_as_it_was(name: str) -> None:
     """Colons included."""
     text = marker.encode_layer(name)
