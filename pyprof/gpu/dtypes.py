@@ -71,7 +71,8 @@ _LETTERS = re.compile(
     r"(?<![a-z0-9])(bf16|f16|fp16|e4m3|e5m2|fp8|tf32|f32|int8|mxfp8|nvfp4)(?![a-z0-9])"
 )
 _CXX = re.compile(
-    r"(bfloat16_t|__nv_bfloat16|BFloat16|bf16\b)|(half_t|__half|Half|half\b)|(e4m3)|(e5m2)"
+    r"(bfloat16_t|__(?:nv|hip)_bfloat16|BFloat16|bf16(?:_t)?\b)"
+    r"|(half_t|__half|Half|half\b|_Float16|fp16_t\b)|(e4m3)|(e5m2)"
     r"|(?<![\w])(float)(?![\w])|(?<![\w])(double)(?![\w])"
 )
 _CXX_TYPES = ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "float32", "float64")
@@ -145,6 +146,38 @@ def _tensile(name: str) -> Types | None:
     return Types(_TENSILE_WORDS.get(found[1]))
 
 
+def _trtllm(name: str) -> Types | None:
+    """Read `bmm_OUT_AB_SUM`, of mixed inputs the wider, and `fmhaSm100fKernel_QkvBfloat16`."""
+    if found := _BMM.match(name):
+        inputs = {_TRTLLM_WORDS[found[1]], _TRTLLM_WORDS[found[2] or found[1]]}
+        widest = next(word for word in _TRTLLM_WORDS.values() if word in inputs)
+        return Types(widest, _TRTLLM_WORDS.get(found[3]))
+    found = _FMHA.search(name)
+    return Types(_TRTLLM_WORDS[found[1]]) if found else None
+
+
+_TRTLLM_WORDS: Mapping[str, str] = MappingProxyType(
+    {"Fp32": "float32", "Bfloat16": "bfloat16", "Fp16": "float16", "E4m3": "float8_e4m3fn",
+     "E5m2": "float8_e5m2", "E2m1": "float4_e2m1fn"}
+)  # fmt: skip
+"""The widest first."""
+_TRTLLM_TYPE = "|".join(_TRTLLM_WORDS)
+_BMM = re.compile(
+    rf"(?:bmm|gemm)_(?:Mx)?(?:{_TRTLLM_TYPE})_(?:Mx)?({_TRTLLM_TYPE})(?:(?:Mx)?({_TRTLLM_TYPE}))?"
+    rf"_({_TRTLLM_TYPE})"
+)
+_FMHA = re.compile(rf"fmhaSm\d+\w?Kernel_Q(?:kv)?({_TRTLLM_TYPE})")
+_OGS = re.compile(r"_matmul_ogs_[A-Z]+_\w+?x(bf16|fp16|fp32|fp8e4\w*|fp8e5\w*)x")
+
+
+def _named_by_library(name: str) -> Types | None:
+    """Read the type that stands in a library's own name, not that of an argument behind it."""
+    if found := _OGS.search(name):  # output, input, weights
+        word = {"fp8e4": "e4m3", "fp8e5": "e5m2"}.get(found[1][:5], found[1])
+        return Types(_WORDS[word])
+    return _words(name) if "deep_gemm::" in name or "_gtcx" in name else None
+
+
 def _words(name: str) -> Types | None:
     """Find a bounded `bf16` or `f32` in the path: fmha_cutlassF_bf16_aligned, ..._wgmma_f16_..."""
     if not (found := _LETTERS.search(split(name).path)):
@@ -189,7 +222,7 @@ _CASTS = re.compile(r"(?:Load|Store)WithCast|float16_copy|copy_kernel")
 _FLOATS = HALF | {"float32", "float64"}
 
 _READERS: tuple[Callable[[str], Types | None], ...] = (
-    _nvjet, _xmma, _cutlass, _tensile, _cxx, _cublas, _words
+    _nvjet, _xmma, _cutlass, _tensile, _trtllm, _named_by_library, _cxx, _cublas, _words
 )  # fmt: skip
 
 

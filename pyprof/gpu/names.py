@@ -9,21 +9,30 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CACHE = 1 << 16
 """Distinct names kept in each cache; a long training run has some thousand."""
 
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|_GLOBAL__N_\w*::")
-_RETURN_TYPE = re.compile(r"^(?:typename\s+)?(?:\w+::)*enable_if(?:_t)?<[^>]*>(?:::type)?\s+")
-_PATH_END = re.compile(r"[<(]")
+WRAPPERS = frozenset({"cutlass::device_kernel", "device_kernel", "ck_tile::kentry"})
+"""Kernels that only call what their template arguments name."""
+_GUARD = re.compile(r"(?:^|::)enable_\w+$")
+"""What such an argument may be wrapped in: `enable_sm90_or_later<...>`."""
+_TYPE = re.compile(r"(?!true\b|false\b)[A-Za-z_]")
+_CLOSING = MappingProxyType({")": "(", "]": "[", "}": "{"})
 
 
 class Name(NamedTuple):
     """A kernel's name, split where its path ends."""
 
     path: str
-    """`at::native::reduce_kernel`: no return type, no arguments, no anonymous namespace."""
+    """`at::native::reduce_kernel`: no return type, no arguments, no anonymous namespace. Of a
+    kernel that wraps another, `cutlass::device_kernel<...>`, the other's."""
     rest: str
     """Template arguments and parameters as they stand; empty for a plain C name."""
 
@@ -33,20 +42,106 @@ def split(name: str) -> Name:
     """Split `name`, demangled or mangled, cut short or whole. Never fails: the path may be all."""
     if name.startswith("_Z"):
         return _split_mangled(name)
-    text = _RETURN_TYPE.sub("", _ANONYMOUS.sub("", name))
-    found = _PATH_END.search(text)
-    end = found.start() if found else len(text)
-    words = text[:end].split()
-    return Name(words[-1] if words else text, text[end:])
+    text = _ANONYMOUS.sub("", name)
+    start, end = head(text)
+    path = text[start:end]
+    return _wrapped(path, text[end:]) or Name(path or text, text[end:])
+
+
+@lru_cache(maxsize=CACHE)
+def head(text: str) -> tuple[int, int]:
+    """Find a kernel's path in its name: where it begins, behind a return type, and where it ends.
+
+    A return type has template arguments, and these comparisons:
+    `std::enable_if<((8)>(0)), void>::type gemv<...>(...)`.
+    """
+    if "<" not in text and "(" not in text:
+        return text.rstrip().rfind(" ") + 1, len(text.rstrip())
+    start, first = 0, None
+    for place, character, depth in _depths(text):
+        if depth:
+            continue
+        if character == " ":
+            start, first = place + 1, None
+        elif character in "<(" and first is None:
+            first = place
+        if character == "(":
+            break
+    return start, len(text) if first is None else first
+
+
+_MARK = re.compile(r"[<>()\[\]{}, ]")
+
+
+def _depths(text: str) -> Iterator[tuple[int, str, int]]:
+    """Give brackets, commas and blanks with their place and how many brackets are open before.
+
+    Inside parentheses `<` and `>` may be comparisons: a closing one ends what is open in it.
+    """
+    opened: list[str] = []
+    for found in _MARK.finditer(text):
+        place, character = found.start(), found[0]
+        yield place, character, len(opened)
+        if character in "<([{":
+            opened.append(character)
+        elif character == ">":
+            if opened[-1:] == ["<"] and text[place - 1] != "-":
+                opened.pop()
+        elif (opening := _CLOSING.get(character)) in opened:
+            while opened.pop() != opening:
+                pass
+
+
+def _wrapped(path: str, rest: str) -> Name | None:
+    """Give what a wrapper calls: its first template argument that names an operation."""
+    if path not in WRAPPERS and not _GUARD.search(path):
+        return None
+    for argument in _arguments(rest):
+        if _TYPE.match(argument):
+            start, end = head(argument)
+            return _wrapped(argument[start:end], argument[end:]) or Name(
+                argument[start:end], argument[end:]
+            )
+    return None
+
+
+def _arguments(rest: str) -> Iterator[str]:
+    """Give the template arguments at the start of what follows a path."""
+    if not rest.startswith("<"):
+        return
+    begin = 1
+    for place, character, depth in _depths(rest):
+        if depth == 1 and character in ",>":
+            yield rest[begin:place].strip()
+            begin = place + 1
+        if depth == 1 and character == ">":
+            return
+    yield rest[begin:].strip()
 
 
 def _split_mangled(name: str) -> Name:
     """Read the length-prefixed identifiers of an Itanium name: `_ZN2at6native3fooI...`."""
-    at = 3 if name.startswith("_ZN") else 2
+    parts, at = _identifiers(name, 3 if name.startswith("_ZN") else 2)
+    if "::".join(parts) in WRAPPERS and (found := _NESTED.search(name, at)):
+        inner, end = _identifiers(name, found.end())
+        return Name("::".join([*parts[: found[0] != "N"], *inner]), name[end:])
+    return Name("::".join(parts) or name, name[at:])
+
+
+_NESTED = re.compile(r"NS_(?=\d)|N(?=\d)")
+"""Where a nested name begins; `S_` stands for the first namespace of the whole."""
+_DIGITS = re.compile(r"\d+")
+
+
+def _identifiers(name: str, at: int) -> tuple[list[str], int]:
     parts = []
-    while (digits := re.compile(r"\d+").match(name, at)) is not None:
+    while (digits := _DIGITS.match(name, at)) is not None and len(digits[0]) < _LONG:
         at = digits.end() + int(digits[0])
         part = name[digits.end() : at]
         if not part.startswith("_GLOBAL__N_"):
             parts.append(part)
-    return Name("::".join(parts) or name, name[at:])
+    return parts, at
+
+
+_LONG = 6
+"""No identifier has a length of so many digits."""

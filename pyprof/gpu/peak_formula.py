@@ -67,10 +67,11 @@ FULL: Mapping[tuple[int, int], Generation] = MappingProxyType(
                             "float8 tensor": 8192, "int8 tensor": 8192}),
         (10, 0): Generation({"float64": 128, "float64 tensor": 128, "float32": 256,
                              "tf32 tensor": 4096, "half tensor": 8192, "float8 tensor": 16384,
-                             "int8 tensor": 16384}, ("U8",)),
+                             "int8 tensor": 16384, "float4 tensor": 32768}, ("U8",)),
         (10, 3): Generation({"float64": 4, "float32": 256, "tf32 tensor": 4096,
-                             "half tensor": 8192, "float8 tensor": 16384}, ("U9",)),
-        (12, 0): Generation(_ampere(512, 1024, 2048), ("U6",)),
+                             "half tensor": 8192, "float8 tensor": 16384,
+                             "float4 tensor": 49152}, ("U9",)),
+        (12, 0): Generation({**_ampere(512, 1024, 2048), "float4 tensor": 4096}, ("U6",)),
     }
 )  # fmt: skip
 """Data-centre and workstation parts."""
@@ -80,7 +81,7 @@ GEFORCE: Mapping[tuple[int, int], Generation] = MappingProxyType(
         (7, 5): Generation(_turing(512), ("U5",)),
         (8, 6): Generation(_ampere(256, 512), ("U5",)),
         (8, 9): Generation(_ampere(256, 512, 1024), ("U5",)),
-        (12, 0): Generation(_ampere(256, 512, 1024), ("U5", "U6")),
+        (12, 0): Generation({**_ampere(256, 512, 1024), "float4 tensor": 4096}, ("U5", "U6")),
     }
 )
 """GeForce parts of generations that halve the rate for float32 sums."""

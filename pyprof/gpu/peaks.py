@@ -50,13 +50,14 @@ _TENSOR = MappingProxyType(
         "bfloat16": "half",
         "float8_e4m3fn": "float8",
         "float8_e5m2": "float8",
+        "float4_e2m1fn": "float4",
         "int8": "int8",
         "uint8": "int8",
     }
 )
 _SHORT = MappingProxyType(
     {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16",
-     "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}
+     "float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "float4_e2m1fn": "fp4"}
 )  # fmt: skip
 
 

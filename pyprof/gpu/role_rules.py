@@ -40,15 +40,36 @@ class Role(str, Enum):
     OTHER = "other"
 
 
+_COMMUNICATES = (
+    # not what Inductor fused of the ops around a collective, nor a matrix product
+    r"^(?!triton_(?:poi|red|per|for)_|.*(?:gemm|matmul))"
+    r"(?:.*(?:(?:n|r|x|h|ms|one)ccl|nvshmem|horovod|userbuffers|multimem_|cross_device_"
+    r"|lamport(?!_?init)"
+    # collectives by their own names; not one among a block's threads, nor a copy to or from it
+    r"|(?<!block)(?<!block_)(?<!warp)(?<!warp_)all_?reduce"
+    r"|all_?gather(?!_copy)|(?<!block_)reduce_?scatter|all_?to_?all"
+    # tokens to their experts and back: DeepEP and its kin, MORI, pplx; not the plan for it
+    r"|(?:^|_|::)ep::(?!.*layout)|(?:^|::)Ep(?:Dispatch|Combine)|a2a_?(?:dispatch|combine))"
+    # PyTorch's own ops, waiting for them among these, and what a backend says of itself
+    r"|_?c10d(?:_functional)?::(?!checkForNaN|quantization)|symm_mem::|_C_custom_ar::"
+    r"|record_param_comms|(?:gloo|mpi|ucc):\w)"
+)
+"""A kernel, or an op on a CPU, that sends to other devices or waits for them.
+
+A fused all-reduce and norm is communication: it takes as long as the others let it. A matrix
+product that sends its result while it computes is a product.
+"""
+
 PATH_RULES: tuple[tuple[Role, str], ...] = (
-    (Role.COMM, r"nccl|rccl|nvshmem|(one|two)_shot_all_?reduce|cross_device_reduce|multimem_"),
+    (Role.COMM, _COMMUNICATES),
     (Role.TRITON, r"^triton_"),
     # cuBLAS dot and cuBLASLt, cuDNN weight gradients, flash decoding
     (
         Role.SPLITK,
         (
             r"split_?k_?reduc|reduce_?split_?k|reduce_wgrad|wgrad\w*_reduce|reduce_1Block|splitkv_combine"
-            r"|FlashAttnFwdCombine|stream_k_fixup|nvfuser_splitk"
+            r"|FlashAttnFwdCombine|stream_k_fixup|nvfuser_splitk|SplitKVCombine|fmhaReduction"
+            r"|ll4mi_reduce|finalize_matmul|merge_attn_states|MergeStates?(Kernel|$)"
         ),
     ),
     (
@@ -56,19 +77,28 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         (
             r"compute\w*Offsets|compute_gemm_pointers|precompute_indices|flash_bwd_(dot|convert|clear)"
             r"|FlashAttnBwd(Pre|Post)process|compute_dot_do_o|convert_dq|prepare_varlen"
+            r"|FmhaBwd(OGradDotO|ConvertQGrad)|create_\w*kv_indices"
         ),
+    ),
+    # into the cache of keys and values
+    (
+        Role.COPY,
+        r"reshape_and_cache|concat_and_cache|store_(kv)?cache|append(Paged)?KV|set_\w*kv_buffer",
     ),
     (
         Role.LAYOUT,
         (
             r"n(chw|hwc)To|n(chw|hwc)2|im2col|col2im|vol2col|col2vol|reformat|generateWinogradTiles"
             r"|winograd(Forward|Backward|Wgrad)?(Data|Filter|Output|Delta)|fft\dd_(r2c|c2r)|fft_[rc]2[rc]"
-            r"|flip_filter|transpose|permute|tensorTransform|strided_dgrad_indexed|nvfuser_transpose"
+            r"|flip_filter|transpose|permute|tensorTransform|convertTensor|strided_dgrad_indexed|nvfuser_transpose"
         ),
     ),
     (
         Role.ATTENTION,
-        r"flash|fmha|sdpa|attention|attn|_mha(_|$)|Batch(Prefill|Decode)With|mem_eff",
+        (
+            r"flash|fmha|sdpa|attention|attn|_mha(_|$)|(Batch|Single)(Prefill|Decode)With|mem_eff"
+            r"|_fwd_kernel_aligned"
+        ),
     ),
     (Role.RNN, r"persist\w*RNN|RNN_\w*persist"),
     (Role.ELEMENTWISE, r"RNNcell|(lstm|gru)_cell"),
@@ -86,12 +116,15 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         Role.CONV,
         (
             r"conv(?!er[ts])|[sh]cudnn|\d(cudnn|fprop|dgrad|wgrad)|fprop|dgrad|wgrad|winograd|depthwise"
-            r"|grouped_direct|direct_group"
+            r"|grouped_direct|direct_group|igemm_(fwd|bwd|wrw)"
         ),
     ),
     (
         Role.GEMM,
-        r"gemm|nvjet|gemv|matmul|(^|_|::)b?mm(_|$)|dot_kernel|^Cijk_|mul_mat|marlin|trsm|_mm_sm\d",
+        (
+            r"gemm|nvjet|gemv|matmul|(^|_|::)b?mm(_|$)|dot_kernel|^Cijk_|mul_mat|marlin|trsm|_mm_sm\d"
+            r"|flatmm|fused_moe_kernel|fmoe_"
+        ),
     ),
     (Role.LOSS, r"nll_?loss|ClassNLLCriterion|ctc_|cross_?entropy|_loss"),
     (Role.RANDOM, r"distribution_|dropout|philox|curand|bernoulli|multinomial|randperm"),
@@ -99,17 +132,20 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         Role.INDEX,
         (
             r"gather|scatter|index|embedding|sort|top_?k|nonzero|masked|unique|searchsorted"
-            r"|DeviceSelect|take_|put_"
+            r"|DeviceSelect|DeviceCompact|take_|put_|indices|routing(?!\w*memset)|bitmatrix|token_ids|(^|::|_)nms_"
         ),
     ),
     (Role.OPTIMIZER, r"multi_tensor|adamw?(_|$)|FusedAdam|(^|_)sgd|lamb(_|$)"),
     (Role.COPY, r"CatArray|copy|clone|memcpy"),
     (Role.FILL, r"(^|_|::)fill|scalePackedTensor|memset|set_zero"),
-    (Role.REDUCE, r"reduc|(^|::|_)scan|DeviceScan|cumsum|cumprod|nvfuser_\w*persistent"),
+    (Role.REDUCE, r"reduc|(^|::|_)scan|DeviceScan|cumsum|cumprod|nvfuser_\w*persistent|^rocprim::"),
     (Role.REDUCE, r"^cupy_(sum|prod|a?max|a?min|mean|any|all|arg)"),
     (
         Role.ELEMENTWISE,
-        r"element_?wise|pointwise|PointwiseApply|^cupy_|_cuda_?kernel_?impl|op_tensor",
+        (
+            r"element_?wise|pointwise|PointwiseApply|^cupy_|_cuda_?kernel_?impl|op_tensor"
+            r"|act_and_mul|(^|_)clamp_|transform_bias_rescale"
+        ),
     ),
 )
 """Searched in the path without regard to case."""

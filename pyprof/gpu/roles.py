@@ -31,6 +31,7 @@ __all__ = [
     "Role",
     "arithmetic",
     "arithmetic_roles",
+    "communicates",
     "does_arithmetic",
     "rank",
     "role",
@@ -100,6 +101,14 @@ def _first(rules: tuple[tuple[Role, re.Pattern[str]], ...], text: str) -> Role |
     return next((kind for kind, pattern in rules if pattern.search(text)), None)
 
 
+def communicates(name: str) -> bool:
+    """Tell whether the kernel, or the op on a CPU, of this full name is communication.
+
+    What every part of a report calls communication is decided here, and nowhere else.
+    """
+    return role(name) is Role.COMM
+
+
 _WITHIN = re.compile(r"\b[DA]to[DA]\b|DeviceToDevice", re.IGNORECASE)
 
 
@@ -108,8 +117,8 @@ def crosses_link(name: str) -> bool:
 
     PCIe and NVLink are in no capture: against the device's own memory such a row has no share.
     """
-    kind = role(name)
-    return kind is Role.COMM or (kind is Role.MEMCPY and not _WITHIN.search(name))
+    copies = role(name) is Role.MEMCPY
+    return communicates(name) or (copies and not _WITHIN.search(name))
 
 
 _TRAINS = re.compile(r"bn_fw_tr|batchnorm_fwtr|batch_norm_collect_statistics")

@@ -40,7 +40,7 @@ class TensorCore(NamedTuple):
 _RULES = tuple((rule, re.compile(rule.pattern, re.IGNORECASE)) for rule in RULES)
 _YES = tuple((rule, pattern) for rule, pattern in _RULES if rule.says is Says.YES)
 _INDUCTOR_LOOPS = re.compile(r"^triton_(?:poi|red|per|for|split_scan|spl)_")
-_AMD = re.compile(r"^Cijk_|mfma|xdlop", re.IGNORECASE)
+_AMD = re.compile(r"^Cijk_|mfma|(?<![a-z])xdl|ck_tile|_gtcx\d?_", re.IGNORECASE)
 
 
 @lru_cache(maxsize=CACHE)

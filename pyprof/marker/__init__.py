@@ -6,7 +6,7 @@ The only package that knows the wire format. Four kinds of text carry meaning:
              of a collective also 'collective': {'group': '0', 'ranks': '[0, 1]', 'size': 2, ...}
     trace    {'traceMarker': ['model.py:12', 'block.py:7']}, outermost frame first
     module   {'mod': 'LSTMCell', 'strRepr': '10, 20'}
-    layer    layer:encoder.layers.3
+    layer    layer:encoder.layers.3; layer::a:b for a name with colons
 
 and PyTorch's own, from emit_nvtx:
 
@@ -40,6 +40,7 @@ from pyprof.marker.kinds import (
     NOT_OPS,
     classify,
     layer_name,
+    plain_layer,
 )
 from pyprof.marker.model import (
     DDP,
@@ -77,4 +78,5 @@ __all__ = [
     "encode_trace",
     "is_backward",
     "layer_name",
+    "plain_layer",
 ]

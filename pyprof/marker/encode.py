@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pyprof.marker.kinds import WHOLE_LAYER
 from pyprof.marker.model import Opaque, Summary, Tensor
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ def encode_module(mod: str, text: str) -> str:
 
 
 def encode_layer(name: str) -> str:
-    """Write a layer marker."""
-    return f"layer:{name}"
+    """Write a layer marker; `layer_name` gives the name back."""
+    return f"{WHOLE_LAYER}{name}" if ":" in name else f"layer:{name}"
 
 
 def encode_annotation(text: str) -> str:

@@ -12,8 +12,8 @@ _BARE_SEQ = re.compile(
     r"|autograd::engine::evaluate_function: \S+$"
 )
 _TORCH_NAME = re.compile(
-    r"(?:autograd::engine::evaluate_function: )?[\w.]+(?:::[\w.~]+)+$"  # aten::add, c10d::reduce_
-    r"|(?:autograd::engine::evaluate_function: )?\w*Backward\d*$|nccl:\w+$"
+    r"(?:autograd::engine::evaluate_function: )?[\w.]+(?:::[\w.~]+)+(?:<.*>)?$"  # aten::add
+    r"|(?:autograd::engine::evaluate_function: )?\w*Backwards?\d*(?:_copy)?$|nccl:\w+$"
 )
 
 CUT_OP = re.compile(r"""\{['"]mod['"]: ['"]([^'"]*)['"], ['"]op['"]: ['"]([^'"]*)['"]""")
@@ -57,5 +57,18 @@ def _classify_dict(text: str) -> Kind:
 
 
 def layer_name(text: str) -> str:
-    """Give the name in a `layer:` text: up to the next colon, as the original had it."""
-    return text.split(":", 2)[1]
+    """Give the name in a `layer:` text: up to the next colon, as the original had it.
+
+    A name that holds colons itself stands whole behind two.
+    """
+    whole = text.removeprefix(WHOLE_LAYER)
+    return whole if whole != text else text.split(":", 2)[1]
+
+
+WHOLE_LAYER = "layer::"
+"""Before a layer's name that holds colons."""
+
+
+def plain_layer(text: str) -> str:
+    """Write a layer text as it is without colons in the name; any other text as it is."""
+    return text.replace(WHOLE_LAYER, "layer:", 1) if text.startswith(WHOLE_LAYER) else text

@@ -118,7 +118,8 @@ EVALUATE = "autograd::engine::evaluate_function: "
 """What the engine puts before the name of the node that it evaluates."""
 
 _BACKWARD = re.compile(
-    r"Backward\d*$|_backward$|AccumulateGrad$|^autograd::engine::evaluate_function: "
+    r"Backwards?\d*(?:_copy)?$|_backward$|AccumulateGrad$|^autograd::engine::evaluate_function: "
+    r"|^torch::autograd::CppNode<"  # a C++ extension's own function
     r"|^torch(?:\.distributed\.ddp\.|::distributed::)reducer::"  # DDP's work on gradients
 )
 

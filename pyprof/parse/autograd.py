@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from pyprof.parse.calls import Chains
     from pyprof.parse.nesting import Ints
 
-_NODE = re.compile(r"Backward\d*$")
+_NODE = re.compile(r"Backwards?\d*(?=(?:_copy)?$)")
+_CUSTOM = "torch::autograd::CppNode<"
+"""A function of a C++ extension: nothing records its forward under a name of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,9 @@ class SeqRanges:
 def is_node(template: str) -> bool:
     """Tell whether a template is a backward node (not the engine's range around it)."""
     name = template.split(", ", 1)[0]
-    return _NODE.search(name) is not None and not name.startswith("autograd::engine")
+    return name.startswith(_CUSTOM) or (
+        _NODE.search(name) is not None and not name.startswith("autograd::engine")
+    )
 
 
 def is_engine(template: str) -> bool:
@@ -81,7 +85,8 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
     one of this iteration. Where several threads have such an op: that of the thread that the tool
     names, else of the node's own thread, else of a thread that works on the same device. Last,
     an op of another name with that number, in the same window: the last op of a window may show
-    the number of one that ran after it, unrecorded.
+    the number of one that ran after it, unrecorded. That one tells a place, not an op: it may be
+    an op that made no node, before one that shows no number.
     """
     usable = (ranges.name != NONE) & (ranges.seq >= 0) & ~ranges.backward & ~ranges.inside_backward
     candidates = np.flatnonzero(usable)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -16,23 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from pyprof.parse.nesting import Ints
     from pyprof.parse.paths import Path
 
-_NAME = re.compile(
-    r"\b(?:nccl|rccl|mscclpp?|nvshmem)|^(?:void )?(?:ncclKernel|ncclDevKernel)|^c10d::"
-)
 _AMOUNTS = frozenset({"dtype", "in", "out"})
 """What belongs together, and is said of a call, not of each of its kernels."""
 
 Said: TypeAlias = "Mapping[str, str | int]"
-
-
-def are_collectives(names: Sequence[str]) -> NDArray[np.bool_]:
-    """Tell which names are of kernels, or of ops on the CPU, that communicate."""
-    return np.array([_NAME.search(name) is not None for name in names], bool)
 
 
 def said(

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.gpu.roles import communicates
 from pyprof.parse import collectives, describe, layers, sequence
 from pyprof.parse.correlate import ints
 from pyprof.parse.kernelname import demangle, short_name
@@ -220,7 +221,7 @@ def _direction(activities: pa.Table, sweep: Sweep, path: Ints, engine: NDArray[n
     called = np.array([bool(entry.trace or entry.layer) for entry in described])[index]
     kind = ints(activities.column("kind"))
     name, names = _coded_names(activities)
-    comm = collectives.are_collectives(names)[name]
+    comm = np.array([communicates(text) for text in map(demangle, names)], bool)[name]
     code = np.select(
         [
             np.isin(kind, (schema.MEMCPY, schema.MEMSET)),

@@ -9,6 +9,7 @@ import numpy as np
 
 from pyprof import marker
 from pyprof.marker import Tensor
+from pyprof.parse.autograd import is_engine
 from pyprof.parse.nesting import NONE
 from pyprof.parse.paths import Path
 from pyprof.parse.records import Coded
@@ -45,7 +46,7 @@ def ops(named: Sequence[tuple[str, str]], seqs: Sequence[str]) -> list[tuple[str
     if named:
         return list(named)
     seqs = [text for text in seqs if not _COMPILED.search(text)] or seqs
-    old_nodes = [text for text in seqs if _OLD_NODE.search(text)]
+    old_nodes = [text for text in seqs if _OLD_NODE.search(text) and not is_engine(text)]
     if old_nodes:
         return [("na", _without_backward(text)) for text in old_nodes]
     decoded = [marker.decode_seq(text) for text in seqs]
@@ -63,8 +64,9 @@ def _without_backward(text: str) -> str:
 
 
 def _mod_and_op(name: str) -> tuple[str, str]:
-    mod, _, op = name.rpartition("::")
-    return (mod or "na", op)
+    plain, *template = name.partition("<")
+    mod, _, op = plain.rpartition("::")
+    return (mod or "na", "".join((op, *template)))
 
 
 def arguments(described: list[Path], path: Ints, partner: Ints) -> dict[str, Column]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from pyprof.gpu.names import WRAPPERS, head, split
+
 _ANONYMOUS = ("<unnamed>::", "(anonymous namespace)::", "_GLOBAL__N__")
 _DROPPED = ("void ", "at::", "cuda::", "native::")
 _MANGLED_PART = re.compile(r"(\d+)")
@@ -30,37 +32,22 @@ def short_name(long_name: str) -> str:
     """Give a kernel's name without namespaces, template arguments and parameters. Never empty.
 
     As the original: `void at::native::reduce_kernel<512, ...>(...)` is `reduce_kernel`; but an
-    unnamed namespace, whichever way the tool spells it, does not make the name empty.
+    unnamed namespace, whichever way the tool spells it, does not make the name empty, and of what
+    only wraps an operation, `cutlass::device_kernel<...>`, the operation is the name.
     """
     text = long_name
     for part in _ANONYMOUS[:2]:
         text = text.replace(part, "")
     if text.startswith("_Z"):
-        return "::".join(_mangled_parts(text)) or text
-    head = _head(text)
+        plain = "::".join(_mangled_parts(text)) or text
+    else:
+        start, end = head(text) if "<" in text or "(" in text else (0, len(text))
+        plain = text[start:end]
+    if plain in WRAPPERS:
+        plain = split(text).path
     for part in _DROPPED:
-        head = head.replace(part, "")
-    return head.split("(", 1)[0].strip() or long_name.strip() or "unknown"
-
-
-def _head(text: str) -> str:
-    """Give the text before the kernel's own template arguments or parameters.
-
-    A return type can have template arguments too: `std::enable_if<...>::type gemv<...>(...)`.
-    """
-    if "<" not in text and "(" not in text:
-        return text
-    depth, start = 0, 0
-    for place, character in enumerate(text):
-        if character == "<":
-            depth += 1
-        elif character == ">":
-            depth = max(depth - 1, 0)
-        elif depth == 0 and character == " ":
-            start = place + 1
-        elif depth == 0 and character == "(":
-            break
-    return text[start:].split("<", 1)[0]
+        plain = plain.replace(part, "")
+    return plain.strip() or long_name.strip() or "unknown"
 
 
 def _mangled_parts(symbol: str) -> list[str]:

@@ -25,7 +25,7 @@ class Partners(NamedTuple):
     """Per row: ranges of the sweep; NONE where there is none."""
 
     op: Ints
-    """The forward op whose backward pass the row is part of."""
+    """The forward op whose backward pass the row is part of, of the node's own name."""
     place: Ints
     """The forward op whose layer and line are the row's: that, or the one whose backward node made
     the gradient that the row adds to another."""
@@ -51,8 +51,10 @@ def partners(
     maker = np.where(innermost == NONE, _maker(sweep, node & numbered, chain, between), innermost)
     used = np.unique(maker[maker != NONE])
     device = _main_device(capture, launch, activities)
-    forward = autograd.forward_of(_seq_ranges(capture, sweep, node | engine, device, windows), used)
-    op, place = (_taken(forward, used, nodes) for nodes in (innermost, maker))
+    ranges = _seq_ranges(capture, sweep, node | engine, device, windows)
+    forward = autograd.forward_of(ranges, used)
+    known = np.where(ranges.name[forward] == ranges.name[used], forward, NONE)
+    op, place = _taken(known, used, innermost), _taken(forward, used, maker)
     return Partners(op, place, between)
 
 

@@ -7,16 +7,19 @@ import io
 import sys
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
 import orjson
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from pyprof import readers, schema
 from pyprof.errors import RecordsError
+from pyprof.gpu.roles import communicates
 from pyprof.parse import parquet, parse_file
 from pyprof.parse.records import Coded, Records, apart, concat_coded, encode
 
@@ -66,8 +69,22 @@ def _checked(source: str, records: Records) -> Records:
     for name, column in records.columns.items():
         if pa.types.is_list(schema.PARQUET.field(name).type) and _has_gaps(column):
             raise RecordsError(f"{source}: {name} has a gap in a list; parse the capture again")
-    return records
+    return _with_communication(records)
 
+
+def _with_communication(records: Records) -> Records:
+    """Let `dir` say of every kernel that communicates that it does; older versions knew fewer."""
+    name, part = records.coded("kLongName"), records.coded("dir")
+    named = np.array([communicates(text) for text in name.values], bool)[name.index]
+    said = np.array([*(value in _SAID for value in part.values), False])[part.index]
+    if (said | ~named).all():
+        return records
+    index = np.where(named & ~said, len(part.values), part.index)
+    columns = {**records.columns, "dir": Coded(index, [*part.values, "comm"])}
+    return replace(records, columns=columns)
+
+
+_SAID = ("comm", "copy")
 
 _NEVER_NULL = ("kShortName", "kDuration", "kLongName")
 

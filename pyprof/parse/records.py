@@ -35,6 +35,11 @@ class Coded:
         """Choose rows."""
         return Coded(self.index[rows], self.values)
 
+    def at(self, row: int) -> Any:  # noqa: ANN401 - a text, or a list of texts or numbers
+        """Give the value of a row; None for null."""
+        place = int(self.index[row])
+        return self.values[place] if place >= 0 else None
+
     def to_arrow(self, kind: pa.DataType) -> pa.Array:
         """Write every row's value out."""
         values = pa.array(self.values, kind)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.parse import frames
-from pyprof.parse.records import Coded
+from pyprof.parse.records import Coded, distinct
 from pyprof.prof import why
 from pyprof.prof.column import (
     COLUMNS,
@@ -27,6 +27,7 @@ from pyprof.prof.column import (
     spelt,
 )
 from pyprof.prof.families import family
+from pyprof.prof.opnames import op_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,11 +97,13 @@ def _mod(table: Table) -> pa.Array:
 
 @column("op", "Op", TEXT, 15)
 def _op(table: Table) -> pa.Array:
-    """The op that was called; `bias` for the bias of a linear."""
-    ops = table.own_or_forward("op")
-    names = [value[0] if value else None for value in ops.values]
-    linear = np.array([*(name == "linear" for name in names), False])[ops.index]
-    index = np.where(linear & _is_bias(table), len(names), ops.index)
+    """The op that was called, a method with its class; `bias` for the bias of a linear."""
+    mods, ops = table.own_or_forward("mod"), table.own_or_forward("op")
+    first, index = distinct((mods.index + 1) * (len(ops.values) + 1) + ops.index + 1)
+    pairs = ((mods.at(row), ops.at(row)) for row in first.tolist())
+    names = [op_name(mod[0] if mod else None, op[0]) if op else None for mod, op in pairs]
+    linear = np.array([name == "linear" for name in names], bool)[index]
+    index = np.where(linear & _is_bias(table), len(names), index)
     return Coded(index, [*names, "bias"]).numbered()
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.prof.processor import CPU, GPU, processor_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,7 +25,9 @@ class Known:
 
     total_ns: int
     unknown: Mapping[str, tuple[int, int]]
-    """GPU time in ns and number of the rows of unknown cost, by the reason why."""
+    """Time in ns and number of the rows of unknown cost, by the reason why."""
+    processor: str = GPU
+    """Whose time it is."""
 
     @property
     def percent(self) -> float:
@@ -34,7 +38,7 @@ class Known:
     @property
     def text(self) -> str:
         """Say the share, and the largest unknowns."""
-        start = f"cost known for {self.percent:.1f} % of GPU time"
+        start = f"cost known for {self.percent:.1f} % of {self.processor} time"
         if not self.unknown:
             return start
         rows = sum(count for _, count in self.unknown.values())
@@ -52,7 +56,8 @@ class Known:
         for reason, (ns, count) in other.unknown.items():
             mine = unknown.get(reason, (0, 0))
             unknown[reason] = (mine[0] + ns, mine[1] + count)
-        return Known(self.total_ns + other.total_ns, unknown)
+        both = {self.processor, other.processor}
+        return Known(self.total_ns + other.total_ns, unknown, CPU if both == {CPU} else GPU)
 
 
 def known(table: Table, rows: NDArray[np.bool_] | None = None) -> Known:
@@ -67,4 +72,4 @@ def known(table: Table, rows: NDArray[np.bool_] | None = None) -> Known:
     for place in np.flatnonzero(count).tolist():
         so_far = found.get(costs.reason[place], (0, 0))
         found[costs.reason[place]] = (so_far[0] + int(ns[place]), so_far[1] + int(count[place]))
-    return Known(int(duration[chosen].sum()), found)
+    return Known(int(duration[chosen].sum()), found, processor_of(table.records))

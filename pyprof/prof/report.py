@@ -164,9 +164,9 @@ def render(*, as_csv: bool, width: int | None) -> Render:
 
 
 def demand(found: Known, percent: float | None) -> None:
-    """Raise PyprofError where less of the GPU time has a known cost than is asked for."""
+    """Raise PyprofError where less of the time has a known cost than is asked for."""
     if percent is not None and found.percent < percent:
         raise PyprofError(
-            f"the cost of {found.percent:.1f} % of GPU time is known, less than {percent:g} %; "
-            "the unknown ops are named above"
+            f"the cost of {found.percent:.1f} % of {found.processor} time is known,"
+            f" less than {percent:g} %; the unknown ops are named above"
         )

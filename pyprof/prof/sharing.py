@@ -41,7 +41,10 @@ _MOST_KERNELS = 1 << 16
 _GRADIENTS = ("dgrad", "wgrad")
 
 _KNOWN, _GRAPH = "", "the kernels of a CUDA graph launch are not in the capture"
-_FIRST_REASONS = (_KNOWN, _GRAPH)
+_NO_SIZE = "the capture does not tell how many bytes were copied or set"
+_FIRST_REASONS = (_KNOWN, _GRAPH, _NO_SIZE)
+_INSIDE = "inside it: "
+UNSAID = "nothing tells why: its formula gives none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +139,15 @@ def _share(rows: _Rows, call: Ints, arithmetic: Mask, tried: Mask) -> Costs:
     reason_of = np.array([place[cost.reason] for cost in costs], np.int64)[cost_of]
     for total in (flops, moved):
         tell_inside(reason_of, total, call, pairs, len(reasons))
-    reasons += [f"inside it: {reason}" for reason in reasons]
+    reasons += [f"{_INSIDE}{reason}" for reason in reasons]
     _memory(rows, shared_flops, shared_bytes, reason_of)
     chosen = op_calls.chosen(rows.records, rows.work, rows.work_of)
     fills = _fills(rows, call, weight, helper, written)
+    moved = fills.charge(left_bytes, shared_bytes, chosen, op_calls.around(rows.records))
+    explain((shared_flops < 0) | ((moved < 0) & ~helper), reasons, reason_of)
     return Costs(
         flops=shared_flops,
-        bytes=fills.charge(left_bytes, shared_bytes, chosen, op_calls.around(rows.records)),
+        bytes=moved,
         reason=reasons,
         reason_of=reason_of,
         params=[cost.params for cost in costs],
@@ -153,6 +158,13 @@ def _share(rows: _Rows, call: Ints, arithmetic: Mask, tried: Mask) -> Costs:
         helper=helper,
         tried=tried,
     )
+
+
+def explain(unknown: Mask, reasons: list[str], reason_of: Ints) -> None:
+    """Let no row be unknown without a word."""
+    silent = np.array([reason.removeprefix(_INSIDE) == "" for reason in reasons])[reason_of]
+    reason_of[unknown & silent] = len(reasons)
+    reasons.append(UNSAID)
 
 
 def _costs(rows: _Rows, call: Ints, arithmetic: Mask, kernels: Ints) -> tuple[list[Cost], Ints]:
@@ -215,6 +227,7 @@ def _memory(rows: _Rows, flops: Ints, moved: Ints, reason_of: Ints) -> None:
     moved[memory] = np.where(size < 0, UNKNOWN, size * np.where(twice[name.index], 2, 1))[memory]
     flops[memory] = 0
     reason_of[memory] = _FIRST_REASONS.index(_KNOWN)
+    reason_of[memory & (size < 0)] = _FIRST_REASONS.index(_NO_SIZE)
     graph = ~rows.kernel & ~memory
     flops[graph] = moved[graph] = UNKNOWN
     reason_of[graph] = _FIRST_REASONS.index(_GRAPH)

@@ -1,4 +1,7 @@
-"""nvprof's two tables, from any capture: where GPU time went, and where API time went."""
+"""nvprof's two tables, from any capture: where GPU time went, and where API time went.
+
+Of a capture without a GPU the first is of the ops on the CPU.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tabulate import tabulate
 
-from pyprof import cli, readers, safe
+from pyprof import cli, readers, safe, schema
 from pyprof.errors import CaptureError
 from pyprof.parse import parse
 from pyprof.parse.recordfile import STDIN, load
+from pyprof.prof.processor import CPU, processor_of
 from pyprof.prof.render import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyprof.parse.records import Records
+    from pyprof.schema import Capture
 
 _HEADER = ("Type", "Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns"))
 _NAME_WIDTH = 100
-_SECTIONS = ("GPU activities", "API calls")
+_SECTIONS = ("GPU activities", "CPU ops", "API calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +59,24 @@ def rows(source: str, *, quiet: bool = False) -> list[Row]:
         return found
     capture = readers.read(path)
     found = _activities(parse(capture)) if capture.activities.num_rows else []
-    calls = capture.calls
+    calls = _api_calls(capture)
     duration = pc.subtract(calls.column("end"), calls.column("start"))
-    found += _section(_SECTIONS[1], calls.column("name").cast(pa.string()), duration)
+    found += _section(_SECTIONS[2], calls.column("name").cast(pa.string()), duration)
     if not found:
         raise CaptureError(f"{source}: holds neither GPU work nor API calls; capture again")
     return found
 
 
+def _api_calls(capture: Capture) -> pa.Table:
+    """Leave out what stands for an op on the CPU, which is no call of an API."""
+    work = capture.activities
+    ops = work.filter(pc.equal(work.column("kind"), schema.CPU)).column("corr")
+    return capture.calls.filter(pc.invert(pc.is_in(capture.calls.column("corr"), ops)))
+
+
 def _activities(records: Records) -> list[Row]:
-    return _section(_SECTIONS[0], records.arrow("kLongName"), records.arrow("kDuration"))
+    section = _SECTIONS[processor_of(records) == CPU]
+    return _section(section, records.arrow("kLongName"), records.arrow("kDuration"))
 
 
 def _section(section: str, names: pa.Array, duration: pa.Array) -> list[Row]:

@@ -124,13 +124,13 @@ def _transformed(table: Table) -> NDArray[np.bool_]:
     return np.isin(call, call[transforms[name.index]])
 
 
-_TRANSFORMS = re.compile(r"winograd|fft\dd_|fft_[rc]2[rc]", re.IGNORECASE)
+_TRANSFORMS = re.compile(r"winograd|Sp3AsmConv|fft\dd_|fft_[rc]2[rc]", re.IGNORECASE)
 
 _TRIED = "trial: cuDNN's benchmark tried it and chose another, which ran after it"
 
 _ABOVE = (
     "above peak: fills can be compressed in memory, or go on after the time told",
-    "above peak: by Winograd or FFT, which needs fewer operations than its FLOPs, those of the op",
+    "above peak: by Winograd or FFT, which does fewer FLOPs than counted: those of the definition",
     "above peak: its FLOPs, its type or the clock is not what it seems",
     "above peak: faster than DRAM: its data was in cache, or its cost is too high",
 )

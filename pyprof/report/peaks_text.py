@@ -97,6 +97,7 @@ _SHOWN = {
     "FP16 sum": ("float16 tensor, float16 sum", "half tensor, float16 sum"),
     "BF16 TC": ("bfloat16 tensor", "half tensor"),
     "FP8 TC": ("float8 tensor",),
+    "FP4 TC": ("float4 tensor",),
     "INT8 TC": ("int8 tensor",),
 }
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyprof.errors import PyprofError
+from pyprof.prof.processor import GPU, processor
 from pyprof.report import source, steps_option
 from pyprof.report.overview import gpus
 from pyprof.report.page.roofline import Achieved, Point, Roof, achieved, points, roofs
@@ -30,12 +31,14 @@ class Chart:
     """The longest first."""
     roofs: list[Roof]
     """Those of most time first; none for a device of which nothing is known."""
+    processor: str = GPU
+    """Whose time it is."""
 
     @property
     def summary(self) -> str:
         """Say how much is drawn, and why there may be no roof."""
         share = sum(point.share for point in self.points)
-        text = f"{len(self.points)} ops, {100 * share:.1f} % of GPU time"
+        text = f"{len(self.points)} ops, {100 * share:.1f} % of {self.processor} time"
         if self.roofs:
             return text
         return (
@@ -66,7 +69,7 @@ class Roofline:
             )
         names = ", ".join(name for name in self.gpus if name) or "a GPU without a name"
         title = f"{names}, against {self.asked}" if self.asked else names
-        return Chart(title, found, roofs(self.achieved, _MOST_ROOFS))
+        return Chart(title, found, roofs(self.achieved, _MOST_ROOFS), processor(self.gpus))
 
 
 def roofline(of: Source, chosen: str | None = None) -> Roofline:

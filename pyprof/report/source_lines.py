@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.parse.frames import user_line
+from pyprof.prof.processor import GPU, processor_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +61,8 @@ class SourceLines:
     unknown_ns: int
     """GPU time of rows whose stack is not known, or holds no line of the user's."""
     total_ns: int
+    processor: str = GPU
+    """Whose time it is."""
 
 
 def source_lines(table: Table, rows: Mask | None = None) -> SourceLines:
@@ -81,7 +84,7 @@ def source_lines(table: Table, rows: Mask | None = None) -> SourceLines:
             sums[0] += count
             sums[1] += time
             sums[2] += time if line == lines[-1] else 0
-    return SourceLines(_files(found), unknown, int(ns.sum()))
+    return SourceLines(_files(found), unknown, int(ns.sum()), processor_of(table.records))
 
 
 def merge(a: SourceLines, b: SourceLines) -> SourceLines:
@@ -92,7 +95,8 @@ def merge(a: SourceLines, b: SourceLines) -> SourceLines:
             sums = found.setdefault((file.path, line.number), [0, 0, 0])
             for place, value in enumerate((line.calls, line.total_ns, line.own_ns)):
                 sums[place] += value
-    return SourceLines(_files(found), a.unknown_ns + b.unknown_ns, a.total_ns + b.total_ns)
+    on = a.processor if a.processor == b.processor else GPU
+    return SourceLines(_files(found), a.unknown_ns + b.unknown_ns, a.total_ns + b.total_ns, on)
 
 
 def _calls(trace: NDArray[np.int64], call: NDArray[np.int64], size: int) -> NDArray[np.int64]:

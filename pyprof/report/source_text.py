@@ -23,18 +23,18 @@ def lines(found: SourceLines, sources: Sources | None) -> Iterator[str]:
     for file in found.files:
         yield text.heading(
             f"{file.path}: {milliseconds(file.own_ns)} ms, {percent(file.own_ns / whole)} %"
-            " of GPU time"
+            f" of {found.processor} time"
         )
-        yield from _file(file, sources, whole)
+        yield from _file(file, sources, whole, found.processor)
         yield ""
     yield (
-        f"{milliseconds(found.unknown_ns)} ms, {percent(found.unknown_ns / whole)} % of GPU time,"
-        " is tied to no line of yours"
+        f"{milliseconds(found.unknown_ns)} ms, {percent(found.unknown_ns / whole)} %"
+        f" of {found.processor} time, is tied to no line of yours"
         + ("" if found.files else ": none was recorded, pyprof.init() in the script does")
     )
 
 
-def _file(file: FileTime, sources: Sources | None, whole: int) -> Iterator[str]:
+def _file(file: FileTime, sources: Sources | None, whole: int, processor: str) -> Iterator[str]:
     path = sources.find(file.path) if sources is not None else None
     source = python_source.read(path) if path is not None else None
     if sources is None:
@@ -46,7 +46,7 @@ def _file(file: FileTime, sources: Sources | None, whole: int) -> Iterator[str]:
     source = source or []
     timed = {line.number: line for line in file.lines}
     shown = sorted({*_extents(source, timed), *timed})
-    yield text.heading(_HEADER)
+    yield text.heading(_HEADER.replace("GPU", processor))
     before = None
     for number in shown:
         if source and before is not None and number > before + 1:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof.prof.columns import COLUMNS
+from pyprof.prof.opnames import qualified
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,4 +92,4 @@ def _source_line(text: str) -> Frame:
 def _op(mod: str | None, op: str | None) -> Stack:
     if op is None:
         return ()
-    return (Frame(NO_FILE, 0, f"{mod}.{op}" if mod and mod != "na" else op),)
+    return (Frame(NO_FILE, 0, qualified(mod, op)),)

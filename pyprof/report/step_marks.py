@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.marker import Kind, classify
+from pyprof.marker import Kind, classify, plain_layer
 from pyprof.parse.describe import unnumbered
 from pyprof.parse.texts import where
 
@@ -47,7 +47,7 @@ def iterations(capture: Capture) -> tuple[str, Ints, Ints] | None:
     named: dict[str, list[str]] = {}
     for text in distinct:
         if classify(text) in (Kind.CONTEXT, Kind.LAYER):
-            named.setdefault(_DIGITS.sub("N", unnumbered(text)), []).append(text)
+            named.setdefault(_DIGITS.sub("N", plain_layer(unnumbered(text))), []).append(text)
     best = max(
         ((total, name, start, end)
          for name, spelt in sorted(named.items())

@@ -196,7 +196,12 @@ def ops(found: Brief, limit: int) -> Iterator[str]:
     yield from lines[1:]
     if rest := found.ops[limit:]:
         share = sum(op.share for op in rest)
-        yield f"... and {len(rest)} more, {percent(share)} % of GPU time (--top {len(found.ops)})"
+        yield _more(found, len(rest), share, len(found.ops))
+
+
+def _more(found: Brief, left_out: int, share: float, top: int) -> str:
+    time = f"{percent(share)} % of {found.known.processor} time"
+    return f"... and {left_out} more, {time} (--top {top})"
 
 
 def _unit(found: Brief) -> str:
@@ -291,4 +296,4 @@ def lines(found: Brief, limit: int) -> Iterator[str]:
     yield from shown[1:]
     if rest := ordered[limit:]:
         share = sum(total[line] for line in rest) / whole
-        yield f"... and {len(rest)} more, {percent(share)} % of GPU time (--top {len(ordered)})"
+        yield _more(found, len(rest), share, len(ordered))

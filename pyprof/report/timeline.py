@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyprof import schema
-from pyprof.gpu.roles import Role, role
 from pyprof.report import api, idle
 from pyprof.report.intervals import complement, union_of
 from pyprof.report.windows import recorded
@@ -119,13 +118,12 @@ class Timeline:
 
 def sorts(records: Records) -> Ints:
     """Tell of each row whether it computes, communicates or copies."""
-    kind, name, part = (records.coded(key) for key in ("kind", "kLongName", "dir"))
+    kind, part = records.coded("kind"), records.coded("dir")
     copy = np.array([*(value == schema.KINDS[schema.MEMCPY] for value in kind.values), False])[
         kind.index
     ]
-    comm = np.array([*(role(text) is Role.COMM for text in name.values), False])[name.index]
-    said = np.array([*(value == "comm" for value in part.values), False])[part.index]
-    return np.select([copy, comm | said], [COPY, COMMUNICATION], COMPUTE)
+    comm = np.array([*(value == "comm" for value in part.values), False])[part.index]
+    return np.select([copy, comm], [COPY, COMMUNICATION], COMPUTE)
 
 
 def timeline(

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sqlite3
+from functools import cache
 from pathlib import Path
 
 CAPTURES = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
 
+_NAME = re.compile(
+    rb'"cat":\s*"(?:kernel|gpu_mem(?:cpy|set))",\s*"name":\s*("(?:[^"\\]|\\.)*")', re.IGNORECASE
+)
+"""The name of a kernel's event in a trace: what writes them always puts it there."""
 
-def captured_names() -> list[str]:
+
+@cache
+def captured_names() -> tuple[str, ...]:
     """Return every distinct kernel, memcpy and memset name; empty where there are no captures."""
     names: set[str] = set()
-    for path in sorted(CAPTURES.glob("*/*")):
-        with path.open("rb") as file:
-            head = file.read(16)
-        if head.startswith(b"SQLite format 3"):
-            names |= _from_sqlite(path)
-        elif ".json" in path.name:
-            names |= _from_trace(path)
-    return sorted(names)
+    for path in CAPTURES.rglob("*"):
+        if path.is_file():
+            names |= _names(path)
+    return tuple(sorted(names))
+
+
+def _names(path: Path) -> set[str]:
+    """Return the names in a file; none for tables, snapshots and what else is no capture."""
+    with path.open("rb") as file:
+        head = file.read(16)
+    if head.startswith(b"SQLite format 3"):
+        return _from_sqlite(path)
+    return _from_trace(path) if path.name.endswith((".json", ".json.gz")) else set()
 
 
 def _from_sqlite(path: Path) -> set[str]:
@@ -46,6 +59,5 @@ def _from_sqlite(path: Path) -> set[str]:
 
 def _from_trace(path: Path) -> set[str]:
     data = path.read_bytes()
-    trace = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
-    kinds = {"kernel", "gpu_memcpy", "gpu_memset"}
-    return {e["name"] for e in trace["traceEvents"] if e.get("cat", "").lower() in kinds}
+    text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    return {json.loads(name) for name in set(_NAME.findall(text))}

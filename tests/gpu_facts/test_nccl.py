@@ -1,4 +1,4 @@
-"""Names of NCCL's kernels, as captures of several versions have them."""
+"""Names of collectives' kernels, as captures of several versions and libraries have them."""
 
 import pytest
 
@@ -13,6 +13,11 @@ NAMES = {
     "ncclKernel_Broadcast_RING_LL_Sum_int8_t(ncclDevComm*, unsigned long)": "Broadcast RING",
     "ncclAllReduceRingLLKernel_sum_f32(ncclColl)": "AllReduce RING",
     "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)": "None None",
+    "void (anonymous namespace)::multimem_all_reduce_kernel<float, 16>()": "all_reduce None",
+    "void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>()": "all_reduce None",
+    "dlslime::intranode_alltoall_kernel": "alltoall None",
+    "void deep_ep::intranode::combine<__nv_bfloat16, (int)8>(T1 *)": "None None",
+    "void softmax<BlockAllReduce<float>>(float*)": "None None",
     "void at::native::reduce_kernel<512, 1>(at::native::ReduceOp<float>)": "None None",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +48,25 @@ NAMES = [
     ("MI250X (one die)", "AMD Instinct MI250X/MI250"),
     ("MI300X", "AMD Instinct MI300X"),
     ("MI325X", "AMD Instinct MI325X"),
+    ("MI355X", "AMD Instinct MI355X"),
+    ("H20", "NVIDIA H20"),
+    ("H800 SXM", "NVIDIA H800"),
+    ("H800 PCIe", "NVIDIA H800 PCIe"),
+    ("A800 SXM 80GB", "NVIDIA A800-SXM4-80GB"),
+    ("A800 PCIe 80GB", "NVIDIA A800 80GB PCIe"),
+    ("L20", "NVIDIA L20"),
+    ("A30", "NVIDIA A30"),
+    ("A100 SXM 80GB", "NVIDIA PG509-210"),
+    ("RTX A6000", "NVIDIA RTX A6000"),
+    ("RTX 6000 Ada", "NVIDIA RTX 6000 Ada Generation"),
+    ("Quadro RTX 6000", "Quadro RTX 6000"),
+    ("RTX PRO 6000 Blackwell", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition"),
+    ("RTX PRO 6000 Blackwell Max-Q", "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition"),
+    ("RTX PRO 6000 Blackwell Server", "NVIDIA RTX PRO 6000 Blackwell Server Edition"),
+    ("RTX 5080", "NVIDIA GeForce RTX 5080"),
+    ("RTX 5070 Ti", "NVIDIA GeForce RTX 5070 Ti"),
+    ("P100 SXM2", "Tesla P100-SXM2-16GB"),
+    ("P100 PCIe", "Tesla P100-PCIE-16GB"),
     # cards of their own: no row, and above all not a neighbour's
     (None, "NVIDIA GeForce RTX 4090 D"),
     (None, "NVIDIA GeForce RTX 4090 Laptop GPU"),
@@ -56,14 +77,16 @@ NAMES = [
     (None, "NVIDIA A100X"),
     (None, "NVIDIA A100-SXM-64GB"),
     (None, "NVIDIA H200 NVL"),
-    (None, "NVIDIA H20"),
-    (None, "NVIDIA H800"),
-    (None, "NVIDIA A30"),
     (None, "NVIDIA RTX A5000"),
     (None, "NVIDIA RTX A2000 12GB"),
     (None, "NVIDIA GeForce RTX 3080"),
     (None, "NVIDIA TITAN RTX"),
-    (None, "Quadro RTX 6000"),
+    (None, "NVIDIA GeForce RTX 5080 Laptop GPU"),
+    (None, "NVIDIA GeForce RTX 5070"),
+    (None, "NVIDIA H20-3e"),
+    (None, "NVIDIA RTX PRO 5000 Blackwell"),
+    (None, "Quadro RTX 6000 with Max-Q Design"),
+    (None, "Quadro P6000"),
     (None, "AMD Radeon Graphics"),
     (None, "Microsoft Basic Render Driver"),
     (None, "Intel(R) UHD Graphics"),
@@ -104,13 +127,17 @@ def _checked() -> list[tuple[Card, str]]:
     ]
 
 
+def _geforce(card: Card) -> str:
+    """Give a device name that tells GeForce from other cards, of which `RTX 4090` is one."""
+    return "GeForce" if re.fullmatch(r"RTX \d{4}(?: Ti)?", card.name) else ""
+
+
 @pytest.mark.parametrize(("card", "key"), _checked(), ids=lambda part: getattr(part, "name", part))
 def test_formula_agrees_with_the_datasheet(card: Card, key: str) -> None:
     """SMs x clock x operations a clock give the datasheet's figure within 2 %."""
     assert card.cc is not None
     assert card.clock_mhz is not None
-    geforce = "GeForce" if card.name.startswith("RTX") else ""
-    per_clock = generation(card.cc, geforce)
+    per_clock = generation(card.cc, _geforce(card))
     assert per_clock is not None
     tensor_mhz = card.tensor_clock_mhz or card.clock_mhz
     mhz = tensor_mhz if quoted_at_tensor_clock(key) else card.clock_mhz
@@ -122,9 +149,9 @@ def test_formula_agrees_with_the_datasheet(card: Card, key: str) -> None:
 def test_no_figure_is_sparse(card: Card) -> None:
     """A figure at twice the formula's is the sparse one (or GeForce's with float16 sums)."""
     if card.cc is None or card.clock_mhz is None:
-        assert card.name in {"GB200", "B300", "MI250X (one die)", "MI300X", "MI325X"}
+        assert card.cc is None or card.name in {"GB200", "B300", "H20"}
         return
-    per_clock = generation(card.cc, "GeForce" if card.name.startswith("RTX") else "")
+    per_clock = generation(card.cc, _geforce(card))
     assert per_clock is not None
     for key in card.rates_tflops.keys() & per_clock.rates.keys():
         formula = per_clock.rates[key] * card.sm_count * card.clock_mhz * 1e6 / 1e12
@@ -151,7 +178,6 @@ REPORTED = [
     ("NVIDIA GeForce RTX 2070 SUPER", 40, 1785, 448.1, (7, 5), "float32", 9.14),
     ("NVIDIA GeForce RTX 4090 D", 114, 2520, 1008.1, (8, 9), "float32", 73.5),
     ("NVIDIA TITAN RTX", 72, 1770, 672.1, (7, 5), "float32", 16.3),
-    ("Quadro RTX 6000", 72, 1770, 672.1, (7, 5), "float32", 16.3),
 ]
 
 
@@ -236,7 +262,8 @@ def test_mig_by_name_alone() -> None:
         Device(None),
         Device("Some GPU of the future", 200, 2e9, None, (15, 0)),
         # limited for export to a quarter of what its SMs and clock could do
-        Device("NVIDIA H20", 78, 1980e6, None, (9, 0)),
+        Device("NVIDIA H20-3e", 78, 1980e6, None, (9, 0)),
+        Device("NVIDIA H20 MIG 1g.12gb", 8, 1980e6, None, (9, 0)),
         Device("NVIDIA GeForce RTX 5090 D", 170, 2407e6, None, (12, 0)),
         # ROCm's 9.0 is not CUDA's: this is no Hopper
         Device("AMD Instinct MI210", 104, 1700e6, None, (9, 0)),
@@ -417,3 +444,39 @@ def test_what_a_name_tells_of_a_device(
 ) -> None:
     """What the capture says stands; a slice has fewer SMs than its card, who knows how many."""
     assert completed(device) == Device(device.name, sm_count, cc=cc)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "tflops"),
+    [
+        ("NVIDIA B200", "float4_e2m1fn", 9000),
+        ("NVIDIA B300 SXM6 AC", "float4_e2m1fn", 13125),
+        ("AMD Instinct MI355X", "float4_e2m1fn", 10066.3),
+        ("AMD Instinct MI355X", "bfloat16", 2516.6),
+        ("NVIDIA H20", "bfloat16", 148),
+        ("NVIDIA L20", "bfloat16", 119.5),
+        ("NVIDIA H800", "float64", 1),
+        ("NVIDIA PG509-210", "bfloat16", 312),
+        ("NVIDIA H100 80GB HBM3", "float4_e2m1fn", None),
+    ],
+)
+def test_narrow_types_and_parts_for_export(name: str, dtype: str, tflops: float | None) -> None:
+    """float4 where the hardware has it; what is held below its SMs is not by them."""
+    found = peaks(Device(name))
+    assert found is not None
+    rate = found.flops(dtype, tensor_core=True)
+    assert (rate and rate.value) == (tflops and pytest.approx(tflops * 1e12))
+    if rate and dtype == "float4_e2m1fn":
+        assert "fp4 dense tensor" in rate.label
+
+
+@pytest.mark.parametrize(("cus", "mhz", "name"), [(256, 2400, "MI355X"), (256, 2200, "MI350X")])
+def test_cdna4_by_compute_units_and_clock(cus: int, mhz: int, name: str) -> None:
+    """AMD's figures are its CUs x clock x operations a clock: 256 of float32, 8192 of float8."""
+    card = find_card(name)
+    assert card is not None
+    per_clock = {"float64": 128, "float32": 256, "half tensor": 4096, "float8 tensor": 8192,
+                 "float4 tensor": 16384}  # fmt: skip
+    for key, operations in per_clock.items():
+        formula = cus * mhz * 1e6 * operations / 1e12
+        assert card.rates_tflops[key] == pytest.approx(formula, rel=0.001)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a kernel's name is as long as it is
 """Kernel names: demangled where they can be, short ones never empty."""
 
 import sys
@@ -24,6 +25,20 @@ SHORT = [
     ("void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm>(T1::Params)", "cutlass::Kernel2"),
     ("ncclDevKernel_AllReduce_RING_LL(ncclArgs)", "ncclDevKernel_AllReduce_RING_LL"),
     ("std::enable_if<!(false), void>::type internal::gemvx<int, float>(x)", "internal::gemvx"),
+    (("std::enable_if<(((8)>(0)))&&_typeConvert<c10::BFloat16>::exists, void>::type "
+     "vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*)"), "vllm::fused_add_rms_norm_kernel"),
+    ("void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int>>>(T1)",
+     "cutlass::gemm::kernel::GemmUniversal"),
+    (("void cutlass::device_kernel<at::cuda::detail::enable_3x_kernel_for_sm9x<cutlass::gemm::kernel"
+     "::GemmUniversal<cute::tuple<int, int>, cutlass::gemm::collective::CollectiveMma<int>>>>(T1)"),
+     "cutlass::gemm::kernel::GemmUniversal"),
+    ("void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int>>>(T1)",
+     "flash::FlashAttnFwdSm90"),
+    ("void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFw", "flash::FlashAttnFw"),
+    ("cutlass::device_kernel", "cutlass::device_kernel"),
+    ("void ck_tile::kentry<256, 2, ck_tile::FmhaFwdKernel<ck_tile::BlockFmhaPipelineQRKSVSAsync<int>>>(int)",
+     "ck_tile::FmhaFwdKernel"),
+    ("_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_27Rmsnorm2dFwdPipelineOnePassIfEEEEvT0_", "ck_tile::Rmsnorm2dFwd"),
     ("void f<g(int)::{lambda(float)#1}>(h)", "f"),
     ("void gpu_kernel<[lambda(float) (instance 1)]>(int)", "gpu_kernel"),
     ("_ZN2at6native13reduce_kernelILi512EEEvi", "reduce_kernel"),

@@ -80,6 +80,37 @@ def test_the_reducer_works_in_the_backward_pass(tmp_path: Path, reducer: str) ->
     assert (line["dir"], line["trace"], line["layer"]) == ("bprop", ["a.py:9"], ["step"])
 
 
+CUSTOM = "torch::autograd::CppNode<SplitLookupFunction_rowwise_adagrad_Op>"
+
+
+def test_a_node_without_a_known_forward_bears_its_own_name(tmp_path: Path) -> None:
+    """An op that made no node shows the number of the next: where it was, not what it was."""
+    check = around(encode_layer("emb"), USED, "fbgemm::bounds_check_indices, seq = 6", at=150)
+    for name in (CUSTOM, "MineBackward"):
+        node = around(f"{EVALUATE}{name}, seq = 6", f"{name}, seq = 6", at=300, tid=12)
+        line = backward(tmp_path, *check, *node)
+        shown = name.removeprefix("torch::autograd::").removesuffix("Backward")
+        assert (line["op"][0], line["dir"], line.get("fwdOp", [])) == (shown, "bprop", [])
+        assert (line["fwdLayer"], line["fwdTrace"]) == (["emb"], ["a.py:1"])
+
+
+@pytest.mark.parametrize(
+    ("node", "forward"),
+    [
+        ("MineBackward", "Mine"),
+        ("DiagonalBackward0_copy", "aten::diagonal_copy"),
+        ("CopyBackwards", "aten::copy_"),
+    ],
+)
+def test_a_node_finds_the_op_of_its_name(node: str, forward: str, tmp_path: Path) -> None:
+    """However PyTorch spells it."""
+    ranges = [
+        *around(f"{forward}, seq = 6", at=150),
+        *around(f"{EVALUATE}{node}, seq = 6", f"{node}, seq = 6", at=300, tid=12),
+    ]
+    assert backward(tmp_path, *ranges)["fwdOp"] == [forward.rpartition("::")[2]]
+
+
 def test_ops_of_a_compiled_graph_speak_for_themselves(tmp_path: Path) -> None:
     """A graph is one function of autograd's: no op where some are in it, nor of their sizes."""
     sizes = "op_id = 1, sizes = [[9, 9]]"

@@ -179,6 +179,20 @@ def test_rank_and_devices(tmp_path: Path) -> None:
     assert device["memory_bytes"] is None
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(("A", "A"), {0: "A", 1: "A", 5: "A", 7: "A"}), (("A", "B"), {0: "A", 1: "B"})],
+)
+def test_a_device_under_another_number(
+    names: tuple[str, str], expected: dict[int, str], tmp_path: Path
+) -> None:
+    """It is like the described ones, where these are alike; else nothing is told of it."""
+    events = [{**kernel(corr, 9), "args": {"device": corr, "correlation": corr}} for corr in (5, 7)]
+    listed = [{"id": number, "name": name, "numSms": 8} for number, name in enumerate(names)]
+    devices = read(tmp_path, events, deviceProperties=listed).devices.to_pylist()
+    assert {device["device"]: device["name"] for device in devices} == expected
+
+
 def test_forward_thread_by_arrow(tmp_path: Path) -> None:
     """PyTorch's number of the forward thread is the thread that the arrow comes from."""
     arrow = {"cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": 7}

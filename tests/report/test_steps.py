@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pyprof.marker import encode_layer
 from pyprof.parse import parse
 from pyprof.parse.records import Records
 from pyprof.report.steps import OUTSIDE, choose, steps
@@ -106,6 +107,12 @@ def test_names_of_iterations(text: str) -> None:
     """What people and tools call the ranges around an iteration."""
     net = capture([Work((20, 30), (12, 14))], ranges=[Range(text, (10, 20))])
     assert len(steps(parse(net), net)) == 1
+
+
+def test_steps_by_annotations_with_a_colon() -> None:
+    """They are named as the user did."""
+    net = capture([Work((20, 30), (12, 14))], ranges=[Range(encode_layer("step: 3"), (10, 20))])
+    assert steps(parse(net), net).origin == 'ranges "layer:step: N"'
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def activities(kind: int, events: list[Event]) -> pa.Table:
         "name": names,
         "regs": ints([a.get("registers per thread") for a in args], pa.int32()),
         "smem": ints([a.get("shared memory") for a in args]),
-        "bytes": ints([_first(a.get("bytes"), a.get("size")) for a in args]),
+        "bytes": ints([_size(a) for a in args]),
         "collective": pa.array([_collective(a) for a in args], pa.string()),
     }
     for key in ("grid", "block"):
@@ -101,21 +101,35 @@ def correlations(args: list[dict[str, Any]]) -> pa.Array:
 
 
 def launch_sizes(events: list[Event]) -> pa.Table:
-    """Give what AMD's calls say of the kernels that they launch, and these do not.
+    """Give what AMD's calls say of the work that they launch, and this does not.
 
-    Columns: corr, smem (bytes), in_threads (the grid is told in threads, not in blocks of them).
+    Columns: corr, smem (bytes), in_threads (the grid is told in threads, not in blocks of them),
+    bytes (of a copy or fill).
     """
-    told = [event for event in events if "shared memory" in _args(event)]
+    told = [event for event in events if not _SIZES.isdisjoint(_args(event))]
     args = [_args(event) for event in told]
     in_threads = [event.get("name") in _IN_THREADS for event in told]
-    smem = ints([a["shared memory"] for a in args])
     return pa.table(
-        {"corr": correlations(args), "smem": smem, "in_threads": pa.array(in_threads, pa.bool_())}
+        {
+            "corr": correlations(args),
+            "smem": ints([a.get("shared memory") for a in args]),
+            "in_threads": pa.array(in_threads, pa.bool_()),
+            "bytes": ints([_size(a) for a in args]),
+        }
     )
 
 
+_MOVES = (schema.MEMCPY, schema.MEMSET)
+_BYTES = ("bytes", "size", "sizeBytes")
+_SIZES = frozenset({"shared memory", *_BYTES})
+
+
+def _size(args: dict[str, Any]) -> object:
+    return next((args[name] for name in _BYTES if name in args), None)
+
+
 def with_launch_sizes(activities: pa.Table, sizes: pa.Table) -> pa.Table:
-    """Fill in the shared memory, and count each grid in blocks."""
+    """Fill in the shared memory and what is copied or set, and count each grid in blocks."""
     sizes = sizes.filter(pa.compute.is_valid(sizes["corr"])).sort_by("corr")
     if not sizes.num_rows:
         return activities
@@ -124,7 +138,14 @@ def with_launch_sizes(activities: pa.Table, sizes: pa.Table) -> pa.Table:
     place = np.minimum(np.searchsorted(corr, wanted), len(corr) - 1)
     hit = corr[place] == wanted
     smem = sizes["smem"].combine_chunks().take(pa.array(place, mask=~hit))
-    columns = {"smem": pa.compute.coalesce(activities["smem"].combine_chunks(), smem)}
+    size = sizes["bytes"].combine_chunks().take(pa.array(place, mask=~hit))
+    moves = pa.compute.is_in(activities["kind"], pa.array(_MOVES, pa.int8())).combine_chunks()
+    columns = {
+        "smem": pa.compute.coalesce(activities["smem"].combine_chunks(), smem),
+        "bytes": pa.compute.coalesce(
+            activities["bytes"].combine_chunks(), pa.compute.if_else(moves, size, None)
+        ),
+    }
     in_threads = pa.array(hit & sizes["in_threads"].to_numpy()[place])
     for axis in "xyz":
         grid, block = (activities[f"{name}_{axis}"].combine_chunks() for name in ("grid", "block"))

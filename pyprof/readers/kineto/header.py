@@ -48,14 +48,18 @@ def version(header: Header) -> str | None:
 def devices(header: Header, used: Sequence[int]) -> pa.Table:
     """Give the GPUs that the trace describes.
 
-    On AMD an event names its device by the node's number and the description by the process's:
-    where one is described and another one is used, they are the same.
+    On AMD an event names its device by the node's number and the description by the process's, as
+    everywhere where only some devices are visible: one that is used but not described is like the
+    others, where these are all alike.
     """
     listed = header.get("deviceProperties")
     found = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     ids = [whole(item.get("id")) for item in found]
     if len(found) == 1 and len(used) == 1:
         ids = list(used)
+    elif _alike(found):
+        missing = [number for number in used if number not in ids]
+        found, ids = [*found, *found[:1] * len(missing)], [*ids, *missing]
     return schema.table(
         schema.DEVICES,
         {
@@ -67,3 +71,11 @@ def devices(header: Header, used: Sequence[int]) -> pa.Table:
             "memory_bytes": ints([item.get("totalGlobalMem") for item in found]),
         },
     )
+
+
+def _alike(found: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether devices are of one kind; what of the memory is free differs by the driver."""
+    return len({tuple(str(item.get(key)) for key in _KIND) for item in found}) == 1
+
+
+_KIND = ("name", "numSms", "computeMajor", "computeMinor")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from pyprof.marker import Kind, classify
+from pyprof.marker import Kind, classify, plain_layer
 from pyprof.parse.describe import unnumbered
 from pyprof.parse.texts import where
 from pyprof.report.advice.registry import Advice, Evidence, rule
@@ -41,7 +41,7 @@ def data_loading(case: Case) -> Advice | None:
         inside = union_of(start[rows], end[rows])
         waited = max((gaps & inside).total for gaps in idle)
         if waited:
-            found.append(Evidence(unnumbered(name), None, int(rows.sum()), waited))
+            found.append(Evidence(plain_layer(unnumbered(name)), None, int(rows.sum()), waited))
             most = max(most, waited)
     if not found:
         return None

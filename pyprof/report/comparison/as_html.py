@@ -26,7 +26,8 @@ def page_of(found: Comparison, gpus: Sequence[str], broken: Sequence[str] = ()) 
     return page.render(
         "diff.html.j2",
         version=__version__,
-        title="GPU time compared",
+        title=f"{found.processor} time compared",
+        processor=found.processor,
         gpu_a=gpus[0],
         gpu_b=gpus[1],
         basis=shown.basis(found),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def text(found: Comparison, limit: int | None, broken: Sequence[str] = ()) -> str:
     """Write the limits that were broken, the totals, and the largest changes."""
-    parts = ["# GPU time compared\n"]
+    parts = [f"# {found.processor} time compared\n"]
     if broken:
         parts += [*(f"- **failed** {markdown.escape(sentence)}" for sentence in broken), ""]
     parts += [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyprof.prof.processor import processor
 from pyprof.report.comparison.matching import Key, Sum, known_in_both
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class Comparison:
     metrics: Mapping[str, Metric]
     changes: list[Change]
     """The largest difference first."""
+    processor: str
+    """Whose time it is."""
 
     @property
     def differing(self) -> list[Change]:
@@ -104,6 +107,7 @@ def compare(a: Side, b: Side, same_below: float = SAME_BELOW) -> Comparison:
         {name: Metric(name, unit, value, metrics[1][name][1], _alike(name, mine, theirs))
          for name, (unit, value) in metrics[0].items()},
         _changes(mine.matched.by(keys), theirs.matched.by(keys), divisors, same_below),
+        processor((*a.gpus, *b.gpus)),
     )  # fmt: skip
 
 

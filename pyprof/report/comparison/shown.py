@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pyprof.report.comparison.compare import Change, Comparison
 
 LABELS = {
-    "time": "GPU time, summed",
-    "busy": "GPU busy",
-    "idle": "GPU idle",
+    "time": "{} time, summed",
+    "busy": "{} busy",
+    "idle": "{} idle",
     "step": "median step",
     "kernels": "kernels and copies",
     "flops": "FLOPs, where known",
@@ -41,7 +41,13 @@ def metrics(found: Comparison) -> Iterator[tuple[str, ...]]:
         if metric.a is None and metric.b is None:
             continue
         a, b, delta = (_spelt(value, metric.unit) for value in (metric.a, metric.b, metric.delta))
-        yield LABELS[metric.name], a, b, _signed(delta, metric.delta), change(metric.relative)
+        yield (
+            LABELS[metric.name].format(found.processor),
+            a,
+            b,
+            _signed(delta, metric.delta),
+            change(metric.relative),
+        )
 
 
 def _spelt(value: float | None, unit: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from pyprof.prof.known import Known, known
+from pyprof.prof.processor import CPU
 from pyprof.report import advice, markdown, totals
 from pyprof.report.numbers import count
 from pyprof.report.text import duration, number, percent, short_line
@@ -24,7 +25,7 @@ SUFFIXES = (".md",)
 _TOP = 20
 _EVIDENCE = 3
 _SECTIONS = (("op", "Ops"), ("kernel", "Kernels"), ("layer", "Layers"), ("line", "Source lines"))
-_HEADER = ("calls", "GPU time", "share (%)", "mean", "TFLOP/s", "GB/s")
+_HEADER = ("calls", "{} time", "share (%)", "mean", "TFLOP/s", "GB/s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +67,15 @@ def write(found: Sums, file: BinaryIO) -> None:
 
 
 def _lines(found: Sums) -> Iterator[str]:
-    yield "# GPU profile\n"
-    yield f"{count(found.rows)} kernels and copies, {duration(found.known.total_ns)} of GPU time;"
+    on = found.known.processor
+    yield f"# {on} profile\n"
+    rows = "ops" if on == CPU else "kernels and copies"
+    yield f"{count(found.rows)} {rows}, {duration(found.known.total_ns)} of {on} time;"
     yield f"cost known for {found.known.percent:.1f} % of it.\n"
     for key, title in _SECTIONS:
-        if rows := _rows(found.groups[key]):
+        if groups := _rows(found.groups[key]):
             yield f"## {title}\n"
-            yield markdown.table((key, *_HEADER), rows)
+            yield markdown.table((key, *(name.format(on) for name in _HEADER)), groups)
     if found.advice:
         yield "## What could be won\n"
         yield "At most; gains overlap, they do not add up.\n"

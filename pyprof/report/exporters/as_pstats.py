@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
+from pyprof.prof.processor import processor_of
 from pyprof.report.python_source import LineNames, Sources
 from pyprof.report.stacks import NO_FILE, Frame, stacks
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 SUFFIXES = (".prof", ".pstats")
 OPTIONS = ("folder",)
 
-ROOT = Frame(NO_FILE, 0, "<GPU time>")
 _NS = 1e-9
 _VERSION = 2
 """The last of marshal's formats in which equal values are equal bytes, wherever they were made."""
@@ -36,7 +36,7 @@ Entry = list[float]
 
 
 Sums = dict["Stack", tuple[int, int]]
-"""Calls and GPU time in ns of each stack."""
+"""Calls and time in ns of each stack, below whose time it is."""
 
 
 def sums(source: Source) -> Sums:
@@ -45,7 +45,9 @@ def sums(source: Source) -> Sums:
     count = np.bincount(found.of_row, minlength=len(found.distinct)).tolist()
     total = np.zeros(len(found.distinct), np.int64)
     np.add.at(total, found.of_row, source.table.duration_ns)
-    return dict(zip(found.distinct, zip(count, total.tolist(), strict=True), strict=True))
+    root = Frame(NO_FILE, 0, f"<{processor_of(source.table.records)} time>")
+    below = ((root, *stack) for stack in found.distinct)
+    return dict(zip(below, zip(count, total.tolist(), strict=True), strict=True))
 
 
 def merge(a: Sums, b: Sums) -> Sums:
@@ -58,7 +60,7 @@ def merge(a: Sums, b: Sums) -> Sums:
 
 
 def write(found: Sums, file: BinaryIO, *, folder: Path | None = None) -> None:
-    """Write the profile; its total is the summed GPU time.
+    """Write the profile; its total is the summed time.
 
     A line is called as the source below `folder` says: by its function, else by its own text.
     """
@@ -66,8 +68,8 @@ def write(found: Sums, file: BinaryIO, *, folder: Path | None = None) -> None:
     edges: dict[Frame, dict[Frame, Entry]] = defaultdict(lambda: defaultdict(_entry))
     names = LineNames(None if folder is None else Sources(folder))
     for stack, (calls, time_ns) in found.items():
-        named = (_named(frame, names) for frame in stack)
-        _add((ROOT, *named), calls, time_ns, frames, edges)
+        named = tuple(_named(frame, names) for frame in stack)
+        _add(named, calls, time_ns, frames, edges)
     marshal.dump(
         {
             tuple(frame): (

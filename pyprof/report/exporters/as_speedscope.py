@@ -16,6 +16,7 @@ import orjson
 
 from pyprof import __version__
 from pyprof.parse.records import distinct
+from pyprof.prof.processor import CPU, GPU, processor_of
 from pyprof.report.stacks import NO_FILE, stacks
 from pyprof.report.streams import in_order, streams
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".speedscope.json",)
 
-_IN_ALL = "all GPU work, idle time left out"
+_TIME, _IN_ALL = "{} time", "all {} work, idle time left out"
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
@@ -43,16 +44,18 @@ def write(source: Source, file: BinaryIO) -> None:
     numbers: dict[Frame, int] = {}
     numbered = [[numbers.setdefault(frame, len(numbers)) for frame in s] for s in found.distinct]
     profiles = chain([_in_all(source, found, numbered)], _profiles(source, found, numbered))
-    _write([_frame(frame) for frame in numbers], profiles, file)
+    on = processor_of(source.table.records)
+    _write(on, [_frame(frame) for frame in numbers], profiles, file)
 
 
 def join(parts: Sequence[Part], file: BinaryIO) -> None:
     """Put the profiles of captures after each other, each on its own clock, named by its rank."""
     numbers: dict[bytes, int] = {}
     in_all: Counter[tuple[int, ...]] = Counter()
-    moved = []
+    moved, named = [], set()
     for each in parts:
         content = orjson.loads(each.path.read_bytes())
+        named.add(content["name"])
         frames = [orjson.dumps(frame) for frame in content["shared"]["frames"]]
         moved.append([numbers.setdefault(frame, len(numbers)) for frame in frames])
         first = _renumbered(content["profiles"][0], moved[-1])
@@ -60,8 +63,9 @@ def join(parts: Sequence[Part], file: BinaryIO) -> None:
             in_all[tuple(stack)] += weight
     longest = sorted(in_all.items(), key=lambda entry: -entry[1])
     weights = np.array([weight for _, weight in longest], np.int64)
-    whole = _profile(_IN_ALL, [list(stack) for stack, _ in longest], weights)
-    _write([*map(orjson.Fragment, numbers)], chain([whole], _joined(parts, moved)), file)
+    on = CPU if named == {_TIME.format(CPU)} else GPU
+    whole = _profile(_IN_ALL.format(on), [list(stack) for stack, _ in longest], weights)
+    _write(on, [*map(orjson.Fragment, numbers)], chain([whole], _joined(parts, moved)), file)
 
 
 def _joined(parts: Sequence[Part], moved: Sequence[Sequence[int]]) -> Iterator[dict[str, Any]]:
@@ -75,10 +79,12 @@ def _renumbered(profile: dict[str, Any], numbers: Sequence[int]) -> dict[str, An
     return profile | {"samples": [[numbers[frame] for frame in s] for s in profile["samples"]]}
 
 
-def _write(frames: Sequence[object], profiles: Iterable[dict[str, Any]], file: BinaryIO) -> None:
+def _write(
+    on: str, frames: Sequence[object], profiles: Iterable[dict[str, Any]], file: BinaryIO
+) -> None:
     head = {
         "$schema": _SCHEMA,
-        "name": "GPU time",
+        "name": _TIME.format(on),
         "exporter": f"pyprof {__version__}",
         "activeProfileIndex": 0,
         "shared": {"frames": frames},
@@ -138,7 +144,8 @@ def _in_all(source: Source, found: Stacks, numbered: list[list[int]]) -> dict[st
     np.add.at(weight, found.of_row, source.table.duration_ns)
     order = np.argsort(-weight, kind="stable")
     order = order[weight[order] > 0]
-    return _profile(_IN_ALL, [numbered[number] for number in order.tolist()], weight[order])
+    name = _IN_ALL.format(processor_of(source.table.records))
+    return _profile(name, [numbered[number] for number in order.tolist()], weight[order])
 
 
 def _profile(name: str, samples: list[list[int]], weight: Ints) -> dict[str, Any]:

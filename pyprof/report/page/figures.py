@@ -111,14 +111,14 @@ def _points(made: Figure, points: Sequence[Point]) -> None:
     made.add_tools(HoverTool(renderers=[drawn], tooltips=labels))
 
 
-def icicle(boxes: Sequence[Box], total_ns: float) -> Mapping[str, Any]:
+def icicle(boxes: Sequence[Box], total_ns: float, processor: str) -> Mapping[str, Any]:
     """Draw a tree as boxes below their parents, as wide as their time."""
     from bokeh.models import ColumnDataSource, HoverTool  # noqa: PLC0415 - extra
 
     levels = 1 + max(box.depth for box in boxes)
     made = _figure(40 + 26 * levels, tools="xpan,xwheel_zoom,reset",
                    x_range=(0, total_ns / 1e6), y_range=(levels, 0),
-                   x_axis_label="GPU time, ms")  # fmt: skip
+                   x_axis_label=f"{processor} time, ms")  # fmt: skip
     made.yaxis.visible = made.ygrid.visible = made.xgrid.visible = False
     source = ColumnDataSource(
         {

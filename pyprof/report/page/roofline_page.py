@@ -21,6 +21,7 @@ def html(chart: Chart) -> str:
         title="Roofline",
         device=chart.title,
         summary=chart.summary,
+        processor=chart.processor,
         bound_colours=roofline.colours(chart.points),
         roofline=figures.roofline(chart.points, chart.roofs),
         bokeh=page.own(script),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyprof.prof.processor import CPU
 from pyprof.report.idle import CAUSES
 from pyprof.report.numbers import count, part_name
 from pyprof.report.page.cells import Cell, Sortable, number, share, text
@@ -34,25 +35,28 @@ def without_folders(sentence: str) -> str:
 
 def cards(found: Brief) -> Iterator[tuple[str, str, str]]:
     """Give title, value and note of each headline number."""
-    rows = f"{found.layers.rows:,} kernels and copies"
-    yield "GPU time", duration(found.known.total_ns), rows
+    rows = (
+        f"{found.layers.rows:,} {'ops' if found.known.processor == CPU else 'kernels and copies'}"
+    )
+    on = found.known.processor
+    yield f"{on} time", duration(found.known.total_ns), rows
     if (timed := found.times) is not None:
         span = sum(device.span_ns for device in timed.devices)
         busy = sum(device.busy_ns for device in timed.devices)
         exposed = sum(device.exposed_communication_ns for device in timed.devices)
         yield (
-            "GPU busy",
+            f"{on} busy",
             f"{percent(busy / span if span else None)} %",
             f"{duration(busy)} of {duration(span)}",
         )
-        yield "GPU idle", duration(span - busy), "no stream had work"
+        yield f"{on} idle", duration(span - busy), "no stream had work"
         if any(device.communication_ns for device in timed.devices):
             yield "communication exposed", duration(exposed), "while nothing was computed"
     if len(found.steps):
         warm = found.steps.warm_up
         note = f"{len(found.steps):,} steps" + (f", {warm} of them warm-up" if warm else "")
         yield "median step", duration(found.steps.median_ns), f"{note}; from {found.steps.origin}"
-    yield "cost known", f"{found.known.percent:.1f} %", "of GPU time has a FLOP and byte count"
+    yield "cost known", f"{found.known.percent:.1f} %", f"of {on} time has a FLOP and byte count"
 
 
 def causes(found: Brief) -> list[tuple[str, str, str, float]]:

@@ -25,7 +25,8 @@ def html(found: Content) -> str:
     return page.render(
         "report.html.j2",
         version=__version__,
-        title="GPU profile",
+        title=f"{brief.known.processor} profile",
+        processor=brief.known.processor,
         sections=list(_contents(timed=drawn["strip"] is not None, lines=bool(lines.rows))),
         gpus=", ".join(name or "a GPU without a name" for name in brief.gpus),
         peaks=", ".join(brief.peaks),
@@ -67,8 +68,9 @@ def _modules(found: Content) -> Mapping[str, Any]:
     root = icicle.modules(found.brief.layers)
     title = "Modules" if root else "Ops and their kernels (the capture holds no layers)"
     root = root or icicle.ops(found.ops)
-    boxes = icicle.boxes(root, "all GPU time")
-    return {"icicle": figures.icicle(boxes, max(root.total_ns, 1)), "icicle_title": title}
+    on = found.brief.known.processor
+    boxes = icicle.boxes(root, f"all {on} time")
+    return {"icicle": figures.icicle(boxes, max(root.total_ns, 1), on), "icicle_title": title}
 
 
 def _roofline(found: Content) -> Mapping[str, Any]:

@@ -1,0 +1,28 @@
+"""What did the work: the GPU, or in a capture without one the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyprof.parse.records import Records
+
+GPU, CPU = "GPU", "CPU"
+
+
+def processor(devices: Iterable[str | None]) -> str:
+    """Name what worked, given the names of the devices: CPU only where there is nothing else."""
+    return CPU if {*devices} == {schema.KINDS[schema.CPU]} else GPU
+
+
+def processor_of(records: Records) -> str:
+    """Name what did the work of some records."""
+    name = records.coded("gpu")
+    used = np.unique(name.index).tolist()
+    return processor([*name.values, None][place] for place in used)

@@ -1,0 +1,93 @@
+"""Whose time it is: that of the CPU in a capture without a GPU, in every command's words."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.prof.known import Known
+from pyprof.prof.processor import processor
+from tests.commands import run
+from tests.readers.kineto_json import kernel, launch, op, text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SAYS = re.compile(r"GPU (?:time|activities|busy|idle|profile|work,)|of GPU|GPU ms")
+
+COMMANDS = [
+    ("prof", "--by", "op"),
+    ("prof", "--strict", "100"),
+    ("prof", "--summary", "nvprof"),
+    ("summary", "--top", "1"),
+    ("summary", "--top", "1", "--by", "line"),
+    ("summary", "--by", "layer"),
+    ("lines",),
+]
+"""Those that write text."""
+
+FILES = ["x.md", "x.html", "x.prof", "x.speedscope.json"]
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """Give a trace of ops on a CPU."""
+    path = tmp_path / "net.json"
+    names = ("aten::addmm", "aten::relu", "mine::op")
+    path.write_text(
+        text([op(name, 100 * at, 50, External_id=at) for at, name in enumerate(names, 1)])
+    )
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_texts_of_a_cpu_capture(command: tuple[str, ...], net: Path) -> None:
+    """On stdout and on stderr."""
+    done = run(*command, net)
+    said = done.stdout + done.stderr
+    assert "CPU" in said
+    assert _SAYS.search(said.replace("no GPU work was captured", "")) is None
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_of_a_cpu_capture(name: str, net: Path, tmp_path: Path) -> None:
+    """And in what is written for other viewers."""
+    command = "report" if name.endswith("html") else "export"
+    if command == "report":
+        pytest.importorskip("bokeh")
+    assert run(command, "-o", tmp_path / name, net).code == 0
+    said = (tmp_path / name).read_text(encoding="utf-8", errors="replace")
+    said = re.sub(r"<script.*?</script>", "", said, flags=re.DOTALL)
+    assert "CPU time" in said
+    assert _SAYS.search(said.replace("no GPU work was captured", "")) is None
+
+
+def test_diff_of_cpu_captures(net: Path, tmp_path: Path) -> None:
+    """What is compared is the time of both; of one with a GPU, it is called by that."""
+    other = tmp_path / "gpu.json"
+    other.write_text(text([op("aten::mm", 0, 9, External_id=1), launch(3, 2), kernel(3, 20)]))
+    assert "CPU time, summed" in run("diff", net, net).stdout
+    assert "GPU time, summed" in run("diff", net, other).stdout
+
+
+def test_nvprof_tables_of_a_cpu_capture(net: Path) -> None:
+    """Ops are no activities of a GPU."""
+    done = run("prof", "--summary", "nvprof", "--csv", net)
+    assert [line.split(",")[0] for line in done.stdout.splitlines()[1:]] == ['"CPU ops"'] * 3
+
+
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [(["cpu"], "CPU"), (["cpu", "NVIDIA A100"], "GPU"), ([None], "GPU"), ([], "GPU")],
+)
+def test_processor(devices: list[str | None], expected: str) -> None:
+    """CPU only where nothing else worked."""
+    assert processor(devices) == expected
+
+
+def test_sums_of_both() -> None:
+    """Several captures are the CPU's only if all are."""
+    cpu, gpu = Known(1, {}, "CPU"), Known(1, {}, "GPU")
+    assert [a.plus(b).processor for a in (cpu, gpu) for b in (cpu, gpu)] == ["CPU", *["GPU"] * 3]
