@@ -48,6 +48,7 @@ MATRIX_ROLES = frozenset({Role.GEMM, Role.CONV, Role.ATTENTION, Role.RNN, Role.T
 _ELEMENTS = frozenset({Role.ELEMENTWISE, Role.RANDOM, Role.OPTIMIZER})
 _MOVES = frozenset({Role.COPY, Role.MEMCPY, Role.LAYOUT})
 _FILLS = frozenset({Role.FILL, Role.MEMSET})
+_PICKS = (frozenset({Role.INDEX}), frozenset({Role.REDUCE}), _MOVES)
 
 FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
     {
@@ -56,7 +57,9 @@ FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
         "gemm": (frozenset({Role.GEMM}), frozenset({Role.CONV, Role.ATTENTION})),
         "attention": (frozenset({Role.ATTENTION}), frozenset({Role.GEMM})),
         "rnn": (frozenset({Role.GEMM, Role.RNN}),),
+        "moe": (frozenset({Role.GEMM}),),
         "pointwise": (_ELEMENTS,),
+        "quantization": (_ELEMENTS,),
         "random": (_ELEMENTS,),
         "optimizer": (_ELEMENTS,),
         "reduction": (frozenset({Role.REDUCE, Role.OPTIMIZER}),),
@@ -64,7 +67,8 @@ FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
         "softmax": (frozenset({Role.SOFTMAX}), frozenset({Role.REDUCE})),
         "loss": (frozenset({Role.LOSS, Role.SOFTMAX}),),
         "pool": (frozenset({Role.POOL}),),
-        "index": (frozenset({Role.INDEX}), frozenset({Role.REDUCE}), _MOVES),
+        "index": _PICKS,
+        "embedding": _PICKS,
         "copy": (_MOVES, _ELEMENTS),
         "fill": (_FILLS,),
         "comm": (frozenset({Role.COMM}), _MOVES),

@@ -1,6 +1,7 @@
 """What an op call costs: arithmetic and least memory traffic, from its arguments alone.
 
-One file a family of ops; each formula is registered by `@op` with a worked example.
+Files of ops that are alike; each formula is registered by `@op` with its family and a worked
+example.
 Knows no file, no capture and no kernel, and never imports torch.
 """
 

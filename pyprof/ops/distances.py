@@ -10,6 +10,8 @@ from pyprof.marker import Call, Tensor
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size, twice
 
+FAMILY = "distance"
+
 _EACH = 3
 _X = Tensor((4, 6), "float16")
 _Y = Tensor((5, 6), "float16")

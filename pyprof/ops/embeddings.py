@@ -13,6 +13,8 @@ from pyprof.ops.indexing import picked
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
+FAMILY = "embedding"
+
 _TABLE = Tensor((100, 8), "float16")
 _IDS = Tensor((4, 5), "int64")
 _FLAT = Tensor((6,), "int64")

@@ -16,6 +16,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, like, size
 
+FAMILY = "gemm"
+
 _X = Tensor((4, 6), "float16")
 _W = Tensor((5, 6), "float16")
 _MAT = Tensor((6, 5), "float16")

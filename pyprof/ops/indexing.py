@@ -13,6 +13,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
 
+FAMILY = "index"
+
 _X = Tensor((4, 6), "float16")
 _PLACES = Tensor((4, 2), "int64")
 

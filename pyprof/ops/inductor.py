@@ -22,6 +22,8 @@ from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, like
 
+FAMILY = "fused"
+
 _KNOWN = {name: rule.flops for name, rule in RULES.items()}
 _REDUCING = {name: each for name, (each, _) in COSTS.items()}
 _PRODUCTS = {"mm", "addmm", "bmm", "baddbmm"}
@@ -53,9 +55,18 @@ def fused_names(kernel: str) -> list[str]:
     flops=48,
     bytes=144,
 )
+def fused_kernel(a: Args) -> Work:
+    """So much for each op named, for each element."""
+    tensors = _tensors(a)
+    count = max(tensor.numel for tensor in tensors)
+    names = fused_names(a.op)
+    return Work(_each(names) * count, tensors, (), {"ops": "+".join(names)})
+
+
 # a product 2 * 4 * 6 * 5 and relu of 20; 24 + 30 + 20 of 2 bytes
 @op(
     "triton.tem",
+    family="gemm",
     signature="Value[] arguments",
     example=Call(
         "",
@@ -65,21 +76,50 @@ def fused_names(kernel: str) -> list[str]:
     flops=260,
     bytes=148,
 )
-def fused_kernel(a: Args) -> Work:
-    """So much for each op named, for each element."""
-    tensors = tuple(value for value in a.listed("arguments") if isinstance(value, Tensor))
-    if not tensors:
-        raise Unknown("shapes not recorded")
-    count = max(tensor.numel for tensor in tensors)
-    names = fused_names(a.op)
-    each = sum(_KNOWN.get(name, _REDUCING.get(name, 0)) for name in names)
-    params: dict[str, object] = {"ops": "+".join(names)}
-    if not a.op.startswith("triton_tem"):
-        return Work(each * count, tensors, (), params)
+def template(a: Args) -> Work:
+    """A matrix product whose factors are found by their sizes, and so much for each op after it."""
+    tensors = _tensors(a)
     is_product = not _PRODUCTS.isdisjoint(a.op.split("_"))
     if not is_product or (found := _product(tensors)) is None:
-        return Work(None, tensors, (), params, no_flops="sizes of a template kernel not recorded")
+        return other_template(a)
+    each = _each(fused_names(a.op))
     return Work((found.flops or 0) + each * found.writes[0].numel, tensors, (), found.params)
+
+
+_IMAGE = Tensor((2, 3, 8, 8), "float16")
+
+
+# three tensors of 384 of 2 bytes; what is done with them, their sizes do not tell
+@op(
+    "triton.tem_attention",
+    family="attention",
+    signature="Value[] arguments",
+    example=Call("", "triton_tem_fused_flex_attention_0", (_IMAGE,) * 3),
+    bytes=2304,
+)
+@op(
+    "triton.tem_convolution",
+    family="conv",
+    signature="Value[] arguments",
+    example=Call("", "triton_tem_fused_convolution_0", (_IMAGE,) * 3),
+    bytes=2304,
+)
+def other_template(a: Args) -> Work:
+    """Each argument once; the arithmetic is not known."""
+    params: dict[str, object] = {"ops": "+".join(fused_names(a.op))}
+    why = "sizes of a template kernel not recorded"
+    return Work(None, _tensors(a), (), params, no_flops=why)
+
+
+def _tensors(a: Args) -> tuple[Tensor, ...]:
+    found = tuple(value for value in a.listed("arguments") if isinstance(value, Tensor))
+    if not found:
+        raise Unknown("shapes not recorded")
+    return found
+
+
+def _each(names: list[str]) -> int:
+    return sum(_KNOWN.get(name, _REDUCING.get(name, 0)) for name in names)
 
 
 def _product(tensors: tuple[Tensor, ...]) -> Work | None:

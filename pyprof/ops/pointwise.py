@@ -17,6 +17,8 @@ from pyprof.ops.registry import ATEN, BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, like
 
+FAMILY = "pointwise"
+
 _COMPLEX_FLOPS = {"mul": 6, "div": 9}
 _SCALED = {"add", "sub", "subtract", "rsub"}
 _X = Tensor((2, 3), "float16")

@@ -13,6 +13,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like
 
+FAMILY = "random"
+
 _X = Tensor((2, 3), "float16")
 _EACH = {
     "randn": 2 * TRANSCENDENTAL,
