@@ -25,6 +25,8 @@ Formula: TypeAlias = Callable[[Args], Work]
 F = TypeVar("F", bound=Formula)
 
 FPROP, BPROP = "fprop", "bprop"
+SPARSE = "sparse"
+"""The direction of formulas for calls with sparse tensors, where an op has them."""
 
 ATEN = {"aten", "", "prims", "torch.ops.aten"}  # the oldest emit_nvtx wrote no namespace
 _BY_POSITION = ATEN | {
@@ -101,6 +103,7 @@ def op(
     that one alone and go first. Anything else is a user's: `mylib::name`, `MyModule.forward`.
     Several signatures are tried in turn. A backward pass is told by the forward call: where no
     signature is given it takes that op's, and its example and family where none is given.
+    With direction SPARSE a formula costs the calls with a sparse tensor among their arguments.
     `family` is one of `families.FAMILIES`; where none is given it is the `FAMILY` of the formula's
     module, else "other". Raises ValueError where there is no such op or family, and for a name that
     has a formula already, unless it `replaces` that.

@@ -55,6 +55,8 @@ class Work:
 
 NOTHING = Work(0)
 
+NOT_STORED = "sparse: how many elements are stored is not recorded"
+
 
 def twice(forward: Work) -> Work:
     """Give the backward work of products: each operand's gradient, of the forward one's size.
@@ -77,7 +79,14 @@ def stored(tensor: Tensor) -> int:
 
 
 def tensor_bytes(tensor: Tensor) -> int:
-    """Give the bytes that a tensor occupies. Raises Unknown where its dtype is not known."""
+    """Give the bytes that a tensor occupies. Raises Unknown where its dtype is not known.
+
+    Those of a sparse one are recorded, or not known.
+    """
+    if tensor.sparse:
+        if tensor.nbytes is None:
+            raise Unknown(NOT_STORED)
+        return tensor.nbytes
     count = stored(tensor)
     if not count:
         return 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from pyprof.gpu.dtypes import data_type
-from pyprof.gpu.roles import training
+from pyprof.gpu.roles import sparse_product, training
 from pyprof.prof.agreement import agreed
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class Told(NamedTuple):
     dtype: str | None = None
     """Type of the floating tensors, as torch names it."""
     training: bool | None = None
+    sparse: bool | None = None
+    """Whether a factor of a product is sparse; never False."""
 
 
 def by_name(name: Coded, call: Ints, untyped: Mask, kernel: Mask) -> tuple[Ints, list[Told]]:
@@ -42,9 +44,14 @@ def by_name(name: Coded, call: Ints, untyped: Mask, kernel: Mask) -> tuple[Ints,
     """
     types, dtypes = _agreed(name, call, untyped, data_type)
     flags, trains = _agreed(name, call, kernel, training)
-    pairs, number = np.unique(types * len(trains) + flags, return_inverse=True)
-    given = [divmod(pair, len(trains)) for pair in pairs.tolist()]
-    return np.asarray(number), [Told(dtypes[at], trains[flag]) for at, flag in given]
+    stored, sparse = _agreed(name, call, kernel, sparse_product)
+    shape = (len(dtypes), len(trains), len(sparse))
+    triples, number = np.unique(
+        np.ravel_multi_index((types, flags, stored), shape), return_inverse=True
+    )
+    given = zip(*(places.tolist() for places in np.unravel_index(triples, shape)), strict=True)
+    told = [Told(dtypes[at], trains[flag], sparse[few]) for at, flag, few in given]
+    return np.asarray(number), told
 
 
 def _agreed(
