@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 PRODUCTS = frozenset({"gemm", "conv"})
 """Families whose arithmetic is one matrix product or convolution."""
 
+MOVES = frozenset({"copy", "fill", "index", "embedding", "resample"})
+"""Families whose kernels may move elements without a look at what they are."""
+
 
 def family(work: Work) -> str:
     """Name the family of the op that kernels work for; "" where no op is known."""

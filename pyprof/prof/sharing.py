@@ -12,7 +12,7 @@ from pyprof import schema
 from pyprof.gpu.roles import Role, rank, role
 from pyprof.parse.records import distinct
 from pyprof.prof import op_calls
-from pyprof.prof.families import PRODUCTS, family
+from pyprof.prof.families import MOVES, PRODUCTS, family
 from pyprof.prof.fills import SPARSE, Fills
 from pyprof.prof.nested import inside, tell_inside, without_inner
 from pyprof.prof.outputs import with_outputs
@@ -158,7 +158,8 @@ def _share(rows: _Rows, call: Ints, arithmetic: Mask, tried: Mask) -> Costs:
 def _costs(rows: _Rows, call: Ints, arithmetic: Mask, kernels: Ints) -> tuple[list[Cost], Ints]:
     """Cost each distinct op call, by how many kernels and what their names tell; and each row's."""
     untyped = rows.working(lambda work, _: work.untyped) & arithmetic
-    number, told = by_name(rows.name, call, untyped, rows.kernel)
+    moving = untyped & rows.working(lambda _, family: family in MOVES)
+    number, told = by_name(rows.name, call, untyped, moving, rows.kernel)
     kernels = np.minimum(kernels, _MOST_KERNELS)
     first, cost_of = distinct((rows.work_of * len(told) + number) * (_MOST_KERNELS + 1) + kernels)
     costs = [
