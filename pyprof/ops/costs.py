@@ -34,6 +34,8 @@ class Cost:
     reason: str = ""
     written: int = 0
     """Bytes of the largest tensor that it writes; 0 where that is not known."""
+    added: int = 0
+    """Bytes that a kernel moves which only serves a product's bias; 0 where there is no bias."""
 
 
 def cost(
@@ -128,7 +130,8 @@ def _cost(
         raise ValueError("negative FLOPs")
     try:
         written = max(map(tensor_bytes, work.writes), default=0)
-        return Cost(work.flops, work.moved_bytes(), params, work.no_flops, written)
+        added = sum(map(tensor_bytes, work.added))
+        return Cost(work.flops, work.moved_bytes(), params, work.no_flops, written, added)
     except Unknown as unknown:
         return Cost(work.flops, None, params, str(unknown))
 

@@ -60,7 +60,7 @@ def added(work: Work, a: Args, name: str) -> Work:
     bias = a.optional(name)
     if bias is None or a.values.get("beta") in (0, 0.0):
         return work
-    return replace(work, reads=(*work.reads, bias))
+    return replace(work, reads=(*work.reads, bias), added=(bias, *work.writes))
 
 
 # 2 * (M=5 * N=4 * K=6) = 240; x 4*6 + w 5*6 + bias 5 + out 4*5 = 79 elements of 2 bytes = 158
@@ -93,7 +93,7 @@ def linear_backward(a: Args) -> Work:
     forward = linear(a)
     work = gradients(forward, a.gemm_kernels)
     for bias in a.present("bias"):
-        work += Work(0, forward.writes, (like(bias),))
+        work += Work(0, forward.writes, (like(bias),), added=(*forward.writes, bias))
     return work
 
 
@@ -187,11 +187,11 @@ def addmm(a: Args) -> Work:
 @op("baddbmm", direction=BPROP, flops=1440, bytes=1776)
 def addmm_backward(a: Args) -> Work:
     """Both factors' gradients; and the bias's, a sum where it was broadcast (no FLOPs counted)."""
-    forward, added = addmm(a), a.tensor("input")
+    forward, addend = addmm(a), a.tensor("input")
     work = gradients(forward, a.gemm_kernels)
     out = forward.writes[0]
-    if added.shape != out.shape:
-        work += Work(0, (out,), (like(added),))
+    if addend.shape != out.shape:
+        work += Work(0, (out,), (like(addend),), added=(out, addend))
     return work
 
 
