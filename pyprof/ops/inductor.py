@@ -146,12 +146,8 @@ def _iterations(a: Args, most: int) -> int:
     """
     if not a.op.startswith("triton_"):
         return most
-    sizes = [int(value) for value in a.listed("arguments") if _is_number(value)]
+    sizes = [value for value in a.listed("arguments") if type(value) is int]
     return min(math.prod(sizes), most) if sizes and min(sizes) > 0 else most
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _picks_one(kernel: str) -> bool:
