@@ -218,6 +218,47 @@ def data_type(name: str) -> str | None:
     return "float32" if told == "tf32" else told if told in _FLOATS else None
 
 
+def moved_type(name: str) -> str | None:
+    """Read the type of the elements that a kernel copies or fills; None where it is not told.
+
+    A kernel that takes all types of a width alike tells this alone: `opaque2`.
+    """
+    if _CASTS_TYPES.search(name):
+        return None
+    path, rest = split(name)
+    if widths := set(_OPAQUE.findall(rest)):
+        return f"opaque{widths.pop()}" if len(widths) == 1 else None
+    found = _FIRST_TYPE.match(rest) if _TYPED_FIRST.search(path) else _FUNCTOR_TYPE.search(rest)
+    word = next(filter(None, found.groups()), "") if found else ""
+    return _MOVED.get(word.strip().removeprefix("c10::"))
+
+
+_CASTS_TYPES = re.compile(r"(?:Load|Store)WithCast|float\w*_copy_kernel|gpu_kernel_impl<")
+_OPAQUE = re.compile(r"OpaqueType<(?:\([a-z ]+\))?(\d+)u?l?>")
+_TYPED_FIRST = re.compile(
+    r"CatArray|indexSelect|roll_cuda|triu_tril|(?:reflection|replication)_pad|im2col|col2im"
+)
+"""Kernels whose first template argument is the type of their elements."""
+_FIRST_TYPE = re.compile(r"<\s*([\w:]+(?: \w+)*|c10::complex<\w+>)\s*[,>]")
+_FUNCTOR_TYPE = re.compile(
+    r"FillFunctor<\s*([\w:]+(?: \w+)*|c10::complex<\w+>)\s*>"
+    r"|(?:direct_copy_kernel_cuda|copy_device_to_device)\(.*?"
+    r"[{[]lambda\(([\w:]+(?: \w+)*|c10::complex<\w+>)\)"
+)
+_MOVED: Mapping[str, str] = MappingProxyType(
+    {
+        "bool": "bool", "unsigned char": "uint8", "signed char": "int8", "char": "int8",
+        "short": "int16", "int": "int32", "long": "int64", "long long": "int64",
+        "unsigned short": "uint16", "unsigned int": "uint32", "unsigned long": "uint64",
+        "Half": "float16", "__half": "float16", "half": "float16",
+        "BFloat16": "bfloat16", "__nv_bfloat16": "bfloat16", "hip_bfloat16": "bfloat16",
+        "float": "float32", "double": "float64",
+        "complex<Half>": "complex32", "complex<float>": "complex64",
+        "complex<double>": "complex128",
+        "Float8_e4m3fn": "float8_e4m3fn", "Float8_e5m2": "float8_e5m2",
+    }
+)  # fmt: skip
+
 _CASTS = re.compile(r"(?:Load|Store)WithCast|float16_copy|copy_kernel")
 _FLOATS = HALF | {"float32", "float64"}
 

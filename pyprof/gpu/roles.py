@@ -35,6 +35,7 @@ __all__ = [
     "does_arithmetic",
     "rank",
     "role",
+    "sparse_product",
     "training",
 ]
 
@@ -49,6 +50,7 @@ MATRIX_ROLES = frozenset({Role.GEMM, Role.CONV, Role.ATTENTION, Role.RNN, Role.T
 _ELEMENTS = frozenset({Role.ELEMENTWISE, Role.RANDOM, Role.OPTIMIZER})
 _MOVES = frozenset({Role.COPY, Role.MEMCPY, Role.LAYOUT})
 _FILLS = frozenset({Role.FILL, Role.MEMSET})
+_PICKS = (frozenset({Role.INDEX}), frozenset({Role.REDUCE}), _MOVES)
 
 FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
     {
@@ -57,7 +59,9 @@ FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
         "gemm": (frozenset({Role.GEMM}), frozenset({Role.CONV, Role.ATTENTION})),
         "attention": (frozenset({Role.ATTENTION}), frozenset({Role.GEMM})),
         "rnn": (frozenset({Role.GEMM, Role.RNN}),),
+        "moe": (frozenset({Role.GEMM}),),
         "pointwise": (_ELEMENTS,),
+        "quantization": (_ELEMENTS,),
         "random": (_ELEMENTS,),
         "optimizer": (_ELEMENTS,),
         "reduction": (frozenset({Role.REDUCE, Role.OPTIMIZER}),),
@@ -65,7 +69,8 @@ FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
         "softmax": (frozenset({Role.SOFTMAX}), frozenset({Role.REDUCE})),
         "loss": (frozenset({Role.LOSS, Role.SOFTMAX}),),
         "pool": (frozenset({Role.POOL}),),
-        "index": (frozenset({Role.INDEX}), frozenset({Role.REDUCE}), _MOVES),
+        "index": _PICKS,
+        "embedding": _PICKS,
         "copy": (_MOVES, _ELEMENTS),
         "fill": (_FILLS,),
         "comm": (frozenset({Role.COMM}), _MOVES),
@@ -130,6 +135,19 @@ def training(name: str) -> bool | None:
     if _TRAINS.search(name):
         return True
     return False if _INFERS.search(name) else None
+
+
+_SPARSE = re.compile(
+    r"(?:cu|roc|hip)sparse(?!Lt)\w*::|\b(?:csr|coo|bsr)(?:mm|mv)|\bspm[mv]_|sddmm|_bsr_strided_"
+)
+
+
+def sparse_product(name: str) -> bool | None:
+    """Tell a kernel that multiplies by a sparse matrix; None for any other kernel.
+
+    Two of four kept (cuSPARSELt) is as fast as dense, and its operands say what they are.
+    """
+    return True if _SPARSE.search(name) else None
 
 
 def arithmetic(kind: Role) -> bool:

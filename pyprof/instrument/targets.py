@@ -56,6 +56,7 @@ _NAMESPACES: tuple[tuple[object, str], ...] = (
     (torch.linalg, "torch.linalg"),
     (torch.fft, "torch.fft"),
     (torch.special, "torch.special"),
+    (torch.sparse, "torch.sparse"),
     (torch.Tensor, "Tensor"),
 )
 """Where ops are found, and how markers name the place. The first home of an object that has
@@ -84,7 +85,13 @@ _FUNCTIONAL = _words(
     """
 )
 
-_ADDED = {torch.Tensor: _METHODS, torch.nn.functional: _FUNCTIONAL}
+_SPARSE = _words("addmm mm sampled_addmm softmax log_softmax sum spsolve")
+
+_ADDED = {
+    torch.Tensor: _METHODS,
+    torch.nn.functional: _FUNCTIONAL,
+    torch.sparse: _SPARSE,
+}
 
 _HIDDEN = re.compile(
     r"_foreach_\w+|_fused_(?:adam|adamw|adagrad|sgd|rms_norm|dropout)\w*|_amp_\w+|_scaled_mm\w*"

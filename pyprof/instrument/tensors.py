@@ -28,14 +28,41 @@ def _class(name: str) -> str:
 
 def describe_other_tensor(value: torch.Tensor) -> str:
     """Describe a tensor that is not a plain one, by what it is."""
-    name = type(value).__name__
+    name, stored = type(value).__name__, ""
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - else its own code would run
         if type(value) in (torch.Tensor, torch.nn.Parameter):
             name = "NestedTensor" if value.is_nested else str(value.layout).removeprefix("torch.")
+            stored = _stored(value)
         try:
-            return describe_tensor(value.shape, value.dtype, name=name)
+            return describe_tensor(value.shape, value.dtype, name=name) + stored
         except (RuntimeError, TypeError, NotImplementedError):
             return f", 'type': 'tensor'{_class(name)}"
+
+
+_MEMBERS = {
+    torch.sparse_coo: ("_values", "_indices"),
+    torch.sparse_csr: ("values", "crow_indices", "col_indices"),
+    torch.sparse_bsr: ("values", "crow_indices", "col_indices"),
+    torch.sparse_csc: ("values", "ccol_indices", "row_indices"),
+    torch.sparse_bsc: ("values", "ccol_indices", "row_indices"),
+}
+"""What a sparse tensor is made of, by layout: first the numbers that it stores."""
+
+
+def _stored(value: torch.Tensor) -> str:
+    """Say how much a sparse tensor stores. Its members are dense, so the host knows their sizes."""
+    names = _MEMBERS.get(value.layout, ())
+    try:
+        with torch.no_grad():  # else the views would be nodes of a graph
+            # of the base class: those of torch.Tensor may be wrapped by us or by others
+            members = [getattr(torch._C.TensorBase, name)(value) for name in names]  # noqa: SLF001
+        sizes = [(member.numel(), member.element_size()) for member in members]
+    except (RuntimeError, TypeError, NotImplementedError, AttributeError):
+        return ""
+    if not sizes or not all(type(count) is int for count, _ in sizes):
+        return ""
+    total = sum(count * size for count, size in sizes)
+    return f", 'nnz': {sizes[0][0]}, 'nbytes': {total}"
 
 
 def dtype_name(dtype: torch.dtype) -> str:

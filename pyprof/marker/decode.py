@@ -83,7 +83,13 @@ def _tensor(arg: Mapping[str, Any]) -> Value:
         tuple(stride) if stride is not None and _sizes_like(stride) else None,
         str(arg.get("layout", "")),
         str(arg.get("class", "")),
+        _count(arg.get("nnz")),
+        _count(arg.get("nbytes")),
     )
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None
 
 
 def _items(arg: Mapping[str, Any]) -> Value:

@@ -58,6 +58,8 @@ def _encode_tensor(name: str, tensor: Tensor) -> dict[str, Any]:
         "stride": tensor.stride,
         "layout": tensor.layout,
         "class": tensor.subclass,
+        "nnz": tensor.nnz,
+        "nbytes": tensor.nbytes,
     }
     return arg | {key: value for key, value in optional.items() if value not in (None, "")}
 

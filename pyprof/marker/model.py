@@ -37,7 +37,19 @@ class Tensor:
     layout: str = ""
     """`channels_last`, `transposed`, `strided`, ...; empty for contiguous or not known."""
     subclass: str = ""
-    """`DTensor`, `NestedTensor`, ...; empty for a plain tensor."""
+    """`DTensor`, `NestedTensor`, `sparse_csr`, ...; empty for a plain tensor."""
+    nnz: int | None = None
+    """Numbers that a sparse tensor stores; None for a dense one, and where not recorded."""
+    nbytes: int | None = None
+    """Bytes of these and of their indices, likewise."""
+
+    @property
+    def sparse(self) -> bool:
+        """Tell whether it stores but some of its elements: its layout says so.
+
+        torch.profiler's traces tell no layout, but write a sparse tensor without any strides.
+        """
+        return self.subclass.startswith("sparse_") or (bool(self.shape) and self.stride == ())
 
     @property
     def numel(self) -> int:

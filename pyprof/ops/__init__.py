@@ -1,17 +1,19 @@
 """What an op call costs: arithmetic and least memory traffic, from its arguments alone.
 
-One file a family of ops; each formula is registered by `@op` with a worked example.
+Files of ops that are alike; each formula is registered by `@op` with its family and a worked
+example.
 Knows no file, no capture and no kernel, and never imports torch.
 """
 
 from pyprof.ops.costs import Cost, cost, known, result_shape, with_argument
 from pyprof.ops.registry import BPROP, FPROP, OpModel, find, models, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work
+from pyprof.ops.work import NOT_STORED, Args, Work
 
 __all__ = [
     "BPROP",
     "FPROP",
+    "NOT_STORED",
     "Args",
     "Cost",
     "OpModel",

@@ -7,6 +7,8 @@ from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, broadcast, like, twice
 
+FAMILY = "pointwise"
+
 _X = Tensor((4, 6), "float16")
 _GLU = TRANSCENDENTAL + 1  # a sigmoid and a product
 _GLU_BACKWARD = TRANSCENDENTAL + 6

@@ -14,6 +14,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, like, size
 
+FAMILY = "attention"
+
 _Q = Tensor((2, 4, 8, 16), "bfloat16")
 
 

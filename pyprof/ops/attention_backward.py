@@ -12,6 +12,8 @@ from pyprof.ops.registry import BPROP, op
 if TYPE_CHECKING:
     from pyprof.ops.work import Args, Work
 
+FAMILY = "attention"
+
 _Q = Tensor((2, 4, 8, 16), "bfloat16")
 
 _BACKWARD = "Tensor grad_out, Tensor query, Tensor key, Tensor value"

@@ -15,6 +15,8 @@ from pyprof.ops.registry import op
 if TYPE_CHECKING:
     from pyprof.ops.work import Args, Work
 
+FAMILY = "attention"
+
 _Q = Tensor((2, 4, 8, 16), "bfloat16")
 _FLASH = Tensor((2, 8, 4, 16), "bfloat16")
 _TOTAL = Tensor((16, 4, 16), "bfloat16")  # two sequences of 8, one behind the other

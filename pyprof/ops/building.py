@@ -15,6 +15,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 
+FAMILY = "copy"
+
 _X = Tensor((4, 6), "float16")
 _ROW = Tensor((6,), "float16")
 _FACTORY = "dtype dtype, any layout, any device, any pin"

@@ -21,6 +21,8 @@ from pyprof.ops.work import Args, Work, like, tensor_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+FAMILY = "comm"
+
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = "all_reduce", "all_gather", "reduce_scatter"
 ALL_TO_ALL, BARRIER, SEND_RECV, ONE_WAY = "all_to_all", "barrier", "send_recv", "broadcast"
 GATHER = "gather"

@@ -17,6 +17,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, like
 
+FAMILY = "conv"
+
 _X = Tensor((2, 4, 8, 8), "float16")
 _W = Tensor((6, 4, 3, 3), "float16")
 
@@ -121,7 +123,9 @@ def _params(a: Args, x: Tensor, w: Tensor, out: Tensor, groups: int) -> dict[str
 
 def forward_work(g: Geometry, a: Args) -> Work:
     """Give a forward convolution's work."""
-    return Work(g.flops, (g.x, g.w, *a.present("bias", "z")), (g.out,), g.params)
+    bias = a.present("bias")
+    reads = (g.x, g.w, *bias, *a.present("z"))
+    return Work(g.flops, reads, (g.out,), g.params, added=(*bias, g.out) if bias else ())
 
 
 def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
@@ -133,7 +137,8 @@ def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
         work += Work(g.flops, (g.out, g.x), (like(g.w),))
     if bias:
         channels = g.out.shape[-(len(g.w.shape) - 2) - 1]
-        work += Work(0, (g.out,), (like(g.w, (channels,)),))
+        summed = like(g.w, (channels,))
+        work += Work(0, (g.out,), (summed,), added=(g.out, summed))
     return work
 
 

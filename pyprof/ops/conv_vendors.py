@@ -11,6 +11,8 @@ from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, like
 
+FAMILY = "conv"
+
 _X = Tensor((2, 4, 8, 8), "float16")
 _W = Tensor((6, 4, 3, 3), "float16")
 

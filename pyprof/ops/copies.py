@@ -15,6 +15,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like
 
+FAMILY = "copy"
+
 _X = Tensor((2, 3), "float16")
 _Y = Tensor((2, 3), "float32")
 

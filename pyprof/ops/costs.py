@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyprof.marker import Opaque, Summary, Tensor
 from pyprof.ops import dtypes, registry
 from pyprof.ops.signature import Unknown, bind, parse
-from pyprof.ops.work import Args, tensor_bytes, with_dtype
+from pyprof.ops.work import NOT_STORED, Args, tensor_bytes, with_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyprof.ops.registry import OpModel
 
 _CACHED_CALLS = 1 << 16
+_NOT_DENSE = "bprop, sparse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Cost:
     reason: str = ""
     written: int = 0
     """Bytes of the largest tensor that it writes; 0 where that is not known."""
+    added: int = 0
+    """Bytes that a kernel moves which only serves a product's bias; 0 where there is no bias."""
 
 
 def cost(
@@ -109,6 +112,7 @@ def _cost(
     dtype: str | None,
     output: tuple[int, ...] | None,
 ) -> Cost:
+    direction = _direction(call, direction)
     model = registry.find(call, direction)
     if model is None:
         return Cost(None, None, _shapes(call), _why_no_formula(call, direction))
@@ -126,14 +130,29 @@ def _cost(
         raise ValueError("negative FLOPs")
     try:
         written = max(map(tensor_bytes, work.writes), default=0)
-        return Cost(work.flops, work.moved_bytes(), params, work.no_flops, written)
+        added = sum(map(tensor_bytes, work.added))
+        return Cost(work.flops, work.moved_bytes(), params, work.no_flops, written, added)
     except Unknown as unknown:
         return Cost(work.flops, None, params, str(unknown))
+
+
+def _direction(call: Call, direction: str) -> str:
+    """Turn to the formula for sparse tensors where there are some: the others take all as dense."""
+    model = registry.find(call, direction)
+    if model is None or not model.work or not any(tensor.sparse for tensor in _given(call)):
+        return direction
+    return _NOT_DENSE if direction == registry.BPROP else registry.SPARSE
+
+
+def _given(call: Call) -> list[Tensor]:
+    return _tensors((*call.args, *call.kwargs.values()))
 
 
 def _why_no_formula(call: Call, direction: str) -> str:
     if registry.find(call) is None:
         return f"unknown op {call.op}"
+    if direction in (registry.SPARSE, _NOT_DENSE):
+        return NOT_STORED
     return f"no backward formula for {call.op}" if direction == registry.BPROP else "unknown op"
 
 
@@ -162,7 +181,7 @@ def _best_first(signatures: tuple[str, ...], call: Call) -> list[str]:
 
 def _shapes(call: Call) -> dict[str, object]:
     """Give the tensors' shapes and the first dtype, for the report's `params`."""
-    found = list(_tensors((*call.args, *call.kwargs.values())))
+    found = _given(call)
     if not found:
         return {}
     params: dict[str, object] = {"T": tuple(tensor.shape for tensor in found)}

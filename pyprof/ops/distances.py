@@ -7,8 +7,11 @@ sum is not counted. Bytes: rows read once, a number for each pair written.
 from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
+from pyprof.ops import dtypes
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size, twice
+
+FAMILY = "distance"
 
 _EACH = 3
 _X = Tensor((4, 6), "float16")
@@ -106,7 +109,7 @@ def dist(a: Args) -> Work:
     """The norm of a difference."""
     x, y = a.tensor("input"), a.tensor("other")
     count = fresh(broadcast([x.shape, y.shape]), None).numel
-    return Work(_EACH * count, (x, y), (like(x, ()),))
+    return Work(_EACH * count, (x, y), (fresh((), dtypes.real(x.dtype)),))
 
 
 # the difference 1, over the norm 1, times go 1: 24 * 3, turned round 24; 24, 24, go and the norm

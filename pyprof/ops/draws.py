@@ -11,6 +11,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 
+FAMILY = "random"
+
 _X = Tensor((4, 6), "float16")
 _IMAGE = Tensor((2, 3, 4, 4), "float16")
 _CHANNELS = ("feature_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout")

@@ -35,6 +35,12 @@ _SIZES = {
     "qint32": 4,
     "quint4x2": 1,
     "quint2x4": 1,
+    # of which only the width is known
+    "opaque1": 1,
+    "opaque2": 2,
+    "opaque4": 4,
+    "opaque8": 8,
+    "opaque16": 16,
 }
 
 _ALIASES = {

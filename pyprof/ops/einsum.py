@@ -15,6 +15,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, like, size
 
+FAMILY = "gemm"
+
 _A = Tensor((3, 4, 6), "float16")
 _B = Tensor((3, 6, 5), "float16")
 _MULTIPLY = {2: 1, 8: 6}  # of a multiply-add's operations, those without the addition

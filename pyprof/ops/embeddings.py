@@ -1,7 +1,8 @@
 """Embeddings and bags of them: rows of a table picked, or added up bag by bag.
 
 No arithmetic but the additions of bags and of gradients. Bytes: indices and offsets, the rows that
-are picked (at most the table), the result; backward the whole table's gradient, which is dense.
+are picked (at most the table), the result; backward the whole table's gradient, which is dense, or
+a row for each index, where that is asked to be sparse.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from dataclasses import dataclass
 from pyprof.marker import Call, Tensor
 from pyprof.ops.indexing import picked
 from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size
+
+FAMILY = "embedding"
 
 _TABLE = Tensor((100, 8), "float16")
 _IDS = Tensor((4, 5), "int64")
@@ -22,7 +26,10 @@ _STARTS = Tensor((2,), "int64")
 # 20 ids of 8 bytes; 20 rows of 8 read and written of 2 bytes: 160 + 320 + 320
 @op(
     "torch.nn.functional.embedding",
-    signature="Index input, Tensor weight",
+    signature=(
+        "Index input, Tensor weight, int padding_idx, float max_norm, float norm_type, "
+        "bool scale_grad_by_freq, bool sparse"
+    ),
     example=Call("torch.nn.functional", "embedding", (_IDS, _TABLE)),
     flops=0,
     bytes=800,
@@ -30,7 +37,7 @@ _STARTS = Tensor((2,), "int64")
 )
 @op(
     "embedding",
-    signature="Tensor weight, Index input",
+    signature=("Tensor weight, Index input, int padding_idx, bool scale_grad_by_freq, bool sparse"),
     example=Call("torch", "embedding", (_TABLE, _IDS, -1, False, False)),
     flops=0,
     bytes=800,
@@ -49,12 +56,45 @@ def embedding_backward(a: Args) -> Work:
     """Each row's gradient is added to the table's, which is as large as the table."""
     ids, table = a.tensor("input"), a.tensor("weight")
     go = like(table, (*ids.shape, *table.shape[1:]))
+    if _asks_for_sparse(a):
+        return _sparse_gradient(a, go, ids)
     return Work(go.numel, (ids, go), (like(table),))
+
+
+def _asks_for_sparse(a: Args) -> bool:
+    """Tell whether the gradient is sparse. Where that is not recorded it is not: kernels ran."""
+    return a.known("sparse") and a.flag("sparse", default=False)
+
+
+def _sparse_gradient(a: Args, go: Tensor, ids: Tensor) -> Work:
+    """A gradient that stores a row for each index: what comes in, but for that of padding."""
+    none = None if a.mod.endswith("functional") else -1  # there, -1 is the last row
+    if a.value("padding_idx", none) != none:
+        raise Unknown("result's size depends on the data")
+    return Work(0, (ids, go), (like(ids), like(go)))
+
+
+# 20 ids of 8 bytes and go's 160 of 2 bytes read, and both written
+@op(
+    "aten::embedding_sparse_backward",
+    signature="Tensor grad_output, Index indices, int num_weights, int padding_idx",
+    example=Call(
+        "aten", "embedding_sparse_backward", (Tensor((4, 5, 8), "float16"), _IDS, 100, -1, False)
+    ),
+    flops=0,
+    bytes=960,
+)
+def embedding_sparse_backward(a: Args) -> Work:
+    """The rows of the gradient and their places; nothing is added up."""
+    return _sparse_gradient(a, a.tensor("grad_output"), a.tensor("indices"))
 
 
 @op(
     *("aten::embedding_dense_backward", "aten::embedding_backward"),
-    signature="Tensor grad_output, Index indices, int num_weights",
+    signature=(
+        "Tensor grad_output, Index indices, int num_weights, int padding_idx, "
+        "bool scale_grad_by_freq, bool sparse"
+    ),
     example=Call(
         "aten", "embedding_dense_backward", (Tensor((4, 5, 8), "float16"), _IDS, 100, -1, False)
     ),
@@ -64,6 +104,8 @@ def embedding_backward(a: Args) -> Work:
 def embedding_dense_backward(a: Args) -> Work:
     """The same as ATen's own op."""
     go, ids = a.tensor("grad_output"), a.tensor("indices")
+    if a.op == "embedding_backward" and _asks_for_sparse(a):
+        return _sparse_gradient(a, go, ids)
     flops = go.numel
     if not a.known("num_weights"):
         return Work(flops, (ids, go), extra_bytes=None, why="num_weights not recorded")
@@ -95,14 +137,19 @@ def _bags(a: Args) -> _Bags:
 # of 2 bytes
 @op(
     "torch.nn.functional.embedding_bag",
-    signature="Index input, Tensor weight, Index? offsets",
+    signature=(
+        "Index input, Tensor weight, Index? offsets, float max_norm, float norm_type, "
+        "bool scale_grad_by_freq, str mode, bool sparse"
+    ),
     example=Call("torch.nn.functional", "embedding_bag", (_FLAT, _TABLE, _STARTS)),
     flops=48,
     bytes=192,
 )
 @op(
     *("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"),
-    signature="Tensor weight, Index input, Index? offsets",
+    signature=(
+        "Tensor weight, Index input, Index? offsets, bool scale_grad_by_freq, int mode, bool sparse"
+    ),
     example=Call("torch", "embedding_bag", (_TABLE, _FLAT, _STARTS)),
     flops=48,
     bytes=192,
@@ -121,6 +168,8 @@ def embedding_bag(a: Args) -> Work:
 def embedding_bag_backward(a: Args) -> Work:
     """Each bag's gradient is added to the rows that were in it."""
     bags = _bags(a)
+    if _asks_for_sparse(a):
+        return Work(0, (*bags.places, bags.sums), (like(a.tensor("input")), bags.rows))
     return Work(bags.rows.numel, (*bags.places, bags.sums), (like(bags.table),))
 
 

@@ -14,6 +14,8 @@ from pyprof.ops.reductions import reduced
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
 
+FAMILY = "reduction"
+
 _X = Tensor((4, 6), "float16")
 
 

@@ -14,6 +14,8 @@ from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh
 
+FAMILY = "fill"
+
 _X = Tensor((2, 3), "float16")
 _FACTORY = "dtype dtype, any layout, any device, any pin"
 

@@ -12,6 +12,8 @@ from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size
 
+FAMILY = "optimizer"
+
 _PARTS = (Tensor((4, 6), "float32"), Tensor((6,), "float32"))
 _SCALE = Tensor((), "float32")
 

@@ -15,6 +15,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, size
 
+FAMILY = "fft"
+
 _ROWS = Tensor((4, 8), "complex64")
 _REAL_ROWS = Tensor((4, 8), "float32")
 _HALF_ROWS = Tensor((4, 5), "complex64")

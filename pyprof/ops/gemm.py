@@ -16,6 +16,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, like, size
 
+FAMILY = "gemm"
+
 _X = Tensor((4, 6), "float16")
 _W = Tensor((5, 6), "float16")
 _MAT = Tensor((6, 5), "float16")
@@ -53,12 +55,12 @@ def gradients(forward: Work, kernels: int | None) -> Work:
     return grad_second if kernels == 1 else grad_first + grad_second
 
 
-def _added(work: Work, a: Args, name: str) -> Work:
+def added(work: Work, a: Args, name: str) -> Work:
     """Add the reading of a bias, unless beta = 0 says that it is ignored."""
     bias = a.optional(name)
     if bias is None or a.values.get("beta") in (0, 0.0):
         return work
-    return replace(work, reads=(*work.reads, bias))
+    return replace(work, reads=(*work.reads, bias), added=(bias, *work.writes))
 
 
 # 2 * (M=5 * N=4 * K=6) = 240; x 4*6 + w 5*6 + bias 5 + out 4*5 = 79 elements of 2 bytes = 158
@@ -79,7 +81,7 @@ def linear(a: Args) -> Work:
     m = w.shape[0] if len(w.shape) == 2 else 1  # noqa: PLR2004 - a matrix
     n = math.prod(x.shape[:-1])
     out = like(x, (*x.shape[:-1], *w.shape[:-1]))
-    return _added(product(x, w, out, m, n, k), a, "bias")
+    return added(product(x, w, out, m, n, k), a, "bias")
 
 
 # dgrad: 2 * N=4 * M=5 * K=6 = 240, wgrad the same = 480.
@@ -91,7 +93,7 @@ def linear_backward(a: Args) -> Work:
     forward = linear(a)
     work = gradients(forward, a.gemm_kernels)
     for bias in a.present("bias"):
-        work += Work(0, forward.writes, (like(bias),))
+        work += Work(0, forward.writes, (like(bias),), added=(*forward.writes, bias))
     return work
 
 
@@ -117,7 +119,7 @@ def linear_backward(a: Args) -> Work:
 )
 def matmul(a: Args) -> Work:
     """Matrices, vectors or batches of them, broadcast as torch.matmul does."""
-    return _matmul(*_factors(a), integer=a.op == "_int_mm")
+    return matmul_work(*factors(a), integer=a.op == "_int_mm")
 
 
 # d(A) = go B^T and d(B) = A^T go, 720 each; go 60 + B 90 + dA 72, go 60 + A 72 + dB 90 = 444 * 4
@@ -125,15 +127,17 @@ def matmul(a: Args) -> Work:
 @op("__rmatmul__", direction=BPROP, flops=480, bytes=296)
 def matmul_backward(a: Args) -> Work:
     """Both factors' gradients; one where one product was launched."""
-    return gradients(_matmul(*_factors(a)), a.gemm_kernels)
+    return gradients(matmul_work(*factors(a)), a.gemm_kernels)
 
 
-def _factors(a: Args) -> tuple[Tensor, Tensor]:
+def factors(a: Args) -> tuple[Tensor, Tensor]:
+    """Give the two factors, whatever the second is called."""
     second = next(name for name in ("mat2", "other", "vec", "tensor") if name in a.values)
     return a.tensor("input"), a.tensor(second)
 
 
-def _matmul(first: Tensor, second: Tensor, *, integer: bool = False) -> Work:
+def matmul_work(first: Tensor, second: Tensor, *, integer: bool = False) -> Work:
+    """Give the work of a product as torch.matmul takes it. Raises Unknown where shapes misfit."""
     if not first.shape or not second.shape:
         raise Unknown("arguments do not fit the op")
     left = (1, *first.shape) if len(first.shape) == 1 else first.shape
@@ -156,7 +160,7 @@ _ADDED = (
 
 # 2 * 4 * 6 * 5 = 240; bias 5 + 24 + 30 + out 20 = 79 elements of 2 bytes = 158
 @op(
-    *("addmm", "addmv", "sspaddmm", "_addmm_activation"),
+    *("addmm", "addmv", "_addmm_activation"),
     signature=_ADDED,
     example=Call("aten", "addmm", (_BIAS, _X, _MAT, 1, 1)),
     flops=240,
@@ -174,7 +178,7 @@ _ADDED = (
 )
 def addmm(a: Args) -> Work:
     """A matrix product, or a batch of them, plus what broadcasts to it."""
-    return _added(_matmul(a.tensor("first"), a.tensor("second")), a, "input")
+    return added(matmul_work(a.tensor("first"), a.tensor("second")), a, "input")
 
 
 # as mm: 2 * 240 = 480; go 20 + 30 + 24 + go 20 + 24 + 30 = 148, the bias's sum go 20 + 5 = 173 * 2
@@ -183,11 +187,11 @@ def addmm(a: Args) -> Work:
 @op("baddbmm", direction=BPROP, flops=1440, bytes=1776)
 def addmm_backward(a: Args) -> Work:
     """Both factors' gradients; and the bias's, a sum where it was broadcast (no FLOPs counted)."""
-    forward, added = addmm(a), a.tensor("input")
+    forward, addend = addmm(a), a.tensor("input")
     work = gradients(forward, a.gemm_kernels)
     out = forward.writes[0]
-    if added.shape != out.shape:
-        work += Work(0, (out,), (like(added),))
+    if addend.shape != out.shape:
+        work += Work(0, (out,), (like(addend),), added=(out, addend))
     return work
 
 
@@ -201,9 +205,9 @@ def addmm_backward(a: Args) -> Work:
 )
 def addbmm(a: Args) -> Work:
     """A batch of products, summed over the batch."""
-    work = _matmul(a.tensor("first"), a.tensor("second"))
+    work = matmul_work(a.tensor("first"), a.tensor("second"))
     summed = like(work.writes[0], work.writes[0].shape[-2:])
-    return _added(replace(work, writes=(summed,)), a, "input")
+    return added(replace(work, writes=(summed,)), a, "input")
 
 
 # 4 * 5 products; 4 + 5 + 20 written = 29 * 2 = 58

@@ -13,6 +13,8 @@ from pyprof.ops.gemm import product
 from pyprof.ops.registry import op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
+FAMILY = "gemm"
+
 _TOKENS = Tensor((4, 6), "bfloat16")
 
 

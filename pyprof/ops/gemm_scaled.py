@@ -14,6 +14,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, size
 
+FAMILY = "gemm"
+
 _A = Tensor((4, 6), "float8_e4m3fn")
 _B = Tensor((6, 5), "float8_e4m3fn")
 _ONE = Tensor((1,), "float32")

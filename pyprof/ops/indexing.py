@@ -11,15 +11,17 @@ import math
 from pyprof.marker import Call, Tensor
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, broadcast, fresh, like
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, stored
+
+FAMILY = "index"
 
 _X = Tensor((4, 6), "float16")
 _PLACES = Tensor((4, 2), "int64")
 
 
 def picked(source: Tensor, count: int) -> Tensor:
-    """Describe the elements that are read: as many as are picked, at most all that there are."""
-    return fresh((min(count, source.numel),), source.dtype)
+    """Describe the elements that are read: as many as are picked, at most all there are."""
+    return fresh((min(count, stored(source)),), source.dtype)
 
 
 # 8 indices of 8 bytes; 8 read and 8 written of 2 bytes

@@ -7,6 +7,8 @@ from pyprof.ops.indexing import indexed
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, like
 
+FAMILY = "index"
+
 _X = Tensor((4, 6), "float16")
 _ROWS = Tensor((2,), "int64")
 _PLACES = Tensor((4, 2), "int64")

@@ -1,9 +1,12 @@
 """Kernels that Inductor wrote: a name that lists the ops fused in it, and the kernel's arguments.
 
 `triton_poi_fused_add_mul_3` adds and multiplies. FLOPs: the pointwise rules' sum for each element
-of the iteration space, taken as the largest tensor. Bytes: each pointer argument moved once; one
-that is read and written is known by its name alone, which is not among the arguments, so an
-in-place kernel counts one move too few. Ops without a pointwise or reducing rule add nothing.
+of the iteration space, whose sizes stand behind the tensors; else that is taken as the largest of
+these. Bytes: each pointer argument moved once; one that is read and written is known by its name
+alone, which is not among the arguments, so an in-place kernel counts one move too few. Kernels
+that only pick elements, as copies of slices do, read of each argument no more than they make; how
+much of an argument others read is not recorded. Ops without a pointwise or reducing rule add
+nothing.
 
 A template (`triton_tem_fused_mm_0`) is a matrix product with pointwise ops after it: its factors
 and result are those three arguments whose sizes fit M K, K N and M N; where none do, or the
@@ -12,6 +15,8 @@ template is another, the arithmetic is unknown.
 
 from __future__ import annotations
 
+import math
+import re
 from itertools import pairwise
 
 from pyprof.marker import Call, Tensor
@@ -20,12 +25,23 @@ from pyprof.ops.pointwise_rules import RULES
 from pyprof.ops.reductions import COSTS
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, like
+from pyprof.ops.work import Args, Work, like, stored
+
+FAMILY = "fused"
 
 _KNOWN = {name: rule.flops for name, rule in RULES.items()}
 _REDUCING = {name: each for name, (each, _) in COSTS.items()}
 _PRODUCTS = {"mm", "addmm", "bmm", "baddbmm"}
 _LONGEST_NAME = 6  # words
+_UNARY = (name for name, rule in RULES.items() if rule.arity == 1)
+_PICKS = (
+    "clone copy _to_copy slice select split split_with_sizes narrow chunk unbind cat stack "
+    "constant_pad_nd embedding index index_select view _unsafe_view reshape expand permute "
+    "transpose t squeeze unsqueeze repeat flip roll detach alias lift_fresh_copy"
+)
+_NAMES = sorted((*_PICKS.split(), *_UNARY), key=len, reverse=True)
+_PICKING = re.compile(rf"(?:(?:{'|'.join(map(re.escape, _NAMES))})(?:_|$))+")
+"""Words of ops that read one element for each that they make, and compute nothing of two."""
 
 
 def fused_names(kernel: str) -> list[str]:
@@ -53,9 +69,20 @@ def fused_names(kernel: str) -> list[str]:
     flops=48,
     bytes=144,
 )
+def fused_kernel(a: Args) -> Work:
+    """So much for each op named, for each element."""
+    tensors = _tensors(a)
+    count = _iterations(a, max(tensor.numel for tensor in tensors))
+    names = fused_names(a.op)
+    if _picks_one(a.op):
+        tensors = tuple(like(t, (count,)) if stored(t) > count else t for t in tensors)
+    return Work(_each(names) * count, tensors, (), {"ops": "+".join(names)})
+
+
 # a product 2 * 4 * 6 * 5 and relu of 20; 24 + 30 + 20 of 2 bytes
 @op(
     "triton.tem",
+    family="gemm",
     signature="Value[] arguments",
     example=Call(
         "",
@@ -65,21 +92,71 @@ def fused_names(kernel: str) -> list[str]:
     flops=260,
     bytes=148,
 )
-def fused_kernel(a: Args) -> Work:
-    """So much for each op named, for each element."""
-    tensors = tuple(value for value in a.listed("arguments") if isinstance(value, Tensor))
-    if not tensors:
-        raise Unknown("shapes not recorded")
-    count = max(tensor.numel for tensor in tensors)
-    names = fused_names(a.op)
-    each = sum(_KNOWN.get(name, _REDUCING.get(name, 0)) for name in names)
-    params: dict[str, object] = {"ops": "+".join(names)}
-    if not a.op.startswith("triton_tem"):
-        return Work(each * count, tensors, (), params)
+def template(a: Args) -> Work:
+    """A matrix product whose factors are found by their sizes, and so much for each op after it."""
+    tensors = _tensors(a)
     is_product = not _PRODUCTS.isdisjoint(a.op.split("_"))
     if not is_product or (found := _product(tensors)) is None:
-        return Work(None, tensors, (), params, no_flops="sizes of a template kernel not recorded")
+        return other_template(a)
+    each = _each(fused_names(a.op))
     return Work((found.flops or 0) + each * found.writes[0].numel, tensors, (), found.params)
+
+
+_IMAGE = Tensor((2, 3, 8, 8), "float16")
+
+
+# three tensors of 384 of 2 bytes; what is done with them, their sizes do not tell
+@op(
+    "triton.tem_attention",
+    family="attention",
+    signature="Value[] arguments",
+    example=Call("", "triton_tem_fused_flex_attention_0", (_IMAGE,) * 3),
+    bytes=2304,
+)
+@op(
+    "triton.tem_convolution",
+    family="conv",
+    signature="Value[] arguments",
+    example=Call("", "triton_tem_fused_convolution_0", (_IMAGE,) * 3),
+    bytes=2304,
+)
+def other_template(a: Args) -> Work:
+    """Each argument once; the arithmetic is not known."""
+    params: dict[str, object] = {"ops": "+".join(fused_names(a.op))}
+    why = "sizes of a template kernel not recorded"
+    return Work(None, _tensors(a), (), params, no_flops=why)
+
+
+def _tensors(a: Args) -> tuple[Tensor, ...]:
+    found = tuple(value for value in a.listed("arguments") if isinstance(value, Tensor))
+    if not found:
+        raise Unknown("shapes not recorded")
+    return found
+
+
+def _each(names: list[str]) -> int:
+    return sum(_KNOWN.get(name, _REDUCING.get(name, 0)) for name in names)
+
+
+def _iterations(a: Args, most: int) -> int:
+    """Give the size of the iteration space, the product of the numbers behind the tensors.
+
+    Sizes of dynamic shapes may stand among them, and old traces hold none: never more than `most`.
+    Kernels for the CPU have only such sizes behind their tensors.
+    """
+    if not a.op.startswith("triton_"):
+        return most
+    sizes = [value for value in a.listed("arguments") if type(value) is int]
+    return min(math.prod(sizes), most) if sizes and min(sizes) > 0 else most
+
+
+def _picks_one(kernel: str) -> bool:
+    """Tell whether a kernel makes each element of its result of one element of an argument.
+
+    Then it reads no more of an argument than it makes: a slice, a row of a table, not all of it.
+    """
+    kind, _, words = kernel.partition("_fused_")
+    return kind == "triton_poi" and _PICKING.fullmatch(words.rpartition("_")[0]) is not None
 
 
 def _product(tensors: tuple[Tensor, ...]) -> Work | None:

@@ -15,6 +15,8 @@ from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, like, size
 
+FAMILY = "linalg"
+
 _SQUARE = Tensor((2, 6, 6), "float32")
 _RIGHT = Tensor((2, 6, 4), "float32")
 _PIVOTS = Tensor((2, 6), "int32")

@@ -13,6 +13,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.solvers import columns
 from pyprof.ops.work import Args, Work, like, size
 
+FAMILY = "linalg"
+
 _SQUARE = Tensor((2, 6, 6), "float32")
 
 # times the cube of the side

@@ -11,6 +11,8 @@ from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
 
+FAMILY = "loss"
+
 _X = Tensor((4, 6), "float16")
 _LABELS = Tensor((4,), "int64")
 T = TRANSCENDENTAL

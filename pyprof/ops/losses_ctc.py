@@ -17,6 +17,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size
 
+FAMILY = "loss"
+
 _STATE = 4 * TRANSCENDENTAL + 7
 _GRADIENT = 2 * TRANSCENDENTAL + 4  # a class of a step: two functions, difference, scales
 

@@ -16,6 +16,8 @@ from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 
+FAMILY = "loss"
+
 _X = Tensor((4, 6), "float16")
 _LABELS = Tensor((4,), "int64")
 _CLASSES = Tensor((4, 6), "int64")

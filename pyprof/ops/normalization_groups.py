@@ -9,6 +9,8 @@ from pyprof.ops.normalization import asked, norm, norm_backward, rows, wide
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
+FAMILY = "norm"
+
 _IMAGE = Tensor((2, 4, 3, 3), "float16")
 _CHANNELS = Tensor((4,), "float32")
 _ROWS = Tensor((2, 3, 8), "float16")

@@ -12,6 +12,8 @@ from pyprof.ops.normalization import wide
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
+FAMILY = "norm"
+
 _IMAGE = Tensor((2, 4, 3, 3), "float16")
 _CHANNELS = Tensor((4,), "float32")
 _GATHERED = Tensor((8, 4), "float32")

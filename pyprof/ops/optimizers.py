@@ -13,6 +13,8 @@ from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work
 
+FAMILY = "optimizer"
+
 _PARTS = (Tensor((4, 6), "float32"), Tensor((6,), "float32"))
 _STEPS = (Tensor((), "float32"), Tensor((), "float32"))
 

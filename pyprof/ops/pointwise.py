@@ -8,16 +8,44 @@ it: each saved operand read once, each gradient written once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.ops import dtypes
-from pyprof.ops.pointwise_rules import BACKWARDS, BOOL, DOUBLE, FLOAT, REAL, RULES, Grad, Rule
+from pyprof.ops.pointwise_rules import (
+    BACKWARDS,
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    REAL,
+    RULES,
+    TRANSCENDENTAL,
+    Grad,
+    Rule,
+)
 from pyprof.ops.registry import ATEN, BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, like
 
-_COMPLEX_FLOPS = {"mul": 6, "div": 9}
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+FAMILY = "pointwise"
+
+_COMPLEX_FLOPS = {
+    **dict.fromkeys(("mul", "multiply", "square"), 6),
+    **dict.fromkeys(("div", "divide", "true_divide"), 9),
+    **dict.fromkeys(("abs", "absolute"), TRANSCENDENTAL + 3),  # the root of two squares
+    "sgn": TRANSCENDENTAL + 5,  # and two divisions by it
+    "angle": TRANSCENDENTAL,
+    "reciprocal": 6,
+}
+_CLAMPS = ("clamp", "clip")
+_POWERS = {0: 0, 1: 0, 2: 1, 3: 2, -1: 1, -2: 2}
+"""What torch's kernels make of these exponents: a fill, a copy, multiplications, a division."""
+_WRAPPED = {"bool": "bool", "int64": "int64", "float64": "float32", "complex128": "complex64"}
+"""Types of the tensors that torch makes of Python's numbers, and what these count as."""
 _SCALED = {"add", "sub", "subtract", "rsub"}
 _X = Tensor((2, 3), "float16")
 _ROW = Tensor((3,), "float16")
@@ -61,8 +89,29 @@ def operands(a: Args) -> Operands:
         values = tuple(values[index] for index in at)
     elif len(values) > rule.arity and "alpha" not in a.values:
         alpha = values[rule.arity]
+    values = _with_numbers(a, values)
     rounded = isinstance(alpha, str) or isinstance(a.values.get("rounding_mode"), str)
     return Operands(values[: rule.arity], rule, out, alpha, rounded)
+
+
+def _with_numbers(a: Args, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Give the operands with a number for each tensor that stands for one of Python's.
+
+    ATen's operators take those as tensors without dimensions, of Python's types. Such a tensor of
+    the user's, beside another tensor, is taken for one.
+    """
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    if a.mod not in ATEN or all(map(_is_wrapped, tensors)):
+        return values
+    written = 1 if a.in_place else 0
+    return (
+        *values[:written],
+        *(Opaque(value.dtype or "") if _is_wrapped(value) else value for value in values[written:]),
+    )
+
+
+def _is_wrapped(value: Value) -> TypeGuard[Tensor]:
+    return isinstance(value, Tensor) and not value.shape and value.dtype in _WRAPPED
 
 
 def _without_out(a: Args, arity: int) -> tuple[tuple[Value, ...], Tensor | None]:
@@ -110,7 +159,9 @@ def promoted_dtype(values: tuple[Value, ...]) -> str | None:
     sized = [tensor.dtype for tensor in tensors if tensor.shape]
     single = [tensor.dtype for tensor in tensors if not tensor.shape]
     numbers = [dtypes.of_number(value) for value in values if isinstance(value, (int, float))]
-    if any(isinstance(value, Opaque) for value in values):
+    hidden = [value.type for value in values if isinstance(value, Opaque)]
+    numbers += [_WRAPPED[kind] for kind in hidden if kind in _WRAPPED]
+    if not _WRAPPED.keys() >= set(hidden):
         # A number of unknown kind changes nothing where the tensors are floating already.
         merged = dtypes.result(sized, single, numbers)
         return merged if merged is not None and dtypes.is_floating(merged) else None
@@ -119,12 +170,12 @@ def promoted_dtype(values: tuple[Value, ...]) -> str | None:
 
 def _cost_each(a: Args, found: Operands) -> int:
     flops = found.rule.flops
-    if a.op == "pow":
+    if a.op in ("pow", "float_power"):
         flops = _pow_flops(found)
     if a.op in _SCALED and isinstance(found.alpha, (int, float)) and found.alpha != 1:
         flops += 1
-    if a.op in ("clamp", "clip"):
-        flops = sum(value is not None for value in (found.values + (None,) * 2)[1:3])
+    if a.op in _CLAMPS:
+        flops = _bounds(found)
     if any(dtypes.is_complex(tensor.dtype) for tensor in found.tensors):
         return _COMPLEX_FLOPS.get(a.op, 2 * flops)
     return flops
@@ -132,10 +183,26 @@ def _cost_each(a: Args, found: Operands) -> int:
 
 def _pow_flops(found: Operands) -> int:
     """Powers of small whole exponents are multiplications, in torch's kernels too."""
-    exponent = found.values[1] if len(found.values) > 1 else None
-    if isinstance(exponent, (int, float)) and exponent in (2, 3):
-        return int(exponent) - 1
-    return found.rule.flops
+    exponent = _exponent(found)
+    return found.rule.flops if exponent is None else _POWERS.get(exponent, found.rule.flops)
+
+
+def _exponent(found: Operands) -> int | None:
+    """Give the exponent of a power, where it is a whole number that is known."""
+    value = found.values[1] if len(found.values) > 1 else None
+    return int(value) if isinstance(value, (int, float)) and value % 1 == 0 else None
+
+
+def _bounds(found: Operands) -> int:
+    """Count the bounds of a clamp. Raises Unknown where none is known: one or two were given.
+
+    Where one is, another that is not was None: a trace writes all of them, or none.
+    """
+    bounds = [value for value in found.values[1:3] if value is not None]
+    known = [value for value in bounds if not isinstance(value, Opaque) or value.type in _WRAPPED]
+    if bounds and not known:
+        raise Unknown("min and max not recorded")
+    return len(known)
 
 
 # add by rows: 2 * 3 elements, one operation each; x 6 + row 3 + result 6 = 15 elements of 2 bytes
@@ -150,7 +217,12 @@ def pointwise(a: Args) -> Work:
     """So many operations for each element of the result."""
     found = operands(a)
     out = result_tensor(a, found)
-    return Work(_cost_each(a, found) * out.numel, found.tensors, (out,))
+    reads = () if _exponent(found) == 0 and a.op == "pow" else found.tensors
+    try:
+        flops = _cost_each(a, found) * out.numel
+    except Unknown as unknown:
+        return Work(None, reads, (out,), no_flops=str(unknown))
+    return Work(flops, reads, (out,))
 
 
 # mul by rows: d(x) = go * row, d(row) = sum of go * x: 6 + 6 operations and 6 additions = 18;
@@ -169,7 +241,7 @@ def pointwise_backward(a: Args) -> Work:
     reads: list[Tensor] = []
     writes: list[Tensor] = []
     flops = 0
-    grads = found.rule.grads or ()
+    grads = _grads(a, found)
     for value, grad in zip(found.values, grads, strict=False):
         if not isinstance(value, Tensor) or not dtypes.is_floating(value.dtype):
             continue
@@ -180,6 +252,21 @@ def pointwise_backward(a: Args) -> Work:
             writes.append(like(value))
     distinct = list({id(tensor): tensor for tensor in reads}.values())
     return Work(flops, (out, *distinct) if writes else (), tuple(writes))
+
+
+def _grads(a: Args, found: Operands) -> tuple[Grad, ...]:
+    """Give the gradients of the operands, of which some depend on numbers among these."""
+    grads = found.rule.grads or ()
+    exponent = _exponent(found)
+    if a.op in _CLAMPS:
+        return (replace(grads[0], flops=_bounds(found)), *grads[1:])
+    if a.op == "pow" and exponent is not None and exponent - 1 in _POWERS:
+        if exponent == 0:
+            return (Grad(0), *grads[1:])  # zeros
+        # the power below, times the exponent, times what comes in
+        first = Grad(_POWERS[exponent - 1] + 2, "" if exponent == 1 else "a")
+        return (first, *grads[1:])
+    return grads
 
 
 def _saved(found: Operands, grad: Grad) -> list[Tensor]:

@@ -14,6 +14,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like
 
+FAMILY = "pool"
+
 _X = Tensor((2, 3, 8, 8), "float16")
 
 

@@ -14,6 +14,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size, twice
 
+FAMILY = "gemm"
+
 _A = Tensor((4, 6), "float16")
 _B = Tensor((6, 5), "float16")
 _C = Tensor((5, 2), "float16")
@@ -67,6 +69,7 @@ def vecdot(a: Args) -> Work:
 # each of 24 with each of 30: 720; 24 + 30 + 720 of 2 bytes
 @op(
     "kron",
+    family="pointwise",
     signature="Tensor input, Tensor other",
     example=Call("torch", "kron", (_A, _B)),
     flops=720,
@@ -85,7 +88,7 @@ def kron(a: Args) -> Work:
 @op("vecdot", direction=BPROP, flops=24, bytes=104)
 # each of 720 with one and with the other, added up: 4 * 720; go 720, 24 and 30 read, 24 and 30
 # written of 2 bytes
-@op("kron", direction=BPROP, flops=2880, bytes=1656)
+@op("kron", direction=BPROP, family="pointwise", flops=2880, bytes=1656)
 # the column's and the row's, 2 * 20 each; go 20, 4 and 5 read, 4 and 5 written of 2 bytes
 @op(
     *("outer", "ger"),
@@ -110,6 +113,7 @@ def paired_backward(a: Args) -> Work:
 # two products and a difference: 12 * 3; 12 + 12 + 12 of 2 bytes
 @op(
     "cross",
+    family="pointwise",
     signature="Tensor input, Tensor other, int dim",
     example=Call("torch", "cross", (_ROWS, _ROWS)),
     flops=36,
@@ -123,7 +127,7 @@ def cross(a: Args) -> Work:
 
 
 # go with either factor: 2 * 36; go, x, y read, two gradients written: 5 * 12 of 2 bytes
-@op("cross", direction=BPROP, flops=72, bytes=120)
+@op("cross", direction=BPROP, family="pointwise", flops=72, bytes=120)
 def cross_backward(a: Args) -> Work:
     """A vector product for each gradient."""
     return twice(cross(a))
@@ -132,6 +136,7 @@ def cross_backward(a: Args) -> Work:
 # x y^T 20, added to 20: 20 * 2; 20 + 4 + 5 read, 20 written of 2 bytes
 @op(
     "addr",
+    family="pointwise",
     signature="Tensor input, Tensor vec1, Tensor vec2",
     example=Call(
         "torch", "addr", (Tensor((4, 5), "float16"), *(Tensor((n,), "float16") for n in (4, 5)))

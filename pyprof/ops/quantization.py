@@ -11,6 +11,8 @@ from pyprof.marker import Call, Tensor
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like
 
+FAMILY = "quantization"
+
 _X = Tensor((4, 6), "float16")
 _SCALES, _POINTS = Tensor((4,), "float32"), Tensor((4,), "int32")
 _TENSOR = "Tensor input, Number scale, Number zero_point, int quant_min, int quant_max"

@@ -1,39 +1,56 @@
 """Random numbers and dropout.
 
-Drawing a uniform number is the generator's integer work and counts nothing; a normal one takes a
-logarithm, a root and a sine (three transcendental functions for two numbers are rounded up to
-two for one), an exponential one a logarithm. Bytes: what is written, and for dropout its mask.
+Drawing a uniform number is the generator's integer work and counts nothing; two normal ones take a
+logarithm, a root, a sine and a cosine (Box and Muller), an exponential one a logarithm. Scaling
+and shifting count where the arguments ask for them. Bytes: what is written, and for dropout its
+mask.
 """
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Call, Tensor, Value
+from pyprof.ops import dtypes
 from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like
+from pyprof.ops.work import Args, Work, broadcast, fresh, like
+
+FAMILY = "random"
 
 _X = Tensor((2, 3), "float16")
+_NORMAL = 2 * TRANSCENDENTAL
 _EACH = {
-    "randn": 2 * TRANSCENDENTAL,
-    "randn_like": 2 * TRANSCENDENTAL,
-    "normal": 2 * TRANSCENDENTAL + 2,
+    "randn": _NORMAL,
+    "randn_like": _NORMAL,
     "exponential": TRANSCENDENTAL + 1,
     "geometric": TRANSCENDENTAL + 2,
     "log_normal": 3 * TRANSCENDENTAL + 2,
     "cauchy": TRANSCENDENTAL + 2,
-    "uniform": 2,
     "bernoulli": 1,
 }
 
 
-# 6 numbers of 2 operations; written, of 2 bytes
+def _numbers(tensor: Tensor) -> int:
+    """Count the real numbers that are drawn: two for a complex one."""
+    return tensor.numel * (2 if dtypes.is_complex(tensor.dtype) else 1)
+
+
+def _asked(a: Args) -> str | None:
+    """Give the dtype asked for. A trace that writes the size, and nothing here, writes None."""
+    return a.dtype() if a.known("dtype") else None
+
+
+def _changes(value: Value, neutral: float) -> bool:
+    """Tell whether a number that is known, or a tensor, shifts or scales what was drawn."""
+    return isinstance(value, Tensor) or (isinstance(value, (int, float)) and value != neutral)
+
+
+# 6 numbers of 21 operations; written, of 2 bytes
 @op(
-    *("uniform", "normal", "exponential", "geometric", "log_normal", "cauchy", "random"),
-    "bernoulli",
+    *("exponential", "geometric", "log_normal", "cauchy", "random", "bernoulli"),
     signature="Tensor input, Value[] rest",
-    example=Call("Tensor", "uniform_", (_X, -1.0, 1.0)),
-    flops=12,
+    example=Call("Tensor", "exponential_", (_X,)),
+    flops=126,
     bytes=12,
 )
 # 6 numbers of 40 operations; written, of 4 bytes
@@ -58,8 +75,52 @@ def drawn(a: Args) -> Work:
     """Every element is drawn and written."""
     x = a.tensor("input")
     reads = (x,) if a.op == "bernoulli" and not a.in_place else ()
-    asked = a.dtype() if a.known("dtype") else None
-    return Work(_EACH.get(a.op, 0) * x.numel, reads, (fresh(x.shape, asked or x.dtype),))
+    out = fresh(x.shape, _asked(a) or x.dtype)
+    return Work(_EACH.get(a.op, 0) * _numbers(out), reads, (out,))
+
+
+# 6 numbers scaled and shifted; written, of 2 bytes
+@op(
+    "uniform",
+    signature="Tensor input, float from, float to, Value[] rest",
+    example=Call("Tensor", "uniform_", (_X, -1.0, 1.0)),
+    flops=12,
+    bytes=12,
+)
+def uniform(a: Args) -> Work:
+    """Numbers from 0 to 1 cost nothing but their generator; others are scaled or shifted."""
+    x, low, high = a.tensor("input"), a.values.get("from"), a.values.get("to")
+    start = low if isinstance(low, (int, float)) else 0
+    width = high - start if isinstance(high, (int, float)) else 1
+    return Work((_changes(start, 0) + _changes(width, 1)) * _numbers(x), (), (like(x),))
+
+
+# 6 numbers of 40 operations, scaled; written, of 2 bytes
+@op(
+    "normal",
+    signature=(
+        "Tensor! input, float mean, float std, any generator",
+        "float mean, float std, Size size, any gen, dtype dtype, any layout, any device, any pin",
+        "Number mean, Number std, any generator",
+    ),
+    example=Call("Tensor", "normal_", (_X, 0.0, 0.02)),
+    flops=246,
+    bytes=12,
+)
+def normal(a: Args) -> Work:
+    """In place, or of the size of means and deviations that are read, or of a size."""
+    x, mean, std = a.optional("input"), a.values.get("mean"), a.values.get("std")
+    if x is not None and not a.in_place:
+        x, mean, std = None, x, mean
+    reads = tuple(value for value in (mean, std) if isinstance(value, Tensor))
+    if x is not None:
+        out = like(x)
+    elif reads:
+        out = like(reads[0], broadcast(tensor.shape for tensor in reads))
+    else:
+        out = fresh(a.sizes("size"), _asked(a) or "float32")
+    each = _NORMAL + _changes(mean, 0) + _changes(std, 1)
+    return Work(each * _numbers(out), reads, (out,))
 
 
 # 6 numbers of 40 operations; written, of 4 bytes
@@ -72,8 +133,8 @@ def drawn(a: Args) -> Work:
 )
 def made(a: Args) -> Work:
     """A new tensor of random numbers."""
-    out = fresh(a.sizes("size"), a.dtype() or "float32")
-    return Work(_EACH.get(a.op, 0) * out.numel, (), (out,))
+    out = fresh(a.sizes("size"), _asked(a) or "float32")
+    return Work(_EACH.get(a.op, 0) * _numbers(out), (), (out,))
 
 
 # 6 integers of 8 bytes

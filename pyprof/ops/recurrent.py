@@ -16,6 +16,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size, twice
 
+FAMILY = "rnn"
+
 # matrices stacked in a weight, and the operations of the gates for each element of the state
 _KINDS = {
     "lstm": (4, 5 * TRANSCENDENTAL + 8),  # 5 functions; 4 sums of two products; f*c + i*g, o*tanh

@@ -15,6 +15,8 @@ from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like
 
+FAMILY = "reduction"
+
 _X = Tensor((4, 6), "float16")
 _FIXED = {
     **dict.fromkeys(("all", "any", "_is_all_true", "_is_any_true"), "bool"),

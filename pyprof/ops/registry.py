@@ -9,11 +9,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from pyprof.ops.families import OTHER, checked
 from pyprof.ops.work import Args, Work
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ Formula: TypeAlias = Callable[[Args], Work]
 F = TypeVar("F", bound=Formula)
 
 FPROP, BPROP = "fprop", "bprop"
+SPARSE = "sparse"
+"""The direction of formulas for calls with sparse tensors, where an op has them."""
 
 ATEN = {"aten", "", "prims", "torch.ops.aten"}  # the oldest emit_nvtx wrote no namespace
 _BY_POSITION = ATEN | {
@@ -35,6 +39,7 @@ _TORCH = re.compile(
 _INDUCTOR = re.compile(
     r"triton_(?:poi|red|per|tem|mix|for)_fused_\w+$|(?:graph_\d+_)?cpp_fused_\w+$"
 )
+_TEMPLATES = ("attention", "convolution")
 _HOME = re.compile(r"(?:special|linalg|fft)_(?=\w)")
 """What ATen writes before the name of an op of `torch.special`, `torch.linalg`, `torch.fft`."""
 _DUNDER = re.compile(r"__([ir]?)(\w+?)__$")
@@ -60,6 +65,8 @@ class OpModel:
     direction: str
     signatures: tuple[str, ...]
     formula: Formula
+    family: str = OTHER
+    """One of `families.FAMILIES`."""
     work: bool = True
     """False where the op moves and computes nothing, as a view does: the op around it counts."""
     example: Call | None = None
@@ -83,6 +90,7 @@ def op(
     flops: int | None = None,
     bytes: int | None = None,  # noqa: A002 - the column's name
     direction: str = FPROP,
+    family: str = "",
     work: bool = True,
     batch: tuple[str, ...] = (),
     result: tuple[str, str] | None = None,
@@ -94,8 +102,11 @@ def op(
     and aten, in-place and operator forms included. `aten::name` and `torch.nn.functional.name` are
     that one alone and go first. Anything else is a user's: `mylib::name`, `MyModule.forward`.
     Several signatures are tried in turn. A backward pass is told by the forward call: where no
-    signature is given it takes that op's, and its example where none is given. Raises ValueError
-    where there is no such op, and for a name that has a formula already, unless it `replaces` that.
+    signature is given it takes that op's, and its example and family where none is given.
+    With direction SPARSE a formula costs the calls with a sparse tensor among their arguments.
+    `family` is one of `families.FAMILIES`; where none is given it is the `FAMILY` of the formula's
+    module, else "other". Raises ValueError where there is no such op or family, and for a name that
+    has a formula already, unless it `replaces` that.
     """
 
     def register(formula: F) -> F:
@@ -106,6 +117,7 @@ def op(
             direction,
             forward.signatures if forward else given,
             formula,
+            checked(family or _family(formula, forward)),
             work,
             forward.example if forward and example is None else example,
             flops,
@@ -121,6 +133,12 @@ def op(
         return formula
 
     return register
+
+
+def _family(formula: Formula, forward: OpModel | None) -> str:
+    """Give the family that a formula's module states for all of its own, else the forward op's."""
+    stated = getattr(sys.modules.get(formula.__module__), "FAMILY", None)
+    return str(stated or (forward.family if forward else OTHER))
 
 
 def _forward(names: tuple[str, ...]) -> OpModel:
@@ -161,13 +179,18 @@ def _keys(mod: str, name: str) -> list[str]:
     plain, _ = plain_name(name)
     found = [f"{mod.replace('::', '.')}.{name}"]
     if _INDUCTOR.match(name):
-        found += ["triton.tem"] if name.startswith("triton_tem") else ["triton.*"]
+        found += [_template(name) if name.startswith("triton_tem") else "triton.*"]
     if mod in ATEN:
         found += [f"aten.{name}", f"aten.{plain}", name, plain]
     elif _TORCH.match(mod):
         last = mod.rpartition("torch.")[2]
         found += [f"{mod}.{plain}", f"{last}.{name}", f"{last}.{plain}", name, plain]
     return found
+
+
+def _template(name: str) -> str:
+    """Give the key of Inductor's template: of attention, convolutions, or matrix products."""
+    return next((f"triton.tem_{kind}" for kind in _TEMPLATES if kind in name), "triton.tem")
 
 
 def plain_name(name: str) -> tuple[str, bool]:

@@ -14,6 +14,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like
 
+FAMILY = "resample"
+
 _X = Tensor((2, 3, 4, 4), "float16")
 _NEIGHBOURS = {"linear": 2, "bilinear": 4, "trilinear": 8, "bicubic": 16, "nearest": 1}
 

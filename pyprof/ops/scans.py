@@ -8,6 +8,8 @@ from pyprof.ops.reductions import result_dtype
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like
 
+FAMILY = "scan"
+
 _X = Tensor((4, 6), "float16")
 
 

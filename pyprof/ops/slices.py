@@ -12,6 +12,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
 
+FAMILY = "copy"
+
 _X = Tensor((4, 6), "float16")
 _ROW = Tensor((6,), "float16")
 

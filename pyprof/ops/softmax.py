@@ -17,6 +17,8 @@ from pyprof.ops.work import Args, Work, fresh, like
 if TYPE_CHECKING:
     from pyprof.marker import Value
 
+FAMILY = "softmax"
+
 _X = Tensor((2, 3), "float16")
 _FORWARD = TRANSCENDENTAL + 4
 # softmax: y * (go - sum(go * y)): 4. log-softmax: go - exp(y) * sum(go): 3 and an exp.

@@ -12,6 +12,8 @@ from pyprof.ops.linear_algebra import real_operations, reflections, sides, squar
 from pyprof.ops.registry import op
 from pyprof.ops.work import Args, Work, broadcast, like, size
 
+FAMILY = "linalg"
+
 _SQUARE = Tensor((2, 6, 6), "float32")
 _RIGHT = Tensor((2, 6, 4), "float32")
 _PIVOTS = Tensor((2, 6), "int32")

@@ -12,6 +12,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like
 
+FAMILY = "index"
+
 _X = Tensor((4, 6), "float16")
 
 

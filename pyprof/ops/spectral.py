@@ -18,6 +18,8 @@ from pyprof.ops.work import Args, Work, fresh, like, size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+FAMILY = "linalg"
+
 _TALL = Tensor((2, 6, 3), "float32")
 _SQUARE = Tensor((2, 6, 6), "float32")
 _WHY = "iterations depend on the data"

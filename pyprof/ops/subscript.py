@@ -11,6 +11,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh
 
+FAMILY = "index"
+
 _X = Tensor((4, 6), "float16")
 _ROWS = Tensor((2,), "int64")
 

@@ -15,6 +15,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like
 
+FAMILY = "pool"
+
 _SMALL = Tensor((2, 3, 4, 4), "float16")
 _PLACES = Tensor((2, 3, 4, 4), "int64")
 _IMAGE = Tensor((2, 3, 8, 8), "float16")

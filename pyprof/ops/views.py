@@ -7,6 +7,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import NOTHING, Args, Work, fresh, like
 
+FAMILY = "view"
+
 _X = Tensor((4, 6), "float16")
 
 _SHAPES = (

@@ -13,6 +13,8 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like
 
+FAMILY = "copy"
+
 _IMAGE = Tensor((2, 3, 4, 4), "float16")
 _COLUMNS = Tensor((2, 12, 9), "float16")
 _WINDOW = "int[] kernel_size, int[] dilation, int[] padding, int[] stride"

@@ -31,6 +31,8 @@ class Work:
     """Why `extra_bytes` is None."""
     no_flops: str = ""
     """Why `flops` is None."""
+    added: tuple[Tensor, ...] = ()
+    """Of a product: a bias and what it is added to, or is the sum of, as one kernel may do it."""
 
     def __add__(self, other: Work) -> Work:
         """Give the work of doing both, one after the other."""
@@ -44,6 +46,7 @@ class Work:
             None if None in extra else sum(part for part in extra if part is not None),
             self.why or other.why,
             self.no_flops or other.no_flops,
+            self.added + other.added,
         )
 
     def moved_bytes(self) -> int:
@@ -54,6 +57,8 @@ class Work:
 
 
 NOTHING = Work(0)
+
+NOT_STORED = "sparse: how many elements are stored is not recorded"
 
 
 def twice(forward: Work) -> Work:
@@ -77,7 +82,14 @@ def stored(tensor: Tensor) -> int:
 
 
 def tensor_bytes(tensor: Tensor) -> int:
-    """Give the bytes that a tensor occupies. Raises Unknown where its dtype is not known."""
+    """Give the bytes that a tensor occupies. Raises Unknown where its dtype is not known.
+
+    Those of a sparse one are recorded, or not known.
+    """
+    if tensor.sparse:
+        if tensor.nbytes is None:
+            raise Unknown(NOT_STORED)
+        return tensor.nbytes
     count = stored(tensor)
     if not count:
         return 0

@@ -1,8 +1,11 @@
-"""Dense gradients that a fill zeroes: what it writes is charged to it, and not to the op again.
+"""Parts of an op's bytes that another kernel than its own moves: charged to that, and once.
 
 The gradient of a loss or of an embedding is as large as its input. A fill or memset writes zeros
 there, and the op's own kernel touches but a few elements: with the whole gradient it would seem
 to be many times faster than memory.
+
+A product's bias may be copied into the result before, added to it behind, or its gradient summed
+by a kernel of its own. That moves the bias and what it is added to or is the sum of.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
-SPARSE = frozenset({"loss", "index"})
+SPARSE = frozenset({"loss", "index", "embedding"})
 """Families whose gradients' kernels may leave most of a result as a fill before them wrote it."""
 
 
@@ -30,17 +33,17 @@ class Fills:
 
     call: Ints
     """Number of the op call that a row works for."""
-    written: Ints
-    """Bytes of the largest tensor that the call writes."""
+    part: Ints
+    """Bytes that a fill writes of the call's, or the kernel of its bias moves."""
     weight: Ints
-    """A row's part in the cost of its call, where that is a gradient of the SPARSE; else 0."""
+    """A row's part in the cost of its call, where there can be such a kernel; else 0."""
     own: Mask
     """Memsets, and kernels of an op that fills: they have bytes of their own."""
     helps: Ints
-    """Weight of the kernels that fill memory for such a call without an op of their own."""
+    """Weight of the kernels that do so for such a call without an op of their own."""
 
     def charge(self, total: Ints, moved: Ints, chosen: Ints, ids: tuple[Ints, Ints] | None) -> Ints:
-        """Give `moved`, bytes a row, with each result written once: by its fill.
+        """Give `moved`, bytes a row, with each part charged once: to its fill, or bias's kernel.
 
         `total` are the bytes of each row's call; `ids` the offsets and ids of the calls around
         each row, ascending inward, of which it works for `chosen`, -1 for none.
@@ -53,10 +56,11 @@ class Fills:
         rows = (self.weight > 0) & (told | helped)[self.call] & (total != UNKNOWN)
         if not rows.any():
             return moved
-        rest = portions(np.maximum(total - self.written, 0), self.weight, self.call)
-        filled = portions(self.written, self.helps, self.call)
+        part = np.minimum(self.part, np.maximum(total, 0))
+        rest = portions(total - part, self.weight, self.call)
+        filled = portions(part, self.helps, self.call)
         moved = np.where(rows, rest, moved)
-        return np.where((self.helps > 0) & helped[self.call], filled, moved)
+        return np.where((self.helps > 0) & helped[self.call] & (total != UNKNOWN), filled, moved)
 
     def _filled(self, offsets: Ints, members: Ints, chosen: Ints, moved: Ints) -> Ints:
         """Give the numbers of the calls with a fill inside that is as large as their result."""
@@ -65,4 +69,4 @@ class Fills:
         owner = np.repeat(np.arange(len(chosen)), np.diff(offsets))
         inside = self.own[owner] & (chosen[owner] >= 0) & np.isin(members, works)
         outer = row[np.searchsorted(works, members[inside])]
-        return np.asarray(self.call[outer[self.written[outer] == moved[owner[inside]]]])
+        return np.asarray(self.call[outer[self.part[outer] == moved[owner[inside]]]])

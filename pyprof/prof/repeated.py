@@ -1,4 +1,6 @@
-"""Gradients that a backward node repeats by a view, where no strides were recorded to tell it.
+"""Operands that are smaller than they seem: gradients repeated by a view, one tensor given twice.
+
+Gradients that a backward node repeats by a view, where no strides were recorded to tell it:
 
 The gradient of a mean is its result's, expanded to the input's shape and divided: what is read is
 as small as the result. Without that its kernel would seem to be faster than memory.
@@ -17,6 +19,15 @@ if TYPE_CHECKING:
 
 _REPEATS = re.compile(r"MeanBackward\d*")
 """Nodes whose division reads what they expanded (torch/csrc/autograd/FunctionsManual.cpp)."""
+_WITH_ITSELF = {"ne": "isnan", "eq": "isfinite"}
+"""Comparisons, and the ops that call them with their one tensor as both operands."""
+
+
+def with_itself(call: Call, around: Call | None) -> Call:
+    """Give a call with one operand, where what is around it gave it the same tensor twice."""
+    same = around is not None and _WITH_ITSELF.get(call.op) == around.op
+    twice = len(call.args) > 1 and call.args[0] == call.args[1]
+    return replace(call, args=call.args[:1]) if same and twice else call
 
 
 def with_repeats(call: Call, node: Seq) -> Call:

@@ -12,7 +12,7 @@ from pyprof import schema
 from pyprof.gpu.roles import Role, rank, role
 from pyprof.parse.records import distinct
 from pyprof.prof import op_calls
-from pyprof.prof.families import PRODUCTS, family
+from pyprof.prof.families import MOVES, PRODUCTS, family
 from pyprof.prof.fills import SPARSE, Fills
 from pyprof.prof.nested import inside, tell_inside, without_inner
 from pyprof.prof.outputs import with_outputs
@@ -125,9 +125,9 @@ def _share(rows: _Rows, call: Ints, arithmetic: Mask, tried: Mask) -> Costs:
     costs, cost_of = _costs(rows, call, arithmetic, kernels)
     reasons = list(dict.fromkeys([*_FIRST_REASONS, *(cost.reason for cost in costs)]))
     place = {reason: number for number, reason in enumerate(reasons)}
-    flops, moved, written = (
+    flops, moved, written, added = (
         np.array([_number(getattr(cost, name)) for cost in costs], np.int64)[cost_of]
-        for name in ("flops", "bytes", "written")
+        for name in ("flops", "bytes", "written", "added")
     )
     weight = _weights(rows, arithmetic, kernels)
     pairs = _products_inside(rows, call)
@@ -142,7 +142,7 @@ def _share(rows: _Rows, call: Ints, arithmetic: Mask, tried: Mask) -> Costs:
     reasons += [f"{_INSIDE}{reason}" for reason in reasons]
     _memory(rows, shared_flops, shared_bytes, reason_of)
     chosen = op_calls.chosen(rows.records, rows.work, rows.work_of)
-    fills = _fills(rows, call, weight, helper, written)
+    fills = _fills(rows, call, weight, helper, (written, added))
     moved = fills.charge(left_bytes, shared_bytes, chosen, op_calls.around(rows.records))
     explain((shared_flops < 0) | ((moved < 0) & ~helper), reasons, reason_of)
     return Costs(
@@ -170,7 +170,8 @@ def explain(unknown: Mask, reasons: list[str], reason_of: Ints) -> None:
 def _costs(rows: _Rows, call: Ints, arithmetic: Mask, kernels: Ints) -> tuple[list[Cost], Ints]:
     """Cost each distinct op call, by how many kernels and what their names tell; and each row's."""
     untyped = rows.working(lambda work, _: work.untyped) & arithmetic
-    number, told = by_name(rows.name, call, untyped, rows.kernel)
+    moving = untyped & rows.working(lambda _, family: family in MOVES)
+    number, told = by_name(rows.name, call, untyped, moving, rows.kernel)
     kernels = np.minimum(kernels, _MOST_KERNELS)
     first, cost_of = distinct((rows.work_of * len(told) + number) * (_MOST_KERNELS + 1) + kernels)
     costs = [
@@ -205,17 +206,38 @@ def _number(value: int | None) -> int:
     return value if value is not None and value < 1 << 63 else UNKNOWN
 
 
-def _fills(rows: _Rows, call: Ints, weight: Ints, helper: Mask, written: Ints) -> Fills:
-    """Find the rows that fill memory, and those whose result may be filled before."""
+def _fills(rows: _Rows, call: Ints, weight: Ints, helper: Mask, parts: tuple[Ints, Ints]) -> Fills:
+    """Find the rows that fill memory or add a bias, and those whose bytes are fewer for it.
+
+    `parts` are the bytes of what a row's call writes, and of what is moved for its bias.
+    """
+    written, added = parts
     sparse = rows.working(lambda work, family: family in SPARSE and work.gradient) & (written > 0)
+    product = rows.working(lambda _, family: family in PRODUCTS) & (added > 0)
     filling = rows.working(lambda _, family: family == "fill") & (weight > 0)
+    helps = (sparse & rows.named(Role.FILL)) | _bias(rows, call, product & helper)
     return Fills(
         call=call,
-        written=written,
-        weight=np.where(sparse, weight, 0),
+        part=np.where(product, added, written),
+        weight=np.where(sparse | product, weight, 0),
         own=filling | (rows.kind == schema.KINDS[schema.MEMSET]),
-        helps=np.where(sparse & helper & rows.named(Role.FILL), rows.weight, 0),
+        helps=np.where(helper & helps, rows.weight, 0),
     )
+
+
+def _bias(rows: _Rows, call: Ints, helper: Mask) -> Mask:
+    """Tell which helpers of products serve the bias: the first of a call that can.
+
+    cuBLAS adds to what is there: a copy of the bias. Behind a convolution it is added, element by
+    element; the gradient of either is a sum.
+    """
+    gradient = rows.working(lambda work, _: work.gradient)
+    copies = rows.named(Role.COPY) & rows.working(lambda _, family: family == "gemm")
+    can = np.where(gradient, rows.named(Role.REDUCE), copies | rows.named(Role.ELEMENTWISE))
+    served = np.zeros(len(call), bool)
+    first = np.flatnonzero(helper & can)
+    served[first[np.unique(call[first], return_index=True)[1]]] = True
+    return served
 
 
 def _memory(rows: _Rows, flops: Ints, moved: Ints, reason_of: Ints) -> None:

@@ -19,7 +19,8 @@ from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.autograd import is_node
 from pyprof.parse.describe import tensors
 from pyprof.parse.records import Coded, distinct
-from pyprof.prof.repeated import with_repeats
+from pyprof.prof.repeated import with_itself, with_repeats
+from pyprof.prof.stored import stored, with_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,6 +81,8 @@ class Work:
             dtype = dtype or told.dtype
             if told.training is not None:
                 call = ops.with_argument(call, "training", told.training)
+            if told.sparse and not any(tensor.sparse for tensor in tensors(call)):
+                return ops.Cost(None, None, {}, ops.NOT_STORED)
         kernels = gemm_kernels if self.gradient else None
         return ops.cost(call, self.direction, gemm_kernels=kernels, dtype=dtype, output=self.output)
 
@@ -182,12 +185,15 @@ def _candidates(situation: Situation) -> Iterator[Work]:
     order = situation.order or tuple(range(len(texts)))
     node = _node(texts, order)
     inward = [None, *(texts[place] for place in order)]
+    known = stored(map(_call, situation.markers))
     for around, place in zip(reversed(inward[:-1]), reversed(order), strict=True):
         if place == node:
             break  # what is around a backward node is not what it computes
-        call = _call(texts[place])
+        call = with_stored(_call(texts[place]), known)
         if call is not None and node is not None:
             call = with_repeats(call, marker.decode_seq(texts[node]))
+        if call is not None and around is not None:
+            call = with_itself(call, _call(around))
         yield Work(call, FPROP, dtype, place, output=_told_around(call, around))
     if situation.backward:
         output = _node_sizes(texts[node]) if node is not None else None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from pyprof.gpu.dtypes import data_type
-from pyprof.gpu.roles import training
+from pyprof.gpu.dtypes import data_type, moved_type
+from pyprof.gpu.roles import sparse_product, training
 from pyprof.prof.agreement import agreed
 
 if TYPE_CHECKING:
@@ -33,18 +33,34 @@ class Told(NamedTuple):
     dtype: str | None = None
     """Type of the floating tensors, as torch names it."""
     training: bool | None = None
+    sparse: bool | None = None
+    """Whether a factor of a product is sparse; never False."""
 
 
-def by_name(name: Coded, call: Ints, untyped: Mask, kernel: Mask) -> tuple[Ints, list[Told]]:
+def by_name(
+    name: Coded, call: Ints, untyped: Mask, moving: Mask, kernel: Mask
+) -> tuple[Ints, list[Told]]:
     """Give the number of what is told of each row's call, and what that is.
 
-    `untyped` are the rows that do the arithmetic of a call of unknown types, `kernel` all kernels.
+    `untyped` are the rows that do the arithmetic of a call of unknown types, `moving` those of them
+    that do no more than move what they are given, `kernel` all kernels.
     """
-    types, dtypes = _agreed(name, call, untyped, data_type)
+    types, dtypes = _agreed(name, call, untyped & ~moving, data_type)
+    moved, moved_dtypes = _agreed(name, call, moving, _moved)
+    types, dtypes = np.where(moved > 0, len(dtypes) + moved, types), [*dtypes, *moved_dtypes]
     flags, trains = _agreed(name, call, kernel, training)
-    pairs, number = np.unique(types * len(trains) + flags, return_inverse=True)
-    given = [divmod(pair, len(trains)) for pair in pairs.tolist()]
-    return np.asarray(number), [Told(dtypes[at], trains[flag]) for at, flag in given]
+    stored, sparse = _agreed(name, call, kernel, sparse_product)
+    shape = (len(dtypes), len(trains), len(sparse))
+    triples, number = np.unique(
+        np.ravel_multi_index((types, flags, stored), shape), return_inverse=True
+    )
+    given = zip(*(places.tolist() for places in np.unravel_index(triples, shape)), strict=True)
+    told = [Told(dtypes[at], trains[flag], sparse[few]) for at, flag, few in given]
+    return np.asarray(number), told
+
+
+def _moved(name: str) -> str | None:
+    return moved_type(name) or data_type(name)
 
 
 def _agreed(

@@ -192,3 +192,39 @@ def test_calls_that_look_alike_are_told_apart() -> None:
         assert len(set(texts)) == len(calls)
     payload.forget()
     assert [payload.op_text(HEAD, *call) for call in reversed(calls)] == texts[::-1]
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr", "bsc"])
+@pytest.mark.parametrize("index", [torch.int64, torch.int32])
+@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # some layouts are in a beta state
+def test_a_sparse_tensor_says_how_much_it_stores(layout: str, index: torch.dtype) -> None:
+    """The numbers, zeros of blocks included, and their bytes with those of the indices."""
+    dense = torch.zeros(6, 8, dtype=torch.float16)
+    dense[0, 0] = dense[3, 5] = dense[4, 1] = 1
+    block = ((2, 2),) if layout.startswith("bs") else ()
+    sparse = dense.to_sparse() if layout == "coo" else getattr(dense, f"to_sparse_{layout}")(*block)
+    if layout in ("csr", "bsr"):
+        members = [sparse.crow_indices().to(index), sparse.col_indices().to(index)]
+        make: Any = torch.sparse_compressed_tensor
+        sparse = make(*members, sparse.values(), (6, 8), layout=sparse.layout)
+    elif layout == "coo":
+        members = [sparse.indices()]
+    else:
+        members = [sparse.ccol_indices(), sparse.row_indices()]
+    values = sparse.values()
+    total = sum(member.numel() * member.element_size() for member in (*members, values))
+    assert value(sparse) == marker.Tensor(
+        (6, 8), "float16", subclass=f"sparse_{layout}", nnz=values.numel(), nbytes=total
+    )
+    assert values.numel() == (12 if block else 3)
+
+
+def test_a_sparse_parameter_is_described_outside_its_graph() -> None:
+    """Asking what it stores leaves no node behind."""
+    sparse = torch.eye(3).to_sparse_csr().requires_grad_()
+    before = torch.ones(1, requires_grad=True).exp().grad_fn
+    assert value(sparse).nnz == 3
+    after = torch.ones(1, requires_grad=True).exp().grad_fn
+    assert before is not None
+    assert after is not None
+    assert after._sequence_nr() - before._sequence_nr() == 1

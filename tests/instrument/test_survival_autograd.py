@@ -276,7 +276,10 @@ def test_nested_sparse_and_quantized_tensors(listening: Recorder) -> None:
     quantized.dequantize()
     args = {call.op: call.args[0] for call in listening.calls}
     assert args["relu"] != ()
-    assert args["mul"] == marker.Tensor((3, 3), "float32", subclass="sparse_coo")
+    assert args["mul"] == marker.Tensor(
+        (3, 3), "float32", subclass="sparse_coo", nnz=3, nbytes=3 * (4 + 2 * 8)
+    )
+    assert args["mm"] == args["mul"]
     assert args["dequantize"] == marker.Tensor((2,), "quint8")
     assert any("'class': 'NestedTensor'" in text for text in listening.texts)
 

@@ -59,7 +59,6 @@ EXPLAINED = {
     "lu": "pivots are not counted",
     "linalg.lstsq": "residuals and rank are not counted",
     "triangular_solve": "the coefficients are returned, uncopied in the modern form",
-    "normal": "two tensors of parameters broadcast",
     "tensordot": "a dimension of 1 meets a longer one",
 }
 

@@ -9,6 +9,7 @@ import pytest
 from pyprof import ops
 from pyprof.marker import Call, Tensor
 from pyprof.ops import Args, Work, registry
+from pyprof.ops.families import FAMILIES, OTHER
 
 X = Tensor((4, 6), "float32")
 
@@ -122,6 +123,55 @@ def test_a_backward_pass_is_told_by_the_forward_call(scratch: None) -> None:  # 
     assert (model.signatures, model.example) == (("Tensor input",), example)
 
 
+def _nothing(a: Args) -> Work:
+    return Work(a.tensor("input").numel)
+
+
+def test_every_formula_of_the_package_states_its_family() -> None:
+    """None is left to `other`, backward formulas and compilers' templates included."""
+    own = [m for m in ops.models() if m.formula.__module__.startswith("pyprof.ops.")]
+    assert {m.family for m in own} <= set(FAMILIES)
+    assert [m.names for m in own if m.family == OTHER] == []
+    called = {
+        ("torch", "chain_matmul"): "gemm",
+        ("torch", "kron"): "pointwise",
+        ("", "triton_tem_fused_mm_0"): "gemm",
+        ("", "triton_tem_fused_flex_attention_0"): "attention",
+        ("", "triton_tem_fused_convolution_1"): "conv",
+        ("", "triton_poi_fused_add_0"): "fused",
+        ("torch", "embedding"): "embedding",
+    }
+    found = {key: ops.find(Call(*key)) for key in called}
+    assert {key: model.family for key, model in found.items() if model} == called
+
+
+def test_a_family_is_stated_by_the_formula_its_module_or_the_forward_op(
+    scratch: None,  # noqa: ARG001 - it restores
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In this order; where nobody states one, as in older packages, it is `other`."""
+
+    def family(name: str, direction: str = ops.FPROP) -> str:
+        model = ops.find(Call("mylib", name), direction)
+        assert model is not None
+        return model.family
+
+    ops.op("mylib::mix", signature="Tensor input")(_nothing)
+    ops.op("mylib::fold", signature="Tensor input", family="gemm")(_nothing)
+    ops.op("mylib::fold", direction=ops.BPROP)(_nothing)
+    assert (family("mix"), family("fold"), family("fold", ops.BPROP)) == ("other", "gemm", "gemm")
+    monkeypatch.setattr(sys.modules[__name__], "FAMILY", "moe", raising=False)
+    ops.op("mylib::route", signature="Tensor input")(_nothing)
+    ops.op("mylib::sort", signature="Tensor input", family="index")(_nothing)
+    assert (family("route"), family("sort")) == ("moe", "index")
+
+
+def test_a_family_that_there_is_not_raises(scratch: None) -> None:  # noqa: ARG001 - it restores
+    """A misspelt one would make every kernel of the call do its arithmetic, without a word."""
+    with pytest.raises(ValueError, match=r"no family 'gem' of ops; there are gemm, conv, "):
+        ops.op("mylib::mix", signature="Tensor input", family="gem")(_nothing)
+
+
 def test_a_failing_formula_is_a_reason(scratch: None) -> None:  # noqa: ARG001 - it restores
     """What a formula raises ends in the report, not the report."""
 
@@ -165,6 +215,7 @@ def test_a_package_brings_formulas_by_an_entry_point(
     monkeypatch.setattr(registry, "entry_points", entry_points)
     monkeypatch.setattr(registry, "_scanned", {"folder"})
     assert ops.cost(Call("theirlib", "mix", (X,))).flops == 24
+    assert {model.family for model in ops.models()} <= set(FAMILIES)
     assert asked == ["pyprof.ops"]
 
 

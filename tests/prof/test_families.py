@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from pyprof.gpu.eligible import FAMILIES as MATRIX_FAMILIES
 from pyprof.gpu.roles import FAMILY_RANKS
-from pyprof.ops import registry
-from pyprof.prof import families
+from pyprof.marker import Call
+from pyprof.ops.families import FAMILIES
+from pyprof.ops.registry import BPROP, FPROP
+from pyprof.prof.families import PRODUCTS, family
+from pyprof.prof.fills import SPARSE
+from pyprof.prof.situations import Work
+
+_ALIKE = {
+    *("scan", "resample", "distance", "fft", "linalg", "view", "fused", "other"),
+}
+"""Families whose kernels' names do not tell which of them does the arithmetic."""
 
 
-def test_families_are_of_files_that_there_are_and_have_kernels() -> None:
-    """No name is misspelt, of a file or of a family, and no family is without ops."""
-    files = {model.formula.__module__.rpartition(".")[2] for model in registry.models()}
-    assert set(families._FAMILIES) <= files
-    assert {families.family_of(model) for model in registry.models()} == {*FAMILY_RANKS, ""}
+def test_families_with_kernels_of_their_own_are_families_of_ops() -> None:
+    """No name is misspelt wherever a family is asked for, and none was forgotten."""
+    assert set(FAMILY_RANKS) | _ALIKE == set(FAMILIES)
+    assert set(FAMILY_RANKS).isdisjoint(_ALIKE)
+    assert FAMILIES.keys() >= PRODUCTS | SPARSE | MATRIX_FAMILIES
+
+
+def test_a_work_has_the_family_of_its_formula() -> None:
+    """Forward and backward; none where no formula is known."""
+    outer = Call("torch", "kron")
+    assert family(Work(outer, FPROP, None, 0)) == "pointwise"
+    assert family(Work(Call("torch", "linear"), BPROP, None, 0)) == "gemm"
+    assert family(Work(Call("mylib", "linear"), FPROP, None, 0)) == ""
+    assert family(Work(None, FPROP, None, 0, "no marker")) == ""

@@ -1,4 +1,4 @@
-"""Gradients that a fill zeroes are written once; whatever else is filled changes nothing."""
+"""What a fill writes and a bias's kernel moves is charged once; other helpers change nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyprof
-from pyprof.marker import encode_seq
+from pyprof.marker import Call, Tensor, encode_op, encode_seq
+from pyprof.ops import cost
 from tests.builders import Range, Work, nsys_db
 
 if TYPE_CHECKING:
@@ -66,3 +67,75 @@ def test_zeros_are_written_by_the_fill(
     rows = pyprof.load(nsys_db(tmp_path / "net.sqlite", work, ranges))
     assert rows.bytes.tolist() == moved
     assert rows.flops[0] == 0
+
+
+COPY = (
+    "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::"
+    "direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() const::"
+    "{lambda(float)#1}> >(int)"
+)
+ADD = "void at::native::elementwise_kernel<128, 4, at::native::CUDAFunctor_add<float> >(int)"
+SUM = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(int)"
+GEMM, SPLIT = "ampere_sgemm_128x64_tn", "cublasLt::splitKreduce_kernel<32, float>"
+CONV = "cudnn::implicit_convolve_sgemm<float>"
+# 64 x 32 by 32 x 16 and a bias of 16: the factors, and what its kernel moves
+FACTORS, BIASED = 4 * (64 * 32 + 32 * 16), 4 * (16 + 64 * 16)
+ADDMM = _op("aten::addmm", [16], [64, 32], [32, 16], dtypes=("float32",) * 3)
+UNBIASED = _op("aten::mm", [64, 32], [32, 16], dtypes=("float32",) * 2)
+CONV2D = encode_op(
+    Call(
+        "torch",
+        "conv2d",
+        (
+            *(Tensor((2, 4, 8, 8), "float32"), Tensor((6, 4, 3, 3), "float32")),
+            Tensor((6,), "float32"),
+        ),
+    )
+)
+FILTERED, SHIFTED = 4 * (2 * 4 * 64 + 6 * 4 * 9), 4 * (6 + 2 * 6 * 36)
+
+
+@pytest.mark.parametrize(
+    ("op", "kernels", "moved"),
+    [
+        (ADDMM, (GEMM,), [FACTORS + BIASED]),
+        (ADDMM, (COPY, GEMM), [BIASED, FACTORS]),
+        (ADDMM, (COPY, GEMM, SPLIT), [BIASED, FACTORS, None]),
+        (ADDMM, (COPY, COPY, GEMM), [BIASED, None, FACTORS]),  # the other makes a factor contiguous
+        (UNBIASED, (COPY, GEMM), [None, FACTORS + 4 * 64 * 16]),
+        (CONV2D, (CONV, ADD), [FILTERED, SHIFTED]),
+        (CONV2D, (COPY, CONV), [None, FILTERED + SHIFTED]),
+    ],
+)
+def test_a_kernel_of_the_bias_moves_the_bias_and_the_result(
+    tmp_path: Path, op: str, kernels: tuple[str, ...], moved: list[int | None]
+) -> None:
+    """And the product's kernel the rest: together what the op call moves at least."""
+    assert _moved(tmp_path, [Range(op, (0, 100))], kernels) == moved
+
+
+def _moved(folder: Path, ranges: list[Range], kernels: tuple[str, ...]) -> list[int | None]:
+    work = [
+        Work(name, (1000 + 200 * at, 1100 + 200 * at), (10 + 10 * at, 15 + 10 * at))
+        for at, name in enumerate(kernels)
+    ]
+    rows = pyprof.load(nsys_db(folder / "net.sqlite", work, ranges))
+    return [None if size != size else int(size) for size in rows.bytes.astype(float)]  # noqa: PLR0124 - nan
+
+
+def test_a_biass_gradient_is_a_sum_of_its_own(tmp_path: Path) -> None:
+    """What comes in is read, the bias's gradient written; the products have the rest."""
+    linear = Call(
+        "torch.nn.functional",
+        "linear",
+        tuple(Tensor(shape, "float32") for shape in ((64, 32), (16, 32), (16,))),
+    )
+    ranges = [
+        Range(encode_op(linear), (0, 9)),
+        Range("AddmmBackward0, seq = 3, op_id = 2", (9, 100)),
+        Range("aten::addmm, seq = 3, op_id = 1", (1, 8)),
+    ]
+    whole = cost(linear, "bprop").bytes
+    assert whole is not None
+    found = _moved(tmp_path, ranges, (GEMM, GEMM, SUM))
+    assert found == [(whole - BIASED) // 2, (whole - BIASED) // 2, BIASED]

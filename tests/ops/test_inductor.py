@@ -1,0 +1,65 @@
+"""Kernels that Inductor wrote: what their arguments tell of what they read."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyprof import ops
+from pyprof.marker import Call, Tensor
+
+_WHOLE, _PART = Tensor((64, 1024), "bfloat16"), Tensor((64, 256), "bfloat16")
+_IDS = Tensor((16,), "int64")
+_ROWS = Tensor((16, 1024), "bfloat16")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "triton_poi_fused_clone_0",
+        "triton_poi_fused__to_copy_slice_12",
+        "triton_poi_fused_constant_pad_nd_6",
+        "triton_poi_fused_neg_slice_3",
+        "triton_poi_fused_silu_1",
+    ],
+)
+def test_a_copy_of_a_slice_reads_the_slice(name: str) -> None:
+    """As many elements as it makes, behind its tensors, not all of what it picks from."""
+    call = Call("", name, (_WHOLE, _PART, _PART.numel))
+    assert ops.cost(call).bytes == 2 * 2 * _PART.numel
+    two_dimensions = Call("", name, (_WHOLE, _PART, 64, 256))
+    assert ops.cost(two_dimensions).bytes == 2 * 2 * _PART.numel
+
+
+def test_rows_of_a_table_are_read_and_not_the_table() -> None:
+    """Indices are fewer than what is made, and are read once each."""
+    name = "triton_poi_fused_embedding_0"
+    table = Tensor((50257, 1024), "bfloat16")
+    found = ops.cost(Call("", name, (_IDS, table, _ROWS, _ROWS.numel)))
+    assert found.bytes == 8 * 16 + 2 * 2 * _ROWS.numel
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("triton_poi_fused_mul_silu_2", (_PART.numel,)),  # may read both halves, as SwiGLU does
+        ("triton_poi_fused_max_pool2d_with_indices_1", (_PART.numel,)),  # reads windows
+        ("triton_red_fused_clone_mean_0", (64, 256)),
+        ("triton_poi_fused_clone_0", ()),  # as old traces have it
+        ("triton_poi_fused_clone_0", (0,)),
+        ("triton_poi_fused_clone_0", (64, _PART.numel)),  # 64: the size of a dynamic shape
+        ("cpp_fused_clone_0", (64,)),
+    ],
+)
+def test_what_may_be_read_is_counted_whole(name: str, sizes: tuple[int, ...]) -> None:
+    """Where how much of an argument is read is not told by the name and the sizes."""
+    found = ops.cost(Call("", name, (_WHOLE, _PART, *sizes)))
+    assert found.bytes == 2 * (_WHOLE.numel + _PART.numel)
+
+
+def test_operations_are_counted_for_what_is_made() -> None:
+    """The largest argument may be larger than the iteration space."""
+    name = "triton_poi_fused_mul_silu_2"
+    each = ops.cost(Call("", name, (Tensor((1,), "float32"), 1))).flops
+    assert each
+    assert ops.cost(Call("", name, (_WHOLE, _PART, _PART.numel))).flops == each * _PART.numel
+    assert ops.cost(Call("", name, (_WHOLE, _PART))).flops == each * _WHOLE.numel

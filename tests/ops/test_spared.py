@@ -1,0 +1,175 @@
+"""Arguments that spare operations or bytes: by their values, against what torch itself does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from pyprof import marker, ops
+from pyprof.marker import Call, Opaque, Tensor, Value
+from pyprof.ops.pointwise_rules import TRANSCENDENTAL as T
+
+_X = Tensor((5, 8), "float32")
+_Z = Tensor((5, 8), "complex64")
+
+
+def _each(call: Call, direction: str = "fprop") -> float | None:
+    flops = ops.cost(call, direction).flops
+    return None if flops is None else flops / 40
+
+
+@pytest.mark.parametrize(
+    ("exponent", "forward", "backward"),
+    # backward: the power below, times the exponent, times the incoming gradient
+    [
+        *((0, 0, 0), (1, 0, 2), (2, 1, 2), (3, 2, 3), (4, T, 4), (5, T, T + 2)),
+        *((-1, 1, 4), (-2, 2, T + 2), (0.5, T, T + 2), (1.0, 0, 2), (True, 0, 2)),
+    ],
+)
+def test_powers_that_are_products(exponent: float, forward: int, backward: int) -> None:
+    """As torch's kernels take them, whoever writes the call."""
+    for call in (
+        Call("Tensor", "pow", (_X, exponent)),
+        Call("Tensor", "__pow__", (_X, exponent)),
+        Call("aten", "pow", (_X, exponent)),
+    ):
+        assert _each(call) == forward
+        assert _each(call, "bprop") == backward
+    assert ops.cost(Call("Tensor", "pow", (_X, exponent))).bytes == 160 * (2 if exponent else 1)
+    assert _each(Call("Tensor", "pow", (_X, _X))) == T
+    assert _each(Call("Tensor", "__rpow__", (_X, exponent))) == T
+
+
+_NOT = Opaque()
+
+
+@pytest.mark.parametrize(
+    ("call", "each"),
+    [
+        (Call("Tensor", "clamp", (_X, 0.0)), 1),
+        (Call("Tensor", "clamp", (_X,), {"min": 0.0}), 1),
+        (Call("Tensor", "clamp", (_X,), {"max": 1}), 1),
+        (Call("Tensor", "clamp_", (_X, None, 1)), 1),
+        (Call("torch", "clip", (_X, 0, 1)), 2),
+        (Call("aten", "clamp", (_X, 0.0, _NOT)), 1),  # a trace writes nothing for None
+        (Call("aten", "clamp", (_X, _NOT, 1)), 1),
+        (Call("aten", "clamp", (_X, 0, 1)), 2),
+        (Call("aten", "clamp", (_X, Tensor((5, 8), "float32"), _NOT)), 1),
+        (Call("aten", "clamp", (_X, _NOT, _NOT)), None),  # emit_nvtx: one, or both
+    ],
+)
+def test_a_clamp_compares_with_the_bounds_that_were_given(call: Call, each: int | None) -> None:
+    """Forward and backward; where neither is recorded, how many there were is not known."""
+    assert _each(call) == each
+    if each != 1 or not isinstance(call.args[1] if len(call.args) > 1 else None, Tensor):
+        assert _each(call, "bprop") == each
+    elements = sum(isinstance(value, Tensor) for value in call.args) + 1
+    assert ops.cost(call).bytes == elements * 160
+
+
+def test_complex_numbers_are_two() -> None:
+    """By the definition: a length is the root of two squares; aliases cost the same."""
+    assert _each(Call("torch", "abs", (_Z,))) == 2 + 1 + T
+    assert ops.cost(Call("torch", "abs", (_Z,))).bytes == 40 * 8 + 40 * 4
+    assert _each(Call("aten", "abs", (_Z, Tensor((5, 8), "float32")))) == 3 + T  # out=
+    assert _each(Call("torch", "angle", (_Z,))) == T
+    assert _each(Call("torch", "mul", (_Z, _Z))) == _each(Call("torch", "multiply", (_Z, _Z))) == 6
+    assert _each(Call("torch", "square", (_Z,))) == 6
+    assert _each(Call("torch", "true_divide", (_Z, _Z))) == 9
+    assert _each(Call("torch", "abs", (_X,))) == 1
+    assert ops.cost(Call("torch", "dist", (_Z, _Z))).bytes == 2 * 40 * 8 + 4  # a distance is real
+
+
+def test_a_repeated_table_is_read_once() -> None:
+    """What is picked from one whose rows are one in memory is at most that one."""
+    table = Tensor((5, 5), "float32", (0, 1))
+    places = Tensor((5, 2), "int64")
+    assert ops.cost(Call("torch", "gather", (table, 1, places))).bytes == 10 * 8 + 4 * (5 + 10)
+
+
+def test_random_numbers_cost_the_same_by_every_name() -> None:
+    """A normal number is two functions; what it is scaled with and shifted by, one each."""
+    empty: tuple[Value, ...] = (Opaque(),)
+    for call in (
+        Call("torch", "randn", (5, 8)),
+        Call("torch", "randn", ((5, 8),)),
+        Call("torch", "randn_like", (_X,)),
+        Call("Tensor", "normal_", (_X,)),
+        Call("Tensor", "normal_", (_X, 0, 1)),
+        Call("torch.nn.init", "normal_", (_X,)),
+        Call("aten", "normal_", (_X, 0.0, 1.0, *empty)),
+        Call("aten", "randn", ((5, 8), *empty * 4)),
+        Call("torch", "normal", (0.0, 1.0, (5, 8))),
+        Call("aten", "normal", (0.0, 1.0, (5, 8), *empty * 4, False)),
+    ):
+        assert _each(call) == 2 * T, call
+        assert ops.cost(call).bytes == 160, call
+    assert _each(Call("torch.nn.init", "normal_", (_X,), {"std": 0.02})) == 2 * T + 1
+    assert _each(Call("Tensor", "normal_", (_X, 3, 2))) == 2 * T + 2
+    by_tensors = ops.cost(Call("torch", "normal", (_X, _X)))
+    assert (by_tensors.flops, by_tensors.bytes) == (40 * (2 * T + 2), 3 * 160)
+    scaled = ops.cost(Call("torch", "normal", (_X, 2.0)))
+    assert (scaled.flops, scaled.bytes) == (40 * (2 * T + 2), 2 * 160)
+    spread = ops.cost(Call("torch", "normal", (0.0, _X)))
+    assert (spread.flops, spread.bytes) == (40 * (2 * T + 1), 2 * 160)
+    assert _each(Call("torch", "randn", ((5, 8),), {"dtype": "complex64"})) == 4 * T
+    assert _each(Call("aten", "normal_", (_Z, 0.0, 1.0, *empty))) == 4 * T
+    assert _each(Call("Tensor", "uniform_", (_X,))) == _each(Call("torch", "rand", (5, 8))) == 0
+    assert _each(Call("Tensor", "uniform_", (_X, 0, 2))) == 1
+    assert _each(Call("Tensor", "uniform_", (_X, 1, 2))) == 1
+    assert _each(Call("Tensor", "uniform_", (_X, -1, 1))) == 2
+
+
+@pytest.mark.parametrize("number", ["int64", "float64", "bool"])
+@pytest.mark.parametrize("op", ["add", "mul", "sub", "div", "eq", "maximum"])
+def test_a_number_that_torch_wraps_moves_nothing(op: str, number: str) -> None:
+    """ATen's operators take it as a tensor without dimensions; it is an argument of the kernel."""
+    value: Any = {"int64": 2, "float64": 2.5, "bool": True}[number]
+    plain = ops.cost(Call("torch", op, (_X, value)))
+    wrapped = Tensor((), number)
+    assert ops.cost(Call("aten", op, (_X, wrapped))).bytes == plain.bytes
+    assert ops.cost(Call("aten", op, (wrapped, _X))).bytes == plain.bytes
+    assert ops.cost(Call("aten", f"{op}_", (_X, wrapped))).flops == plain.flops
+    single = Tensor((), "float32")  # a tensor's own value lies in memory
+    assert ops.cost(Call("aten", op, (_X, single))).bytes == (plain.bytes or 0) + 4
+    alone = ops.cost(Call("aten", op, (wrapped, wrapped))).bytes
+    assert alone == ops.cost(Call("torch", op, (wrapped, wrapped))).bytes
+
+
+@pytest.mark.parametrize("low", [None, 0.0, Tensor((), "float64")])
+def test_promotion_with_a_wrapped_number_is_torchs(low: Value) -> None:
+    """A float makes whole numbers float32, not the float64 that it is wrapped in."""
+    torch = pytest.importorskip("torch")
+    whole = Tensor((5, 8), "int32")
+    number = Tensor((), "float64") if low is None else low
+    mod = "aten" if isinstance(number, Tensor) else "torch"
+    found = ops.cost(Call(mod, "mul", (whole, number)))
+    out = torch.ones(5, 8, dtype=torch.int32) * 2.5
+    assert found.bytes == 160 + out.numel() * out.element_size()
+
+
+def test_operations_by_torchs_own_kernels() -> None:
+    """A power of 1 is a copy, and one of 0 a fill: nothing is multiplied, and 0 reads nothing."""
+    torch = pytest.importorskip("torch")
+    x = torch.full((3,), math.nan)
+    assert torch.equal(x.pow(0), torch.ones(3))
+    with torch.profiler.profile(record_shapes=True) as made:
+        x.pow(1)
+        x.pow(0)
+    names = {event.name for event in made.events()}
+    assert {"aten::copy_", "aten::fill_"} <= names
+
+
+def test_a_comparison_of_a_tensor_with_itself_reads_it_once() -> None:
+    """As `isnan` and `isfinite` call it; marker texts with and without types."""
+    from pyprof.prof.situations import Situation, choose  # noqa: PLC0415 - the pairs of texts
+
+    for outer, inner in (("isnan", "ne"), ("isfinite", "eq")):
+        one = marker.encode_seq(f"aten::{outer}", sizes=[[5, 8]], dtypes=["float32"])
+        both = marker.encode_seq(f"aten::{inner}", sizes=[[5, 8]] * 2, dtypes=["float32"] * 2)
+        found = choose(Situation((), (one, both))).cost()
+        assert (found.flops, found.bytes) == (40, 160 + 40)
+        alone = choose(Situation((), (both,))).cost()
+        assert alone.bytes == 2 * 160 + 40
