@@ -96,8 +96,12 @@ def prof(
     columns, rows = report.shown(found, asked)
     if not quiet:
         cli.warn(found.warnings)
+    write = report.render(
+        as_csv=how["as_csv"], width=how["width"],
+        say=lambda text: None if quiet else cli.warn([text]),
+    )  # fmt: skip
     with cli.output(target) as out:
-        report.render(as_csv=how["as_csv"], width=how["width"])(columns, rows, out)
+        write(columns, rows, out)
     if not quiet:
         click.echo(f"pyprof: {found.known.text}", err=True)
     report.demand(found.known, least)

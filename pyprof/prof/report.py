@@ -22,7 +22,7 @@ from pyprof.prof.running import Counts, counts
 from pyprof.prof.table import Override, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.parse.members import Item
     from pyprof.prof.render import Render
@@ -156,11 +156,11 @@ def _batches(data: pa.Table) -> Iterator[pa.Table]:
         yield data.slice(start, _BATCH_ROWS)
 
 
-def render(*, as_csv: bool, width: int | None) -> Render:
-    """Give the writer that the options ask for."""
+def render(*, as_csv: bool, width: int | None, say: Callable[[str], object]) -> Render:
+    """Give the writer that the options ask for; it tells `say` what it leaves out."""
     if as_csv:
         return renderers.as_csv
-    return renderers.in_width(width) if width else renderers.as_text
+    return renderers.in_width(width, say) if width else renderers.as_text
 
 
 def demand(found: Known, percent: float | None) -> None:

@@ -90,10 +90,14 @@ def _peaks(table: Table, rows: NDArray[np.bool_] | None) -> tuple[str, ...]:
     for place in np.argsort(-time, kind="stable").tolist():
         flops, memory = judged[place].flops_peak, judged[place].bandwidth_peak
         if flops is not None and time[place]:
-            found[f"{flops.value / 1e12:,.4g} TFLOP/s ({flops.label})"] = time[place]
+            found[f"{_spelt(flops.value / 1e12, 4)} TFLOP/s ({flops.label})"] = time[place]
         if memory is not None:
-            found[f"{memory.value / 1e9:,.5g} GB/s ({memory.label})"] = np.inf
+            found[f"{_spelt(memory.value / 1e9, 5)} GB/s ({memory.label})"] = np.inf
     return tuple(sorted(found, key=lambda label: -found[label])[:MOST_PEAKS])
+
+
+def _spelt(rate: float, digits: int) -> str:
+    return f"{rate:,.{digits}g}" if rate < 10**digits else f"{rate:,.0f}"
 
 
 MOST_PEAKS = 4

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 UNKNOWN = "-"
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
+_LEAST_NS = 500
+"""What three digits after the point, of ms, would spell as nothing."""
 _CONTROL = re.compile(r"(?!\x1b\[[01]m)[\x00-\x1f\x7f]")
 """Control characters, but for the marks of `heading`."""
 _FOLDERS = re.compile(r"^.*[/\\]")
@@ -27,12 +29,14 @@ def duration(ns: float | None) -> str:
     if ns is None:
         return UNKNOWN
     size, unit = next((entry for entry in _UNITS if abs(ns) >= entry[0]), (1, "ns"))
-    return f"{ns / size:,.3f} {unit}" if size > 1 else f"{ns:,.0f} ns"
+    return f"{ns / size:,.3f} {unit}" if size > 1 else f"{number(ns)} ns"
 
 
 def milliseconds(ns: float | None) -> str:
-    """Spell a time in ms, so that a column of them compares."""
-    return UNKNOWN if ns is None else f"{ns / 1e6:,.3f}"
+    """Spell a time in ms, so that a column of them compares; 0.000 is nothing at all."""
+    if ns is None:
+        return UNKNOWN
+    return "<0.001" if 0 < ns < _LEAST_NS else f"{ns / 1e6:,.3f}"
 
 
 def percent(share: float | None) -> str:
@@ -55,6 +59,11 @@ def short_line(line: str | None) -> str:
 def cut(text: str, width: int) -> str:
     """Cut a long text, and show that it was."""
     return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+def cut_left(text: str, width: int) -> str:
+    """Cut a long path at its beginning: its end tells more."""
+    return text if len(text) <= width else f"...{text[3 - width :]}"
 
 
 def table(rows: Iterable[Sequence[str]], header: Sequence[str], left: Sequence[int]) -> list[str]:

@@ -12,7 +12,7 @@ from pyprof.report import text
 @pytest.mark.parametrize(
     ("ns", "expected"),
     [(None, "-"), (0, "0 ns"), (999, "999 ns"), (1500, "1.500 us"), (2_500_000, "2.500 ms"),
-     (3_000_000_000, "3.000 s"), (4_000_000_000_000, "4,000.000 s")],
+     (3_000_000_000, "3.000 s"), (4_000_000_000_000, "4,000.000 s"), (0.25, "0.25 ns")],
 )  # fmt: skip
 def test_durations_take_the_largest_unit_that_fits(ns: float | None, expected: str) -> None:
     """Unknown is -, not 0."""
@@ -27,6 +27,28 @@ def test_durations_take_the_largest_unit_that_fits(ns: float | None, expected: s
 def test_rates_have_three_digits_that_matter(value: float | None, expected: str) -> None:
     """Large ones are whole."""
     assert text.number(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("ns", "expected"),
+    [
+        (None, "-"),
+        (0, "0.000"),
+        (1, "<0.001"),
+        (499, "<0.001"),
+        (500, "0.001"),
+        (1.5e9, "1,500.000"),
+    ],
+)
+def test_what_took_some_time_is_not_spelt_as_none(ns: float | None, expected: str) -> None:
+    """0.000 ms is nothing at all."""
+    assert text.milliseconds(ns) == expected
+
+
+def test_a_path_is_cut_at_its_beginning() -> None:
+    """A path keeps its end, where a line's number or a layer's own name is."""
+    assert text.cut_left("model/net.py:123", 10) == "....py:123"
+    assert text.cut_left("net.py:123", 10) == "net.py:123"
 
 
 def test_a_captured_name_neither_breaks_a_line_nor_rules_the_terminal() -> None:
