@@ -41,7 +41,7 @@ class _ProfCommand(cli.Command):
     help="Write columns N characters wide in all.",
 )
 @click.option(
-    "--by", type=click.Choice(_KEYS), help="Group rows: calls, total, mean, min, max, share."
+    "--by", type=cli.Choice(_KEYS), help="Group rows: calls, total, mean, min, max, share."
 )
 @click.option(
     "--sort", metavar="COL", help="Sort by a column, the largest first; COL- for the smallest."
@@ -50,7 +50,7 @@ class _ProfCommand(cli.Command):
 @click.option("--strict", "least", type=cli.Number("95", 100, zero=True),
               metavar="PERCENT",
               help="Fail when the cost of less than PERCENT of GPU time is known.")  # fmt: skip
-@click.option("--summary", type=click.Choice(["nvprof"]),
+@click.option("--summary", type=cli.Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
 @peak_options
 @click.option(
@@ -75,6 +75,7 @@ def prof(
       pyprof prof --by op --top 10 -w 120 net.sqlite
       pyprof prof --by op -w 120 ranks/
     """
+    how["as_csv"] |= cli.claims(target, "csv") == "csv"
     if how["as_csv"] and how["width"]:
         raise click.UsageError("--csv and -w exclude each other")
     if how["by"] and how["names"]:

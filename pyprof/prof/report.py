@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof import cli
 from pyprof.errors import PyprofError
 from pyprof.parse.members import items, load
 from pyprof.prof import group
 from pyprof.prof import render as renderers
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
-from pyprof.prof.group import MEASURES
 from pyprof.prof.known import Known, known
 from pyprof.prof.running import Counts, counts
 from pyprof.prof.table import Override, Table
@@ -36,10 +36,18 @@ def columns(names: str | None) -> tuple[str, ...]:
     asked = [name.strip() for name in (names or "").split(",") if name.strip()]
     asked = asked or DEFAULT.split(",")
     if unknown := [name for name in asked if name not in COLUMNS]:
+        hint = cli.meant(unknown[0], COLUMNS) or _by_header(unknown[0])
         raise click.BadParameter(
-            f"no column {unknown[0]!r}; there are {', '.join(COLUMNS)}", param_hint="'-c'"
+            f"no column {unknown[0]!r}{hint or ';'} there are {', '.join(COLUMNS)}",
+            param_hint="'-c'",
         )
     return tuple(asked)
+
+
+def _by_header(text: str) -> str:
+    """Ask for the column that has a text above it: `Sil(ns)`, `Direction`."""
+    headers = {column.header: column.name for column in COLUMNS.values()}
+    return f"; did you mean {headers[text]!r}?" if text in headers else ""
 
 
 _AGAINST_PEAKS = frozenset({"bound", "eff", "peak"})
@@ -139,9 +147,9 @@ def shown(found: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.Ta
 def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:
     name, descending = sort.rstrip("-"), not sort.endswith("-")
     if name not in names:
-        known = ", ".join((*MEASURES, *COLUMNS) if "calls" in names else names)
+        hint = cli.meant(name, names) or ";"
         raise click.BadParameter(
-            f"cannot sort by {name!r}; there are {known}", param_hint="'--sort'"
+            f"cannot sort by {name!r}{hint} there are {', '.join(names)}", param_hint="'--sort'"
         )
     keys = data.column(name)
     order = "descending" if descending else "ascending"

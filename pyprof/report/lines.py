@@ -43,6 +43,7 @@ def command(
       pyprof lines net.sqlite
       pyprof lines --source ~/project net.dict
     """
+    cli.claims(target)
     from pyprof.report import lines_data, source, source_text, summary_text, text  # noqa: PLC0415 - load Arrow
 
     with cli.stages(source.STAGES + 1, *source.alone(files), quiet=quiet) as begin:
