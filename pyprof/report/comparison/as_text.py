@@ -21,6 +21,8 @@ _PATHS = ("layer", "line")
 def lines(found: Comparison, limit: int | None) -> Iterator[str]:
     """Give the totals, then the largest changes."""
     yield heading(basis(found))
+    if found.devices:
+        yield found.devices
     yield from table(metrics(found), METRIC_HEADER, left=(0,))
     yield ""
     yield heading("largest changes")

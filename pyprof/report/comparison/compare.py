@@ -77,6 +77,16 @@ class Comparison:
     metrics: Mapping[str, Metric]
     changes: list[Change]
     """The largest difference first."""
+    gpus: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """The GPUs of each that its capture names."""
+
+    @property
+    def devices(self) -> str | None:
+        """Say that the two ran on GPUs of other names; None where that is not known."""
+        a, b = (", ".join(sorted(names)) for names in self.gpus)
+        if not a or not b or a == b:
+            return None
+        return f"different GPUs: A ran on {a}, B on {b}"
 
     @property
     def differing(self) -> list[Change]:
@@ -104,7 +114,12 @@ def compare(a: Side, b: Side, same_below: float = SAME_BELOW) -> Comparison:
         {name: Metric(name, unit, value, metrics[1][name][1], _alike(name, mine, theirs))
          for name, (unit, value) in metrics[0].items()},
         _changes(mine.matched.by(keys), theirs.matched.by(keys), divisors, same_below),
+        (_named(a), _named(b)),
     )  # fmt: skip
+
+
+def _named(side: Side) -> tuple[str, ...]:
+    return tuple(name for name in side.gpus if name)
 
 
 def _per_step(a: Side, b: Side) -> tuple[int, int] | None:
