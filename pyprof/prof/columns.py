@@ -92,7 +92,12 @@ def _sub(table: Table) -> pa.Array:
 @column("mod", "Module", TEXT, 15)
 def _mod(table: Table) -> pa.Array:
     """Python module of the op that was called."""
-    return spelt(table.own_or_forward("mod"), lambda names: names[0] if names else None)
+    return spelt(table.own_or_forward("mod"), _module_of)
+
+
+def _module_of(names: list[str]) -> str | None:
+    """Give the outermost module; records have `na` where there is none, as the original wrote."""
+    return names[0] if names and names[0] != "na" else None
 
 
 @column("op", "Op", TEXT, 15)

@@ -91,4 +91,4 @@ def _source_line(text: str) -> Frame:
 def _op(mod: str | None, op: str | None) -> Stack:
     if op is None:
         return ()
-    return (Frame(NO_FILE, 0, f"{mod}.{op}" if mod and mod != "na" else op),)
+    return (Frame(NO_FILE, 0, f"{mod}.{op}" if mod else op),)

@@ -192,6 +192,15 @@ def test_a_name_of_several_lines_stays_on_one(options: tuple[str, ...]) -> None:
     assert "\x1b" not in lines[1]
 
 
+def test_no_module_is_not_known(tmp_path: Path) -> None:
+    """The original wrote `na`; here it is what is not known: empty in CSV, `-` in text."""
+    record = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "mod": ["na"], "op": ["relu"]}
+    path = tmp_path / "net.dict"
+    path.write_text(f"{record}\n")
+    assert column(table("-c", "mod,op", path), "Module") == [""]
+    assert run("prof", "-q", "-c", "mod,op", path).stdout.splitlines()[1] == "- relu"
+
+
 def test_a_device_without_a_number_has_none() -> None:
     """Records that do not say which GPU it was: no -1."""
     record = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "start": 0, "end": 5}
