@@ -58,7 +58,7 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
     picked = bounds(found, chosen)
     rows = found.rows(picked)
     timed = timeline(table.records, source.capture, rows)
-    ops = top_ops(table, rows)
+    ops = top_ops(table, rows, per_step(table, found, picked))
     give_back()
     return Overview(
         gpus=gpus(source),
@@ -72,6 +72,20 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
         ops=ops,
         advice=advise(table, timed, source.capture, rows),
     )
+
+
+def per_step(
+    table: Table, found: Steps, chosen: tuple[int, int] | None
+) -> NDArray[np.float64] | None:
+    """Give what each row adds to the mean time in a step, ns; None where no steps are known.
+
+    A step is one of those chosen, else of those after warm-up; what runs in no such step adds
+    nothing.
+    """
+    averaged = chosen or found.steady
+    if averaged is None:
+        return None
+    return np.where(found.rows(averaged), table.duration_ns / (averaged[1] - averaged[0]), 0.0)
 
 
 def gpus(source: Source) -> tuple[str | None, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import textwrap
 from typing import TYPE_CHECKING
 
 import click
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 UNKNOWN = "-"
+WIDTH = 100
+"""Characters of a line that people read without scrolling."""
+_GAP = "  "
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
-_LEAST_NS = 500
-"""What three digits after the point, of ms, would spell as nothing."""
 _CONTROL = re.compile(r"(?!\x1b\[[01]m)[\x00-\x1f\x7f]")
 """Control characters, but for the marks of `heading`."""
 _FOLDERS = re.compile(r"^.*[/\\]")
@@ -33,10 +35,8 @@ def duration(ns: float | None) -> str:
 
 
 def milliseconds(ns: float | None) -> str:
-    """Spell a time in ms, so that a column of them compares; 0.000 is nothing at all."""
-    if ns is None:
-        return UNKNOWN
-    return "<0.001" if 0 < ns < _LEAST_NS else f"{ns / 1e6:,.3f}"
+    """Spell a time in ms, so that a column of them compares."""
+    return UNKNOWN if ns is None else f"{ns / 1e6:,.3f}"
 
 
 def percent(share: float | None) -> str:
@@ -66,14 +66,50 @@ def cut_left(text: str, width: int) -> str:
     return text if len(text) <= width else f"...{text[3 - width :]}"
 
 
-def table(rows: Iterable[Sequence[str]], header: Sequence[str], left: Sequence[int]) -> list[str]:
+def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
+    """Break a sentence into lines of `WIDTH` at most.
+
+    `first` stands before it, `rest` before what goes on below.
+
+    Control characters, of a captured name, become blanks.
+    """
+    indent = " " * len(first) if rest is None else rest
+    lines = textwrap.wrap(_CONTROL.sub(" ", text), WIDTH - len(indent), break_on_hyphens=False)
+    return [f"{indent if place else first}{line}" for place, line in enumerate(lines or [""])]
+
+
+def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:
+    """Give how wide each column is."""
+    return [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+
+
+def folded(rows: Sequence[Sequence[str]], header: Sequence[str], left: Sequence[int]) -> list[str]:
+    """Align cells as `table` does; columns beyond `WIDTH` go on below, beside the first."""
+    wide = widths(rows, header)
+    parts, used = [[0]], wide[0]
+    for place in range(1, len(wide)):
+        if len(parts[-1]) > 1 and used + len(_GAP) + wide[place] > WIDTH:
+            parts, used = [*parts, [0]], wide[0]
+        parts[-1].append(place)
+        used += len(_GAP) + wide[place]
+    lines = []
+    for part in parts:
+        cells = [[row[place] for place in part] for row in rows]
+        to_left = [at for at, place in enumerate(part) if place in left]
+        lines += [""] * bool(lines) + table(cells, [header[place] for place in part], to_left)
+    return lines
+
+
+def table(
+    rows: Iterable[Sequence[str]], header: Sequence[str], left: Sequence[int], gap: str = _GAP
+) -> list[str]:
     """Align cells under their header; columns to the right, but those of `left`."""
     cells = [tuple(header), *(tuple(row) for row in rows)]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(header))]
+    wide = widths(cells[1:], header)
     return [
-        "  ".join(
+        gap.join(
             cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            for place, (cell, width) in enumerate(zip(row, wide, strict=True))
         ).rstrip()
         for row in cells
     ]

@@ -29,22 +29,6 @@ def test_rates_have_three_digits_that_matter(value: float | None, expected: str)
     assert text.number(value) == expected
 
 
-@pytest.mark.parametrize(
-    ("ns", "expected"),
-    [
-        (None, "-"),
-        (0, "0.000"),
-        (1, "<0.001"),
-        (499, "<0.001"),
-        (500, "0.001"),
-        (1.5e9, "1,500.000"),
-    ],
-)
-def test_what_took_some_time_is_not_spelt_as_none(ns: float | None, expected: str) -> None:
-    """0.000 ms is nothing at all."""
-    assert text.milliseconds(ns) == expected
-
-
 def test_a_path_is_cut_at_its_beginning() -> None:
     """A path keeps its end, where a line's number or a layer's own name is."""
     assert text.cut_left("model/net.py:123", 10) == "....py:123"
