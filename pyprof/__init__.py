@@ -75,4 +75,4 @@ class _Commands:
 
 _PLACE = f"{__path__[0]}{os.sep}(commands)"
 __path__.append(_PLACE)
-sys.path_importer_cache[_PLACE] = _Commands()  # type: ignore[assignment]
+sys.path_importer_cache[_PLACE] = _Commands()

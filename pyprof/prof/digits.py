@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Numbers = pa.Array | pa.ChunkedArray
+    Numbers: TypeAlias = "pa.Array | pa.ChunkedArray"
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ def rounded_width(values: Numbers) -> int:
     before = np.maximum(_exponent(numbers), 0) + 1
     lengths = np.where(places > 0, before + 1 + places, before)
     tiny = np.where(np.abs(numbers) < _LONG_POWER, len("1.234e-100"), len("1.234e-10"))
-    lengths = np.where(places < 0, tiny, lengths) + (numbers < 0)
+    lengths = np.where(places < 0, tiny, lengths) + np.signbit(numbers)
     return int(lengths.max(initial=0))
 
 

@@ -85,7 +85,8 @@ def per_step(
     averaged = chosen or found.steady
     if averaged is None:
         return None
-    return np.where(found.rows(averaged), table.duration_ns / (averaged[1] - averaged[0]), 0.0)
+    inside = np.asarray(found.rows(averaged))
+    return np.where(inside, table.duration_ns / (averaged[1] - averaged[0]), 0.0)
 
 
 def gpus(source: Source) -> tuple[str | None, ...]:

@@ -84,19 +84,23 @@ def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:
 
 
 def folded(rows: Sequence[Sequence[str]], header: Sequence[str], left: Sequence[int]) -> list[str]:
-    """Align cells as `table` does; columns beyond `WIDTH` go on below, beside the first."""
+    """Align cells as `table` does; columns beyond `WIDTH` go on below, indented."""
     wide = widths(rows, header)
-    parts, used = [[0]], wide[0]
+    parts: list[list[int]] = []
+    used = WIDTH
     for place in range(1, len(wide)):
-        if len(parts[-1]) > 1 and used + len(_GAP) + wide[place] > WIDTH:
-            parts, used = [*parts, [0]], wide[0]
+        if used + len(_GAP) + wide[place] > WIDTH:
+            used = wide[0] + len(_GAP) * bool(parts)
+            parts.append([])
         parts[-1].append(place)
         used += len(_GAP) + wide[place]
-    lines = []
+    lines: list[str] = []
     for part in parts:
-        cells = [[row[place] for place in part] for row in rows]
-        to_left = [at for at, place in enumerate(part) if place in left]
-        lines += [""] * bool(lines) + table(cells, [header[place] for place in part], to_left)
+        first = _GAP * bool(lines)
+        cells = [[first + row[0], *(row[place] for place in part)] for row in rows]
+        to_left = [at for at, place in enumerate([0, *part]) if place in left]
+        head = [first + header[0], *(header[place] for place in part)]
+        lines += [""] * bool(lines) + table(cells, head, to_left)
     return lines
 
 

@@ -51,6 +51,29 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
     ]
 
 
+def test_a_wide_table_goes_on_below() -> None:
+    """Indented, beside the first column; every cell is there, and no line is too wide."""
+    rows = [[f"row {n}", *("x" * 20 + str(place) for place in range(9))] for n in range(2)]
+    header = ["Name", *(f"column {place}" for place in range(9))]
+    lines = text.folded(rows, header, (0,))
+    assert max(map(len, lines)) <= 100
+    assert [line.split()[0] for line in lines if line] == ["Name", "row", "row"] * 3
+    assert sum(line.startswith("row") for line in lines) == 2
+    assert sorted(word for line in lines for word in line.split() if word[0] == "x") == sorted(
+        cell for row in rows for cell in row[1:]
+    )
+
+
+def test_a_sentence_breaks_between_words() -> None:
+    """What goes on stands below where it began; nothing is lost."""
+    sentence = "word " * 60 + "end"
+    lines = text.wrapped(sentence, "   - ")
+    assert max(map(len, lines)) <= 100
+    assert lines[0].startswith("   - word")
+    assert lines[1].startswith("     word")
+    assert " ".join(line.removeprefix("   - ").strip() for line in lines) == sentence
+
+
 def test_long_names_show_that_they_are_cut() -> None:
     """No more than so many characters."""
     assert text.cut("abcdefgh", 6) == "abc..."
