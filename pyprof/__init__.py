@@ -4,10 +4,16 @@ The public API. Names are imported when first used, so that `import pyprof` cost
 and loads neither torch nor pandas.
 """
 
+from __future__ import annotations
+
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers see of the names below
+    from importlib.machinery import ModuleSpec
+
     from pyprof import nvtx as nvtx
     from pyprof.instrument import annotate as annotate
     from pyprof.instrument import enabled as enabled
@@ -41,8 +47,32 @@ __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604 - the keys are strings
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute can be anything
     if name not in _EXPORTS:
         raise AttributeError(f"module 'pyprof' has no attribute {name!r}")
-    return getattr(import_module(_EXPORTS[name]), name)
+    try:
+        home = import_module(_EXPORTS[name])
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(f"pyprof.{name} needs PyTorch: pip install torch", name="torch") from None
+    return getattr(home, name)
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_EXPORTS})
+
+
+class _Commands:
+    """Finds `pyprof.NAME` of a command that is no package: `python -m pyprof.NAME` runs it.
+
+    Asked for what is not in this folder, and for nothing outside of the package.
+    """
+
+    @staticmethod
+    def find_spec(name: str, target: object = None) -> ModuleSpec | None:
+        del target
+        found: ModuleSpec | None = import_module("pyprof.modules").spec(name)
+        return found
+
+
+_PLACE = f"{__path__[0]}{os.sep}(commands)"
+__path__.append(_PLACE)
+sys.path_importer_cache[_PLACE] = _Commands()

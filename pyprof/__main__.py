@@ -8,8 +8,7 @@ from importlib.abc import InspectLoader
 
 import click
 
-from pyprof import __version__, report
-from pyprof.cli import Main
+from pyprof import __version__, cli, report
 
 COMMANDS = {
     # name: where its click command is; imported when it is used or listed
@@ -42,7 +41,14 @@ def _source(module: pkgutil.ModuleInfo) -> str:
     return (loader.get_source(module.name) or "") if isinstance(loader, InspectLoader) else ""
 
 
-class _Commands(Main, click.Group):
+def run(name: str, called: str) -> None:
+    """Run a command as the program that the user `called`."""
+    command = main.get_command(click.Context(main), name)
+    if command is not None:
+        command.main(prog_name=called)
+
+
+class _Commands(cli.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
         return list(commands())

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     _FloatType = click.ParamType[float]
+    _ChoiceType = click.Choice[str]
 else:
     _FloatType = click.ParamType  # takes no type argument in older click
+    _ChoiceType = click.Choice
 
 STDOUT = guard.STDOUT
 say = streams.say
@@ -30,6 +32,17 @@ say = streams.say
 
 class Main(click.Command):
     """What is run from the shell: its messages are safe to show, and need nobody to read them."""
+
+    def make_context(self, *args: Any, **settings: Any) -> click.Context:  # noqa: ANN401 - click's
+        """Read the command line; help and version are written here."""
+        try:
+            return super().make_context(*args, **settings)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            streams.silence(sys.stdout)
+            say(f"stdout: {error.strerror or error}")
+            raise click.exceptions.Exit(1) from None
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's
         """Run it with the process's arguments, and end the process."""
@@ -48,6 +61,19 @@ class Main(click.Command):
             streams.note("Aborted!\n")
             code = 1
         sys.exit(code)
+
+
+class Group(Main, click.Group):
+    """Commands by name; for a wrong one it says which may be meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the first argument names."""
+        if args[:1] and args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
+            hint = meant(args[0], self.list_commands(ctx))
+            ctx.fail(f"No such command {args[0]!r}{hint or '.'}")
+        return super().resolve_command(ctx, args)
 
 
 class Command(Main):
@@ -154,6 +180,48 @@ def _texts(value: object) -> list[str]:
     return [str(one) for one in several if isinstance(one, (str, Path))]
 
 
+def meant(wrong: str, known: Iterable[str]) -> str:
+    """Ask `; did you mean 'sil'?` of a name that is none of those known; "" where none is like it.
+
+    Letter case does not count.
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 - only for what is wrong
+
+    by_lower = {name.lower(): name for name in reversed(list(known))}
+    found = get_close_matches(wrong.lower(), by_lower, n=1)
+    return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
+
+
+class Choice(_ChoiceType):
+    """One of some words; of a wrong one it says which may be meant."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's
+        """Give the message."""
+        message = super().get_invalid_choice_message(value, ctx)
+        return f"{message.rstrip('.')}{meant(str(value), map(str, self.choices)) or '.'}"
+
+
+def need(what: str, *packages: str) -> None:
+    """Raise PyprofError where packages are not installed that `what` (`pages`) needs.
+
+    They are named themselves: that installs them for a clone as for a wheel.
+    """
+    if not all(map(_installed, packages)):
+        raise PyprofError(
+            f"{what} {'need' if what.endswith('s') else 'needs'} {' and '.join(packages)}: "
+            f"pip install {' '.join(packages).lower()}"
+        )
+
+
+def _installed(package: str) -> bool:
+    from importlib.util import find_spec  # noqa: PLC0415 - only optional packages need it
+
+    try:
+        return find_spec(package.lower()) is not None
+    except ValueError:  # imports of it are switched off
+        return False
+
+
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
 
 
@@ -258,18 +326,47 @@ def draft(path: Path) -> str:
     return f".{os.fsencode(path.name)[:_SHORT_BYTES].decode(errors='ignore')}."
 
 
+_OTHERS = {
+    *("json", "jsonl", "csv", "tsv", "parquet", "xlsx", "html", "htm", "md", "png", "svg", "pdf"),
+    *("gz", "sqlite", "nsys-rep", "qdrep", "sql", "nvvp"),
+}
+"""Suffixes of files that hold no text of ours."""
+
+
 def form(target: str, *known: str) -> str:
     """Give the form that a file's suffix asks for, one of `known`; "" for text.
 
     Wrong usage where it is the suffix of something else.
     """
-    suffix = Path(target).suffix.lower()
-    if suffix in {"", ".txt"}:
+    suffix = _suffix(target)
+    if suffix in {"", "txt"}:
         return ""
-    if suffix[1:] not in known:
-        there = ", ".join(f".{name}" for name in ("txt", *known))
-        raise click.BadParameter(f"{target!r} ends in none of {there}", param_hint="'-o'")
-    return suffix[1:]
+    if suffix not in known:
+        raise _misnamed(target, "txt", *known)
+    return suffix
+
+
+def claims(target: str, *known: str, text: bool = True) -> str:
+    """Give the form that a file's suffix asks for, one of `known`; "" for any other.
+
+    Wrong usage where it is that of a file of another kind than this command writes: a file must not
+    deny what it holds, and no capture is written over.
+    """
+    suffix = _suffix(target)
+    if suffix in _OTHERS and suffix not in known and not _is_stream(Path(target)):
+        raise _misnamed(target, *(["txt"] if text else []), *known)
+    return suffix if suffix in known else ""
+
+
+def _suffix(target: str) -> str:
+    return Path(target).suffix.lower().removeprefix(".")
+
+
+def _misnamed(target: str, *known: str) -> click.BadParameter:
+    there = ", ".join(f".{name}" for name in known)
+    return click.BadParameter(
+        f"{target!r} ends in none of {there}, which this command writes", param_hint="'-o'"
+    )
 
 
 def _is_stream(path: Path) -> bool:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from runpy import run_module
 
 import click
 import pytest
@@ -78,11 +79,105 @@ def test_a_report_is_a_command_by_being_there(
     assert CliRunner().invoke(main, ["as-poem"]).output == "O!\n"
 
 
-def test_the_package_runs_as_a_module() -> None:
-    """`python -m pyprof.prof` runs without the group."""
-    done = python("-m", "pyprof.prof", "--help")
+@pytest.mark.parametrize("name", ["prof", "summary"])
+def test_the_package_runs_as_a_module(name: str) -> None:
+    """`python -m pyprof.prof` runs without the group, whether that is a package or not."""
+    done = python("-m", f"pyprof.{name}", "--help")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Usage: python -m pyprof.prof ")
+    assert done.stdout.startswith(f"Usage: python -m pyprof.{name} ")
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_runs_as_a_module(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Under its own name, with - as _; importing such a module runs nothing."""
+    module = f"pyprof.{name.replace('-', '_')}"
+    import_module(module)
+    monkeypatch.setattr(sys, "argv", ["", "--help"])
+    monkeypatch.delitem(sys.modules, module)
+    monkeypatch.delitem(sys.modules, f"{module}.__main__", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        run_module(module, run_name="__main__", alter_sys=True)
+    assert ended.value.code in (0, None)
+    assert capsys.readouterr().out.startswith(f"Usage: python -m {module} ")
+
+
+def test_what_is_no_command_is_no_module() -> None:
+    """A name that does not exist fails as with any package."""
+    with pytest.raises(ModuleNotFoundError, match=r"pyprof\.summon"):
+        import_module("pyprof.summon")
+
+
+@pytest.mark.parametrize("used", ["pyprof.init()", "pyprof.nvtx.init()", "pyprof.annotate('a')"])
+def test_without_torch_the_half_that_needs_it_says_so_in_one_line(used: str) -> None:
+    """What is read of a script's error is its end: what to install; no other error behind it."""
+    done = python("-c", f"import sys; sys.modules['torch'] = None; import pyprof; {used}")
+    name = used.split(".")[1].partition("(")[0]
+    assert done.returncode == 1
+    assert done.stderr.endswith(f"ImportError: pyprof.{name} needs PyTorch: pip install torch\n")
+    assert done.stderr.count("Traceback") == 1
+
+
+MISSPELT = {
+    "a command": (["sumary"], "did you mean 'summary'?"),
+    "a column": (["prof", "-c", "kernl", "-"], "did you mean 'kernel'?"),
+    "a column in capitals": (["prof", "-c", "Kernel", "-"], "did you mean 'kernel'?"),
+    "a column's header": (["prof", "-c", "Sil(ns)", "-"], "did you mean 'sil'?"),
+    "a key": (["prof", "--by", "lne", "-"], "did you mean 'line'?"),
+    "a key of a summary": (["summary", "--by", "layr", "-"], "did you mean 'layer'?"),
+    "a key of a comparison": (["diff", "a", "b", "--by", "kernl"], "did you mean 'kernel'?"),
+    "a table": (["ranks", "a", "--table", "stragler"], "did you mean 'stragglers'?"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "hint"), MISSPELT.values(), ids=MISSPELT.keys())
+def test_what_may_be_meant_is_asked(arguments: list[str], hint: str) -> None:
+    """Of a wrong name the nearest known one, with exit code 2."""
+    done = run(*arguments)
+    assert (done.code, done.stdout) == (2, "")
+    assert hint in done.stderr
+
+
+def test_a_column_to_sort_by_may_be_meant(capture: Path) -> None:
+    """Of groups, only what groups have is listed."""
+    done = run("prof", "--by", "op", "--sort", "totl", capture)
+    assert done.code == 2
+    assert "did you mean 'total'? there are op, calls, total," in " ".join(done.stderr.split())
+
+
+OTHER_FORMS = [
+    ("summary", "x.json"), ("lines", "x.json"), ("lines", "x.html"), ("summary", "x.sqlite"),
+    ("prof", "x.json"), ("prof", "x.parquet"), ("peaks", "x.json"), ("report", "x.json"),
+    ("report", "x.pdf"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "name"), OTHER_FORMS)
+def test_a_file_holds_what_its_name_says(
+    command: str, name: str, capture: Path, tmp_path: Path
+) -> None:
+    """No text in a .json, and no capture that is written over: wrong usage, and nothing is read."""
+    target = tmp_path / name
+    target.write_text("mine")
+    done = run(command, *[capture] * (command != "peaks"), "-o", target)
+    assert (done.code, target.read_text()) == (2, "mine")
+    assert "ends in none of ." in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("command", ["prof", "peaks"])
+def test_a_suffix_of_csv_asks_for_it(command: str, capture: Path, tmp_path: Path) -> None:
+    """-o x.csv is --csv; -w beside it is wrong usage."""
+    arguments = [capture] if command == "prof" else []
+    assert run(command, *arguments, "-o", tmp_path / "x.csv").code == 0
+    assert (tmp_path / "x.csv").read_text() == run(command, "--csv", *arguments).stdout
+    assert run("prof", "-w", "90", capture, "-o", tmp_path / "x.csv").code == 2
+
+
+def test_text_goes_to_names_of_texts(capture: Path, tmp_path: Path) -> None:
+    """No suffix, .txt and .log."""
+    for name in ("net", "net.txt", "net.log"):
+        assert run("summary", "-q", capture, "-o", tmp_path / name).code == 0
 
 
 def test_version() -> None:
@@ -192,6 +287,17 @@ def test_a_stdout_that_takes_nothing_is_1(
     assert done.returncode == 1
     assert said in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no disk that is always full")
+@pytest.mark.parametrize("arguments", ["--help", "-V", "prof --help"])
+def test_a_help_text_that_finds_no_room_is_1(arguments: str) -> None:
+    """One line, no traceback."""
+    line = f'"{sys.executable}" -m pyprof {arguments} > /dev/full'
+    done = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, env=environment(), check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "pyprof: stdout: No space left on device\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")

@@ -9,7 +9,7 @@ import click
 from pyprof.capture import machine, nsys, script
 from pyprof.capture.request import Outcome, Request
 from pyprof.capture.window import Steps, names_a_range
-from pyprof.cli import Command, say
+from pyprof.cli import Choice, Command, say
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
     options = (
         click.option(
             "--tool",
-            type=click.Choice(["auto", "nsys", "torch"]),
+            type=Choice(["auto", "nsys", "torch"]),
             default="auto",
             help="auto: nsys where it is installed and there is an NVIDIA GPU, else torch.",
         ),

@@ -159,6 +159,21 @@ def find_card(name: str) -> Card | None:
     return _BY_WORDS.get(_words(_MIG.sub("", name)))
 
 
+def cards_like(part: str) -> list[Card]:
+    """Give the card of a device name, else those whose names hold every word of a part of one."""
+    card = find_card(part)
+    if card is not None:
+        return [card]
+    words = part.lower().split()
+    return [card for card in CARDS if words and all(word in card.name.lower() for word in words)]
+
+
+def card_names() -> list[str]:
+    """Give the first words of all cards' names, and the names: what someone may have meant."""
+    names = [card.name for card in CARDS]
+    return [*(name.partition(" ")[0] for name in names), *names]
+
+
 def completed(device: Device) -> Device:
     """Return `device` with what its name alone tells: compute capability, and SMs if it is whole.
 

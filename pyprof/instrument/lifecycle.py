@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -36,6 +37,9 @@ class _State:
 _STATE = _State()
 
 
+_RENAMED = "pyprof.init(enable_function_stack=...) is now init(stack=...), on by default"
+
+
 def init(
     *,
     stack: bool = True,
@@ -43,6 +47,7 @@ def init(
     timers: bool = False,
     force: bool = False,
     emit: Literal["nvtx", "profiler"] = "nvtx",
+    enable_function_stack: bool | None = None,
 ) -> None:
     """Make every op, layer and optimizer step that runs from now on say what it is.
 
@@ -50,8 +55,12 @@ def init(
     is annotated. Without a tool that takes ranges (nsys, nvprof, ncu) nothing is changed, unless
     `force`. `emit="profiler"` sends the ranges to torch.profiler instead, while one records.
 
-    A second call adds what the first did not ask for, and takes nothing back. Silent.
+    A second call adds what the first did not ask for, and takes nothing back. Silent, but for
+    `enable_function_stack`, as NVIDIA's PyProf called `stack`: it is taken, with a warning.
     """
+    if enable_function_stack is not None:
+        warnings.warn(_RENAMED, DeprecationWarning, stacklevel=2)
+        stack = stack and enable_function_stack
     if emit not in _SINKS:
         raise ValueError(f"emit is {emit!r}; it can be one of {', '.join(_SINKS)}")
     with _STATE.lock:

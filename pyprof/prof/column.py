@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = Callable[["Table"], pa.Array]
 
-INT, FLOAT, TEXT = "int", "float", "text"
+INT, FLOAT, TEXT, NUMBERS = "int", "float", "text", "numbers"
+"""Kinds of values; NUMBERS are several in one text, with commas between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Column:
     help: str
     unit: str = ""
     """"" for texts, and for numbers that count or name something."""
+    exact: bool = False
+    """Rows are told apart by its last digits, so that it is never shown with fewer."""
 
     def values(self, table: Table) -> pa.Array:
         """Give one Arrow value a row, texts written out."""
@@ -50,7 +53,7 @@ COLUMNS: dict[str, Column] = {}
 
 
 def column(
-    name: str, header: str, kind: str, width: int, unit: str = ""
+    name: str, header: str, kind: str, width: int, unit: str = "", *, exact: bool = False
 ) -> Callable[[Values], Values]:
     """Register a column; its docstring is its help."""
 
@@ -58,7 +61,7 @@ def column(
         if name in COLUMNS:
             raise ValueError(f"column {name!r} is there already")
         text = " ".join((values.__doc__ or "").split())
-        COLUMNS[name] = Column(name, header, kind, width, values, text, unit)
+        COLUMNS[name] = Column(name, header, kind, width, values, text, unit, exact)
         return values
 
     return register

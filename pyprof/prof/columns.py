@@ -17,6 +17,7 @@ from pyprof.prof.column import (
     COLUMNS,
     FLOAT,
     INT,
+    NUMBERS,
     TEXT,
     Column,
     column,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from pyprof.prof.table import Table
 
-__all__ = ["COLUMNS", "DEFAULT", "FLOAT", "INT", "TEXT", "Column"]
+__all__ = ["COLUMNS", "DEFAULT", "FLOAT", "INT", "NUMBERS", "TEXT", "Column"]
 
 DEFAULT = "idx,dir,sub,mod,op,kernel,params,sil"
 
@@ -47,13 +48,13 @@ def _idx(table: Table) -> pa.Array:
     return pa.array(np.arange(1, table.records.rows + 1))
 
 
-@column("seq", "SeqId", TEXT, 7)
+@column("seq", "SeqId", NUMBERS, 7)
 def _seq(table: Table) -> pa.Array:
     """PyTorch's sequence number."""
     return numbers(table.records.arrow("seqId"))
 
 
-@column("altseq", "AltSeqId", TEXT, 7)
+@column("altseq", "AltSeqId", NUMBERS, 7)
 def _altseq(table: Table) -> pa.Array:
     """Other sequence numbers of the kernel."""
     return numbers(table.records.arrow("altSeqId"))
@@ -92,7 +93,12 @@ def _sub(table: Table) -> pa.Array:
 @column("mod", "Module", TEXT, 15)
 def _mod(table: Table) -> pa.Array:
     """Python module of the op that was called."""
-    return spelt(table.own_or_forward("mod"), lambda names: names[0] if names else None)
+    return spelt(table.own_or_forward("mod"), _module_of)
+
+
+def _module_of(names: list[str]) -> str | None:
+    """Give the outermost module; records have `na` where there is none, as the original wrote."""
+    return names[0] if names and names[0] != "na" else None
 
 
 @column("op", "Op", TEXT, 15)
@@ -161,13 +167,13 @@ def _stream(table: Table) -> pa.Array:
     return table.records.arrow("stream")
 
 
-@column("grid", "Grid", TEXT, 12)
+@column("grid", "Grid", NUMBERS, 12)
 def _grid(table: Table) -> pa.Array:
     """Thread blocks, x,y,z."""
     return spelt(table.records.coded("grid"), commas)
 
 
-@column("block", "Block", TEXT, 12)
+@column("block", "Block", NUMBERS, 12)
 def _block(table: Table) -> pa.Array:
     """Threads in a block, x,y,z."""
     return spelt(table.records.coded("block"), commas)
@@ -188,13 +194,13 @@ def _bytes(table: Table) -> pa.Array:
 # --- new ones -----------------------------------------------------------------------------------
 
 
-@column("start", "Start(ns)", INT, 12, "ns")
+@column("start", "Start(ns)", INT, 12, "ns", exact=True)
 def _start(table: Table) -> pa.Array:
     """When the GPU began it, ns on the capture's clock."""
     return table.records.arrow("start")
 
 
-@column("end", "End(ns)", INT, 12, "ns")
+@column("end", "End(ns)", INT, 12, "ns", exact=True)
 def _end(table: Table) -> pa.Array:
     """When the GPU ended it, ns on the capture's clock."""
     return table.records.arrow("end")

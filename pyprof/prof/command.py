@@ -42,7 +42,7 @@ class _ProfCommand(cli.Command):
     help="Write columns N characters wide in all.",
 )
 @click.option(
-    "--by", type=click.Choice(_KEYS), help="Group rows: calls, total, mean, min, max, share."
+    "--by", type=cli.Choice(_KEYS), help="Group rows: calls, total, mean, min, max, share."
 )
 @click.option(
     "--sort", metavar="COL", help="Sort by a column, the largest first; COL- for the smallest."
@@ -51,7 +51,7 @@ class _ProfCommand(cli.Command):
 @click.option("--strict", "least", type=cli.Number("95", 100, zero=True),
               metavar="PERCENT",
               help="Fail when the cost of less than PERCENT of GPU time is known.")  # fmt: skip
-@click.option("--summary", type=click.Choice(["nvprof"]),
+@click.option("--summary", type=cli.Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
 @peak_options
 @click.option(
@@ -76,6 +76,7 @@ def prof(
       pyprof prof --by op --top 10 -w 120 net.sqlite
       pyprof prof --by op -w 120 ranks/
     """
+    how["as_csv"] |= cli.claims(target, "csv") == "csv"
     if how["as_csv"] and how["width"]:
         raise click.UsageError("--csv and -w exclude each other")
     cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
@@ -100,8 +101,12 @@ def prof(
         rows = map(safe.fields, rows)
     if not quiet:
         cli.warn(found.warnings)
+    write = report.render(
+        as_csv=how["as_csv"], width=how["width"],
+        say=lambda text: None if quiet else cli.warn([text]),
+    )  # fmt: skip
     with cli.output(target) as out:
-        report.render(as_csv=how["as_csv"], width=how["width"])(columns, rows, out)
+        write(columns, rows, out)
     if not quiet:
         cli.say(found.known.text)
     report.demand(found.known, least)

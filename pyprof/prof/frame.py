@@ -15,7 +15,7 @@ from pyprof import schema
 from pyprof.parse.members import items
 from pyprof.parse.members import load as load_records
 from pyprof.parse.records import Records, concat_coded, encode
-from pyprof.prof.columns import COLUMNS, FLOAT, INT, TEXT, Column
+from pyprof.prof.columns import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column
 from pyprof.prof.running import Counts, counts, run_on
 from pyprof.prof.table import Table
 from pyprof.sets.engine import opened
@@ -128,7 +128,7 @@ class Meaning(NamedTuple):
 
 def meanings() -> Iterator[Meaning]:
     """Describe the frame's columns, in their order."""
-    dtypes = {INT: "Int64", FLOAT: "Float64", TEXT: "string"}
+    dtypes = {INT: "Int64", FLOAT: "Float64", TEXT: "string", NUMBERS: "string"}
     for column in COLUMNS.values():
         yield Meaning(column.name, dtypes[column.kind], column.unit, column.help)
     for name, (_, dtype, text) in _MORE.items():

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
     from pyprof.prof.table import Table
 
-MEASURES: Mapping[str, tuple[str, str, str]] = {
-    # name: header, kind, and how it is aggregated from duration, flops, bytes
-    "calls": ("Calls", INT, "duration_count"),
-    "total": ("Total(ns)", INT, "duration_sum"),
-    "mean": ("Mean(ns)", FLOAT, "duration_mean"),
-    "min": ("Min(ns)", INT, "duration_min"),
-    "max": ("Max(ns)", INT, "duration_max"),
-    "share": ("Share(%)", FLOAT, "share"),
-    "flops": ("FLOPs", INT, "flops_sum"),
-    "bytes": ("Bytes", INT, "bytes_sum"),
+MEASURES: Mapping[str, tuple[str, str, str, str]] = {
+    # name: header, kind, unit, and how it is aggregated from duration, flops, bytes
+    "calls": ("Calls", INT, "", "duration_count"),
+    "total": ("Total(ns)", INT, "ns", "duration_sum"),
+    "mean": ("Mean(ns)", FLOAT, "ns", "duration_mean"),
+    "min": ("Min(ns)", INT, "ns", "duration_min"),
+    "max": ("Max(ns)", INT, "ns", "duration_max"),
+    "share": ("Share(%)", FLOAT, "%", "share"),
+    "flops": ("FLOPs", INT, "FLOP", "flops_sum"),
+    "bytes": ("Bytes", INT, "byte", "bytes_sum"),
 }
 
 _SUMS = {"duration_count": "sum", "duration_sum": "sum", "duration_min": "min",
@@ -81,14 +81,14 @@ def measured(groups: pa.Table, key: str) -> tuple[list[Column], pa.Table]:
     found = found.sort_by([("duration_sum", "descending"), ("key", "ascending")])
     columns = [COLUMNS[key], *(_measure(name) for name in MEASURES)]
     data = {key: found.column("key")} | {
-        name: found.column(spec[2]) for name, spec in MEASURES.items()
+        name: found.column(spec[-1]) for name, spec in MEASURES.items()
     }
     return columns, pa.table(data)
 
 
 def _measure(name: str) -> Column:
-    header, kind, _ = MEASURES[name]
-    return Column(name, header, kind, 12, _not_per_row(name), "")
+    header, kind, unit, _ = MEASURES[name]
+    return Column(name, header, kind, 12, _not_per_row(name), "", unit)
 
 
 def _not_per_row(name: str) -> Callable[[Table], pa.Array]:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
 from pyprof import safe
-from pyprof.errors import PyprofError
-from pyprof.prof.columns import FLOAT, INT, Column
+from pyprof.prof.columns import FLOAT, INT, NUMBERS, Column
+from pyprof.prof.digits import rounded, scaled
+from pyprof.prof.layout import MARK, header, layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyprof.prof.layout import Layout
 
     Render = Callable[[Sequence[Column], Iterable[pa.Table], BinaryIO], None]
 
 _UNKNOWN = "-"
-_DIGITS = 4  # significant digits of a float that people read
 
 
 def as_csv(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
@@ -46,52 +47,59 @@ def as_text(columns: Sequence[Column], batches: Iterable[pa.Table], file: Binary
         _write_lines(file, pc.binary_join_element_wise(*texts, " "))
 
 
-def in_width(width: int) -> Render:
-    """Give a writer of fixed-width columns, `width` characters in all."""
+def in_width(width: int, say: Callable[[str], object]) -> Render:
+    """Give a writer of fixed-width columns, `width` characters in all.
+
+    It tells `say` which columns found no room.
+    """
 
     def render(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
-        widths = _widths(columns, width)
-        header = [pa.array([column.header]) for column in columns]
-        for texts in (header, *(_narrow(columns, batch) for batch in batches)):
-            cells = [
-                _cell(text, column, size)
-                for text, column, size in zip(texts, columns, widths, strict=True)
-            ]
-            _write_lines(file, pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*cells, " ")))
+        rows = list(batches)
+        fitted = layout(columns, rows, width)
+        for texts in (_headers(fitted), *(_cells(fitted, batch) for batch in rows)):
+            _write_lines(file, pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*texts, " ")))
+        if fitted.dropped:
+            say(f"no room for {', '.join(fitted.dropped)}; ask for more with -w")
 
     return render
 
 
-def _narrow(columns: Sequence[Column], batch: pa.Table) -> list[pa.Array]:
-    texts = [_shown(batch.column(place)) for place in range(len(columns))]
-    return [
-        _last_frame(text) if column.name in ("trace", "line") else text
-        for text, column in zip(texts, columns, strict=True)
-    ]
+def _headers(fitted: Layout) -> Iterator[pa.Array]:
+    for column, size in zip(fitted.columns, fitted.widths, strict=True):
+        text = header(column, scaled=fitted.scales(column))[:size]
+        yield pa.array([text.rjust(size) if column.kind in (INT, FLOAT) else text.ljust(size)])
 
 
-def _last_frame(texts: pa.Array) -> pa.Array:
-    """Keep `file.py:12` of a stack: there is no room for more."""
-    return pc.replace_substring_regex(texts, r"^.*[/\\,]", "")
+def _cells(fitted: Layout, batch: pa.Table) -> Iterator[pa.Array]:
+    for place, (column, size) in enumerate(zip(fitted.columns, fitted.widths, strict=True)):
+        values = batch.column(place)
+        if column.kind in (INT, FLOAT):
+            scales = fitted.scales(column)
+            texts = (
+                pc.fill_null(scaled(values, column.unit), _UNKNOWN) if scales else _shown(values)
+            )
+            yield pc.utf8_lpad(texts, size)
+        else:
+            yield pc.utf8_rpad(_shortened(column, _shown(values), size), size)
 
 
-def _widths(columns: Sequence[Column], width: int) -> list[int]:
-    fixed = sum(column.width for column in columns) + len(columns) - 1
-    flexible = [column for column in columns if not column.width]
-    room = (width - fixed) // len(flexible) if flexible else 0
-    least = max((len(column.header) for column in flexible), default=0)
-    if width < fixed + len(flexible) * least:
-        raise PyprofError(
-            f"these columns need a width of at least {fixed + len(flexible) * least}; "
-            "ask for more with -w, or, without --by, for fewer columns with -c"
-        )
-    return [column.width or room for column in columns]
+_PATHS = ("layer", "trace", "line", "module")
+"""Texts whose end tells more than their beginning."""
 
 
-def _cell(text: pa.Array, column: Column, size: int) -> pa.Array:
-    cut = pc.utf8_slice_codeunits(text, 0, size)
-    pad = pc.utf8_lpad if column.kind in (INT, FLOAT) else pc.utf8_rpad
-    return pad(cut, size)
+def _shortened(column: Column, texts: pa.Array, size: int) -> pa.Array:
+    """Shorten texts to a width, and mark those that were; of numbers in a list keep whole ones."""
+    if column.name in ("trace", "line"):
+        texts = pc.replace_substring_regex(texts, r"^.*[/\\,]", "")  # `file.py:12`
+    room = max(size - len(MARK), 0)
+    if column.name in _PATHS:
+        cut = pc.binary_join_element_wise(MARK, pc.utf8_slice_codeunits(texts, -room), "")
+    else:
+        kept = pc.utf8_slice_codeunits(texts, 0, room)
+        if column.kind == NUMBERS:
+            kept = pc.replace_substring_regex(kept, r"[^,]*$", "")
+        cut = pc.binary_join_element_wise(kept, MARK, "")
+    return pc.if_else(pc.greater(pc.utf8_length(texts), size), cut, texts)
 
 
 def _shown(values: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -99,22 +107,8 @@ def _shown(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     if pa.types.is_string(values.type):
         values = pc.replace_substring_regex(values, safe.UNSAFE, " ")
     if pa.types.is_floating(values.type):
-        values = _rounded(values)
+        values = rounded(values)
     return pc.fill_null(_text(values), _UNKNOWN)
-
-
-def _rounded(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    numbers = (
-        values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = _DIGITS - 1 - np.floor(np.log10(np.abs(np.where(numbers == 0, 1, numbers))))
-    places = np.nan_to_num(np.clip(scale, 0, 9)).astype(int)
-    texts = [
-        None if np.isnan(number) else f"{number:.{place}f}"
-        for number, place in zip(numbers.tolist(), places.tolist(), strict=True)
-    ]
-    return pa.array(texts, pa.string())
 
 
 def _text(values: pa.Array | pa.ChunkedArray) -> pa.Array:

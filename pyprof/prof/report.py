@@ -11,18 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof import cli
 from pyprof.errors import PyprofError
 from pyprof.parse.members import items, load
 from pyprof.prof import group
 from pyprof.prof import render as renderers
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
-from pyprof.prof.group import MEASURES
 from pyprof.prof.known import Known, known
 from pyprof.prof.running import Counts, counts
 from pyprof.prof.table import Override, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.parse.members import Item
     from pyprof.prof.render import Render
@@ -36,10 +36,18 @@ def columns(names: str | None) -> tuple[str, ...]:
     asked = [name.strip() for name in (names or "").split(",") if name.strip()]
     asked = asked or DEFAULT.split(",")
     if unknown := [name for name in asked if name not in COLUMNS]:
+        hint = cli.meant(unknown[0], COLUMNS) or _by_header(unknown[0])
         raise click.BadParameter(
-            f"no column {unknown[0]!r}; there are {', '.join(COLUMNS)}", param_hint="'-c'"
+            f"no column {unknown[0]!r}{hint or ';'} there are {', '.join(COLUMNS)}",
+            param_hint="'-c'",
         )
     return tuple(asked)
+
+
+def _by_header(text: str) -> str:
+    """Ask for the column that has a text above it: `Sil(ns)`, `Direction`."""
+    headers = {column.header: column.name for column in COLUMNS.values()}
+    return f"; did you mean {headers[text]!r}?" if text in headers else ""
 
 
 _AGAINST_PEAKS = frozenset({"bound", "eff", "peak"})
@@ -139,9 +147,9 @@ def shown(found: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.Ta
 def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:
     name, descending = sort.rstrip("-"), not sort.endswith("-")
     if name not in names:
-        known = ", ".join((*MEASURES, *COLUMNS) if "calls" in names else names)
+        hint = cli.meant(name, names) or ";"
         raise click.BadParameter(
-            f"cannot sort by {name!r}; there are {known}", param_hint="'--sort'"
+            f"cannot sort by {name!r}{hint} there are {', '.join(names)}", param_hint="'--sort'"
         )
     keys = data.column(name)
     order = "descending" if descending else "ascending"
@@ -156,11 +164,11 @@ def _batches(data: pa.Table) -> Iterator[pa.Table]:
         yield data.slice(start, _BATCH_ROWS)
 
 
-def render(*, as_csv: bool, width: int | None) -> Render:
-    """Give the writer that the options ask for."""
+def render(*, as_csv: bool, width: int | None, say: Callable[[str], object]) -> Render:
+    """Give the writer that the options ask for; it tells `say` what it leaves out."""
     if as_csv:
         return renderers.as_csv
-    return renderers.in_width(width) if width else renderers.as_text
+    return renderers.in_width(width, say) if width else renderers.as_text
 
 
 def demand(found: Known, percent: float | None) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _HEADER = ("Type", "Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns"))
+_EXPONENT_FROM = 99_999.5
+"""Five digits do not spell it."""
 _NAME_WIDTH = 100
 _SECTIONS = ("GPU activities", "CPU ops", "API calls")
 
@@ -139,4 +141,5 @@ def _tables(found: Sequence[Row]) -> str:
 def time(duration_ns: float) -> str:
     """Spell a duration as nvprof did, in the largest unit that keeps it above 1: `27.839us`."""
     size, unit = next((entry for entry in _UNITS if duration_ns >= entry[0]), _UNITS[-1])
-    return f"{duration_ns / size:.5g}{unit}"
+    number = duration_ns / size
+    return f"{number:.5g}{unit}" if number < _EXPONENT_FROM else f"{number:.0f}{unit}"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof import cli
 from pyprof.errors import PyprofError
 from pyprof.gpu import ceilings
-from pyprof.gpu.peaks import Device, Peaks, completed, peaks
+from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, completed, peaks
 from pyprof.gpu.roles import crosses_link
 from pyprof.gpu.roofline import LIMITS, Roofline, roofline
 from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
@@ -127,7 +128,17 @@ class Table:
 
     def device_of(self, name: str | None) -> Device:
         """Give what the capture says of a device, and the table of cards where it does not."""
-        return completed(self._described.get(name) or Device(name or self.override.gpu))
+        return completed(self._described.get(name) or Device(name or self._asked_gpu))
+
+    @cached_property
+    def _asked_gpu(self) -> str | None:
+        """The name of the card that the override names, perhaps by a part of its name."""
+        asked = self.override.gpu
+        cards = cards_like(asked) if asked else []
+        if len(cards) > 1:
+            names = ", ".join(card.name for card in cards)
+            raise PyprofError(f"{asked!r} may be any of {names}: name one")
+        return cards[0].name if cards else asked
 
     @cached_property
     def _ceilings(self) -> dict[str, Ceilings]:
@@ -135,8 +146,8 @@ class Table:
 
     def _peaks(self, device: Device) -> Peaks | None:
         asked = self.override
-        if asked.gpu and device.name != CPU:
-            device = Device(asked.gpu)
+        if self._asked_gpu and device.name != CPU:
+            device = Device(self._asked_gpu)
         measured = self._ceilings.get(device.name or "")
         if asked.measured and device.name and measured is None:
             raise PyprofError(
@@ -149,8 +160,9 @@ class Table:
             peak_bandwidth=asked.peak_bandwidth,
             measured=measured,
         )
-        if found is None and device.name == asked.gpu is not None:
-            raise PyprofError(f"no peaks are known of {asked.gpu!r}: see pyprof peaks")
+        if found is None and device.name == self._asked_gpu is not None:
+            hint = cli.meant(str(asked.gpu), card_names()) or ":"
+            raise PyprofError(f"no peaks are known of {asked.gpu!r}{hint} see pyprof peaks")
         return found
 
     @cached_property

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyprof.report import advice, source, steps, topops, tree
-from pyprof.report.overview import MOST_PEAKS, overview
+from pyprof.report.overview import MOST_PEAKS, overview, per_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -108,9 +108,14 @@ class Brief:
     warnings: tuple[str, ...]
 
     @property
+    def averaged(self) -> tuple[int, int] | None:
+        """The steps that times per step are means of: the first, and the one after the last."""
+        return self.chosen or self.steps.steady
+
+    @property
     def step_count(self) -> int | None:
-        """Over how many steps the totals go; None where no steps are known."""
-        return (self.chosen[1] - self.chosen[0] if self.chosen else len(self.steps)) or None
+        """Over how many steps times per step go; None where no steps are known."""
+        return self.averaged[1] - self.averaged[0] if self.averaged else None
 
 
 def brief(of: Source, chosen: str | None = None) -> Brief:
@@ -132,7 +137,7 @@ def shortened(of: Source, found: Overview) -> Brief:
         found.phases,
         found.known,
         found.ops,
-        tree.tree(of.table, found.rows),
+        tree.tree(of.table, found.rows, per_step(of.table, found.steps, found.chosen)),
         advice.without_rows(found.advice),
         (*of.table.source.warnings, *of.table.doubts),
     )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pyprof.sets.engine import Engine
 
 _TOP = 20
+_REGRESSION = 3
+"""Exit code where a limit is broken; 1 says that the captures could not be used."""
 _KEYS = ("op", "shape", "dtype", "layer", "line", "kernel")
 _DEFAULT_KEYS = "op,shape,dtype,layer"
 
@@ -33,9 +35,9 @@ _DEFAULT_KEYS = "op,shape,dtype,layer"
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Changes to list; CSV has all.")  # fmt: skip
 @click.option("--fail-if", "limits", multiple=True, metavar="LIMIT",
-              help="Exit with 1 where a metric changes by more than this: 'time>+3%', 'step>2ms', "
-              "'kernels>0'. Metrics: time, busy, idle, step, kernels, flops, bytes. "
-              "May be given several times.")  # fmt: skip
+              help="Exit with 3 where a metric changes by more than this: 'time>+3%', 'step>2ms', "
+              "'kernels>0'; with 1 where that cannot be told. Metrics: time, busy, idle, step, "
+              "kernels, flops, bytes. May be given several times.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
 @cli.raw_option
 @click.option("--html", "as_html", is_flag=True, help="Write a page.")
@@ -66,6 +68,8 @@ def command(
     form = "csv" if as_csv else "html" if as_html else cli.form(target, "csv", "md", "html")
     cli.check_raw(raw, form)
     keys, checks = _keys(by), _limits(limits)
+    if form == "html":
+        cli.need("pages", "Jinja2")
     from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.comparison.compare import compare  # noqa: PLC0415 - as above
     from pyprof.report.comparison.side import of_all  # noqa: PLC0415 - as above
@@ -77,7 +81,9 @@ def command(
     if not quiet:
         for name, side in zip("AB", sides, strict=True):
             cli.warn([f"{name}: {text}" for text in side.warnings])
-    broken = [sentence for check in checks if (sentence := check.broken(found)) is not None]
+        cli.warn([found.devices] if found.devices else [])
+    failed = [check for check in checks if check.broken(found) is not None]
+    broken = [check.broken(found) or "" for check in failed]
     content = _written(found, form, top, broken, sides, raw=raw)
     if content is None:
         content = _table(found, top, target)
@@ -86,15 +92,17 @@ def command(
     if broken:
         for sentence in broken:
             cli.say(sentence)
-        click.get_current_context().exit(1)
+        told = any(check.grown(found) is not None for check in failed)
+        click.get_current_context().exit(_REGRESSION if told else 1)
 
 
 def _keys(text: str) -> tuple[str, ...]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or (unknown := [name for name in names if name not in _KEYS]):
         wrong = unknown[0] if names else text
+        hint = cli.meant(wrong, _KEYS) or ";"
         raise click.BadParameter(
-            f"no key {wrong!r}; there are {', '.join(_KEYS)}", param_hint="'--by'"
+            f"no key {wrong!r}{hint} there are {', '.join(_KEYS)}", param_hint="'--by'"
         )
     return tuple(dict.fromkeys(names))
 

@@ -42,6 +42,7 @@ def command(
       pyprof lines net.sqlite
       pyprof lines --source ~/project net.dict
     """
+    cli.claims(target)
     from pyprof.report import lines_data, source, source_text, summary_text, text  # noqa: PLC0415 - load Arrow
     from pyprof.report.python_source import Sources  # noqa: PLC0415 - only now needed
 

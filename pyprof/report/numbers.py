@@ -28,7 +28,7 @@ def change(fraction: float | None) -> str:
 
 
 _PARTS = {"fprop": "forward", "bprop": "backward", "optim": "optimizer",
-          "comm": "communication", "copy": "copies"}  # fmt: skip
+          "comm": "communication", "copy": "copy"}  # fmt: skip
 
 
 def part_name(direction: str | None) -> str:

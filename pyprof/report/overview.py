@@ -58,7 +58,7 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
     picked = bounds(found, chosen)
     rows = found.rows(picked)
     timed = timeline(table.records, source.capture, rows)
-    ops = top_ops(table, rows)
+    ops = top_ops(table, rows, per_step(table, found, picked))
     give_back()
     return Overview(
         gpus=gpus(source),
@@ -72,6 +72,21 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
         ops=ops,
         advice=advise(table, timed, source.capture, rows),
     )
+
+
+def per_step(
+    table: Table, found: Steps, chosen: tuple[int, int] | None
+) -> NDArray[np.float64] | None:
+    """Give what each row adds to the mean time in a step, ns; None where no steps are known.
+
+    A step is one of those chosen, else of those after warm-up; what runs in no such step adds
+    nothing.
+    """
+    averaged = chosen or found.steady
+    if averaged is None:
+        return None
+    inside = np.asarray(found.rows(averaged))
+    return np.where(inside, table.duration_ns / (averaged[1] - averaged[0]), 0.0)
 
 
 def gpus(source: Source) -> tuple[str | None, ...]:
@@ -90,10 +105,14 @@ def _peaks(table: Table, rows: NDArray[np.bool_] | None) -> tuple[str, ...]:
     for place in np.argsort(-time, kind="stable").tolist():
         flops, memory = judged[place].flops_peak, judged[place].bandwidth_peak
         if flops is not None and time[place]:
-            found[f"{flops.value / 1e12:,.4g} TFLOP/s ({flops.label})"] = time[place]
+            found[f"{_spelt(flops.value / 1e12, 4)} TFLOP/s ({flops.label})"] = time[place]
         if memory is not None:
-            found[f"{memory.value / 1e9:,.5g} GB/s ({memory.label})"] = np.inf
+            found[f"{_spelt(memory.value / 1e9, 5)} GB/s ({memory.label})"] = np.inf
     return tuple(sorted(found, key=lambda label: -found[label])[:MOST_PEAKS])
+
+
+def _spelt(rate: float, digits: int) -> str:
+    return f"{rate:,.{digits}g}" if rate < 10**digits else f"{rate:,.0f}"
 
 
 MOST_PEAKS = 4

@@ -51,6 +51,7 @@ def command(
         raise click.BadParameter(
             f"{device!r} is none of cpu, cuda, cuda:N", param_hint="'--device'"
         )
+    as_csv = as_csv or cli.claims(target, "csv") == "csv"
     from pyprof.gpu import ceilings  # noqa: PLC0415 - only to do the work
     from pyprof.report import peaks_text, text  # noqa: PLC0415 - as above
 

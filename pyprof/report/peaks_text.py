@@ -7,9 +7,9 @@ import io
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyprof import safe
+from pyprof import cli, safe
 from pyprof.errors import PyprofError
-from pyprof.gpu.peaks import GIGA, RATE_KEYS, TERA, find_card, list_peaks
+from pyprof.gpu.peaks import GIGA, RATE_KEYS, TERA, card_names, find_card, list_peaks
 from pyprof.report.text import UNKNOWN, heading, number, table
 
 if TYPE_CHECKING:
@@ -79,8 +79,9 @@ def find(name: str | None, measured: Sequence[Row]) -> list[Row]:
     words = name.lower().split()
     found = exact or [row for row in rows if all(word in row.gpu.lower() for word in words)]
     if not found:
+        hint = cli.meant(name, [*card_names(), *(row.gpu for row in measured)]) or ":"
         raise PyprofError(
-            f"no peaks are known of {name!r}: pyprof peaks lists those that are; "
+            f"no peaks are known of {name!r}{hint} pyprof peaks lists those that are; "
             "--peak-flops and --peak-bandwidth of pyprof prof give others"
         )
     return found

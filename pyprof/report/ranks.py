@@ -24,7 +24,7 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "layers
               help="Rows to list of each table; CSV and JSON have all.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write a table as CSV.")
 @cli.raw_option
-@click.option("--table", type=click.Choice(_TABLES), default=_TABLES[0], show_default=True,
+@click.option("--table", type=cli.Choice(_TABLES), default=_TABLES[0], show_default=True,
               help="Which one.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write all tables as JSON.")
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",

@@ -46,6 +46,8 @@ def command(
       pyprof report net.sqlite --steps 3: -o steady.html
       pyprof report ranks/ -o ranks.html --workers 2
     """
+    cli.claims(target, "html", "htm", text=False)
+    cli.need("pages", "Bokeh", "Jinja2")
     from pyprof.report import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.page import whole  # noqa: PLC0415 - as above
     from pyprof.report.page.content import of_all  # noqa: PLC0415 - as above

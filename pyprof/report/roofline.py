@@ -60,6 +60,10 @@ def command(
             f"{target!r} ends in none of {', '.join(f'.{name}' for name in FORMATS)}",
             param_hint="'-o'",
         )
+    if kind in PICTURES:
+        cli.need("pictures", "matplotlib")
+    else:
+        cli.need("pages", "Bokeh", "Jinja2")
     from pyprof.report import roofline_data, source  # noqa: PLC0415 - load Arrow
 
     with cli.stages(source.STAGES + 2, *source.alone(files), quiet=quiet) as begin:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.errors import PyprofError
+from pyprof import cli
 from pyprof.report.bounds import BOUNDS, UNKNOWN
 from pyprof.report.roofline_frame import Frame, frame, height_of, labels
 from pyprof.report.text import cut, percent
@@ -36,13 +36,10 @@ def picture(chart: Chart, kind: str) -> bytes:
 
     Raises PyprofError where matplotlib is not installed.
     """
-    try:
-        from matplotlib import rc_context  # noqa: PLC0415 - extra
-        from matplotlib.figure import Figure  # noqa: PLC0415 - extra
-    except ImportError:
-        raise PyprofError(
-            "pictures need matplotlib: pip install 'torch-pyprof[report]', or write .html"
-        ) from None
+    cli.need("pictures", "matplotlib")
+    from matplotlib import rc_context  # noqa: PLC0415 - extra
+    from matplotlib.figure import Figure  # noqa: PLC0415 - extra
+
     with rc_context({"svg.hashsalt": "pyprof", "svg.fonttype": "none"}):
         figure = Figure(figsize=(_WIDTH_IN, _HEIGHT_IN), layout="constrained")
         axes, side = figure.subplots(1, 2, width_ratios=(3, 1.25))

@@ -75,6 +75,18 @@ class Steps:
         return min(leading, len(self) // 2)
 
     @property
+    def steady(self) -> tuple[int, int] | None:
+        """The steps after warm-up, the first and the one after the last; None where none are known.
+
+        What is said of a step is of these, unless others are chosen.
+        """
+        return (self.warm_up, len(self)) if len(self) else None
+
+    def mean_ns(self, chosen: tuple[int, int]) -> float:
+        """Give the mean of the steps from the first to before the last."""
+        return float(np.mean(self.duration_ns[chosen[0] : chosen[1]]))
+
+    @property
     def median_ns(self) -> float | None:
         """The median step after warm-up; None where there are no steps."""
         return float(np.median(self.duration_ns[self.warm_up :])) if len(self) else None

@@ -22,7 +22,7 @@ _BY = ("op", "layer", "line")
 
 @click.command("summary", cls=cli.Command)
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@click.option("--by", type=click.Choice(_BY), default=_BY[0], show_default=True,
+@click.option("--by", type=cli.Choice(_BY), default=_BY[0], show_default=True,
               help="What to list GPU time by; layer: the tree of modules.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Ops or lines to list.")  # fmt: skip
@@ -50,6 +50,7 @@ def command(
       pyprof summary --by layer --depth 3 net.sqlite
       pyprof summary ranks/
     """
+    cli.claims(target)
     from pyprof.report import source, text  # noqa: PLC0415 - they load Arrow
     from pyprof.report.brief import of_all  # noqa: PLC0415 - as above
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import textwrap
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 UNKNOWN = "-"
 _END = "\n"
+WIDTH = 100
+"""Characters of a line that people read without scrolling."""
+_GAP = "  "
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 _FOLDERS = re.compile(r"^.*[/\\]")
@@ -26,7 +30,7 @@ def duration(ns: float | None) -> str:
     if ns is None:
         return UNKNOWN
     size, unit = next((entry for entry in _UNITS if abs(ns) >= entry[0]), (1, "ns"))
-    return f"{ns / size:,.3f} {unit}" if size > 1 else f"{ns:,.0f} ns"
+    return f"{ns / size:,.3f} {unit}" if size > 1 else f"{number(ns)} ns"
 
 
 def milliseconds(ns: float | None) -> str:
@@ -56,14 +60,59 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 3]}..."
 
 
-def table(rows: Iterable[Sequence[str]], header: Sequence[str], left: Sequence[int]) -> list[str]:
+def cut_left(text: str, width: int) -> str:
+    """Cut a long path at its beginning: its end tells more."""
+    return text if len(text) <= width else f"...{text[3 - width :]}"
+
+
+def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
+    """Break a sentence into lines of `WIDTH` at most.
+
+    `first` stands before it, `rest` before what goes on below.
+
+    Control characters, of a captured name, become blanks.
+    """
+    indent = " " * len(first) if rest is None else rest
+    lines = textwrap.wrap(safe.cell(text), WIDTH - len(indent), break_on_hyphens=False)
+    return [f"{indent if place else first}{line}" for place, line in enumerate(lines or [""])]
+
+
+def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:
+    """Give how wide each column is."""
+    return [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+
+
+def folded(rows: Sequence[Sequence[str]], header: Sequence[str], left: Sequence[int]) -> list[str]:
+    """Align cells as `table` does; columns beyond `WIDTH` go on below, indented."""
+    wide = widths(rows, header)
+    parts: list[list[int]] = []
+    used = WIDTH
+    for place in range(1, len(wide)):
+        if used + len(_GAP) + wide[place] > WIDTH:
+            used = wide[0] + len(_GAP) * bool(parts)
+            parts.append([])
+        parts[-1].append(place)
+        used += len(_GAP) + wide[place]
+    lines: list[str] = []
+    for part in parts:
+        first = _GAP * bool(lines)
+        cells = [[first + row[0], *(row[place] for place in part)] for row in rows]
+        to_left = [at for at, place in enumerate([0, *part]) if place in left]
+        head = [first + header[0], *(header[place] for place in part)]
+        lines += [""] * bool(lines) + table(cells, head, to_left)
+    return lines
+
+
+def table(
+    rows: Iterable[Sequence[str]], header: Sequence[str], left: Sequence[int], gap: str = _GAP
+) -> list[str]:
     """Align cells under their header; columns to the right, but those of `left`."""
     cells = [tuple(header), *(tuple(row) for row in rows)]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(header))]
+    wide = widths(cells[1:], header)
     return [
-        "  ".join(
+        gap.join(
             cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            for place, (cell, width) in enumerate(zip(row, wide, strict=True))
         ).rstrip()
         for row in cells
     ]

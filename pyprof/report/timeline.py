@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 COMPUTE, COMMUNICATION, COPY = range(3)
 """What a row is: kernels, graphs and fills of memory; collectives' kernels; copies."""
 
-BLOCKING = (
-    "launches blocked (CUDA_LAUNCH_BLOCKING=1): kernel times are exact, but idle time and overlap"
-    " are not the program's; capture again without it to see them"
-)
+BLOCKING = "launches blocked (CUDA_LAUNCH_BLOCKING=1): idle time and overlap are not the program's"
 """What to tell the user of such a capture."""
 
 _BLOCKED = 0.95

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _KEYS = ("op", "dir", "line", "unnamed")
 """What a group has in common; `unnamed` is the kernel of rows that no op names."""
-_SUMS = ("ns", "flops", "flops_ns", "bytes", "bytes_ns", "eff_ns", "eff_known_ns")
+_SUMS = ("ns", "step_ns", "flops", "flops_ns", "bytes", "bytes_ns", "eff_ns", "eff_known_ns")
 _LARGEST = ("kernel", "bound", "tc")
 """Of these, what most of a group's time has is told."""
 
@@ -48,7 +48,8 @@ class OpTotals:
     whole_ns: int
     """The summed GPU time of all ops."""
     sums: Mapping[str, float]
-    """Of what `_SUMS` names; `flops_ns` is the time of the rows whose FLOPs are known."""
+    """Of what `_SUMS` names; `flops_ns` is the time of the rows whose FLOPs are known, `step_ns`
+    the time in a step."""
     time_by: Mapping[str, Mapping[str, int]]
     """GPU time in ns by each value of what `_LARGEST` names."""
 
@@ -56,6 +57,11 @@ class OpTotals:
     def total_ns(self) -> int:
         """The summed GPU time."""
         return int(self.sums["ns"])
+
+    @property
+    def step_ns(self) -> float:
+        """The GPU time in a step, the mean; all of it where no steps are known."""
+        return self.sums["step_ns"]
 
     @property
     def share(self) -> float:
@@ -101,9 +107,16 @@ def _largest(time: Mapping[str, int]) -> str | None:
     return min(time, key=lambda name: (-time[name], name), default=None)
 
 
-def top_ops(table: Table, rows: Mask | None = None) -> list[OpTotals]:
-    """Total the rows (all, or those chosen) by op, direction and source line, the longest first."""
+def top_ops(
+    table: Table, rows: Mask | None = None, per_step: Floats | None = None
+) -> list[OpTotals]:
+    """Total the rows (all, or those chosen) by op, direction and source line, the longest first.
+
+    `per_step` is what each row adds to the time in a step, ns; without it, all its time.
+    """
     data = _columns(table)
+    spent = table.duration_ns.astype(float) if per_step is None else per_step
+    data = data.append_column("step_ns", pa.array(spent))
     if rows is not None:
         data = data.filter(pa.array(rows))
     # On one thread: several would add floats in an order that hangs on how many there are.

@@ -20,7 +20,7 @@ try:
     from distributed import CancelledError, Client, KilledWorker, Security, as_completed
     from distributed.comm import connect, get_address_host_port
 except ImportError:
-    raise PyprofError("--dask needs Dask; pip install torch-pyprof[dask]") from None
+    raise PyprofError('--dask needs Dask: pip install "dask[distributed]"') from None
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -23,9 +23,7 @@ class Remote:
         try:
             import fsspec.core  # noqa: PLC0415 - only URLs need it
         except ImportError:
-            raise PyprofError(
-                f"{url}: URLs need fsspec; pip install torch-pyprof[remote]"
-            ) from None
+            raise PyprofError(f"{url}: URLs need fsspec: pip install fsspec") from None
         if "::" in url and "[" not in url:  # as in a host's number
             raise PyprofError(f"{url}: URLs within URLs are not read; copy the captures from there")
         try:

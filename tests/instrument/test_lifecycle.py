@@ -151,6 +151,16 @@ def test_the_old_spelling_works(recorder: Recorder) -> None:
     assert recorder.depth == 0
 
 
+@pytest.mark.parametrize("asked", [True, False])
+def test_the_old_keyword_is_taken_with_a_warning(recorder: Recorder, *, asked: bool) -> None:
+    """init(enable_function_stack=...) is init(stack=...), which the warning says at the caller."""
+    with pytest.warns(DeprecationWarning, match=r"init\(stack=") as said:
+        pyprof.init(force=True, enable_function_stack=asked)
+    assert said[0].filename == __file__
+    torch.ones(1)
+    assert bool(recorder.traces) is asked
+
+
 def test_importing_pyprof_does_not_import_torch() -> None:
     """The public names are loaded when they are used."""
     code = "import sys, pyprof; dir(pyprof); sys.exit('torch' in sys.modules)"

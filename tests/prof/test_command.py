@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.prof.columns import COLUMNS
+from pyprof.prof.summary import time
 from tests import strategies
 from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.commands import run
@@ -129,8 +130,8 @@ def test_no_line_is_wider_than_asked(width: int, path: Path) -> None:
 
 
 def test_too_little_width_is_said_with_what_is_needed(path: Path) -> None:
-    """And that width is enough."""
-    done = run("prof", "-w", "20", path)
+    """And that width is enough, for the first column at least."""
+    done = run("prof", "-w", "2", path)
     assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     needed = next(word for word in done.stderr.replace(";", "").split() if word.isdigit())
     assert run("prof", "-w", needed, path).code == 0
@@ -189,6 +190,15 @@ def test_a_name_of_several_lines_stays_on_one(options: tuple[str, ...]) -> None:
     assert len(lines) == 2
     assert "a b" in lines[1]
     assert "\x1b" not in lines[1]
+
+
+def test_no_module_is_not_known(tmp_path: Path) -> None:
+    """The original wrote `na`; here it is what is not known: empty in CSV, `-` in text."""
+    record = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "mod": ["na"], "op": ["relu"]}
+    path = tmp_path / "net.dict"
+    path.write_text(f"{record}\n")
+    assert column(table("-c", "mod,op", path), "Module") == [""]
+    assert run("prof", "-q", "-c", "mod,op", path).stdout.splitlines()[1] == "- relu"
 
 
 def test_a_device_without_a_number_has_none() -> None:
@@ -293,6 +303,12 @@ def test_nvprofs_tables_add_up(path: Path) -> None:
     assert (gpu[0]["Calls"], gpu[0]["Avg(ns)"], gpu[0]["Min(ns)"]) == ("2", "200.0", "100")
     assert [(row["Calls"], row["Time(ns)"]) for row in api] == [("5", "50")]
     assert api[0]["Name"].startswith("cudaLaunchKernel")
+
+
+def test_nvprofs_times_have_no_exponents() -> None:
+    """However long a run took; five digits where there are no more."""
+    spelt = [time(ns) for ns in (24, 27_839, 99_999_400_000_000, 123_456_700_000_000)]
+    assert spelt == ["24ns", "27.839us", "99999s", "123457s"]
 
 
 def test_nvprofs_tables_of_records_lack_api_calls(path: Path, tmp_path: Path) -> None:

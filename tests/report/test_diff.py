@@ -115,12 +115,44 @@ def test_a_choice_of_steps_is_of_both(tmp_path: Path) -> None:
 
 
 def test_a_broken_limit_fails(pair: tuple[Path, Path]) -> None:
-    """Exit code 1, the limit and the change on stderr; the comparison is written all the same."""
+    """Exit code 3, the limit and the change on stderr; the comparison is written all the same."""
     done = run("diff", *pair, "--fail-if", "time>+3%", "--fail-if", "kernels>0")
-    assert done.code == 1
+    assert done.code == 3
     assert "time>+3%: time changed by +100 ns (+13.3 %)" in done.stderr
     assert "kernels" not in done.stderr
     assert "relu" in done.stdout
+
+
+def test_a_capture_that_cannot_be_read_is_no_regression(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Exit code 1, so that a gate tells one from the other; so is a limit that cannot be told."""
+    (tmp_path / "none.sqlite").write_bytes(b"none")
+    assert run("diff", pair[0], tmp_path / "none.sqlite", "--fail-if", "time>3%").code == 1
+
+
+def test_different_gpus_are_said(captures: Path) -> None:
+    """In the comparison and on stderr: other times may have no other cause."""
+    a = captures / "nsys2025.3-t4-registered-strings" / "net.sqlite"
+    b = captures / "nsys2024.6-h100-nvfuser" / "net.sqlite"
+    done = run("diff", a, b)
+    assert "different GPUs: A ran on Tesla T4, B on NVIDIA H100" in done.stderr
+    assert "different GPUs" in done.stdout
+    assert "different GPUs" not in run("diff", a, a).stdout
+
+
+def test_different_gpus_of_built_captures(tmp_path: Path) -> None:
+    """Of captures, and of what was parsed from them; Markdown says it, too."""
+    a = capture(tmp_path / "a.sqlite")
+    assert run("parse", a, "-o", tmp_path / "b.dict").code == 0
+    text = (tmp_path / "b.dict").read_text()
+    (tmp_path / "b.dict").write_text(text.replace("NVIDIA A100-SXM4-80GB", "Tesla T4"))
+    said = "different GPUs: A ran on NVIDIA A100-SXM4-80GB, B on Tesla T4"
+    done = run("diff", a, tmp_path / "b.dict")
+    assert said in done.stdout
+    assert said in done.stderr
+    assert run("diff", a, tmp_path / "b.dict", "-o", tmp_path / "x.md").code == 0
+    assert "different GPUs" in (tmp_path / "x.md").read_text()
 
 
 def test_a_kept_limit_passes(pair: tuple[Path, Path]) -> None:
@@ -175,7 +207,7 @@ def test_the_suffix_chooses_the_format(
         pytest.importorskip("jinja2")
     target = tmp_path / f"diff{suffix}"
     done = run("diff", *pair, "-o", target, "--fail-if", "time>1%")
-    assert (done.code, done.stdout) == (1, "")
+    assert (done.code, done.stdout) == (3, "")
     text = target.read_text()
     assert "relu" in text
     assert ("time" in text) is (suffix != ".csv")

@@ -66,3 +66,24 @@ def test_a_device_of_which_nothing_is_known_ends_it(command: str, net: Path) -> 
     assert (done.code, done.stdout, target.exists()) == (1, "", False)
     assert "no peaks are known of 'NVIDIA B9000': see pyprof peaks" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_part_of_a_name_is_enough_where_one_card_has_it(net: Path) -> None:
+    """As for `pyprof peaks`; of several the user has to say which."""
+
+    def shown(name: str) -> str:
+        return run("prof", "-q", "-c", "peak", "--gpu", name, net).stdout
+
+    assert shown("t4") == shown("Tesla T4") != ""
+    assert shown("h100 nvl") == shown("NVIDIA H100 NVL") != shown("H200 SXM")
+    done = run("prof", "--gpu", "H10", net)
+    assert (done.code, done.stdout) == (1, "")
+    assert done.stderr == ("pyprof: 'H10' may be any of H100 SXM, H100 PCIe, H100 NVL: name one\n")
+
+
+@pytest.mark.parametrize("arguments", [("prof", "--gpu", "H101"), ("peaks", "H101")])
+def test_a_card_may_be_meant(arguments: tuple[str, ...], net: Path) -> None:
+    """The nearest name is asked for."""
+    done = run(*arguments, *[net] * (arguments[0] == "prof"))
+    assert done.code == 1
+    assert "no peaks are known of 'H101'; did you mean 'H100'?" in done.stderr

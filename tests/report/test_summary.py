@@ -7,18 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.parse import dictfile, parse
-from pyprof.report import source
+from pyprof.report import source, text
 from pyprof.report.brief import brief
 from pyprof.report.idle import CAUSES
 from pyprof.report.overview import overview
+from pyprof.report.summary import sections
+from tests.builders import CAPTURES, nsys_db
 from tests.builders import Range as NsysRange
 from tests.builders import Work as NsysWork
-from tests.builders import nsys_db
 from tests.commands import run
 from tests.golden import beside, check
 from tests.report.captures import training
 
+MM = encode_op(Call("torch", "mm", (Tensor((64, 64), "float16"), Tensor((64, 64), "float16"))))
 REAL = {
     "a100-markers": "nsys2024.2-a100-pyprof-markers/net.sqlite",
     "v100-apex": "nvprof-v100-apex/net.sql",
@@ -92,8 +95,8 @@ def test_chosen_steps_alone_are_shown(net: Path) -> None:
 def test_the_modelled_share_is_that_of_the_chosen_steps(net: Path) -> None:
     """Ten rows of five steps have no marker; one step has two of them."""
     unknown = {"--steps=0:": "unknown for 10 rows", "--steps=3": "unknown for 2 rows"}
-    for option, text in unknown.items():
-        assert text in run("summary", "-q", option, net).stdout
+    for option, expected in unknown.items():
+        assert expected in run("summary", "-q", option, net).stdout
 
 
 @pytest.mark.parametrize("text", ["9:", "x"])
@@ -143,3 +146,91 @@ def test_windows_are_told_and_their_pause_is_no_time(tmp_path: Path) -> None:
     assert (device.windows, device.paused_ns) == (2, 8_000_100 - 1250)
     assert (device.span_ns, device.busy_ns, device.idle_ns) == (650, 500, 150)
     assert "Windows   2; 7.999 ms between them left out" in run("summary", net).stdout
+
+
+def test_times_per_step_are_means_of_one_set_of_steps(tmp_path: Path) -> None:
+    """What a step takes, and what its ops take in it: the same steps, warm-up left out of both."""
+    found = brief(source.load(str(_net_with_warm_up(tmp_path / "net.sqlite"))))
+    assert (found.steps.warm_up, found.step_count) == (1, 4)
+    assert found.averaged is not None
+    assert found.steps.mean_ns(found.averaged) == 1_000_000
+    assert sum(op.step_ns for op in found.ops) == pytest.approx(10_000)
+    assert sum(op.total_ns for op in found.ops) == 5 * 10_000 + 3_000_000
+    assert found.layers.step_ns == pytest.approx(10_000)
+    said = run("summary", "-q", tmp_path / "net.sqlite").stdout
+    assert "a step takes 1.000 ms, the mean of 4" in said
+    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm ")] == ["0.010"]
+    assert "ms/step is the mean of 4 steps; shares and calls are of work outside, too." in said
+
+
+def _net_with_warm_up(path: Path) -> Path:
+    """Make a capture of five steps with 10 us of work each; the first has 3 ms more."""
+    marks, work, at = [], [], 0
+    for step in range(5):
+        length = 1_000_000 if step else 4_000_000
+        marks += [NsysRange(f"step {step}", (at, at + length)), NsysRange(MM, (at + 10, at + 100))]
+        if not step:
+            work.append(NsysWork("gemm", at=(at + 500, at + 3_000_500), call=(at + 15, at + 18)))
+        end = at + length
+        work.append(NsysWork("gemm", at=(end - 10_000, end), call=(at + 20, at + 30)))
+        at = end
+    return nsys_db(path, work, marks)
+
+
+def test_a_set_of_ranks_adds_what_each_takes_in_a_step(tmp_path: Path) -> None:
+    """Whatever number of steps each has."""
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    for rank in range(2):
+        _net_with_warm_up(folder / f"net.rank{rank}.sqlite")
+    said = run("summary", "-q", folder).stdout
+    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm ")] == ["0.020"]
+    assert "Times are of all 2 GPUs together." in said
+
+
+@pytest.mark.parametrize("by", ["op", "layer", "line"])
+def test_lines_of_built_summaries_are_100_characters_at_most(by: str, tmp_path: Path) -> None:
+    """However long names are, however deep layers, however many GPUs, however large numbers."""
+    names = [f"a_rather_long_name_of_a_layer_{n}" * (1 + n % 3) for n in range(30)]
+    ranges = [
+        NsysRange(encode_layer(".".join(names[: n + 1])), (1 + n, 9000 - n)) for n in range(30)
+    ]
+    trace = encode_trace([f"/home/{'folder/' * 20}file_of_a_long_name.py:12345"])
+    ranges += [NsysRange(trace, (40, 8000)), NsysRange(MM, (50, 7000))]
+    long_op = encode_op(Call("torch", "an_op_of_a_long_name" * 4, ()))
+    ranges += [NsysRange(long_op, (60, 6000))]
+    work = [
+        NsysWork(f"ncclDevKernel_AllReduce_{n}" if n % 2 else "gemm", device=n % 5,
+             at=(10**7 * n + 10**9, 10**7 * n + 10**9 + 10**12), call=(100 + 20 * n, 110 + 20 * n))
+        for n in range(20)
+    ]  # fmt: skip
+    for devices in (1, 2, 4, 5):
+        path = tmp_path / f"{devices}.sqlite"
+        nsys_db(path, [one for one in work if one.device < devices], ranges)
+        said = run("summary", "--by", by, path).stdout
+        assert max(map(len, said.splitlines())) <= 100
+
+
+SHARED = sorted(
+    path for path in CAPTURES.glob("*/*")
+    if path.name in {"net.sqlite", "net.sql", "trace.json.gz", "replay.pt.trace.json.gz"}
+    and not path.parent.name.startswith(("kineto-a100-sam", "nsys2022.4-cpu"))
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", SHARED, ids=lambda path: path.parent.name)
+def test_lines_of_real_summaries_are_100_characters_at_most(path: Path) -> None:
+    """By op, by layer and by line."""
+    loaded = brief(source.load(str(path)))
+    for by in ("op", "layer", "line"):
+        written = text.finish(sections(loaded, by, 15, None), coloured=False).decode()
+        assert max(map(len, written.splitlines())) <= 100
+
+
+def test_one_word_for_each_direction(tmp_path: Path) -> None:
+    """People read forward and backward, in every table; fprop and bprop are for files."""
+    net = _net_with_warm_up(tmp_path / "net.sqlite")
+    for by in ("op", "layer", "line"):
+        said = run("summary", "-q", "--by", by, net).stdout
+        assert "forward" in said
+        assert "prop" not in said

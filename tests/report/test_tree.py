@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.report.tree import NO_LAYER, steps, tree
+from pyprof.report.tree import NO_LAYER, Node, merge, named, steps, tree
 from tests.report.captures import US, Work, capture, layer, table, training
 
 
@@ -35,6 +35,7 @@ def test_a_node_has_its_own_time_and_that_of_its_children() -> None:
         (["encoder", "attention"], ("encoder", "attention")),
         (["net", "net"], ("net",)),
         (["net", "network.fc"], ("net", "network", "fc")),
+        (["net", "attention v1.2"], ("net", "attention v1.2")),
         ([], ()),
     ],
 )
@@ -63,3 +64,29 @@ def test_totals_equal_those_of_the_rows(rows: list[tuple[str, int]], data: st.Da
     for _, node in root.walk():
         assert node.total_ns == node.self_ns + sum(child.total_ns for child in node.children)
         assert node.rows == node.self_rows + sum(child.rows for child in node.children)
+
+
+def _layers(*paths: tuple[str, ...]) -> Node:
+    ranges, work = [], []
+    for place, path in enumerate(paths):
+        begin = 1000 * place
+        ranges += [layer(name, (begin + n, begin + 900 - n)) for n, name in enumerate(path, 1)]
+        work.append(Work((begin + 500, begin + 600), (begin + 450, begin + 460)))
+    return tree(table(capture(work, ranges=ranges)))
+
+
+def test_a_layer_has_the_name_that_it_was_given() -> None:
+    """A dotted name is one node where nothing else begins like it; what is a layer stays one."""
+    found = named(_layers(("phase.one", "net", "net.layers.0"), ("v1.2 of it",)))
+    assert [(level, node.name) for level, node in found.walk()] == [
+        (0, ""), (1, "phase.one"), (2, "net"), (3, "layers.0"), (1, "v1.2 of it"),
+    ]  # fmt: skip
+    several = named(_layers(("net", "net.layers.0"), ("net", "net.layers.1")))
+    assert [node.name for _, node in several.walk()] == ["", "net", "layers", "0", "1"]
+
+
+def test_names_are_joined_when_all_captures_are_known() -> None:
+    """Another rank's layers may hang below the same part of a name."""
+    a, b = _layers(("net", "net.layers.0")), _layers(("net", "net.layers.1"))
+    assert [node.name for _, node in named(merge(a, b)).walk()] == ["", "net", "layers", "0", "1"]
+    assert named(merge(a, a)).children[0].children[0].name == "layers.0"

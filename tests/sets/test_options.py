@@ -35,5 +35,5 @@ def test_a_cluster_needs_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     done = run("parse", nsys_db(tmp_path / "a.sqlite", [Work()]), "--dask", "tcp://127.0.0.1:1")
     assert (done.code, done.stderr) == (
         1,
-        "pyprof: --dask needs Dask; pip install torch-pyprof[dask]\n",
+        'pyprof: --dask needs Dask: pip install "dask[distributed]"\n',
     )

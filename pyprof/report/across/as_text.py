@@ -156,7 +156,7 @@ def layers(found: Across, top: int) -> Iterator[str]:
         return
     header = ("Layer", "Ranks", "Mean ms", "Most ms", "Most/mean", "On rank")
     rows = [
-        [text.cut(one.layer, _LAYER_WIDTH), str(one.ranks), milliseconds(one.mean_ns),
+        [text.cut_left(one.layer, _LAYER_WIDTH), str(one.ranks), milliseconds(one.mean_ns),
          milliseconds(one.most_ns), text.number(one.imbalance), str(one.rank)]
         for one in uneven[:top]
     ]  # fmt: skip

@@ -20,6 +20,7 @@ def text(found: Comparison, limit: int | None, broken: Sequence[str] = ()) -> st
         parts += [*(f"- **failed** {markdown.escape(sentence)}" for sentence in broken), ""]
     parts += [
         f"{markdown.escape(basis(found))}\n",
+        *([f"{markdown.escape(found.devices)}\n"] if found.devices else []),
         markdown.table(METRIC_HEADER, list(metrics(found))),
     ]
     rows = list(changes(found, limit))

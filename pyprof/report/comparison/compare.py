@@ -80,6 +80,16 @@ class Comparison:
     """The largest difference first."""
     processor: str
     """Whose time it is."""
+    gpus: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """The GPUs of each that its capture names."""
+
+    @property
+    def devices(self) -> str | None:
+        """Say that the two ran on GPUs of other names; None where that is not known."""
+        a, b = (", ".join(sorted(names)) for names in self.gpus)
+        if not a or not b or a == b:
+            return None
+        return f"different GPUs: A ran on {a}, B on {b}"
 
     @property
     def differing(self) -> list[Change]:
@@ -108,7 +118,12 @@ def compare(a: Side, b: Side, same_below: float = SAME_BELOW) -> Comparison:
          for name, (unit, value) in metrics[0].items()},
         _changes(mine.matched.by(keys), theirs.matched.by(keys), divisors, same_below),
         processor((*a.gpus, *b.gpus)),
+        (_named(a), _named(b)),
     )  # fmt: skip
+
+
+def _named(side: Side) -> tuple[str, ...]:
+    return tuple(name for name in side.gpus if name)
 
 
 def _per_step(a: Side, b: Side) -> tuple[int, int] | None:

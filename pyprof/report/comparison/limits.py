@@ -30,14 +30,18 @@ class Limit:
     """A fraction of the first capture's where `relative`, else in the metric's unit."""
     relative: bool
 
+    def grown(self, found: Comparison) -> float | None:
+        """Give by how much the metric changed; None where that cannot be told."""
+        metric = found.metrics[self.name]
+        return metric.relative if self.relative else metric.delta
+
     def broken(self, found: Comparison) -> str | None:
         """Say in a sentence what is beyond the limit; None where it is kept.
 
         A metric that one of the captures does not know, or knows of many more of its rows, breaks
         it: nothing was checked.
         """
-        metric = found.metrics[self.name]
-        grown = metric.relative if self.relative else metric.delta
+        metric, grown = found.metrics[self.name], self.grown(found)
         if grown is None:
             known = (
                 "not known in both captures"

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from pyprof.errors import PyprofError
+from pyprof import cli
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _HERE = Path(__file__).parent
-
-MISSING = "pages need Jinja2 and Bokeh; pip install 'torch-pyprof[report]'"
 
 
 def render(template: str, **context: Any) -> str:  # noqa: ANN401 - what the template shows
@@ -26,11 +24,10 @@ def render(template: str, **context: Any) -> str:  # noqa: ANN401 - what the tem
 
 
 def _environment() -> Environment:
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - extra
-        from markupsafe import Markup  # noqa: PLC0415 - comes with it
-    except ImportError:
-        raise PyprofError(MISSING) from None
+    cli.need("pages", "Jinja2")
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - extra
+    from markupsafe import Markup  # noqa: PLC0415 - comes with it
+
     made = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof.errors import PyprofError
+from pyprof import cli
 from pyprof.report import roofline_frame
 from pyprof.report.bounds import BOUNDS, UNKNOWN
-from pyprof.report.page import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,10 +32,9 @@ _PX_PER_LETTER, _PX_PER_LINE = 6.2, 14
 
 def script() -> str:
     """Give Bokeh's own script, to stand in the page."""
-    try:
-        from bokeh.resources import Resources  # noqa: PLC0415 - extra
-    except ImportError:
-        raise PyprofError(MISSING) from None
+    cli.need("pages", "Bokeh", "Jinja2")
+    from bokeh.resources import Resources  # noqa: PLC0415 - extra
+
     made = Resources(mode="inline", components=["bokeh"], log_level="error")
     return "\n".join(text.replace("</script", "<\\/script") for text in made.js_raw)
 

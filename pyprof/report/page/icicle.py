@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyprof.report.numbers import part_name
 from pyprof.report.text import duration
 from pyprof.report.totals import totals
-from pyprof.report.tree import NO_LAYER, Node
+from pyprof.report.tree import NO_LAYER, Node, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +36,8 @@ class Box:
 
 def modules(root: Node) -> Node | None:
     """Give the tree of modules; None where no row has a layer."""
-    named = [child for child in root.children if child.name != NO_LAYER]
-    return root if named else None
+    layers = [child for child in root.children if child.name != NO_LAYER]
+    return named(root) if layers else None
 
 
 OPS = ("dir", "op", "kernel")

@@ -52,10 +52,12 @@ def cards(found: Brief) -> Iterator[tuple[str, str, str]]:
         yield f"{on} idle", duration(span - busy), "no stream had work"
         if any(device.communication_ns for device in timed.devices):
             yield "communication exposed", duration(exposed), "while nothing was computed"
-    if len(found.steps):
+    if found.averaged is not None:
         warm = found.steps.warm_up
-        note = f"{len(found.steps):,} steps" + (f", {warm} of them warm-up" if warm else "")
-        yield "median step", duration(found.steps.median_ns), f"{note}; from {found.steps.origin}"
+        note = f"mean of {found.step_count:,} of {len(found.steps):,} steps"
+        note += f", {warm} are warm-up" if warm and not found.chosen else ""
+        step = duration(found.steps.mean_ns(found.averaged))
+        yield "a step", step, f"{note}; from {found.steps.origin}"
     yield "cost known", f"{found.known.percent:.1f} %", f"of {on} time has a FLOP and byte count"
 
 
@@ -101,7 +103,7 @@ def ops(found: Brief) -> Sortable:
     """Tabulate the ops that take most time."""
     columns = [("op", True), ("direction", True), ("line", True), ("time", False),
                ("share", False), ("calls", False), ("kernels", False), ("TFLOP/s", False),
-               ("GB/s", False), ("of roofline", False), ("bound", True),
+               ("GB/s", False), ("efficiency", False), ("bound", True),
                ("Tensor Cores", True)]  # fmt: skip
     rows = [
         [

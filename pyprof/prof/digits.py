@@ -1,0 +1,103 @@
+"""Numbers as people read them: four digits that matter, SI prefixes. Whole columns at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers: TypeAlias = "pa.Array | pa.ChunkedArray"
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+DIGITS = 4
+_MOST_PLACES = 9
+_LONG_POWER, _TINIEST = 0.99995e-99, 1e-290
+_NS_PREFIXES = ("ns", "us", "ms", "s")
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+
+
+def rounded(values: Numbers) -> pa.Array:
+    """Spell floats with four digits that matter, nine after the point at most; null stays null."""
+    numbers = _floats(values)
+    places = _places(numbers)
+    texts = [
+        None if np.isnan(number) else f"{number:.{place}f}" if place >= 0 else f"{number:.3e}"
+        for number, place in zip(numbers.tolist(), places.tolist(), strict=True)
+    ]
+    return pa.array(texts, pa.string())
+
+
+def rounded_width(values: Numbers) -> int:
+    """Give the length of the longest text of `rounded`, without making them."""
+    numbers = _floats(values)
+    numbers = numbers[~np.isnan(numbers)]
+    places = _places(numbers)
+    before = np.maximum(_exponent(numbers), 0) + 1
+    lengths = np.where(places > 0, before + 1 + places, before)
+    tiny = np.where(np.abs(numbers) < _LONG_POWER, len("1.234e-100"), len("1.234e-10"))
+    lengths = np.where(places < 0, tiny, lengths) + np.signbit(numbers)
+    return int(lengths.max(initial=0))
+
+
+def _places(numbers: Floats) -> Ints:
+    """Say how many digits stand after the point; below 0 where those would all be 0."""
+    places = DIGITS - 1 - _exponent(numbers)
+    lost = places > _MOST_PLACES + DIGITS - 1
+    return np.where(lost, -1, np.clip(places, 0, _MOST_PLACES))
+
+
+def _exponent(numbers: Floats) -> Ints:
+    """Give the power of ten of numbers once they are rounded to four digits; 0 of 0."""
+    size = np.abs(np.where((numbers == 0) | np.isnan(numbers), 1, numbers))
+    size = np.maximum(size, _TINIEST)  # below, the powers of ten are 0
+    power = np.floor(np.log10(size))
+    carried = np.rint(size / 10.0 ** (power - DIGITS + 1)) >= 10**DIGITS
+    found: Ints = (power + carried).astype(np.int64)
+    return found
+
+
+def scaled(values: Numbers, unit: str) -> pa.Array:
+    """Spell numbers of a unit (`ns` or a count) with four digits and a prefix: 4.663T, 400.0ms.
+
+    A whole number below 1000 is spelt as it is; null stays null.
+    """
+    prefixes = _NS_PREFIXES if unit == "ns" else _PREFIXES
+    numbers = _floats(values)
+    size = np.abs(np.where(np.isnan(numbers), 0, numbers))
+    power = np.maximum(_exponent(size), 0)
+    group = np.minimum(power // 3, len(prefixes) - 1)
+    point = power - 3 * group + 1
+    kept = np.maximum(DIGITS, point)  # beyond the last prefix all digits before the point stay
+    texts = _pointed(_whole(size / 10.0 ** (power + 1 - kept)), point)
+    small = (size == 0) | ((power < 3) & pa.types.is_integer(values.type))  # noqa: PLR2004 - no prefix
+    texts = pc.if_else(pa.array(small), _whole(np.where(small, size, 0)), texts)
+    sign = pc.if_else(pa.array(numbers < 0), "-", "")
+    texts = pc.binary_join_element_wise(sign, texts, pa.array(prefixes).take(pa.array(group)), "")
+    return pc.if_else(pa.array(np.isnan(numbers)), pa.scalar(None, pa.string()), texts)
+
+
+def _whole(numbers: Floats) -> pa.Array:
+    return pa.array(np.rint(numbers).astype(np.int64)).cast(pa.string())
+
+
+def _pointed(digits: pa.Array, point: Ints) -> pa.Array:
+    """Put a point behind as many of the four digits of each text."""
+    digits = pc.utf8_lpad(digits, DIGITS, "0")
+    for place in range(1, DIGITS):
+        parts = (pc.utf8_slice_codeunits(digits, *cut) for cut in ((0, place), (place,)))
+        digits = pc.if_else(
+            pa.array(point == place), pc.binary_join_element_wise(*parts, "."), digits
+        )
+    return digits
+
+
+def _floats(values: Numbers) -> Floats:
+    column = values.cast(pa.float64(), safe=False)
+    found = column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(False)  # noqa: FBT003
+    return np.asarray(found, np.float64)
