@@ -157,11 +157,13 @@ def of_all(
 
 def merge(a: Brief, b: Brief) -> Brief:
     """Sum up two sets of captures from what was found of each."""
+    joined = steps.merge(a.steps, b.steps)
+    a, b = (one if one.steps.kind == joined.kind else _outside(one) for one in (a, b))
     return Brief(
         source.distinct(a.gpus, b.gpus),
         source.distinct(a.peaks, b.peaks)[:MOST_PEAKS],
         a.chosen or b.chosen,
-        steps.merge(a.steps, b.steps),
+        joined,
         a.times.plus(b.times) if a.times and b.times else a.times or b.times,
         {name: a.phases.get(name, 0) + b.phases.get(name, 0) for name in {**a.phases, **b.phases}},
         a.known.plus(b.known),
@@ -170,3 +172,9 @@ def merge(a: Brief, b: Brief) -> Brief:
         advice.merge(a.advice, b.advice),
         source.distinct(a.warnings, b.warnings),
     )
+
+
+def _outside(found: Brief) -> Brief:
+    """Let work be in no step: those of its capture are not the steps of the others."""
+    ops = [replace(op, step_ns=0.0) for op in found.ops]
+    return replace(found, ops=ops, layers=tree.outside_steps(found.layers))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _KEYS = ("op", "dir", "line", "unnamed")
 """What a group has in common; `unnamed` is the kernel of rows that no op names."""
-_SUMS = ("ns", "step_ns", "flops", "flops_ns", "bytes", "bytes_ns", "eff_ns", "eff_known_ns")
+_SUMS = ("ns", "flops", "flops_ns", "bytes", "bytes_ns", "eff_ns", "eff_known_ns")
 _LARGEST = ("kernel", "bound", "tc")
 """Of these, what most of a group's time has is told."""
 
@@ -48,20 +48,16 @@ class OpTotals:
     whole_ns: int
     """The summed GPU time of all ops."""
     sums: Mapping[str, float]
-    """Of what `_SUMS` names; `flops_ns` is the time of the rows whose FLOPs are known, `step_ns`
-    the time in a step."""
+    """Of what `_SUMS` names; `flops_ns` is the time of the rows whose FLOPs are known."""
     time_by: Mapping[str, Mapping[str, int]]
     """GPU time in ns by each value of what `_LARGEST` names."""
+    step_ns: float = 0.0
+    """The GPU time in a step, the mean; all of it where no steps are known."""
 
     @property
     def total_ns(self) -> int:
         """The summed GPU time."""
         return int(self.sums["ns"])
-
-    @property
-    def step_ns(self) -> float:
-        """The GPU time in a step, the mean; all of it where no steps are known."""
-        return self.sums["step_ns"]
 
     @property
     def share(self) -> float:
@@ -121,7 +117,11 @@ def top_ops(
         data = data.filter(pa.array(rows))
     # On one thread: several would add floats in an order that hangs on how many there are.
     found = data.group_by(list(_KEYS), use_threads=False).aggregate(
-        [*((name, "sum") for name in _SUMS), ("call", "count_distinct"), ("ns", "count")]
+        [
+            *((name, "sum") for name in (*_SUMS, "step_ns")),
+            ("call", "count_distinct"),
+            ("ns", "count"),
+        ]
     )
     data = data.select([*_KEYS, *_LARGEST, "ns"])
     time = {name: _times(data, name) for name in _LARGEST}
@@ -159,6 +159,7 @@ def _plus(a: OpTotals, b: OpTotals) -> OpTotals:
                    for value in {**a.time_by[name], **b.time_by[name]}}
             for name in _LARGEST
         },
+        step_ns=a.step_ns + b.step_ns,
     )  # fmt: skip
 
 
@@ -229,4 +230,5 @@ def _totals(
         whole_ns=whole_ns,
         sums={name: row[f"{name}_sum"] for name in _SUMS},
         time_by={name: time[name].get(key, {}) for name in _LARGEST},
+        step_ns=row["step_ns_sum"],
     )

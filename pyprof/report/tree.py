@@ -102,6 +102,12 @@ def merge(a: Node, b: Node) -> Node:
     )
 
 
+def outside_steps(node: Node) -> Node:
+    """Give the tree of work that is in no step."""
+    children = tuple(map(outside_steps, node.children))
+    return replace(node, children=children, self_step_ns=0.0, step_ns=0.0)
+
+
 def named(node: Node) -> Node:
     """Give layers their own names: what is no layer, and has one below it alone, is part of that.
 

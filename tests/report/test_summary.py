@@ -10,7 +10,7 @@ import pytest
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.parse import dictfile, parse
 from pyprof.report import source, text
-from pyprof.report.brief import brief
+from pyprof.report.brief import brief, merge
 from pyprof.report.idle import CAUSES
 from pyprof.report.overview import overview
 from pyprof.report.summary import sections
@@ -234,3 +234,15 @@ def test_one_word_for_each_direction(tmp_path: Path) -> None:
         said = run("summary", "-q", "--by", by, net).stdout
         assert "forward" in said
         assert "prop" not in said
+
+
+def test_a_capture_without_steps_adds_nothing_to_a_step(tmp_path: Path) -> None:
+    """An evaluation beside the training is part of all time, and of no step."""
+    with_steps = brief(source.load(str(_net_with_warm_up(tmp_path / "a.sqlite"))))
+    alone = nsys_db(tmp_path / "b.sqlite", [NsysWork("gemm", at=(100, 5100), call=(10, 20))], [])
+    without = brief(source.load(str(alone)))
+    assert sum(op.step_ns for op in without.ops) == 5000
+    for both in (merge(with_steps, without), merge(without, with_steps)):
+        assert sum(op.step_ns for op in both.ops) == pytest.approx(10_000)
+        assert both.layers.step_ns == pytest.approx(10_000)
+        assert both.known.total_ns == with_steps.known.total_ns + 5000
