@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from pyprof.instrument import collectives, payload
+from pyprof.instrument import caller, collectives, payload
 from pyprof.instrument import stack as stacks
 from pyprof.instrument import timers as clocks
 from pyprof.instrument.coalesced import wrap_coalesced
@@ -88,6 +88,7 @@ def stop() -> None:
         payload.forget()
         collectives.forget()
         stacks.forget()
+        caller.forget()
 
 
 def enabled() -> bool:
