@@ -23,19 +23,25 @@ _TOLD = (SYNC, ALLOC, LOAD)
     "a file or an op is called so, not a range",
 )
 def data_loading(case: Case) -> Advice | None:
-    """Find ranges that name data loading, and how long the GPUs idled inside them."""
+    """Find ranges that name data loading, and how long the GPUs idled inside them.
+
+    Their line is that of what came next, after the longest wait.
+    """
     if case.capture is None or not case.devices:
         return None
     idle = [
-        union(times for cause, times in device.idle.items() if cause not in _TOLD)
+        (union(times for cause, times in device.idle.items() if cause not in _TOLD), device.gaps)
         for device in case.devices
     ]
     found, most = [], 0
     for name, held in case.loading.items():
-        waited = max((gaps & held).total for gaps in idle)
-        if waited:
-            found.append(Evidence(unnumbered(name), None, case.loadings[name], waited))
-            most = max(most, waited)
+        waits = [(waited & held, gaps) for waited, gaps in idle]
+        waited, gaps = max(waits, key=lambda wait: wait[0].total)
+        if waited.total:
+            longest = int(np.argmax(waited.inside(gaps.start, gaps.end)))
+            line = case.texts["line"][int(gaps.row[longest])].as_py()
+            found.append(Evidence(unnumbered(name), line, case.loadings[name], waited.total))
+            most = max(most, waited.total)
     if not found:
         return None
     return Advice(
