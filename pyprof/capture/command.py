@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyprof.capture import machine, nsys, script
 from pyprof.capture.request import Outcome, Request
-from pyprof.capture.window import Steps, names_a_range
+from pyprof.capture.window import Steps
 from pyprof.cli import Choice, Command, say
 from pyprof.errors import PyprofError
 
@@ -79,9 +80,12 @@ def capture(context: click.Context, /, **options: Any) -> None:  # noqa: ANN401 
       pyprof capture --steps 5,2,3 -o net train.py
       torchrun --nproc-per-node 2 -m pyprof.capture train.py
     """
-    outcome = perform(**options)
-    tell(outcome)
-    context.exit(outcome.code or (1 if outcome.path is None else 0))
+
+    def conclude(outcome: Outcome) -> int:
+        tell(outcome)
+        return outcome.exit_code()
+
+    context.exit(conclude(perform(conclude=conclude, **options)))
 
 
 def perform(
@@ -94,15 +98,16 @@ def perform(
     no_init: bool = False,
     graph_nodes: bool = False,
     module: bool = False,
+    conclude: Callable[[Outcome], int] = lambda outcome: outcome.code,
 ) -> Outcome:
-    """Run the script as the options say; PyprofError where that cannot be."""
+    """Run the script as the options say; PyprofError where that cannot be.
+
+    Where the script ends this process itself, `conclude` is called and gives the exit code.
+    """
     target = script.Target(command[0], tuple(command[1:]), module=module)
     script.check(target)
     if whole and steps:
         raise PyprofError("--all and --steps ask for different things; give one of them")
-    if not whole and not steps and not names_a_range(script.source(target)):
-        whole = True
-        say("the script starts no range: all of it is captured")
     name = output or target.label()
     name.encode()  # torch takes no path that is not UTF-8, and would say so after the run
     request = Request(
@@ -118,7 +123,7 @@ def perform(
         return nsys.run(request, found)
     from pyprof.capture import in_process  # noqa: PLC0415 - only where it is used
 
-    return in_process.run(request)
+    return in_process.run(request, conclude)
 
 
 def _nsys(tool: str) -> str | None:
@@ -126,6 +131,11 @@ def _nsys(tool: str) -> str | None:
     if tool == "torch" or (tool == "auto" and not machine.gpus()):
         return None
     found = machine.find_nsys()
+    if tool == "nsys" and not machine.gpus():
+        said = (
+            "there is no GPU here, so nsys records ranges only; --tool torch times ops on the CPU"
+        )
+        say(said)
     if found is None and tool == "nsys":
         raise PyprofError(
             "nsys is not on PATH nor in the usual places; install nsight-systems from NVIDIA, or "
@@ -135,10 +145,15 @@ def _nsys(tool: str) -> str | None:
 
 
 def tell(outcome: Outcome, *, kept: bool = True) -> None:
-    """Say on stderr what was captured and, where the file is kept, what to do with it."""
+    """Say on stderr what was captured, where it is, and what to do with it."""
     for note in outcome.notes:
         say(note)
-    if outcome.path is not None and kept:
-        size = outcome.path.stat().st_size / 1e6
-        say(f"{outcome.path} ({size:.1f} MB)")
-        say(f"next: python -m pyprof.prof {outcome.path}")
+    if not kept:
+        say("the capture is not kept: this folder cannot be written to; -o NAME keeps it")
+        return
+    for path in (outcome.path, *outcome.others):
+        if path is not None:
+            say(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
+    if outcome.captures:
+        names = shlex.join(map(str, outcome.captures))
+        say(f"next: python -m pyprof.prof {names}")

@@ -6,13 +6,15 @@ Turns on the markers, runs the script, leaves its exit code in a file. Not for u
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyprof.capture import script
+from pyprof.capture.leaving import before_leaving
+from pyprof.capture.marking import mark, marked_processes
 from pyprof.capture.window import StepCounter, Steps
 
 if TYPE_CHECKING:
@@ -23,45 +25,35 @@ if TYPE_CHECKING:
 @click.option("--exit-code-file", type=click.Path(path_type=Path), required=True)
 @click.option("--no-init", is_flag=True)
 @click.option("--steps", type=Steps.parse)
+@click.option("--provisional", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def launch(
     exit_code_file: Path,
     no_init: bool,  # noqa: FBT001 - click passes options by name
     steps: Steps | None,
+    provisional: Path | None,
     command: Sequence[str],
 ) -> None:
     """Run a script with markers on, then exit with its code."""
     module = command[0] == "-m"
     name, *args = command[1:] if module else command
+
+    def left(code: int) -> int:
+        exit_code_file.write_text(str(code & 0xFF))
+        return code
+
     with ExitStack() as stack:
         if not no_init:
-            _mark(stack)
+            mark(stack, script.execute)
+            stack.enter_context(marked_processes())
         if steps is not None:
             _capture_steps(steps, stack)
-        code = script.run(script.Target(name, tuple(args), module=module))
-    exit_code_file.write_text(str(code))
+        if provisional is not None:
+            _capture_until_a_range(provisional)
+        with before_leaving(left):
+            code = script.run(script.Target(name, tuple(args), module=module))
+    left(code)
     sys.exit(code)
-
-
-def _mark(stack: ExitStack) -> None:
-    """Turn on PyProf's markers, and PyTorch's own where it can emit them."""
-    import torch  # noqa: PLC0415 - the user's own
-
-    from pyprof import instrument  # noqa: PLC0415 - it imports torch
-    from pyprof.instrument.stack import begin_at  # noqa: PLC0415
-
-    begin_at(script.execute.__code__)
-    instrument.init(force=True)
-    stack.callback(instrument.stop)
-    if torch.cuda.is_available():
-        theirs = torch.autograd.profiler.emit_nvtx
-        stack.enter_context(theirs(record_shapes=True))  # type: ignore[no-untyped-call]
-        _set_back(stack, torch.autograd.profiler, "emit_nvtx", _already_on)
-
-
-def _already_on(*_: object, **__: object) -> nullcontext[None]:
-    """Stand for emit_nvtx in a script that turns it on itself: it cannot be on twice."""
-    return nullcontext()
 
 
 def _set_back(stack: ExitStack, home: Any, name: str, value: object) -> None:  # noqa: ANN401 - any module
@@ -75,7 +67,7 @@ def _capture_steps(steps: Steps, stack: ExitStack) -> None:
 
     if not torch.cuda.is_available():
         return
-    from pyprof.capture.in_process import count_steps  # noqa: PLC0415
+    from pyprof.capture.recording import count_steps  # noqa: PLC0415
     from pyprof.instrument.windows import Windows  # noqa: PLC0415 - it imports torch
 
     windows = Windows(
@@ -85,6 +77,30 @@ def _capture_steps(steps: Steps, stack: ExitStack) -> None:
         _set_back(stack, torch.cuda.profiler, name, lambda: None)
     count_steps(StepCounter(windows.step), stack)
     stack.callback(windows.finish)
+
+
+def _capture_until_a_range(gave_way: Path) -> None:
+    """Start the range that nsys waits for as the script begins to use the GPU; not earlier.
+
+    Once the script starts one of its own, what was recorded until then ends, and word is left.
+    """
+    import torch  # noqa: PLC0415
+
+    def begin() -> None:
+        runtime: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
+        theirs = runtime.cudaProfilerStart
+
+        def start() -> Any:  # noqa: ANN401 - as the original
+            if not gave_way.exists():
+                gave_way.touch()
+                torch.cuda.synchronize()
+                runtime.cudaProfilerStop()
+            return theirs()
+
+        theirs()
+        runtime.cudaProfilerStart = start
+
+    torch.cuda._lazy_call(begin)  # type: ignore[no-untyped-call]  # noqa: SLF001 - called when CUDA is there
 
 
 def _finished(then: Callable[[], object]) -> Callable[[], None]:

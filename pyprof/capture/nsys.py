@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -13,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof import guard
-from pyprof.capture import machine
+from pyprof.capture import machine, script
 from pyprof.capture.joined_nsys import join
 from pyprof.capture.request import Outcome, check_place
 from pyprof.capture.tables import filled
-from pyprof.capture.window import ranked
+from pyprof.capture.window import names_a_range, ranked
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
@@ -32,12 +33,18 @@ _WORK = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
 _GPU_API = "cuda,nvtx,cublas,cudnn"
 
 
-def command(nsys: str, request: Request, name: str, exit_file: Path, *, gpu: bool) -> list[str]:
-    """Give the whole command line.
+_EXIT_CODE, _GAVE_WAY = "code", "gave way"
+"""What the script's side leaves in a folder: its exit code; that a range of its own came."""
+
+
+def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) -> list[str]:
+    """Give the whole command line; the script's side leaves word in the folder.
 
     Sampling and context switches are off: nothing of them is reported, and they need rights.
-    `--capture-range-end`, since the default also ends the script when its range ends.
+    `--capture-range-end`, since the default also ends the script when its range ends. A script
+    that may start a range is recorded from its first use of the GPU until it does.
     """
+    ranged = gpu and not request.whole and (request.steps is not None or _may_start(request))
     options = [
         f"--trace={_GPU_API if gpu else 'nvtx'}",
         "--sample=none",
@@ -46,17 +53,23 @@ def command(nsys: str, request: Request, name: str, exit_file: Path, *, gpu: boo
         "--export=sqlite",
         f"--output={name}",
     ]
-    if gpu and not request.whole:
+    if ranged:
         options += ["--capture-range=cudaProfilerApi", f"--capture-range-end={_end(request)}"]
     if gpu and request.graph_nodes:
         options += ["--cuda-graph-trace=node"]
-    inside = [f"--exit-code-file={exit_file}"]
+    inside = [f"--exit-code-file={folder / _EXIT_CODE}"]
+    if ranged and request.steps is None:
+        inside += [f"--provisional={folder / _GAVE_WAY}"]
     if not request.instrument:
         inside += ["--no-init"]
     if request.steps is not None:
         inside += [f"--steps={request.steps}"]
     launch = [sys.executable, "-m", "pyprof.capture.launch", *inside, "--"]
     return [nsys, "profile", *options, *launch, *request.target.command()]
+
+
+def _may_start(request: Request) -> bool:
+    return names_a_range(script.source(request.target))
 
 
 def _end(request: Request) -> str:
@@ -74,16 +87,17 @@ def run(request: Request, nsys: str) -> Outcome:
         check_place(path, partial(_ours, database=Path(name + _EXPORT)))
     gpu = bool(machine.gpus())
     with tempfile.TemporaryDirectory() as folder:
-        exit_file = Path(folder) / "code"
-        line = command(nsys, request, name, exit_file, gpu=gpu)
+        exit_file = Path(folder) / _EXIT_CODE
+        line = command(nsys, request, name, Path(folder), gpu=gpu)
         try:
             code = subprocess.run(line, check=False).returncode  # noqa: S603 - the user's command
         except OSError as error:
             raise PyprofError(f"{nsys}: {error.strerror}") from error
         if exit_file.exists():  # old versions of nsys return 0 whatever the script did
             code = int(exit_file.read_text() or code)
+        gave_way = (Path(folder) / _GAVE_WAY).exists()
     new = {path: time for path, time in _written(name).items() if before.get(path) != time}
-    return _outcome(code, name, new, nsys, request)
+    return _outcome(code, name, _of_ranges(new) if gave_way else new, nsys, request)
 
 
 def _written(name: str) -> dict[Path, int]:
@@ -91,6 +105,17 @@ def _written(name: str) -> dict[Path, int]:
     folder, stem = Path(name).parent, re.escape(Path(name).name)
     ours = re.compile(rf"{stem}(?:\.\d+)?(?:{'|'.join(map(re.escape, _SUFFIXES))})")
     return {path: path.stat().st_mtime_ns for path in folder.iterdir() if ours.fullmatch(path.name)}
+
+
+def _of_ranges(new: dict[Path, int]) -> dict[Path, int]:
+    """Drop what was recorded before the script's first range; keep it where that left nothing."""
+    numbers = sorted({_window(path) for path in new})
+    if len(numbers) < 2:  # noqa: PLR2004 - the one and another
+        return new
+    for path in new:
+        if _window(path) == numbers[0]:
+            path.unlink()
+    return {path: time for path, time in new.items() if _window(path) != numbers[0]}
 
 
 def _ours(path: Path, database: Path) -> bool:
@@ -126,7 +151,7 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
     _sign(database)
     notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
     empty = not filled(database, _WORK)  # tables without rows are not exported
-    said = [_no_work()] if empty else []
+    said = [_no_work(request)] if empty else []
     return Outcome(code, database, (*notes, *said), empty=empty)
 
 
@@ -154,13 +179,22 @@ def _no_report(new: Sequence[Path] | dict[Path, int], request: Request) -> str:
             "nsys could not import what it recorded (its importer was not found); link "
             "/usr/lib/nsight-systems/host-linux-x64 to where nsys looks, or reinstall nsys"
         )
-    return "nsys wrote no report; what it said is above" if request.whole else request.nothing()
+    if request.steps is not None:
+        return request.nothing()
+    return (
+        f"nsys wrote no report: what it said is above, or the script used no GPU; {_cpu(request)}"
+    )
 
 
-def _no_work() -> str:
-    if not machine.gpus():
-        return "no GPU work was captured: there is no GPU here; --tool torch times ops on the CPU"
-    return "no GPU work was captured: nothing ran on the GPU in the captured range"
+def _no_work(request: Request) -> str:
+    why = "nothing ran on the GPU while nsys recorded"
+    why = why if machine.gpus() else "there is no GPU here"
+    return f"no GPU work was captured: {why}; {_cpu(request)}"
+
+
+def _cpu(request: Request) -> str:
+    command = shlex.join(request.target.command())
+    return f"to time ops on the CPU: python -m pyprof.capture --tool torch {command}"
 
 
 def _export(nsys: str, report: Path, database: Path) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import gzip
+import mmap
 import os
+import re
 import tempfile
 import threading
 import time
+from contextlib import closing
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._C._profiler import _ExperimentalConfig
 from torch.profiler import ProfilerActivity
 
 from pyprof.capture import memory, window
@@ -19,66 +24,144 @@ from pyprof.capture.joined import join
 from pyprof.cli import draft
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _COMPRESSION = 3  # twice the speed of the usual 6 for a tenth more bytes
+_WORK = re.compile(rb'"cat": "(?:cpu_op|kernel|gpu_mem\w+)"')
+"""What a trace without anything to report has none of."""
+_SMALL_BYTES = 1 << 18
+"""Traces up to this are read to see whether they hold anything; larger ones do."""
+
+
+class _Wanted(Enum):
+    """What is to be recorded now, whether or not it can be."""
+
+    NOTHING = 0
+    ALL = 1
+    """What the script does, as long as it starts no range of its own."""
+    RANGE = 2
 
 
 class Recorder:
     """A recording of each range that is started, until it is stopped: the windows of a file."""
 
-    def __init__(self, *, stacks: bool, share: float = memory.SHARE) -> None:
+    def __init__(
+        self,
+        *,
+        stacks: bool,
+        share: float = memory.SHARE,
+        rank: Callable[[], int | None] = window.rank,
+    ) -> None:
         self.seconds = 0.0
         """How long it recorded."""
         self.ranges = 0
         """How often the script started a range."""
+        self.dropped = False
+        """What was recorded before the first range was dropped."""
         self.overflowed = False
         """Recording was ended for want of memory."""
-        self.displaced = False
-        """The script started a torch.profiler of its own, and there can be only one."""
-        self._stacks = stacks
-        self._share = share
+        self.busy = False
+        """A torch.profiler that starts or stops now is this one's."""
+        self.running = False
+        """Now."""
+        self.lost = False
+        """A recording was ended on another thread than its own, which this torch cannot."""
+        self._stacks, self._share, self._rank = stacks, share, rank
         self._pid = os.getpid()
         self._profiler: torch.profiler.profile | None = None
         self._recorded: list[torch.profiler.profile] = []
         self._begun = 0.0
-        self._running = False
-        self._provisional = False
+        self._thread = 0
+        self._wanted = _Wanted.NOTHING
+        self._paused = False
         self._guard: memory.Guard | None = None
         self._pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._overflow)
-
-    @property
-    def recorded(self) -> bool:
-        """Tell whether there is anything to write."""
-        return bool(self._recorded)
 
     @property
     def windows(self) -> int:
         """Count the recordings."""
         return len(self._recorded)
 
+    @property
+    def mine(self) -> bool:
+        """Tell whether this is the process to record: no worker that was forked."""
+        return os.getpid() == self._pid
+
     def prepare(self) -> None:
         """Get the profiler ready, so that starting it costs the first step nothing."""
-        if self._profiler is None and not self._ended and os.getpid() == self._pid:
+        if self._profiler is None and not self._paused and not self.overflowed and self.mine:
             self._profiler = _profiler(stacks=self._stacks)
+            self.busy = True
             self._profiler.prepare_trace()
+            self.busy = False
 
     def start(self, *, provisional: bool = False) -> None:
         """Begin to record. A provisional recording gives way to a range of the script's own."""
-        if os.getpid() != self._pid:  # a forked worker
+        if not self.mine:
+            return
+        if self._paused and self._wanted is _Wanted.ALL:  # the range is the other profiler's
             return
         if not provisional:
-            self.ranges += self._provisional or not self._running
-            if self._running and self._provisional:
-                self.stop()
-                self._recorded.clear()
-                self.seconds = 0.0
-        if not self._running and torch.autograd._profiler_enabled():  # type: ignore[attr-defined]  # noqa: SLF001
-            self.displaced = True
-        if self._running or self._ended:
+            if self._wanted is not _Wanted.RANGE:
+                self.ranges += 1
+            if self._wanted is _Wanted.ALL:
+                self._drop()
+        self._wanted = _Wanted.ALL if provisional else _Wanted.RANGE
+        self._begin()
+
+    def stop(self) -> None:
+        """End the recording, if one runs."""
+        if self.mine:
+            self._wanted = _Wanted.NOTHING
+            self._end()
+
+    def end_of_range(self) -> None:
+        """End the recording, unless it is of the whole script."""
+        if self._wanted is not _Wanted.ALL:
+            self.stop()
+
+    def give_way(self) -> None:
+        """Record nothing while another torch.profiler does: there can be only one."""
+        if self.mine:
+            self._paused = True
+            self._end()
+
+    def go_on(self) -> None:
+        """Record what is still to be recorded, since the other torch.profiler has ended."""
+        self._paused = False
+        if self.mine and self._wanted is not _Wanted.NOTHING:
+            self._begin()
+
+    def write(self, path: Path) -> bool:
+        """Write the trace as gzip; tell whether it holds anything to report, else there is none.
+
+        The file is whole or not there.
+        """
+        if not self._recorded:
+            return False
+        with tempfile.TemporaryDirectory(prefix=draft(path), dir=path.parent) as folder:
+            packed = Path(folder) / path.name
+            held: list[bool] = []
+            with gzip.open(packed, "wb", _COMPRESSION) as target:
+                join(self._exported(Path(folder) / "plain.json", held), target)
+            if not any(held) or (packed.stat().st_size <= _SMALL_BYTES and not _rows(packed)):
+                return False
+            packed.replace(path)
+        return True
+
+    def _exported(self, plain: Path, held: list[bool]) -> Iterator[Path]:
+        """Write the trace of one window after the other to the same file."""
+        for profiler in self._recorded:
+            profiler.export_chrome_trace(str(plain))
+            held.append(_holds_work(plain))
+            yield plain
+
+    def _begin(self) -> None:
+        if self.running or self._paused or self.overflowed:
             return
         self.prepare()
-        self._provisional, self._running, self._begun = provisional, True, time.monotonic()
+        self.running, self._begun = True, time.monotonic()
+        self._thread = threading.get_ident()
         if self._profiler is not None:
             self._profiler.start_trace()
         if threading.current_thread() is threading.main_thread():
@@ -86,60 +169,50 @@ class Recorder:
             self._guard = memory.Guard(limit, self._exceeded)
             self._guard.start()
 
-    def stop(self) -> None:
-        """End the recording, if one runs."""
-        if not self._running or self._profiler is None or os.getpid() != self._pid:
+    def _end(self) -> None:
+        if not self.running or self._profiler is None:
             return
-        self._running = False
+        if not ALL_THREADS and threading.get_ident() != self._thread:
+            self.lost = True
+            return
+        self.running = False
         if self._guard is not None:
             self._guard.stop()
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         self.seconds += time.monotonic() - self._begun
-        for key, value in _facts().items():
+        for key, value in self._facts().items():
             self._profiler.add_metadata(key, value)
+        self.busy = True
         self._profiler.stop_trace()
+        self.busy = False
         self._recorded.append(self._profiler)
         self._profiler = None
 
-    def give_way(self) -> None:
-        """End the recording since another torch.profiler is about to begin."""
-        if self._running:
-            self.displaced = True
-            self.stop()
-
-    def end_of_range(self) -> None:
-        """End the recording, unless it is of the whole script."""
-        if not self._provisional:
-            self.stop()
-
-    def write(self, path: Path) -> None:
-        """Write the trace as gzip; the file is whole or not there."""
-        with tempfile.TemporaryDirectory(prefix=draft(path), dir=path.parent) as folder:
-            packed = Path(folder) / path.name
-            with gzip.open(packed, "wb", _COMPRESSION) as target:
-                join(self._exported(Path(folder) / "plain.json"), target)
-            packed.replace(path)
-
-    def _exported(self, plain: Path) -> Iterator[Path]:
-        """Write the trace of one window after the other to the same file."""
-        for profiler in self._recorded:
-            profiler.export_chrome_trace(str(plain))
-            yield plain
-
-    @property
-    def _ended(self) -> bool:
-        return self.overflowed or self.displaced
+    def _drop(self) -> None:
+        """Forget what was recorded before the first range, also where that was too much."""
+        self._end()
+        self._recorded.clear()
+        self.seconds, self.overflowed, self.dropped = 0.0, False, True
 
     def _exceeded(self) -> None:
-        """Ask the main thread, which alone can stop the profiler, to do so."""
+        """Ask the main thread to stop the profiler: older ones stop on their own thread only."""
         ctypes.pythonapi.Py_AddPendingCall(self._pending, None)
 
     def _overflow(self, _: Any) -> int:  # noqa: ANN401 - C's void*
-        if self._running:
+        if self.running:
             self.overflowed = True
-            self.stop()
+            self._end()
         return 0
+
+    def _facts(self) -> dict[str, str]:
+        """Give what the trace should say of where it comes from."""
+        from pyprof import __version__  # noqa: PLC0415 - once, and only here
+
+        facts = {"torch_version": str(torch.__version__), "pyprof_version": __version__}
+        if (rank := self._rank()) is not None:  # Kineto knows it only if the group is there first
+            facts["pyprof_rank"] = str(rank)
+        return facts
 
 
 def _profiler(*, stacks: bool) -> torch.profiler.profile:
@@ -147,15 +220,36 @@ def _profiler(*, stacks: bool) -> torch.profiler.profile:
     if torch.cuda.is_available():
         activities.append(ProfilerActivity.CUDA)
     return torch.profiler.profile(
-        activities=activities, record_shapes=True, with_stack=stacks, with_modules=stacks
+        activities=activities,
+        record_shapes=True,
+        with_stack=stacks,
+        with_modules=stacks,
+        experimental_config=_of_all_threads(),
     )
 
 
-def _facts() -> dict[str, str]:
-    """Give what the trace should say of where it comes from."""
-    from pyprof import __version__  # noqa: PLC0415 - once, and only here
+def _of_all_threads() -> _ExperimentalConfig | None:
+    """Give what has all threads recorded; None in a torch that records one only."""
+    try:
+        return _ExperimentalConfig(profile_all_threads=True)
+    except TypeError:
+        return None
 
-    facts = {"torch_version": str(torch.__version__), "pyprof_version": __version__}
-    if (rank := window.rank()) is not None:  # Kineto knows it only if the group is there first
-        facts["pyprof_rank"] = str(rank)
-    return facts
+
+ALL_THREADS = _of_all_threads() is not None
+"""Whether this torch records all threads, and stops a recording on any of them."""
+
+
+def _holds_work(plain: Path) -> bool:
+    with (
+        plain.open("rb") as file,
+        closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as t,
+    ):
+        return _WORK.search(t) is not None
+
+
+def _rows(trace: Path) -> bool:
+    """Tell whether a trace has a row: ops that only look at memory make none."""
+    from pyprof.readers import read  # noqa: PLC0415 - it loads Arrow
+
+    return bool(read(trace).activities.num_rows)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof import guard
@@ -11,7 +13,6 @@ from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyprof.capture.script import Target
     from pyprof.capture.window import Steps
@@ -25,7 +26,7 @@ class Request:
     output: str
     """The file's name without what the tool puts behind it."""
     whole: bool = False
-    """Record all of it; else the range that the script starts, or the steps."""
+    """Record all of it; else the steps, or the range that the script starts, if it starts one."""
     steps: Steps | None = None
     instrument: bool = True
     """Call pyprof.init() for the script."""
@@ -41,8 +42,10 @@ class Request:
                 "what pyprof.step() says"
             )
         return (
-            "nothing was captured: the script never started its range (pyprof.profile() or "
-            "torch.cuda.profiler.start()); use --all or --steps 2,1,3"
+            "nothing was captured: this process ran no op of torch while it was recorded. Where "
+            "the script starts other programs that do, capture those: python -m pyprof.capture in "
+            "the place of their python, or torchrun --nproc-per-node N -m pyprof.capture "
+            f"{shlex.join(self.target.command())}"
         )
 
 
@@ -58,6 +61,24 @@ class Outcome:
     """Sentences for the user."""
     empty: bool = False
     """The file holds no GPU work, as the notes say."""
+    others: tuple[Path, ...] = ()
+    """Further files: those of processes that the script started, else its own profiler's."""
+
+    @property
+    def captures(self) -> tuple[Path, ...]:
+        """What there is to report."""
+        own = () if self.path is None or self.empty else (self.path,)
+        return own or self.others
+
+    def exit_code(self) -> int:
+        """Give the script's own, and 1 where that is 0 but there is nothing to report."""
+        return self.code or int(not self.captures)
+
+
+def shown(path: Path) -> Path:
+    """Give an absolute path as short as it can be said from here."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def check_place(path: Path, own: Callable[[Path], bool] = guard.recorded) -> None:

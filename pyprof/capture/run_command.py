@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyprof import guard
 from pyprof.capture.command import SETTINGS, perform, script_options, tell
 from pyprof.cli import Command, say
+
+if TYPE_CHECKING:
+    from pyprof.capture.request import Outcome
 
 _WIDTH = 120  # the least that the table needs
 
@@ -24,7 +29,8 @@ _WIDTH = 120  # the least that the table needs
 def run(context: click.Context, /, *, each: bool, output: str | None, **options: Any) -> None:  # noqa: ANN401 - those of click
     """Run SCRIPT with its ARGS under a profiler, and show where the time went.
 
-    With -o the capture and its records (NAME.dict) are kept. Exits with the script's own code.
+    The capture is kept, under the script's name where -o gives none; with -o its records
+    (NAME.dict) are, too. Exits with the script's own code.
 
     \b
     Examples:
@@ -34,34 +40,39 @@ def run(context: click.Context, /, *, each: bool, output: str | None, **options:
     told = guard.of(context)
     if output is not None:
         told.no_capture(f"{output}.dict")
-    with tempfile.TemporaryDirectory() as folder:
-        name = output or str(Path(folder) / "net")
-        outcome = perform(output=name, **options)
-        tell(outcome, kept=output is not None)
-        failed = int(outcome.path is None)
-        if outcome.path is not None and not outcome.empty:
-            if output is not None:
-                _records(outcome.path, f"{name}.dict", force=told.force)
-            failed = _report(outcome.path, each=each)
-    context.exit(outcome.code or failed)
+
+    def conclude(outcome: Outcome) -> int:
+        tell(outcome, kept=not elsewhere)
+        captures = [str(path) for path in outcome.captures]
+        if not captures:
+            return outcome.exit_code()
+        if output is not None and outcome.path is not None:
+            _records(captures, f"{output}.dict", force=told.force)
+        return outcome.code or _report(captures, each=each)
+
+    elsewhere = output is None and not os.access(Path(), os.W_OK | os.X_OK)
+    with tempfile.TemporaryDirectory() if elsewhere else nullcontext() as folder:
+        name = str(Path(folder) / "net") if folder else output
+        code = conclude(perform(output=name, conclude=conclude, **options))
+    context.exit(code)
 
 
-def _records(capture: Path, target: str, *, force: bool) -> None:
+def _records(captures: list[str], target: str, *, force: bool) -> None:
     from pyprof.parse.command import parse  # noqa: PLC0415 - it loads Arrow
 
     forced = ["--force"] if force else []
-    arguments = [str(capture), "-q", *forced, "-o", target]  # the report warns
+    arguments = [*captures, "-q", *forced, "-o", target]  # the report warns
     parse.main(arguments, standalone_mode=False)
     say(target)
 
 
-def _report(capture: Path, *, each: bool) -> int:
+def _report(captures: list[str], *, each: bool) -> int:
     """Show the summary, or the table of all kernels; give the exit code of that."""
     from pyprof.prof.command import prof  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.summary import command as summary  # noqa: PLC0415 - as above
 
     sys.stdout.flush()
     if not each:
-        return summary.main([str(capture)], standalone_mode=False) or 0
+        return summary.main(captures, standalone_mode=False) or 0
     width = max(_WIDTH, shutil.get_terminal_size((_WIDTH, 0)).columns)
-    return prof.main(["-w", str(width), str(capture)], standalone_mode=False) or 0
+    return prof.main(["-w", str(width), *captures], standalone_mode=False) or 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 import os
-import re
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyprof.instrument.windows import Schedule
 
-_RANGE = re.compile(
-    r"cudaProfilerStart|\bprofiler\.(?:start|profile)\b|pyprof\.profile\b|\bprofile\(\)"
-)
+_RANGES = ("torch.cuda.profiler.start", "torch.cuda.profiler.profile", "pyprof.profile")
+_RUNTIME = "cudaProfilerStart"
 _RANKS = {
     "RANK": "WORLD_SIZE",
     "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE",
@@ -95,8 +94,40 @@ class StepCounter:
 
 
 def names_a_range(source: str) -> bool:
-    """Tell whether a script's text looks like it starts a range to capture."""
-    return _RANGE.search(source) is not None
+    """Tell whether a script's code can start a range to capture. Whether it does, the run tells."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the script, which will say them itself
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return False
+    homes = dict(pair for node in ast.walk(tree) for pair in _imported(node))
+    return any(
+        name in _RANGES or name.rpartition(".")[2] == _RUNTIME
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Name, ast.Attribute))
+        for name in [_dotted(node, homes)]
+    )
+
+
+def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Give the names that an import makes, and what each stands for."""
+    if isinstance(node, ast.Import):
+        yield from ((each.asname, each.name) for each in node.names if each.asname)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        for each in node.names:
+            yield each.asname or each.name, f"{node.module}.{each.name}"
+
+
+def _dotted(node: ast.expr, homes: Mapping[str, str]) -> str:
+    """Give the full name of `a.b.c`; where that begins with a call or the like, its end."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(homes.get(node.id, node.id))
+    return ".".join(reversed(parts))
 
 
 def rank() -> int | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 
 from pyprof.instrument import driven, ranges, timers
+from pyprof.instrument.caller import unseen
 from pyprof.instrument.emit import EMITTER
 from pyprof.marker import encode_layer
 
@@ -87,6 +88,7 @@ def _printable(name: str) -> str:
 
 
 def _plain(function: Callable[..., Any], scope: Callable[[], annotate]) -> Callable[..., Any]:
+    @unseen
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
         with scope():
             return function(*args, **kwargs)

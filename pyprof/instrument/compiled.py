@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pyprof.instrument.caller import unseen
 from pyprof.instrument.emit import EMITTER
 from pyprof.instrument.inside import call_inside
 from pyprof.instrument.op import make_op, silent
@@ -48,6 +49,7 @@ def wrap_compiled(patches: Patches) -> None:
     original = torch.compile
 
     @functools.wraps(original)
+    @unseen
     def compile_(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         if kwargs.get("backend", "inductor") == "inductor":
             prepare()
@@ -97,6 +99,7 @@ def _cpp(make: Callable[..., Any]) -> Callable[..., Any]:
 def _triton(launch: Callable[..., Any]) -> Callable[..., Any]:
     """Put the ranges of an op around a kernel's launch."""
 
+    @unseen
     def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         if EMITTER.push is None or silent():
             return launch(self, *args, **kwargs)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyprof.instrument.caller import unseen
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
     from contextlib import AbstractContextManager
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 def generator_function(function: Callable[..., Any], scope: Scope) -> Callable[..., Any]:
     """Give a generator function that does each step of the original inside a scope."""
 
+    @unseen
     def start(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:  # noqa: ANN401 - as the function
         return (yield from _steps(function(*args, **kwargs), scope))
 
@@ -27,6 +30,7 @@ def generator_function(function: Callable[..., Any], scope: Scope) -> Callable[.
 def coroutine_function(function: Callable[..., Any], scope: Scope) -> Callable[..., Any]:
     """Give a coroutine function that does each step of the original inside a scope."""
 
+    @unseen
     async def start(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
         return await _Steps(function(*args, **kwargs), scope)
 
@@ -36,6 +40,7 @@ def coroutine_function(function: Callable[..., Any], scope: Scope) -> Callable[.
 def async_generator_function(function: Callable[..., Any], scope: Scope) -> Callable[..., Any]:
     """Give an async generator function that does each step of the original inside a scope."""
 
+    @unseen
     async def start(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:  # noqa: ANN401 - as the function
         original = function(*args, **kwargs)
         step = original.__anext__()
@@ -64,10 +69,12 @@ class _Steps:
         self._awaitable = awaitable
         self._scope = scope
 
+    @unseen
     def __await__(self) -> Generator[Any, Any, Any]:
         return _steps(self._awaitable.__await__(), self._scope)
 
 
+@unseen
 def _steps(inner: Any, scope: Scope) -> Generator[Any, Any, Any]:  # noqa: ANN401 - a generator or what looks like one
     """Drive a generator, each step inside a scope; give its result."""
     step: Callable[[Any, Any], Any] = _next
@@ -88,13 +95,16 @@ def _steps(inner: Any, scope: Scope) -> Generator[Any, Any, Any]:  # noqa: ANN40
             step, given = _throw, error
 
 
+@unseen
 def _next(inner: Any, _: object) -> Any:  # noqa: ANN401 - as the generator
     return next(inner)
 
 
+@unseen
 def _send(inner: Any, value: object) -> Any:  # noqa: ANN401 - as the generator
     return next(inner) if value is None else inner.send(value)
 
 
+@unseen
 def _throw(inner: Any, error: BaseException | None) -> Any:  # noqa: ANN401 - as the generator
     return inner.throw(error)

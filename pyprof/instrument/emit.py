@@ -125,13 +125,20 @@ class _OpenRanges(threading.local):
         self.stack: list[object] = []
 
 
-def profiler_sink() -> Sink:
+def profiler_records() -> bool:
+    """Tell whether a torch.profiler is on, of this thread or of all.
+
+    Not by torch._C._autograd._profiler_enabled(): it is False while one records all threads.
+    """
+    return bool(torch.autograd.profiler._is_profiler_enabled)  # noqa: SLF001 - no public one
+
+
+def profiler_sink(enabled: Callable[[], bool] = profiler_records) -> Sink:
     """Give the way to torch.profiler: ranges arrive in its trace as annotations.
 
-    Texts are built only while a profiler records.
+    Texts are built only while one records for us, as `enabled` says.
     """
     open_ranges = _OpenRanges()
-    enabled: Callable[[], bool] = torch._C._autograd._profiler_enabled  # noqa: SLF001 - no public one is as cheap
     annotation = torch._C._profiler._RecordFunctionFast  # noqa: SLF001 - record_function() goes through the dispatcher
 
     def push(text: str) -> None:

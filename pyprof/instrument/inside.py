@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyprof.instrument.caller import unseen
 from pyprof.instrument.emit import EMITTER
 from pyprof.instrument.op import WITH_STACK
 from pyprof.instrument.ranges import THREAD
@@ -16,6 +17,7 @@ _CALLER = 3
 """Whose stack is written: what called the wrapper that calls us, as `find` counts frames."""
 
 
+@unseen
 def call_inside(text: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever it gives
     """Call a function inside the marker `text`, and of the stack where that is not open already.
 

@@ -18,6 +18,7 @@ from torch.nn import Module
 from torch.nn.modules.rnn import RNNBase, RNNCellBase
 from torch.nn.parallel import DistributedDataParallel
 
+from pyprof.instrument.caller import unseen
 from pyprof.instrument.collectives import ddp_text
 from pyprof.instrument.emit import EMITTER
 from pyprof.instrument.names import Names
@@ -41,6 +42,7 @@ def wrap_modules(patches: Patches) -> None:
     names = Names()
 
     @functools.wraps(original)
+    @unseen
     def call(self: Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the module
         if torch.compiler.is_dynamo_compiling() or (push := EMITTER.push) is None or silent():
             return original(self, *args, **kwargs)

@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from pyprof.instrument import collectives, payload
+from pyprof.instrument import caller, collectives, payload
 from pyprof.instrument import stack as stacks
 from pyprof.instrument import timers as clocks
 from pyprof.instrument.coalesced import wrap_coalesced
@@ -30,6 +30,8 @@ _SINKS: dict[str, Callable[[], Sink]] = {"nvtx": nvtx_sink, "profiler": profiler
 @dataclass(slots=True)
 class _State:
     enabled: bool = False
+    for_profilers: bool = False
+    """`init(emit="profiler")` was called."""
     patches: Patches | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -65,9 +67,25 @@ def init(
         raise ValueError(f"emit is {emit!r}; it can be one of {', '.join(_SINKS)}")
     with _STATE.lock:
         _STATE.enabled = True
+        _STATE.for_profilers = _STATE.for_profilers or emit == "profiler"
         clocks.ON[0] = clocks.ON[0] or timers
         if _STATE.patches is None and (force or emit == "profiler" or tool_listens()):
             _start(_SINKS[emit](), with_stack=stack, with_layers=layers)
+
+
+def begin(sink: Sink) -> None:
+    """Do what `init` does for those who bring their own sink, from now on the one that counts."""
+    with _STATE.lock:
+        _STATE.enabled = True
+        if _STATE.patches is None:
+            _start(sink, with_stack=True, with_layers=True)
+        else:
+            EMITTER.connect(sink)
+
+
+def for_profilers() -> bool:
+    """Tell whether the script itself asked for ranges in the traces of torch.profiler."""
+    return _STATE.for_profilers
 
 
 def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
@@ -88,7 +106,7 @@ def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
 def stop() -> None:
     """Undo `init`: every replaced attribute is the very object that it was. Idempotent."""
     with _STATE.lock:
-        _STATE.enabled = False
+        _STATE.enabled = _STATE.for_profilers = False
         EMITTER.disconnect()
         clocks.ON[0] = False
         if _STATE.patches is not None:
@@ -97,6 +115,7 @@ def stop() -> None:
         payload.forget()
         collectives.forget()
         stacks.forget()
+        caller.forget()
 
 
 def enabled() -> bool:

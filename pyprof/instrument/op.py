@@ -18,6 +18,7 @@ import torch
 from torch.overrides import handle_torch_function
 
 from pyprof.instrument import collectives, overrides
+from pyprof.instrument.caller import caller, unseen
 from pyprof.instrument.emit import EMITTER
 from pyprof.instrument.overrides import tracing_modes
 from pyprof.instrument.payload import op_head
@@ -61,6 +62,7 @@ class Op:
         state["_pyprof_text"] = collectives.text_of(original, mod, name)
         state["_pyprof_dispatches"] = overridable and isinstance(original, BuiltinFunctionType)
 
+    @unseen
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         """Call the original, inside its ranges while anyone listens."""
         return call(self, args, kwargs)
@@ -119,6 +121,7 @@ class _ModuleName:
         return importlib.import_module, (self.name,)
 
 
+@unseen
 def call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as the original
     """Call what an op wraps, inside its ranges while anyone listens.
 
@@ -126,6 +129,8 @@ def call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa:
     """
     state = op.__dict__  # once: an Op's attributes cost more than others
     function: Callable[..., Any] = state["__wrapped__"]
+    in_python = type(function) is FunctionType
+    run = None if in_python else caller(3)
     push, recording = EMITTER.push, EMITTER.recording
     if (  # what silent() says, without the call
         push is None
@@ -133,13 +138,13 @@ def call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa:
         or _is_tracing()
         or (_dispatch_modes() and tracing_modes())
     ):
-        return function(*args, **kwargs)
+        return run(function, args, kwargs) if run else function(*args, **kwargs)
     if _taken_over(args, kwargs):
         relevant = overrides.relevant(args, kwargs)
         if state["_pyprof_dispatches"]:
             function = functools.partial(handle_torch_function, op, relevant)
         if overrides.come_back(relevant):
-            return function(*args, **kwargs)
+            return run(function, args, kwargs) if run else function(*args, **kwargs)
     here, pop = THREAD.here, EMITTER.pop
     frame, within, trace = here.frame, here.within, here.trace
     traced = named = False
@@ -150,11 +155,11 @@ def call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa:
                 push(stack.text)
                 traced = True
                 here.trace = stack.text
-            if type(function) is FunctionType:  # it may call ops in its turn
+            if in_python:  # it may call ops in its turn
                 here.frame, here.within = sys._getframe(), stack  # noqa: SLF001 - the cheap way
         push(state["_pyprof_text"](state["_pyprof_head"], args, kwargs))
         named = True
-        return function(*args, **kwargs)
+        return run(function, args, kwargs) if run else function(*args, **kwargs)
     finally:
         here.frame, here.within, here.trace = frame, within, trace
         if named:

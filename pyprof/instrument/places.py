@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd import Function
 
+from pyprof.instrument.caller import unseen
 from pyprof.instrument.emit import EMITTER
 from pyprof.instrument.op import silent
 from pyprof.instrument.ranges import THREAD
@@ -37,6 +38,7 @@ def _function_of(method: Any) -> Callable[..., Any]:  # noqa: ANN401 - of C from
     if isinstance(method, classmethod):
         return method.__func__
 
+    @unseen
     def call(cls: type, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         return method.__get__(None, cls)(*args, **kwargs)
 
@@ -45,6 +47,7 @@ def _function_of(method: Any) -> Callable[..., Any]:  # noqa: ANN401 - of C from
 
 def _placed(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
+    @unseen
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         if torch.compiler.is_compiling() or (push := EMITTER.push) is None or silent():
             return original(*args, **kwargs)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from pyprof.instrument.caller import STAND_IN
 from pyprof.marker import encode_trace
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _describe(
         if frame is None or code in _runners:
             outer = NOWHERE
             break
-        if is_users(code.co_filename):
+        if code.co_name != STAND_IN and is_users(code.co_filename):
             places.append((f"{_encodable(code.co_filename)}:{frame.f_lineno or 0}", code.co_name))
         frame = frame.f_back
     if not places:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pyprof.instrument.caller import unseen_code
 from pyprof.instrument.op import call, make_op
 
 if TYPE_CHECKING:
@@ -64,11 +65,12 @@ def _calling(run: object, like: CodeType) -> CodeType:
         names["co_qualname"] = like.co_qualname
     template = _template.__code__
     constants = tuple(run if constant == _PLACE else constant for constant in template.co_consts)
-    return template.replace(
+    made = template.replace(
         co_consts=constants,
         co_firstlineno=like.co_firstlineno,
         **names,  # type: ignore[arg-type]
     )
+    return unseen_code(made)
 
 
 def _template(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function

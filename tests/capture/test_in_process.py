@@ -14,7 +14,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pyprof import instrument, marker  # noqa: E402 - torch is needed for it
-from pyprof.capture import in_process, memory, nsys  # noqa: E402
+from pyprof.capture import in_process, memory, nsys, recorder  # noqa: E402
+from pyprof.capture.recorder import ALL_THREADS  # noqa: E402
 from pyprof.capture.request import Outcome, Request  # noqa: E402
 from pyprof.capture.script import Target  # noqa: E402
 from pyprof.capture.window import Steps  # noqa: E402
@@ -209,16 +210,21 @@ def test_backward_ops_of_real_windows_are_of_their_own_forward_op(capture: Captu
 
 
 def test_own_range_wins_over_whole_run(capture: Capture) -> None:
-    """A range that only shows while the script runs replaces the capture of everything."""
+    """A range replaces the capture of everything, unless everything was asked for."""
     text = """
 import pyprof, torch
 torch.ones(2).exp()
 with pyprof.profile():
     torch.ones(3).tanh()
 """
-    found = {marker.decode_seq(text).name for text in texts(capture(text, whole=True))}
+    outcome = capture(text)
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
     assert "aten::tanh" in found
     assert "aten::exp" not in found
+    assert any("the range that the script started" in note for note in outcome.notes)
+    assert {"aten::tanh", "aten::exp"} <= {
+        marker.decode_seq(text).name for text in texts(capture(text, whole=True))
+    }
 
 
 def test_steps(capture: Capture) -> None:
@@ -243,14 +249,58 @@ for step in range(5):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
-    [({}, "never started its range"), ({"steps": Steps(9, 1, 1)}, "ended before step 10")],
+    ("text", "options", "said"),
+    [
+        (TRAIN, {"steps": Steps(9, 1, 1)}, "ended before step 10"),
+        ("print(1)", {}, "ran no op of torch"),
+        ("import torch; torch.empty(3)[1:]", {}, "ran no op of torch"),
+    ],
 )
-def test_nothing_captured(capture: Capture, options: dict[str, Any], said: str) -> None:
-    """Where nothing was recorded there is no file, and the reason is said."""
-    outcome = capture(TRAIN, **options)
+def test_nothing_captured(
+    capture: Capture, text: str, options: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    """Where nothing of use was recorded there is no file, and the reason is said; exit code 1."""
+    outcome = capture(text, **options)
     assert outcome.path is None
-    assert said in outcome.notes[0]
+    assert said in outcome.notes[-1]
+    assert outcome.exit_code() == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# torch.profiler.profile, profiler.start()",
+        "'with pyprof.profile():'",
+        "from torch.profiler import profile",
+        "if not torch: torch.cuda.profiler.start()",
+    ],
+)
+def test_words_that_start_nothing(capture: Capture, text: str) -> None:
+    """What a script says of ranges and never does costs nothing: all of it is captured."""
+    outcome = capture(f"import torch\n{text}\ntorch.ones(3).tanh()")
+    assert any(text.startswith("aten::tanh") for text in texts(outcome))
+    assert any("which started no range" in note for note in outcome.notes)
+
+
+def test_a_range_after_too_much(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What had filled the memory before the range goes, and the range is recorded."""
+    grown = iter([0, *[1 << 60] * 1000])
+    monkeypatch.setattr(
+        memory.Guard.__init__,
+        "__kwdefaults__",
+        {"measure": lambda: next(grown, 0), "interval_s": 0.01},
+    )
+    outcome = capture(f"""
+import pyprof
+{WAIT_FOR_THE_GUARD}
+torch.ones(3).sin()
+with pyprof.profile():
+    torch.ones(3).cos()
+""")
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert "aten::cos" in found
+    assert not {"aten::tanh", "aten::sin"} & found
 
 
 @pytest.mark.parametrize(("end", "code"), [("raise ValueError", 1), ("import sys; sys.exit(3)", 3)])
@@ -306,6 +356,16 @@ with pyprof.annotate('say "it\\'s" \\\\ Übung'):
     assert header["torch_version"] == torch.__version__
 
 
+WAIT_FOR_THE_GUARD = """
+import sys, time, torch
+torch.ones(3).tanh()
+begun = time.monotonic()
+while torch.autograd.profiler._is_profiler_enabled:
+    if time.monotonic() - begun > 60:
+        sys.exit("still recording")
+"""
+
+
 def test_bounded_memory(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     """A recording that takes too much memory ends, says so, and the script goes on."""
     grown = iter([0, *[1 << 60] * 1000])
@@ -314,17 +374,7 @@ def test_bounded_memory(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> No
         "__kwdefaults__",
         {"measure": lambda: next(grown), "interval_s": 0.01},
     )
-    text = """
-import sys, time, torch
-torch.ones(3).tanh()
-begun = time.monotonic()
-while torch.autograd._profiler_enabled():
-    if time.monotonic() - begun > 60:
-        sys.exit("still recording")
-torch.ones(3).sin()
-sys.exit(4)
-"""
-    outcome = capture(text, whole=True)
+    outcome = capture(f"{WAIT_FOR_THE_GUARD}\ntorch.ones(3).sin()\nsys.exit(4)", whole=True)
     assert outcome.code == 4
     assert any("a quarter of the free memory" in note for note in outcome.notes)
     found = {marker.decode_seq(text).name for text in texts(outcome)}
@@ -347,6 +397,164 @@ sys.exit(sum(event.name == "aten::sin" for event in profiler.events()))
     found = {marker.decode_seq(text).name for text in texts(outcome)}
     assert "aten::tanh" in found
     assert "aten::sin" not in found
+    assert any("exported nowhere" in note for note in outcome.notes)
+
+
+OWN = """
+import os, torch, warnings
+warnings.simplefilter("ignore")  # that events are cleared
+os.chdir(FOLDER)
+def export(profiler):
+    global keys
+    keys = {event.key for event in profiler.key_averages()}
+    profiler.export_chrome_trace(f"own_{profiler.step_num}.json")
+schedule = torch.profiler.schedule(wait=1, warmup=1, active=1, repeat=2)
+with torch.profiler.profile(
+    activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule, on_trace_ready=export
+) as profiler:
+    for step in range(8):
+        torch.addmm(torch.ones(2), torch.ones(step + 1, 3), torch.ones(3, 2))
+        profiler.step()
+assert all(key.startswith(("aten::", "ProfilerStep")) for key in keys), keys
+"""
+
+
+def test_steps_of_the_scripts_own_profiler(
+    capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in its trace, which is named, without our markers; the other steps in ours."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)  # and back behind the test, from where the script goes
+    outcome = capture(OWN.replace("FOLDER", repr(str(elsewhere))))
+    assert outcome.code == 0
+    assert rows(texts(outcome), "aten::addmm") == [1, 4, 7, 8]
+    (note,) = (note for note in outcome.notes if "a torch.profiler of its own" in note)
+    assert "own_6.json and 1 more" in note
+    theirs = texts_of(kineto.read(elsewhere / "own_6.json").ranges)
+    assert not any(marker.decode_trace(text) for text in theirs)
+
+
+def test_a_profiler_that_is_stopped_twice(capture: Capture) -> None:
+    """That would end whichever is on, ours: torch crashes later. Both go on as they would."""
+    outcome = capture("""
+import torch
+profiler = torch.autograd.profiler.profile(use_kineto=True)
+with profiler:
+    torch.ones(3).sin()
+torch.ones(3).tanh()
+profiler.__exit__(None, None, None)
+torch.ones(3).cos()
+""")
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert {"aten::tanh", "aten::cos"} <= found
+    assert "aten::sin" not in found
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_markers_in_the_scripts_own_profile(capture: Capture, asked: bool) -> None:  # noqa: FBT001
+    """They are there where the script asked for them, and else are not."""
+    text = """
+import sys, pyprof, torch
+INIT
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+    torch.ones(3).sin()
+sys.exit(sum("traceMarker" in event.key for event in profiler.key_averages()))
+"""
+    init = 'pyprof.init(emit="profiler")' if asked else ""
+    assert capture(text.replace("INIT", init)).code == int(asked)
+
+
+def test_a_script_that_is_profiled_by_itself_alone(capture: Capture, tmp_path: Path) -> None:
+    """Where nothing else ran, its own trace is what there is to report."""
+    outcome = capture(f"""
+import torch
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+    torch.ones(3).sin()
+profiler.export_chrome_trace({str(tmp_path / "own.json")!r})
+""")
+    assert outcome.path is None
+    assert outcome.captures == (tmp_path / "own.json",)
+    assert outcome.exit_code() == 0
+
+
+THREADS = """
+import threading, torch
+start = threading.Event()
+def early():
+    start.wait()
+    torch.ones(3).tanh()
+threads = [threading.Thread(target=early), threading.Thread(target=lambda: torch.ones(3).sin())]
+threads[0].start()
+torch.ones(3).exp()
+start.set()
+threads[1].start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_threads(capture: Capture) -> None:
+    """Ops of all threads are recorded, with their lines, or it is said that they are not."""
+    outcome = capture(THREADS)
+    assert outcome.path is not None
+    if not ALL_THREADS:
+        assert any("records the main thread only" in note for note in outcome.notes)
+        return
+    table = parse_file(outcome.path).table().to_pylist()
+    lines = {row["op"][0]: row["trace"][-1].rpartition(":")[2] for row in table if row["op"]}
+    assert {name: lines.get(name) for name in ("tanh", "sin", "exp")} == {
+        "tanh": "6", "sin": "7", "exp": "9"
+    }  # fmt: skip
+    assert len({row["tid"] for row in table}) == 3
+
+
+def test_a_torch_that_records_one_thread(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said where the script has more; nothing is said of one that has not."""
+
+    def older(**_: object) -> None:
+        raise TypeError("unexpected keyword")
+
+    monkeypatch.setattr(recorder, "_ExperimentalConfig", older)
+    monkeypatch.setattr(recorder, "ALL_THREADS", False)
+    assert any("main thread only" in note for note in capture(THREADS).notes)
+    assert not any("main thread only" in note for note in capture(TRAIN).notes)
+
+
+def test_kineto_is_silent(capture: Capture, capfd: pytest.CaptureFixture[str]) -> None:
+    """Nothing of the profiler's comes between what the script prints, unless the user asks."""
+    capture(TRAIN)
+    assert "profiler_start" not in "".join(capfd.readouterr())
+    assert os.environ["KINETO_LOG_LEVEL"] == "6"
+
+
+NVTX = """
+import torch
+from torch.cuda import nvtx
+assert nvtx.range_push("forward") == 0
+with nvtx.range("in {}", 3):
+    torch.ones(3).tanh()
+nvtx.mark("here")
+nvtx.range_end(nvtx.range_start("free"))
+assert nvtx.range_pop() == 0
+nvtx.range_pop()
+"""
+
+
+def test_nvtx_ranges_of_the_script(capture: Capture) -> None:
+    """They are in the trace as the user's own, also where torch has no NVTX; which is said."""
+    before = torch.cuda.nvtx._nvtx
+    outcome = capture(NVTX)
+    assert outcome.code == 0
+    assert outcome.path is not None
+    with gzip.open(outcome.path) as file:
+        events = json.load(file)["traceEvents"]
+    named = {event["name"]: event for event in events if event.get("cat") == "user_annotation"}
+    assert named.keys() >= {"forward", "in 3"}
+    assert named["forward"]["ts"] <= named["in 3"]["ts"]
+    lacking = not hasattr(torch._C, "_nvtx")
+    assert any("has no NVTX" in note for note in outcome.notes) is lacking
+    assert torch.cuda.nvtx._nvtx is before
 
 
 @pytest.mark.parametrize("before", [True, False])

@@ -4,14 +4,44 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import pyprof  # noqa: E402 - torch is needed for it
-from pyprof.capture.launch import _capture_steps  # noqa: E402
+from pyprof.capture.launch import _capture_steps, _capture_until_a_range  # noqa: E402
 from pyprof.capture.window import Steps  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("ranges", [0, 2])
+def test_until_a_range(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ranges: int) -> None:
+    """It is recorded from the first use of CUDA, and anew once the script starts its range."""
+    told: list[str] = []
+    waiting: list[Callable[[], object]] = []
+    runtime = SimpleNamespace(
+        cudaProfilerStart=partial(told.append, "start"),
+        cudaProfilerStop=partial(told.append, "stop"),
+    )
+    monkeypatch.setattr(torch.cuda, "cudart", lambda: runtime)
+    monkeypatch.setattr(torch.cuda, "_lazy_call", waiting.append)
+    monkeypatch.setattr(torch.cuda, "synchronize", partial(told.append, "wait"))
+    gave_way = tmp_path / "gave way"
+    _capture_until_a_range(gave_way)
+    assert told == []
+    (begin,) = waiting
+    begin()
+    for _ in range(ranges):
+        runtime.cudaProfilerStart()  # what every way to start a range calls
+        runtime.cudaProfilerStop()
+    assert told == ["start", *(["wait", "stop"] if ranges else []), *["start", "stop"] * ranges]
+    assert gave_way.exists() is bool(ranges)
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,21 @@ if "sqlite" in wanted:
 if "windows" in wanted:
     for file in os.listdir(os.environ["WINDOWS"]):
         shutil.copy(os.path.join(os.environ["WINDOWS"], file), name + file)
+if "gave-way" in wanted:
+    (said,) = (arg for arg in args if arg.startswith("--provisional="))
+    open(said.split("=", 1)[1], "w").close()
 for suffix in wanted:
     if suffix.startswith("."):
         open(name + suffix, "w").close()
 """  # nsys before 2023 exits with 0 whatever the script does, and so does this
+
+
+RANGE = """
+import sys
+if len(sys.argv) > 99:
+    import torch.cuda.profiler
+    torch.cuda.profiler.start()
+"""
 
 
 @pytest.fixture
@@ -85,7 +96,7 @@ def seen(folder: Path) -> list[str]:
 
 def test_flags(run: Run, tmp_path: Path) -> None:
     """It traces CUDA, NVTX and the libraries, in the script's range, without ending the script."""
-    result = run("--tool", "nsys", text="# profiler.start()")
+    result = run("--tool", "nsys", text=RANGE)
     assert result.exit_code == 0
     assert seen(tmp_path)[:9] == [
         "profile",
@@ -98,22 +109,24 @@ def test_flags(run: Run, tmp_path: Path) -> None:
         "--capture-range=cudaProfilerApi",
         "--capture-range-end=repeat",
     ]
+    assert any(arg.startswith("--provisional=") for arg in seen(tmp_path))
     assert seen(tmp_path)[-4:] == [str(tmp_path / "train.py"), "--lr", "-o", "--"]
 
 
 def test_nsys_is_first_choice_with_a_gpu(run: Run, tmp_path: Path) -> None:
     """The default takes nsys where there is a GPU."""
-    result = run(text="# profiler.start()")
+    result = run()
     assert f"{tmp_path / 'net.sqlite'}" in result.stderr
     assert seen(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("options", "text"), [(["--all"], "profiler.start"), ([], "print('no range')")]
+    ("options", "text"),
+    [(["--all"], RANGE), ([], "print('no range')"), ([], "# torch.cuda.profiler.start()")],
 )
 def test_whole_run(run: Run, tmp_path: Path, options: list[str], text: str) -> None:
     """Without a range, or with --all, nsys waits for none."""
-    run("--tool", "nsys", *options, text=f"# {text}")
+    run("--tool", "nsys", *options, text=text)
     assert not any("capture-range" in arg for arg in seen(tmp_path))
 
 
@@ -138,32 +151,38 @@ def test_any_name_of_a_file_will_do(run: Run, tmp_path: Path) -> None:
 
 
 def test_no_gpu_work(run: Run) -> None:
-    """A database without GPU work is told of."""
+    """A database without GPU work is told of, with what works, and the code is no success."""
     result = run("--tool", "nsys", "--all", writes="sqlite")
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     assert "no GPU work was captured: nothing ran on the GPU" in result.stderr
+    assert "--tool torch" in result.stderr
+    assert "next:" not in result.stderr
 
 
 def test_no_gpu(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without a GPU only NVTX is traced, of the whole run, and the reason is said."""
     monkeypatch.setattr(machine, "gpus", lambda: ())
-    result = run("--tool", "nsys", text="# profiler.start()", writes="sqlite")
+    result = run("--tool", "nsys", text=RANGE, writes="sqlite")
     assert "--trace=nvtx" in seen(tmp_path)
     assert not any("capture-range" in arg for arg in seen(tmp_path))
-    assert "there is no GPU here" in result.stderr
+    before, after = (line for line in result.stderr.splitlines() if "no GPU here" in line)
+    assert "records ranges only" in before
+    assert f"python -m pyprof.capture --tool torch {tmp_path / 'train.py'} --lr -o --" in after
+    assert "next:" not in result.stderr
+    assert result.exit_code == 1
 
 
 @pytest.mark.parametrize(
     ("writes", "said"),
     [
-        ("", "nothing was captured: the script never started its range"),
+        ("", "nsys wrote no report"),
         (".qdstrm", "its importer was not found"),
         (".nsys-rep", "could not be exported; try: "),
     ],
 )
 def test_no_database(run: Run, writes: str, said: str) -> None:
     """Where no database came of it, the code is 1 and the reason is said."""
-    result = run("--tool", "nsys", text="# profiler.start()", writes=writes)
+    result = run("--tool", "nsys", writes=writes)
     assert result.exit_code == 1
     assert said in result.stderr
 
@@ -172,9 +191,9 @@ def test_old_file_is_not_taken_for_new(run: Run, tmp_path: Path) -> None:
     """A database of an earlier capture is not shown as what this one recorded."""
     with closing(sqlite3.connect(tmp_path / "net.sqlite")) as base:
         base.execute("CREATE TABLE StringIds (id, value)")
-    result = run("--tool", "nsys", text="# profiler.start()", writes="")
+    result = run("--tool", "nsys", writes="")
     assert result.exit_code == 1
-    assert "nothing was captured" in result.stderr
+    assert "nsys wrote no report" in result.stderr
 
 
 def test_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -201,9 +220,7 @@ def test_windows_become_one_file(run: Run, tmp_path: Path, count: int) -> None:
         work = [Work(at=(number * 1000, number * 1000 + 10), call=(number * 900, number * 900 + 5))]
         nsys_db(tmp_path / "windows" / f".{number}.sqlite", work)
     written = [f".{number}.nsys-rep" for number in range(1, count + 1)]
-    result = run(
-        "--tool", "nsys", text="# profiler.start()", writes=" ".join(["windows", *written])
-    )
+    result = run("--tool", "nsys", writes=" ".join(["windows", *written]))
     assert result.exit_code == 0
     assert ("recorded 3 windows" in result.stderr) == (count == 3)
     found = parse_file(tmp_path / "net.sqlite")
@@ -213,11 +230,25 @@ def test_windows_become_one_file(run: Run, tmp_path: Path, count: int) -> None:
     assert names == {"net.sqlite", *reports}
 
 
+@pytest.mark.parametrize(("writes", "first"), [("windows gave-way", 2), ("windows", 1)])
+def test_what_a_range_makes_void(run: Run, tmp_path: Path, writes: str, first: int) -> None:
+    """What was recorded until the script started its own range goes; else it is the capture."""
+    for number in (1, 2):
+        work = [Work(at=(number * 1000, number * 1000 + 10), call=(number * 900, number * 900 + 5))]
+        nsys_db(tmp_path / "windows" / f".{number}.sqlite", work)
+    result = run("--tool", "nsys", text=RANGE, writes=writes)
+    assert result.exit_code == 0
+    found = parse_file(tmp_path / "net.sqlite").numpy("start")
+    assert len(found) == 3 - first
+    assert found[0] == first * 1000
+    assert [path.name for path in tmp_path.glob("net*")] == ["net.sqlite"]
+
+
 def test_windows_that_cannot_be_joined(run: Run, tmp_path: Path) -> None:
     """Each stays where it is, and is named."""
     for number in (1, 2):
         (tmp_path / "windows" / f".{number}.sqlite").write_text("no database")
-    result = run("--tool", "nsys", text="# profiler.start()", writes="windows")
+    result = run("--tool", "nsys", writes="windows")
     assert result.exit_code == 1
     assert "its windows are in" in result.stderr
     assert sorted(path.name for path in tmp_path.glob("net*")) == ["net.1.sqlite", "net.2.sqlite"]

@@ -41,14 +41,52 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_ends_with_the_summary(script: Path) -> None:
-    """Both steps and the model's ops with their calls are in it; nothing is left behind."""
+def test_it_ends_with_the_summary(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both steps and the model's ops with their calls are in it; the capture is kept and named."""
+    monkeypatch.chdir(script.parent)
     result = CliRunner().invoke(run, ["--tool", "torch", str(script), "0"])
     assert result.exit_code == 0, result.output
     assert "2 by Optimizer.step" in result.stdout
     rows = {tuple(line.split()[:3]) for line in result.stdout.splitlines()}
     assert rows >= {("linear", "fprop", "2"), ("linear", "bprop", "2")}
+    kept = "train.pt.trace.json.gz"
+    assert {path.name for path in script.parent.iterdir()} == {"train.py", kept}
+    assert f"next: python -m pyprof.prof {kept}" in result.stderr
+
+
+def test_a_folder_that_takes_no_capture(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where -o names none and none can be kept here, the run is not refused; that is said."""
+    monkeypatch.chdir(script.parent)
+    allowed = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: path != Path() and allowed(path, mode)
+    )  # who runs the tests may write everywhere
+    result = CliRunner().invoke(run, ["--tool", "torch", str(script), "0"])
+    assert result.exit_code == 0, result.output
+    assert "2 by Optimizer.step" in result.stdout
+    assert "is not kept" in result.stderr
     assert [path.name for path in script.parent.iterdir()] == ["train.py"]
+
+
+def test_the_summary_of_processes(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all was done by processes that the script started, theirs are summed up."""
+    monkeypatch.chdir(script.parent)
+    script.write_text("""
+import multiprocessing, os, torch
+def work(rank):
+    os.environ.update(RANK=rank, WORLD_SIZE="2")
+    torch.nn.Linear(64, 32)(torch.ones(16, 64))
+for rank in "01":
+    process = multiprocessing.get_context("fork").Process(target=work, args=(rank,))
+    process.start()
+    process.join()
+""")
+    result = CliRunner().invoke(run, ["--tool", "torch", str(script)])
+    assert result.exit_code == 0, result.output
+    assert ["linear", "fprop", "2"] in [line.split()[:3] for line in result.stdout.splitlines()]
+    assert {path.name for path in script.parent.glob("*.gz")} == {
+        f"train.rank{rank}.pt.trace.json.gz" for rank in range(2)
+    }
 
 
 def test_each_shows_every_kernel(script: Path) -> None:

@@ -45,15 +45,25 @@ def test_the_script_knows_better() -> None:
     ("source", "expected"),
     [
         ("torch.cuda.profiler.start()", True),
+        ("from torch.cuda import profiler as p\nwith p.profile(): pass", True),
+        ("from torch.cuda.profiler import start\nstart()", True),
+        ("from pyprof import profile\nwith profile(): pass", True),
+        ("import pyprof as p\nrun = p.profile()(run)", True),
+        ("lib.getattr(x).cudaProfilerStart()", True),
+        ("from torch.profiler import profile\nwith profile(): pass", False),
+        ("# torch.cuda.profiler.start()", False),
+        ("'with pyprof.profile(): pass'", False),
+        ("torch.cuda.profiler.stop()", False),
+        ("broken(", False),
         ("import torch.cuda.profiler as profiler\nprofiler.start()", True),
-        ("with pyprof.profile():", True),
+        ("with pyprof.profile(): pass", True),
         ("torch.cuda.cudart().cudaProfilerStart()", True),
         ("model.train()", False),
         ("profile = load_profile(name)", False),
     ],
 )
 def test_range_in_source(source: str, *, expected: bool) -> None:
-    """A script that starts a range is told by its text."""
+    """A script that can start a range is told by its code, not by what it says."""
     assert names_a_range(source) is expected
 
 

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from pyprof.report.advice.registry import Advice
 
 
-@rule
+@rule(
+    "the GPU had work meanwhile",
+)
 def allocation(case: Case) -> Advice | None:
     """Find gaps in which the host allocated or freed GPU memory; the evidence is what came next."""
     _, rows, idle_ns = idle_for(case, ALLOC)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,19 +10,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.gpu.dtypes import tensor_core_takes
+from pyprof.gpu.names import split
+from pyprof.gpu.peaks import peaks
 from pyprof.gpu.roles import Role, role
 from pyprof.gpu.roofline import NS_PER_S
+from pyprof.marker import Kind, classify
+from pyprof.parse.texts import where
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.families import family
 from pyprof.report import api
 from pyprof.report.advice.registry import Advice, Evidence
+from pyprof.report.api import LAUNCH
+from pyprof.report.idle import HOST
+from pyprof.report.intervals import union, union_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import re
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
     from pyprof.prof.table import Table
+    from pyprof.report.intervals import Intervals
     from pyprof.report.timeline import DeviceTime, Timeline
     from pyprof.schema import Capture
 
@@ -30,6 +40,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
+_LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|batch)"
 _EVIDENCE = ("op", "line", "kernel")
 
 
@@ -72,9 +83,9 @@ class Case:
         return np.asarray(np.unique(keys, return_inverse=True)[1])
 
     @cached_property
-    def launch_end(self) -> Ints:
-        """End of the launching call; -1 where not known."""
-        return api.launches(self.table.records)[1]
+    def launch_start(self) -> Ints:
+        """Start of the launching call; -1 where not known."""
+        return api.launches(self.table.records)[0]
 
     # --- masks -----------------------------------------------------------------------------------
 
@@ -82,6 +93,12 @@ class Case:
         """Find kernels of these roles."""
         name = self.table.records.coded("kLongName")
         found = np.array([*(role(text) in roles for text in name.values), False])
+        return np.asarray(self.chosen & found[name.index])
+
+    def named(self, pattern: re.Pattern[str]) -> Mask:
+        """Find kernels whose path, which is the name without its arguments, has this in it."""
+        name = self.table.records.coded("kLongName")
+        found = np.array([*(bool(pattern.search(split(t).path)) for t in name.values), False])
         return np.asarray(self.chosen & found[name.index])
 
     def family(self, *families: str) -> Mask:
@@ -107,12 +124,75 @@ class Case:
         reasons = pc.replace_substring_regex(said.dictionary, r"^above peak: [^;]*(; )?", "")
         return reasons.take(said.indices)
 
+    @cached_property
+    def replays(self) -> Mask:
+        """Find what the replay of a CUDA graph gave to the GPU: one call, often of many kernels."""
+        called = self.launch_start
+        _, place, rows = np.unique(called, return_inverse=True, return_counts=True)
+        many = (called >= 0) & (rows[place] > 1)
+        return np.asarray(self.kind(schema.GRAPH) | many | np.isin(called, self._graph_launches))
+
+    @cached_property
+    def _graph_launches(self) -> Ints:
+        """Give when graphs were launched; none where the capture is not there."""
+        if self.capture is None:
+            return np.zeros(0, np.int64)
+        called = self.capture.calls
+        is_graph = partial(pc.match_substring, pattern="GraphLaunch")
+        found = called.filter(where(called.column("name"), is_graph))
+        return np.asarray(pc.fill_null(found.column("start"), -1)).astype(np.int64)
+
+    @cached_property
+    def loading(self) -> Mapping[str, Intervals]:
+        """When the program was in ranges that name data loading, by their names."""
+        return {name: union_of(start, end) for name, (start, end) in self._loading.items()}
+
+    @cached_property
+    def loadings(self) -> Mapping[str, int]:
+        """How many such ranges there are of each name."""
+        return {name: len(start) for name, (start, _) in self._loading.items()}
+
+    @cached_property
+    def _loading(self) -> dict[str, tuple[Ints, Ints]]:
+        if self.capture is None:
+            return {}
+        is_named = partial(pc.match_substring_regex, pattern=_LOADING)
+        ranges = self.capture.ranges
+        ranges = ranges.filter(where(ranges.column("text"), is_named))
+        text = ranges.column("text").unify_dictionaries().combine_chunks()
+        index = text.indices.to_numpy()
+        start, end = (
+            np.asarray(pc.fill_null(ranges.column(name), -1)) for name in ("start", "end")
+        )
+        names = {code: text.dictionary[code].as_py() for code in np.unique(index).tolist()}
+        return {
+            name: (start[index == code], end[index == code])
+            for code, name in names.items()
+            if classify(name) in (Kind.CONTEXT, Kind.LAYER)  # no stack, or op, of a file so called
+        }
+
+    def idle(self, device: DeviceTime, cause: str) -> Intervals:
+        """Give when a GPU idled for a cause; each instant is told once, that of loading as such."""
+        waited = device.idle[cause]
+        if cause not in (HOST, LAUNCH):
+            return waited
+        return waited - union(self.loading.values()) if self.loading else waited
+
     def device_has(self, dtype: str) -> Mask:
-        """Find rows on a GPU that is known to have Tensor Cores for a type."""
-        peaks = self.table.devices
-        found = [peak is not None and peak.flops(dtype, True) is not None  # noqa: FBT003 - on Tensor Cores
-                 for peak in peaks.values]  # fmt: skip
-        return np.asarray(np.array(found, bool)[peaks.index])
+        """Find rows on a GPU that is known to have Tensor Cores for a type.
+
+        A peak that the user gives stands for every type, and says nothing of any.
+        """
+        gpu = self.table.records.coded("gpu")
+        found = [self._has(name, dtype) for name in (*gpu.values, None)]
+        return np.asarray(np.array(found, bool)[gpu.index])
+
+    def _has(self, name: str | None, dtype: str) -> bool:
+        device = self.table.device_of(name)
+        if device.cuda_cc is not None:
+            return tensor_core_takes(device.cuda_cc, dtype)
+        found = peaks(device)
+        return found is not None and found.flops(dtype, tensor_core=True) is not None
 
     # --- gains -----------------------------------------------------------------------------------
 
@@ -148,7 +228,8 @@ class Case:
     # --- evidence --------------------------------------------------------------------------------
 
     @cached_property
-    def _texts(self) -> dict[str, pa.Array]:
+    def texts(self) -> dict[str, pa.Array]:
+        """Op, line and kernel of each row, as the table shows them."""
         return {name: COLUMNS[name].values(self.table).dictionary_encode() for name in _EVIDENCE}
 
     def advice(
@@ -175,7 +256,7 @@ class Case:
     ) -> tuple[Evidence, ...]:
         """Group rows by op and line, the most time first."""
         index = pa.array(rows)
-        op, line, kernel = (self._texts[name].take(index).cast(pa.string()) for name in _EVIDENCE)
+        op, line, kernel = (self.texts[name].take(index).cast(pa.string()) for name in _EVIDENCE)
         texts = [*detail] if detail is not None else [""] * len(rows)
         what = pc.coalesce(op, kernel)
         data = pa.table({"what": what, "line": line, "detail": texts, "ns": weight})

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pyprof.report.advice.registry import Advice
 
 
-@rule
+@rule(
+    "something is computed meanwhile",
+)
 def communication(case: Case) -> Advice | None:
     """Find communication during which nothing was computed; at best all of it could be hidden."""
     records = case.table.records

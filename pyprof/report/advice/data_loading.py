@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
-from pyprof.marker import Kind, classify, plain_layer
+from pyprof.marker import plain_layer
 from pyprof.parse.describe import unnumbered
-from pyprof.parse.texts import where
 from pyprof.report.advice.registry import Advice, Evidence, rule
-from pyprof.report.intervals import union, union_of
+from pyprof.report.api import ALLOC, LOAD, SYNC
+from pyprof.report.intervals import union
 
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case
 
-_LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|batch)"
+_TOLD = (SYNC, ALLOC, LOAD)
+"""Causes that have a rule of their own."""
 
 
-@rule
+@rule(
+    "the GPU had work meanwhile",
+    "a file or an op is called so, not a range",
+)
 def data_loading(case: Case) -> Advice | None:
-    """Find ranges that name data loading, and how long the GPUs idled inside them."""
+    """Find ranges that name data loading, and how long the GPUs idled inside them.
+
+    Their line is that of what came next, after the longest wait.
+    """
     if case.capture is None or not case.devices:
         return None
-    is_named = partial(pc.match_substring_regex, pattern=_LOADING)
-    ranges = case.capture.ranges
-    ranges = ranges.filter(where(ranges.column("text"), is_named))
-    text = ranges.column("text").unify_dictionaries().combine_chunks()
-    index = text.indices.to_numpy()
-    start, end = (np.asarray(pc.fill_null(ranges.column(name), -1)) for name in ("start", "end"))
-    idle = [union(device.idle.values()) for device in case.devices]
+    idle = [
+        (union(times for cause, times in device.idle.items() if cause not in _TOLD), device.gaps)
+        for device in case.devices
+    ]
     found, most = [], 0
-    for code in np.unique(index).tolist():
-        name = text.dictionary[code].as_py()
-        if classify(name) not in (Kind.CONTEXT, Kind.LAYER):
-            continue  # a stack, or an op, of a file so called
-        rows = index == code
-        inside = union_of(start[rows], end[rows])
-        waited = max((gaps & inside).total for gaps in idle)
-        if waited:
-            found.append(Evidence(plain_layer(unnumbered(name)), None, int(rows.sum()), waited))
-            most = max(most, waited)
+    for name, held in case.loading.items():
+        waits = [(waited & held, gaps) for waited, gaps in idle]
+        waited, gaps = max(waits, key=lambda wait: wait[0].total)
+        if waited.total:
+            longest = int(np.argmax(waited.inside(gaps.start, gaps.end)))
+            line = case.texts["line"][int(gaps.row[longest])].as_py()
+            what = plain_layer(unnumbered(name))
+            found.append(Evidence(what, line, case.loadings[name], waited.total))
+            most = max(most, waited.total)
     if not found:
         return None
     return Advice(

@@ -19,7 +19,7 @@ def idle_for(case: Case, cause: str) -> tuple[Ints, Ints, NDArray[np.float64]]:
     before, after, time = [], [], []
     for device in case.devices:
         gaps = device.gaps
-        ns = device.idle[cause].inside(gaps.start, gaps.end)
+        ns = case.idle(device, cause).inside(gaps.start, gaps.end)
         some = ns > 0
         before.append(_ended(case, device.pid, device.device, gaps.start[some]))
         after.append(gaps.row[some])

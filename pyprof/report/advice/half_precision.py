@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 _NOT_TO_MEND = ("device:", "size: a vector", "size: depthwise")
 
 
-@rule
+@rule(
+    "a vector as operand: memory limits it",
+    "the GPU has no Tensor Cores",
+)
 def half_precision(case: Case) -> Advice | None:
     """Find half-precision products whose kernel surely used no Tensor Cores, with the reason."""
     number, judged = case.table.judged

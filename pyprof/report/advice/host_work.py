@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from pyprof.report.advice.registry import Advice
 
 
-@rule
+@rule(
+    "the host was loading data, which data_loading tells",
+    "the host was launching",
+)
 def host_work(case: Case) -> Advice | None:
     """Find gaps in which the host neither launched nor waited; the evidence is what came next."""
     _, rows, idle_ns = idle_for(case, HOST)

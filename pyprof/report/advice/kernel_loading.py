@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from pyprof.report.advice.registry import Advice
 
 
-@rule
+@rule(
+    "the GPU had work meanwhile: the launch waited for room in its queue",
+)
 def kernel_loading(case: Case) -> Advice | None:
     """Find gaps in which kernels were loaded; the evidence is what was launched first."""
     _, rows, idle_ns = idle_for(case, LOAD)

@@ -13,10 +13,15 @@ if TYPE_CHECKING:
     from pyprof.report.advice.registry import Advice
 
 
-@rule
+@rule(
+    "what came late is the replay of a CUDA graph",
+    "the host was loading data",
+)
 def launch_bound(case: Case) -> Advice | None:
     """Find gaps in which the host was launching or dispatching; the evidence is what came late."""
     _, rows, idle_ns = idle_for(case, LAUNCH)
+    eager = ~case.replays[rows]
+    rows, idle_ns = rows[eager], idle_ns[eager]
     return case.advice(
         "launch_bound",
         "the GPU waits for the host to launch short kernels",

@@ -22,7 +22,10 @@ _MOST = 0.5
 """A copy from pinned memory goes on without its call, which returns in some microseconds."""
 
 
-@rule
+@rule(
+    "the call returns at once, as with pinned memory",
+    "a few bytes, as of .item()",
+)
 def pageable_copies(case: Case) -> Advice | None:
     """Find large copies during most of which their call had not returned; they could be hidden."""
     if case.timeline is None or case.timeline.blocking:

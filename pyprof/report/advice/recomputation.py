@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _NODE = "CheckpointFunctionBackward"
 
 
-@rule
+@rule(
+    "an op that a backward node calls for itself, in no module's forward",
+)
 def recomputation(case: Case) -> Advice | None:
     """Find activation checkpointing: forward ops inside its node, or modules in a backward pass.
 

@@ -52,15 +52,29 @@ class Advice:
 Rule: TypeAlias = "Callable[[Case], Advice | None]"
 
 _RULES: dict[str, Rule] = {}
+_REFUTED: dict[str, tuple[str, ...]] = {}
 
 
-def rule(function: Rule) -> Rule:
-    """Register the rule of a module; it returns None where there is no evidence."""
-    name = function.__module__.rpartition(".")[2]
-    if name in _RULES:
-        raise ValueError(f"module {name} has a rule already")
-    _RULES[name] = function
-    return function
+def rule(*refuted_by: str) -> Callable[[Rule], Rule]:
+    """Register the rule of a module; it returns None where there is no evidence.
+
+    `refuted_by` says what looks like evidence and is none, or what would make the advice untrue:
+    where it is so, the rule is silent.
+    """
+
+    def register(function: Rule) -> Rule:
+        name = function.__module__.rpartition(".")[2]
+        if name in _RULES:
+            raise ValueError(f"module {name} has a rule already")
+        _RULES[name], _REFUTED[name] = function, refuted_by
+        return function
+
+    return register
+
+
+def refutations() -> dict[str, tuple[str, ...]]:
+    """Give what would refute each rule, by its name."""
+    return {name: _REFUTED[name] for name in rules()}
 
 
 def rules() -> dict[str, Rule]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
 from pyprof.gpu.roles import Role
 
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
-def fusible(case: Case, wanted: Mask) -> tuple[Ints, NDArray[np.float64]]:
+def fusible(case: Case, wanted: Mask, *, chains: bool = False) -> tuple[Ints, NDArray[np.float64]]:
     """Find the rows in runs of at least two, and what each could win by being fused.
 
     A run is what a stream does one after the other, all element-wise, none of it of another size.
     One kernel that reads and writes once takes about as long as the longest: the others are won.
+    In `chains` what one line does twice by one op ends a run: it may be a loop over tensors.
     """
     single = wanted & case.role(Role.ELEMENTWISE, Role.OPTIMIZER) & ~_many_tensors(case)
     records = case.table.records
@@ -31,6 +33,8 @@ def fusible(case: Case, wanted: Mask) -> tuple[Ints, NDArray[np.float64]]:
     same = (size[1:] == size[:-1]) & (size[1:] > 0) & single[order][1:] & single[order][:-1]
     for key in keys[1:]:
         same &= np.diff(key[order]) == 0
+    if chains:
+        same &= ~_again(case, order)
     run = np.cumsum(np.concatenate([[True], ~same])) - 1
     length = np.bincount(run)
     longest = np.zeros(len(length))
@@ -39,6 +43,18 @@ def fusible(case: Case, wanted: Mask) -> tuple[Ints, NDArray[np.float64]]:
     inside = length[run] > 1
     won = case.ns[order] * (1 - longest[run] / np.maximum(total[run], 1))
     return order[inside], won[inside]
+
+
+def _again(case: Case, order: Ints) -> Mask:
+    """Tell of each row but the first whether it does what the row before it did, anew."""
+    number = case.table.records.numpy("opId")[order]
+    again = (np.diff(number) != 0) | (number[1:] < 0)
+    op, line = (
+        np.asarray(pc.fill_null(case.texts[name].indices, -1))[order] for name in ("op", "line")
+    )
+    kernel = case.table.records.coded("kLongName").index[order]
+    what = np.where(op < 0, -2 - kernel, op)
+    return np.asarray(again & (np.diff(what) == 0) & (np.diff(line) == 0))
 
 
 def _many_tensors(case: Case) -> Mask:

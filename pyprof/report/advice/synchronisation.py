@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from pyprof.report.advice.registry import Advice
 
 
-@rule
+@rule(
+    "more work was queued when the wait ended",
+)
 def synchronisation(case: Case) -> Advice | None:
     """Find gaps after the host waited for the GPU; the evidence is what it waited for."""
     rows, _, idle_ns = idle_for(case, SYNC)

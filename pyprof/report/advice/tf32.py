@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from pyprof.report.advice.registry import Advice
 
 
-@rule
+@rule(
+    "the GPU has no TF32: Volta, Turing",
+    "the kernel used Tensor Cores",
+)
 def tf32(case: Case) -> Advice | None:
     """Find float32 matrix products and convolutions on CUDA cores of a GPU that has TF32."""
     off = pc.fill_null(pc.starts_with(case.why, "TF32: off"), fill_value=False)

@@ -20,7 +20,10 @@ _GOOD = 0.6
 """A share of the roofline that well-written kernels reach."""
 
 
-@rule
+@rule(
+    "too short: a launch and its drain take the time",
+    "too few blocks, which low_occupancy tells",
+)
 def under_roof(case: Case) -> Advice | None:
     """Find kernels below 30 % of their roofline, neither tiny nor short of blocks; gain to 60 %."""
     share = case.table.roofline.share

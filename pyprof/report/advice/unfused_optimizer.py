@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pyprof.report.advice.registry import Advice
 
 
-@rule
+@rule(
+    "one kernel takes many parameters: foreach, fused",
+)
 def unfused_optimizer(case: Case) -> Advice | None:
     """Find element-wise kernels of the optimizer that work on one parameter after the other."""
     rows, won = fusible(case, case.is_one("dir", "optim"))

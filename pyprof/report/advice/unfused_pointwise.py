@@ -4,18 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow.compute as pc
+
 from pyprof.report.advice.registry import rule
 from pyprof.report.advice.runs import fusible
 
 if TYPE_CHECKING:
-    from pyprof.report.advice.case import Case
+    from pyprof.report.advice.case import Case, Mask
     from pyprof.report.advice.registry import Advice
 
 
-@rule
+_OF_MANY = ("AccumulateGrad", "_foreach_")
+
+
+def _of_many(case: Case) -> Mask:
+    """Find what ops do that go through tensors which have nothing to do with each other."""
+    names = case.texts["op"]
+    found = [
+        any(part in (name or "") for part in _OF_MANY) for name in names.dictionary.to_pylist()
+    ]
+    index = pc.fill_null(names.indices, len(found)).to_numpy()
+    return np.asarray(np.array([*found, False])[index])
+
+
+@rule(
+    "one op after another on different tensors: a loop, AccumulateGrad, foreach, DDP",
+    "tensors of different sizes",
+)
 def unfused_pointwise(case: Case) -> Advice | None:
     """Find chains of element-wise kernels over tensors of one size, outside the optimizer."""
-    rows, won = fusible(case, case.chosen & ~case.is_one("dir", "optim", "comm"))
+    wanted = case.chosen & ~case.is_one("dir", "optim", "comm") & ~_of_many(case)
+    rows, won = fusible(case, wanted, chains=True)
     return case.advice(
         "unfused_pointwise",
         "element-wise kernels follow each other on tensors of one size",

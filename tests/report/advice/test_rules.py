@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -10,9 +10,9 @@ import pytest
 from pyprof import schema
 from pyprof.marker import Tensor, encode_layer, encode_seq
 from pyprof.parse import parse
-from pyprof.prof.table import Table
+from pyprof.prof.table import Override, Table
 from pyprof.report.advice import advise
-from pyprof.report.advice.registry import Advice, rules
+from pyprof.report.advice.registry import Advice, refutations, rules
 from pyprof.report.timeline import timeline
 from tests.report.captures import (
     ADD,
@@ -40,11 +40,17 @@ class Story:
     work: list[Work]
     ranges: list[Range] = field(default_factory=list)
     api: list[Api] = field(default_factory=list)
+    gpu: dict[str, object] = field(default_factory=dict)
+    """What differs from an A100."""
+    override: Override = field(default_factory=Override)
 
 
 def _advice(story: Story) -> dict[str, Advice]:
     net = capture(story.work, story.api, story.ranges)
-    table = Table(parse(net))
+    devices = net.devices.to_pylist()
+    columns = {key: [{**row, **story.gpu}[key] for row in devices] for key in devices[0]}
+    net = replace(net, devices=schema.table(schema.DEVICES, columns))
+    table = Table(parse(net), story.override)
     found = advise(table, timeline(table.records, net), net)
     return {advice.rule: advice for advice in found}
 
@@ -82,14 +88,14 @@ def _matmul(name: str, tensors: tuple[Tensor, ...], length: int) -> Story:
     return Story([work], _called("matmul", work, *tensors))
 
 
-def _adds(*sizes: int, part: str = "") -> Story:
-    """Add in place, one kernel after the other, launched well before."""
+def _chain(*sizes: int, part: str = "", names: tuple[str, ...] = ("add", "mul")) -> Story:
+    """Run element-wise ops by turns, one kernel after the other, launched well before."""
     ranges, work = [], []
     for place, size in enumerate(sizes):
         call = ((10 + 10 * place) * US, (12 + 10 * place) * US)
         at = (100 + 20 * place) * US
         work.append(Work((at, at + 20 * US), call, ADD))
-        ranges += _called("add", work[-1], _tensor(size), _tensor(size))
+        ranges += _called(names[place % len(names)], work[-1], _tensor(size), _tensor(size))
     if part:
         ranges.append(Range(part, (5 * US, 99 * US)))
     return Story(work, ranges)
@@ -138,9 +144,9 @@ CASES: dict[str, tuple[str, Story, Story]] = {
     "kernels launched too slowly": (
         "launch_bound", _gap(150), Story([_busy(), _busy(begin=20)])),
     "chains of element-wise kernels": (
-        "unfused_pointwise", _adds(1 << 20, 1 << 20, 1 << 20), _adds(1 << 20, 1 << 10, 1 << 18)),
+        "unfused_pointwise", _chain(1 << 20, 1 << 20, 1 << 20), _chain(1 << 20, 1 << 10, 1 << 18)),
     "an optimizer's chains": (
-        "unfused_optimizer", _adds(1 << 20, 1 << 20, part=STEP), _adds(1 << 20, 1 << 20)),
+        "unfused_optimizer", _chain(1 << 20, 1 << 20, part=STEP), _chain(1 << 20, 1 << 20)),
     "waiting for the GPU": (
         "synchronisation", _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))),
         _gap(160, Api("cudaEventQuery", (20 * US, 130 * US)))),
@@ -182,6 +188,176 @@ def test_a_rule_speaks_of_evidence_and_is_silent_without(
     assert rule not in _advice(silent)
 
 
+def _on(gpu: dict[str, object], story: Story, override: Override | None = None) -> Story:
+    return replace(story, gpu=gpu, override=override or Override())
+
+
+def _transforms(*names: str) -> Story:
+    gemm = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc"
+    return _conv(*(name for each in names for name in (each, gemm)))
+
+
+def _replay(*api: Api) -> Story:
+    """Idle until a graph is launched anew: two kernels by one call."""
+    story = _gap(150, *api)
+    first, late = story.work
+    late = replace(late, api="cudaGraphLaunch", call=(130 * US, 155 * US))
+    after = replace(late, at=(late.at[1] + US, late.at[1] + 50 * US))
+    return Story([first, late, after], api=story.api)
+
+
+def _one(name: str, at: tuple[int, int], call: tuple[int, int], *ranges: Range) -> Story:
+    work = Work((at[0] * US, at[1] * US), (call[0] * US, call[1] * US), name)
+    return Story([_busy(), work], list(ranges))
+
+
+def _while_busy(story: Story, until: int = 3000) -> Story:
+    """Let another stream work all the while."""
+    return replace(story, work=[*story.work, Work((US, until * US), (0, 500), stream=9)])
+
+
+LOADING = "enumerate(DataLoader)#_Iter.__next__"
+VOLTA = {"name": "Tesla V100-SXM2-16GB", "cc_major": 7, "cc_minor": 0, "sm_count": 80}
+VECTOR = (_tensor(1, 4096, dtype="float16"), _tensor(4096, 4096, dtype="float16"))
+WINOGRAD = (
+    "void cudnn::winograd_nonfused::winogradForwardData4x4<float, float>(cudnn::P<float, float>)",
+    "void fft2d_r2c_32x32<float, false, 1u, false>(float2*, float const*, int, int)",
+    "void cudnn::cnn::im2col4d_kernel<float, long>(cudnn::cnn::im2col4d_params)",
+    "void flip_filter<float, float>(float*, float const*, int, int, int, int)",
+)
+FOLDED = "void foldedNhwcToNhwcKernel<float, float, float, true, (cudnnKernelDataType_t)0>(int)"
+NVJET = "nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NTN"
+FOREACH = "void at::native::multi_tensor_apply_kernel<at::native::TensorListMetadata<2>>(int)"
+
+REFUTED: dict[str, dict[str, list[Story]]] = {
+    "allocation": {
+        "the GPU had work meanwhile": [
+            _while_busy(_gap(160, Api("cudaMalloc", (111 * US, 155 * US))))],
+    },
+    "channels_last": {
+        "transforms of cuDNN's algorithm: Winograd, FFT, im2col, flipped filters": [
+            _transforms(*WINOGRAD)],
+        "few channels padded within channels-last: folded NHWC": [_transforms(FOLDED)],
+    },
+    "communication": {
+        "something is computed meanwhile": [
+            _while_busy(Story([_busy(), _busy(name=NCCL, begin=200)]))],
+    },
+    "data_loading": {
+        "the GPU had work meanwhile": [_while_busy(_gap(2000, text=LOADING))],
+        "a file or an op is called so, not a range": [
+            _gap(2000, text="{'traceMarker': ['/src/dataloader.py:3']}"),
+            _gap(2000, text="{'mod': 'data', 'op': 'get_batch', 'args': []}")],
+    },
+    "half_precision": {
+        "a vector as operand: memory limits it": [_matmul(HALF_CUDA_CORES, VECTOR, 4000)],
+        "the GPU has no Tensor Cores": [
+            _on({"name": "Tesla P40", "cc_major": 6, "cc_minor": 1},
+                _matmul(HALF_CUDA_CORES, HALF, 4000))],
+    },
+    "host_work": {
+        "the host was loading data, which data_loading tells": [_gap(2000, text=LOADING)],
+        "the host was launching": [_gap(150)],
+    },
+    "kernel_loading": {
+        "the GPU had work meanwhile: the launch waited for room in its queue": [
+            Story([_busy(2900), _one("late", (3000, 3010), (120, 2900)).work[1]])],
+    },
+    "launch_bound": {
+        "what came late is the replay of a CUDA graph": [
+            _replay(), _replay(Api("cudaGraphLaunch", (130 * US, 155 * US)))],
+        "the host was loading data": [
+            replace(_gap(150), ranges=[Range(LOADING, (105 * US, 161 * US))])],
+    },
+    "low_occupancy": {
+        "a collective, whose blocks are its channels": [Story([_busy(name=NCCL, grid=24)])],
+        "a persistent kernel, which takes the SMs that it wants": [
+            Story([_busy(name=NVJET, grid=64)])],
+        "all but a few SMs have a block": [Story([_busy(grid=104)])],
+    },
+    "pageable_copies": {
+        "the call returns at once, as with pinned memory": [_copied(5)],
+        "a few bytes, as of .item()": [
+            Story([_busy(5), copy((20 * US, 120 * US), (10 * US, 100 * US), 4, "DtoH")])],
+    },
+    "recomputation": {
+        "an op that a backward node calls for itself, in no module's forward": [
+            _backward("MulBackward0", CALLED)],
+    },
+    "synchronisation": {
+        "more work was queued when the wait ended": [
+            Story([_busy(), _busy(begin=6, length=300)],
+                  api=[Api("cudaStreamSynchronize", (20 * US, 130 * US))])],
+    },
+    "tf32": {
+        "the GPU has no TF32: Volta, Turing": [
+            _on(VOLTA, _matmul(CUDA_CORES, BIG, 8000)),
+            _on(VOLTA, _matmul(CUDA_CORES, BIG, 8000), Override(peak_flops=15e12)),
+            _on({"name": "GPU", "cc_major": None, "cc_minor": None},
+                _matmul(CUDA_CORES, BIG, 8000), Override(peak_flops=15e12))],
+        "the kernel used Tensor Cores": [
+            _matmul("ampere_tf32_s1688gemm_fp32_128x128_ldg8", BIG, 8000)],
+    },
+    "under_roof": {
+        "too short: a launch and its drain take the time": [_matmul(TC_GEMM, HALF[:1], 4)],
+        "too few blocks, which low_occupancy tells": [
+            Story([_busy(20_000, TC_GEMM, begin=10, grid=9)],
+                  _matmul(TC_GEMM, HALF, 20_000).ranges)],
+    },
+    "unfused_optimizer": {
+        "one kernel takes many parameters: foreach, fused": [
+            Story([replace(each, name=FOREACH) for each in _chain(1 << 20, 1 << 20).work],
+                  _chain(1 << 20, 1 << 20, part=STEP).ranges)],
+    },
+    "unfused_pointwise": {
+        "one op after another on different tensors: a loop, AccumulateGrad, foreach, DDP": [
+            _chain(1 << 20, 1 << 20, 1 << 20, names=(name,))
+            for name in ("add", "_foreach_add_", "AccumulateGrad")],
+        "tensors of different sizes": [_chain(1 << 20, 1 << 10, 1 << 18)],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "refutation", "story"), [
+    pytest.param(rule, refutation, story, id=f"{rule}: {refutation} {place}")
+    for rule, told in REFUTED.items()
+    for refutation, stories in told.items()
+    for place, story in enumerate(stories)
+])  # fmt: skip
+def test_what_refutes_a_rule(rule: str, refutation: str, story: Story) -> None:
+    """Where what the rule names as its refutation is the case, it is silent."""
+    assert refutation in refutations()[rule]
+    assert rule not in _advice(story)
+
+
+def test_every_refutation_is_stated_and_tested() -> None:
+    """A rule states what would refute it, and for each there is a capture that does."""
+    assert all(refutations().values())
+    assert {rule: set(told) for rule, told in REFUTED.items()} == {
+        rule: set(told) for rule, told in refutations().items()
+    }
+
+
+def test_a_wait_is_told_once() -> None:
+    """Of a gap in which data were loaded, loading is told; the rest of it is the host's."""
+    story = _gap(4000, text=LOADING)
+    story.ranges[0] = Range(LOADING, (111 * US, 2000 * US))
+    found = _advice(story)
+    loading, host = (found[name].gain_ns or 0 for name in ("data_loading", "host_work"))
+    assert loading == (2000 - 111) * US
+    assert host == (111 - 110 + 4000 - 2000) * US
+
+
+def test_chains_of_unmarked_kernels() -> None:
+    """Without ops, different kernels make a chain; one kernel again and again does not."""
+    other = ADD.replace("CUDAFunctor_add", "CUDAFunctor_mul")
+    story = _chain(1 << 20, 1 << 20, 1 << 20)
+    bare = Story(story.work)
+    assert "unfused_pointwise" not in _advice(bare)
+    bare.work[1] = replace(bare.work[1], name=other)
+    assert "unfused_pointwise" in _advice(bare)
+
+
 def test_every_rule_has_a_case() -> None:
     """A rule without a story of its evidence, and of its absence, is not tested."""
     assert {rule for rule, *_ in CASES.values()} == set(rules())
@@ -207,7 +383,7 @@ EVIDENCE = {
         "tf32", Story([SGEMM_CONV], _called("conv2d", SGEMM_CONV, *IMAGES)), "conv2d", ""),
     "a half-precision product, with the reason": (
         "half_precision", _matmul(HALF_CUDA_CORES, HALF, 4000), "matmul", "library: "),
-    "chains": ("unfused_pointwise", _adds(1 << 20, 1 << 20, 1 << 20), "add", ""),
+    "chains": ("unfused_pointwise", _chain(1 << 20, 1 << 20, 1 << 20), "add", ""),
     "a number read back": ("synchronisation", _read_back(), "item", ""),
     "a copy from pageable memory": ("pageable_copies", _copied_by("to"), "to", ""),
     "a product far under its roof": ("under_roof", _matmul(TC_GEMM, HALF, 20_000), "matmul", ""),
@@ -230,7 +406,7 @@ GAINS = {
         "tf32", _matmul(CUDA_CORES, BIG, 8000), 8000 * (1 - 19.5 / 156)),
     "a layout kernel: all of it": (
         "channels_last", CASES["layouts changed around convolutions"][1], 50),
-    "the others of a chain": ("unfused_pointwise", _adds(1 << 20, 1 << 20, 1 << 20), 40),
+    "the others of a chain": ("unfused_pointwise", _chain(1 << 20, 1 << 20, 1 << 20), 40),
     "idle time after a wait": (
         "synchronisation", _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))), 50),
     "idle blocks": ("low_occupancy", Story([_busy(grid=27)]), 75),

@@ -1,0 +1,186 @@
+"""A piece of a user's program with a recorder around it: from what starts it to its file."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.cuda.profiler
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from pyprof import instrument
+from pyprof.capture import recorder as recorders
+from pyprof.capture.nvtx_ranges import Ranges, annotations
+from pyprof.capture.others import Others
+from pyprof.capture.request import shown
+from pyprof.capture.window import StepCounter
+from pyprof.instrument.emit import profiler_sink
+from pyprof.instrument.stack import begin_at
+from pyprof.instrument.windows import Windows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyprof.capture.recorder import Recorder
+    from pyprof.capture.request import Request
+
+
+class Recording:
+    """Records from the moment it is made, or lets the program's range or its steps say when."""
+
+    def __init__(self, recorder: Recorder, request: Request, runner: Callable[..., Any]) -> None:
+        """Let `runner` be the function that calls the program: no stack reaches beyond it."""
+        self._recorder, self._request = recorder, request
+        self._stack = ExitStack()
+        self._threaded = False
+        self.others = Others(recorder.give_way, self._go_on, lambda: recorder.busy)
+        self._nvtx = Ranges(annotations(lambda: recorder.running))
+        self._stack.enter_context(self.others.watched())
+        self._stack.enter_context(self._nvtx.taken())
+        if not recorders.ALL_THREADS:
+            self._stack.enter_context(self._threads_watched())
+        if request.instrument:
+            begin_at(runner.__code__)
+            instrument.begin(profiler_sink(self._marks))
+            self._stack.callback(instrument.stop)
+        self._end = self._connect()
+
+    def finish(self, path: Callable[[], Path]) -> Path | None:
+        """End it and write what was recorded to the path; None where there is nothing in it.
+
+        Everything that was replaced for the program is put back.
+        """
+        if self._recorder.mine:
+            self._end()
+        self._stack.close()
+        target = path()
+        return target if self._recorder.write(target) else None
+
+    def notes(self) -> Iterator[str]:
+        """Say what the user should know of how it went."""
+        recorder = self._recorder
+        if recorder.overflowed:
+            yield (
+                f"recording ended after {recorder.seconds:.1f} s: it had taken a quarter of the "
+                "free memory; capture a few steps with --steps or pyprof.profile()"
+            )
+        elif recorder.windows:
+            windows = f" in {recorder.windows} windows" if recorder.windows > 1 else ""
+            yield f"recorded {recorder.seconds:.1f} s{windows}{self._extent()}"
+        if self.others.count:
+            yield self._of_others()
+        if recorder.lost:
+            yield "the end came on another thread, where this torch cannot end a recording"
+        if self._threaded:
+            yield "this torch records the main thread only; a newer one records all threads"
+        if self._nvtx.used and self._nvtx.lacking:
+            yield "this build of torch has no NVTX: ranges of torch.cuda.nvtx are recorded without"
+
+    def _extent(self) -> str:
+        if self._request.steps is not None:
+            return ""
+        if self._recorder.ranges:
+            return ": the range that the script started"
+        return ": all of the script" + ("" if self._request.whole else ", which started no range")
+
+    def _of_others(self) -> str:
+        said = "the script ran a torch.profiler of its own, and there can be only one at a time"
+        *_, last = traces = (None, *self.others.traces())
+        if last is None:
+            return f"{said}: what it recorded was exported nowhere (export_chrome_trace keeps it)"
+        more = f" and {len(traces) - 2} more" if len(traces) > 2 else ""  # noqa: PLR2004 - None is one
+        found = shown(last)
+        return f"{said}; what it recorded is in {found}{more}: python -m pyprof.prof {found}"
+
+    def _marks(self) -> bool:
+        """Tell whether ops shall say what they are: not to the script's own profiler, unasked."""
+        return self._recorder.running or (self.others.active and instrument.for_profilers())
+
+    def _go_on(self) -> None:
+        if not self.others.active:
+            self._recorder.go_on()
+
+    def _connect(self) -> Callable[[], None]:
+        """Let the script's range or its steps start the recorder; give what ends it."""
+        recorder, steps = self._recorder, self._request.steps
+        enter = self._stack.enter_context
+        if steps is None:
+            ignored = self._request.whole
+            start = _ignore if ignored else recorder.start
+            enter(script_range(start, _ignore if ignored else recorder.end_of_range))
+            recorder.start(provisional=True)
+            return recorder.stop
+        windows = Windows(steps.schedule(), recorder.start, recorder.stop, recorder.prepare)
+        enter(script_range(_ignore, _ignore))
+        count_steps(StepCounter(windows.step), self._stack)
+        return windows.finish
+
+    @contextmanager
+    def _threads_watched(self) -> Iterator[None]:
+        """Note whether the program starts threads."""
+        theirs = threading.Thread.start
+
+        def start(thread: threading.Thread) -> None:
+            self._threaded = self._threaded or not thread.name.startswith("pyprof-")
+            theirs(thread)
+
+        threading.Thread.start = start  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            threading.Thread.start = theirs  # type: ignore[method-assign]
+
+
+def count_steps(counter: StepCounter, stack: ExitStack) -> None:
+    """Tell a counter of every `pyprof.step()` and of every step of an optimizer."""
+    stack.callback(instrument.range_hooks.on_step(counter.told))
+    hook = register_optimizer_step_post_hook(lambda *_: counter.optimized())
+    stack.callback(hook.remove)
+
+
+@contextmanager
+def script_range(start: Callable[[], Any], stop: Callable[[], Any]) -> Iterator[None]:
+    """Take the ways in which a script starts and stops its range, with or without a GPU.
+
+    NVTX ranges of torch's ops cannot be on at the same time as torch.profiler, and the trace has
+    what they would say: emit_nvtx does nothing.
+    """
+    places: list[tuple[Any, str, Callable[..., Any]]] = [
+        (torch.cuda.profiler, "start", start),
+        (torch.cuda.profiler, "stop", stop),
+        (torch.autograd.profiler, "emit_nvtx", _no_ranges),
+    ]
+    if torch.cuda.is_available():
+        runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
+        places += [(runtime, "cudaProfilerStart", _succeed(start))]
+        places += [(runtime, "cudaProfilerStop", _succeed(stop))]
+    taken = [instrument.range_hooks.on_start(start), instrument.range_hooks.on_stop(stop)]
+    before = [(home, name, getattr(home, name)) for home, name, _ in places]
+    for home, name, ours in places:
+        setattr(home, name, ours)
+    try:
+        yield
+    finally:
+        for home, name, theirs in before:
+            setattr(home, name, theirs)
+        for take_back in taken:
+            take_back()
+
+
+def _succeed(callback: Callable[[], Any]) -> Callable[[], int]:
+    def call() -> int:
+        callback()
+        return 0  # cudaSuccess
+
+    return call
+
+
+def _ignore() -> None:
+    pass
+
+
+def _no_ranges(*_: object, **__: object) -> nullcontext[None]:
+    return nullcontext()

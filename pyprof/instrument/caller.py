@@ -1,0 +1,86 @@
+"""Warnings blame who called a wrapped function, as if nothing were wrapped.
+
+Python's `warnings` counts frames outwards from the one that warns, and passes over those of the
+import system, which it knows by their file's name. Frames of ours take such a name. A builtin
+that warns blames the frame that called it, whichever that is: so it is called from one that bears
+file, line and module of the user's call.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import CodeType, FrameType, FunctionType
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Run: TypeAlias = "Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]"
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+STAND_IN = "<called by pyprof>"
+"""The name of the code that stands in for the user's frame; it is no frame of the program."""
+_PASSED_OVER = ":importlib._bootstrap"
+"""What `warnings` looks for in the names of files."""
+_MAX_CALLERS = 8192
+"""Calls remembered; then all are forgotten and made afresh."""
+
+_callers: dict[tuple[int, int], tuple[CodeType, Run]] = {}
+"""By the id of a code object, which is kept, and an instruction."""
+_template: Any = lambda function, args, kwargs: function(*args, **kwargs)  # noqa: E731 - all on one line
+
+
+def unseen(function: Function) -> Function:
+    """Let `warnings` pass over a function's frames. As a decorator, below all others."""
+    code: CodeType = function.__code__  # type: ignore[attr-defined]
+    function.__code__ = unseen_code(code)  # type: ignore[attr-defined]
+    return function
+
+
+def unseen_code(code: CodeType) -> CodeType:
+    """Give code whose frames `warnings` passes over; their file's name begins as it did."""
+    return code.replace(co_filename=code.co_filename + _PASSED_OVER)
+
+
+def caller(depth: int) -> Run:
+    """Give what calls a function as if the frame did: 1 is that of the caller, 2 that of its."""
+    try:
+        frame = sys._getframe(depth)  # noqa: SLF001 - the cheap way
+    except ValueError:  # a thread that calls nothing but this
+        return _template  # type: ignore[no-any-return]
+    known = _callers.get((id(frame.f_code), frame.f_lasti))
+    return known[1] if known is not None else _remember(frame)
+
+
+def forget() -> None:
+    """Drop what was remembered."""
+    _callers.clear()
+
+
+def _remember(frame: FrameType) -> Run:
+    if len(_callers) >= _MAX_CALLERS:
+        forget()
+    run = _stand_in(frame)
+    _callers[id(frame.f_code), frame.f_lasti] = frame.f_code, run
+    return run
+
+
+def _stand_in(frame: FrameType) -> Run:
+    code = _template.__code__.replace(
+        co_filename=frame.f_code.co_filename,
+        co_firstlineno=frame.f_lineno or 1,
+        co_name=STAND_IN,
+    )
+    return FunctionType(code, _namespace(frame))
+
+
+def _namespace(frame: FrameType) -> dict[str, Any]:
+    """Give the module's own names, by which `warnings` knows it and what it has shown already.
+
+    Of what is no module, its name alone: else all that is in it would live on with us.
+    """
+    name = frame.f_globals.get("__name__")
+    module = sys.modules.get(name) if isinstance(name, str) else None
+    if module is not None and vars(module) is frame.f_globals:
+        return frame.f_globals
+    return {"__name__": name}
