@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.parse import nothing
+from pyprof.parse.assemble import doubts
+from pyprof.parse.evidence import is_early
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,8 +45,12 @@ def trap(function: Trap) -> Trap:
 
 
 def found(capture: schema.Capture) -> list[str]:
-    """Give what the reader and every trap say of a capture."""
-    return [*capture.warnings, *(text for each in TRAPS for text in each(capture))]
+    """Give what the reader, the parser and every trap say of a capture."""
+    return [
+        *capture.warnings,
+        *doubts(capture),
+        *(text for each in TRAPS for text in each(capture)),
+    ]
 
 
 @trap
@@ -71,7 +77,7 @@ def early(capture: schema.Capture) -> Iterator[str]:
     """A kernel that starts before its launch: the clocks of CPU and GPU are apart."""
     launched = _launches(capture, _of_kind(capture, schema.KERNEL))
     count = int((launched[:, 2] < launched[:, 0]).sum())
-    if count:
+    if count and not is_early(launched[:, 0] - launched[:, 2]):  # which the parser tells
         yield (
             f"{count} kernels start before their launch: the clocks of CPU and GPU are apart, or "
             "records were lost as the capture began; warm up first (--steps 2,2,3)"
@@ -153,7 +159,7 @@ def overlap(capture: schema.Capture) -> Iterator[str]:
 
     Of one process each: two of them may call another device by one number.
     """
-    rows = capture.activities.filter(pc.not_equal(capture.activities["kind"], schema.CPU))
+    rows = _timed(capture.activities.filter(pc.not_equal(capture.activities["kind"], schema.CPU)))
     users = rows.select(["pid", "device"]).group_by(["pid", "device"]).aggregate([])
     for pid, device in zip(*(column.to_pylist() for column in users.columns), strict=True):
         of_pid = pc.equal(rows["pid"], pid) if pid is not None else pc.is_null(rows["pid"])
@@ -193,6 +199,10 @@ def _of_kind(capture: schema.Capture, kind: int) -> pa.Table:
     return capture.activities.filter(pc.equal(capture.activities["kind"], kind))
 
 
+def _timed(rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.and_(rows["start"].is_valid(), rows["end"].is_valid()))
+
+
 def _total(rows: pa.Table) -> int:
     return int(pc.sum(pc.subtract(rows["end"], rows["start"])).as_py() or 0)
 
@@ -217,7 +227,7 @@ def _launches(capture: schema.Capture, kernels: pa.Table) -> Ints:
             "call_end": capture.calls["end"],
         }
     )
-    columns = kernels.select(["pid", "corr", "start", "end"])
+    columns = _timed(kernels.select(["pid", "corr", "start", "end"]))
     joined = columns.join(calls, ["pid", "corr"], join_type="inner")
     names = ("call_start", "call_end", "start", "end")
     return np.stack([joined[name].to_numpy() for name in names], axis=1)

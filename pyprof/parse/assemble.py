@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.freed import give_back
 from pyprof.marker import Kind
-from pyprof.parse import calls, columns, correlate, leaks, nesting, partners, paths, texts, windows
+from pyprof.parse import calls, columns, evidence, leaks, nesting, partners, paths, texts, windows
 from pyprof.parse.correlate import ints
 from pyprof.parse.nesting import NONE
 from pyprof.parse.records import Records
@@ -42,6 +42,8 @@ class Sweep:
     described: list[Path]
     row: Ints
     """Row of each range in the capture."""
+    doubts: tuple[str, ...]
+    """What is wrong with ranges, in sentences for the user."""
 
 
 def assemble(capture: Capture, *, kernels_only: bool) -> Records:
@@ -49,8 +51,8 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     activities = _ordered(capture.activities, kernels_only=kernels_only)
     sweep = _sweep(capture)
     found = windows.windows(capture)
-    launch = correlate.launches(capture, activities, found)
-    leaf = correlate.ranges_of(capture, sweep.nest, launch)
+    launch, doubts = evidence.launches(capture, activities, found)
+    leaf, range_doubts = evidence.ranges_of(capture, sweep.nest, launch)
     chain = calls.chains(sweep.nest.parent, _counted(sweep), leaf)
     partner = partners.partners(capture, sweep, chain, launch, activities, found)
     give_back()  # what sorting and searching held for a while
@@ -61,8 +63,17 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         rows=len(activities),
         columns=built,
         devices=capture.devices,
-        warnings=capture.warnings,
+        warnings=(*capture.warnings, *doubts, *range_doubts, *sweep.doubts),
     )
+
+
+def doubts(capture: Capture) -> tuple[str, ...]:
+    """Say what is wrong with what ties work to ops, as records that are made of it would."""
+    activities = _ordered(capture.activities, kernels_only=False)
+    sweep = _sweep(capture)
+    launch, of_launches = evidence.launches(capture, activities, windows.windows(capture))
+    _, of_ranges = evidence.ranges_of(capture, sweep.nest, launch)
+    return (*of_launches, *of_ranges, *sweep.doubts)
 
 
 def _ordered(activities: pa.Table, *, kernels_only: bool) -> pa.Table:
@@ -85,13 +96,22 @@ def _sweep(capture: Capture) -> Sweep:
     still_open = end == NONE
     end = np.where(still_open, _last(capture), end)
     nested = ints(ranges.column("style")) == schema.NESTED
-    wanted = (kind != Kind.CONTEXT) & nested & ~leaks.leaked(thread, start, kind, still_open)
+    leaked = leaks.leaked(thread, start, kind, still_open)
+    endless = leaks.endless(thread, kind, still_open & nested & ~leaked)
+    wanted = (kind != Kind.CONTEXT) & nested & ~leaked & ~endless
     row = np.flatnonzero(wanted)
     found = nesting.nest(thread[row], start[row], end[row], _tiebreaks(read, kind, row))
     row = row[found.order]
     chosen = texts.select(read, row)
     interned = paths.intern(found.parent, chosen.code)
-    return Sweep(found, chosen, interned, interned.describe(chosen), row)
+    return Sweep(
+        found,
+        chosen,
+        interned,
+        interned.describe(chosen),
+        row,
+        tuple(evidence.ranges(read, endless)),
+    )
 
 
 def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: Ints) -> Ints:

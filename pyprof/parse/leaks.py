@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from pyprof.parse.nesting import Ints
 
+_DEEPEST = 8, 64
+"""Ops, and layers, that are inside of one another when a capture ends. Of more the ends were lost:
+then nothing tells what is inside of what."""
+
 _OPS = (Kind.OP, Kind.TRACE, Kind.MODULE, Kind.SEQ)
 
 
@@ -32,3 +36,17 @@ def leaked(
     last_closed = np.full(int(thread.max(initial=0)) + 1, NONE)
     np.maximum.at(last_closed, thread[closed], start[closed])
     return suspect & (start <= last_closed[thread])
+
+
+def endless(
+    thread: Ints, kind: NDArray[np.int8], left_open: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Tell which ranges have lost their end: all that a thread left open, where they are too many.
+
+    `left_open` are those that are not leaked.
+    """
+    found = np.zeros(len(thread), bool)
+    for chosen, most in ((np.isin(kind, _OPS), _DEEPEST[0]), (kind == Kind.LAYER, _DEEPEST[1])):
+        count = np.bincount(thread[left_open & chosen], minlength=int(thread.max(initial=0)) + 1)
+        found |= left_open & (count > most)[thread]
+    return found

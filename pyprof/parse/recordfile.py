@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from pyprof import readers, schema
 from pyprof.errors import RecordsError
 from pyprof.gpu.roles import communicates
 from pyprof.parse import parquet, parse_file
+from pyprof.parse.recordcheck import plausible_records
 from pyprof.parse.records import Coded, Records, apart, concat_coded, encode
 
 if TYPE_CHECKING:
@@ -63,13 +65,16 @@ def load(source: str, *, raw: bool = True) -> Records:
 
 def _checked(source: str, records: Records) -> Records:
     """Refuse what no version of parse wrote: rows without name or duration, gaps in lists."""
+    # Rows whose time cannot be are written without, and are told of what kind they are.
+    if _nulls(records.columns.get("kDuration")) and _nulls_in_both(records, "kDuration", "kind"):
+        raise RecordsError(f"{source}: rows without kDuration; parse the capture again")
     for name in _NEVER_NULL:
         if _nulls(records.columns.get(name)):
             raise RecordsError(f"{source}: rows without {name}; parse the capture again")
     for name, column in records.columns.items():
         if pa.types.is_list(schema.PARQUET.field(name).type) and _has_gaps(column):
             raise RecordsError(f"{source}: {name} has a gap in a list; parse the capture again")
-    return _with_communication(records)
+    return _with_communication(plausible_records(source, records))
 
 
 def _with_communication(records: Records) -> Records:
@@ -86,13 +91,17 @@ def _with_communication(records: Records) -> Records:
 
 _SAID = ("comm", "copy")
 
-_NEVER_NULL = ("kShortName", "kDuration", "kLongName")
+_NEVER_NULL = ("kShortName", "kLongName")
 
 
 def _nulls(column: Column | None) -> bool:
     if isinstance(column, Coded):
         return bool((column.index < 0).any())
     return column is None or column.null_count > 0
+
+
+def _nulls_in_both(records: Records, one: str, other: str) -> bool:
+    return bool(pc.any(pc.and_(*(records.arrow(name).is_null() for name in (one, other)))).as_py())
 
 
 def _has_gaps(column: Column) -> bool:

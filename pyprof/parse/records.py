@@ -115,8 +115,27 @@ class Records:
         return encode(_of_texts(_whole(column), lambda texts: texts.field("text")))
 
     def numpy(self, name: str, absent: int = -1) -> NDArray[np.int64]:
-        """Give an integer column as NumPy, with `absent` for null."""
-        return np.asarray(self.arrow(name).fill_null(absent).to_numpy())
+        """Give an integer column as NumPy, with `absent` for null.
+
+        A row whose time is not known takes none, so that it changes no sum and no set of time: its
+        duration is 0, its end its start, its start that of its launch, within those of the others.
+        """
+        column = self.arrow(name)
+        if column.null_count and name == "kDuration":
+            absent = 0
+        elif column.null_count and name == "end" and "start" in self.columns:
+            column = pc.coalesce(column, pa.array(self.numpy("start")))
+        elif column.null_count and name == "start" and column.null_count < len(column):
+            column = pc.coalesce(column, self._about(column))
+        return np.asarray(column.fill_null(absent).to_numpy())
+
+    def _about(self, start: pa.Array) -> pa.Array:
+        """Give when each row was launched, else when the first began; within the starts known."""
+        bounds = pc.min_max(start).as_py()
+        launch = self.arrow("launch")
+        whole = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
+        launched = pc.coalesce(pc.list_element(whole, 0), bounds["min"])
+        return pc.max_element_wise(pc.min_element_wise(launched, bounds["max"]), bounds["min"])
 
     def coded(self, name: str) -> Coded:
         """Give a column as its distinct values and an index per row."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MEASURES: Mapping[str, tuple[str, str, str, str]] = {
     # name: header, kind, unit, and how it is aggregated from duration, flops, bytes
-    "calls": ("Calls", INT, "", "duration_count"),
+    "calls": ("Calls", INT, "", "row_sum"),
     "total": ("Total(ns)", INT, "ns", "duration_sum"),
     "mean": ("Mean(ns)", FLOAT, "ns", "duration_mean"),
     "min": ("Min(ns)", INT, "ns", "duration_min"),
@@ -27,7 +27,7 @@ MEASURES: Mapping[str, tuple[str, str, str, str]] = {
     "bytes": ("Bytes", INT, "byte", "bytes_sum"),
 }
 
-_SUMS = {"duration_count": "sum", "duration_sum": "sum", "duration_min": "min",
+_SUMS = {"row_sum": "sum", "duration_count": "sum", "duration_sum": "sum", "duration_min": "min",
          "duration_max": "max", "flops_sum": "sum", "bytes_sum": "sum"}  # fmt: skip
 """What is kept of a group, and how two become one."""
 
@@ -35,19 +35,22 @@ _SUMS = {"duration_count": "sum", "duration_sum": "sum", "duration_min": "min",
 def group(table: Table, key: str) -> pa.Table:
     """Group all rows by a column: `key`, then counts, sums and extremes, in no order.
 
-    Rows where the column is empty are one group. Unknown costs add nothing; a group of which none
-    is known has none.
+    Rows where the column is empty are one group. Unknown times and costs add nothing; a group of
+    which none is known has none.
     """
     rows = pa.table(
         {
             "key": COLUMNS[key].values(table),
-            "duration": pa.array(table.duration_ns),
+            "row": np.ones(table.records.rows, np.int64),
+            "duration": table.records.arrow("kDuration"),
             "flops": COLUMNS["flops"].values(table),
             "bytes": COLUMNS["bytes"].values(table),
         }
     )
     measures = [("duration", name) for name in ("count", "sum", "min", "max")]
-    found = rows.group_by("key").aggregate([*measures, ("flops", "sum"), ("bytes", "sum")])
+    found = rows.group_by("key").aggregate(
+        [("row", "sum"), *measures, ("flops", "sum"), ("bytes", "sum")]
+    )
     return found.select(["key", *_SUMS])
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from tabulate import tabulate
@@ -36,15 +37,15 @@ _SECTIONS = ("GPU activities", "CPU ops", "API calls")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table; times in ns."""
+    """One line of a table; times in ns, None where none of its calls has a time that is known."""
 
     section: str
-    percent: float
-    total_ns: int
+    percent: float | None
+    total_ns: int | None
     calls: int
-    mean_ns: float
-    min_ns: int
-    max_ns: int
+    mean_ns: float | None
+    min_ns: int | None
+    max_ns: int | None
     name: str
 
 
@@ -82,16 +83,18 @@ def _activities(records: Records) -> list[Row]:
 
 
 def _section(section: str, names: pa.Array, duration: pa.Array) -> list[Row]:
-    measures = [("ns", name) for name in ("sum", "count", "mean", "min", "max")]
-    found = pa.table({"name": names, "ns": duration}).group_by("name").aggregate(measures)
+    measures = [("ns", name) for name in ("sum", "mean", "min", "max")]
+    ones = np.ones(len(names), np.int64)
+    rows = pa.table({"name": names, "ns": duration, "row": ones}).group_by("name")
+    found = rows.aggregate([*measures, ("row", "sum")])
     whole = max(pc.sum(found.column("ns_sum")).as_py() or 0, 1)
     ordered = found.sort_by([("ns_sum", "descending"), ("name", "ascending")]).to_pylist()
     return [
         Row(
             section,
-            100 * row["ns_sum"] / whole,
+            None if row["ns_sum"] is None else 100 * row["ns_sum"] / whole,
             row["ns_sum"],
-            row["ns_count"],
+            row["row_sum"],
             row["ns_mean"],
             row["ns_min"],
             row["ns_max"],
@@ -111,17 +114,20 @@ def _csv(found: Sequence[Row], *, raw: bool) -> str:
     lines = [
         (
             r.section,
-            f"{r.percent:.2f}",
+            None if r.percent is None else f"{r.percent:.2f}",
             r.total_ns,
             r.calls,
-            f"{r.mean_ns:.1f}",
+            None if r.mean_ns is None else f"{r.mean_ns:.1f}",
             r.min_ns,
             r.max_ns,
             r.name if raw else safe.field(r.name),
         )
         for r in found
     ]
-    return "".join(",".join(quoted(str(cell)) for cell in line) + "\n" for line in (header, *lines))
+    return "".join(
+        ",".join(quoted("" if cell is None else str(cell)) for cell in line) + "\n"
+        for line in (header, *lines)
+    )
 
 
 def _tables(found: Sequence[Row]) -> str:
@@ -129,11 +135,12 @@ def _tables(found: Sequence[Row]) -> str:
     for section in _SECTIONS:
         for place, row in enumerate(r for r in found if r.section == section):
             times = (row.total_ns, row.mean_ns, row.min_ns, row.max_ns)
-            total, mean, low, high = map(time, times)
+            total, mean, low, high = ("-" if ns is None else time(ns) for ns in times)
+            percent = "-" if row.percent is None else f"{row.percent:.2f}%"
             name = safe.cell(row.name)
             name = name if len(name) <= _NAME_WIDTH else f"{name[: _NAME_WIDTH - 3]}..."
             label = f"{section}:" if not place else ""
-            shown.append((label, f"{row.percent:.2f}%", total, row.calls, mean, low, high, name))
+            shown.append((label, percent, total, row.calls, mean, low, high, name))
     align = ("right",) * 7 + ("left",)
     return tabulate(shown, _HEADER, tablefmt="plain", colalign=align, disable_numparse=True) + "\n"
 

@@ -70,8 +70,13 @@ class Table:
 
     @cached_property
     def duration_ns(self) -> NDArray[np.int64]:
-        """Time on the GPU, ns."""
+        """Time on the GPU, ns; 0 where it is not known, as `timed` tells."""
         return self.records.numpy("kDuration")
+
+    @cached_property
+    def timed(self) -> NDArray[np.bool_]:
+        """Which rows have a time that is known."""
+        return np.asarray(self.records.arrow("kDuration").is_valid())
 
     # --- names that backward rows take from their forward call -----------------------------------
 

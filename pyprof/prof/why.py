@@ -41,7 +41,7 @@ def idle_before(records: Records) -> pa.Array:
     for rows in np.split(order, np.flatnonzero(changed) + 1):
         busy_until = np.maximum.accumulate(end[rows])
         gap[rows[1:]] = np.maximum(start[rows[1:]] - busy_until[:-1], 0)
-    return pa.array(gap, mask=gap < 0)
+    return pa.array(gap, mask=(gap < 0) | np.asarray(records.arrow("start").is_null()))
 
 
 def queued(records: Records) -> pa.Array:
@@ -70,12 +70,13 @@ def _label(rate: object) -> str | None:
 
 
 def reasons(table: Table) -> pa.Array:
-    """Say why a row's cost is not known; else how its Tensor Core use was decided.
+    """Say why a row's time or cost is not known; else how its Tensor Core use was decided.
 
     Before it stands what is known of a row that ran faster than its device can.
     """
     costs, (number, judged) = table.costs, table.judged
     reason = _first(
+        _where(~table.timed, _UNTIMED),
         _where(costs.tried, _TRIED),
         _where(costs.helper, "helper: serves the op's other kernels"),
         Coded(costs.reason_of, costs.reason),
@@ -126,6 +127,7 @@ def _transformed(table: Table) -> NDArray[np.bool_]:
 
 _TRANSFORMS = re.compile(r"winograd|Sp3AsmConv|fft\dd_|fft_[rc]2[rc]", re.IGNORECASE)
 
+_UNTIMED = "no time: what the capture tells of its start and end cannot be"
 _TRIED = "trial: cuDNN's benchmark tried it and chose another, which ran after it"
 
 _ABOVE = (

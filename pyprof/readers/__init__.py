@@ -7,7 +7,6 @@ A reader is a module here with `sniff(path, head) -> bool`, `read(path) -> Captu
 from __future__ import annotations
 
 import pkgutil
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -46,14 +45,10 @@ def readers() -> Iterator[Reader]:
 
 def read(path: Path) -> Capture:
     """Read a capture of any tool; raise CaptureError, with what to do, where it is none."""
-    from pyprof.readers.order import in_order  # noqa: PLC0415 - loads Arrow
-
-    def sorted_once(path: Path) -> Capture:
-        found = reader.read(path)
-        return replace(found, activities=in_order(found.activities))
+    from pyprof.readers.plausible import plausible  # noqa: PLC0415 - loads Arrow
 
     reader = _reader(path)
-    return _sensible(path, sorted_once)
+    return _sensible(path, lambda path: plausible(reader.read(path), path))
 
 
 def identity(path: Path) -> Identity:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.readers._sqlite import numbers
+from pyprof.readers.spans import LONGEST_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,8 +91,9 @@ def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[s
 
 def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
     starts, ends = (numbers(activities.column(name), 0) for name in ("start", "end"))
-    hidden_ms = int((ends - starts)[graphs].sum()) / _NS_PER_MS
-    shown_ms = int((ends - starts)[~graphs].sum()) / _NS_PER_MS
+    lasted = np.clip(ends - starts, 0, LONGEST_NS)  # what cannot be is told elsewhere
+    hidden_ms = int(lasted[graphs].sum()) / _NS_PER_MS
+    shown_ms = int(lasted[~graphs].sum()) / _NS_PER_MS
     return (
         f"{int(graphs.sum())} CUDA graph launches hold {hidden_ms:,.2f} ms of GPU time "
         f"whose kernels are not in the capture ({shown_ms:,.2f} ms is outside them); to see them, "

@@ -73,6 +73,23 @@ class Database:
         """Name the columns of a table; none where it does not exist."""
         return self._columns.get(table, frozenset())
 
+    def require(self, table: str, *columns: str) -> None:
+        """Raise CaptureError where a table has rows but not all of these columns."""
+        missing = [name for name in columns if name not in self.columns(table)]
+        if table in self.tables() and missing and self._has_rows(table):
+            raise CaptureError(
+                f"{self.path}: {table} has no column {missing[0]!r}, without which nothing can be "
+                "told of it; the file was changed: export it again"
+            )
+
+    def _has_rows(self, table: str) -> bool:
+        try:
+            with closing(sqlite3.connect(self._uri, uri=True)) as db:
+                found = db.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone()  # noqa: S608
+        except sqlite3.Error as error:
+            raise self._broken(error) from None
+        return found is not None
+
     def read(self, table: str, columns: Mapping[str, type], where: str = "") -> pa.Table:
         """Read some columns of a table. A column or table that does not exist is all null.
 
@@ -133,12 +150,23 @@ def _uri(path: Path) -> str:
 
 
 def _expression(name: str, kind: type) -> str:
+    if kind is int and name in _STRICT:
+        return f'{_WHOLE.format(name=name)} AS "{name}"'
     if kind is int:
         return f'CAST(coalesce("{name}", {ABSENT}) AS INTEGER) AS "{name}"'
     if kind is bytes:
         return f'CAST(coalesce("{name}", x\'\') AS BLOB) AS "{name}"'
     return f'CAST(coalesce("{name}", \'\') AS TEXT) AS "{name}"'
 
+
+_STRICT = frozenset({"start", "end", "timestamp", "correlationId"})
+"""Columns in which what is no number must not pass for 0, which SQLite makes of it."""
+_WHOLE = (
+    """CASE typeof("{name}") WHEN 'integer' THEN "{name}" WHEN 'null' THEN {absent} """
+    """WHEN 'real' THEN iif(abs("{name}") < 9.2e18, CAST("{name}" AS INTEGER), {absent}) """
+    """ELSE iif(CAST(CAST("{name}" AS INTEGER) AS TEXT) = CAST("{name}" AS TEXT), """
+    """CAST("{name}" AS INTEGER), {absent}) END"""
+).replace("{absent}", str(ABSENT))
 
 _ARROW = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
 

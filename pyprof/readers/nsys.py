@@ -122,6 +122,7 @@ def _pid(global_ids: NDArray[np.int64]) -> NDArray[np.int64]:
 def _read_runtime(db: Database) -> pa.Table:
     columns = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
     table = _versioned(db.tables(), _CUPTI + "RUNTIME")
+    db.require(table, "start", "end", "globalTid", "correlationId")
     found = db.read(table, dict.fromkeys(columns, int))
     if table in db.tables():
         found = found.filter(pc.is_valid(found.column("start")))
@@ -162,6 +163,7 @@ def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: Strings) -> p
 def _read_ranges(db: Database) -> pa.Table:
     table = _versioned(db.tables(), "NVTX_EVENTS")
     columns = dict.fromkeys(("start", "end", "eventType", "globalTid", "textId"), int)
+    db.require(table, "start", "end", "globalTid")
     kinds = ", ".join(map(str, (*_PUSH_POP, *_START_END)))
     typed = "eventType" in db.columns(table)
     return db.read(
@@ -174,7 +176,7 @@ def _ranges(events: pa.Table, threads: NDArray[np.int32], strings: Strings) -> p
     return schema.table(
         schema.RANGES,
         {
-            "start": pc.fill_null(events.column("start"), 0),
+            "start": events.column("start"),
             "end": _closed_ends(events),
             "thread": threads,
             "style": np.where(free, schema.FREE, schema.NESTED).astype(np.int8),
@@ -192,7 +194,7 @@ def _closed_ends(events: pa.Table) -> pa.ChunkedArray:
     last, starts = pc.max(ends).as_py(), events.column("start")
     at_last = pc.equal(ends, last)
     alike = pc.sum(at_last).as_py() or 0
-    if alike < _OPEN_RANGES or last <= pc.max(starts).as_py():
+    if alike < _OPEN_RANGES or last <= (pc.max(starts).as_py() or 0):
         return ends
     return pc.if_else(at_last, None, ends)
 
@@ -229,16 +231,15 @@ def _activities(
 
 def _read(db: Database, kind: str, *more: str) -> pa.Table:
     table = _versioned(db.tables(), _CUPTI + kind)
-    found = db.read(table, dict.fromkeys((*_BASE, *more), int))
-    return found.filter(pc.is_valid(found.column("start"))) if found.num_rows else found
+    db.require(table, "start", "end", "correlationId")
+    return db.read(table, dict.fromkeys((*_BASE, *more), int))
 
 
 def _base(rows: pa.Table, kind: int, only_pid: int | None) -> dict[str, object]:
-    start = rows.column("start")
     columns: dict[str, object] = {
         "kind": np.full(rows.num_rows, kind, np.int8),
-        "start": start,
-        "end": pc.coalesce(rows.column("end"), start),
+        "start": rows.column("start"),
+        "end": rows.column("end"),
         "device": rows.column("deviceId"),
         "stream": rows.column("streamId"),
         "corr": rows.column("correlationId"),

@@ -91,7 +91,10 @@ def _threads(
 
 def _calls(db: Database) -> tuple[dict[str, Any], NDArray[np.int64]]:
     columns = dict.fromkeys(("start", "end", "processId", "threadId", "correlationId", "cbid"), int)
+    for api in _API:
+        db.require(_CUPTI + api, "start", "end", "processId", "threadId", "correlationId")
     found = [db.read(_CUPTI + api, columns) for api in _API]
+    found = [table.filter(pc.is_valid(table.column("start"))) for table in found]
     rows = pa.concat_tables(found)
     apis = np.repeat(np.arange(len(_API)), [table.num_rows for table in found])
     ids = np.stack(
@@ -101,7 +104,7 @@ def _calls(db: Database) -> tuple[dict[str, Any], NDArray[np.int64]]:
     codes = apis * _MOST_CALLS + numbers(rows.column("cbid"), 0)
     used, inverse = np.unique(codes, return_inverse=True)
     names = [call_name(_API[code // _MOST_CALLS], int(code % _MOST_CALLS)) for code in used]
-    start = pc.fill_null(rows.column("start"), 0)
+    start = rows.column("start")
     return {
         "start": start,
         "end": pc.coalesce(rows.column("end"), start),
@@ -118,6 +121,7 @@ _MOST_CALLS = 1 << 20
 def _ranges(db: Database, strings: Strings) -> tuple[dict[str, object], NDArray[np.int64]]:
     """Rebuild the ranges: a start and an end row share an id; one without an end is still open."""
     columns = {"id": int, "flags": int, "timestamp": int, "name": int}
+    db.require(_CUPTI + "MARKER", "id", "flags", "timestamp", "objectId")
     rows = db.read(_CUPTI + "MARKER", {**columns, "objectId": bytes})
     flags, ids = numbers(rows.column("flags"), 0), numbers(rows.column("id"), -1)
     times = rows.column("timestamp")
@@ -127,7 +131,7 @@ def _ranges(db: Database, strings: Strings) -> tuple[dict[str, object], NDArray[
     end_rows = pa.array(np.where(found, ends[partner] if len(ends) else 0, 0), mask=~found)
     texts = strings.texts.take(pa.array(strings.rows(numbers(rows.column("name"), -1)[starts])))
     ranges = {
-        "start": pc.fill_null(times.take(pa.array(starts)), 0),
+        "start": times.take(pa.array(starts)),
         "end": times.take(end_rows),
         "style": np.full(len(starts), schema.NESTED, np.int8),
         **dict(zip(texts.column_names, texts.columns, strict=True)),
@@ -186,12 +190,16 @@ def _activities(
     return rows.set_column(rows.column_names.index("pid"), "pid", pa.array(pid, mask=~known))
 
 
+def _read(db: Database, kind: str, *more: str) -> pa.Table:
+    db.require(_CUPTI + kind, "start", "end", "correlationId")
+    return db.read(_CUPTI + kind, dict.fromkeys((*_BASE, *more), int))
+
+
 def _base(rows: pa.Table, kind: int) -> dict[str, object]:
-    start = pc.fill_null(rows.column("start"), 0)
     return {
         "kind": np.full(rows.num_rows, kind, np.int8),
-        "start": start,
-        "end": pc.coalesce(rows.column("end"), start),
+        "start": rows.column("start"),
+        "end": rows.column("end"),
         "device": rows.column("deviceId"),
         "stream": rows.column("streamId"),
         "corr": rows.column("correlationId"),
@@ -199,7 +207,7 @@ def _base(rows: pa.Table, kind: int) -> dict[str, object]:
 
 
 def _kernels(db: Database, kind: str, strings: Strings) -> pa.Table:
-    rows = db.read(_CUPTI + kind, dict.fromkeys((*_BASE, *_KERNEL), int))
+    rows = _read(db, kind, *_KERNEL)
     shared = (rows.column(f"{part}SharedMemory") for part in ("static", "dynamic"))
     return schema.table(
         schema.ACTIVITIES,
@@ -215,7 +223,7 @@ def _kernels(db: Database, kind: str, strings: Strings) -> pa.Table:
 
 
 def _copies(db: Database, kind: str) -> pa.Table:
-    rows = db.read(_CUPTI + kind, dict.fromkeys((*_BASE, "bytes", "copyKind"), int))
+    rows = _read(db, kind, "bytes", "copyKind")
     names = _common.copy_names(numbers(rows.column("copyKind"), 0))
     return schema.table(
         schema.ACTIVITIES,
@@ -224,7 +232,7 @@ def _copies(db: Database, kind: str) -> pa.Table:
 
 
 def _sets(db: Database) -> pa.Table:
-    rows = db.read(_CUPTI + "MEMSET", dict.fromkeys((*_BASE, "bytes"), int))
+    rows = _read(db, "MEMSET", "bytes")
     name = _common.constant("[CUDA memset]", rows.num_rows)
     return schema.table(
         schema.ACTIVITIES,

@@ -17,7 +17,7 @@ _KEYS = ("start", "end", "device", "stream", "corr")
 
 
 def in_order(activities: pa.Table) -> pa.Table:
-    """Sort activities by their start; those that are in order are not copied."""
+    """Sort activities by their start, those without one first; if in order they are not copied."""
     keys = [np.asarray(pc.fill_null(activities.column(name), -1)) for name in _KEYS]
     if _ascending(keys):
         return activities

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.parse.records import numbers
+from pyprof.parse.records import Records, numbers
 
 _FEW = st.integers(-3, 3)
 _ANY = st.integers(-(2**63), 2**63 - 1)
@@ -26,3 +27,26 @@ def test_distinct_combinations_are_numbered_as_they_come(rows: list[tuple[int, i
 def test_no_rows_have_no_numbers(count: int) -> None:
     """An empty column is a column."""
     assert numbers(*[np.zeros(0, np.int64)] * count).tolist() == []
+
+
+_INTS = pa.int64()
+
+
+def test_rows_without_a_time_take_none() -> None:
+    """As numbers their duration is 0, their end their start, their start that of their launch."""
+    launch = pa.array([[5, 6], None, [120, 130], [900, 901], [10, 11]], pa.list_(_INTS))
+    records = Records(
+        5,
+        {
+            "kDuration": pa.array([None, None, None, None, 50], _INTS),
+            "start": pa.array([None, None, None, 300, 100], _INTS),
+            "end": pa.array([None, None, None, None, 150], _INTS),
+            "launch": launch,
+        },
+    )
+    assert records.numpy("kDuration").tolist() == [0, 0, 0, 0, 50]
+    assert records.numpy("start").tolist() == [100, 100, 120, 300, 100]
+    assert records.numpy("end").tolist() == [100, 100, 120, 300, 150]
+    alone = records.take(np.array([3]))  # also where no row of some has a time
+    assert [alone.numpy(name).tolist() for name in ("kDuration", "end")] == [[0], [300]]
+    assert Records(1, {}).numpy("start").tolist() == [-1]  # of old files no row has

@@ -18,11 +18,32 @@ if TYPE_CHECKING:
 _INT64 = range(-(2**63), 2**63)
 
 
-def nanoseconds(microseconds: Sequence[float]) -> Ints:
+MOST_US = 2**62 / 1000
+"""Times and lengths beyond this are none: their nanoseconds hardly fit 64 bits."""
+
+
+def nanoseconds(microseconds: Sequence[float] | npt.NDArray[np.float64]) -> Ints:
     """Convert without the loss that multiplying a float of 1.7e15 would bring."""
     values = np.asarray(microseconds, dtype=np.float64)
     whole = np.floor(values)
     return whole.astype(np.int64) * 1000 + np.rint((values - whole) * 1000).astype(np.int64)
+
+
+def times(microseconds: Sequence[Any]) -> pa.Array:
+    """Convert values of any type; what is no number, or none that a time can be, is null."""
+    try:
+        values = np.asarray(microseconds, dtype=np.float64)  # takes numbers, texts of them, None
+    except (TypeError, ValueError, OverflowError):
+        values = np.array([_number_or_nan(value) for value in microseconds], dtype=np.float64)
+    known = np.abs(values) < MOST_US
+    return pa.array(nanoseconds(np.where(known, values, 0.0)), mask=~known)
+
+
+def _number_or_nan(value: object) -> float:
+    try:
+        return float(value) if isinstance(value, (int, float, str)) else float("nan")
+    except (ValueError, OverflowError):
+        return float("nan")
 
 
 def ints(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.readers.kineto import cpu, gpu, header
-from pyprof.readers.kineto.columns import Threads
+from pyprof.readers.kineto.columns import MOST_US, Threads
 from pyprof.readers.kineto.nest import Chains, Nested, nested
 from pyprof.readers.kineto.notices import warnings
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Ranges
@@ -33,21 +33,36 @@ class Gathered:
         self._launch_sizes: list[pa.Table] = []
         self._hosts: list[int] = []
         self.empty = True
+        self.untimed = 0
+        """Events without a time, which are left out."""
 
     def add(self, events: list[Event]) -> None:
         """Gather what matters of some events."""
         groups: dict[str, list[Event]] = defaultdict(list)
         for event in events:
-            if type(event) is dict and type(event.get("ts")) in {int, float}:
-                phase = event.get("ph")
+            if type(event) is not dict:
+                continue
+            phase = event.get("ph")
+            ts: Any = event.get("ts")
+            if type(ts) in {int, float} and -MOST_US < ts < MOST_US:
                 if phase == "X":
                     groups[str(event.get("cat"))].append(event)
                 elif event.get("cat") == "fwdbwd":
                     groups["fwdbwd"].append(event)
                 elif phase == "M" and (host := header.host(event)) is not None:
                     self._hosts.append(host)
+            elif phase == "X":
+                self._add_untimed(event, groups)
         for category, group in groups.items():
             self._add(category, group)
+
+    def _add_untimed(self, event: Event, groups: dict[str, list[Event]]) -> None:
+        """Keep GPU work of which no time is known; without one, nothing else is of use."""
+        category = str(event.get("cat"))
+        if category in gpu.ACTIVITIES:
+            groups[category].append(event)
+        else:
+            self.untimed += 1
 
     def _add(self, category: str, group: list[Event]) -> None:
         if category in gpu.ACTIVITIES:
@@ -86,7 +101,7 @@ class Gathered:
             ranges=_shifted(table, base),
             threads=_threads(self._threads),
             devices=header.devices(trace.header, used),
-            warnings=tuple(warnings(trace, activities, calls)),
+            warnings=tuple(warnings(trace, activities, calls, self.untimed)),
         )
 
     def _work(self, ranges: Columns, layout: Nested) -> tuple[pa.Table, pa.Table]:

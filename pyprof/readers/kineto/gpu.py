@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 
 from pyprof import schema
-from pyprof.readers.kineto.columns import Threads, ints, nanoseconds
+from pyprof.readers.kineto.columns import Threads, ints, nanoseconds, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,14 +56,14 @@ def transfer_name(kind: int, name: str) -> str:
 def activities(kind: int, events: list[Event]) -> pa.Table:
     """Give the rows of some events of one kind. Their process is found later, by the launch."""
     args = [_args(event) for event in events]
-    start = nanoseconds([event["ts"] for event in events])
+    start = times([event.get("ts") for event in events])
     names = [str(event.get("name", "")) for event in events]
     if kind != schema.KERNEL:
         names = [transfer_name(kind, name) for name in names]
     columns = {
         "kind": pa.array(np.full(len(events), kind, dtype=np.int8)),
         "start": start,
-        "end": start + nanoseconds([event.get("dur") or 0 for event in events]),
+        "end": pa.compute.add(start, times([event.get("dur") for event in events])),
         "device": ints([_first(a.get("device"), e.get("pid")) for a, e in _pairs(args, events)]),
         "stream": ints([_first(a.get("stream"), e.get("tid")) for a, e in _pairs(args, events)]),
         "corr": correlations(args),
@@ -86,7 +86,7 @@ def calls(events: list[Event], threads: Threads) -> pa.Table:
     start = nanoseconds([event["ts"] for event in events])
     columns = {
         "start": start,
-        "end": start + nanoseconds([event.get("dur") or 0 for event in events]),
+        "end": start + np.asarray(times([event.get("dur") for event in events]).fill_null(0)),
         "thread": pa.array([threads.row(e.get("pid"), e.get("tid")) for e in events], pa.int32()),
         "corr": correlations([_args(event) for event in events]),
         "name": [str(event.get("name", "")) for event in events],

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyprof import marker
 from pyprof.marker import numbered
 from pyprof.readers.kineto import texts
-from pyprof.readers.kineto.columns import Interned, Threads, nanoseconds, whole
+from pyprof.readers.kineto.columns import Interned, Threads, nanoseconds, times, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,9 +142,8 @@ class Ranges:
 
     def _times(self, events: list[Event], rows: Sequence[tuple[int, ...]]) -> Columns:
         start = nanoseconds([event["ts"] for event in events])
-        lasted = [event.get("dur", _OPEN) for event in events]
-        open_ = np.array([not isinstance(d, (int, float)) or d < 0 for d in lasted], dtype=bool)
-        length = nanoseconds([0 if gone else d for d, gone in zip(lasted, open_, strict=True)])
+        length = np.asarray(times([event.get("dur") for event in events]).fill_null(_OPEN))
+        open_ = length < 0
         others = np.array(rows, dtype=np.int64).reshape(len(events), 8).T
         return Columns(start, np.where(open_, _OPEN, start + length), *others)
 

@@ -34,7 +34,9 @@ _BOUNDARY = re.compile(rb'\}\s*,\s*(?=\{\s*"\w+"\s*:)')
 
 _END = re.compile(rb"\}\s*\].*", re.DOTALL)
 
-_NOT_A_NUMBER = re.compile(r"(?<=[:,\[])\s*-?(?:nan|inf|infinity)(?=\s*[,\]}\n])", re.IGNORECASE)
+_NOT_A_NUMBER = re.compile(
+    r"(?<=[:,\[])\s*-?(?:nan|inf|infinity|\d[\d.]*e\+?\d{3,})(?=\s*[,\]}\n])", re.IGNORECASE
+)
 _LONE_BACKSLASH = re.compile(r'\\(?!["\\/bfnrtu])')
 _NAME_LINE = re.compile(r'^(\s*"name": ")(.*)(",\s*)$', re.MULTILINE)
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
@@ -172,7 +174,7 @@ def _repaired(piece: bytes) -> bytes:
     """Undo what Kineto's writer is known to get wrong.
 
     It writes nan and inf where JSON has no such numbers, paths with single backslashes, names
-    with quotes that are not escaped, and bytes that are not UTF-8.
+    with quotes that are not escaped, and bytes that are not UTF-8. 1e999 is infinite, too.
     """
     text = piece.decode("utf-8", "replace")
     text = _NOT_A_NUMBER.sub(" null", text)

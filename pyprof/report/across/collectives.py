@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from pyprof import marker
 from pyprof.gpu import nccl
@@ -18,7 +19,6 @@ from pyprof.report.timeline import COMMUNICATION, sorts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from pyprof.parse.records import Records
@@ -47,11 +47,16 @@ def collectives(records: Records, rank: int, of_step: Ints) -> tuple[pa.Table, p
             rank,
             len(rows),
             signature=numbers,
-            start_ns=chosen.arrow("start"),
-            end_ns=chosen.arrow("end"),
+            start_ns=_times(records, "start", rows),
+            end_ns=_times(records, "end", rows),
             step=[number if number >= 0 else None for number in step.tolist()],
         ),
     )
+
+
+def _times(records: Records, name: str, rows: Ints) -> pa.Array:
+    known = name in records.columns
+    return pa.array(records.numpy(name)[rows]) if known else pa.nulls(len(rows), pa.int64())
 
 
 def _signatures(records: Records) -> Iterator[tuple[object, ...]]:

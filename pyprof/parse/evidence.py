@@ -1,0 +1,257 @@
+"""Whether what ties work to ops can be right: correlation ids, clocks, ends of ranges.
+
+A kernel begins after the call that launched it, which is one that launches kernels; a range
+begins and ends between calls of its thread, never during one. Where a capture says otherwise,
+what is not to be believed is left out, and the user is told.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.parse import correlate, texts
+from pyprof.parse.correlate import ints
+from pyprof.parse.nesting import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from pyprof.parse.nesting import Ints, Nest
+    from pyprof.parse.windows import Windows
+    from pyprof.schema import Capture
+
+    Mask = NDArray[np.bool_]
+
+_FEW = 3
+"""Fewer than this may be chance."""
+_EARLY, _EARLY_NS = 0.05, 2_000
+"""The share of kernels that begin before their launch, by more than rounding explains."""
+_REPAIRED = 0.01
+"""The share that may be left of them, where another correlation id explains them."""
+_CLOCK = 0.5
+"""From this share on that is early by about as much as the earliest, clocks may be apart."""
+_LOST = 0.02
+"""The share of kernels without a call, among others that have one, which is worth a word."""
+_DURING = 0.02
+"""The share of calls during which a range begins, from which on clocks are apart."""
+_LOOKED_AT = 5_000
+"""Calls of which this is asked, evenly among all: more tell no more."""
+_ODD = 0.1
+"""The share that kernels have of the work of calls that launch none, where ids are shifted."""
+_LAUNCHING = "Launch"
+_OTHER_CALLS = (
+    r"^cu(?:da)?(?:Memcpy|Memset|Malloc|MemAlloc|MemFree|Free|Stream|Event|Device|Ctx|Module|Get)"
+)
+"""What launches no kernel. (AMD's copies do.)"""
+
+
+def launches(
+    capture: Capture, activities: pa.Table, windows: Windows
+) -> tuple[Ints, tuple[str, ...]]:
+    """Find the row of the call that launched each activity, and say what is wrong with that.
+
+    NONE where there is none, and throughout where ids are those of other calls.
+    """
+    launch = correlate.launches(capture, activities, windows)
+    if wrong := _shifted(capture, activities, windows, launch):
+        return np.full(len(launch), NONE), (wrong,)
+    return launch, (*_early(capture, activities, launch), *_lost(capture, activities, launch))
+
+
+# --- correlation ids ------------------------------------------------------------------------------
+
+
+def _shifted(capture: Capture, activities: pa.Table, windows: Windows, launch: Ints) -> str | None:
+    """Say that correlation ids are those of other calls; None where nothing says so."""
+    count = _of_other_calls(capture, activities, launch)
+    if count:
+        why = f"{count:,} kernels have the id of a call that launches none"
+    elif _explained_by_shift(capture, activities, windows, launch):
+        why = "kernels begin before their launch, but after the call with the next id"
+    else:
+        return None
+    return (
+        f"correlation ids do not belong together ({why}): work is tied to no call, op or line, "
+        "rather than to wrong ones; export or capture again"
+    )
+
+
+def _of_other_calls(capture: Capture, activities: pa.Table, launch: Ints) -> int:
+    """Count the kernels launched by what launches none; 0 where such calls mostly launch none."""
+    names = capture.calls.column("name").combine_chunks()
+    other = pc.match_substring_regex(names.dictionary, _OTHER_CALLS)
+    launching = pc.match_substring(names.dictionary, _LAUNCHING)
+    other = pc.and_not(other, launching)
+    if not pc.any(other).as_py() or not pc.any(launching).as_py():
+        return 0
+    by_name = np.append(np.asarray(pc.fill_null(other, fill_value=False)), [False])
+    by_other = np.append(by_name[ints(names.indices)], [False])[launch]
+    kernels = by_other & (ints(activities.column("kind")) == schema.KERNEL)
+    count = int(kernels.sum())
+    return count if count > 1 and count >= _ODD * by_other.sum() else 0
+
+
+def _lead(capture: Capture, activities: pa.Table, launch: Ints) -> Ints:
+    """Give by how much kernels begin before their launch, ns: those of which both are known."""
+    start = ints(activities.column("start"), _NEVER)
+    known = (launch != NONE) & (start != _NEVER)
+    known &= ints(activities.column("kind")) != schema.CPU
+    return np.asarray(ints(capture.calls.column("start"))[launch[known]] - start[known])
+
+
+_NEVER = -(2**63)
+
+
+def is_early(lead: Ints) -> bool:
+    """Tell whether so much work begins before its launch, by these ns, that it is no chance."""
+    early = int((lead > _EARLY_NS).sum())
+    return early >= _FEW and early >= _EARLY * len(lead)
+
+
+def _explained_by_shift(
+    capture: Capture, activities: pa.Table, windows: Windows, launch: Ints
+) -> bool:
+    """Tell whether the ids beside theirs, and no difference of clocks, explain early kernels.
+
+    Clocks that are apart make all kernels that did not wait early by about as much.
+    """
+    lead = _lead(capture, activities, launch)
+    if not is_early(lead):
+        return False
+    early = lead[lead > _EARLY_NS]
+    if (early > 0.8 * early.max()).mean() >= _CLOCK:
+        return False
+    return any(_repairs(capture, activities, windows, by, len(lead)) for by in (-1, 1))
+
+
+def _repairs(capture: Capture, activities: pa.Table, windows: Windows, by: int, known: int) -> bool:
+    place = activities.schema.get_field_index("corr")
+    moved = pc.add(activities.column("corr"), by)
+    others = activities.set_column(place, activities.schema.field(place), moved)
+    lead = _lead(capture, others, correlate.launches(capture, others, windows))
+    return len(lead) >= known - 1 and (lead > _EARLY_NS).sum() <= _REPAIRED * len(lead)
+
+
+def _early(capture: Capture, activities: pa.Table, launch: Ints) -> Iterator[str]:
+    lead = _lead(capture, activities, launch)
+    if is_early(lead):
+        count = int((lead > _EARLY_NS).sum())
+        yield (
+            f"{count:,} of {len(lead):,} kernels and copies begin before the call that launched "
+            f"them, by up to {int(lead.max()) / 1e6:,.3g} ms: either the clocks of CPU and GPU "
+            "are apart, or correlation ids are those of other calls, and then ops and lines are "
+            "wrong, too; capture again"
+        )
+
+
+def _lost(capture: Capture, activities: pa.Table, launch: Ints) -> Iterator[str]:
+    """Tell of kernels without a call that were launched while calls were recorded.
+
+    A stream keeps the order of launches: that of a kernel behind one with a call was recorded.
+    """
+    if any("no launch" in text for text in capture.warnings):
+        return
+    kernel = ints(activities.column("kind")) == schema.KERNEL
+    without = kernel & (launch == NONE)
+    count = int(without.sum())
+    if count < _FEW or not len(capture.ranges):
+        return
+    if count == kernel.sum():
+        yield (
+            f"none of {count:,} kernels has the correlation id of an API call of this capture: "
+            "they have no op; capture CUDA's API, too (nsys profile -t cuda,nvtx), or export again"
+        )
+        return
+    count = _behind_others(activities, kernel, without)
+    if count >= max(_FEW, _LOST * kernel.sum()):
+        yield (
+            f"{count:,} of {int(kernel.sum()):,} kernels have no API call, though it was made "
+            "while calls were recorded: records were lost, and these kernels have no op; capture "
+            "again"
+        )
+
+
+def _behind_others(activities: pa.Table, kernel: Mask, without: Mask) -> int:
+    rows = np.flatnonzero(kernel)  # in order of start
+    keys = np.stack([ints(activities.column(name))[rows] for name in ("pid", "device", "stream")])
+    streams, stream = np.unique(keys, axis=1, return_inverse=True)
+    first = np.full(streams.shape[1], len(rows))
+    called = np.flatnonzero(~without[rows])
+    np.minimum.at(first, stream.reshape(-1)[called], called)
+    behind = np.arange(len(rows)) > first[stream.reshape(-1)]
+    return int((behind & without[rows]).sum())
+
+
+# --- ranges ---------------------------------------------------------------------------------------
+
+
+def ranges_of(capture: Capture, nest: Nest, launch: Ints) -> tuple[Ints, tuple[str, ...]]:
+    """Find the innermost range around each launch, and say what is wrong with that.
+
+    NONE where there is none, and throughout where ranges and calls are not of one clock.
+    """
+    known = launch[launch != NONE]
+    row = np.unique(known[:: len(known) // _LOOKED_AT + 1])
+    thread, start, end = (
+        ints(capture.calls.column(name))[row] for name in ("thread", "start", "end")
+    )
+    count = int(_during(nest, thread, start, end).sum())
+    if count >= _FEW and count >= _DURING * len(row):
+        said = (
+            f"ranges begin or end during API calls of their own thread ({count:,} of {len(row):,} "
+            "that were looked at), which cannot be: their clock is another one: work is tied to no "
+            "op or line, rather than to wrong ones; capture again"
+        )
+        return np.full(len(launch), NONE), (said,)
+    leaf = correlate.ranges_of(capture, nest, launch)
+    return leaf, tuple(_apart(nest, thread, start, leaf))
+
+
+def _during(nest: Nest, thread: Ints, start: Ints, end: Ints) -> Mask:
+    """Mark the calls during which a range of their thread begins, or the last one begun ends."""
+    found = np.zeros(len(thread), bool)
+    for number in np.unique(thread).tolist():
+        calls = np.flatnonzero(thread == number)
+        first, last = np.searchsorted(nest.thread, [number, number + 1])
+        begun = nest.start[first:last]
+        before = np.searchsorted(begun, start[calls], side="right")
+        until = np.searchsorted(begun, end[calls], side="left")
+        ended = np.append(nest.end[first:last], NONE)[before - 1]  # NONE: before them all
+        found[calls] = (until > before) | ((ended > start[calls]) & (ended < end[calls]))
+    return found
+
+
+def _apart(nest: Nest, thread: Ints, start: Ints, leaf: Ints) -> Iterator[str]:
+    """Tell of ranges that all lie before or behind all launches of their threads."""
+    ours = np.isin(nest.thread, thread) & (nest.end > nest.start)
+    if min(int(ours.sum()), len(start)) < _FEW or (leaf != NONE).any():
+        return
+    away = nest.start[ours].min() > start.max() or nest.end[ours].max() < start.min()
+    if away:
+        yield (
+            f"all {int(ours.sum()):,} ranges lie before or behind all {len(start):,} launches of "
+            "their threads: their clocks are apart, and kernels have no op; capture again"
+        )
+
+
+def ranges(read: texts.Texts, endless: Mask) -> Iterator[str]:
+    """Say what is wrong with the ends and the texts of ranges."""
+    if count := int(endless.sum()):
+        yield (
+            f"{count:,} of {len(endless):,} ranges have no end, more than are ever inside of one "
+            "another: nothing is attributed to them; export or capture again"
+        )
+    empty = np.array([not text for text in read.templates], bool)
+    count = int(empty[read.code].sum()) if len(read.code) else 0
+    if count >= _FEW and 2 * count > len(read.code):
+        yield (
+            f"{count:,} of {len(read.code):,} ranges have no text, as where the table of strings "
+            "is lost: kernels have no op; export again"
+        )

@@ -1,0 +1,124 @@
+"""Records that were read, without what cannot be: as `readers.plausible` does it for captures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.errors import RecordsError
+from pyprof.parse.records import Coded, Records
+from pyprof.readers import plausible, spans
+from pyprof.readers.spans import LONGEST_NS, UNKNOWN, Spans
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+_OTHER = "take another time than from start to end"
+_KEYS = ("end", "device", "stream", "corrId", "pid", "kind", "name", "rank", "bytes")
+
+
+def plausible_records(source: str, records: Records) -> Records:
+    """Leave out rows that are there twice and times that cannot be, and say so in the warnings.
+
+    Raises RecordsError where no row has a time that can be.
+    """
+    records, twice = _once(records)
+    wrong = _impossible(records)
+    gone = plausible.any_of(wrong, records.rows)
+    if records.rows and gone.all():
+        raise RecordsError(plausible.none_left(source, wrong, records.rows))
+    said = (
+        *plausible.twice(twice, "rows"),
+        *plausible.timeless(wrong, records.rows),
+    )
+    if not said:
+        return records
+    columns = _without_times(records, wrong, gone)
+    return Records(records.rows, columns, records.devices, (*records.warnings, *said))
+
+
+def _once(records: Records) -> tuple[Records, int]:
+    """Keep one of the rows that are the same; without a start, none can be said to be."""
+    if "start" not in records.columns:
+        return records, 0
+    keys = {name: _plain(records, name) for name in ("start", *_KEYS) if name != "name"}
+    table = pa.table({**keys, "name": records.coded("kLongName").index})
+    kept, twice = plausible.once(table.append_column("row", [np.arange(records.rows)]), _KEYS)
+    return (records.take(np.asarray(kept.column("row"))) if twice else records), twice
+
+
+def _plain(records: Records, name: str) -> pa.Array:
+    column = records.columns.get(name)
+    return pa.array(column.index) if isinstance(column, Coded) else records.arrow(name)
+
+
+def _impossible(records: Records) -> Mapping[str, Mask]:
+    start, end, duration = (
+        plausible.ints(records.arrow(name)) for name in ("start", "end", "kDuration")
+    )
+    timed = (start != UNKNOWN) & (end != UNKNOWN)
+    with_length = duration != UNKNOWN
+    with np.errstate(over="ignore"):
+        other = timed & with_length & (end - start != duration)
+    launched = _launched(records)
+    # Old files, and lines put together from several, tell durations alone: those are judged alone.
+    plain = Spans(
+        np.where(timed | ~with_length, start, 1),
+        np.where(with_length, np.where(timed, end, _from_one(duration)), UNKNOWN),
+        _streams(records),
+        plausible.ints(records.arrow("corrId")),
+        timed & _streamed(records),
+    )
+    found = {**spans.impossible(plain, _bounds(launched), lambda rows: launched[rows])}
+    other &= ~plausible.any_of(found, records.rows)
+    return {**found, _OTHER: other} if other.any() else found
+
+
+def _from_one(duration: Ints) -> Ints:
+    """Let work that has no start start at 1 ns."""
+    return np.minimum(duration, 2 * LONGEST_NS) + 1
+
+
+def _streams(records: Records) -> Ints:
+    names = ("pid", "device", "stream")
+    return plausible.streams([records.arrow(name) for name in names], records.rows)
+
+
+def _streamed(records: Records) -> Mask:
+    kind = records.coded("kind")
+    names = [schema.KINDS[number] for number in plausible.STREAMED]
+    return np.array([*(value in names for value in kind.values), False])[kind.index]
+
+
+def _launched(records: Records) -> Ints:
+    """Give when each row was launched; `UNKNOWN` where no call tells."""
+    launch = records.arrow("launch")
+    whole = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
+    return plausible.ints(pc.list_element(whole, 0))
+
+
+def _bounds(launched: Ints) -> tuple[int, int] | None:
+    nothing = np.zeros(0, np.int64)
+    return plausible.LaunchTimes(launched[launched != UNKNOWN], nothing, nothing).bounds()
+
+
+def _without_times(records: Records, wrong: Mapping[str, Mask], gone: Mask) -> dict[str, object]:
+    columns = {**records.columns, "kDuration": _blank(records, "kDuration", gone)}
+    if "end" in columns:
+        columns["end"] = _blank(records, "end", gone)
+    if "start" in columns:
+        columns["start"] = _blank(records, "start", plausible.without_start(wrong, records.rows))
+    return columns
+
+
+def _blank(records: Records, name: str, gone: Mask) -> pa.Array:
+    return pc.if_else(pa.array(gone), pa.scalar(None, pa.int64()), records.arrow(name))

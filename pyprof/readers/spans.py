@@ -1,0 +1,193 @@
+"""Which times of work on a GPU cannot be. Knows intervals, nothing of files or tables.
+
+Streams do one thing after another, and nothing runs before it was launched: a time that says
+otherwise was damaged. Real captures have none of these, so that one of them is never chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    Ints: TypeAlias = NDArray[np.int64]
+    Mask: TypeAlias = NDArray[np.bool_]
+
+UNKNOWN = -(2**63)
+"""Stands for a time that is not known."""
+
+LONGEST_NS = 24 * 3600 * 10**9
+"""No kernel runs for a day, and no job is captured for one."""
+LATEST_NS = 2**62
+"""In the year 2116 where times count from 1970. Sums of a few of less fit 64 bits."""
+
+NO_START, NO_END = "have no start", "have no end"
+TOO_LARGE = "lie beyond the calendar"
+BACKWARDS = "end before they start"
+NOT_TIMED = "start and end at 0"
+TOO_LONG = "take more than a day"
+OUTSIDE = "take far longer than all else that was recorded"
+SAME_START, SAME_END = "start with others of their stream", "end with others of their stream"
+COVERS = "still run while their stream does later work"
+EARLY = "began long before their launch"
+
+START_IS_WRONG = (NO_START, TOO_LARGE, NOT_TIMED, SAME_START, EARLY)
+"""Reasons for which the start is not to be believed either."""
+
+_FAR = 10
+"""Times the length of all that is recorded: so far outside of it nothing ends ..."""
+_FAR_NS = 60 * 10**9
+"""... nor within less than this: a long kernel may be the last that a capture has."""
+_ALIKE = 3
+"""Rows of one stream that begin, or end, at one instant."""
+_COVERED, _COVERED_BY_LONGEST = 8, 2
+"""Rows that a stream begins before half of an earlier one has passed."""
+_LONG = 100
+"""Times the median: so long is what covers as many others."""
+_TOP = 16
+"""Rows that are compared with all others together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """When some work ran, by row; `UNKNOWN` where that is not told."""
+
+    start: Ints
+    end: Ints
+    stream: Ints
+    """A number for process, device and stream."""
+    launch: Ints
+    """What tells work of one launch: its correlation id; negative where there is none."""
+    streamed: Mask
+    """Whether its kind is one of which a stream does one after the other."""
+
+
+class _Found:
+    """Rows by the first reason that holds."""
+
+    def __init__(self, rows: int) -> None:
+        self.wrong: dict[str, Mask] = {}
+        self.left = np.ones(rows, bool)
+
+    def note(self, why: str, rows: Mask) -> None:
+        new = rows & self.left
+        if new.any():
+            self.wrong[why] = self.wrong.get(why, False) | new
+            self.left &= ~new
+
+
+def impossible(
+    spans: Spans, begun: tuple[int, int] | None, launched: Callable[[Ints], Ints]
+) -> Mapping[str, Mask]:
+    """Give the rows whose time cannot be, by the first reason that holds.
+
+    `begun` are the first and the last instant at which an API call began, None where there is
+    none; `launched` gives when rows were launched, `UNKNOWN` where no call tells.
+    """
+    found = _Found(len(spans.start))
+    start, end = spans.start, spans.end
+    found.note(NO_START, start == UNKNOWN)
+    found.note(NO_END, end == UNKNOWN)
+    found.note(TOO_LARGE, (np.abs(start) >= LATEST_NS) | (np.abs(end) >= LATEST_NS))
+    found.note(NOT_TIMED, (start == 0) & (end == 0))  # CUPTI's word for it
+    found.note(BACKWARDS, end < start)
+    duration = np.where(found.left, end, 0) - np.where(found.left, start, 0)
+    found.note(TOO_LONG, duration > LONGEST_NS)
+    if begun is not None:
+        far = max(_FAR * (begun[1] - begun[0]), _FAR_NS)
+        found.note(OUTSIDE, (duration > far) & ((end > begun[1] + far) | (start < begun[0] - far)))
+    rows, bounds = _by_stream(spans, found.left & spans.streamed & (duration > 0))
+    for why, one, other in ((SAME_START, start, end), (SAME_END, end, start)):
+        found.note(why, _at_once(rows, bounds, one, other, spans.launch))
+    longest = _longest(duration, found.left)
+    found.note(EARLY, _early(spans, duration, longest, launched(longest)))
+    found.note(COVERS, _covering(spans, duration, longest, rows[found.left[rows]]))
+    return found.wrong
+
+
+def _by_stream(spans: Spans, wanted: Mask) -> tuple[Ints, Mask]:
+    """Give the wanted rows by stream and start, and which of them are on the stream of the last."""
+    rows = np.flatnonzero(wanted)
+    stream, start = spans.stream[rows], spans.start[rows]
+    if (start[1:] < start[:-1]).any():
+        rows = rows[np.argsort(start, kind="stable")]
+        stream = spans.stream[rows]
+    if (stream != stream[:1]).any():
+        rows = rows[np.argsort(stream, kind="stable")]
+    return rows, np.append([False], spans.stream[rows[1:]] == spans.stream[rows[:-1]])[: len(rows)]
+
+
+def _at_once(rows: Ints, same_stream: Mask, at: Ints, other: Ints, launch: Ints) -> Mask:
+    """Mark rows of several launches that have one bound in common, and lengths that differ much."""
+    found = np.zeros(len(at), bool)
+    instant = at[rows]
+    same = same_stream.copy()
+    same[1:] &= instant[1:] == instant[:-1]
+    if same.sum() < _ALIKE - 1:
+        return found
+    run = np.cumsum(~same)
+    several = np.ones(len(rows), bool)
+    for distinct in (other[rows], launch[rows]):
+        pairs = np.unique(np.stack([run, distinct]), axis=1)[0]
+        several &= np.bincount(pairs, minlength=int(run[-1]) + 1)[run] >= _ALIKE
+    first = np.flatnonzero(~same)
+    length = np.abs(other - at)[rows]
+    longest, shortest = (part.reduceat(length, first) for part in (np.maximum, np.minimum))
+    several &= (longest >= 2 * shortest)[run - 1]
+    found[rows[several]] = True
+    return found
+
+
+def _longest(duration: Ints, possible: Mask) -> Ints:
+    """Give the few rows that are longer than all that are shorter together."""
+    time = np.where(possible, duration, 0)
+    whole = int(time.sum())
+    if (_TOP + 1) * int(time.max(initial=0)) < whole:
+        return np.zeros(0, np.int64)
+    few = min(_TOP, len(time) - max(1, len(time) // 2))  # of the shorter half none is long
+    if few <= 0:
+        return np.zeros(0, np.int64)
+    top = np.argpartition(time, len(time) - few)[-few:]
+    top = top[np.argsort(time[top], kind="stable")]
+    shorter = whole - int(time[top].sum()) + np.cumsum(time[top]) - time[top]
+    over = np.flatnonzero(time[top] > shorter)
+    return top[over[0] :] if len(over) else top[:0]
+
+
+def _early(spans: Spans, duration: Ints, rows: Ints, launched: Ints) -> Mask:
+    """Mark those of some rows of which half had passed when they were launched."""
+    found = np.zeros(len(duration), bool)
+    known = launched != UNKNOWN
+    rows = rows[known]
+    found[rows[spans.start[rows] + duration[rows] // 2 < launched[known]]] = True
+    return found
+
+
+def _covering(spans: Spans, duration: Ints, longest: Ints, rows: Ints) -> Mask:
+    """Mark rows in whose first half their stream began several other launches' work.
+
+    `rows` are by stream and start.
+    """
+    found = np.zeros(len(duration), bool)
+    many = _covers(spans, duration, rows, _COVERED)
+    if len(many):
+        found[many[duration[many] > _LONG * np.median(duration[rows])]] = True
+    if len(longest):
+        found[np.intersect1d(_covers(spans, duration, rows, _COVERED_BY_LONGEST), longest)] = True
+    return found
+
+
+def _covers(spans: Spans, duration: Ints, rows: Ints, count: int) -> Ints:
+    """Give the rows in whose first half their stream began `count` others."""
+    start = spans.start[rows]
+    covers = start[count:] < (start + (duration[rows] >> 1))[:-count]
+    one, later = rows[:-count][covers], rows[count:][covers]
+    of_others = spans.launch[later] != spans.launch[one]
+    found: Ints = one[of_others & (spans.stream[later] == spans.stream[one])]
+    return found

@@ -1,0 +1,210 @@
+"""Damage that moves work to other ops: told, and rather no op than a wrong one."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyprof.capture import traps
+from pyprof.parse import parse_file
+from pyprof.readers import is_capture, read
+from tests import damage
+from tests.builders import Range, Work, nsys_db
+from tests.damage import CAPTURES, OP
+
+STEPS = 12
+_KERNEL, _API = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
+
+
+def whole(path: Path, gaps: list[int] | None = None, *, copies: bool = True) -> Path:
+    """Write steps of a copy and two kernels, each in a range of its own; the GPU never waits."""
+    work: list[Work] = []
+    ranges: list[Range] = []
+    now = 10**9
+    for gap in gaps or [40_000] * STEPS:
+        for kind in ("memcpy", "kernel", "kernel") if copies else ("kernel", "kernel"):
+            now += gap
+            api = "cudaMemcpyAsync_v3020" if kind == "memcpy" else "cudaLaunchKernel_v7000"
+            ranges.append(Range(OP.replace("relu", f"op{len(work) % 3}"), (now - 9_000, now)))
+            called = (now - 8_000, now - 1_000)
+            work.append(Work(kind=kind, at=(now, now + 5_000), call=called, api=api))
+    return nsys_db(path, work, ranges)
+
+
+def attributed(path: Path) -> tuple[int, tuple[str, ...]]:
+    """Count the rows with an op; give the warnings, which doctor gives as well."""
+    records = parse_file(path)
+    op = records.coded("op")
+    said = traps.found(read(path))
+    assert all(text in said for text in records.warnings)
+    has = np.array([*(bool(value) for value in op.values), False])[op.index]
+    return int(has.sum()), records.warnings
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(15_000, 10**6), min_size=3, max_size=20), st.booleans())
+def test_what_is_whole_is_believed(gaps: list[int], copies: bool) -> None:  # noqa: FBT001
+    """Every row has its op, and there is nothing to say."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = attributed(whole(Path(folder) / "net.sqlite", gaps, copies=copies))
+    assert found == (len(gaps) * (3 if copies else 2), ())
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+@pytest.mark.parametrize("table", [_KERNEL, _API])
+def test_correlation_ids_off_by_one_beside_copies(table: str, by: int, tmp_path: Path) -> None:
+    """Kernels would be launched by copies: nothing is tied to anything."""
+    path = whole(tmp_path / "net.sqlite")
+    damage.sql(path, f"UPDATE {table} SET correlationId = correlationId + {by}")  # noqa: S608
+    count, (said,) = attributed(path)
+    assert count == 0
+    assert "correlation ids do not belong together" in said
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(15_000, 10**7), min_size=12, max_size=30))
+def test_correlation_ids_off_by_one_among_kernels(gaps: list[int]) -> None:
+    """They begin before their launch; where that could be the clock, it is told, and no more."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = whole(Path(folder) / "net.sqlite", gaps, copies=False)
+        damage.sql(path, f"UPDATE {_KERNEL} SET correlationId = correlationId + 1")  # noqa: S608
+        count, said = attributed(path)
+    if count:
+        assert "begin before the call that launched them" in said[0]
+    else:
+        assert "correlation ids do not belong together" in said[0]
+
+
+def test_kernels_long_before_the_next_launch_have_the_ids_of_others(tmp_path: Path) -> None:
+    """Lengths that differ are no difference of clocks."""
+    gaps = [20_000 * (1 + place * place % 17 * 9) for place in range(30)]
+    path = whole(tmp_path / "net.sqlite", gaps, copies=False)
+    damage.sql(path, f"UPDATE {_KERNEL} SET correlationId = correlationId + 1")  # noqa: S608
+    count, (said,) = attributed(path)
+    assert count == 0
+    assert "after the call with the next id" in said
+
+
+def test_a_gpu_clock_that_is_behind_is_told_and_ops_are_kept(tmp_path: Path) -> None:
+    """Ids tie kernels to calls whatever the clock says."""
+    path = whole(tmp_path / "net.sqlite", copies=False)
+    damage.sql(path, f'UPDATE {_KERNEL} SET start = start - 1000000, "end" = "end" - 1000000')  # noqa: S608
+    count, (said,) = attributed(path)
+    assert count == 2 * STEPS
+    assert f"{2 * STEPS} of {2 * STEPS} kernels and copies begin before" in said
+
+
+@pytest.mark.parametrize(
+    ("by_ns", "words"),
+    [
+        (10**9, "lie before or behind all"),
+        (-(10**9), "lie before or behind all"),
+        (36_000, "ranges begin or end during API calls"),
+        (3_000, "ranges begin or end during API calls"),
+    ],
+)
+def test_ranges_of_another_clock_hold_nothing(by_ns: int, words: str, tmp_path: Path) -> None:
+    """A call never spans the begin or the end of a range of its own thread."""
+    path = whole(tmp_path / "net.sqlite")
+    damage.sql(path, f'UPDATE NVTX_EVENTS SET start = start + {by_ns}, "end" = "end" + {by_ns}')  # noqa: S608
+    count, (said,) = attributed(path)
+    assert count == 0
+    assert words in said
+
+
+def test_calls_that_were_lost_are_counted(tmp_path: Path) -> None:
+    """Kernels behind others of their stream were launched while calls were recorded."""
+    path = whole(tmp_path / "net.sqlite", copies=False)
+    damage.sql(path, f"DELETE FROM {_API} WHERE rowid % 2 = 0")  # noqa: S608
+    count, (said,) = attributed(path)
+    assert count == STEPS
+    assert f"{STEPS} of {2 * STEPS} kernels have no API call" in said
+
+
+def test_kernels_launched_before_the_capture_are_none_of_these(tmp_path: Path) -> None:
+    """The first of a stream may have been launched before it began."""
+    path = whole(tmp_path / "net.sqlite", copies=False)
+    damage.sql(path, f"DELETE FROM {_API} WHERE rowid <= {STEPS}")  # noqa: S608
+    assert attributed(path) == (STEPS, ())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [f"DELETE FROM {_API}", f"UPDATE {_KERNEL} SET correlationId = 'x'"],  # noqa: S608
+)
+def test_no_kernel_with_a_call_is_told(change: str, tmp_path: Path) -> None:
+    """They have no op, all of them."""
+    path = whole(tmp_path / "net.sqlite", copies=False)
+    damage.sql(path, change)
+    count, (said,) = attributed(path)
+    assert count == 0
+    assert f"none of {2 * STEPS} kernels has the correlation id" in said
+
+
+@pytest.mark.parametrize("tool", CAPTURES)
+def test_ranges_without_an_end_hold_nothing(tool: str, tmp_path: Path) -> None:
+    """Else each would hold all that follows, and every kernel had an op."""
+    truth = damage.Truth(tuple((10**9 + n * 10**5, 10**9 + n * 10**5 + 9_000) for n in range(20)))
+    path = CAPTURES[tool](tmp_path / "net", truth)
+    assert attributed(path) == (20, ())
+    if tool == "kineto":
+        trace = json.loads(path.read_text())
+        for event in trace["traceEvents"]:
+            if event["cat"] == "cpu_op":
+                del event["dur"]
+        path.write_text(json.dumps(trace))
+    elif tool == "nsys":
+        damage.sql(path, 'UPDATE NVTX_EVENTS SET "end" = NULL')
+    else:
+        damage.sql(path, "DELETE FROM CUPTI_ACTIVITY_KIND_MARKER WHERE flags = 4")
+    count, (said,) = attributed(path)
+    assert count == 0
+    assert "20 of 20 ranges have no end" in said
+
+
+def test_ranges_that_a_capture_cut_off_are_believed(tmp_path: Path) -> None:
+    """A few are open, inside of one another, when it ends."""
+    ranges = [Range(OP.replace("relu", f"op{n}"), (1_000 + n, None)) for n in range(6)]
+    path = nsys_db(tmp_path / "net.sqlite", [Work(call=(2_000, 2_100), at=(2_200, 3_000))], ranges)
+    assert attributed(path) == (1, ())
+
+
+@pytest.mark.parametrize("change", ['start = "end", "end" = start', "start = NULL", 'start = "x"'])
+def test_ranges_with_times_that_cannot_be_hold_nothing(change: str, tmp_path: Path) -> None:
+    """They are told of."""
+    path = whole(tmp_path / "net.sqlite")
+    damage.sql(path, f"UPDATE NVTX_EVENTS SET {change}")  # noqa: S608
+    count, (said,) = attributed(path)
+    assert count == 0
+    assert f"{3 * STEPS} ranges have times that cannot be" in said
+
+
+def test_lost_strings_are_told(tmp_path: Path) -> None:
+    """Kernels without a name, ranges without a text."""
+    path = whole(tmp_path / "net.sqlite", copies=False)
+    damage.sql(path, "UPDATE StringIds SET value = ''", "UPDATE NVTX_EVENTS SET text = ''")
+    _, (names, texts) = attributed(path)
+    assert f"{2 * STEPS} of {2 * STEPS} rows of GPU work have no name" in names
+    assert f"{2 * STEPS} of {2 * STEPS} ranges have no text" in texts
+
+
+def test_real_captures_raise_no_doubt(captures: Path) -> None:
+    """What their tools and the missing ranges give rise to aside, there is nothing to say."""
+    files = [path for path in captures.rglob("*") if path.is_file() and path.stat().st_size]
+    known = ("no NVTX ranges", "CUDA graph launches hold", "nsys said")
+    for path in files:
+        if path.suffix in {".sqlite", ".sql", ".gz"} and is_capture(path):
+            capture = read(path)
+            if capture.activities.num_rows:
+                found = parse_file(path).warnings
+                assert [text for text in found if not any(word in text for word in known)] == []
+                assert all(
+                    pair.null_count == 0
+                    for pair in (capture.activities["end"], capture.activities["start"])
+                )

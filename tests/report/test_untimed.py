@@ -1,0 +1,131 @@
+"""Rows whose time cannot be, in every report: there, without a time, and in no sum."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pytest
+
+import pyprof
+from tests import damage
+from tests.commands import run
+from tests.damage import Truth
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRUTH = Truth(tuple((10**9 + n * 50_000, 10**9 + n * 50_000 + 9_000 + n) for n in range(9)))
+WRONG = (2, 5, 8)
+TOTAL_NS = TRUTH.total_ns(WRONG)
+
+
+@pytest.fixture(params=["sqlite", "dict", "parquet"])
+def capture(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Give a capture of nine kernels of three names, one name of them without any time."""
+    path = damage.nsys(tmp_path / "net.sqlite", TRUTH)
+    damage.spans(path, "nsys", "end 0", WRONG)
+    if request.param != "sqlite":
+        target = tmp_path / f"net.{request.param}"
+        assert run("parse", path, "-o", target).code == 0
+        return target
+    return path
+
+
+def test_rows_are_without_a_time_and_say_why(capture: Path) -> None:
+    """Empty in CSV, `-` in text, <NA> in the frame; the warning comes once."""
+    done = run("prof", "--csv", "-c", "idx,sil,end,tflops,eff,why", capture)
+    rows = [*csv.DictReader(io.StringIO(done.stdout))]
+    assert [row["Sil(ns)"] for row in rows] == [
+        "" if place in WRONG else str(end - start)
+        for place, (start, end) in enumerate(TRUTH.kernels)
+    ]
+    for place in WRONG:
+        assert [rows[place][name] for name in ("End(ns)", "TFLOP/s", "Eff(%)")] == ["", "", ""]
+        assert "no time" in rows[place]["Why"]
+    assert done.stderr.count("3 of 9 rows of GPU work have times that cannot be") == 1
+    frame = pyprof.load(capture)
+    assert frame["sil"].isna().sum() == 3
+    assert frame["sil"].sum() == TOTAL_NS
+
+
+def test_groups_count_them_and_add_up_the_others(capture: Path) -> None:
+    """Mean and least are of what is known; a group of which nothing is known has none."""
+    rows = csv.DictReader(io.StringIO(run("prof", "--csv", "--by", "kernel", capture).stdout))
+    found = {row["Kernel"]: row for row in rows}
+    assert {name: row["Calls"] for name, row in found.items()} == {
+        "kernel_0": "3", "kernel_1": "3", "kernel_2": "3"
+    }  # fmt: skip
+    assert [found["kernel_2"][name] for name in ("Total(ns)", "Mean(ns)", "Min(ns)")] == [""] * 3
+    known = [end - start for start, end in TRUTH.kernels[::3]]
+    assert found["kernel_0"]["Total(ns)"] == str(sum(known))
+    assert found["kernel_0"]["Min(ns)"] == str(min(known))
+    assert float(found["kernel_0"]["Share(%)"]) == pytest.approx(100 * sum(known) / TOTAL_NS, 1e-3)
+
+
+def test_nvprofs_tables_add_up_the_others(capture: Path) -> None:
+    """As above."""
+    done = run("prof", "--summary", "nvprof", "--csv", capture)
+    rows = [row for row in csv.DictReader(io.StringIO(done.stdout)) if row["Type"] != "API calls"]
+    assert sum(int(row["Time(ns)"] or 0) for row in rows) == TOTAL_NS
+    assert {row["Name"]: row["Calls"] for row in rows} == {f"kernel_{n}": "3" for n in range(3)}
+    assert "-" in run("prof", "--summary", "nvprof", capture).stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("summary",), ("lines",), ("roofline",), ("report", "-o", "x.html"),
+        ("export", "-o", "x.speedscope.json"), ("export", "-o", "x.pt.trace.json"),
+        ("export", "-o", "x.md"), ("export", "-o", "x.csv"), ("export", "-o", "x.pstats"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_every_report_is_made(
+    command: tuple[str, ...], capture: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """None of them fails, and each says what was left out."""
+    monkeypatch.chdir(tmp_path)
+    done = run(command[0], capture, *command[1:])
+    assert done.code == 0, done.stderr
+    assert done.stderr.count("have times that cannot be") == 1
+    for name in ("-8", "nan", "-1 "):
+        assert f" {name}" not in done.stdout
+
+
+def test_a_timeline_of_them_has_events_of_no_length(capture: Path, tmp_path: Path) -> None:
+    """All kernels are there; their lengths add up to what is known."""
+    target = tmp_path / "x.pt.trace.json"
+    assert run("export", capture, "-o", target).code == 0
+    events = [e for e in json.loads(target.read_text())["traceEvents"] if e.get("cat") == "kernel"]
+    assert len(events) == 9
+    assert sum(round(1000 * event["dur"]) for event in events) == TOTAL_NS
+    assert min(event["ts"] for event in events) > 0
+
+
+def test_idle_time_is_that_of_the_others(tmp_path: Path) -> None:
+    """A row without a time takes none: busy time is the sum of those that have one."""
+    path = damage.nsys(tmp_path / "net.sqlite", TRUTH)
+    damage.spans(path, "nsys", "end 0", WRONG)
+    records = pyprof.load(path)
+    assert records["gap"].dropna().between(0, 100_000).all()
+    start, end = records["start"], records["end"]
+    assert pd.notna(start).all()
+    assert int((end - start).sum()) == TOTAL_NS
+
+
+def test_two_sides_are_compared(capture: Path, tmp_path: Path) -> None:
+    """A run with rows without a time against itself: nothing differs."""
+    done = run("diff", capture, capture)
+    assert done.code == 0, done.stderr
+    whole = damage.nsys(tmp_path / "whole.sqlite", TRUTH)
+    assert run("diff", capture, whole).code == 0
+    ranks = [tmp_path / f"rank{rank}{capture.suffix}" for rank in range(2)]
+    for rank in ranks:
+        rank.write_bytes(capture.read_bytes())
+    for command in (("prof", "--by", "op"), ("summary",), ("ranks",)):
+        done = run(*command, *ranks)
+        assert (done.code, "have times that cannot be" in done.stderr) == (0, True)
