@@ -82,13 +82,13 @@ def replaced_run(instead: Callable[[BaseProcess], Callable[[], object] | None]) 
         if run is None:
             theirs(process)
             return
-        process.run = run  # type: ignore[method-assign]  # carried over, or forked, with the object
+        process.run = run  # type: ignore[method-assign,assignment]  # carried over, or forked, with the object
         try:
             theirs(process)
         finally:
             del process.run
 
-    BaseProcess.start = start  # type: ignore[method-assign]
+    BaseProcess.start = start  # type: ignore[method-assign,assignment]
     try:
         yield
     finally:
@@ -117,9 +117,8 @@ def _compiles() -> bool:
 
 def _index(process: BaseProcess) -> int | None:
     """Give the number that torch.multiprocessing.spawn gives a process, which is its rank."""
-    args = getattr(process, "_args", ())
-    known = _target(process) == _SPAWNED and len(args) > 1 and isinstance(args[1], int)
-    return args[1] if known else None
+    args: list[Any] = [*getattr(process, "_args", ()), None, None]
+    return args[1] if _target(process) == _SPAWNED and isinstance(args[1], int) else None
 
 
 def _ended(folder: Path, number: int) -> str | None:

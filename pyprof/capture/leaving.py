@@ -49,7 +49,7 @@ def before_leaving(
         replacing(path)
         execute_in(path, argv, env)
 
-    os._exit, os.execv, os.execve = leaving, run, run_in  # type: ignore[assignment]
+    os._exit, os.execv, os.execve = leaving, run, run_in
     try:
         yield
     finally:

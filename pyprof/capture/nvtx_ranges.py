@@ -31,7 +31,7 @@ class _Open(threading.local):
         self.ranges: list[Any] = []
 
 
-def annotations(recording: Callable[[], bool]) -> Sink:
+def profiler_ranges(recording: Callable[[], bool]) -> Sink:
     """Give the way for the user's ranges into a trace of torch.profiler: as `record_function`."""
     open_ranges = _Open()
 

@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch.autograd.profiler import profile
-from torch.profiler import _KinetoProfile
+from torch.profiler import profile as scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+_TRACED = next(kind for kind in reversed(scheduled.__mro__) if hasattr(kind, "export_chrome_trace"))
+"""The class that `torch.profiler.profile` has it from."""
 
 
 class Others:
@@ -45,7 +49,7 @@ class Others:
             (profile, "_prepare_trace", self._preparing),
             (profile, "__exit__", self._leaving),
             (profile, "export_chrome_trace", self._exporting),
-            (_KinetoProfile, "export_chrome_trace", self._exporting),
+            (_TRACED, "export_chrome_trace", self._exporting),
         ]
         before = [(home, name, getattr(home, name)) for home, name, _ in places]
         for home, name, wrapper in places:

@@ -12,7 +12,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from pyprof import instrument
 from pyprof.capture import recorder as recorders
-from pyprof.capture.nvtx_ranges import Ranges, annotations
+from pyprof.capture.nvtx_ranges import Ranges, profiler_ranges
 from pyprof.capture.others import Others
 from pyprof.capture.request import shown
 from pyprof.capture.window import StepCounter
@@ -37,7 +37,7 @@ class Recording:
         self._stack = ExitStack()
         self._threaded = False
         self.others = Others(recorder.give_way, self._go_on, lambda: recorder.busy)
-        self._nvtx = Ranges(annotations(lambda: recorder.running))
+        self._nvtx = Ranges(profiler_ranges(lambda: recorder.running))
         self._stack.enter_context(self.others.watched())
         self._stack.enter_context(self._nvtx.taken())
         if not recorders.ALL_THREADS:
@@ -127,7 +127,7 @@ class Recording:
             self._threaded = self._threaded or not thread.name.startswith("pyprof-")
             theirs(thread)
 
-        threading.Thread.start = start  # type: ignore[method-assign]
+        threading.Thread.start = start  # type: ignore[method-assign,assignment]
         try:
             yield
         finally:

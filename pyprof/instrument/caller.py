@@ -32,8 +32,8 @@ _template: Any = lambda function, args, kwargs: function(*args, **kwargs)  # noq
 
 def unseen(function: Function) -> Function:
     """Let `warnings` pass over a function's frames. As a decorator, below all others."""
-    code: CodeType = function.__code__  # type: ignore[attr-defined]
-    function.__code__ = unseen_code(code)  # type: ignore[attr-defined]
+    code: CodeType = function.__code__
+    function.__code__ = unseen_code(code)
     return function
 
 

@@ -42,7 +42,8 @@ def test_which_processes(monkeypatch: pytest.MonkeyPatch, how: str, marked: bool
         lambda process: started.append(isinstance(process.run, Marked)),
     )
     with marked_processes():
-        multiprocessing.get_context(how).Process(target=_listening).start()
+        context: Any = multiprocessing.get_context(how)
+        context.Process(target=_listening).start()
     assert started == [marked]
 
 

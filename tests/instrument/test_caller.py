@@ -7,14 +7,12 @@ import warnings
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - as everybody does
+from torch import nn
 
-torch = pytest.importorskip("torch")
-
-import torch.nn.functional as F  # noqa: E402, N812 - as everybody does
-from torch import nn  # noqa: E402
-
-import pyprof  # noqa: E402
-from pyprof.instrument.caller import caller, unseen  # noqa: E402
+import pyprof
+from pyprof.instrument.caller import caller, unseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
