@@ -3,17 +3,21 @@
 It is the deepest enclosing call whose op has a formula that can say something. A kernel of the
 backward pass works for the op that PyTorch called there (`aten::mm` inside AddmmBackward0), else
 for the backward of its forward call.
+
+On the CPU it is the outermost such call: what is a kernel on the GPU is there an op inside of ops,
+so that a call and the ops that it is made of would both be charged.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from pyprof import marker, ops
+from pyprof import marker, ops, schema
 from pyprof.marker import Kind, Tensor
 from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.autograd import is_node
@@ -96,6 +100,7 @@ class Situation:
     backward: bool = False
     order: tuple[int, ...] = ()
     """Positions of markers and then seqs, outermost first."""
+    on_cpu: bool = False
 
 
 def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
@@ -105,11 +110,12 @@ def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
         records.templates(),
         records.coded("fwdMarker"),
         records.coded("fwdSeqMarker"),
-        _is_backward(records),
+        _is(records, "dir", BPROP),
+        _is(records, "kind", schema.KINDS[schema.CPU]),
     ]
     number, first = _combine(parts)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
-    own, seqs, forward, forward_seqs, backward = parts
+    own, seqs, forward, forward_seqs, backward, on_cpu = parts
     found = [
         Situation(
             _texts(own, row),
@@ -118,6 +124,7 @@ def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
             _texts(forward_seqs, row),
             backward=bool(backward.index[row]),
             order=_inward(ids),
+            on_cpu=bool(on_cpu.index[row]),
         )
         for row, ids in zip(first.tolist(), order, strict=True)
     ]
@@ -143,10 +150,11 @@ def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
     return tuple(np.argsort(ids, kind="stable").tolist()) if ids else ()
 
 
-def _is_backward(records: Records) -> Coded:
-    column = records.coded("dir")
-    backward = np.array([*(value == BPROP for value in column.values), False])
-    return Coded(backward[column.index].astype(np.int64), [False, True])
+def _is(records: Records, name: str, wanted: str) -> Coded:
+    """Tell which rows have a value in a column."""
+    column = records.coded(name)
+    equal = np.array([*(value == wanted for value in column.values), False])
+    return Coded(equal[column.index].astype(np.int64), [False, True])
 
 
 # --- choosing -----------------------------------------------------------------------------------
@@ -155,7 +163,7 @@ def _is_backward(records: Records) -> Coded:
 def choose(situation: Situation) -> Work:
     """Choose the op call that kernels in this situation work for."""
     reasons = []
-    for work in _candidates(situation):
+    for work in _cpu_candidates(situation) if situation.on_cpu else _candidates(situation):
         if work.call is None or not ops.known(work.call):
             continue
         cost = work.cost()
@@ -175,6 +183,43 @@ def _unknown(situation: Situation) -> Work:
     return Work(None, FPROP, None, OWN, "no marker")
 
 
+def own_flops(situation: Situation) -> int | None:
+    """Give the FLOPs of the innermost op alone, None where they are not known."""
+    work = next(_candidates(situation), None)
+    if work is None or work.call is None or work.direction == BPROP or not ops.known(work.call):
+        return None
+    return work.cost().flops
+
+
+def _cpu_candidates(situation: Situation) -> list[Work]:
+    """Give the enclosing calls, the outermost first; in a backward pass, then the forward's.
+
+    Those on a tensor of functorch do not count: they hide the sizes of a batch, and may stand for
+    several ops. What it calls shows all.
+    Of the forward's, that counts to which the node belongs: one around it may have several nodes.
+    """
+    found = list(_candidates(situation))
+    own = [work for work in found if work.direction == FPROP]
+    for place, (inner, outer) in enumerate(pairwise(own)):
+        if _passed_on(inner.call, outer.call):
+            own = [*own[:place], replace(inner, call=outer.call)]
+            break
+    back = (work for work in found if work.direction == BPROP)
+    return [*reversed(own), *islice(back, 1)]
+
+
+def _passed_on(inner: Call | None, outer: Call | None) -> bool:
+    """Tell whether a call is what a layer of functorch made of the one around it.
+
+    The layer calls the same op with the same arguments, which some of its ways repeat.
+    """
+    if inner is None or outer is None or not outer.args:
+        return False
+    times = len(inner.args) // len(outer.args)
+    same = (inner.mod, inner.op) == (outer.mod, outer.op)
+    return same and times > 0 and inner.args == outer.args * times
+
+
 def _candidates(situation: Situation) -> Iterator[Work]:
     """Give the enclosing calls, the deepest first; in a backward pass, then the forward's."""
     dtype = _dtype(situation)
@@ -188,12 +233,19 @@ def _candidates(situation: Situation) -> Iterator[Work]:
         call = _call(texts[place])
         if call is not None and node is not None:
             call = with_repeats(call, marker.decode_seq(texts[node]))
-        yield Work(call, FPROP, dtype, place, output=_told_around(call, around))
+        yield Work(call, FPROP, _lacking(call, dtype), place, output=_told_around(call, around))
     if situation.backward:
         output = _node_sizes(texts[node]) if node is not None else None
         position = node if node is not None else OWN
         for text in (*reversed(situation.fwd_seqs), *reversed(situation.fwd_markers)):
-            yield Work(_call(text), BPROP, dtype, position, output=output)
+            call = _call(text)
+            yield Work(call, BPROP, _lacking(call, dtype), position, output=output)
+
+
+def _lacking(call: Call | None, dtype: str | None) -> str | None:
+    """Give the dtype where a tensor of the call lacks one, or it has no tensors."""
+    found = [tensor.dtype for tensor in tensors(call)] if call is not None else []
+    return None if found and all(found) else dtype
 
 
 def node_output(situation: Situation) -> tuple[int, ...] | None:
