@@ -11,7 +11,7 @@ so that a call and the ops that it is made of would both be charged.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pyprof.ops import Cost
     from pyprof.parse.records import Records
     from pyprof.prof.told import Told
+
+STOPPED = "stopped: gradient checkpointing needed no more than what ran before it"
 
 OWN = -1
 """The position that stands for "no enclosing call": each kernel is a call of its own."""
@@ -162,6 +164,8 @@ def _is(records: Records, name: str, wanted: str) -> Coded:
 
 def choose(situation: Situation) -> Work:
     """Choose the op call that kernels in this situation work for."""
+    if stopped := _own_stopped(situation):
+        return stopped
     reasons = []
     for work in _cpu_candidates(situation) if situation.on_cpu else _candidates(situation):
         if work.call is None or not ops.known(work.call):
@@ -185,7 +189,7 @@ def _unknown(situation: Situation) -> Work:
 
 def own_flops(situation: Situation) -> int | None:
     """Give the FLOPs of the innermost op alone, None where they are not known."""
-    work = next(_candidates(situation), None)
+    work = None if _own_stopped(situation) else next(_candidates(situation), None)
     if work is None or work.call is None or work.direction == BPROP or not ops.known(work.call):
         return None
     return work.cost().flops
@@ -195,17 +199,32 @@ def _cpu_candidates(situation: Situation) -> list[Work]:
     """Give the enclosing calls, the outermost first; in a backward pass, then the forward's.
 
     Those on a tensor of functorch do not count: they hide the sizes of a batch, and may stand for
-    several ops. What it calls shows all.
+    several ops. What it calls shows all. Nor do those that were left before they ran to the end.
     Of the forward's, that counts to which the node belongs: one around it may have several nodes.
     """
     found = list(_candidates(situation))
-    own = [work for work in found if work.direction == FPROP]
+    texts = (*situation.markers, *situation.seqs)
+    forward = (work for work in found if work.direction == FPROP)
+    own = [*takewhile(lambda work: not _stopped(texts[work.position]), forward)]
     for place, (inner, outer) in enumerate(pairwise(own)):
         if _passed_on(inner.call, outer.call):
             own = [*own[:place], replace(inner, call=outer.call)]
             break
     back = (work for work in found if work.direction == BPROP)
     return [*reversed(own), *islice(back, 1)]
+
+
+def _own_stopped(situation: Situation) -> Work | None:
+    """Give what says that the op of a row on the CPU never ran; None where it did."""
+    texts = (*situation.markers, *situation.seqs)
+    places = situation.order or range(len(texts))
+    if not situation.on_cpu or not texts or not _stopped(texts[places[-1]]):
+        return None
+    return Work(None, FPROP, None, places[-1], STOPPED)
+
+
+def _stopped(text: str) -> bool:
+    return text.endswith(marker.STOPPED) and marker.decode_seq(text).stopped
 
 
 def _passed_on(inner: Call | None, outer: Call | None) -> bool:

@@ -181,3 +181,55 @@ def test_one_node_of_several_is_not_the_whole_calls_backward(tmp_path: Path) -> 
     rows = _load(tmp_path, forward, *nodes)
     assert rows[rows.dir == "bprop"].flops.isna().all()
     assert rows[rows.dir == "bprop"].why.str.contains("my_kernel|a_layer").all()
+
+
+# --- checkpointing ------------------------------------------------------------------------------
+
+
+def _kept(*sizes: list[int]) -> list[Called]:
+    return [call("detach", [size], call("alias", [size])) for size in sizes]
+
+
+def _again(*ops: Called) -> Called:
+    """Give a node that runs a forward pass again before its own work."""
+    return _node("MulBackward0", 9, *ops, call("mul", [X, X]))
+
+
+def test_what_checkpointing_stopped_is_not_charged(tmp_path: Path) -> None:
+    """The last op of what is computed again handed its input over and was left."""
+    sine = call("sin", [X], *_kept(X), seq=20)
+    last = call("mul", [X, X], *_kept(X, X), seq=21)
+    rows = _load(tmp_path, _again(sine, last))
+    assert rows.kernel.tolist() == ["aten::sin", "aten::mul", "aten::mul"]
+    assert rows.flops.fillna(-1).tolist() == [20 * N, -1, N]
+    assert rows.why[1].startswith("stopped: gradient checkpointing")
+
+
+def test_nor_is_what_is_around_it(tmp_path: Path) -> None:
+    """A call of several ops that was left in its last: the others are charged for themselves."""
+    first = call("relu", [X], *_kept(X), seq=19)
+    product = call("mm", [X, [48, 64]], *_kept([48, 64]), seq=21)
+    both = [call("add", [X, X], seq=20), call("matmul", [X, [48, 64]], product, seq=20)]
+    rows = _load(tmp_path, _again(first, call("linear", [X, X], *both, seq=20)))
+    assert rows.flops.fillna(-1).tolist() == [N, N, -1, N]
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        call("tanh", [X], *_kept(X), seq=21),  # keeps its result
+        call("mm", [X, [48, 4]], *_kept(X), call("resolve_conj", [X]), seq=21),
+        call("relu", [X], call("clamp_min", [X, []]), *_kept(X), seq=21),
+    ],
+    ids=lambda last: last.name,
+)
+def test_the_last_op_may_have_run(tmp_path: Path, last: Called) -> None:
+    """One that keeps its result has made it, and what called other ops has begun its own work."""
+    rows = _load(tmp_path, _again(call("sin", [X], *_kept(X), seq=20), last))
+    assert rows.flops.notna().all()
+
+
+def test_a_gradient_of_a_gradient_is_no_checkpoint(tmp_path: Path) -> None:
+    """A node that can be gone back over calls numbered ops, and hands nothing over."""
+    rows = _load(tmp_path, _again(call("sin", [X], seq=20), call("mul", [X, X], seq=21)))
+    assert rows.flops.tolist() == [20 * N, N, N]
