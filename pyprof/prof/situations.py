@@ -11,6 +11,7 @@ so that a call and the ops that it is made of would both be charged.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice, pairwise, takewhile
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.marker import Call
+    from pyprof.marker import Call, Value
     from pyprof.ops import Cost
     from pyprof.parse.records import Records
     from pyprof.prof.told import Told
@@ -200,7 +201,8 @@ def _cpu_candidates(situation: Situation) -> list[Work]:
 
     Those on a tensor of functorch do not count: they hide the sizes of a batch, and may stand for
     several ops. What it calls shows all. Nor do those that were left before they ran to the end.
-    Of the forward's, that counts to which the node belongs: one around it may have several nodes.
+    Of the forward's, that counts to which the node belongs, with what called it from Python: an op
+    around other ops may have several nodes.
     """
     found = list(_candidates(situation))
     texts = (*situation.markers, *situation.seqs)
@@ -208,10 +210,10 @@ def _cpu_candidates(situation: Situation) -> list[Work]:
     own = [*takewhile(lambda work: not _stopped(texts[work.position]), forward)]
     for place, (inner, outer) in enumerate(pairwise(own)):
         if _passed_on(inner.call, outer.call):
-            own = [*own[:place], replace(inner, call=outer.call)]
+            own = [*own[:place], replace(inner, call=_innermost(own[place:]))]
             break
     back = (work for work in found if work.direction == BPROP)
-    return [*reversed(own), *islice(back, 1)]
+    return [*reversed(own), *islice(back, 1 if len(situation.fwd_seqs) > 1 else 2)]
 
 
 def _own_stopped(situation: Situation) -> Work | None:
@@ -230,13 +232,33 @@ def _stopped(text: str) -> bool:
 def _passed_on(inner: Call | None, outer: Call | None) -> bool:
     """Tell whether a call is what a layer of functorch made of the one around it.
 
-    The layer calls the same op with the same arguments, which some of its ways repeat.
+    The layer calls the same op with the same arguments; some of its ways repeat them.
     """
     if inner is None or outer is None or not outer.args:
         return False
     times = len(inner.args) // len(outer.args)
-    same = (inner.mod, inner.op) == (outer.mod, outer.op)
-    return same and times > 0 and inner.args == outer.args * times
+    return _same_op(inner, outer) and times > 0 and inner.args == outer.args * times
+
+
+def _innermost(layers: Sequence[Work]) -> Call | None:
+    """Give the first call of nested ones, without the arguments of those around it.
+
+    Where a layer hands on what lies on its stack, profilers tell all of that.
+    """
+    calls = [work.call for work in layers if work.call is not None]
+    args = calls[0].args
+    around = [call.args for call in takewhile(partial(_same_op, calls[0]), calls)]
+    count = min(len(under) for under in around if _repeats(args, under))
+    return replace(calls[0], args=args[-count:])
+
+
+def _repeats(args: tuple[Value, ...], under: tuple[Value, ...]) -> bool:
+    """Tell whether arguments stand on others of as many, or are those."""
+    return bool(under) and not len(args) % len(under) and args[: len(under)] == under
+
+
+def _same_op(one: Call, other: Call) -> bool:
+    return (one.mod, one.op) == (other.mod, other.op)
 
 
 def _candidates(situation: Situation) -> Iterator[Work]:

@@ -51,7 +51,7 @@ _WORKERS = (
     "linalg_lu_solve linalg_qr linalg_vector_norm masked_select mkldnn_rnn_layer "
     "mkldnn_rnn_layer_backward mse_loss multilabel_margin_loss_backward "
     "multilabel_margin_loss_forward multinomial segment_reduce slow_conv_transpose2d "
-    "slow_conv_transpose3d smooth_l1_loss unique_dim"
+    "slow_conv_transpose3d smooth_l1_loss std std_mean unique_dim var var_mean"
 )
 WORKERS = frozenset(_WORKERS.split())
 """Ops whose own kernel does most, though they call other computing ops before or after it."""
