@@ -256,6 +256,7 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(
 MAY_WRITE = {
     "pyprof/cli.py": "the one way of all commands",
     "pyprof/capture/launch.py": "the exit code of a script, in a folder of ours",
+    "pyprof/capture/children.py": "what a process of the script tells, in a folder of ours",
     "pyprof/capture/recorder.py": "a capture, behind `check_place`",
     "pyprof/gpu/ceilings.py": "its own file in the user's settings",
     "pyprof/report/exported.py": "parts, in a folder of ours",

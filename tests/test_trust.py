@@ -26,7 +26,8 @@ EXCEPT = {
     "socket": {"pyprof/sets/cluster.py"},  # the address that --dask names
     "distributed": {"pyprof/sets/cluster.py"},
     "fsspec": {"pyprof/sets/remote.py"},  # URLs that the user names
-    "multiprocessing": {"pyprof/sets/processes.py"},  # --workers
+    "multiprocessing": {"pyprof/sets/processes.py",  # --workers
+                        "pyprof/capture/children.py", "pyprof/capture/marking.py"},  # the script's own
     "subprocess": {"pyprof/capture/machine.py", "pyprof/capture/nsys.py",
                    "pyprof/readers/nsys_report.py"},  # nvidia-smi and nsys
 }  # fmt: skip

@@ -15,7 +15,8 @@ and PyTorch's own, from emit_nvtx:
     AddmmBackward0, seq = 4, op_id = 36, sizes = [[4, 10]]
 
 A capture that knows more than emit_nvtx writes it behind, in the same style:
-`dtypes = ['float32', ''], strides = [[3, 1], []], inputs = ['', '2']`.
+`dtypes = ['float32', ''], strides = [[3, 1], []], inputs = ['', '2']`, and `stopped = True` of an
+op that began and never ran.
 
 Texts come from files of unknown origin: decoding never raises and never evaluates. `numbered`,
 which needs Arrow, takes millions of texts apart.
@@ -44,6 +45,7 @@ from pyprof.marker.kinds import (
 )
 from pyprof.marker.model import (
     DDP,
+    STOPPED,
     Call,
     Kind,
     Opaque,
@@ -57,6 +59,7 @@ from pyprof.marker.model import (
 __all__ = [
     "DDP",
     "NOT_OPS",
+    "STOPPED",
     "Call",
     "Kind",
     "Opaque",

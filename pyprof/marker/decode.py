@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyprof.marker.model import Value
 
 _NUMBER = re.compile(r", (seq|op_id) = (-?\d+)")
-_FIELDS = re.compile(r", (seq|op_id|sizes|input_op_ids|dtypes|strides|inputs) = ")
+_FIELDS = re.compile(r", (seq|op_id|sizes|input_op_ids|dtypes|strides|inputs|stopped) = ")
 _INFINITIES = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 _DECODED = 1 << 16
@@ -149,7 +149,7 @@ def decode_seq(text: str) -> Seq:
     if not name.startswith(EVALUATE):
         mod, _, op = name.rpartition("::")
         call = Call(mod, op, *_aten_args(fields))
-    return Seq(name, numbers.get("seq"), numbers.get("op_id"), call)
+    return Seq(name, numbers.get("seq"), numbers.get("op_id"), call, "stopped" in fields)
 
 
 def _aten_args(fields: Mapping[str, str]) -> tuple[tuple[Value, ...], dict[str, Value], bool]:

@@ -111,6 +111,8 @@ class Seq:
     op_id: int | None = None
     call: Call | None = None
     """The op with its shapes, where they were recorded; None for the engine's own ranges."""
+    stopped: bool = False
+    """It began and never ran."""
 
     @property
     def node(self) -> str:
@@ -125,6 +127,9 @@ class Seq:
 
 DDP = ("torch.nn.parallel", "DistributedDataParallel")
 """What tells, around nothing, in which process group gradients are reduced by PyTorch itself."""
+
+STOPPED = ", stopped = True"
+"""What stands behind the text of an op that began and never ran."""
 
 EVALUATE = "autograd::engine::evaluate_function: "
 """What the engine puts before the name of the node that it evaluates."""

@@ -5,13 +5,18 @@ from __future__ import annotations
 from pyprof.marker import Call, Tensor
 from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.work import Args, Work, broadcast, like, twice
+from pyprof.ops.work import Args, Work, broadcast, like, size, twice
 
 FAMILY = "pointwise"
 
 _X = Tensor((4, 6), "float16")
 _GLU = TRANSCENDENTAL + 1  # a sigmoid and a product
 _GLU_BACKWARD = TRANSCENDENTAL + 6
+# operations an element, and a result
+_SIMILARITY = {
+    "cosine_similarity": (8, 2 * TRANSCENDENTAL + 2),
+    "pairwise_distance": (4, TRANSCENDENTAL),
+}
 
 
 # compare and multiply: 24 * 2; 24 and 6 read, 24 written of 2 bytes
@@ -74,35 +79,38 @@ def glu_backward(a: Args) -> Work:
     return Work(_GLU_BACKWARD * go.numel, (go, x), (like(x),))
 
 
-# square, add, divide: 24 * 3; 24 read and 24 written of 2 bytes
+# square, add, divide: 24 * 3, a root and a bound for each of 4 rows: 84; 24 read and 24 written of
+# 2 bytes
 @op(
     "normalize",
     signature="Tensor input, float p, int dim",
     example=Call("torch.nn.functional", "normalize", (_X,)),
-    flops=72,
+    flops=156,
     bytes=96,
     batch=("input",),
 )
 def normalize(a: Args) -> Work:
     """Each row divided by its norm."""
     x = a.tensor("input")
-    return Work(3 * x.numel, (x,), (like(x),))
+    rows = x.numel // max(1, size(x, a.axis(len(x.shape), 1)))
+    return Work(3 * x.numel + (TRANSCENDENTAL + 1) * rows, (x,), (like(x),))
 
 
-# three dot products: 24 * 6; 24 and 24 read, 4 written of 2 bytes
+# two norms, quotients, a product and its sum: 24 * 8, two roots and bounds for each of 4 rows; 24
+# and 24 read, 4 written of 2 bytes
 @op(
     "cosine_similarity",
     signature="Tensor x1, Tensor x2, int dim",
     example=Call("torch.nn.functional", "cosine_similarity", (_X, _X), {"dim": 1}),
-    flops=144,
+    flops=360,
     bytes=104,
 )
-# subtract, square, add: 24 * 3; as above
+# subtract, add epsilon, square, add: 24 * 4, a root for each of 4; as above
 @op(
     "pairwise_distance",
     signature="Tensor x1, Tensor x2, any p, any eps, bool keepdim",
     example=Call("torch.nn.functional", "pairwise_distance", (_X, _X, 2)),
-    flops=72,
+    flops=176,
     bytes=104,
 )
 def similarity(a: Args) -> Work:
@@ -111,9 +119,9 @@ def similarity(a: Args) -> Work:
     whole = like(x, broadcast([x.shape, y.shape]))
     rank = len(whole.shape)
     away = a.axis(rank, min(1, rank - 1) if a.op == "cosine_similarity" else -1)
-    left = (n for at, n in enumerate(whole.shape) if at != away)
-    each = 6 if a.op == "cosine_similarity" else 3
-    return Work(each * whole.numel, (x, y), (like(x, left),))
+    out = like(x, (n for at, n in enumerate(whole.shape) if at != away))
+    each, last = _SIMILARITY[a.op]
+    return Work(each * whole.numel + last * out.numel, (x, y), (out,))
 
 
 # times the norm's inverse, less the projection: 24 * 6; go 24, x 24 read, 24 written of 2 bytes
@@ -124,10 +132,10 @@ def normalize_backward(a: Args) -> Work:
     return Work(6 * x.numel, (like(x), x), (like(x),))
 
 
-# both gradients, 6 operations an element each: 24 * 12; x, y 48, go 4 read, 48 written of 2 bytes
-@op("cosine_similarity", direction=BPROP, flops=288, bytes=200)
-# 3 an element each: 24 * 6; as above
-@op("pairwise_distance", direction=BPROP, flops=144, bytes=200)
+# both gradients, as the forward each: 2 * 360; x, y 48, go 4 read, 48 written of 2 bytes
+@op("cosine_similarity", direction=BPROP, flops=720, bytes=200)
+# 2 * 176; as above
+@op("pairwise_distance", direction=BPROP, flops=352, bytes=200)
 def similarity_backward(a: Args) -> Work:
     """The gradients of both."""
     return twice(similarity(a))
@@ -161,15 +169,15 @@ def rrelu_with_noise(a: Args) -> Work:
     return Work(2 * x.numel, (x,), (like(x), noise))
 
 
-# 24 * 5; go, x, weight read, both gradients written: 5 * 24 of 2 bytes
+# two for either gradient: 24 * 4; go, x, weight read, both gradients written: 5 * 24 of 2 bytes
 @op(
     "_prelu_kernel_backward",
     signature="Tensor grad_output, Tensor input, Tensor weight",
     example=Call("aten", "_prelu_kernel_backward", (_X, _X, _X)),
-    flops=120,
+    flops=96,
     bytes=240,
 )
 def prelu_kernel_backward(a: Args) -> Work:
     """Both gradients in the input's size; a sum of its own brings the weight's down."""
     go, x, w = a.tensor("grad_output"), a.tensor("input"), a.tensor("weight")
-    return Work(5 * x.numel, (go, x, w), (like(x), like(w, x.shape)))
+    return Work(4 * x.numel, (go, x, w), (like(x), like(w, x.shape)))

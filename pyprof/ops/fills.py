@@ -64,6 +64,19 @@ def filled(a: Args) -> Work:
 
 
 @op(
+    "aten::scalar_tensor",
+    signature="Number fill_value, dtype dtype",
+    example=Call("aten", "scalar_tensor", (1.0, 6)),
+    flops=0,
+    bytes=4,
+)
+def scalar(a: Args) -> Work:
+    """One number; the dtype is what its kind is by default unless one is named."""
+    default = dtypes.of_number(a.values.get("fill_value", 0.0))
+    return Work(0, (), (fresh((), a.dtype() or default),))
+
+
+@op(
     *("new_zeros", "new_ones", "new_full"),
     signature="Tensor input, Size size, Number fill_value, *, dtype dtype",
     example=Call("Tensor", "new_zeros", (_X, (2, 3))),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pyprof.marker import Call, Summary, Tensor, Value
 from pyprof.ops.pointwise_rules import RULES
+from pyprof.ops.reductions import norm_cost
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size
@@ -35,6 +36,9 @@ def _lists(a: Args, name: str) -> list[tuple[Tensor, ...]]:
     return found
 
 
+_SCALED = ("_foreach_add", "_foreach_sub")
+
+
 def _is_tensors(value: Value) -> bool:
     return isinstance(value, tuple) and bool(value) and isinstance(value[0], Tensor)
 
@@ -51,26 +55,29 @@ def foreach(a: Args) -> Work:
     """The pointwise rule for every element of every tensor."""
     lists = _lists(a, "lists")
     rule = RULES[a.op.removeprefix("_foreach_")]
-    scaled = isinstance(a.values.get("alpha"), (int, float)) and a.values.get("alpha") != 1
+    numbers = [value for value in a.listed("lists") if isinstance(value, (int, float))]
+    # ATen's third argument of two lists' sum
+    alpha = a.values.get("alpha", numbers[-1] if numbers and a.op in _SCALED else 1)
+    scaled = len(lists) > 1 and isinstance(alpha, (int, float)) and alpha != 1
     reads = tuple(tensor for tensors in lists for tensor in tensors)
     flops = (rule.flops + scaled) * elements(lists[0])
     return Work(flops, reads, tuple(map(like, lists[0])))
 
 
-_REDUCED = {"_foreach_norm": (2, 1), "_foreach_powsum": (2, 0), "_foreach_max": (1, 0)}
+_REDUCED = {"_foreach_powsum": (2, 0), "_foreach_max": (1, 0)}
 
 
-# 30 squares and sums and 2 roots; 30 read and 2 written of 4 bytes
+# 30 squares and sums and 2 roots of 20; 30 read and 2 written of 4 bytes
 @op(
-    *_REDUCED,
+    *("_foreach_norm", *_REDUCED),
     signature="Tensor[] lists, Number ord",
     example=Call("torch", "_foreach_norm", (_PARTS, 2)),
-    flops=62,
+    flops=100,
     bytes=128,
 )
 def foreach_norm(a: Args) -> Work:
     """A number for each tensor."""
-    each, last = _REDUCED[a.op]
+    each, last = _REDUCED.get(a.op) or norm_cost(a.values.get("ord"))
     value = a.values.get("lists")
     tensors = a.tensors("lists")
     count = value.length if isinstance(value, Summary) else len(tensors)

@@ -136,7 +136,9 @@ def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     indices = tuple(value for value in asked if isinstance(value, Tensor))
     if any(tensor.dtype in ("bool", "uint8") for tensor in indices):
         raise Unknown("result's size depends on the data")
-    if not indices or len(asked) > len(x.shape):
+    if not indices:
+        raise Unknown("indices not recorded")
+    if len(asked) > len(x.shape):
         raise Unknown("arguments do not fit the op")
     together = at[-1] - at[0] == len(at) - 1
     kept = [size for place, size in enumerate(x.shape) if place not in at]

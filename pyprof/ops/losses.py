@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyprof.marker import Call, Tensor
 from pyprof.ops.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.work import Args, Work, broadcast, fresh, like
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 
 FAMILY = "loss"
 
@@ -53,7 +53,9 @@ def reduced(a: Args, flops: int, count: int, dtype: str | None, reads: tuple[Ten
 # (x - t)^2 and the sum: 24 * 3, one division; 24 + 24 read, 1 written of 2 bytes
 @op(
     *_POINTWISE,
-    signature="Tensor input, Tensor target, Tensor? weight, float extra, str reduction",
+    signature=(
+        "Tensor input, Tensor target, Tensor? weight, float extra, str reduction, bool log_target"
+    ),
     example=Call("torch.nn.functional", "mse_loss", (_X, _X), {"reduction": "mean"}),
     flops=73,
     bytes=98,
@@ -61,7 +63,7 @@ def reduced(a: Args, flops: int, count: int, dtype: str | None, reads: tuple[Ten
 @op(
     *("aten::mse_loss", "aten::smooth_l1_loss", "aten::huber_loss", "aten::kl_div"),
     *("aten::soft_margin_loss", "aten::l1_loss"),
-    signature="Tensor input, Tensor target, int reduction",
+    signature="Tensor input, Tensor target, int reduction, bool log_target",
     example=Call("aten", "mse_loss", (_X, _X, 0)),
     flops=48,  # (x - t)^2 alone
     bytes=144,
@@ -92,7 +94,9 @@ def pointwise_loss(a: Args) -> Work:
     x, target = a.tensor("input"), a.tensor("target")
     count = fresh(broadcast([x.shape, target.shape]), None).numel
     reads = (x, target, *a.present("weight"))
-    return reduced(a, _POINTWISE[a.op][0] * count, count, x.dtype, reads)
+    # a target that is a logarithm takes an exponential, without a product
+    each = _POINTWISE[a.op][0] - (a.op == "kl_div" and a.values.get("log_target") is True)
+    return reduced(a, each * count, count, x.dtype, reads)
 
 
 # 2 (x - t) go / n: 24 * 3; x 24, t 24 and go 1 read, 24 written of 2 bytes
@@ -209,10 +213,18 @@ def nll_loss_backward_op(a: Args) -> Work:
 def cross_entropy(a: Args) -> Work:
     """Log-softmax and negative log-likelihood, as though one kernel did both."""
     x, target = a.tensor("input"), _labels(a)
-    soft = target.shape == x.shape  # a distribution for each sample instead of a label
-    count = target.numel
-    work = reduced(a, (1 + soft) * count, count, x.dtype, (x, target))
-    return Work((T + 4) * x.numel) + work
+    if target.shape == x.shape:  # a distribution for each sample instead of a label
+        count = x.numel // max(1, size(x, min(1, len(x.shape) - 1)))
+        work = reduced(a, 2 * x.numel, count, x.dtype, (x, target))
+    else:
+        work = reduced(a, target.numel, target.numel, x.dtype, (x, target))
+    return Work((T + 4 + _smoothed(a)) * x.numel) + work
+
+
+def _smoothed(a: Args) -> int:
+    """Give the addition that smoothing the labels takes an element: of every class's share."""
+    smoothing = a.values.get("label_smoothing")
+    return int(isinstance(smoothing, float) and smoothing > 0)
 
 
 # softmax(x) - one: exp 20, the sum's division 1, subtraction and scale 2: 24 * 23; x 24 and go 1

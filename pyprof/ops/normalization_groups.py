@@ -93,6 +93,17 @@ def native_groupnorm_backward(a: Args) -> Work:
     bytes=352,
     batch=("input",),
 )
+@op(
+    "aten::instance_norm",
+    signature=(
+        "Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var,"
+        "bool use_input_stats"
+    ),
+    example=Call("aten", "instance_norm", (_IMAGE, None, None, None, None, True)),
+    flops=432,
+    bytes=352,
+    batch=("input",),
+)
 def instancenorm(a: Args) -> Work:
     """Each channel of each sample has its own statistics."""
     x = a.tensor("input")

@@ -179,11 +179,13 @@ def randperm(a: Args) -> Work:
     batch=("input",),
 )
 def dropout(a: Args) -> Work:
-    """In evaluation nothing is done."""
+    """In evaluation nothing is done, nor where nothing is to be dropped."""
     x = a.tensor("input")
-    if a.values.get("training") is False:
+    if a.values.get("training") is False or a.values.get("p") == 0:
         return Work(0)
-    return Work(3 * x.numel, (x,), (like(x), fresh(x.shape, "bool")))
+    # alpha_dropout: the mask less 1, scaled and shifted, is added to what is left
+    each = 7 if a.op == "alpha_dropout" else 3
+    return Work(each * x.numel, (x,), (like(x), fresh(x.shape, "bool")))
 
 
 # times the mask, times the scale: 6 * 2; go 6 and 6 written of 2 bytes, the mask's 6 of 1 byte

@@ -22,9 +22,10 @@ FAMILY = "rnn"
 _KINDS = {
     "lstm": (4, 5 * TRANSCENDENTAL + 8),  # 5 functions; 4 sums of two products; f*c + i*g, o*tanh
     "gru": (3, 3 * TRANSCENDENTAL + 8),  # 3 functions; 3 sums; r*h, (1-z)*n + z*h
+    "rnn_relu": (1, 2),  # a sum and a comparison
     "rnn": (1, TRANSCENDENTAL + 1),
 }
-_MODES = ("rnn", "rnn", "lstm", "gru")  # ATen's numbers: relu, tanh, LSTM, GRU
+_MODES = ("rnn_relu", "rnn", "lstm", "gru")  # ATen's numbers: relu, tanh, LSTM, GRU
 _MATRIX = 2
 _MATRICES = 2
 """Of a layer: one for what comes in, one for its own state."""
@@ -144,6 +145,43 @@ _CUDNN = (
 def cudnn_rnn(a: Args) -> Work:
     """The same as cuDNN's entry point."""
     work = _network(a, a.tensor("input"), a.present("hx", "cx"), a.tensors("weight"))
+    return _backward(work) if a.op.endswith("backward") else work
+
+
+_MKLDNN = "Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3"
+
+
+# as above
+@op(
+    "aten::mkldnn_rnn_layer",
+    signature=f"{_MKLDNN}, Tensor hx, Tensor cx, bool reverse, int[] batch_sizes, int mode",
+    example=Call(
+        "aten", "mkldnn_rnn_layer", (_STEPS, *_WEIGHTS, _STATE, _STATE, False, (), 2, 4, 1)
+    ),
+    flops=7520,
+    bytes=648,
+)
+@op(
+    "aten::mkldnn_rnn_layer_backward",
+    signature=(
+        f"{_MKLDNN}, Tensor hx, Tensor cx, Tensor output, Tensor hy, Tensor cy,"
+        "Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, bool reverse, int mode"
+    ),
+    example=Call(
+        "aten",
+        "mkldnn_rnn_layer_backward",
+        (
+            *(_STEPS, *_WEIGHTS, _STATE, _STATE, Tensor((5, 2, 4), "float16"), _STATE, _STATE),
+            *(None, None, None, False, 2, 4, 1),
+        ),
+    ),
+    flops=15040,
+    bytes=1152,
+)
+def mkldnn_layer(a: Args) -> Work:
+    """One layer in one direction, as oneDNN runs it on the CPU."""
+    weights = a.present("weight0", "weight1", "weight2", "weight3")
+    work = _network(a, a.tensor("input"), a.present("hx", "cx"), weights)
     return _backward(work) if a.op.endswith("backward") else work
 
 

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
-from pyprof.ops.pointwise_rules import TRANSCENDENTAL
+from pyprof.ops.pointwise_rules import RULES, TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like
+
+if TYPE_CHECKING:
+    from pyprof.marker import Value
 
 FAMILY = "reduction"
 
 _X = Tensor((4, 6), "float16")
+_EUCLID = 2
+_NO_POWER = (0, 1, math.inf, -math.inf)
 _FIXED = {
     **dict.fromkeys(("all", "any", "_is_all_true", "_is_any_true"), "bool"),
     **dict.fromkeys(("argmax", "argmin", "count_nonzero"), "int64"),
@@ -32,9 +38,9 @@ COSTS = {
     "mean": (1, 0),  # k - 1 additions and a division for each result
     "nanmean": (2, 0),
     "prod": (1, 0),
-    "norm": (2, 1),
-    "vector_norm": (2, 1),
-    "frobenius_norm": (2, 1),
+    "norm": (2, TRANSCENDENTAL),
+    "vector_norm": (2, TRANSCENDENTAL),
+    "frobenius_norm": (2, TRANSCENDENTAL),
     "amax": (1, 0),
     "amin": (1, 0),
     "aminmax": (2, 0),
@@ -63,9 +69,12 @@ def reduced(a: Args, x: Tensor) -> tuple[int, ...]:
 
 def _left(a: Args, x: Tensor) -> tuple[int, ...] | None:
     """Give the shape that is left, or None where a trace does not say which dimensions went."""
-    if a.known("dim") and a.known("keepdim"):
+    if not a.known("keepdim"):
+        return None
+    if a.known("dim"):
         return reduced(a, x)
-    return None
+    # Where plain values were recorded, a list would have been, too: none was given.
+    return reduced(a.replaced(dim=None), x) if a.given("keepdim") else None
 
 
 def result_dtype(a: Args, x: Tensor) -> str | None:
@@ -128,9 +137,13 @@ def result_dtype(a: Args, x: Tensor) -> str | None:
 )
 def reduction(a: Args) -> Work:
     """So many operations for each element and each result; as many for an imaginary part."""
+    return _reduction(a, COSTS[a.op])
+
+
+def _reduction(a: Args, operations: tuple[int, int]) -> Work:
     x = a.tensor("input")
     parts = 2 if dtypes.is_complex(x.dtype) else 1
-    each, last = (parts * operations for operations in COSTS[a.op])
+    each, last = (parts * count for count in operations)
     left = _left(a, x)
     if left is None:
         why = "dim not recorded"
@@ -141,27 +154,35 @@ def reduction(a: Args) -> Work:
     return Work(each * x.numel + last * out.numel, (x,), (out, *also.get(a.op, ())))
 
 
-# squares and sums 2 * 24, one root; 24 read and 1 written of 2 bytes
+# squares and sums 2 * 24, one root of 20; 24 read and 1 written of 2 bytes
 @op(
     *("norm", "vector_norm"),
     signature="Tensor input, any p, int[] dim, bool keepdim, *, dtype dtype",
     example=Call("torch", "norm", (_X, 2.0)),
-    flops=49,
+    flops=68,
     bytes=50,
 )
 @op(
     "frobenius_norm",
     signature="Tensor input, int[] dim, bool keepdim",
     example=Call("torch", "frobenius_norm", (_X, (0, 1))),
-    flops=49,
+    flops=68,
     bytes=50,
 )
 def norm(a: Args) -> Work:
     """Each element is raised to the power and added; a nuclear norm iterates."""
-    work = reduction(a)
-    if a.values.get("p") != "nuc":
-        return work
-    return replace(work, flops=None, no_flops="iterations depend on the data")
+    p = a.values.get("p")
+    if p == "nuc":
+        return replace(reduction(a), flops=None, no_flops="iterations depend on the data")
+    return _reduction(a, norm_cost(p))
+
+
+def norm_cost(p: Value) -> tuple[int, int]:
+    """Give the operations of a norm, for an element and a result."""
+    if p in _NO_POWER:
+        return 2, 0  # an absolute value or a comparison, and a sum or another comparison
+    other = isinstance(p, (int, float)) and p != _EUCLID
+    return 2 + TRANSCENDENTAL * other, TRANSCENDENTAL
 
 
 # x / norm * go: 24 * 2; x 24 and norm, go 2 read, 24 written = 50 of 2 bytes
@@ -224,16 +245,25 @@ def selecting_backward(a: Args) -> Work:
 
 # two tensors compared: 24 comparisons and as many conjunctions; 48 read of 2 bytes
 @op(
-    *("equal", "allclose"),
+    "equal",
     signature="Tensor input, Tensor other",
     example=Call("torch", "equal", (_X, _X)),
     flops=48,
     bytes=97,
 )
+# 24 times the 6 of isclose, and a conjunction
+@op(
+    "allclose",
+    signature="Tensor input, Tensor other",
+    example=Call("torch", "allclose", (_X, _X)),
+    flops=168,
+    bytes=97,
+)
 def equal(a: Args) -> Work:
     """One truth value from two tensors."""
     x, other = a.tensor("input"), a.tensor("other")
-    return Work(2 * x.numel, (x, other), (fresh((), "bool"),))
+    each = RULES["isclose"].flops if a.op == "allclose" else 1
+    return Work((each + 1) * x.numel, (x, other), (fresh((), "bool"),))
 
 
 # 4 elements of the diagonal; 4 read, 1 written of 2 bytes

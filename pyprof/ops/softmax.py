@@ -60,7 +60,8 @@ def _out(x: Tensor, a: Args) -> Tensor:
 def softmax(a: Args) -> Work:
     """Every element is read, exponentiated and scaled by its row's sum."""
     x = a.tensor("input")
-    return Work(_FORWARD * x.numel, (x,), (_out(x, a),))
+    negated = a.op == "softmin"
+    return Work((_FORWARD + negated) * x.numel, (x,), (_out(x, a),))
 
 
 # 6 * 4; go 6 + y 6 + gradient 6 = 18 elements of 2 bytes

@@ -91,7 +91,8 @@ def solve(a: Args) -> Work:
     x, right = a.tensor("input"), a.tensor("other")
     n, count = square(x)
     each = real_operations(x) * 2 * n * n
-    return Work(each * (count * n // 3 + columns(right, x)), (x, right), (solution(x, right),))
+    flops = each * count * n // 3 + each * columns(right, x)
+    return Work(flops, (x, right), (solution(x, right),))
 
 
 # 2 of QR 2 * 6 * 9 - 2 * 27 / 3 = 90, Q^T times 4 columns 4 * (4 * 6 * 3 - 2 * 9) = 216 and R

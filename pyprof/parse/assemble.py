@@ -52,7 +52,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     sweep = _sweep(capture)
     found = windows.windows(capture)
     launch, doubts = evidence.launches(capture, activities, found)
-    leaf, range_doubts = evidence.ranges_of(capture, sweep.nest, launch)
+    leaf, range_doubts = evidence.ranges_of(capture, activities, sweep.nest, launch)
     chain = calls.chains(sweep.nest.parent, _counted(sweep), leaf)
     partner = partners.partners(capture, sweep, chain, launch, activities, found)
     give_back()  # what sorting and searching held for a while
@@ -72,7 +72,7 @@ def doubts(capture: Capture) -> tuple[str, ...]:
     activities = _ordered(capture.activities, kernels_only=False)
     sweep = _sweep(capture)
     launch, of_launches = evidence.launches(capture, activities, windows.windows(capture))
-    _, of_ranges = evidence.ranges_of(capture, sweep.nest, launch)
+    _, of_ranges = evidence.ranges_of(capture, activities, sweep.nest, launch)
     return (*of_launches, *of_ranges, *sweep.doubts)
 
 

@@ -192,12 +192,16 @@ def _behind_others(activities: pa.Table, kernel: Mask, without: Mask) -> int:
 # --- ranges ---------------------------------------------------------------------------------------
 
 
-def ranges_of(capture: Capture, nest: Nest, launch: Ints) -> tuple[Ints, tuple[str, ...]]:
+def ranges_of(
+    capture: Capture, activities: pa.Table, nest: Nest, launch: Ints
+) -> tuple[Ints, tuple[str, ...]]:
     """Find the innermost range around each launch, and say what is wrong with that.
 
     NONE where there is none, and throughout where ranges and calls are not of one clock.
     """
-    known = launch[launch != NONE]
+    # What an op on the CPU was called by is the op itself, inside which others begin and end.
+    on_gpu = ints(activities.column("kind")) != schema.CPU
+    known = launch[on_gpu & (launch != NONE)]
     row = np.unique(known[:: len(known) // _LOOKED_AT + 1])
     thread, start, end = (
         ints(capture.calls.column(name))[row] for name in ("thread", "start", "end")

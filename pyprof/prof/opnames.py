@@ -17,7 +17,7 @@ _RECURRENT: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 """PyTorch's classes whose `forward` has a marker of its own."""
 
-_EVERY_CLASS = frozenset({"forward", "backward", "apply", "__call__"})
+_EVERY_CLASS = frozenset({"forward", "backward", "apply", "step", "__call__"})
 """Methods whose name tells nothing without its class."""
 
 _CLASS = re.compile(r"_?[A-Z]\w*[a-z]\w*")

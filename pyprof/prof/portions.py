@@ -31,6 +31,19 @@ def portions(total: Ints, weight: Ints, call: Ints) -> Ints:
     return shared
 
 
+def parts(own: Ints, total: Ints, call: Ints, rows: NDArray[np.bool_]) -> Ints:
+    """Weigh the rows of each call by what they cost on their own.
+
+    A row of which that is not known has the rest of its call's total, in equal shares.
+    """
+    told, open_rows = np.zeros((2, int(call.max(initial=-1)) + 1), np.int64)
+    known = rows & (own != UNKNOWN)
+    np.add.at(told, call[known], own[known])
+    np.add.at(open_rows, call[rows & ~known], 1)
+    rest = np.maximum(total - told[call], 0) // np.maximum(open_rows[call], 1)
+    return np.where(rows, np.maximum(np.where(known, own, rest), 1), 0)
+
+
 def _part(quotient: Ints, rest: Ints, part: Ints, whole: Ints) -> Ints:
     """Give (quotient * whole + rest) * part / whole, rounded down, exact where part is whole."""
     return quotient * part + np.floor(rest * (part / whole)).astype(np.int64)

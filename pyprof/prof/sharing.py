@@ -16,8 +16,8 @@ from pyprof.prof.families import MOVES, PRODUCTS, family
 from pyprof.prof.fills import SPARSE, Fills
 from pyprof.prof.nested import inside, tell_inside, without_inner
 from pyprof.prof.outputs import with_outputs
-from pyprof.prof.portions import UNKNOWN, portions
-from pyprof.prof.situations import Work, choose, situations
+from pyprof.prof.portions import UNKNOWN, parts, portions
+from pyprof.prof.situations import Work, choose, own_flops, situations
 from pyprof.prof.told import by_name
 from pyprof.prof.trials import trials
 
@@ -81,11 +81,18 @@ class _Rows:
     role: list[Role]
     """Of each name."""
     kind: NDArray[np.str_]
+    own_flops: Ints
+    """Of the innermost op of each row on the CPU, whatever it works for."""
+
+    @cached_property
+    def on_cpu(self) -> Mask:
+        """Rows that are ops on the CPU."""
+        return self.kind == schema.KINDS[schema.CPU]
 
     @cached_property
     def kernel(self) -> Mask:
         """Rows that run an op's code: on a GPU, or on the CPU of a capture without one."""
-        return np.isin(self.kind, (schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]))
+        return (self.kind == schema.KINDS[schema.KERNEL]) | self.on_cpu
 
     @cached_property
     def weight(self) -> Ints:
@@ -109,8 +116,10 @@ def share_costs(records: Records) -> Costs:
     name = records.coded("kLongName")
     roles = [role(text) for text in name.values]
     families = [family(work) for work in works]
-    rows = _Rows(records, works, work_of, families, name, roles, _kinds(records))
-    ranks = _ranks(rows)
+    alone = np.array([_number(own_flops(each)) if each.on_cpu else UNKNOWN for each in found])
+    own = alone[number] if len(found) else number
+    rows = _Rows(records, works, work_of, families, name, roles, _kinds(records), own)
+    ranks = np.where(rows.on_cpu, rows.own_flops == 0, _ranks(rows))
     call = op_calls.number(records, works, work_of, ranks < _HELPS)
     tried = _tried(rows, call)
     ranks[tried] = _HELPS
@@ -130,7 +139,9 @@ def _share(rows: _Rows, call: Ints, arithmetic: Mask, tried: Mask) -> Costs:
         for name in ("flops", "bytes", "written", "added")
     )
     weight = _weights(rows, arithmetic, kernels)
-    pairs = _products_inside(rows, call)
+    if rows.on_cpu.any():
+        weight = np.where(rows.on_cpu, parts(rows.own_flops, flops, call, arithmetic), weight)
+    pairs = _charged_inside(rows, call)
     left_flops, left_bytes = (without_inner(total, call, pairs) for total in (flops, moved))
     shared_flops, shared_bytes = (portions(left, weight, call) for left in (left_flops, left_bytes))
     helper = rows.kernel & ~arithmetic
@@ -172,7 +183,8 @@ def _costs(rows: _Rows, call: Ints, arithmetic: Mask, kernels: Ints) -> tuple[li
     untyped = rows.working(lambda work, _: work.untyped) & arithmetic
     moving = untyped & rows.working(lambda _, family: family in MOVES)
     number, told = by_name(rows.name, call, untyped, moving, rows.kernel)
-    kernels = np.minimum(kernels, _MOST_KERNELS)
+    # One op on the CPU may do what takes two kernels on a GPU.
+    kernels = np.where(rows.on_cpu, 0, np.minimum(kernels, _MOST_KERNELS))
     first, cost_of = distinct((rows.work_of * len(told) + number) * (_MOST_KERNELS + 1) + kernels)
     costs = [
         rows.work[rows.work_of[row]].cost(int(kernels[row]) or None, told[number[row]])
@@ -270,13 +282,14 @@ def _ranks(rows: _Rows) -> Ints:
     return np.array([_HELPS if place is None else place for place in found], np.int64)[index]
 
 
-def _products_inside(rows: _Rows, call: Ints) -> Ints:
-    """Find the products that are part of other products: (inner, outer) call numbers.
+def _charged_inside(rows: _Rows, call: Ints) -> Ints:
+    """Find what is charged inside of what is charged too: (inner, outer) call numbers.
 
-    Only kernels count: a memset inside an op costs what it moves, not what the op costs.
+    Products inside of products, and on the CPU whatever is inside of a call. A memset inside an op
+    costs what it moves, not what the op costs.
     """
     ids = op_calls.around(rows.records)
-    product = rows.working(lambda _, family: family in PRODUCTS) & rows.kernel
-    if ids is None or not product.any():
+    parts = (rows.working(lambda _, family: family in PRODUCTS) & rows.kernel) | rows.on_cpu
+    if ids is None or not parts.any():
         return np.zeros((0, 2), np.int64)
-    return inside(*ids, op_calls.chosen(rows.records, rows.work, rows.work_of), call, product)
+    return inside(*ids, op_calls.chosen(rows.records, rows.work, rows.work_of), call, parts)

@@ -3,17 +3,22 @@
 It is the deepest enclosing call whose op has a formula that can say something. A kernel of the
 backward pass works for the op that PyTorch called there (`aten::mm` inside AddmmBackward0), else
 for the backward of its forward call.
+
+On the CPU it is the outermost such call: what is a kernel on the GPU is there an op inside of ops,
+so that a call and the ops that it is made of would both be charged.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice, pairwise, takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from pyprof import marker, ops
+from pyprof import marker, ops, schema
 from pyprof.marker import Kind, Tensor
 from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.autograd import is_node
@@ -27,10 +32,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.marker import Call
+    from pyprof.marker import Call, Value
     from pyprof.ops import Cost
     from pyprof.parse.records import Records
     from pyprof.prof.told import Told
+
+STOPPED = "stopped: gradient checkpointing needed no more than what ran before it"
 
 OWN = -1
 """The position that stands for "no enclosing call": each kernel is a call of its own."""
@@ -99,6 +106,7 @@ class Situation:
     backward: bool = False
     order: tuple[int, ...] = ()
     """Positions of markers and then seqs, outermost first."""
+    on_cpu: bool = False
 
 
 def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
@@ -108,11 +116,12 @@ def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
         records.templates(),
         records.coded("fwdMarker"),
         records.coded("fwdSeqMarker"),
-        _is_backward(records),
+        _is(records, "dir", BPROP),
+        _is(records, "kind", schema.KINDS[schema.CPU]),
     ]
     number, first = _combine(parts)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
-    own, seqs, forward, forward_seqs, backward = parts
+    own, seqs, forward, forward_seqs, backward, on_cpu = parts
     found = [
         Situation(
             _texts(own, row),
@@ -121,6 +130,7 @@ def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
             _texts(forward_seqs, row),
             backward=bool(backward.index[row]),
             order=_inward(ids),
+            on_cpu=bool(on_cpu.index[row]),
         )
         for row, ids in zip(first.tolist(), order, strict=True)
     ]
@@ -146,10 +156,11 @@ def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
     return tuple(np.argsort(ids, kind="stable").tolist()) if ids else ()
 
 
-def _is_backward(records: Records) -> Coded:
-    column = records.coded("dir")
-    backward = np.array([*(value == BPROP for value in column.values), False])
-    return Coded(backward[column.index].astype(np.int64), [False, True])
+def _is(records: Records, name: str, wanted: str) -> Coded:
+    """Tell which rows have a value in a column."""
+    column = records.coded(name)
+    equal = np.array([*(value == wanted for value in column.values), False])
+    return Coded(equal[column.index].astype(np.int64), [False, True])
 
 
 # --- choosing -----------------------------------------------------------------------------------
@@ -157,8 +168,10 @@ def _is_backward(records: Records) -> Coded:
 
 def choose(situation: Situation) -> Work:
     """Choose the op call that kernels in this situation work for."""
+    if stopped := _own_stopped(situation):
+        return stopped
     reasons = []
-    for work in _candidates(situation):
+    for work in _cpu_candidates(situation) if situation.on_cpu else _candidates(situation):
         if work.call is None or not ops.known(work.call):
             continue
         cost = work.cost()
@@ -178,6 +191,79 @@ def _unknown(situation: Situation) -> Work:
     return Work(None, FPROP, None, OWN, "no marker")
 
 
+def own_flops(situation: Situation) -> int | None:
+    """Give the FLOPs of the innermost op alone, None where they are not known."""
+    work = None if _own_stopped(situation) else next(_candidates(situation), None)
+    if work is None or work.call is None or work.direction == BPROP or not ops.known(work.call):
+        return None
+    return work.cost().flops
+
+
+def _cpu_candidates(situation: Situation) -> list[Work]:
+    """Give the enclosing calls, the outermost first; in a backward pass, then the forward's.
+
+    Those on a tensor of functorch do not count: they hide the sizes of a batch, and may stand for
+    several ops. What it calls shows all. Nor do those that were left before they ran to the end.
+    Of the forward's, that counts to which the node belongs, with what called it from Python: an op
+    around other ops may have several nodes.
+    """
+    found = list(_candidates(situation))
+    texts = (*situation.markers, *situation.seqs)
+    forward = (work for work in found if work.direction == FPROP)
+    own = [*takewhile(lambda work: not _stopped(texts[work.position]), forward)]
+    for place, (inner, outer) in enumerate(pairwise(own)):
+        if _passed_on(inner.call, outer.call):
+            own = [*own[:place], replace(inner, call=_innermost(own[place:]))]
+            break
+    back = (work for work in found if work.direction == BPROP)
+    return [*reversed(own), *islice(back, 1 if len(situation.fwd_seqs) > 1 else 2)]
+
+
+def _own_stopped(situation: Situation) -> Work | None:
+    """Give what says that the op of a row on the CPU never ran; None where it did."""
+    texts = (*situation.markers, *situation.seqs)
+    places = situation.order or range(len(texts))
+    if not situation.on_cpu or not texts or not _stopped(texts[places[-1]]):
+        return None
+    return Work(None, FPROP, None, places[-1], STOPPED)
+
+
+def _stopped(text: str) -> bool:
+    return text.endswith(marker.STOPPED) and marker.decode_seq(text).stopped
+
+
+def _passed_on(inner: Call | None, outer: Call | None) -> bool:
+    """Tell whether a call is what a layer of functorch made of the one around it.
+
+    The layer calls the same op with the same arguments; some of its ways repeat them.
+    """
+    if inner is None or outer is None or not outer.args:
+        return False
+    times = len(inner.args) // len(outer.args)
+    return _same_op(inner, outer) and times > 0 and inner.args == outer.args * times
+
+
+def _innermost(layers: Sequence[Work]) -> Call | None:
+    """Give the first call of nested ones, without the arguments of those around it.
+
+    Where a layer hands on what lies on its stack, profilers tell all of that.
+    """
+    calls = [work.call for work in layers if work.call is not None]
+    args = calls[0].args
+    around = [call.args for call in takewhile(partial(_same_op, calls[0]), calls)]
+    count = min(len(under) for under in around if _repeats(args, under))
+    return replace(calls[0], args=args[-count:])
+
+
+def _repeats(args: tuple[Value, ...], under: tuple[Value, ...]) -> bool:
+    """Tell whether arguments stand on others of as many, or are those."""
+    return bool(under) and not len(args) % len(under) and args[: len(under)] == under
+
+
+def _same_op(one: Call, other: Call) -> bool:
+    return (one.mod, one.op) == (other.mod, other.op)
+
+
 def _candidates(situation: Situation) -> Iterator[Work]:
     """Give the enclosing calls, the deepest first; in a backward pass, then the forward's."""
     dtype = _dtype(situation)
@@ -194,12 +280,19 @@ def _candidates(situation: Situation) -> Iterator[Work]:
             call = with_repeats(call, marker.decode_seq(texts[node]))
         if call is not None and around is not None:
             call = with_itself(call, _call(around))
-        yield Work(call, FPROP, dtype, place, output=_told_around(call, around))
+        yield Work(call, FPROP, _lacking(call, dtype), place, output=_told_around(call, around))
     if situation.backward:
         output = _node_sizes(texts[node]) if node is not None else None
         position = node if node is not None else OWN
         for text in (*reversed(situation.fwd_seqs), *reversed(situation.fwd_markers)):
-            yield Work(_call(text), BPROP, dtype, position, output=output)
+            call = _call(text)
+            yield Work(call, BPROP, _lacking(call, dtype), position, output=output)
+
+
+def _lacking(call: Call | None, dtype: str | None) -> str | None:
+    """Give the dtype where a tensor of the call lacks one, or it has no tensors."""
+    found = [tensor.dtype for tensor in tensors(call)] if call is not None else []
+    return None if found and all(found) else dtype
 
 
 def node_output(situation: Situation) -> tuple[int, ...] | None:

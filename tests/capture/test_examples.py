@@ -35,13 +35,13 @@ FIRST = {"ones_like"}
 BUCKETS = {"allreduce_", "copy_bucket_to_grad"}
 """DDP's work on the gradients of many parameters at once."""
 LOOSE: dict[str, set[str]] = {
-    "lenet": {"step", *FIRST},
+    "lenet": {"SGD.step", *FIRST},
     "transformer": {"square", "mean", *FIRST},
     "resnet_amp": {"cross_entropy", *FIRST},
     "inference": set(),
     "user_annotation": set(),
     "custom_module": {"ones", "sum", *FIRST},  # it makes its input on the way
-    "simple": {"step", "sum", *FIRST},
+    "simple": {"Adam.step", "sum", *FIRST},
     "jit": set(),
     "compiled": {"square", "mean", *FIRST},
     "ddp": {"sum", *FIRST, *BUCKETS},

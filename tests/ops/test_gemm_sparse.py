@@ -140,7 +140,7 @@ def test_torchs_own_trace_of_sparse_products(tmp_path: Path) -> None:
                 factor @ dense
     made.export_chrome_trace(str(tmp_path / "cpu.json"))
     rows = pyprof.load(tmp_path / "cpu.json")
-    assert rows.flops.max() == rows.flops.sum() == 2 * 40 * 60 * 5  # of the dense one alone
+    assert rows.flops.sum() == 2 * 40 * 60 * 5  # of the dense one alone
     assert (rows.why == _REASON).sum() >= 2
 
 

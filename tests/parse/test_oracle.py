@@ -64,7 +64,9 @@ def test_long_names_differ_only_by_demangler(
 
 
 def _rows(text: str) -> list[tuple[str, ...]]:
-    return [tuple(row[name] for name in HEADERS) for row in csv.DictReader(io.StringIO(text))]
+    """Read a report; the original wrote `na` for a module that is not known, which is empty now."""
+    rows = csv.DictReader(io.StringIO(text))
+    return [tuple("" if row[name] == "na" else row[name] for name in HEADERS) for row in rows]
 
 
 def test_the_report_of_the_authors_dict_is_the_authors_report() -> None:
@@ -89,7 +91,7 @@ def test_the_report_of_the_capture_differs_where_the_original_missed_a_forward_c
     differ = [n for n in range(160) if kernels[n] != expected[n]]
     assert differ == [94, 95, 96]
     for n in differ:
-        assert expected[n][1:3] == ("na", "Split")
+        assert expected[n][1:3] == ("", "Split")
         assert kernels[n][1:3] == ("torch.nn.functional", "multi_head_attention_forward")
         assert kernels[n][3:] == expected[n][3:]
         assert ours[n]["seqMarker"] == ["cat, seq = 0", "SplitBackward, seq = 75"]

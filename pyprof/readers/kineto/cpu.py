@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof import schema
+from pyprof.readers.kineto.cpu_names import BOOKKEEPING, MOVES, WORKERS
 from pyprof.readers.kineto.ranges import OP
 
 if TYPE_CHECKING:
@@ -22,68 +23,6 @@ if TYPE_CHECKING:
 
     Mask = npt.NDArray[np.bool_]
 
-_OWN_SHARE = 0.5
-"""Of the time of all calls of a name, that has to be its own and not that of ops inside."""
-
-BOOKKEEPING = frozenset(
-    {
-        "alias",
-        "as_strided",
-        "chunk",
-        "contiguous",
-        "detach",
-        "detach_",
-        "diagonal",
-        "empty",
-        "empty_like",
-        "empty_strided",
-        "expand",
-        "expand_as",
-        "flatten",
-        "is_nonzero",
-        "item",
-        "lift_fresh",
-        "_local_scalar_dense",
-        "movedim",
-        "narrow",
-        "new_empty",
-        "new_empty_strided",
-        "_nnpack_available",
-        "permute",
-        "requires_grad_",
-        "reshape",
-        "_reshape_alias",
-        "resize_",
-        "resolve_conj",
-        "resolve_neg",
-        "result_type",
-        "select",
-        "set_",
-        "slice",
-        "split",
-        "split_with_sizes",
-        "squeeze",
-        "squeeze_",
-        "swapaxes",
-        "t",
-        "to",
-        "transpose",
-        "transpose_",
-        "unbind",
-        "unfold",
-        "unflatten",
-        "_unsafe_view",
-        "unsqueeze",
-        "unsqueeze_",
-        "view",
-        "view_as",
-    }
-)
-"""Ops that on a GPU launch nothing: views, memory without contents, looks at what is there.
-
-Where one of them has to copy after all, the copy is an op of its own inside it.
-"""
-
 _ENGINE = re.compile(
     r"(?:torch::)?autograd::|\w*Backward\d+$|torch(?:::|\.)distributed[\w:.]*\breducer::"
 )
@@ -93,41 +32,51 @@ _ENGINE = re.compile(
 def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Mask:
     """Tell which rows are ops that do work, none of them inside of another.
 
-    A leaf does, views and nodes of the autograd engine left aside. Further out, an op of the
-    dispatcher does whose calls, all together, spend half of their time outside of other ops: on
-    the CPU a matrix product copies its bias with an op and then multiplies by itself. A user's
-    function only holds ops together, unless there are none inside.
+    An op does the work itself when nothing inside of it computes: views and nodes of the autograd
+    engine count for nothing, and copies and fills are what it needs to begin, as a matrix product
+    copies its bias. One that is known to do more than the ops inside does, too; any other op only
+    holds those. A user's function holds all ops that are in it. No duration is looked at: a busy
+    machine must not choose other rows.
     """
-    ops = np.flatnonzero(ranges.kind == OP)
-    numbers = ranges.name[ops]
-    real = np.zeros(len(ranges.kind), dtype=bool)
-    real[ops] = ~_idle(names)[numbers]
+    op = ranges.kind == OP
+
+    def tell(answers: Sequence[bool]) -> Mask:
+        found = np.zeros(len(op), dtype=bool)
+        found[op] = np.array(answers, dtype=bool)[ranges.name[op]]
+        return found
+
+    real = tell([not _is_idle(name) for name in names])
     parent = _parents(nested.op, real)
-    duration = np.maximum(nested.end - ranges.start, 0)
-    inside = np.zeros(len(duration), dtype=np.int64)
-    held = np.flatnonzero(real & (parent >= 0))
-    np.add.at(inside, parent[held], duration[held])
-    total = np.bincount(numbers, weights=duration[ops], minlength=len(names))
-    own = np.bincount(numbers, weights=(duration - inside)[ops], minlength=len(names))
-    busy = np.array(["::" in name for name in names], dtype=bool) & (own >= _OWN_SHARE * total)
-    doing = real.copy()
-    doing[ops] &= busy[numbers]
-    leaf = real.copy()
-    leaf[parent[held]] = False
-    doing |= leaf
+    computes = real & ~tell([_plain(name) in MOVES for name in names])
+    whole = computes & tell(["::" in name for name in names]) & ~_around(computes, parent)
+    works = tell([_plain(name) in WORKERS for name in names])
+    # Layers of functorch put an op around itself: the innermost one is that which runs.
+    works &= ~_around(works, parent)
+    doing = (real & ~_around(real, parent)) | whole | works
     found: Mask = doing & ~_within(doing, parent)
     return found
 
 
-def _idle(names: Sequence[str]) -> Mask:
-    """Tell the names of ops that are never rows."""
-    return np.array(
-        [
-            name.removeprefix("aten::") in BOOKKEEPING or _ENGINE.match(name) is not None
-            for name in names
-        ],
-        dtype=bool,
-    )
+def _around(rows: Mask, parent: Ints) -> Mask:
+    """Tell what has one of these rows inside of it, at any depth."""
+    found = np.zeros(len(rows), dtype=bool)
+    outer = parent[rows]
+    while len(outer := np.unique(outer[outer >= 0])):  # as often as ops are deep
+        outer = outer[~found[outer]]
+        found[outer] = True
+        outer = parent[outer]
+    return found
+
+
+def _is_idle(name: str) -> bool:
+    """Tell whether ops of a name are never rows."""
+    plain = _plain(name)
+    in_place = plain.removesuffix("_")
+    return plain in BOOKKEEPING or in_place in BOOKKEEPING or _ENGINE.match(name) is not None
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix("aten::")
 
 
 def _parents(op: Ints, real: Mask) -> Ints:

@@ -14,6 +14,7 @@ from pyprof.readers.kineto.columns import MOST_US, Threads
 from pyprof.readers.kineto.nest import Chains, Nested, nested
 from pyprof.readers.kineto.notices import warnings
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Ranges
+from pyprof.readers.kineto.stopped import stopped
 from pyprof.readers.kineto.table import range_table
 from pyprof.readers.kineto.threads import Flows, forward_threads
 
@@ -92,7 +93,8 @@ class Gathered:
         ranks = pa.repeat(pa.scalar(header.rank(trace.header), pa.int32()), activities.num_rows)
         used = pc.unique(activities["device"]).drop_null().to_pylist() if on_gpu else []
         forward = forward_threads(ranges, self._flows)
-        table = range_table(self._ranges, layout, chains, forward)
+        left = stopped(ranges, layout, list(self._ranges.names.values()))
+        table = range_table(self._ranges, layout, chains, forward, left)
         return schema.Capture(
             tool="kineto",
             version=header.version(trace.header),

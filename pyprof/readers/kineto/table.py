@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import schema
+from pyprof import marker, schema
 from pyprof.marker import numbered
 from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.ranges import MARKER, MODULE, NOTE
@@ -30,10 +30,15 @@ class _Rows(NamedTuple):
     text: Ints
 
 
-def range_table(ranges: Ranges, nested: Nested, chains: Chains, forward: pa.Array) -> pa.Table:
-    """Give the rows of all ranges and of what is written around them."""
+def range_table(
+    ranges: Ranges, nested: Nested, chains: Chains, forward: pa.Array, stopped: Ints
+) -> pa.Table:
+    """Give the rows of all ranges and of what is written around them.
+
+    Of ops that are `stopped` the texts say so.
+    """
     columns = ranges.columns()
-    written = ranges.texts()
+    written = _with_stopped(ranges.texts(), stopped)
     pool, offsets = _pool(written, ranges, chains, nested)
     order = nested.order
     if _own_layers(written, columns.kind):
@@ -53,6 +58,19 @@ def range_table(ranges: Ranges, nested: Nested, chains: Chains, forward: pa.Arra
             "forward_thread": pc.if_else(own, forward.take(pa.array(source)), None),
         },
     )
+
+
+def _with_stopped(written: pa.Table, rows: Ints) -> pa.Table:
+    if not len(rows):
+        return written
+    text = written.column("text").combine_chunks()
+    chosen = np.zeros(len(text), dtype=bool)
+    chosen[rows] = True
+    values = text.dictionary
+    both = pa.concat_arrays([values, pc.binary_join_element_wise(values, marker.STOPPED, "")])
+    code = text.indices.to_numpy() + np.where(chosen, len(values), 0)
+    marked = pa.DictionaryArray.from_arrays(pa.array(code, pa.int32()), both)
+    return written.set_column(written.column_names.index("text"), "text", marked)
 
 
 def _pool(

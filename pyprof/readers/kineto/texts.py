@@ -236,4 +236,5 @@ def call_stack(stack: str) -> str:
 @lru_cache(maxsize=1 << 16)
 def hierarchy(modules: str) -> tuple[str, ...]:
     """Write the layers of a `Module Hierarchy`: `TOP(Net)::forward.conv1(Conv2d)::forward`."""
-    return tuple(marker.encode_layer(part) for part in modules.split(".") if part.strip())
+    names = (part.partition("::")[0] for part in modules.split("."))  # without the method
+    return tuple(marker.encode_layer(name) for name in names if name.strip())
