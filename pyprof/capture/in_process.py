@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyprof import signals
 from pyprof.capture import script
 from pyprof.capture.request import Outcome, check_place
 from pyprof.capture.window import StepCounter, ranked
@@ -46,11 +47,13 @@ def run(request: Request) -> Outcome:
         if os.getpid() != parent:  # a worker that the script forked and let come back
             sys.stdout.flush()
             os._exit(code)
-        finish()
+        with signals.postponed():
+            finish()
     if not recorder.recorded:
         said = tuple(_notes(recorder, request)) if recorder.displaced else (request.nothing(),)
         return Outcome(code, None, said)
-    recorder.write(path)
+    with signals.postponed():
+        recorder.write(path)
     return Outcome(code, path, tuple(_notes(recorder, request)))
 
 
