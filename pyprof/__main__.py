@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":  # first of all: the rest takes its time to load
+    from pyprof import signals
+
+    signals.quietly_until_begun()
+
 import pkgutil
 from importlib import import_module
 from importlib.abc import InspectLoader

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
 import click
 
-from pyprof import guard, safe, streams
+from pyprof import guard, safe, signals, streams
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
@@ -50,16 +50,21 @@ class Main(click.Command):
         run: Any = super().main
         if not standalone_mode:
             return run(*args, standalone_mode=False, **extra)
-        try:
-            code = run(*args, standalone_mode=False, **extra)
-        except click.ClickException as error:
-            shown = io.StringIO()
-            error.show(shown)
-            streams.note(shown.getvalue())
-            code = error.exit_code
-        except click.Abort:
-            streams.note("Aborted!\n")
-            code = 1
+        with signals.ending():
+            try:
+                code = run(*args, standalone_mode=False, **extra)
+            except click.ClickException as error:
+                shown = io.StringIO()
+                error.show(shown)
+                streams.note(shown.getvalue())
+                code = error.exit_code
+            except click.Abort as error:
+                streams.note("Aborted!\n")
+                by_signal = isinstance(error.__cause__, KeyboardInterrupt)
+                code = signals.INTERRUPTED if by_signal else 1
+            except signals.Ended as ended:
+                say(f"ended by {ended.name}")
+                code = ended.code
         sys.exit(code)
 
 
@@ -302,11 +307,10 @@ def output(target: str) -> Iterator[BinaryIO]:
             yield file
         return
     path = Path(os.path.realpath(target))
+    name = None
     try:
-        handle, name = tempfile.mkstemp(prefix=draft(path), dir=path.parent)
-    except OSError as error:
-        raise _unwritable(target, error) from None
-    try:
+        with signals.postponed():
+            handle, name = tempfile.mkstemp(prefix=draft(path), dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             yield file
         _as_created(Path(name))
@@ -315,7 +319,9 @@ def output(target: str) -> Iterator[BinaryIO]:
     except OSError as error:
         raise _unwritable(target, error) from None
     finally:
-        Path(name).unlink(missing_ok=True)
+        with signals.postponed():
+            if name is not None:
+                Path(name).unlink(missing_ok=True)
 
 
 _SHORT_BYTES = 40

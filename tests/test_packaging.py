@@ -45,7 +45,7 @@ def test_the_wheel_has_its_command_and_licence(wheel: zipfile.ZipFile) -> None:
     """`pyprof` is installed as a command; the licence text comes along."""
     about = {name.partition(".dist-info/")[2]: name for name in wheel.namelist()}
     entry_points = wheel.read(about["entry_points.txt"]).decode()
-    assert "pyprof = pyprof.__main__:main" in entry_points
+    assert "pyprof = pyprof.program:main" in entry_points
     assert wheel.read(about["licenses/LICENSE"]) == (TOP / "LICENSE").read_bytes()
 
 

@@ -26,8 +26,9 @@ EXCEPT = {
     "socket": {"pyprof/sets/cluster.py"},  # the address that --dask names
     "distributed": {"pyprof/sets/cluster.py"},
     "fsspec": {"pyprof/sets/remote.py"},  # URLs that the user names
-    "multiprocessing": {"pyprof/sets/processes.py",  # --workers
-                        "pyprof/capture/children.py", "pyprof/capture/marking.py"},  # the script's own
+    # --workers, and the processes that a script starts
+    "multiprocessing": {"pyprof/sets/processes.py", "pyprof/capture/children.py",
+                        "pyprof/capture/marking.py"},
     "subprocess": {"pyprof/capture/machine.py", "pyprof/capture/nsys.py",
                    "pyprof/readers/nsys_report.py"},  # nvidia-smi and nsys
 }  # fmt: skip

@@ -1,6 +1,10 @@
 """`python -m pyprof.capture SCRIPT.py`."""
 
-from pyprof.capture.command import capture
-
 if __name__ == "__main__":
+    from pyprof import signals
+
+    signals.quietly_until_begun()
+
+    from pyprof.capture.command import capture
+
     capture()

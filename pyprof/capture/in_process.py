@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyprof import signals
 from pyprof.capture import script
 from pyprof.capture.children import Children
 from pyprof.capture.leaving import before_leaving
@@ -66,8 +67,9 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
 def _outcome(
     code: int, recording: Recording, path: Path, children: Children, request: Request
 ) -> Outcome:
-    written = recording.finish(lambda: path)
-    captured, said = children.gather()
+    with signals.postponed():
+        written = recording.finish(lambda: path)
+        captured, said = children.gather()
     others = tuple(captured) or (() if written else recording.others.traces()[-1:])
     notes = [*recording.notes(), *said]
     if written is None and not others:

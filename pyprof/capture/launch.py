@@ -5,41 +5,69 @@ Turns on the markers, runs the script, leaves its exit code in a file. Not for u
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from pyprof import signals
 from pyprof.capture import script
 from pyprof.capture.leaving import before_leaving
 from pyprof.capture.marking import mark, marked_processes
 from pyprof.capture.window import StepCounter, Steps
+from pyprof.cli import Main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-@click.command(context_settings={"allow_interspersed_args": False}, help=__doc__)
-@click.option("--exit-code-file", type=click.Path(path_type=Path), required=True)
+class Files(NamedTuple):
+    """What the script's process and the one that started nsys say to each other."""
+
+    pid: Path
+    """The script's process, as soon as there is one."""
+    exit_code: Path
+    """The script's, once it has ended."""
+    stop: Path
+    """Is there when the script should not even begin."""
+
+    @classmethod
+    def within(cls, folder: Path) -> Files:
+        """Name them."""
+        return cls(folder / "pid", folder / "code", folder / "stop")
+
+
+@click.command(cls=Main, context_settings={"allow_interspersed_args": False}, help=__doc__)
+@click.option("--files", "folder", type=click.Path(path_type=Path), required=True)
+@click.option("--hangup", is_flag=True)
 @click.option("--no-init", is_flag=True)
 @click.option("--steps", type=Steps.parse)
 @click.option("--provisional", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def launch(
-    exit_code_file: Path,
+    folder: Path,
+    hangup: bool,  # noqa: FBT001 - click passes options by name
     no_init: bool,  # noqa: FBT001 - click passes options by name
     steps: Steps | None,
     provisional: Path | None,
     command: Sequence[str],
 ) -> None:
     """Run a script with markers on, then exit with its code."""
+    if hangup:  # which nsys is kept from
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    files = Files.within(folder)
+    files.pid.write_text(str(os.getpid()))
+    if files.stop.exists():
+        return
     module = command[0] == "-m"
     name, *args = command[1:] if module else command
 
     def left(code: int) -> int:
-        exit_code_file.write_text(str(code & 0xFF))
+        files.exit_code.write_text(str(code & 0xFF))
         return code
 
     with ExitStack() as stack:
@@ -52,7 +80,8 @@ def launch(
             _capture_until_a_range(provisional)
         with before_leaving(left):
             code = script.run(script.Target(name, tuple(args), module=module))
-    left(code)
+    with signals.postponed():
+        left(code)
     sys.exit(code)
 
 
@@ -115,4 +144,5 @@ def _finished(then: Callable[[], object]) -> Callable[[], None]:
 
 
 if __name__ == "__main__":
+    signals.quietly_until_begun()
     launch()

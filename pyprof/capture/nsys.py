@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -13,9 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import guard
+from pyprof import children, guard, signals
 from pyprof.capture import machine, script
 from pyprof.capture.joined_nsys import join
+from pyprof.capture.launch import Files
 from pyprof.capture.request import Outcome, check_place
 from pyprof.capture.tables import filled
 from pyprof.capture.window import names_a_range, ranked
@@ -33,8 +36,8 @@ _WORK = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
 _GPU_API = "cuda,nvtx,cublas,cudnn"
 
 
-_EXIT_CODE, _GAVE_WAY = "code", "gave way"
-"""What the script's side leaves in a folder: its exit code; that a range of its own came."""
+_GAVE_WAY = "gave way"
+"""What the script's side leaves in a folder where a range of its own came."""
 
 
 def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) -> list[str]:
@@ -57,7 +60,9 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
         options += ["--capture-range=cudaProfilerApi", f"--capture-range-end={_end(request)}"]
     if gpu and request.graph_nodes:
         options += ["--cuda-graph-trace=node"]
-    inside = [f"--exit-code-file={folder / _EXIT_CODE}"]
+    inside = [f"--files={folder}"]
+    if _hangs_up():
+        inside += ["--hangup"]
     if ranged and request.steps is None:
         inside += [f"--provisional={folder / _GAVE_WAY}"]
     if not request.instrument:
@@ -87,17 +92,61 @@ def run(request: Request, nsys: str) -> Outcome:
         check_place(path, partial(_ours, database=Path(name + _EXPORT)))
     gpu = bool(machine.gpus())
     with tempfile.TemporaryDirectory() as folder:
-        exit_file = Path(folder) / _EXIT_CODE
         line = command(nsys, request, name, Path(folder), gpu=gpu)
         try:
-            code = subprocess.run(line, check=False).returncode  # noqa: S603 - the user's command
+            code = _wait(line, Files.within(Path(folder)))
         except OSError as error:
             raise PyprofError(f"{nsys}: {error.strerror}") from error
-        if exit_file.exists():  # old versions of nsys return 0 whatever the script did
-            code = int(exit_file.read_text() or code)
         gave_way = (Path(folder) / _GAVE_WAY).exists()
     new = {path: time for path, time in _written(name).items() if before.get(path) != time}
-    return _outcome(code, name, _of_ranges(new) if gave_way else new, nsys, request)
+    with signals.postponed():
+        return _outcome(code, name, _of_ranges(new) if gave_way else new, nsys, request)
+
+
+def _wait(line: Sequence[str], files: Files) -> int:
+    """Run nsys to its end, and give the script's exit code.
+
+    A signal ends the script alone: nsys then writes what it has, which it does not always do when
+    the signal is its own. It has had Ctrl-C, as has the script, where that came from the terminal.
+    """
+    process = subprocess.Popen(children.bound(line, hangup=not _hangs_up()))  # noqa: S603 - the user's command
+    noted: list[int] = []
+
+    def forward(number: int, _frame: object) -> None:
+        again = number in noted
+        noted.append(number)
+        if again or number != signal.SIGINT or not _in_foreground():
+            _end_script(files, number)
+            if again and not files.pid.exists():
+                process.terminate()
+
+    with signals.told(forward):
+        code = process.wait()
+    if files.exit_code.exists():  # old versions of nsys return 0 whatever the script did
+        return int(files.exit_code.read_text() or code)
+    return 128 + noted[0] if noted else code if code >= 0 else 128 - code
+
+
+def _end_script(files: Files, number: int) -> None:
+    """End the script, or keep it from beginning. Once it has ended, nsys is about to."""
+    files.stop.touch()
+    if files.pid.exists() and not files.exit_code.exists():
+        with suppress(ProcessLookupError, ValueError):  # it has ended; or it will look itself
+            os.kill(int(files.pid.read_text()), number)
+
+
+def _in_foreground() -> bool:
+    """Tell whether Ctrl-C on the terminal goes to this process, and all others of the job."""
+    try:
+        with Path("/dev/tty").open("rb") as terminal:
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def _hangs_up() -> bool:
+    """Tell whether a terminal that is closed ends this process; under nohup it does not."""
+    return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
 
 
 def _written(name: str) -> dict[Path, int]:
@@ -199,4 +248,4 @@ def _cpu(request: Request) -> str:
 
 def _export(nsys: str, report: Path, database: Path) -> None:
     line = [nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={database}"]
-    subprocess.run([*line, str(report)], check=False)  # noqa: S603 - the same nsys
+    subprocess.run(children.bound([*line, str(report)]), check=False)  # noqa: S603 - the same nsys

@@ -5,24 +5,21 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import io
-import os
 import runpy
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from pyprof import signals
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
-    from types import FrameType, TracebackType
+    from types import TracebackType
 
 FAILED = 1
-INTERRUPTED = 128 + signal.SIGINT
-TERMINATED = 128 + signal.SIGTERM
 
 _KEPT: list[object] = []
 """The script's globals. Python destroys them only as it ends; a process group of gloo that is
@@ -86,21 +83,20 @@ def _spec(module: str) -> ModuleSpec | None:
 def run(target: Target) -> int:
     """Run it in this process and give its exit code; its errors are shown as Python shows them."""
     saved = sys.argv, list(sys.path)
-    restore = _terminate_by_exception()
     sys.argv = [target.name, *target.args]
     try:
-        execute(target)
+        with signals.ending():
+            execute(target)
     except SystemExit as left:
         return exit_code(left.code)
     except KeyboardInterrupt as stopped:
         _show(stopped)
-        return INTERRUPTED
+        return signals.INTERRUPTED
     except BaseException as error:  # noqa: BLE001 - whatever the script raises is the script's
         _KEPT.append(error)
         _show(error)
         return FAILED
     finally:
-        restore()
         sys.argv, sys.path[:] = saved
     return 0
 
@@ -144,36 +140,3 @@ def _within(trace: TracebackType | None) -> TracebackType | None:
     while first is not None and first.tb_frame.f_code.co_filename in ours:
         first = first.tb_next
     return first or trace
-
-
-class _Restore:
-    """Puts the handler of SIGTERM back; nothing where none was set."""
-
-    def __init__(self, *, handled: bool) -> None:
-        self._handled = handled
-
-    def __call__(self) -> None:
-        if self._handled:
-            self._handled = False
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _terminate_by_exception() -> _Restore:
-    """Let SIGTERM unwind the script, so that what was captured is written.
-
-    Only where the default would end the process; a forked worker dies as ever.
-    """
-    try:
-        if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-            return _Restore(handled=False)
-        signal.signal(signal.SIGTERM, _leave)
-    except ValueError:  # not in the main thread
-        return _Restore(handled=False)
-    restore = _Restore(handled=True)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=restore)
-    return restore
-
-
-def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(TERMINATED)

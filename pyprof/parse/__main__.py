@@ -1,5 +1,10 @@
 """`python -m pyprof.parse` is `pyprof parse`."""
 
-from pyprof.parse.command import parse
+if __name__ == "__main__":
+    from pyprof import signals
 
-parse(prog_name="python -m pyprof.parse")
+    signals.quietly_until_begun()
+
+    from pyprof.parse.command import parse
+
+    parse(prog_name="python -m pyprof.parse")

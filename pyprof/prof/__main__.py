@@ -1,5 +1,10 @@
 """`python -m pyprof.prof` is `pyprof prof`."""
 
-from pyprof.prof.command import prof
+if __name__ == "__main__":
+    from pyprof import signals
 
-prof(prog_name="python -m pyprof.prof")
+    signals.quietly_until_begun()
+
+    from pyprof.prof.command import prof
+
+    prof(prog_name="python -m pyprof.prof")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyprof import children
 from pyprof.errors import CaptureError
 from pyprof.readers import nsys
 from pyprof.readers._sqlite import MAGIC
@@ -50,7 +51,7 @@ def _exported(path: Path) -> Iterator[Path]:
         )
     with tempfile.TemporaryDirectory(prefix="pyprof-") as folder:
         exported = Path(folder) / "report.sqlite"
-        command = [tool, *_COMMAND[1:], str(exported), str(path)]
+        command = children.bound([tool, *_COMMAND[1:], str(exported), str(path)])
         done = subprocess.run(  # noqa: S603 - the user's own nsys
             command, capture_output=True, text=True, errors="replace", check=False
         )

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import signal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof import instrument, marker  # noqa: E402 - torch is needed for it
+from pyprof import instrument, marker, signals  # noqa: E402 - torch is needed for it
 from pyprof.capture import in_process, memory, nsys, recorder  # noqa: E402
 from pyprof.capture.recorder import ALL_THREADS  # noqa: E402
 from pyprof.capture.request import Outcome, Request  # noqa: E402
@@ -309,6 +310,26 @@ def test_script_that_fails(capture: Capture, end: str, code: int) -> None:
     outcome = capture(f"import torch\ntorch.ones(3).tanh()\n{end}", whole=True)
     assert outcome.code == code
     assert any(text.startswith("aten::tanh") for text in texts(outcome))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of Unix")
+def test_a_signal_while_the_file_is_written(
+    capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written; then the signal has its effect."""
+
+    def interrupted(*given: Any) -> None:  # noqa: ANN401 - those of join
+        os.kill(os.getpid(), signal.SIGTERM)
+        join(*given)
+
+    join = recorder.join
+    monkeypatch.setattr(recorder, "join", interrupted)
+    with pytest.raises(signals.Ended), signals.ending():
+        capture(TRAIN, whole=True)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "train.py"] == [
+        "net.pt.trace.json.gz"
+    ]
+    assert parse_file(tmp_path / "net.pt.trace.json.gz").rows
 
 
 def test_no_init(capture: Capture) -> None:

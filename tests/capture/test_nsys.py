@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import stat
 import sys
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 from click.testing import CliRunner, Result
 
-from pyprof.capture import machine
+from pyprof.capture import launch, machine, nsys
 from pyprof.capture.command import capture
 from pyprof.parse import parse_file
 from tests.builders import Work, nsys_db
@@ -252,3 +253,33 @@ def test_windows_that_cannot_be_joined(run: Run, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "its windows are in" in result.stderr
     assert sorted(path.name for path in tmp_path.glob("net*")) == ["net.1.sqlite", "net.2.sqlite"]
+
+
+ENDED = "import os, signal, sys; os.kill(int(sys.argv[-1]), signal.{}); signal.pause()"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_ends_the_script_and_keeps_what_was_recorded(
+    run: Run, tmp_path: Path, name: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A signal to the command alone, as a job's manager sends it: the script gets it, nsys none."""
+    monkeypatch.setattr(nsys, "_in_foreground", lambda: False)
+    text = ENDED.replace("int(sys.argv[-1])", str(os.getpid())).format(name)
+    result = run("--tool", "nsys", text=text)
+    assert result.exit_code == code
+    assert (tmp_path / "net.sqlite").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+def test_a_script_that_is_not_wanted_any_more_does_not_begin(tmp_path: Path) -> None:
+    """A signal came while nsys was not yet so far."""
+    files = launch.Files.within(tmp_path)
+    (tmp_path / "train.py").write_text("import sys; sys.exit(3)")
+    nsys._end_script(files, signal.SIGTERM)
+    line = ["--files", str(tmp_path), "--no-init", str(tmp_path / "train.py")]
+    assert CliRunner().invoke(launch.launch, line).exit_code == 0
+    assert not files.exit_code.exists()
+    files.stop.unlink()
+    assert CliRunner().invoke(launch.launch, line).exit_code == 3
+    assert files.exit_code.read_text() == "3"

@@ -1,0 +1,45 @@
+"""Programs of others that are started here: they do not outlive the process that started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SET_SIGNAL_OF_PARENTS_DEATH = 1
+"""Linux's PR_SET_PDEATHSIG."""
+
+
+def bound(command: Sequence[str], *, hangup: bool = True) -> list[str]:
+    """Give a command line that does the same, and ends by SIGTERM where this process is gone.
+
+    Only Linux knows of such a thing. Without `hangup` it goes on when the terminal is closed.
+    """
+    if sys.platform != "linux" or not sys.executable:
+        return [*command]
+    how = "hangup" if hangup else "nohup"
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), how, *command]
+
+
+def _become(parent: str, how: str, *command: str) -> None:
+    """Turn this process, which is the child, into the program."""
+    import ctypes  # noqa: PLC0415 - only in the child
+
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as subprocess does, and Python undid
+    if how == "nohup":
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(_SET_SIGNAL_OF_PARENTS_DEATH, signal.SIGTERM)
+    if os.getppid() != int(parent):  # it was gone before
+        sys.exit(128 + signal.SIGTERM)
+    try:
+        os.execvp(command[0], command)  # noqa: S606 - no shell is the point
+    except OSError as error:
+        sys.exit(f"{command[0]}: {error.strerror}")
+
+
+if __name__ == "__main__":
+    _become(*sys.argv[1:])

@@ -1,0 +1,130 @@
+"""Signals that ask a process to end: it unwinds, so that nothing half done is left behind it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    Handler = Callable[[int, FrameType | None], object]
+
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Those that by default end a process at once. Python itself makes an exception of SIGINT."""
+
+
+class Ended(SystemExit):
+    """A signal asked the process to end; `code` is what a shell says of one that it ended."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.name = signal.Signals(number).name
+
+
+INTERRUPTED = 128 + signal.SIGINT
+
+
+@contextmanager
+def ending() -> Iterator[None]:
+    """Raise `Ended` at SIGTERM and SIGHUP, where the default would end the process.
+
+    At SIGINT KeyboardInterrupt, as ever in Python. A forked child dies as ever.
+    """
+    taken = [number for number in _RAISES if _default(number)]
+    for number in taken:
+        signal.signal(number, _RAISES[number])
+    _prepare()
+    try:
+        yield
+    finally:
+        for number in taken:
+            if signal.getsignal(number) is _RAISES[number]:
+                signal.signal(number, signal.SIG_DFL)
+
+
+def _default(number: int) -> bool:
+    return _in_main() and signal.getsignal(number) is signal.SIG_DFL
+
+
+def _in_main() -> bool:
+    """Tell whether this is the thread in which Python handles signals."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def _raise(number: int, _frame: FrameType | None) -> NoReturn:
+    raise Ended(number)
+
+
+_RAISES: dict[int, Handler] = {
+    signal.SIGINT: signal.default_int_handler,
+    **dict.fromkeys(_ENDING, _raise),
+}
+_prepared: list[int] = []
+
+
+def _prepare() -> None:
+    if not _prepared and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_as_ever)
+        _prepared.append(os.getpid())
+
+
+def _as_ever() -> None:
+    for number in _ENDING:
+        if signal.getsignal(number) is _raise:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def quietly_until_begun() -> None:
+    """Let Ctrl-C end the process without a traceback before `ending`, and behind it."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@contextmanager
+def told(tell: Handler) -> Iterator[None]:
+    """Call this at SIGINT, SIGTERM and SIGHUP instead of what else would happen in Python."""
+    before: dict[int, Handler] = {}
+    for number in (signal.SIGINT, *_ENDING):
+        handler = signal.getsignal(number) if _in_main() else None
+        if callable(handler):
+            before[number] = handler
+            signal.signal(number, tell)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def postponed() -> Iterator[None]:
+    """Let what must be done to its end be done; a signal has its effect behind it.
+
+    A second Ctrl-C has it at once.
+    """
+    handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, *_ENDING)}
+    noted: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        again = number == signal.SIGINT and number in noted
+        noted.append(number)
+        if again:
+            noted.clear()
+            _handle(handlers[number], number, frame)
+
+    try:
+        with told(note):
+            yield
+    finally:
+        for number in noted[:1]:
+            _handle(handlers[number], number, None)
+
+
+def _handle(handler: object, number: int, frame: FrameType | None) -> None:
+    if callable(handler):
+        handler(number, frame)
