@@ -101,8 +101,8 @@ ERRORS = {
         _DROPOUT, lambda s: (5 * s.x, 8 * s.x), lambda s: (2 * s.x, 9 * s.x)
     ),
     ("norm", "fprop"): Error(
-        "the result, 4 bytes, is not written",
-        lambda s: (2 * s.x + 1, 4 * s.x), lambda s: (2 * s.x + 1, 4 * s.x + 4),
+        "the result, 4 bytes, is not written; a root counts as any function does, 20",
+        lambda s: (2 * s.x + 1, 4 * s.x), lambda s: (2 * s.x + 20, 4 * s.x + 4),
     ),
     ("bias", "fprop"): Error(
         "the bias itself is not read",

@@ -106,9 +106,10 @@ def _targets() -> list[tuple[str, str]]:
     """Give each command that takes captures and writes a file, with each form of it."""
     suffixes = {"export": [s for form in exporters.formats() for s in form.suffixes],
                 "roofline": [".html", ".svg"], "diff": [".txt", ".md", ".csv", ".html"],
-                "ranks": [".txt", ".csv", ".json"], "parse": [".dict", ".parquet"]}  # fmt: skip
+                "ranks": [".txt", ".csv", ".json"], "parse": [".dict", ".parquet"],
+                "report": [".html"]}  # fmt: skip
     names = [name for name in commands() if name not in {"capture", "run", "peaks", "doctor"}]
-    return [(name, suffix) for name in names for suffix in suffixes.get(name, [".html"])]
+    return [(name, suffix) for name in names for suffix in suffixes.get(name, [".txt"])]
 
 
 @pytest.mark.parametrize(("name", "suffix"), _targets())
