@@ -201,7 +201,8 @@ def test_lines_of_built_summaries_are_100_characters_at_most(by: str, tmp_path: 
     ranges += [NsysRange(long_op, (60, 6000))]
     work = [
         NsysWork(f"ncclDevKernel_AllReduce_{n}" if n % 2 else "gemm", device=n % 5,
-             at=(2 * 10**9 * n + 10**9, 2 * 10**9 * (n + 1) + 10**9), call=(100 + 20 * n, 110 + 20 * n))
+             at=(2 * 10**9 * n + 10**9, 2 * 10**9 * (n + 1) + 10**9),
+             call=(100 + 20 * n, 110 + 20 * n))
         for n in range(20)
     ]  # fmt: skip
     for devices in (1, 2, 4, 5):
