@@ -189,6 +189,18 @@ def _tensors(value: Any) -> list[torch.Tensor]:  # noqa: ANN401
     return [t for item in value for t in _tensors(item)] if isinstance(value, (tuple, list)) else []
 
 
+def _size(tensor: torch.Tensor) -> int:
+    return tensor.numel()
+
+
+def _shape(tensor: torch.Tensor) -> tuple[int, ...]:
+    return tuple(tensor.shape)
+
+
+def _width(tensor: torch.Tensor) -> int:
+    return tensor.shape[-1]
+
+
 _COUNTS: dict[str, Count] = {}
 
 
@@ -205,42 +217,42 @@ def _pow(op: _Op) -> int:
     base, power = op.args[:2]
     simple = {0: 0, 1: 0, 2: 1, 3: 2}
     fixed = isinstance(base, torch.Tensor) and not isinstance(power, torch.Tensor)
-    return op.out.numel() * (simple.get(power, _FUNCTION) if fixed else _FUNCTION)
+    return _size(op.out) * (simple.get(power, _FUNCTION) if fixed else _FUNCTION)
 
 
 @_counts("clamp")
 def _clamp(op: _Op) -> int:
     bounds = (op.arg(1, "min"), op.arg(2, "max"))
-    return sum(bound is not None for bound in bounds) * op.out.numel()
+    return sum(bound is not None for bound in bounds) * _size(op.out)
 
 
 @_counts("add sub rsub")
 def _add(op: _Op) -> int:
-    scaled = op.arg(2, "alpha", 1) != 1
-    return (1 + scaled) * op.out.numel() * (2 if op.out.is_complex() else 1)
+    scaled = bool(op.arg(2, "alpha", 1) != 1)
+    return (1 + scaled) * _size(op.out) * (2 if op.out.is_complex() else 1)
 
 
 @_counts("mul")
 def _mul(op: _Op) -> int:
-    return op.out.numel() * (6 if op.out.is_complex() else 1)
+    return _size(op.out) * (6 if op.out.is_complex() else 1)
 
 
 @_counts("var std var_mean std_mean")
 def _variance(op: _Op) -> int:
     quotients = 2 if op.name.endswith("mean") else 1
     each = quotients + (_FUNCTION if op.name.startswith("std") else 0)
-    return 4 * op.args[0].numel() + each * op.first.numel()
+    return 4 * _size(op.args[0]) + each * _size(op.first)
 
 
 @_counts("logsumexp")
 def _logsumexp(op: _Op) -> int:
-    return 23 * op.args[0].numel() + 21 * op.out.numel()
+    return 23 * _size(op.args[0]) + 21 * _size(op.out)
 
 
 @_counts("linalg_vector_norm norm")
 def _norm(op: _Op) -> int:
     root = op.arg(1, "ord", 2) not in (0, 1, math.inf)
-    return 2 * op.args[0].numel() + _FUNCTION * root * op.out.numel()
+    return 2 * _size(op.args[0]) + _FUNCTION * root * _size(op.out)
 
 
 @_counts("_foreach_norm")
@@ -250,129 +262,129 @@ def _foreach_norm(op: _Op) -> int:
 
 @_counts("trace")
 def _trace(op: _Op) -> int:
-    return min(op.args[0].shape)
+    return min(_shape(op.args[0]))
 
 
 @_counts("dist")
 def _dist(op: _Op) -> int:
-    return 3 * op.args[0].numel()
+    return 3 * _size(op.args[0])
 
 
 @_counts("addmv")
 def _addmv(op: _Op) -> int:
-    return 2 * op.args[1].numel()
+    return 2 * _size(op.args[1])
 
 
 @_counts("addbmm")
 def _addbmm(op: _Op) -> int:
-    return 2 * op.args[1].numel() * op.args[2].shape[-1]
+    return 2 * _size(op.args[1]) * _width(op.args[2])
 
 
 @_counts("addr")
 def _addr(op: _Op) -> int:
-    return 2 * op.out.numel()
+    return 2 * _size(op.out)
 
 
 @_counts("native_layer_norm native_group_norm")
 def _layer_norm(op: _Op) -> int:
     first = 2 if isinstance(op.args[1], (list, tuple)) else 1
     given = sum(each is not None for each in op.args[first : first + 2])
-    return (6 + given) * op.args[0].numel()
+    return (6 + given) * _size(op.args[0])
 
 
 @_counts("native_batch_norm")
 def _batch_norm(op: _Op) -> int:
     given = sum(each is not None for each in op.args[1:3])
-    return (4 * op.args[5] + 2 + given) * op.args[0].numel()
+    return (4 * bool(op.args[5]) + 2 + given) * _size(op.args[0])
 
 
 @_counts(" ".join(_LOSSES))
 def _loss(op: _Op) -> int:
-    count = torch.broadcast_shapes(op.args[0].shape, op.args[1].shape).numel()
+    count = max(_size(op.args[0]), _size(op.args[1]))  # one is as large as the result
     places = {"binary_cross_entropy": 3, "binary_cross_entropy_with_logits": 4}
     how = op.arg(places.get(op.name, 2), "reduction", _MEAN)
-    return count * (_LOSSES[op.name] + (how != _NONE)) + (how == _MEAN)
+    return count * (_LOSSES[op.name] + bool(how != _NONE)) + bool(how == _MEAN)
 
 
 @_counts(" ".join(f"{name}_backward" for name in _LOSSES_BACK))
 def _loss_backward(op: _Op) -> int:
-    return _LOSSES_BACK[op.name.removesuffix("_backward")] * op.args[1].numel()
+    return _LOSSES_BACK[op.name.removesuffix("_backward")] * _size(op.args[1])
 
 
 @_counts("multi_margin_loss")
 def _multi_margin(op: _Op) -> int:
-    return 4 * op.args[0].numel() + 2 * op.args[1].numel() + 1
+    return 4 * _size(op.args[0]) + 2 * _size(op.args[1]) + 1
 
 
 @_counts("nll_loss_forward")
 def _nll(op: _Op) -> int:
-    return 2 * op.args[1].numel() + (op.args[3] == _MEAN)
+    return 2 * _size(op.args[1]) + bool(op.args[3] == _MEAN)
 
 
 @_counts("nll_loss_backward")
 def _nll_backward(op: _Op) -> int:
-    return int(op.args[2].numel())
+    return _size(op.args[2])
 
 
 @_counts("_scaled_dot_product_flash_attention_for_cpu")
 def _attention(op: _Op) -> int:
     q, k, v = op.args[:3]
-    pairs = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2]
+    pairs = _size(q) // _width(q) * _shape(k)[2]
     causal = op.arg(4, "is_causal", default=False)
-    return 2 * pairs * (q.shape[3] + v.shape[3]) // (1 + causal)
+    return 2 * pairs * (_width(q) + _width(v)) // (1 + bool(causal))
 
 
 @_counts("_scaled_dot_product_flash_attention_for_cpu_backward")
 def _attention_backward(op: _Op) -> int:
     q, k, v = op.args[1:4]
-    pairs = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2]
-    return 2 * pairs * (3 * q.shape[3] + 2 * v.shape[3]) // (1 + op.args[7])
+    pairs = _size(q) // _width(q) * _shape(k)[2]
+    return 2 * pairs * (3 * _width(q) + 2 * _width(v)) // (1 + bool(op.args[7]))
 
 
 @_counts("avg_pool2d avg_pool3d max_pool2d_with_indices max_pool3d_with_indices")
 def _pool(op: _Op) -> int:
-    return math.prod(op.args[1]) * op.first.numel()
+    return int(math.prod(op.args[1])) * _size(op.first)
 
 
 @_counts("avg_pool2d_backward avg_pool3d_backward")
 def _pool_backward(op: _Op) -> int:
-    return math.prod(op.args[2]) * op.args[0].numel()
+    return int(math.prod(op.args[2])) * _size(op.args[0])
 
 
 @_counts("_adaptive_avg_pool2d_backward")
 def _adaptive_backward(op: _Op) -> int:
-    return int(op.args[1].numel())
+    return _size(op.args[1])
 
 
 @_counts("_embedding_bag_forward_only")
 def _bags(op: _Op) -> int:
-    return int(op.args[1].numel() * op.args[0].shape[1])
+    return _size(op.args[1]) * _width(op.args[0])
 
 
 @_counts("_embedding_bag_backward")
 def _bags_backward(op: _Op) -> int:
-    return int(op.args[1].numel() * op.args[0].shape[1])
+    return _size(op.args[1]) * _width(op.args[0])
 
 
 @_counts("linalg_qr")
 def _reflections(op: _Op) -> int:
-    m, n = op.args[0].shape
+    m, n = _shape(op.args[0])
     return 2 * (2 * m * n**2 - 2 * n**3 // 3)
 
 
 @_counts("scatter_add scatter_reduce")
 def _scatter(op: _Op) -> int:
-    return int(op.args[2].numel())
+    return _size(op.args[2])
 
 
 @_counts("index_add")
 def _index_add(op: _Op) -> int:
-    return int(op.args[3].numel())
+    return _size(op.args[3])
 
 
 @_counts("index_put put")
 def _index_put(op: _Op) -> int:
-    return int(op.args[2].numel()) * bool(op.arg(3, "accumulate", default=False))
+    return _size(op.args[2]) * bool(op.arg(3, "accumulate", default=False))
 
 
 @_counts("_fft_c2c _fft_r2c _fft_c2r")
@@ -385,32 +397,31 @@ def _fourier(op: _Op) -> int:
 
 @_counts("_euclidean_dist _cdist_forward")
 def _distances(op: _Op) -> int:
-    x, y = op.args[:2]
-    return 3 * x.numel() * int(y.shape[-2])
+    return 3 * _size(op.args[0]) * _shape(op.args[1])[-2]
 
 
 @_counts("_cdist_backward")
 def _distances_backward(op: _Op) -> int:
-    return 3 * op.args[1].numel() * int(op.args[2].shape[-2])
+    return 3 * _size(op.args[1]) * _shape(op.args[2])[-2]
 
 
 @_counts("_pdist_forward")
 def _pairs(op: _Op) -> int:
-    return 3 * op.out.numel() * int(op.args[0].shape[-1])
+    return 3 * _size(op.out) * _width(op.args[0])
 
 
 @_counts("mkldnn_rnn_layer mkldnn_rnn_layer_backward")
 def _lstm_layer(op: _Op) -> int:
     x, own = op.args[0], op.args[2]
-    steps = x.numel() // x.shape[-1]
-    forward = 2 * steps * (op.args[1].numel() + own.numel()) + 108 * steps * int(own.shape[1])
+    steps = _size(x) // _width(x)
+    forward = 2 * steps * (_size(op.args[1]) + _size(own)) + 108 * steps * _width(own)
     return forward * (2 if op.name.endswith("backward") else 1)
 
 
 @_counts("_trilinear")
 def _trilinear(op: _Op) -> int:
     x, _, y = op.args[:3]
-    return 2 * x.numel() * int(y.shape[-1]) + 2 * x.shape[0] * int(y.shape[-1])
+    return 2 * (_size(x) + _shape(x)[0]) * _width(y)
 
 
 # --- linear algebra: LAPACK Working Note 41, without lower orders ---------------------------------
@@ -436,26 +447,26 @@ def _lu(op: _Op) -> int:
 @_counts("linalg_lu_solve cholesky_solve")
 def _two_triangles(op: _Op) -> int:
     n = op.first.shape[-2]
-    return 2 * op.first.numel() * n
+    return 2 * _size(op.first) * n
 
 
 @_counts("linalg_solve_triangular triangular_solve")
 def _triangle(op: _Op) -> int:
     triangle = op.args[1] if op.name == "triangular_solve" else op.args[0]
-    return op.first.numel() * int(triangle.shape[-1])
+    return _size(op.first) * _width(triangle)
 
 
 @_counts("_linalg_solve_ex")
 def _solve(op: _Op) -> int:
     batch, n = _order(op.args[0])
-    return batch * (2 * n**3 // 3) + 2 * op.first.numel() * n
+    return batch * (2 * n**3 // 3) + 2 * _size(op.first) * n
 
 
-class Counter(TorchDispatchMode):
+class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Count what is dispatched; `unknown` are ops that no rule counts."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.flops = 0
         self.unknown: set[str] = set()
 
@@ -482,20 +493,20 @@ def _cost(full: str, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) ->
     if name in _COUNTS:
         return _COUNTS[name](op)
     if name in _RESULT:
-        return _RESULT[name] * op.first.numel()
+        return _RESULT[name] * _size(op.first)
     if name in _OPERAND:
-        return _OPERAND[name] * int(args[0].numel())
+        return _OPERAND[name] * _size(args[0])
     return _of_lists(op)
 
 
 def _of_lists(op: _Op) -> int | None:
     """Count an op on lists of tensors; None where no rule counts it."""
     if op.name.startswith("_fused_"):
-        each = _UPDATES[op.name.removeprefix("_fused_")]
-        return each * sum(t.numel() for t in op.args[0])
+        return _UPDATES[op.name.removeprefix("_fused_")] * sum(map(_size, op.args[0]))
     each = _RESULT.get(op.name.removeprefix("_foreach_")) if "_foreach_" in op.name else None
-    scaled = op.kwargs.get("alpha", 1) != 1
-    return (each + scaled) * sum(t.numel() for t in op.args[0]) if each is not None else None
+    if each is None:
+        return None
+    return (each + bool(op.kwargs.get("alpha", 1) != 1)) * sum(map(_size, op.args[0]))
 
 
 def flops(call: Callable[[], Any]) -> tuple[int, set[str]]:

@@ -89,7 +89,7 @@ def expected(case: Case) -> tuple[set[int | None], set[str]]:
     """
     known = flop_conventions.BACKWARD if case.backward else flop_conventions.FORWARD
     flops, without = flop_oracle.flops(flop_cases.prepared(case))
-    counted = set() if without else {flops}
+    counted: set[int | None] = set() if without else {flops}
     if case.source not in known:
         return counted, without
     wanted = known[case.source]

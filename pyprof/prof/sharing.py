@@ -87,12 +87,12 @@ class _Rows:
     @cached_property
     def on_cpu(self) -> Mask:
         """Rows that are ops on the CPU."""
-        return self.kind == schema.KINDS[schema.CPU]
+        return np.asarray(self.kind == schema.KINDS[schema.CPU])
 
     @cached_property
     def kernel(self) -> Mask:
         """Rows that run an op's code: on a GPU, or on the CPU of a capture without one."""
-        return (self.kind == schema.KINDS[schema.KERNEL]) | self.on_cpu
+        return np.isin(self.kind, (schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]))
 
     @cached_property
     def weight(self) -> Ints:

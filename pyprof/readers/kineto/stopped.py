@@ -53,7 +53,7 @@ def _surely_runs(name: str) -> bool:
 
 def _named(ranges: Columns, chosen: Sequence[bool]) -> Mask:
     """Tell which rows are ops of chosen names."""
-    found = ranges.kind == OP
+    found: Mask = ranges.kind == OP
     found[found] = np.array(chosen, dtype=bool)[ranges.name[found]]
     return found
 
@@ -72,13 +72,15 @@ def _parents(op: Ints, rows: Mask, wanted: Mask) -> Ints:
     """Give the ops right around some rows that are wanted."""
     outer = op[rows]
     outer = outer[outer >= 0]
-    return outer[wanted[outer]]
+    found: Ints = outer[wanted[outer]]
+    return found
 
 
 def _last(rows: Ints, group: Ints, ranges: Columns) -> Ints:
     """Give the row of each group that began last."""
     rows = rows[np.lexsort((ranges.order[rows], ranges.start[rows], group[rows]))]
-    return rows[np.diff(group[rows], append=-1) != 0]
+    found: Ints = rows[np.diff(group[rows], append=-1) != 0]
+    return found
 
 
 def _outward(rows: Ints, op: Ints, node: Mask) -> Ints:
