@@ -10,9 +10,8 @@ so that a call and the ops that it is made of would both be charged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice, pairwise, takewhile
+from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +23,7 @@ from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.autograd import is_node
 from pyprof.parse.describe import tensors
 from pyprof.parse.records import Coded, distinct
+from pyprof.prof import on_cpu
 from pyprof.prof.repeated import with_itself, with_repeats
 from pyprof.prof.stored import stored, with_stored
 
@@ -32,12 +32,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.marker import Call, Value
+    from pyprof.marker import Call
     from pyprof.ops import Cost
     from pyprof.parse.records import Records
     from pyprof.prof.told import Told
-
-STOPPED = "stopped: gradient checkpointing needed no more than what ran before it"
 
 OWN = -1
 """The position that stands for "no enclosing call": each kernel is a call of its own."""
@@ -107,6 +105,11 @@ class Situation:
     order: tuple[int, ...] = ()
     """Positions of markers and then seqs, outermost first."""
     on_cpu: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts around it: of its positions."""
+        return (*self.markers, *self.seqs)
 
 
 def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
@@ -202,72 +205,29 @@ def own_flops(situation: Situation) -> int | None:
 def _cpu_candidates(situation: Situation) -> list[Work]:
     """Give the enclosing calls, the outermost first; in a backward pass, then the forward's.
 
-    Those on a tensor of functorch do not count: they hide the sizes of a batch, and may stand for
-    several ops. What it calls shows all. Nor do those that were left before they ran to the end.
     Of the forward's, that counts to which the node belongs, with what called it from Python: an op
     around other ops may have several nodes.
     """
     found = list(_candidates(situation))
-    texts = (*situation.markers, *situation.seqs)
-    forward = (work for work in found if work.direction == FPROP)
-    own = [*takewhile(lambda work: not _stopped(texts[work.position]), forward)]
-    for place, (inner, outer) in enumerate(pairwise(own)):
-        if _passed_on(inner.call, outer.call):
-            own = [*own[:place], replace(inner, call=_innermost(own[place:]))]
-            break
+    own = [work for work in found if work.direction == FPROP]
     back = (work for work in found if work.direction == BPROP)
-    return [*reversed(own), *islice(back, 1 if len(situation.fwd_seqs) > 1 else 2)]
+    nodes_own = islice(back, 1 if len(situation.fwd_seqs) > 1 else 2)
+    return [*on_cpu.outermost(own, situation.texts), *nodes_own]
 
 
 def _own_stopped(situation: Situation) -> Work | None:
     """Give what says that the op of a row on the CPU never ran; None where it did."""
-    texts = (*situation.markers, *situation.seqs)
-    places = situation.order or range(len(texts))
-    if not situation.on_cpu or not texts or not _stopped(texts[places[-1]]):
+    texts = situation.texts
+    place = (situation.order or range(len(texts)))[-1] if texts else OWN
+    if not situation.on_cpu or place == OWN or not on_cpu.stopped(texts[place]):
         return None
-    return Work(None, FPROP, None, places[-1], STOPPED)
-
-
-def _stopped(text: str) -> bool:
-    return text.endswith(marker.STOPPED) and marker.decode_seq(text).stopped
-
-
-def _passed_on(inner: Call | None, outer: Call | None) -> bool:
-    """Tell whether a call is what a layer of functorch made of the one around it.
-
-    The layer calls the same op with the same arguments; some of its ways repeat them.
-    """
-    if inner is None or outer is None or not outer.args:
-        return False
-    times = len(inner.args) // len(outer.args)
-    return _same_op(inner, outer) and times > 0 and inner.args == outer.args * times
-
-
-def _innermost(layers: Sequence[Work]) -> Call | None:
-    """Give the first call of nested ones, without the arguments of those around it.
-
-    Where a layer hands on what lies on its stack, profilers tell all of that.
-    """
-    calls = [work.call for work in layers if work.call is not None]
-    args = calls[0].args
-    around = [call.args for call in takewhile(partial(_same_op, calls[0]), calls)]
-    count = min(len(under) for under in around if _repeats(args, under))
-    return replace(calls[0], args=args[-count:])
-
-
-def _repeats(args: tuple[Value, ...], under: tuple[Value, ...]) -> bool:
-    """Tell whether arguments stand on others of as many, or are those."""
-    return bool(under) and not len(args) % len(under) and args[: len(under)] == under
-
-
-def _same_op(one: Call, other: Call) -> bool:
-    return (one.mod, one.op) == (other.mod, other.op)
+    return Work(None, FPROP, None, place, on_cpu.STOPPED)
 
 
 def _candidates(situation: Situation) -> Iterator[Work]:
     """Give the enclosing calls, the deepest first; in a backward pass, then the forward's."""
     dtype = _dtype(situation)
-    texts = (*situation.markers, *situation.seqs)
+    texts = situation.texts
     order = situation.order or tuple(range(len(texts)))
     node = _node(texts, order)
     inward = [None, *(texts[place] for place in order)]
@@ -299,7 +259,7 @@ def node_output(situation: Situation) -> tuple[int, ...] | None:
     """Give the shape of the forward's result, where the texts have the backward node's gradient."""
     if not situation.backward:
         return None
-    texts = (*situation.markers, *situation.seqs)
+    texts = situation.texts
     node = _node(texts, situation.order or tuple(range(len(texts))))
     return _node_sizes(texts[node]) if node is not None else None
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyprof import marker, schema
+from pyprof.ops import registry
+from pyprof.readers.kineto import cpu
+from pyprof.readers.kineto.cpu_names import BOOKKEEPING, MOVES, WORKERS
 from tests.readers.kineto_json import event, op, read, texts
 
 if TYPE_CHECKING:
@@ -32,18 +35,46 @@ def test_leaves(tmp_path: Path) -> None:
     assert any("no GPU work was captured" in warning for warning in capture.warnings)
 
 
-def test_an_op_that_works_between_small_ones(tmp_path: Path) -> None:
-    """An op that spends most of its time outside of others is the row, and they are not."""
+@pytest.mark.parametrize("copying", [1, 80])
+def test_an_op_that_copies_before_it_works(tmp_path: Path, copying: float) -> None:
+    """An op in which nothing but copies and fills happens is the row, and they are not."""
     events = [
         op("aten::addmm", 0, 100, External_id=1),
         op("aten::expand", 5, 5, External_id=2),
-        op("aten::copy_", 15, 10, External_id=3),
+        op("aten::copy_", 15, copying, External_id=3),
     ]
     assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::addmm"]
 
 
-def test_one_answer_for_a_name(tmp_path: Path) -> None:
-    """Which op does the work depends on its name, not on how long one call took."""
+def test_an_op_with_a_kernel_of_its_own(tmp_path: Path) -> None:
+    """Some compute by themselves, though they call what computes; layers put such around such."""
+    events = [
+        op("aten::mse_loss", 0, 100, External_id=1),
+        op("aten::mse_loss", 5, 90, External_id=2),
+        op("aten::mean", 20, 50, External_id=3),
+        op("aten::sum", 25, 30, External_id=4),
+        op("aten::stack_of_mine", 200, 50, External_id=5),
+        op("aten::sum", 210, 30, External_id=6),
+    ]
+    work = read(tmp_path, events).activities.to_pylist()
+    assert [(row["name"], row["start"]) for row in work] == [
+        ("aten::mse_loss", 5_000),
+        ("aten::sum", 210_000),
+    ]
+
+
+def test_what_no_formula_counts_as_work_is_no_row() -> None:
+    """The reader and the formulas agree on which ops of ATen do nothing."""
+    aten = pytest.importorskip("torch").ops.aten
+    idle = {name for model in registry.models() if not model.work for name in model.names}
+    idle -= {name for model in registry.models() if model.work for name in model.names}
+    named = {name for name in idle if hasattr(aten, name)}
+    assert {name for name in named if not cpu._is_idle(f"aten::{name}")} == set()
+    assert not BOOKKEEPING & (MOVES | WORKERS)
+
+
+def test_no_duration_decides(tmp_path: Path) -> None:
+    """Which op does the work depends on what it calls, not on how long one call took."""
     events = [
         op("aten::conv2d", 0, 1000, External_id=1),
         op("aten::mkldnn_convolution", 10, 980, External_id=2),

@@ -17,14 +17,17 @@ _ALLOCATIONS = (
     "empty_quantized empty_strided new_empty new_empty_strided resize resize_as set_"
 )
 _METADATA = (
-    "_assert_tensor_metadata _coalesced _debug_has_internal_overlap _dimI _dimV "
+    "__contains__ _assert_tensor_metadata _coalesced _debug_has_internal_overlap _dimI _dimV "
     "_fused_sdp_choice _has_compatible_shallow_copy_type _has_same_storage_numel _is_zerotensor "
-    "_local_scalar_dense _nnpack_available _nnz _use_cudnn_ctc_loss _version can_cast "
-    "cudnn_is_acceptable data dense_dim is_coalesced is_complex is_conj "
-    "is_distributed is_floating_point is_inference is_leaf is_neg is_nonzero is_pinned "
-    "is_same_size is_set_to is_signed item numel output_nr promote_types qscheme q_scale "
-    "q_zero_point record_stream requires_grad retain_grad retains_grad result_type set_data size "
-    "sparse_dim stride sym_is_contiguous sym_numel sym_size sym_storage_offset sym_stride"
+    "_local_scalar_dense _nested_get_lengths _nested_get_max_seqlen _nested_get_min_seqlen "
+    "_nested_get_offsets _nested_get_ragged_idx _nested_get_values _nnpack_available _nnz "
+    "_use_cudnn_ctc_loss _version broadcast_shapes can_cast cudnn_is_acceptable data dense_dim dim "
+    "element_size get_device has_torch_function is_autocast_enabled is_coalesced is_complex "
+    "is_conj is_contiguous is_distributed is_floating_point is_grad_enabled is_inference is_leaf "
+    "is_neg is_non_overlapping_and_dense is_nonzero is_pinned is_same_size is_set_to is_signed "
+    "is_strides_like_format item numel output_nr promote_types q_scale q_zero_point qscheme "
+    "record_stream requires_grad result_type retain_grad retains_grad set_data size sparse_dim "
+    "storage_offset stride sym_is_contiguous sym_numel sym_size sym_storage_offset sym_stride"
 )
 BOOKKEEPING = frozenset(f"{_VIEWS} {_ALLOCATIONS} {_METADATA}".split())
 """Ops that on a GPU launch nothing, in-place forms included.
