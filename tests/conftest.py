@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pyprof.sets import processes
 from tests import forks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from _pytest.mark.structures import ParameterSet
 
@@ -56,6 +59,21 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 def pytest_sessionfinish() -> None:
     """End what was kept for all tests."""
     forks.stop()
+
+
+@pytest.fixture(scope="module")
+def two_workers() -> Iterator[None]:
+    """Let whoever in a module asks for two workers have the same two processes."""
+    spawn = multiprocessing.get_context("spawn")
+    prepare = {"initializer": processes._prepare, "initargs": (spawn.Event(),)}
+    own = processes.Processes._started
+
+    def started(engine: processes.Processes) -> ProcessPoolExecutor:
+        return pool if engine._workers == pool._max_workers else own(engine)
+
+    with ProcessPoolExecutor(2, spawn, **prepare) as pool, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes.Processes, "_started", started)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pyprof import marker, readers
 from pyprof.marker import numbered
-from tests.builders import CAPTURES
+from tests.conftest import CAPTURES, real
 from tests.texts import texts as texts_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pytest
 
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.names import column_help
-from tests import forks
-from tests.programs import TOP, pyprof, python
+from tests import commands, forks, programs
+from tests.programs import TOP
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,14 +57,16 @@ def _run(line: str, cwd: Path) -> None:
     """Run one line as a shell of a machine where the project is installed would."""
     program, *arguments = shlex.split(line)
     arguments = [str(TOP / word) if word.startswith("examples/") else word for word in arguments]
-    if line.startswith("pyprof run"):
-        done = forks.python("-m", program, *arguments, cwd=cwd)
-    elif program == "pyprof":
-        done = pyprof(*arguments, cwd=cwd)
+    if program == "pyprof" and arguments[0] != "run":
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(cwd)
+            done = commands.run(*arguments)
     else:
-        assert program == "python"
-        done = python(str(TOP / arguments[0]), *arguments[1:], cwd=cwd)
-    assert done.returncode == 0, f"{line}\n{done.stderr}"
+        python = forks.python if program == "pyprof" else programs.python
+        first = ("-m", program) if program == "pyprof" else (str(TOP / arguments.pop(0)),)
+        ended = python(*first, *arguments, cwd=cwd)
+        done = commands.Done(ended.returncode, ended.stdout, ended.stderr)
+    assert done.code == 0, f"{line}\n{done.stderr}"
     wrote = "-o" in arguments
     assert wrote or done.stdout.strip(), f"{line} printed nothing"
 
@@ -75,9 +77,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not shutil.which("make"):
         pytest.skip("no make here")
     folder = tmp_path_factory.mktemp("readme")
-    commands = _planned("demo", tmp_path_factory.mktemp("venv"))
-    assert [command.split()[0] for command in commands] == ["python", *["pyprof"] * 3]
-    for command in commands if has_torch else commands[:-1]:
+    planned = _planned("demo", tmp_path_factory.mktemp("venv"))
+    assert [command.split()[0] for command in planned] == ["python", *["pyprof"] * 3]
+    for command in planned if has_torch else planned[:-1]:
         _run(command, folder)
     return folder
 
@@ -130,7 +132,7 @@ def test_the_commands_for_windows_are_those_of_make(tmp_path: Path) -> None:
 
 def test_the_documents_are_up_to_date() -> None:
     """Sample output and tables of columns are what the code gives now."""
-    done = python(str(TOP / "docs" / "readme.py"), "--check")
+    done = programs.python(str(TOP / "docs" / "readme.py"), "--check")
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -9,10 +9,11 @@ import pytest
 
 from pyprof import ops
 from pyprof.marker import Call, Opaque, Summary, Tensor, Value
-from pyprof.ops import Cost, OpModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pyprof.ops import Cost, OpModel
 
 FOREIGN: list[tuple[Value, ...]] = [
     (),
@@ -97,12 +98,13 @@ def _batches(model: OpModel, example: Call) -> Iterator[str]:
         ops.cost(_with_batch(example, model, factor), model.direction) for factor in (1, 2, 3)
     )
     flops = [one.flops, two.flops, three.flops]
+    sizes = [one.bytes, two.bytes, three.bytes]
     if one.flops is None or flops != [one.flops, 2 * one.flops, 3 * one.flops]:
         yield f"has FLOPs in proportion to the batch, not {flops}"
     if one.bytes is None or two.bytes is None or three.bytes is None:
         yield "tells the bytes of each batch"
     elif not three.bytes - two.bytes == two.bytes - one.bytes > 0:
-        yield f"has bytes that grow evenly with the batch, not {[one.bytes, two.bytes, three.bytes]}"
+        yield f"has bytes that grow evenly with the batch, not {sizes}"
 
 
 def _with_batch(call: Call, model: OpModel, factor: int) -> Call:
