@@ -6,10 +6,10 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 DEMO = demo
 
-.PHONY: help demo test lint docs clean
+.PHONY: help demo test test-all lint docs clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/torch.done  ## capture a training script on this machine, and show the report
 	$(BIN)/python benchmarks/generate.py $(DEMO)/net.sqlite --kernels 30
@@ -17,8 +17,14 @@ demo: $(VENV)/torch.done  ## capture a training script on this machine, and show
 	$(BIN)/pyprof prof -w 150 $(DEMO)/net.dict
 	$(BIN)/pyprof run -o $(DEMO)/lenet examples/lenet.py
 
-test: $(VENV)/test.done  ## run the tests
-	$(BIN)/python -m pytest $(ARGS)
+# ARGS come last: "-n0 -x" runs one test after the other in this process, and stops at the first failure.
+PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+
+test: $(VENV)/test.done  ## run the tests but the slow ones
+	$(PYTEST) $(ARGS)
+
+test-all: $(VENV)/test.done  ## run the slow ones, too
+	$(PYTEST) -m "" $(ARGS)
 
 lint: $(VENV)/lint.done  ## format, lint, types, import layers
 	$(BIN)/ruff format --check .

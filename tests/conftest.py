@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pyprof.sets import processes
+from tests import forks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from _pytest.mark.structures import ParameterSet
+
+# A test has one core: others run beside it, and tensors as small as those here gain nothing.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+
 CAPTURES = Path(__file__).resolve().parents[1] / ".." / "shared" / "captures"
+
+LARGE_BYTES = 3 << 20
+"""A capture of this size, compressed, is 80 MB to read."""
+
+
+def real(paths: Iterable[Path]) -> list[ParameterSet]:
+    """Make parameters of real captures; what tests of large ones show, others show faster."""
+    return [
+        pytest.param(
+            path,
+            marks=pytest.mark.slow if _is_large(path) else (),
+            id=f"{path.parent.name}-{path.name}",
+        )
+        for path in sorted(paths)
+    ]
+
+
+def _is_large(path: Path) -> bool:
+    return path.suffix == ".gz" and path.stat().st_size > LARGE_BYTES
+
 
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile(
@@ -19,6 +54,26 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_sessionfinish() -> None:
+    """End what was kept for all tests."""
+    forks.stop()
+
+
+@pytest.fixture(scope="module")
+def two_workers() -> Iterator[None]:
+    """Let whoever in a module asks for two workers have the same two processes."""
+    spawn = multiprocessing.get_context("spawn")
+    prepare = {"initializer": processes._prepare, "initargs": (spawn.Event(),)}
+    own = processes.Processes._started
+
+    def started(engine: processes.Processes) -> ProcessPoolExecutor:
+        return pool if engine._workers == pool._max_workers else own(engine)
+
+    with ProcessPoolExecutor(2, spawn, **prepare) as pool, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes.Processes, "_started", started)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import forks
 
 pytest.importorskip("torch")
 
@@ -34,12 +34,9 @@ SAYS = {
 def test_an_example_runs(example: Path, listens: bool) -> None:  # noqa: FBT001 - a parameter
     """It ends well, says what it should, and nothing on standard error."""
     environment = {k: v for k, v in os.environ.items() if "NSYS" not in k and "INJECTION" not in k}
-    environment["PYTHONWARNINGS"] = "ignore:CUDA initialization"  # a driver too old for this torch
     if listens:
         environment["NSYS_PROFILING_SESSION_ID"] = "1"
-    done = subprocess.run(
-        [sys.executable, example], env=environment, capture_output=True, text=True, check=False
-    )
+    done = forks.python(example, env=environment)
     assert done.returncode == 0, done.stderr
     assert SAYS.get(example.stem, "") in done.stdout
     said = [line for line in done.stderr.splitlines() if "No CUDA runtime is found" not in line]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
-import sys
 from importlib.util import find_spec
 from shutil import copy
 from typing import TYPE_CHECKING
@@ -14,8 +12,8 @@ import click
 import pytest
 
 from pyprof.__main__ import commands, main
+from tests import forks
 from tests.commands import run
-from tests.programs import environment
 from tests.report.captured import capture
 
 if TYPE_CHECKING:
@@ -92,10 +90,7 @@ def test_an_example_with_a_script_runs(folder: Path, line: str) -> None:
     program, *arguments = shlex.split(line)
     module = {"pyprof": "pyprof", "torchrun": "torch.distributed.run"}[program]
     before = {*folder.iterdir()}
-    done = subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        env=environment(), cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = forks.python("-m", module, *arguments, cwd=folder)
     assert done.returncode == 0, done.stderr
     if arguments[0] == "run":
         assert "Linear" in done.stdout or "linear" in done.stdout

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pyprof import marker, readers
 from pyprof.marker import numbered
-from tests.builders import CAPTURES
+from tests.conftest import CAPTURES, real
 from tests.texts import texts as texts_of
 
 if TYPE_CHECKING:
@@ -94,11 +94,7 @@ def test_null_stays_null() -> None:
     assert (found[0].as_py(), found[1].as_py()["seq"]) == (None, 3)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*CAPTURES.glob("*/net.sq*"), *CAPTURES.glob("*/*.json.gz")],
-    ids=lambda p: p.parent.name,
-)
+@pytest.mark.parametrize("path", real([*CAPTURES.glob("*/net.sq*"), *CAPTURES.glob("*/*.json.gz")]))
 def test_captures_are_read_as_their_texts_say(path: Path) -> None:
     """In real captures templates and sequence numbers are those of each whole text."""
     ranges = readers.read(path).ranges

@@ -15,7 +15,8 @@ import pytest
 
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.names import column_help
-from tests.programs import TOP, pyprof, python
+from tests import commands, forks, programs
+from tests.programs import TOP
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +47,7 @@ def _dry_run(target: str, folder: Path) -> list[str]:
 
 def _planned(target: str, folder: Path) -> list[str]:
     """Give the commands of a make target where all set-up is done already."""
-    (folder / "bin").mkdir()
+    (folder / "bin").mkdir(parents=True)
     for stamp in ("package.done", "torch.done", "test.done"):
         (folder / stamp).touch()
     return [line.replace(f"{folder}/bin/", "") for line in _dry_run(target, folder)]
@@ -56,12 +57,16 @@ def _run(line: str, cwd: Path) -> None:
     """Run one line as a shell of a machine where the project is installed would."""
     program, *arguments = shlex.split(line)
     arguments = [str(TOP / word) if word.startswith("examples/") else word for word in arguments]
-    if program == "pyprof":
-        done = pyprof(*arguments, cwd=cwd)
+    if program == "pyprof" and arguments[0] != "run":
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(cwd)
+            done = commands.run(*arguments)
     else:
-        assert program == "python"
-        done = python(str(TOP / arguments[0]), *arguments[1:], cwd=cwd)
-    assert done.returncode == 0, f"{line}\n{done.stderr}"
+        python = forks.python if program == "pyprof" else programs.python
+        first = ("-m", program) if program == "pyprof" else (str(TOP / arguments.pop(0)),)
+        ended = python(*first, *arguments, cwd=cwd)
+        done = commands.Done(ended.returncode, ended.stdout, ended.stderr)
+    assert done.code == 0, f"{line}\n{done.stderr}"
     wrote = "-o" in arguments
     assert wrote or done.stdout.strip(), f"{line} printed nothing"
 
@@ -72,9 +77,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not shutil.which("make"):
         pytest.skip("no make here")
     folder = tmp_path_factory.mktemp("readme")
-    commands = _planned("demo", tmp_path_factory.mktemp("venv"))
-    assert [command.split()[0] for command in commands] == ["python", *["pyprof"] * 3]
-    for command in commands if has_torch else commands[:-1]:
+    planned = _planned("demo", tmp_path_factory.mktemp("venv"))
+    assert [command.split()[0] for command in planned] == ["python", *["pyprof"] * 3]
+    for command in planned if has_torch else planned[:-1]:
         _run(command, folder)
     return folder
 
@@ -86,8 +91,10 @@ def test_the_two_commands_are_there() -> None:
 
 @needs_make
 def test_make_test_runs_pytest(tmp_path: Path) -> None:
-    """`make test` is pytest on everything."""
-    assert _planned("test", tmp_path) == ["python -m pytest"]
+    """`make test` is pytest, with a process a core; `make test-all` deselects no slow test."""
+    command = "python -m pytest -n auto --maxprocesses 8 --dist worksteal"
+    assert _planned("test", tmp_path / "a") == [command]
+    assert _planned("test-all", tmp_path / "b") == [f'{command} -m ""']
 
 
 @needs_make
@@ -106,7 +113,7 @@ def test_every_command_runs(line: str, demo: Path) -> None:
         pytest.skip("no torch here")
     for earlier in UNIX[: UNIX.index(line)]:
         _, _, made = earlier.partition(" -o ")
-        if made and made.split()[0] in line.split():
+        if made and made.split()[0] in line.split() and not (demo / made.split()[0]).exists():
             _run(earlier, demo)
     _run(line, demo)
 
@@ -125,7 +132,7 @@ def test_the_commands_for_windows_are_those_of_make(tmp_path: Path) -> None:
 
 def test_the_documents_are_up_to_date() -> None:
     """Sample output and tables of columns are what the code gives now."""
-    done = python(str(TOP / "docs" / "readme.py"), "--check")
+    done = programs.python(str(TOP / "docs" / "readme.py"), "--check")
     assert (done.returncode, done.stderr) == (0, "")
 
 

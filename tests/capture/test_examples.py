@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import runpy
-import subprocess
 import sys
 from collections import Counter
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ import pyprof  # noqa: E402 - torch is needed for it
 from pyprof.capture import in_process  # noqa: E402
 from pyprof.capture.request import Request  # noqa: E402
 from pyprof.capture.script import Target  # noqa: E402
+from tests import forks  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +54,12 @@ UNCOUNTED = {"operators": {"__getitem__"}}
 
 TRAINING = ["lenet", "transformer", "resnet_amp", "simple", "ddp"]
 RANKS = 2
+SLOW = "compiled"
+"""An example that is slow to capture; tests/instrument has the fast tests of compiled modules."""
+EXAMPLES = [
+    pytest.param(name, marks=pytest.mark.slow if name == SLOW else ())
+    for name in (*LOOSE, *NO_MODULES)
+]
 
 
 @pytest.fixture(scope="module")
@@ -100,20 +105,13 @@ class Captured:
 
 def in_a_process(output: Path, *launcher: str) -> None:
     """Capture in a process of its own, and see it end well."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     script = str(ROOT / "examples" / f"{output.name}.py")
     capture_it = ["-m", "pyprof.capture", "--tool", "torch", "-o", str(output), script]
-    done = subprocess.run(
-        [sys.executable, *launcher, *capture_it],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = forks.python(*launcher, *capture_it)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", [*LOOSE, *NO_MODULES])
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_rows(captured: Captured, name: str) -> None:
     """Every row has op, direction, a line of the example, shapes and FLOPs; layers as named."""
     rows = captured(name)
@@ -147,6 +145,7 @@ def test_backward_pairs_with_forward(captured: Captured, name: str) -> None:
     assert calls["bprop"] == calls["fprop"]
 
 
+@pytest.mark.slow
 def test_the_backward_pass_of_a_compiled_module(captured: Captured) -> None:
     """It is one node: its kernels have the line and the layer of the module's call."""
     rows = captured("compiled")
@@ -177,7 +176,7 @@ def counted() -> Iterator[list[int]]:
         yield totals
 
 
-@pytest.mark.parametrize("name", [*LOOSE, *NO_MODULES])
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_flops(captured: Captured, name: str) -> None:
     """The FLOPs of products are those that torch's counter counts of the same range."""
     rows = captured(name)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tests import forks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 
-def run(tmp_path: Path, code: str, *ranks: int, under: Sequence[str] = ()) -> list[str]:
+def run(
+    tmp_path: Path, code: str, *ranks: int, under: Sequence[str] = (), by: Sequence[str] = ()
+) -> list[str]:
     """Run a script as a process for each rank; give what each wrote.
 
-    `under` is what runs it, Python if nothing else; `{rank}` in it stands for the rank.
+    `under` is the program that runs it, Python if nothing else; `by` is what Python is to run it
+    with, as -m and a module. `{rank}` in either stands for the rank.
     """
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(code))
@@ -26,19 +29,15 @@ def run(tmp_path: Path, code: str, *ranks: int, under: Sequence[str] = ()) -> li
         "MASTER_PORT": "0",
         "WORLD_SIZE": str(len(ranks)),
     }
-    running = [
-        subprocess.Popen(
-            [*(part.format(rank=rank) for part in under or (sys.executable,)), str(script)],
-            env=environment | {"RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in ranks
-    ]
-    found = []
-    for process in running:
-        out, err = process.communicate(timeout=240)
-        assert process.returncode == 0, err
-        found.append(out)
-    return found
+
+    def start(rank: int) -> forks.Fork | forks.Cold:
+        command = [*(part.format(rank=rank) for part in under or by), str(script)]
+        ours = environment | {"RANK": str(rank)}
+        if under:
+            return forks.Cold.start(command, Path.cwd(), ours)
+        return forks.start(*command, env=ours)
+
+    done = [process.wait() for process in [start(rank) for rank in ranks]]
+    for process in done:
+        assert process.returncode == 0, process.stderr
+    return [process.stdout for process in done]

@@ -262,7 +262,7 @@ def test_nsys_captures_hold_the_groups(tmp_path: Path) -> None:
 def test_torch_captures_hold_the_groups(tmp_path: Path) -> None:
     """Without a GPU, of the ops on the CPU that communicate."""
     capture = "-m pyprof capture --tool torch --all -o"
-    run(tmp_path, TRAINS, 0, 1, under=[sys.executable, *capture.split(), str(tmp_path / "net")])
+    run(tmp_path, TRAINS, 0, 1, by=[*capture.split(), str(tmp_path / "net")])
     for trace in sorted(tmp_path.glob("net.*.json.gz")):
         found = parse(readers.read(trace)).arrow("collective").drop_null().to_pylist()
         assert [json.loads(text) for text in found] == [

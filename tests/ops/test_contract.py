@@ -1,14 +1,20 @@
 """Every formula keeps the contract: its own worked example, foreign arguments, batches."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pyprof import ops
 from pyprof.marker import Call, Opaque, Summary, Tensor, Value
-from pyprof.ops import Cost, OpModel
 
-MODELS = ops.models()
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.ops import Cost, OpModel
+
 FOREIGN: list[tuple[Value, ...]] = [
     (),
     (None,),
@@ -23,57 +29,82 @@ FOREIGN: list[tuple[Value, ...]] = [
     (Summary(1000), Summary(3, 12, "float32")),
     (-1, (-1, -5), Tensor((3,), "int64"), -2),
 ]
+KEYWORDS: list[dict[str, Value]] = [{}, {"dim": 99}, {"input": Tensor((4, 4), "float32")}]
 
 
-def _id(model: OpModel) -> str:
-    return f"{model.names[0]}-{model.direction}"
+@pytest.mark.parametrize(
+    "model", ops.models(), ids=lambda model: f"{model.names[0]}-{model.direction}"
+)
+def test_each_formula_keeps_the_contract(model: OpModel) -> None:
+    """Clause by clause; a failure says which one is broken."""
+    assert [*_broken(model)] == []
 
 
-@pytest.mark.parametrize("model", MODELS, ids=_id)
-def test_each_formula_carries_a_worked_example(model: OpModel) -> None:
-    """A formula without an example that a reader can follow is not trusted.
-
-    What the data decide is unknown in the example too; never both FLOPs and bytes.
-    """
-    assert model.example is not None
-    assert (model.flops, model.bytes) != (None, None)
-    assert (model.formula.__doc__ or "").strip()
-
-
-@pytest.mark.parametrize("model", MODELS, ids=_id)
-def test_the_worked_example_gives_what_it_claims(model: OpModel) -> None:
-    """FLOPs and bytes of the example equal the numbers worked out beside it."""
-    assert model.example is not None
-    found = ops.cost(model.example, model.direction)
-    assert (found.flops, found.bytes) == (model.flops, model.bytes), found.reason
+def _broken(model: OpModel) -> Iterator[str]:
+    """Say which clauses of the contract a formula breaks."""
+    if not (model.formula.__doc__ or "").strip():
+        yield "says in a docstring what it counts"
+    if model.example is None:
+        yield "carries a worked example, as one that no reader can follow is not trusted"
+        return
+    yield from _example(model, model.example)
+    yield from _foreign(model)
+    if model.batch:
+        yield from _batches(model, model.example)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=_id)
-def test_the_example_resolves_to_its_own_formula(model: OpModel) -> None:
-    """The example's op is one of the names that the formula is registered for."""
-    assert model.example is not None
-    assert ops.find(model.example, model.direction) is model
-    assert ops.known(model.example) or not model.work or model.direction == ops.BPROP
+def _example(model: OpModel, example: Call) -> Iterator[str]:
+    """Compare the example with what it claims; what the data decide is unknown in it, too."""
+    if (model.flops, model.bytes) == (None, None):
+        yield "tells FLOPs or bytes of the example"
+    found = ops.cost(example, model.direction)
+    if (found.flops, found.bytes) != (model.flops, model.bytes):
+        yield f"gives what the example claims: {(model.flops, model.bytes)}, not {found}"
+    if ops.find(example, model.direction) is not model:
+        yield "is found for the op of the example, which is one of its names"
+    if not (ops.known(example) or not model.work or model.direction == ops.BPROP):
+        yield "makes the op of the example a known one"
 
 
-@pytest.mark.parametrize("args", FOREIGN, ids=str)
-@pytest.mark.parametrize("model", MODELS, ids=_id)
-def test_foreign_arguments_give_a_reason_and_never_raise(
-    model: OpModel, args: tuple[Value, ...]
-) -> None:
+def _foreign(model: OpModel) -> Iterator[str]:
     """Whatever the arguments, the cost is non-negative integers, or None with a reason."""
+    for call in _calls(model):
+        found = ops.cost(call, model.direction)
+        if not _sound(found):
+            yield f"gives numbers or a reason, and never raises: {call} gave {found}"
+
+
+def _calls(model: OpModel) -> Iterator[Call]:
     for name in model.names[:3]:
         mod, _, plain = name.replace("::", ".").rpartition(".")
         for spelled in {mod or "torch", mod or "aten"}:
-            for kwargs in ({}, {"dim": 99}, {"input": Tensor((4, 4), "float32")}):
-                _check(ops.cost(Call(spelled, plain, args, kwargs), model.direction))
+            for args in FOREIGN:
+                for kwargs in KEYWORDS:
+                    yield Call(spelled, plain, args, kwargs)
 
 
-def _check(found: Cost) -> None:
-    for number in (found.flops, found.bytes):
-        assert number is None or (type(number) is int and number >= 0)
-    assert bool(found.reason) == (found.flops is None or found.bytes is None)
-    assert not found.reason.startswith("failed formula"), found.reason
+def _sound(found: Cost) -> bool:
+    numbers = (found.flops, found.bytes)
+    return (
+        all(number is None or (type(number) is int and number >= 0) for number in numbers)
+        and bool(found.reason) == (None in numbers)
+        and not found.reason.startswith("failed formula")
+    )
+
+
+def _batches(model: OpModel, example: Call) -> Iterator[str]:
+    """Twice the batch is twice the FLOPs; each further sample adds the same bytes."""
+    one, two, three = (
+        ops.cost(_with_batch(example, model, factor), model.direction) for factor in (1, 2, 3)
+    )
+    flops = [one.flops, two.flops, three.flops]
+    sizes = [one.bytes, two.bytes, three.bytes]
+    if one.flops is None or flops != [one.flops, 2 * one.flops, 3 * one.flops]:
+        yield f"has FLOPs in proportion to the batch, not {flops}"
+    if one.bytes is None or two.bytes is None or three.bytes is None:
+        yield "tells the bytes of each batch"
+    elif not three.bytes - two.bytes == two.bytes - one.bytes > 0:
+        yield f"has bytes that grow evenly with the batch, not {sizes}"
 
 
 def _with_batch(call: Call, model: OpModel, factor: int) -> Call:
@@ -90,16 +121,27 @@ def _with_batch(call: Call, model: OpModel, factor: int) -> Call:
     return replace(call, args=(*args, *call.args[len(args) :]), kwargs=kwargs)
 
 
-@pytest.mark.parametrize("model", [m for m in MODELS if m.batch], ids=_id)
-def test_flops_are_proportional_to_the_batch_and_bytes_grow_evenly(model: OpModel) -> None:
-    """Twice the batch is twice the FLOPs; each further sample adds the same bytes."""
-    assert model.example is not None
-    one, two, three = (
-        ops.cost(_with_batch(model.example, model, factor), model.direction) for factor in (1, 2, 3)
-    )
-    assert one.flops is not None
-    assert one.bytes is not None
-    assert two.bytes is not None
-    assert three.bytes is not None
-    assert (two.flops, three.flops) == (2 * one.flops, 3 * one.flops)
-    assert three.bytes - two.bytes == two.bytes - one.bytes > 0
+def _work_of(call: Call, **changed: object) -> OpModel:
+    """Give the formula of an op with something about it changed."""
+    model = ops.find(call, ops.FPROP)
+    assert model is not None
+    return replace(model, **changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "clause"),
+    [
+        ({"flops": 1}, "gives what the example claims"),
+        ({"flops": None, "bytes": None}, "tells FLOPs or bytes"),
+        ({"example": None}, "carries a worked example"),
+        ({"formula": lambda a: a}, "says in a docstring"),
+        ({"example": Call("torch", "no_such_op")}, "makes the op of the example a known one"),
+        ({"names": ("relu",)}, "is found for the op of the example"),
+        ({"batch": ("input",), "example": Call("torch", "relu")}, "in proportion to the batch"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_broken_clause_is_named(changed: dict[str, object], clause: str) -> None:
+    """The first words of a clause say which one it is."""
+    mm = Call("torch", "mm", (Tensor((2, 3), "float32"), Tensor((3, 4), "float32")))
+    assert any(clause in broken for broken in _broken(_work_of(mm, **changed)))

@@ -91,7 +91,8 @@ def test_a_part_holds_what_a_file_holds(folder: Path, out: Path, tmp_path: Path)
         assert pq.ParquetFile(dataset.part(str(out), rank)).read().equals(expected)
 
 
-@pytest.mark.parametrize("workers", ["1", "2", "3"])
+@pytest.mark.usefixtures("two_workers")
+@pytest.mark.parametrize("workers", ["1", "2", pytest.param("3", marks=pytest.mark.slow)])
 def test_the_number_of_workers_changes_nothing(folder: Path, out: Path, workers: str) -> None:
     """To the bit, with a capture among them that cannot be read."""
     _cut(folder, 1)

@@ -14,7 +14,7 @@ from pyprof.parse.recordfile import load as records
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.frame import meanings
 from tests.commands import run
-from tests.conftest import CAPTURES
+from tests.conftest import CAPTURES, real
 from tests.programs import TOP
 from tests.report.captured import HOSTILE, capture
 
@@ -48,7 +48,7 @@ def small(tmp_path: Path) -> Path:
     return capture(tmp_path / "net.sqlite")
 
 
-@pytest.mark.parametrize("path", REAL, ids=lambda path: f"{path.parent.name}-{path.suffix}")
+@pytest.mark.parametrize("path", real(REAL))
 def test_a_real_file_has_the_promised_columns(path: Path) -> None:
     """Names, order and dtypes; a row for each record, in its order."""
     frame = pyprof.load(path)
@@ -123,7 +123,7 @@ def test_it_shows_itself_in_a_notebook(small: Path) -> None:
     assert {"relu", "net:net.first", HOSTILE, "300", "<NA>", "[[16, 8]]"} <= {*shown.texts}
 
 
-@pytest.mark.parametrize("net", CAPTURED, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("net", real(CAPTURED))
 def test_a_capture_and_its_records_load_alike(net: Path, tmp_path: Path) -> None:
     """Parquet gives the capture's own frame; dict lines all but what needs the device."""
     found = parse_file(net)

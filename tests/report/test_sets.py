@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RANKS = 3
+pytestmark = pytest.mark.usefixtures("two_workers")
 
 
 @pytest.fixture

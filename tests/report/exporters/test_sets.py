@@ -34,12 +34,14 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 RANKS = 3
+pytestmark = pytest.mark.usefixtures("two_workers")
 FORMS = [form for form in exporters.formats() if not form.suffixes[0].endswith(".gz")]
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[Engine]:
+def workers(two_workers: None) -> Iterator[Engine]:
     """Give an engine of two processes."""
+    del two_workers
     with opened(2) as engine:
         yield engine
 

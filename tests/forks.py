@@ -1,0 +1,196 @@
+"""Python processes that find torch imported: all are forked from one that has imported it.
+
+A fork does what `python SCRIPT` or `python -m MODULE` does, with an environment, a folder and
+streams of its own, and ends as such a process does; what it saves is the import. Run as a program,
+this module is the process that they are forked from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from runpy import run_module, run_path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+from tests.programs import OLD_DRIVER, TOP, environment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Done = subprocess.CompletedProcess[str]
+IMPORTED = (
+    "torch._dynamo",  # by the first optimizer
+    "torch._inductor.compile_fx",
+    "torch.profiler",
+    "torch.distributed.fsdp",
+    "torch.distributed.tensor",
+    "torch.distributed._functional_collectives",
+    "pandas",
+    "pyarrow.parquet",
+)
+CAN_FORK = sys.platform == "linux"
+"""Elsewhere the libraries of the system do not stand it."""
+
+
+def python(
+    *arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> Done:
+    """Run `python ARGUMENTS`: a script, or -m and a module, and what they are given."""
+    return start(*arguments, cwd=cwd, env=env).wait()
+
+
+def start(
+    *arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> Fork | Cold:
+    """Start `python ARGUMENTS`, beside others."""
+    words = [str(argument) for argument in arguments]
+    folder, variables = cwd or Path.cwd(), {**(environment() if env is None else env)}
+    if CAN_FORK:
+        return Fork.start(words, folder, variables)
+    return Cold.start([sys.executable, *words], folder, variables)
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A process that was forked, by the folder of what it writes."""
+
+    arguments: list[str]
+    folder: Path
+
+    @classmethod
+    def start(cls, arguments: list[str], cwd: Path, env: dict[str, str]) -> Fork:
+        """Ask for it."""
+        folder = Path(mkdtemp(prefix="fork-"))
+        os.mkfifo(folder / "code")
+        request = {"arguments": arguments, "cwd": str(cwd), "env": env, "folder": str(folder)}
+        stdin = _parent().stdin
+        assert stdin is not None
+        stdin.write(json.dumps(request) + "\n")
+        stdin.flush()
+        return cls(arguments, folder)
+
+    def wait(self) -> Done:
+        """Give how it ended and what it wrote."""
+        code, out, err = ((self.folder / name).read_text() for name in ("code", "out", "err"))
+        for path in self.folder.iterdir():
+            path.unlink()
+        self.folder.rmdir()
+        return Done(self.arguments, int(code), out, err)
+
+
+@dataclass(frozen=True)
+class Cold:
+    """A process that has to import torch itself."""
+
+    process: subprocess.Popen[str]
+
+    @classmethod
+    def start(cls, command: list[str], cwd: Path, env: dict[str, str]) -> Cold:
+        """Start it."""
+        return cls(
+            subprocess.Popen(
+                command,
+                cwd=cwd,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+
+    def wait(self) -> Done:
+        """Give how it ended and what it wrote."""
+        out, err = self.process.communicate()
+        return Done(self.process.args, self.process.returncode, out, err)
+
+
+@lru_cache(maxsize=1)
+def _parent() -> subprocess.Popen[str]:
+    """Start the process that all others are forked from."""
+    parent = subprocess.Popen(
+        [sys.executable, "-W", OLD_DRIVER, "-m", "tests.forks"],
+        cwd=TOP,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdout is not None
+    assert parent.stdout.readline() == "ready\n", "torch cannot be imported"
+    return parent
+
+
+def stop() -> None:
+    """End the process that others were forked from, where there is one."""
+    if _parent.cache_info().currsize:
+        _parent().communicate()
+        _parent.cache_clear()
+
+
+def _serve() -> dict[str, Any] | None:
+    """Fork once for each line of stdin; give it to the fork."""
+    for name in IMPORTED:
+        with suppress(ImportError):  # what is optional
+            import_module(name)
+    os.write(1, b"ready\n")
+    keepers = []
+    for line in sys.stdin:
+        keeper = _fork()
+        if not keeper:
+            return _keep(json.loads(line))
+        keepers.append(keeper)
+    for keeper in keepers:
+        os.waitpid(keeper, 0)
+    return None
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy's threads do nothing meanwhile
+        return os.fork()
+
+
+def _keep(request: dict[str, Any]) -> dict[str, Any]:
+    """Let a fork of this fork have the request; wait for it, and tell how it ended."""
+    child = _fork()
+    if not child:
+        return request
+    _, status = os.waitpid(child, 0)
+    Path(request["folder"], "code").write_text(str(os.waitstatus_to_exitcode(status)))
+    os._exit(0)
+
+
+def _become(arguments: list[str], cwd: str, env: dict[str, str], folder: str) -> object:
+    """Be the process that was asked for; what it leaves is to live until this one ends."""
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    flags = os.O_WRONLY | os.O_CREAT
+    for number, path in enumerate((os.devnull, f"{folder}/out", f"{folder}/err")):
+        opened = os.open(path, flags if number else os.O_RDONLY, 0o600)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - without what was read ahead
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        sys.path[0] = cwd
+        return run_module(arguments[1], run_name="__main__", alter_sys=True)
+    sys.argv = arguments
+    sys.path[0] = str(Path(arguments[0]).resolve().parent)
+    return run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    mine = _serve()
+    if mine is not None:
+        left = _become(**mine)
