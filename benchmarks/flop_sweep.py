@@ -40,19 +40,19 @@ _NOWHERE = subprocess.DEVNULL
 
 
 class Found(NamedTuple):
-    """What a capture says of a call: name, FLOPs and reason of each row."""
+    """What a capture says of a call: name, FLOPs, reason and bytes of each row."""
 
-    rows: tuple[tuple[str, int | None, str], ...]
+    rows: tuple[tuple[str, int | None, str, int | None], ...]
 
     @property
     def flops(self) -> int:
         """Add up what is known."""
-        return sum(flops or 0 for _, flops, _ in self.rows)
+        return sum(flops or 0 for _, flops, *_ in self.rows)
 
     @property
     def unknown(self) -> set[str]:
         """Give the reasons of what is not; what was stopped computed nothing."""
-        reasons = {why for _, flops, why in self.rows if flops is None}
+        reasons = {why for _, flops, why, _ in self.rows if flops is None}
         return {why for why in reasons if not why.startswith("stopped: ")}
 
 
@@ -76,10 +76,10 @@ def found(trace: Path) -> dict[str, Found]:
 
 def _rows(rows: Any) -> Found:  # noqa: ANN401 - a frame
     columns = (rows[name].astype(object).where(rows[name].notna(), None) for name in _COLUMNS)
-    return Found(tuple((k, f, w or "") for k, f, w in zip(*columns, strict=True)))
+    return Found(tuple((k, f, w or "", b) for k, f, w, b in zip(*columns, strict=True)))
 
 
-_COLUMNS = ("kernel", "flops", "why")
+_COLUMNS = ("kernel", "flops", "why", "bytes")
 
 
 def expected(case: Case) -> tuple[set[int | None], set[str]]:
@@ -100,7 +100,7 @@ def verdict(case: Case, runs: Sequence[Found]) -> tuple[str, str]:
     """Judge a call by all runs: a word, and what is to be said."""
     if any(run != runs[0] for run in runs):
         return "unsteady", " / ".join(str(run.flops) for run in runs)
-    if any(flops is None and not why for _, flops, why in runs[0].rows):
+    if any(flops is None and not why for _, flops, why, _ in runs[0].rows):
         return "unknown without a reason", str(runs[0].rows)
     wanted, without = expected(case)
     if without:

@@ -61,17 +61,18 @@ def reduced(a: Args, flops: int, count: int, dtype: str | None, reads: tuple[Ten
     bytes=98,
 )
 @op(
-    *("aten::mse_loss", "aten::kl_div", "aten::soft_margin_loss", "aten::l1_loss"),
-    signature="Tensor input, Tensor target, int reduction, bool log_target",
+    *("aten::mse_loss", "aten::smooth_l1_loss", "aten::huber_loss"),
+    *("aten::soft_margin_loss", "aten::l1_loss"),
+    signature="Tensor input, Tensor target, int reduction",
     example=Call("aten", "mse_loss", (_X, _X, 0)),
     flops=48,  # (x - t)^2 alone
     bytes=144,
 )
 @op(
-    *("aten::smooth_l1_loss", "aten::huber_loss"),
-    signature="Tensor input, Tensor target, int reduction, float beta",
-    example=Call("aten", "huber_loss", (_X, _X, 0, 1.0)),
-    flops=120,  # 24 * 5
+    "aten::kl_div",
+    signature="Tensor input, Tensor target, int reduction, bool log_target",
+    example=Call("aten", "kl_div", (_X, _X, 0, True)),
+    flops=528,  # 24 * (20 + 2)
     bytes=144,
 )
 @op(

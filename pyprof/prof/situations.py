@@ -10,7 +10,7 @@ so that a call and the ops that it is made of would both be charged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.autograd import is_node
 from pyprof.parse.describe import tensors
 from pyprof.parse.records import Coded, distinct
-from pyprof.prof import on_cpu
+from pyprof.prof import functorch, on_cpu
 from pyprof.prof.repeated import with_itself, with_repeats
 from pyprof.prof.stored import stored, with_stored
 
@@ -174,7 +174,7 @@ def choose(situation: Situation) -> Work:
     if stopped := _own_stopped(situation):
         return stopped
     reasons = []
-    for work in _cpu_candidates(situation) if situation.on_cpu else _candidates(situation):
+    for work in (_cpu_candidates if situation.on_cpu else _gpu_candidates)(situation):
         if work.call is None or not ops.known(work.call):
             continue
         cost = work.cost()
@@ -200,6 +200,15 @@ def own_flops(situation: Situation) -> int | None:
     if work is None or work.call is None or work.direction == BPROP or not ops.known(work.call):
         return None
     return work.cost().flops
+
+
+def _gpu_candidates(situation: Situation) -> Iterator[Work]:
+    """Give the enclosing calls, the deepest first; in a backward pass, then the forward's."""
+    found = [*_candidates(situation)]
+    own = [work.call for work in found if work.direction == FPROP]
+    if (made := functorch.innermost(own)) is not None and made[0] == 0:
+        yield replace(found.pop(0), call=made[1])
+    yield from found
 
 
 def _cpu_candidates(situation: Situation) -> list[Work]:
