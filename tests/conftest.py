@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 # A test has one core: others run beside it, and tensors as small as those here gain nothing.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+
+# A shell lets what it runs in the background ignore Ctrl-C, which some tests send to programs.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CAPTURES = Path(__file__).resolve().parents[1] / ".." / "shared" / "captures"
 
@@ -65,13 +70,17 @@ def pytest_sessionfinish() -> None:
 def two_workers() -> Iterator[None]:
     """Let whoever in a module asks for two workers have the same two processes."""
     spawn = multiprocessing.get_context("spawn")
-    prepare = {"initializer": processes._prepare, "initargs": (spawn.Event(),)}
     own = processes.Processes._started
 
     def started(engine: processes.Processes) -> ProcessPoolExecutor:
         return pool if engine._workers == pool._max_workers else own(engine)
 
-    with ProcessPoolExecutor(2, spawn, **prepare) as pool, pytest.MonkeyPatch.context() as patch:
+    with (
+        ProcessPoolExecutor(
+            2, spawn, initializer=processes._prepare, initargs=(spawn.Event(),)
+        ) as pool,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setattr(processes.Processes, "_started", started)
         yield
 
