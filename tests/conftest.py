@@ -30,6 +30,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 CAPTURES = Path(__file__).resolve().parents[1] / ".." / "shared" / "captures"
 
+WORKERS = 2
 LARGE_BYTES = 3 << 20
 """A capture of this size, compressed, is 80 MB to read."""
 
@@ -73,11 +74,11 @@ def two_workers() -> Iterator[None]:
     own = processes.Processes._started
 
     def started(engine: processes.Processes) -> ProcessPoolExecutor:
-        return pool if engine._workers == pool._max_workers else own(engine)
+        return pool if engine._workers == WORKERS else own(engine)
 
     with (
         ProcessPoolExecutor(
-            2, spawn, initializer=processes._prepare, initargs=(spawn.Event(),)
+            WORKERS, spawn, initializer=processes._prepare, initargs=(spawn.Event(),)
         ) as pool,
         pytest.MonkeyPatch.context() as patch,
     ):

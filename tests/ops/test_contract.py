@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -126,7 +127,7 @@ BREAKS: dict[str, Callable[[OpModel], OpModel]] = {
     "gives what the example claims": lambda model: replace(model, flops=1),
     "tells FLOPs or bytes": lambda model: replace(model, flops=None, bytes=None),
     "carries a worked example": lambda model: replace(model, example=None),
-    "says in a docstring": lambda model: replace(model, formula=lambda a: model.formula(a)),
+    "says in a docstring": lambda model: replace(model, formula=partial(model.formula)),
     "makes the op of the example a known one": lambda model: replace(
         model, example=Call("torch", "no_such_op")
     ),
