@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
+# A shell lets what it runs in the background ignore Ctrl-C, which some tests send to programs.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 CAPTURES = Path(__file__).resolve().parents[1] / ".." / "shared" / "captures"
 
+WORKERS = 2
 LARGE_BYTES = 3 << 20
 """A capture of this size, compressed, is 80 MB to read."""
 
@@ -65,13 +71,17 @@ def pytest_sessionfinish() -> None:
 def two_workers() -> Iterator[None]:
     """Let whoever in a module asks for two workers have the same two processes."""
     spawn = multiprocessing.get_context("spawn")
-    prepare = {"initializer": processes._prepare, "initargs": (spawn.Event(),)}
     own = processes.Processes._started
 
     def started(engine: processes.Processes) -> ProcessPoolExecutor:
-        return pool if engine._workers == pool._max_workers else own(engine)
+        return pool if engine._workers == WORKERS else own(engine)
 
-    with ProcessPoolExecutor(2, spawn, **prepare) as pool, pytest.MonkeyPatch.context() as patch:
+    with (
+        ProcessPoolExecutor(
+            WORKERS, spawn, initializer=processes._prepare, initargs=(spawn.Event(),)
+        ) as pool,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setattr(processes.Processes, "_started", started)
         yield
 

@@ -59,7 +59,10 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return _captures(tmp_path_factory.mktemp("captures"), 20_000)
 
 
-@pytest.mark.parametrize("form", ["parquet", "dict", "export"])
+@pytest.mark.parametrize(
+    "form",
+    ["parquet", *(pytest.param(form, marks=pytest.mark.slow) for form in ("dict", "export"))],
+)
 def test_of_few_kernels_too(small: list[Path], form: str) -> None:
     """What is in work at once is a small part of these, too."""
     test_texts_ten_times_as_long_take_no_more_memory(small, form)
