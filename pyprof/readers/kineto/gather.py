@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.readers.kineto import cpu, gpu, header
-from pyprof.readers.kineto.columns import Threads
+from pyprof.readers.kineto.columns import Threads, microseconds
 from pyprof.readers.kineto.nest import Chains, Nested, nested
 from pyprof.readers.kineto.notices import warnings
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Ranges
@@ -33,13 +33,21 @@ class Gathered:
         self._launch_sizes: list[pa.Table] = []
         self._hosts: list[int] = []
         self.empty = True
+        self.untimed = 0
+        """Events that should have a start and have none."""
 
     def add(self, events: list[Event]) -> None:
         """Gather what matters of some events."""
         groups: dict[str, list[Event]] = defaultdict(list)
         for event in events:
-            if type(event) is dict and type(event.get("ts")) in {int, float}:
-                phase = event.get("ph")
+            if type(event) is not dict:
+                continue
+            phase = event.get("ph")
+            start = microseconds(event.get("ts"))
+            if start is None:
+                self.untimed += phase == "X"
+            else:
+                event["ts"] = start
                 if phase == "X":
                     groups[str(event.get("cat"))].append(event)
                 elif event.get("cat") == "fwdbwd":
@@ -86,7 +94,7 @@ class Gathered:
             ranges=_shifted(table, base),
             threads=_threads(self._threads),
             devices=header.devices(trace.header, used),
-            warnings=tuple(warnings(trace, activities, calls)),
+            warnings=tuple(warnings(trace, activities, calls, self.untimed)),
         )
 
     def _work(self, ranges: Columns, layout: Nested) -> tuple[pa.Table, pa.Table]:

@@ -11,11 +11,12 @@ import orjson
 import pyarrow as pa
 
 from pyprof import schema
-from pyprof.readers.kineto.columns import Threads, ints, nanoseconds
+from pyprof.readers.kineto.columns import Threads, ints, microseconds, nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyprof.readers.kineto.columns import Ints
     from pyprof.readers.kineto.stream import Event
 
 ACTIVITIES = {
@@ -63,7 +64,7 @@ def activities(kind: int, events: list[Event]) -> pa.Table:
     columns = {
         "kind": pa.array(np.full(len(events), kind, dtype=np.int8)),
         "start": start,
-        "end": start + nanoseconds([event.get("dur") or 0 for event in events]),
+        "end": start + _lengths(events),
         "device": ints([_first(a.get("device"), e.get("pid")) for a, e in _pairs(args, events)]),
         "stream": ints([_first(a.get("stream"), e.get("tid")) for a, e in _pairs(args, events)]),
         "corr": correlations(args),
@@ -86,12 +87,16 @@ def calls(events: list[Event], threads: Threads) -> pa.Table:
     start = nanoseconds([event["ts"] for event in events])
     columns = {
         "start": start,
-        "end": start + nanoseconds([event.get("dur") or 0 for event in events]),
+        "end": start + _lengths(events),
         "thread": pa.array([threads.row(e.get("pid"), e.get("tid")) for e in events], pa.int32()),
         "corr": correlations([_args(event) for event in events]),
         "name": [str(event.get("name", "")) for event in events],
     }
     return schema.table(schema.CALLS, columns)
+
+
+def _lengths(events: list[Event]) -> Ints:
+    return nanoseconds([microseconds(event.get("dur")) or 0 for event in events])
 
 
 def correlations(args: list[dict[str, Any]]) -> pa.Array:
@@ -107,7 +112,7 @@ def launch_sizes(events: list[Event]) -> pa.Table:
     """
     told = [event for event in events if "shared memory" in _args(event)]
     args = [_args(event) for event in told]
-    in_threads = [event.get("name") in _IN_THREADS for event in told]
+    in_threads = [str(event.get("name")) in _IN_THREADS for event in told]
     smem = ints([a["shared memory"] for a in args])
     return pa.table(
         {"corr": correlations(args), "smem": smem, "in_threads": pa.array(in_threads, pa.bool_())}
@@ -185,7 +190,8 @@ def _collective(args: dict[str, Any]) -> str | None:
     }
     for key in ("group", "ranks"):  # numbers and lists in some versions, texts in others
         said[key] = None if said[key] is None else str(said[key])
-    return orjson.dumps({key: value for key, value in said.items() if value is not None}).decode()
+    plain = {key: value for key, value in said.items() if isinstance(value, (str, int, float))}
+    return orjson.dumps(plain).decode()
 
 
 def _args(event: Event) -> dict[str, Any]:

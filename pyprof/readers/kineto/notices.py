@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyprof.readers.kineto.stream import Trace
 
 
-def warnings(trace: Trace, activities: pa.Table, calls: pa.Table) -> Iterator[str]:
+def warnings(trace: Trace, activities: pa.Table, calls: pa.Table, untimed: int) -> Iterator[str]:
     """Yield the sentences that this trace deserves."""
     if trace.cut:
         yield (
@@ -24,6 +24,8 @@ def warnings(trace: Trace, activities: pa.Table, calls: pa.Table) -> Iterator[st
         )
     if trace.lost:
         yield f"{trace.lost} events are not valid JSON and are left out"
+    if untimed:
+        yield f"{untimed} events have no time and are left out"
     if not activities.num_rows:
         yield "no GPU work and no ops that took time in this trace"
     elif activities["kind"][0].as_py() == schema.CPU:

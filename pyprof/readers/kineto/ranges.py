@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyprof import marker
 from pyprof.marker import numbered
 from pyprof.readers.kineto import texts
-from pyprof.readers.kineto.columns import Interned, Threads, nanoseconds, whole
+from pyprof.readers.kineto.columns import Interned, Threads, microseconds, nanoseconds, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,9 +142,9 @@ class Ranges:
 
     def _times(self, events: list[Event], rows: Sequence[tuple[int, ...]]) -> Columns:
         start = nanoseconds([event["ts"] for event in events])
-        lasted = [event.get("dur", _OPEN) for event in events]
-        open_ = np.array([not isinstance(d, (int, float)) or d < 0 for d in lasted], dtype=bool)
-        length = nanoseconds([0 if gone else d for d, gone in zip(lasted, open_, strict=True)])
+        lasted = [microseconds(event.get("dur")) for event in events]
+        open_ = np.array([d is None or d < 0 for d in lasted], dtype=bool)
+        length = nanoseconds([0 if d is None else max(d, 0) for d in lasted])
         others = np.array(rows, dtype=np.int64).reshape(len(events), 8).T
         return Columns(start, np.where(open_, _OPEN, start + length), *others)
 
@@ -154,7 +154,10 @@ def _text(
 ) -> tuple[int, str]:
     own = name.startswith(_OWN)  # torch's quickest annotation makes them ops
     if op and not own and texts.is_op(name, args):
-        return OP, texts.op(name, args, seq, op_id)
+        try:
+            return OP, texts.op(name, args, seq, op_id)
+        except RecursionError:  # lists in each other without end, where sizes should stand
+            return OP, marker.encode_seq(name, seq=seq, op_id=op_id)
     text = marker.decode_annotation(name)
     return (MARKER if own and marker.classify(text) is marker.Kind.TRACE else NOTE), text
 
