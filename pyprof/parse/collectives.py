@@ -10,6 +10,7 @@ import numpy as np
 
 from pyprof import marker, schema
 from pyprof.parse.describe import tensors
+from pyprof.parse.kernelname import MOST_CHARS
 from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ Said: TypeAlias = "Mapping[str, str | int]"
 
 def are_collectives(names: Sequence[str]) -> NDArray[np.bool_]:
     """Tell which names are of kernels, or of ops on the CPU, that communicate."""
-    return np.array([_NAME.search(name) is not None for name in names], bool)
+    return np.array([_NAME.search(name, 0, MOST_CHARS) is not None for name in names], bool)
 
 
 def said(
@@ -69,6 +70,12 @@ def _of_path(path: Path) -> Said:
             }
             return {"name": call.op, **known}
     return {}
+
+
+def is_ddp(text: str) -> bool:
+    """Tell whether an op text is DDP's, which says what its process group is."""
+    call = marker.decode_op(text)
+    return call is not None and (call.mod, call.op) == marker.DDP
 
 
 def _of_ddp(described: Sequence[Path]) -> Said:

@@ -7,10 +7,12 @@ from functools import lru_cache
 
 _ANONYMOUS = ("<unnamed>::", "(anonymous namespace)::", "_GLOBAL__N__")
 _DROPPED = ("void ", "at::", "cuda::", "native::")
+MOST_CHARS = 1 << 14
+"""What is looked at of a name; the longest that compilers write are some thousand characters."""
 _MANGLED_PART = re.compile(r"(\d+)")
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 18)
 def demangle(name: str) -> str:
     """Give the C++ name of a mangled symbol; any other name as it is."""
     if not name.startswith("_Z"):
@@ -25,14 +27,14 @@ def demangle(name: str) -> str:
         return name
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 18)
 def short_name(long_name: str) -> str:
     """Give a kernel's name without namespaces, template arguments and parameters. Never empty.
 
     As the original: `void at::native::reduce_kernel<512, ...>(...)` is `reduce_kernel`; but an
     unnamed namespace, whichever way the tool spells it, does not make the name empty.
     """
-    text = long_name
+    text = long_name[:MOST_CHARS]
     for part in _ANONYMOUS[:2]:
         text = text.replace(part, "")
     if text.startswith("_Z"):
