@@ -8,10 +8,17 @@ nobody could demangle.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import NamedTuple
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
-CACHE = 1 << 16
+from pyprof.parse.kernelname import MOST_CHARS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+F = TypeVar("F", bound="Callable[..., object]")
+
+_CACHE = 1 << 18
 """Distinct names kept in each cache; a long training run has some thousand."""
 
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|_GLOBAL__N_\w*::")
@@ -28,7 +35,18 @@ class Name(NamedTuple):
     """Template arguments and parameters as they stand; empty for a plain C name."""
 
 
-@lru_cache(maxsize=CACHE)
+def by_name(function: F) -> F:
+    """Make a function of a kernel's name look at each name once, and at no endless one whole."""
+    cached = lru_cache(maxsize=_CACHE)(function)
+
+    @wraps(function)
+    def looked_up(name: str, *args: Hashable, **options: Hashable) -> object:
+        return cached(name[:MOST_CHARS], *args, **options)
+
+    return cast("F", looked_up)
+
+
+@by_name
 def split(name: str) -> Name:
     """Split `name`, demangled or mangled, cut short or whole. Never fails: the path may be all."""
     if name.startswith("_Z"):
@@ -44,7 +62,7 @@ def _split_mangled(name: str) -> Name:
     """Read the length-prefixed identifiers of an Itanium name: `_ZN2at6native3fooI...`."""
     at = 3 if name.startswith("_ZN") else 2
     parts = []
-    while (digits := re.compile(r"\d+").match(name, at)) is not None:
+    while (digits := re.compile(r"\d{1,5}").match(name, at)) is not None:
         at = digits.end() + int(digits[0])
         part = name[digits.end() : at]
         if not part.startswith("_GLOBAL__N_"):

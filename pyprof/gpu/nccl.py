@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from pyprof.gpu.names import by_name
+
 _FUNCTION = re.compile(
     r"(?:nccl|rccl)\w*?(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv|Broadcast|Reduce|Send|Recv)",
     re.IGNORECASE,
@@ -18,6 +20,7 @@ _ALGORITHM = re.compile(
 )
 
 
+@by_name
 def function(name: str) -> str | None:
     """Give the collective that a kernel's name has: `AllReduce`; None where it has none."""
     found = _FUNCTION.search(name)
