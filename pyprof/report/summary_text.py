@@ -167,6 +167,8 @@ def _time_row(
 def _notes(found: Times) -> Iterator[str]:
     if found.blocking:
         yield f"Note: {BLOCKING}."
+    if found.left_out:
+        yield f"Note: times are those of {len(found.devices)} GPUs; {found.left_out} were left out."
     if not found.api_known and not all(device.on_cpu for device in found.devices):
         yield "Note: this file lacks waits for the GPU, which count as launch or host."
 
@@ -228,7 +230,7 @@ def layers(found: Brief, depth: int | None) -> Iterator[str]:
     whole = root.total_ns or 1
     rows = [
         (
-            f"{'  ' * level}{node.name or 'all'}",
+            f"{_indented(level)}{node.name or 'all'}",
             milliseconds(node.total_ns / (steps or 1)),
             percent(node.total_ns / whole),
             milliseconds(node.self_ns / (steps or 1)),
@@ -242,6 +244,14 @@ def layers(found: Brief, depth: int | None) -> Iterator[str]:
     lines = text.table(rows, header, (0,))
     yield text.heading(lines[0])
     yield from lines[1:]
+
+
+def _indented(level: int) -> str:
+    return "  " * level if level <= _MOST_INDENTED else f"{'  ' * _MOST_INDENTED}({level}) "
+
+
+_MOST_INDENTED = 32
+"""Levels of a tree that are told by where a name stands; below by their number."""
 
 
 def advice(found: Sequence[Advice]) -> Iterator[str]:

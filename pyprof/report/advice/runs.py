@@ -31,7 +31,7 @@ def fusible(case: Case, wanted: Mask) -> tuple[Ints, NDArray[np.float64]]:
     same = (size[1:] == size[:-1]) & (size[1:] > 0) & single[order][1:] & single[order][:-1]
     for key in keys[1:]:
         same &= np.diff(key[order]) == 0
-    run = np.cumsum(np.concatenate([[True], ~same])) - 1
+    run = np.cumsum(np.concatenate([[True], ~same])[: len(order)]) - 1
     length = np.bincount(run)
     longest = np.zeros(len(length))
     np.maximum.at(longest, run, case.ns[order])
