@@ -5,8 +5,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 DEMO = demo
+N = 10000
+SEED = 0
 
-.PHONY: help demo test lint docs clean
+.PHONY: help demo test fuzz lint docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +21,9 @@ demo: $(VENV)/torch.done  ## capture a training script on this machine, and show
 
 test: $(VENV)/test.done  ## run the tests
 	$(BIN)/python -m pytest $(ARGS)
+
+fuzz: $(VENV)/test.done  ## damage captures at random, N of them: make fuzz N=100000 SEED=1
+	$(BIN)/python -m tests.fuzz.run --seed $(SEED) --count $(N) $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 lint: $(VENV)/lint.done  ## format, lint, types, import layers
 	$(BIN)/ruff format --check .
