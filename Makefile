@@ -5,8 +5,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 DEMO = demo
+N = 10000
+SEED = 0
 
-.PHONY: help demo test test-all lint docs clean
+.PHONY: help demo test test-all fuzz lint docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +27,9 @@ test: $(VENV)/test.done  ## run the tests but the slow ones
 
 test-all: $(VENV)/test.done  ## run the slow ones, too
 	$(PYTEST) -m "" $(ARGS)
+
+fuzz: $(VENV)/test.done  ## damage captures at random, N of them: make fuzz N=100000 SEED=1
+	$(BIN)/python -m tests.fuzz.run --seed $(SEED) --count $(N) $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 lint: $(VENV)/lint.done  ## format, lint, types, import layers
 	$(BIN)/ruff format --check .

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, cast
 
 import click
 
@@ -107,12 +107,36 @@ class Command(Main):
         except _ReaderGoneError:
             streams.silence(sys.stdout)
             ctx.exit(0)
+        except MemoryError:
+            say(_NO_MEMORY)
+            ctx.exit(1)
         except UnicodeEncodeError as error:
             # Python keeps the bytes of a path that is not UTF-8; Arrow and torch take no such text.
             if error.reason != "surrogates not allowed":
-                raise
+                _unexpected(ctx, error)
             say(f"{error.object!a}: not UTF-8; rename the file, or set LC_ALL=C.UTF-8")
             ctx.exit(1)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:  # noqa: BLE001 - the last resort
+            _unexpected(ctx, error)
+
+
+_NO_MEMORY = (
+    "not enough memory for this input; close other programs, use a machine with more, "
+    "or capture a shorter part of the run"
+)
+DEBUG = "PYPROF_DEBUG"
+"""Set to 1, an error that nothing expected is shown with its traceback."""
+
+
+def _unexpected(ctx: click.Context, error: Exception) -> NoReturn:
+    """End with one line what is a fault of pyprof's own."""
+    if os.environ.get(DEBUG):
+        raise error
+    what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    say(f"internal error ({what}); please report it, with what {DEBUG}=1 shows")
+    ctx.exit(1)
 
 
 class _ReaderGoneError(Exception):

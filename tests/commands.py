@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from click.testing import CliRunner
 
 from pyprof.__main__ import main
+from pyprof.cli import DEBUG
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ class Done:
 
 def run(*arguments: str | Path, stdin: str | bytes | None = None) -> Done:
     """Run `pyprof ARGUMENTS`; what a command raises, other than its exit, is raised here."""
-    result = CliRunner().invoke(
+    result = CliRunner(env={DEBUG: "1"}).invoke(
         main, [str(argument) for argument in arguments], input=stdin, catch_exceptions=False
     )
     # Result.stdout would make "\n" of "\r\n".

@@ -11,12 +11,14 @@ from pathlib import Path
 from runpy import run_module
 
 import click
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 from pyprof import __version__, cli, report
 from pyprof.__main__ import commands, main
 from pyprof.errors import PyprofError
+from pyprof.readers import nsys
 from tests.commands import run
 from tests.programs import environment, generate, pyprof, python
 
@@ -394,3 +396,43 @@ def test_an_output_replaces_an_older_one(tmp_path: Path) -> None:
         with cli.output(str(target)) as file:
             file.write(content)
     assert target.read_bytes() == b"new"
+
+
+@click.command(cls=cli.Command)
+@click.option("-o", "target", default=cli.STDOUT)
+@click.argument("fault")
+def _faulty(fault: str, target: str) -> None:
+    """Fail half-way."""
+    with cli.output(target) as out:
+        out.write(b"half")
+        raise {"key": KeyError("x\ny"), "memory": MemoryError()}[fault]
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("key", ["internal error (KeyError: 'x", "please report it", "PYPROF_DEBUG=1"]),
+        ("memory", ["not enough memory", "capture a shorter part"]),
+    ],
+)
+def test_what_nobody_expected_is_one_line(fault: str, words: list[str], tmp_path: Path) -> None:
+    """Exit code 1, no traceback, nothing left; asked for, the traceback is shown."""
+    done = CliRunner().invoke(_faulty, [fault, "-o", str(tmp_path / "out")])
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert all(word in done.stderr for word in words)
+    assert list(tmp_path.iterdir()) == []
+    shown = CliRunner(env={cli.DEBUG: "1"}).invoke(_faulty, [fault, "-o", str(tmp_path / "out")])
+    assert isinstance(shown.exception, KeyError if fault == "key" else SystemExit)
+
+
+def test_memory_that_arrow_lacks_is_no_damage(
+    capture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its error is one of memory and of Arrow at once; the capture is sound."""
+
+    def read(_: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 1 failed")
+
+    monkeypatch.setattr(nsys, "read", read)
+    for command in READING:
+        assert "not enough memory" in run(command, capture).stderr

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof.gpu.names import CACHE, split
+from pyprof.gpu.names import by_name, split
 from pyprof.gpu.roles import MATRIX_ROLES, role
 
 if TYPE_CHECKING:
@@ -201,6 +200,7 @@ def _cxx(name: str) -> Types | None:
     return None
 
 
+@by_name
 def data_type(name: str) -> str | None:
     """Read the floating type of the tensors that a kernel works on; None where it is not told.
 
@@ -267,7 +267,7 @@ _READERS: tuple[Callable[[str], Types | None], ...] = (
 )  # fmt: skip
 
 
-@lru_cache(maxsize=CACHE)
+@by_name
 def name_types(name: str) -> Types:
     """Read input and accumulation type from a kernel's full name; None for what it hides."""
     return next((types for read in _READERS if (types := read(name))), Types(None))

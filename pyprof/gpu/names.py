@@ -8,14 +8,18 @@ nobody could demangle.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
-CACHE = 1 << 16
+F = TypeVar("F", bound="Callable[..., object]")
+
+MOST_CHARS = 1 << 14
+"""What is looked at of a name; the longest that compilers write are some thousand characters."""
+_CACHE = 1 << 18
 """Distinct names kept in each cache; a long training run has some thousand."""
 
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|_GLOBAL__N_\w*::")
@@ -37,7 +41,18 @@ class Name(NamedTuple):
     """Template arguments and parameters as they stand; empty for a plain C name."""
 
 
-@lru_cache(maxsize=CACHE)
+def by_name(function: F) -> F:
+    """Make a function of a kernel's name look at each name once, and at no endless one whole."""
+    cached = lru_cache(maxsize=_CACHE)(function)
+
+    @wraps(function)
+    def looked_up(name: str, *args: Hashable, **options: Hashable) -> object:
+        return cached(name[:MOST_CHARS], *args, **options)
+
+    return cast("F", looked_up)
+
+
+@by_name
 def split(name: str) -> Name:
     """Split `name`, demangled or mangled, cut short or whole. Never fails: the path may be all."""
     if name.startswith("_Z"):
@@ -48,7 +63,7 @@ def split(name: str) -> Name:
     return _wrapped(path, text[end:]) or Name(path or text, text[end:])
 
 
-@lru_cache(maxsize=CACHE)
+@lru_cache(maxsize=_CACHE)
 def head(text: str) -> tuple[int, int]:
     """Find a kernel's path in its name: where it begins, behind a return type, and where it ends.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from pyprof.gpu.names import split
+from pyprof.gpu.names import by_name, split
 
 _FUNCTION = re.compile(
     r"(?:nccl|rccl)\w*?(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv|Broadcast|Reduce|Send|Recv)",
@@ -24,6 +24,7 @@ _ALGORITHM = re.compile(
 )
 
 
+@by_name
 def function(name: str) -> str | None:
     """Give the collective that a kernel's name has: `AllReduce`; None where it has none."""
     if found := _FUNCTION.search(name):

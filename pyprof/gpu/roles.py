@@ -7,11 +7,10 @@ op's FLOPs belong to the third kernel alone. Knows no formula and no capture.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pyprof.gpu.names import CACHE, split
+from pyprof.gpu.names import by_name, split
 from pyprof.gpu.role_rules import (
     APPLIES_FUNCTOR,
     FUNCTOR_RULES,
@@ -89,7 +88,7 @@ _FUNCTOR_CHARS = 400
 """How far behind the path a functor's own name stands; beyond it begin nested lambdas."""
 
 
-@lru_cache(maxsize=CACHE)
+@by_name
 def role(name: str) -> Role:
     """Tell the role of the kernel, memcpy or memset of this full name; OTHER where it is silent."""
     if memory := _MEMORY.match(name):
@@ -130,6 +129,7 @@ _TRAINS = re.compile(r"bn_fw_tr|batchnorm_fwtr|batch_norm_collect_statistics")
 _INFERS = re.compile(r"bn_fw_inf|batchnorm_fwinf")
 
 
+@by_name
 def training(name: str) -> bool | None:
     """Tell whether a batch norm's kernel computes statistics; None for any other kernel."""
     if _TRAINS.search(name):

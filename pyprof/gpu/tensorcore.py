@@ -7,7 +7,6 @@ confirmed for families of names. Where a name cannot tell, the answer is `?`, no
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from pyprof.gpu.dtypes import (
@@ -17,7 +16,7 @@ from pyprof.gpu.dtypes import (
     name_types,
     tensor_core_takes,
 )
-from pyprof.gpu.names import CACHE, split
+from pyprof.gpu.names import by_name, split
 from pyprof.gpu.roles import HELPERS, MATRIX_ROLES, role
 from pyprof.gpu.tensorcore_rules import RULES, Rule, Says
 
@@ -43,7 +42,7 @@ _INDUCTOR_LOOPS = re.compile(r"^triton_(?:poi|red|per|for|split_scan|spl)_")
 _AMD = re.compile(r"^Cijk_|mfma|(?<![a-z])xdl|ck_tile|_gtcx\d?_", re.IGNORECASE)
 
 
-@lru_cache(maxsize=CACHE)
+@by_name
 def tensor_core(
     name: str, *, cc: tuple[int, int] | None = None, dtype: str | None = None
 ) -> TensorCore:

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r", (seq|op_id) = (-?\d+)")
 _FIELDS = re.compile(r", (seq|op_id|sizes|input_op_ids|dtypes|strides|inputs|stopped) = ")
+_NOT_SAME = re.compile(r"[\"\\]|\d{19}")  # texts that Python spells otherwise, large numbers
 _INFINITIES = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
-_DECODED = 1 << 16
+_DECODED = 1 << 18
 """Decoded texts that are kept: each distinct one is decoded once, though many steps ask for it."""
 
 
@@ -199,14 +200,38 @@ def _sizes_like(value: object) -> bool:
 
 def _literal(text: str) -> Any:  # noqa: ANN401 - the point is that it can be anything
     """Give the value that a Python literal (or its JSON twin) spells; None where it is none."""
-    if not text:
+    if not text or _too_deep(text):
         return None
+    if (quick := _quick(text)) is not None:
+        return quick
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # "\d" in a user's string
             return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return _json(text)
+
+
+def _too_deep(text: str) -> bool:
+    """Tell whether lists are in each other deeper than any marker's, which nothing could walk."""
+    if sum(map(text.count, "[({")) <= _DEEPEST:
+        return False
+    depth = deepest = 0
+    for bracket in _BRACKETS.findall(text):
+        depth += 1 if bracket in "[({" else -1
+        deepest = max(deepest, depth)
+    return deepest > _DEEPEST
+
+
+_DEEPEST = 64
+_BRACKETS = re.compile(r"[\[\](){}]")
+
+
+def _quick(text: str) -> Any:  # noqa: ANN401 - as above
+    """Give what JSON reads the same, ten times as fast; None for any other text."""
+    if text[0] != "[" or _NOT_SAME.search(text):
+        return None
+    return _json(text.replace("'", '"'))
 
 
 def _json(text: str) -> Any:  # noqa: ANN401 - as above

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyprof.marker import Call, Value
     from pyprof.ops.registry import OpModel
 
-_CACHED_CALLS = 1 << 16
+_CACHED_CALLS = 1 << 18
 _NOT_DENSE = "bprop, sparse"
 
 

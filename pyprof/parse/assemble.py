@@ -12,13 +12,27 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.freed import give_back
 from pyprof.marker import Kind
-from pyprof.parse import calls, columns, evidence, leaks, nesting, partners, paths, texts, windows
+from pyprof.parse import (
+    calls,
+    collectives,
+    columns,
+    evidence,
+    layers,
+    leaks,
+    nesting,
+    partners,
+    paths,
+    texts,
+    windows,
+)
 from pyprof.parse.correlate import ints
 from pyprof.parse.nesting import NONE
 from pyprof.parse.records import Records
 from pyprof.readers.order import in_order
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from pyprof.parse.nesting import Ints, Nest
@@ -39,11 +53,28 @@ class Sweep:
     nest: Nest
     texts: texts.Texts
     paths: paths.Paths
-    described: list[Path]
+    backward: NDArray[np.bool_]
+    """Per path: one of the backward pass."""
     row: Ints
     """Row of each range in the capture."""
     doubts: tuple[str, ...]
     """What is wrong with ranges, in sentences for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Sweep):
+    """Ranges of which some paths are put into words: those that some row needs."""
+
+    described: list[Path]
+    place: Ints
+    """Per path: where it is described; NONE for those that no row needs."""
+
+    def path(self, ranges: Ints) -> Ints:
+        """Give the described path of each of some ranges; NONE stays NONE."""
+        found = np.full(len(ranges), NONE)
+        inside = ranges != NONE
+        found[inside] = self.place[self.paths.of_range[ranges[inside]]]
+        return found
 
 
 def assemble(capture: Capture, *, kernels_only: bool) -> Records:
@@ -51,19 +82,28 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     activities = _ordered(capture.activities, kernels_only=kernels_only)
     sweep = _sweep(capture)
     found = windows.windows(capture)
-    launch, doubts = evidence.launches(capture, activities, found)
+    launch, doubted = evidence.launches(capture, activities, found)
     leaf, range_doubts = evidence.ranges_of(capture, activities, sweep.nest, launch)
-    chain = calls.chains(sweep.nest.parent, _counted(sweep), leaf)
+    most = max(_LEAST, _NAMES // max(1, len(activities)))
+    chain = calls.chains(sweep.nest.parent, _counted(sweep), leaf, most)
     partner = partners.partners(capture, sweep, chain, launch, activities, found)
+    told = _told(sweep, (leaf, partner.op, partner.place), most)
     give_back()  # what sorting and searching held for a while
-    built = columns.build(capture, activities, sweep, launch, leaf, chain, partner)
+    free = layers.free(capture, launch, most)
+    built = columns.build(capture, activities, told, launch, leaf, chain, partner, free)
     if found:
         built["window"] = pa.array(windows.of_rows(capture, activities, launch, found))
     return Records(
         rows=len(activities),
         columns=built,
         devices=capture.devices,
-        warnings=(*capture.warnings, *doubts, *range_doubts, *sweep.doubts),
+        warnings=(
+            *capture.warnings,
+            *doubted,
+            *range_doubts,
+            *sweep.doubts,
+            *_too_deep(sweep, leaf, most, free),
+        ),
     )
 
 
@@ -74,6 +114,44 @@ def doubts(capture: Capture) -> tuple[str, ...]:
     launch, of_launches = evidence.launches(capture, activities, windows.windows(capture))
     _, of_ranges = evidence.ranges_of(capture, activities, sweep.nest, launch)
     return (*of_launches, *of_ranges, *sweep.doubts)
+
+
+_NAMES, _LEAST = 1 << 22, 128
+"""Ranges that all rows together list around them, and that each may list in any case."""
+
+
+def _told(sweep: Sweep, ranges: Sequence[Ints], most: int) -> Told:
+    """Describe the paths of some ranges, and those in which DDP says what its group is."""
+    used = np.unique(np.concatenate(ranges))
+    ddp = texts.tell(sweep.texts, Kind.OP, collectives.is_ddp)
+    used = np.unique(np.concatenate([sweep.paths.of_range[used[used != NONE]],
+                                     sweep.paths.of_range[ddp]]))  # fmt: skip
+    place = np.full(len(sweep.paths.parent), NONE)
+    place[used] = np.arange(len(used))
+    described = sweep.paths.describe(sweep.texts, used, most)
+    return Told(
+        sweep.nest,
+        sweep.texts,
+        sweep.paths,
+        sweep.backward,
+        sweep.row,
+        sweep.doubts,
+        described,
+        place,
+    )
+
+
+def _too_deep(
+    sweep: Sweep, leaf: Ints, most: int, free: Mapping[int, Sequence[str]]
+) -> Iterator[str]:
+    """Say where not all ranges around a row are listed."""
+    cut = np.append(nesting.depths(sweep.nest.parent) >= most, [False])[leaf]
+    cut[[row for row, names in free.items() if len(names) >= most]] = True
+    if deep := cut.sum():
+        yield (
+            f"{deep} rows lie in more than {most} ranges: of their layers, ops and lines "
+            f"only the innermost {most} are kept"
+        )
 
 
 def _ordered(activities: pa.Table, *, kernels_only: bool) -> pa.Table:
@@ -94,7 +172,7 @@ def _sweep(capture: Capture) -> Sweep:
     thread, start = ints(ranges.column("thread")), ints(ranges.column("start"))
     end = ints(ranges.column("end"))
     still_open = end == NONE
-    end = np.where(still_open, _last(capture), end)
+    end = np.where(still_open, leaks.ends(thread, start, kind, still_open, _last(capture)), end)
     nested = ints(ranges.column("style")) == schema.NESTED
     leaked = leaks.leaked(thread, start, kind, still_open)
     endless = leaks.endless(thread, kind, still_open & nested & ~leaked)
@@ -108,7 +186,7 @@ def _sweep(capture: Capture) -> Sweep:
         found,
         chosen,
         interned,
-        interned.describe(chosen),
+        interned.backward(chosen),
         row,
         tuple(evidence.ranges(read, endless)),
     )

@@ -41,16 +41,17 @@ def offsets(counts: Ints) -> Ints:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
 
 
-def chains(parent: Ints, wanted: NDArray[np.bool_], leaf: Ints) -> Chains:
-    """Walk from each leaf range outwards and collect the wanted ranges."""
+def chains(parent: Ints, wanted: NDArray[np.bool_], leaf: Ints, most: int) -> Chains:
+    """Walk from each leaf range outwards and collect the wanted ranges, the first `most`."""
     above = _nearest(parent, wanted)
     current = leaf.copy()
     inside = np.flatnonzero(current != NONE)
     step_off = inside[~wanted[current[inside]]]
     current[step_off] = above[current[step_off]]
-    rows, members = [], []
+    rows: list[Ints] = []
+    members: list[Ints] = []
     active = np.flatnonzero(current != NONE)
-    while len(active):
+    while len(active) and len(rows) < most:
         rows.append(active)
         members.append(current[active])
         current[active] = above[current[active]]

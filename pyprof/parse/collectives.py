@@ -61,6 +61,12 @@ def _of_path(path: Path) -> Said:
     return {}
 
 
+def is_ddp(text: str) -> bool:
+    """Tell whether an op text is DDP's, which says what its process group is."""
+    call = marker.decode_op(text)
+    return call is not None and (call.mod, call.op) == marker.DDP
+
+
 def _of_ddp(described: Sequence[Path]) -> Said:
     """Give what DDP says of its process group, where all that do in the capture say the same."""
     found = [

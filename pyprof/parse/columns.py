@@ -19,7 +19,7 @@ from pyprof.parse.records import Coded, encode
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.parse.assemble import Sweep
+    from pyprof.parse.assemble import Told
     from pyprof.parse.calls import Chains
     from pyprof.parse.nesting import Ints
     from pyprof.parse.partners import Partners
@@ -31,16 +31,15 @@ if TYPE_CHECKING:
 def build(
     capture: Capture,
     activities: pa.Table,
-    sweep: Sweep,
+    sweep: Told,
     launch: Ints,
     leaf: Ints,
     chain: Chains,
     partners: Partners,
+    free: dict[int, list[str]],
 ) -> dict[str, Column]:
     """Build every column of `schema.RECORD` that this capture can fill."""
-    path, partner, place = (
-        _path_of(sweep, ranges) for ranges in (leaf, partners.op, partners.place)
-    )
+    path, partner, place = (sweep.path(ranges) for ranges in (leaf, partners.op, partners.place))
     direction = _direction(activities, sweep, path, partners.engine)
     # A collective is of many parameters, not of the one that it waited for.
     place = np.where(direction.index == _COMM, partner, place)
@@ -53,19 +52,12 @@ def build(
         **_launches(capture, launch),
         **_paths(sweep, path),
         "trace": _traces(sweep, _own(sweep, path, place, 1)),
-        "layer": layers.layers(capture, sweep, launch, _own(sweep, path, place, 0)),
+        "layer": layers.layers(sweep, _own(sweep, path, place, 0), free),
         "dir": direction,
         **counted,
         **_forward(sweep, partner, place),
         **describe.arguments(sweep.described, path, partner),
     }
-
-
-def _path_of(sweep: Sweep, ranges: Ints) -> Ints:
-    found = np.full(len(ranges), NONE)
-    inside = ranges != NONE
-    found[inside] = sweep.paths.of_range[ranges[inside]]
-    return found
 
 
 def _names(activities: pa.Table) -> dict[str, Column]:
@@ -132,7 +124,7 @@ def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
 
 
 def _collective(
-    activities: pa.Table, sweep: Sweep, path: Ints, call: Column, direction: Coded
+    activities: pa.Table, sweep: Told, path: Ints, call: Column, direction: Coded
 ) -> dict[str, Column]:
     """Give what is said of collectives, where anything is."""
     described, index = with_nothing(sweep.described, path)
@@ -155,7 +147,7 @@ def _launches(capture: Capture, launch: Ints) -> dict[str, Column]:
     return {"launch": lists(np.where(known, 2, 0), both, ~known), "tid": pa.array(tid, mask=~known)}
 
 
-def _paths(sweep: Sweep, path: Ints) -> dict[str, Column]:
+def _paths(sweep: Told, path: Ints) -> dict[str, Column]:
     described, index = with_nothing(sweep.described, path)
     return {
         "reprMarkers": Coded(index, [list(entry.modules) for entry in described]),
@@ -163,24 +155,19 @@ def _paths(sweep: Sweep, path: Ints) -> dict[str, Column]:
     }
 
 
-def _traces(sweep: Sweep, path: Ints) -> Coded:
+def _traces(sweep: Told, path: Ints) -> Coded:
     described, index = with_nothing(sweep.described, path)
     return Coded(index, [list(entry.trace) for entry in described])
 
 
-def _own(sweep: Sweep, path: Ints, place: Ints, which: int) -> Ints:
+def _own(sweep: Told, path: Ints, place: Ints, which: int) -> Ints:
     """Leave out the paths of rows whose layer (0) or trace (1) is but that of the backward call.
 
     Where the forward op is known, its own says more.
     """
     described, index = with_nothing(sweep.described, path)
     says = [(entry.layer, entry.trace)[which] for entry in described]
-    same = np.array(
-        [
-            entry.backward and said == entry.caller[which]
-            for entry, said in zip(described, says, strict=True)
-        ]
-    )
+    same = np.array([entry.of_caller[which] for entry in described])
     some = np.array([bool(said) for said in says])
     return np.where(same[index] & some[place], NONE, path)
 
@@ -190,7 +177,7 @@ def with_nothing(described: list[Path], path: Ints) -> tuple[list[Path], Ints]:
     return [*described, describe.NOWHERE], np.where(path == NONE, len(described), path)
 
 
-def _forward(sweep: Sweep, partner: Ints, place: Ints) -> dict[str, Column]:
+def _forward(sweep: Told, partner: Ints, place: Ints) -> dict[str, Column]:
     described = sweep.described
     ops = [describe.forward_ops(entry) for entry in described]
     return {
@@ -209,7 +196,7 @@ _DIRECTIONS = ["", "fprop", "bprop", "optim", "comm", "copy"]
 _COMM = _DIRECTIONS.index("comm")
 
 
-def _direction(activities: pa.Table, sweep: Sweep, path: Ints, engine: NDArray[np.bool_]) -> Coded:
+def _direction(activities: pa.Table, sweep: Told, path: Ints, engine: NDArray[np.bool_]) -> Coded:
     """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first.
 
     What the engine launches of itself, called from no line and in no layer, is bprop.

@@ -34,3 +34,12 @@ def user_trace(frames: tuple[str, ...]) -> tuple[str, ...]:
 def user_line(frames: tuple[str, ...]) -> str | None:
     """Give the innermost frame that is in no installed library; None where there is none."""
     return next((frame for frame in reversed(frames) if _LIBRARY.search(frame) is None), None)
+
+
+_PLACE = re.compile(r"(.+):([1-9]\d{0,6})", re.DOTALL | re.ASCII)
+
+
+def file_and_line(frame: str) -> tuple[str, int] | None:
+    """Take `file:line` apart; None for what names no line that a file can have."""
+    found = _PLACE.fullmatch(frame)
+    return (found[1], int(found[2])) if found else None

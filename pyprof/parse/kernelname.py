@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from pyprof.gpu.names import WRAPPERS, head, split
+from pyprof.gpu.names import MOST_CHARS, WRAPPERS, head, split
 
 _ANONYMOUS = ("<unnamed>::", "(anonymous namespace)::", "_GLOBAL__N__")
 _DROPPED = ("void ", "at::", "cuda::", "native::")
 _MANGLED_PART = re.compile(r"(\d+)")
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 18)
 def demangle(name: str) -> str:
     """Give the C++ name of a mangled symbol; any other name as it is."""
     if not name.startswith("_Z"):
@@ -27,7 +27,7 @@ def demangle(name: str) -> str:
         return name
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 18)
 def short_name(long_name: str) -> str:
     """Give a kernel's name without namespaces, template arguments and parameters. Never empty.
 
@@ -35,7 +35,7 @@ def short_name(long_name: str) -> str:
     unnamed namespace, whichever way the tool spells it, does not make the name empty, and of what
     only wraps an operation, `cutlass::device_kernel<...>`, the operation is the name.
     """
-    text = long_name
+    text = long_name[:MOST_CHARS]
     for part in _ANONYMOUS[:2]:
         text = text.replace(part, "")
     if text.startswith("_Z"):

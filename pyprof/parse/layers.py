@@ -15,21 +15,23 @@ from pyprof.parse.records import Coded
 from pyprof.parse.texts import where
 
 if TYPE_CHECKING:
-    from pyprof.parse.assemble import Sweep
+    from pyprof.parse.assemble import Told
     from pyprof.parse.nesting import Ints
     from pyprof.schema import Capture
 
 
-def layers(capture: Capture, sweep: Sweep, launch: Ints, path: Ints) -> Coded:
+def layers(sweep: Told, path: Ints, free: dict[int, list[str]]) -> Coded:
     """Name the layers around each row, outermost first; start/end layers before nested ones."""
     values = [list(entry.layer) for entry in sweep.described]
     nested = Coded(np.where(path == NONE, len(values), path), [*values, []])
-    free = _free_layers(capture, launch)
     return _combine(nested, free) if free else nested
 
 
-def _free_layers(capture: Capture, launch: Ints) -> dict[int, list[str]]:
-    """Find the start/end layers around each launch, on the thread that started them."""
+def free(capture: Capture, launch: Ints, most: int) -> dict[int, list[str]]:
+    """Find the start/end layers around each launch, on the thread that started them.
+
+    Of more than `most`, those that were started last.
+    """
     ranges = capture.ranges.filter(pc.equal(capture.ranges.column("style"), schema.FREE))
     is_layer = where(ranges.column("text"), partial(pc.starts_with, pattern="layer:"))
     ranges = ranges.filter(is_layer).sort_by("start")
@@ -40,14 +42,17 @@ def _free_layers(capture: Capture, launch: Ints) -> dict[int, list[str]]:
     order = np.lexsort((start, thread))
     rows, thread, start, end = rows[order], thread[order], start[order], end[order]
     found: dict[int, list[str]] = {}
-    for entry in ranges.select(["start", "end", "thread", "text"]).to_pylist():
+    room = np.full(len(rows), most)
+    for entry in reversed(ranges.select(["start", "end", "thread", "text"]).to_pylist()):
         first, last = np.searchsorted(thread, [entry["thread"], entry["thread"] + 1])
         low = first + int(np.searchsorted(start[first:last], entry["start"]))
         until = entry["end"] if entry["end"] is not None else np.iinfo(np.int64).max
         high = first + int(np.searchsorted(start[first:last], until, side="right"))
-        for row in rows[low:high][end[low:high] <= until].tolist():
+        inside = low + np.flatnonzero((end[low:high] <= until) & (room[low:high] > 0))
+        room[inside] -= 1
+        for row in rows[inside].tolist():
             found.setdefault(row, []).append(marker.layer_name(entry["text"]))
-    return found
+    return {row: names[::-1] for row, names in found.items()}
 
 
 def _combine(nested: Coded, free: dict[int, list[str]]) -> Coded:

@@ -8,6 +8,7 @@ a Python step per range, and right for ranges that overlap too.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -51,12 +52,41 @@ def _parents(thread: Ints, end: Ints) -> Ints:
     if len(end):
         parent[np.flatnonzero(thread[1:] != thread[:-1]) + 1] = NONE
     active = np.flatnonzero(parent != NONE)
-    while len(active):
+    for _ in range(_STEPS):
+        if not len(active):
+            return parent
         above = parent[active]
         active = active[end[above] < end[active]]
         parent[active] = parent[parent[active]]
         active = active[parent[active] != NONE]
-    return parent
+    return _swept(thread, end, np.ones(len(end), bool))
+
+
+_STEPS = 256
+"""Levels that are climbed side by side, all intervals at once; from there on one by one."""
+
+
+def _swept(thread: Ints, end: Ints, encloses: NDArray[np.bool_]) -> Ints:
+    """Find what encloses each of some sorted intervals, with a stack of those that are open.
+
+    Some only ask, and enclose nothing.
+    """
+    found = np.full(len(end), NONE)
+    places: list[int] = []
+    until: list[int] = []  # how long each is open, negative: rising from the outside in
+    last = NONE
+    rows = zip(thread.tolist(), (-end).tolist(), encloses.tolist(), strict=True)
+    for place, (on, ends, opens) in enumerate(rows):
+        if on != last:
+            last = on
+            places.clear()
+            until.clear()
+        depth = bisect_right(until, ends)
+        if depth:
+            found[place] = places[depth - 1]
+        if opens:  # what ends sooner encloses nothing that comes later and this does not
+            places[depth:], until[depth:] = [place], [ends]
+    return found
 
 
 def innermost(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
@@ -66,29 +96,44 @@ def innermost(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
     """
     found = _last_started(ranges, thread, start)
     active = np.flatnonzero(found != NONE)
-    while len(active):
+    for _ in range(_STEPS):
+        if not len(active):
+            return found
         active = active[ranges.end[found[active]] < end[active]]
         found[active] = ranges.parent[found[active]]
         active = active[found[active] != NONE]
+    found[active] = _around(ranges, thread[active], start[active], end[active])
     return found
+
+
+def _around(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
+    """Find the innermost ranges around intervals, going through both once."""
+    count = len(ranges.end)
+    both = [np.concatenate(pair) for pair in ((ranges.thread, thread), (ranges.start, start))]
+    order = np.lexsort((np.arange(count + len(end)), both[1], both[0]))  # stable: ranges first
+    ends = np.concatenate([ranges.end, end])[order]
+    above = _swept(both[0][order], ends, order < count)
+    found = np.full(len(order), NONE)
+    found[order] = np.where(above == NONE, NONE, order[above])
+    return found[count:]
 
 
 def _last_started(ranges: Nest, thread: Ints, start: Ints) -> Ints:
     """Find the last range on the thread that starts no later."""
     found = np.full(len(start), NONE)
-    for name, rows in by_thread(thread):
+    for name, rows in by_value(thread):
         first, last = np.searchsorted(ranges.thread, [name, name + 1])
         place = np.searchsorted(ranges.start[first:last], start[rows], side="right") - 1
         found[rows] = np.where(place >= 0, place + first, NONE)
     return found
 
 
-def by_thread(thread: Ints) -> Iterator[tuple[int, Ints]]:
-    """Give each thread with its rows, in their order."""
-    order = np.argsort(thread, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(thread[order])) + 1):
+def by_value(column: Ints) -> Iterator[tuple[int, Ints]]:
+    """Give each value, such as a thread, with its rows, in their order."""
+    order = np.argsort(column, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(column[order])) + 1):
         if len(rows):
-            yield int(thread[rows[0]]), rows
+            yield int(column[rows[0]]), rows
 
 
 def depths(parent: Ints) -> Ints:

@@ -106,6 +106,21 @@ def _leaf(field: pa.Field) -> str:
 # --- reading ------------------------------------------------------------------------------------
 
 
+_ROWS_A_BYTE, _RATIO, _ANY_BYTES = 16, 250, 1 << 28
+"""What a file of `write` can hold: rows differ in their times, and texts do not repeat endlessly.
+From so many bytes on only.
+"""
+
+
+def _check_size(path: Path, described: pq.FileMetaData) -> None:
+    """Raise ArrowInvalid where the footer tells of more than the file has room for."""
+    size = path.stat().st_size
+    groups = (described.row_group(place) for place in range(described.num_row_groups))
+    unpacked = sum(group.total_byte_size for group in groups)
+    if described.num_rows > _ROWS_A_BYTE * size or unpacked > max(_ANY_BYTES, _RATIO * size):
+        raise pa.ArrowInvalid(f"{described.num_rows:,} rows in {size:,} bytes")
+
+
 _RAW = frozenset(("seqMarker", "reprMarkers"))
 """Columns of texts from which others were made that tell as much."""
 
@@ -124,6 +139,7 @@ def _read(path: Path, skip: Collection[str]) -> Records:
     texts = [_leaf(field) for field in schema.PARQUET if _repeats(field)]
     try:
         described = pq.read_metadata(path)
+        _check_size(path, described)
         found = set(described.schema.to_arrow_schema().names)
         table = pq.read_table(
             path,
@@ -132,7 +148,9 @@ def _read(path: Path, skip: Collection[str]) -> Records:
             partitioning=None,  # "rank=0/" in a path is no column
         )
         devices = (described.metadata or {}).get(_DEVICES)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, MemoryError):
+            raise
         raise RecordsError(
             f"{path}: a damaged Parquet file ({reason(error)}); parse again"
         ) from None
@@ -147,7 +165,9 @@ def _read(path: Path, skip: Collection[str]) -> Records:
         with ThreadPoolExecutor() as pool:  # Arrow works outside Python's lock
             columns = list(pool.map(_column, table.column_names, table.columns))
         described = pa.Table.from_pylist(orjson.loads(devices or b"[]"), schema.DEVICES)
-    except (pa.ArrowException, ValueError) as error:
+    except (pa.ArrowException, ValueError, TypeError, AttributeError) as error:
+        if isinstance(error, MemoryError):
+            raise
         raise RecordsError(
             f"{path}: a Parquet file with columns of other types ({reason(error)}); parse again"
         ) from None

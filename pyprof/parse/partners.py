@@ -120,7 +120,7 @@ def _numbered_node(
 def _seq_ranges(
     capture: Capture, sweep: Sweep, node: NDArray[np.bool_], device: Ints, windows: Windows
 ) -> autograd.SeqRanges:
-    backward = np.array([path.backward for path in sweep.described], bool)[sweep.paths.of_range]
+    backward = sweep.backward[sweep.paths.of_range]
     pid = ints(capture.threads.column("pid"))
     thread = sweep.nest.thread
     return autograd.SeqRanges(
@@ -153,10 +153,8 @@ def _main_device(capture: Capture, launch: Ints, activities: pa.Table) -> Ints:
     main = np.full(threads, NONE)
     known = launch != NONE
     thread = ints(capture.calls.column("thread"))[launch[known]]
-    devices, device = np.unique(ints(activities.column("device"))[known], return_inverse=True)
-    counts = np.bincount(thread * len(devices) + device, minlength=threads * len(devices))
-    if len(devices):
-        counts = counts.reshape(threads, len(devices))
-        busy = counts.any(axis=1)
-        main[busy] = devices[counts.argmax(axis=1)[busy]]
+    device = ints(activities.column("device"))[known]
+    pairs, counts = np.unique(np.stack([thread, device], axis=1), axis=0, return_counts=True)
+    rising = np.lexsort((-pairs[:, 1], counts, pairs[:, 0]))  # of equals, the first device counts
+    main[pairs[rising, 0]] = pairs[rising, 1]
     return main

@@ -6,8 +6,9 @@ of a training run share some thousands of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     from pyprof.parse.nesting import Ints
     from pyprof.parse.texts import Texts
+
+_TRACES = 1 << 18
+"""Stacks that are kept without the framework's frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,8 @@ class Path:
     """Templates of PyTorch's own ranges."""
     backward: bool = False
     optimizer: bool = False
-    caller: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    """Layer and trace around the backward pass that it is in: where that was called."""
+    of_caller: tuple[bool, bool] = (False, False)
+    """In a backward pass, whether layer and trace are but those around it: where it was called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +54,61 @@ class Paths:
 
     of_range: Ints
     parent: Ints
+    """Always an earlier one."""
     template: Ints
 
-    def describe(self, texts: Texts) -> list[Path]:
-        """Put every path into words, parents before children."""
-        described: list[Path] = []
-        for parent, template in zip(self.parent.tolist(), self.template.tolist(), strict=True):
-            above = described[parent] if parent != NONE else _TOP
-            kind = Kind(int(texts.kind[template]))
-            described.append(_extend(above, texts.templates[template], kind))
-        return described
+    def backward(self, texts: Texts) -> NDArray[np.bool_]:
+        """Tell of each path whether it is one of the backward pass."""
+        begins = np.array(
+            [
+                kind == Kind.SEQ and _is_node(text)
+                for text, kind in zip(texts.templates, texts.kind.tolist(), strict=True)
+            ],
+            bool,
+        )
+        found = begins[self.template].tolist() if len(begins) else []
+        for path, parent in enumerate(self.parent.tolist()):
+            found[path] = found[path] or (parent != NONE and found[parent])
+        return np.array(found, bool)
 
+    def describe(self, texts: Texts, wanted: Ints, most: int) -> list[Path]:
+        """Put some paths into words; of what is nested deeper, the innermost `most`.
 
-_TOP = Path()
+        All needed are walked once, however deep: what two share is not spelt out before it is
+        asked for.
+        """
+        below = self._below(wanted)
+        asked = set(wanted.tolist())
+        found: dict[int, Path] = {}
+        around = _Around(most)
+        left = below.get(NONE, [])
+        while left:
+            path = left.pop()
+            if path < 0:
+                around.leave()
+                continue
+            template = int(self.template[path])
+            around.enter(texts.templates[template], Kind(int(texts.kind[template])))
+            if path in asked:
+                found[path] = around.path()
+            left.append(~path)  # to leave it behind all that is below
+            left += below.get(path, [])
+        return [found[path] for path in wanted.tolist()]
+
+    def _below(self, wanted: Ints) -> dict[int, list[int]]:
+        """Give the paths below each, of those that lead to some wanted ones."""
+        needed = np.zeros(len(self.parent), bool)
+        active = np.unique(wanted)
+        while len(active):
+            needed[active] = True
+            above = np.unique(self.parent[active])
+            active = above[above != NONE]
+            active = active[~needed[active]]
+        below: dict[int, list[int]] = {}
+        rows = np.flatnonzero(needed)
+        for path, parent in zip(rows.tolist(), self.parent[rows].tolist(), strict=True):
+            below.setdefault(parent, []).append(path)
+        return below
 
 
 def intern(parent: Ints, code: NDArray[np.int32]) -> Paths:
@@ -83,43 +129,109 @@ def intern(parent: Ints, code: NDArray[np.int32]) -> Paths:
     return Paths(of_range, np.concatenate([empty, *parents]), np.concatenate([empty, *templates]))
 
 
-def _extend(path: Path, text: str, kind: Kind) -> Path:
-    if kind == Kind.LAYER:
-        return replace(path, layer=(*path.layer, marker.layer_name(text)))
-    if kind == Kind.TRACE:
-        return replace(path, trace=frames.user_trace(marker.decode_trace(text)))
-    if kind == Kind.MODULE:
-        return replace(path, modules=(*path.modules, text))
-    if kind == Kind.OP:
-        return _with_op(path, text)
-    if kind == Kind.SEQ:
-        return _with_seq(path, text)
-    return replace(path, optimizer=True) if kind == Kind.OPTIMIZER else path
+class _Around:
+    """What the ranges say that a walk is inside of."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._layers: list[str] = []
+        self._modules: list[str] = []
+        self._markers: list[str] = []
+        self._ops: list[tuple[str, str]] = []
+        self._seqs: list[str] = []
+        self._state = _State()
+        self._before: list[tuple[tuple[int, ...], _State]] = []
+
+    @property
+    def _lists(self) -> tuple[list[Any], ...]:
+        return self._layers, self._modules, self._markers, self._ops, self._seqs
+
+    def enter(self, text: str, kind: Kind) -> None:
+        """Go into a range."""
+        self._before.append((tuple(map(len, self._lists)), self._state))
+        if kind == Kind.LAYER:
+            self._layers.append(marker.layer_name(text))
+        elif kind == Kind.TRACE:
+            self._state = self._state._replace(trace=_user_trace(text))
+        elif kind == Kind.MODULE:
+            self._modules.append(text)
+        elif kind == Kind.OP:
+            self._enter_op(text)
+        elif kind == Kind.SEQ:
+            self._enter_seq(text)
+        elif kind == Kind.OPTIMIZER:
+            self._state = self._state._replace(optimizer=True)
+
+    def leave(self) -> None:
+        """Go out of the range that was entered last."""
+        lengths, self._state = self._before.pop()
+        for listed, length in zip(self._lists, lengths, strict=True):
+            del listed[length:]
+
+    def path(self) -> Path:
+        """Say what is around."""
+        state = self._state
+        layer, modules, markers, ops, seqs = (tuple(x[-self._most :]) for x in self._lists)
+        same = (len(self._layers) == state.caller_layers, state.trace == state.caller_trace)
+        return Path(
+            layer,
+            state.trace[-self._most :],
+            modules,
+            markers,
+            ops,
+            seqs,
+            state.backward,
+            state.optimizer,
+            same if state.backward else (False, False),
+        )
+
+    def _enter_op(self, text: str) -> None:
+        call = marker.decode_op(text)
+        if call is None or call.op in marker.NOT_OPS:
+            return
+        self._markers.append(text)
+        self._ops.append((call.mod, call.op))
+        if call.op == "step":
+            self._state = self._state._replace(optimizer=True)
+
+    def _enter_seq(self, text: str) -> None:
+        if _is_checkpoint(text):
+            return
+        self._seqs.append(text)
+        if not self._state.backward and _is_node(text):
+            self._state = self._state._replace(
+                backward=True, caller_layers=len(self._layers), caller_trace=self._state.trace
+            )
 
 
-def _with_op(path: Path, text: str) -> Path:
-    call = marker.decode_op(text)
-    if call is None or call.op in marker.NOT_OPS:
-        return path
-    return replace(
-        path,
-        markers=(*path.markers, text),
-        ops=(*path.ops, (call.mod, call.op)),
-        optimizer=path.optimizer or call.op == "step",
-    )
+class _State(NamedTuple):
+    """What a range inside replaces, rather than adds to."""
+
+    trace: tuple[str, ...] = ()
+    backward: bool = False
+    optimizer: bool = False
+    caller_layers: int = 0
+    """Layers around the backward pass that it is in."""
+    caller_trace: tuple[str, ...] = ()
 
 
-def _with_seq(path: Path, text: str) -> Path:
-    # Activation checkpointing runs forward ops again inside a backward node; these are forward.
-    if "CheckpointFunctionBackward" in text:
-        return path
-    path = replace(path, seqs=(*path.seqs, text))
-    if path.backward or not marker.decode_seq(text).backward:
-        return path
-    return replace(path, backward=True, caller=(path.layer, path.trace))
+@lru_cache(maxsize=_TRACES)
+def _user_trace(text: str) -> tuple[str, ...]:
+    return frames.user_trace(marker.decode_trace(text))
+
+
+def _is_checkpoint(text: str) -> bool:
+    """Tell the node of activation checkpointing, which runs forward ops again inside it."""
+    return "CheckpointFunctionBackward" in text
+
+
+def _is_node(text: str) -> bool:
+    return not _is_checkpoint(text) and marker.decode_seq(text).backward
 
 
 def counts(text: str) -> bool:
     """Tell whether a template puts an op or one of PyTorch's own ranges into a path."""
-    path = _extend(_TOP, text, marker.classify(text))
+    around = _Around(1)
+    around.enter(text, marker.classify(text))
+    path = around.path()
     return bool(path.markers or path.seqs)

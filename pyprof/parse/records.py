@@ -218,6 +218,13 @@ def distinct(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     return _first_rows(number, len(found.dictionary)), number
 
 
+def totals(number: NDArray[np.int64], values: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Add up the values of each of the numbers below count; exactly, as floats would not."""
+    found = np.zeros(count, np.int64)
+    np.add.at(found, number, values)
+    return found
+
+
 def numbers(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
     """Number the distinct combinations of some columns as they come."""
     _, number = distinct(columns[0])

@@ -10,13 +10,13 @@ import pyarrow as pa
 from pyprof.marker import Kind, numbered
 from pyprof.parse import autograd, calls, columns, describe, texts
 from pyprof.parse.correlate import ints
-from pyprof.parse.nesting import NONE, by_thread
+from pyprof.parse.nesting import NONE, by_value
 from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.parse.assemble import Sweep
+    from pyprof.parse.assemble import Told
     from pyprof.parse.calls import Chains
     from pyprof.parse.nesting import Ints
     from pyprof.parse.paths import Path
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def count(
-    capture: Capture, sweep: Sweep, chain: Chains, path: Ints, launch: Ints
+    capture: Capture, sweep: Told, chain: Chains, path: Ints, launch: Ints
 ) -> dict[str, Column]:
     """Build the columns that depend on sequence numbers."""
     kind = sweep.texts.kind[sweep.texts.code] if len(sweep.texts.code) else np.zeros(0, np.int8)
@@ -60,14 +60,14 @@ def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:
     )
 
 
-def _old_texts(sweep: Sweep) -> NDArray[np.bool_]:
+def _old_texts(sweep: Told) -> NDArray[np.bool_]:
     """Tell which templates have a sequence number and, as before 2022, no op_id."""
     return np.array(
         [", seq = " in text and ", op_id = " not in text for text in sweep.texts.templates], bool
     )
 
 
-def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
+def _pruned(sweep: Told, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
     """Choose and order the ranges of rows with old texts as the original did."""
     code = sweep.texts.code[seqs.member]
     affected = np.bincount(seqs.owner[old[code]], minlength=len(seqs.offset) - 1) > 0
@@ -92,11 +92,11 @@ def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
 
 def _ranks(numbers: list[int]) -> tuple[int, ...]:
     """Give each number's place among the distinct ones: what matters of them, and repeats."""
-    distinct = sorted(set(numbers))
-    return tuple(distinct.index(number) for number in numbers)
+    place = {number: rank for rank, number in enumerate(sorted(set(numbers)))}
+    return tuple(place[number] for number in numbers)
 
 
-def _ops(sweep: Sweep, path: Ints, seqs: Chains, old: NDArray[np.bool_]) -> tuple[Coded, Coded]:
+def _ops(sweep: Told, path: Ints, seqs: Chains, old: NDArray[np.bool_]) -> tuple[Coded, Coded]:
     """Name each row's ops: by its path alone, but for old texts, where numbers decide the order."""
     described, index = columns.with_nothing(sweep.described, path)
     found = [describe.ops(entry.ops, entry.seqs) for entry in described]
@@ -112,7 +112,7 @@ def _ops(sweep: Sweep, path: Ints, seqs: Chains, old: NDArray[np.bool_]) -> tupl
 
 
 def _ops_by_row(
-    sweep: Sweep, described: list[Path], index: Ints, seqs: Chains
+    sweep: Told, described: list[Path], index: Ints, seqs: Chains
 ) -> tuple[Ints, list[list[tuple[str, str]]]]:
     known: dict[tuple[object, ...], int] = {}
     rows: list[int] = []
@@ -131,7 +131,7 @@ def _ops_by_row(
 
 
 def _numbers(
-    sweep: Sweep,
+    sweep: Told,
     seqs: Chains,
     op: Ints,
     backward: NDArray[np.bool_],
@@ -143,7 +143,7 @@ def _numbers(
     has = np.diff(numbers.offset) > 0
     current, sub = np.full(len(op), NONE), np.zeros(len(op), np.int64)
     counted = np.flatnonzero(has)
-    for _, place in by_thread(thread[counted]):
+    for _, place in by_value(thread[counted]):
         rows = counted[place]
         current[rows], sub[rows] = autograd.count_in_order(numbers, rows, op[rows], backward[rows])
     is_current = numbers.member == current[numbers.owner]
@@ -155,7 +155,7 @@ def _numbers(
     }
 
 
-def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
+def _distinct_numbers(sweep: Told, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
     """Give the distinct sequence numbers of each row, ascending."""
     number = sweep.texts.seq[seqs.member]
     owner = seqs.owner
@@ -171,7 +171,7 @@ def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Cha
     return calls.Chains(calls.offsets(counts), number[keep])
 
 
-def _call_ids(sweep: Sweep, chain: Chains, ops: Chains, seqs: Chains) -> dict[str, Column]:
+def _call_ids(sweep: Told, chain: Chains, ops: Chains, seqs: Chains) -> dict[str, Column]:
     """Number the op calls: that which the row belongs to, and one for each of its texts."""
     is_node = texts.tell(sweep.texts, Kind.SEQ, autograd.is_node)
     anything = np.ones(len(is_node), bool)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.parse.records import totals
 from pyprof.prof.processor import CPU, GPU, processor_of
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def known(table: Table, rows: NDArray[np.bool_] | None = None) -> Known:
     chosen = np.ones(len(duration), bool) if rows is None else rows
     unknown = chosen & ((costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper))
     reason = costs.reason_of[unknown]
-    ns = np.bincount(reason, duration[unknown], len(costs.reason)).astype(np.int64)
+    ns = totals(reason, duration[unknown], len(costs.reason))
     count = np.bincount(reason, minlength=len(costs.reason))
     found: dict[str, tuple[int, int]] = {}
     for place in np.flatnonzero(count).tolist():

@@ -71,6 +71,8 @@ def _sensible(path: Path, function: Callable[[Path], T]) -> T:
 
     try:
         found = function(path)
+    except MemoryError:  # of which Arrow has a kind of its own
+        raise
     except (pa.ArrowException, OverflowError, ValueError, IndexError) as error:
         # Readers check what a tool may write; a damaged file can hold anything else.
         raise CaptureError(

@@ -147,9 +147,19 @@ def _translated(text: str, payload: Payload, ranks: Mapping[str, int | str]) -> 
     said: dict[str, object] = {"name": name}
     if group := _id(payload):
         said["group"] = group
-        if (count := str(ranks.get(group, ""))).isdecimal():
-            said["size"] = int(count)
-    size = str(payload[_SIZE]).replace(",", "")  # some versions write 1,024
-    if size.isdecimal() and name in _BOTH_WAYS:
-        said |= {"dtype": "uint8", "in": int(size), "out": int(size)}
+        if (count := _whole(ranks.get(group, ""))) is not None:
+            said["size"] = count
+    size = _whole(payload[_SIZE])
+    if size is not None and name in _BOTH_WAYS:
+        said |= {"dtype": "uint8", "in": size, "out": size}
     return json.dumps(said)
+
+
+def _whole(value: object) -> int | None:
+    """Give a number as nsys writes it, 1,024 in some versions; None for what is none."""
+    text = str(value).replace(",", "")
+    return int(text) if text.isdecimal() and len(text) < _DIGITS else None
+
+
+_DIGITS = 19
+"""So many may not fit an int64."""

@@ -7,7 +7,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from pyprof.errors import CaptureError, reason
 from pyprof.marker import numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -41,6 +41,11 @@ _TEXT_BATCH_ROWS, _TEXT_BATCHES = 1 << 13, 2
 _AHEAD = 1
 """Pieces that the driver may be ahead."""
 
+_ROW_BYTES = 4
+"""No row of a table takes less: its place in the page, its length, its number."""
+_STEPS_A_ROW, _STEPS_AT_ONCE = 64, 1 << 16
+"""Steps of SQLite's machine: the most that a row of a few columns takes, and between two looks."""
+
 
 class Numbered:
     """The kind of a column of texts that are taken apart as they are read."""
@@ -55,7 +60,12 @@ class Database:
         self._columns = self._probe()
 
     def _probe(self) -> dict[str, frozenset[str]]:
-        query = "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c"
+        # What is stored alone: a view, a virtual table or a generated column is a program, which
+        # may never end.
+        query = (
+            "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c "
+            "WHERE m.type = 'table' AND m.rootpage > 0"
+        )
         try:
             with closing(sqlite3.connect(self._uri, uri=True)) as db:
                 found: dict[str, set[str]] = {}
@@ -101,7 +111,29 @@ class Database:
             return _shape([], pa.schema([]), columns)
         select = ", ".join(_expression(name, kind) for name, kind in there.items())
         query = f'SELECT {select} FROM "{table}" {where}'  # noqa: S608 - names are those probed
+        if where:  # rows that are not chosen are not counted as they come
+            self._bounded(f'SELECT total(1) FROM "{table}"')  # noqa: S608 - as above
         return self._fetch(query, columns)
+
+    def distinct(self, table: str, columns: Sequence[str]) -> list[tuple[int, ...]]:
+        """Give the distinct combinations of some columns of whole numbers that are there."""
+        select = ", ".join(_expression(name, int) for name in columns)
+        return self._bounded(f'SELECT DISTINCT {select} FROM "{table}"')  # noqa: S608 - as in read
+
+    def _bounded(self, query: str) -> list[tuple[Any, ...]]:
+        """Ask what looks at each row once, for no longer than the file has room for rows."""
+        patience = iter(range(self._most_rows * _STEPS_A_ROW // _STEPS_AT_ONCE + 1))
+        try:
+            with closing(sqlite3.connect(self._uri, uri=True)) as db:
+                db.set_progress_handler(lambda: next(patience, None) is None, _STEPS_AT_ONCE)
+                return db.execute(query).fetchall()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise self._broken(error) from None
+
+    @property
+    def _most_rows(self) -> int:
+        """Rows that the file has room for."""
+        return self.path.stat().st_size // _ROW_BYTES
 
     def _fetch(self, query: str, columns: Mapping[str, type]) -> pa.Table:
         texts = Numbered in columns.values()
@@ -112,13 +144,16 @@ class Database:
                 cursor.execute(query)
                 # Closed before its cursor, also when reading fails half-way.
                 with cursor.fetch_record_batch() as reader:
-                    return _taken(reader, _TEXT_BATCHES if texts else _BATCHES, columns)
+                    at_once = _TEXT_BATCHES if texts else _BATCHES
+                    return _taken(_bounded(reader, self._most_rows), at_once, columns)
         except NotSupportedError:  # the driver takes Ctrl-C for itself, and cannot cancel
             raise KeyboardInterrupt from None
         except (AdbcError, pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
             raise self._broken(error) from None
 
     def _broken(self, error: Exception) -> CaptureError:
+        if isinstance(error, MemoryError):  # of which Arrow has a kind of its own
+            raise error
         return CaptureError(
             f"{self.path}: the SQLite file is damaged or cut short ({reason(error)}); export it "
             f"again, e.g. nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
@@ -171,12 +206,36 @@ _WHOLE = (
 _ARROW = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
 
 
-def _taken(reader: pa.RecordBatchReader, at_once: int, columns: Mapping[str, type]) -> pa.Table:
+class _Batches(NamedTuple):
+    """What the driver hands over."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+
+def _bounded(reader: pa.RecordBatchReader, most: int) -> _Batches:
+    """Stop where there are more rows than the file has room for.
+
+    Pages that are part of each other, some levels deep, hold rows without end.
+    """
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        rows = 0
+        for batch in reader:
+            rows += batch.num_rows
+            if rows > most:
+                raise pa.ArrowInvalid("a table has more rows than the file has room for")
+            yield batch
+
+    return _Batches(reader.schema, batches())
+
+
+def _taken(reader: _Batches, at_once: int, columns: Mapping[str, type]) -> pa.Table:
     """Shape what the driver hands over beside it: both work outside Python's lock."""
     tables = [_shape([], reader.schema, columns)]
     with ThreadPoolExecutor(1) as pool:
         pending: deque[Future[pa.Table]] = deque()
-        while batches := [*islice(reader, at_once)]:
+        while batches := [*islice(reader.batches, at_once)]:
             pending.append(pool.submit(_shape, batches, reader.schema, columns))
             if len(pending) > _AHEAD:  # holds back, so that memory stays bounded
                 tables.append(pending.popleft().result())

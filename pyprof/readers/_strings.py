@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-_MOST = 1 << 28
-
 
 @dataclass(frozen=True, slots=True)
 class Strings:
@@ -28,21 +26,27 @@ class Strings:
 
     texts: pa.Table
     """The columns of `marker.numbered`; in the last row the empty text."""
+    _ids: Ints
+    """Rising, each once."""
     _row: Ints
-    """By id; -1 where there is none."""
+    """Of each of the ids."""
 
     def rows(self, ids: Ints) -> Ints:
         """Give the row of `texts` of each id; the last for an id that is unknown."""
-        known = (ids >= 0) & (ids < len(self._row))
-        row = np.full(len(ids), -1)
-        row[known] = self._row[ids[known]]
-        return np.where(row < 0, self.texts.num_rows - 1, row)
+        unknown = self.texts.num_rows - 1
+        if not len(self._ids):
+            return np.full(len(ids), unknown)
+        place = ids - self._ids[0]  # nearly always they count up, without gaps
+        if self._ids[-1] - self._ids[0] != len(self._ids) - 1:
+            place = np.searchsorted(self._ids, ids)
+        place = np.clip(place, 0, len(self._ids) - 1)
+        return np.asarray(np.where(self._ids[place] == ids, self._row[place], unknown))
 
     def starting(self, prefix: str) -> Ints:
         """Give the ids of the strings that begin so."""
         text = self.texts.column("text").combine_chunks()
         ours = pc.fill_null(pc.starts_with(text.dictionary, prefix), fill_value=False)
-        return np.flatnonzero(np.append(ours, [False])[text.indices][self._row])
+        return np.asarray(self._ids[np.append(ours, [False])[text.indices][self._row]])
 
     def names(self, ids: Ints, missing: str) -> pa.DictionaryArray:
         """Look up names by ids, as a dictionary column; `missing` for an id that is unknown."""
@@ -59,10 +63,9 @@ class Strings:
 def read(db: Database, table: str, key: str, value: str) -> Strings:
     """Read a table of strings; one that does not exist holds none."""
     found = db.read(table, {key: int, value: Numbered})
-    keys = numbers(found.column(key), 0)
-    valid = (keys >= 0) & (keys < _MOST)
-    row = np.full(int(keys[valid].max(initial=-1)) + 1, -1, np.int64)
-    row[keys[valid]] = np.flatnonzero(valid)
+    keys = numbers(found.column(key), -1)
+    valid = np.flatnonzero(keys >= 0)[::-1]  # of several with one id the last counts
+    ids, place = np.unique(keys[valid], return_index=True)
     nothing = pa.RecordBatch.from_struct_array(numbered.split(pa.array([""])))
     texts = pa.concat_tables([found.drop_columns([key]), pa.Table.from_batches([nothing])])
-    return Strings(texts.unify_dictionaries().combine_chunks(), row)
+    return Strings(texts.unify_dictionaries().combine_chunks(), ids, valid[place])

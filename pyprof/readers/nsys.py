@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.marker import numbered
 from pyprof.readers import _common, _nsys_info, _nsys_nccl, _strings
-from pyprof.readers._sqlite import MAGIC, Database, Numbered, numbers
+from pyprof.readers._sqlite import ABSENT, MAGIC, Database, Numbered, numbers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,10 +93,12 @@ def identity(path: Path) -> schema.Identity:
         table = _versioned(db.tables(), _CUPTI + kind)
         if "globalPid" not in db.columns(table):
             continue
-        rows = db.read(table, {"deviceId": int, "globalPid": int}, "GROUP BY 1, 2")
-        pids = _pid(numbers(rows.column("globalPid"), 0))
-        for pid, device in zip(pids.tolist(), rows.column("deviceId").to_pylist(), strict=True):
-            found[pid] = min(found.get(pid, _LAST), _LAST if device is None else device)
+        known = "deviceId" in db.columns(table)
+        rows = db.distinct(table, ("globalPid", "deviceId") if known else ("globalPid",))
+        pids = _pid(np.array([row[0] for row in rows], np.int64))
+        for pid, row in zip(pids.tolist(), rows, strict=True):
+            device = row[-1] if known else ABSENT
+            found[pid] = min(found.get(pid, _LAST), _LAST if device == ABSENT else device)
     return schema.Identity(pids=tuple(sorted(found, key=lambda pid: (found[pid], pid))))
 
 
@@ -164,11 +166,11 @@ def _read_ranges(db: Database) -> pa.Table:
     table = _versioned(db.tables(), "NVTX_EVENTS")
     columns = dict.fromkeys(("start", "end", "eventType", "globalTid", "textId"), int)
     db.require(table, "start", "end", "globalTid")
-    kinds = ", ".join(map(str, (*_PUSH_POP, *_START_END)))
-    typed = "eventType" in db.columns(table)
-    return db.read(
-        table, {**columns, "text": Numbered}, f"WHERE eventType IN ({kinds})" if typed else ""
-    )
+    events = db.read(table, {**columns, "text": Numbered})
+    if "eventType" not in db.columns(table):
+        return events
+    kinds = pa.array((*_PUSH_POP, *_START_END))
+    return events.filter(pc.is_in(events.column("eventType"), value_set=kinds))
 
 
 def _ranges(events: pa.Table, threads: NDArray[np.int32], strings: Strings) -> pa.Table:

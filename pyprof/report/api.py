@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.parse.nesting import by_value
 from pyprof.report.intervals import EMPTY, Intervals, union, union_of
 
 if TYPE_CHECKING:
@@ -62,13 +63,20 @@ class Calls:
     complete: bool
     """False where only the calls are known that gave the GPU work: no synchronisation."""
 
-    def host(self, pid: int) -> Host:
-        """Give the sets of one process."""
+    def hosts(self) -> Mapping[int, Host]:
+        """Give the sets of each process that made some call."""
         found = {}
-        for place, name in enumerate(SORTS):
-            rows = (self.pid == pid) & (self.sort == place)
-            found[name] = union_of(self.start[rows], self.end[rows]) if rows.any() else EMPTY
-        return Host(found)
+        for pid, rows in by_value(self.pid):
+            sets = {}
+            for place, name in enumerate(SORTS):
+                ours = rows[self.sort[rows] == place]
+                sets[name] = union_of(self.start[ours], self.end[ours]) if len(ours) else EMPTY
+            found[pid] = Host(sets)
+        return found
+
+
+SILENT = Host(dict.fromkeys(SORTS, EMPTY))
+"""A process of which no call is known."""
 
 
 def sort_of(name: str) -> str | None:

@@ -74,12 +74,13 @@ class Times:
     devices: tuple[DeviceTotals, ...]
     api_known: bool
     blocking: bool
+    left_out: int = 0
 
     @staticmethod
     def of(timeline: Timeline) -> Times:
         """Measure all GPUs."""
         devices = tuple(DeviceTotals.of(device) for device in timeline.devices)
-        return Times(devices, timeline.api_known, timeline.blocking)
+        return Times(devices, timeline.api_known, timeline.blocking, timeline.left_out)
 
     def plus(self, other: Times) -> Times:
         """Put the GPUs of another capture after these."""
@@ -87,6 +88,7 @@ class Times:
             (*self.devices, *other.devices),
             self.api_known and other.api_known,
             self.blocking or other.blocking,
+            self.left_out + other.left_out,
         )
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.parse.frames import user_line
+from pyprof.parse.frames import file_and_line, user_line
+from pyprof.parse.records import totals
 from pyprof.prof.processor import GPU, processor_of
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def source_lines(table: Table, rows: Mask | None = None) -> SourceLines:
     trace = table.own_or_forward("trace")
     chosen = np.ones(len(trace), bool) if rows is None else rows
     index, size = trace.index[chosen] + 1, len(trace.values) + 1  # 0: none
-    ns = np.bincount(index, table.duration_ns[chosen].astype(float), size).astype(np.int64)
+    ns = totals(index, table.duration_ns[chosen], size)
     calls = _calls(index, table.costs.call[chosen], size)
     found: dict[tuple[str, int], list[int]] = {}
     unknown = int(ns[0])
@@ -107,12 +108,8 @@ def _calls(trace: NDArray[np.int64], call: NDArray[np.int64], size: int) -> NDAr
 
 def user_lines(frames: Sequence[str]) -> list[tuple[str, int]]:
     """Give the frames of the user's own files, outermost first, as file and line number."""
-    found = []
-    for frame in frames:
-        path, _, number = frame.rpartition(":")
-        if path and number.isdigit() and user_line((frame,)) is not None:
-            found.append((path, int(number)))
-    return found
+    found = (file_and_line(frame) for frame in frames if user_line((frame,)) is not None)
+    return [line for line in found if line is not None]
 
 
 def _files(found: dict[tuple[str, int], list[int]]) -> tuple[FileTime, ...]:

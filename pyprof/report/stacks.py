@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof.parse.frames import file_and_line
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.opnames import qualified
 
@@ -83,10 +84,8 @@ def _combined(parts: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArra
 
 def _source_line(text: str) -> Frame:
     """Split `file.py:12`; a text of another form is a file without a line."""
-    file, _, number = text.rpartition(":")
-    if not file or not number.isdecimal():
-        return Frame(text, 0, "")
-    return Frame(file, int(number), "")
+    found = file_and_line(text)
+    return Frame(*found, "") if found else Frame(text, 0, "")
 
 
 def _op(mod: str | None, op: str | None) -> Stack:

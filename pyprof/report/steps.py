@@ -125,11 +125,15 @@ def steps(records: Records, capture: Capture | None = None) -> Steps:
     if len(numbers) == 1:
         return _of_process(records, capture, launched)
     found = {}
-    for number in numbers[np.argsort(-count, kind="stable")].tolist():
+    for number in numbers[np.argsort(-count, kind="stable")][:_MOST].tolist():
         rows = np.flatnonzero(pid == number)
         theirs = _only(capture, number) if capture is not None else None
         found[number] = rows, _of_process(_needed(records).take(rows), theirs, launched[rows])
     return _side_by_side(records, [*found.values()])
+
+
+_MOST = 256
+"""Processes whose steps are looked for, those with most rows; no machine trains with as many."""
 
 
 def _processes(records: Records) -> Ints:

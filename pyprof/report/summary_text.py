@@ -180,6 +180,8 @@ def _time_row(
 def _notes(found: Times) -> Iterator[str]:
     if found.blocking:
         yield from text.wrapped(f"Note: {BLOCKING}.")
+    if found.left_out:
+        yield f"Note: times are those of {len(found.devices)} GPUs; {found.left_out} were left out."
     if not found.api_known and not all(device.on_cpu for device in found.devices):
         yield "Note: this file lacks waits for the GPU, which count as launch or host."
 
@@ -271,7 +273,7 @@ def layers(found: Brief, depth: int | None) -> Iterator[str]:
     whole = root.total_ns or 1
     rows = [
         [
-            f"{'  ' * min(level, _DEEPEST)}{node.name or 'all'}",
+            f"{_indented(level)}{node.name or 'all'}",
             milliseconds(node.step_ns),
             percent(node.total_ns / whole),
             milliseconds(node.self_step_ns),
@@ -293,8 +295,14 @@ def layers(found: Brief, depth: int | None) -> Iterator[str]:
 
 
 _ALL_INSIDE = 0.999
-_DEEPEST = 16
-"""Levels below are indented no further."""
+
+
+def _indented(level: int) -> str:
+    return "  " * level if level <= _MOST_INDENTED else f"{'  ' * _MOST_INDENTED}({level}) "
+
+
+_MOST_INDENTED = 16
+"""Levels of a tree that are told by where a name stands; below by their number."""
 
 
 def advice(found: Sequence[Advice]) -> Iterator[str]:

@@ -6,11 +6,12 @@ Sums of durations lie where streams overlap: everything here is the length of a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof import schema
+from pyprof.parse.nesting import by_value
 from pyprof.report import api, idle
 from pyprof.report.intervals import complement, union_of
 from pyprof.report.windows import recorded
@@ -111,6 +112,12 @@ class Timeline:
     """False where synchronising calls are not known, so that their time counts as the host's."""
     blocking: bool
     """Launches blocked (CUDA_LAUNCH_BLOCKING=1): idle time and overlap are not the program's."""
+    left_out: int
+    """GPUs with fewer rows that were not looked at."""
+
+
+_MOST = 1024
+"""GPUs that are looked at, each as one process used it; no machine has as many."""
 
 
 def sorts(records: Records) -> Ints:
@@ -136,13 +143,17 @@ def timeline(
     chosen = np.ones(records.rows, bool) if rows is None else rows
     called = api.calls(records, capture)
     pid, device = records.numpy("pid"), records.numpy("device")
-    keys = sorted(set(zip(pid[chosen].tolist(), device[chosen].tolist(), strict=True)))
-    hosts = {number: called.host(number) for number, _ in keys}
+    hosts = called.hosts()
     columns = _Columns(records, sorts(records), chosen)
-    found = tuple(
-        columns.device(key, (pid == key[0]) & (device == key[1]), hosts[key[0]]) for key in keys
-    )
-    return Timeline(found, called.complete, _blocking(columns))
+    lanes = [
+        ((process, number), ours[rows])
+        for process, ours in by_value(pid)
+        for number, rows in by_value(device[ours])
+        if chosen[ours[rows]].any()
+    ]
+    kept = sorted(sorted(lanes, key=lambda lane: -len(lane[1]))[:_MOST], key=lambda lane: lane[0])
+    found = tuple(columns.device(key, rows, hosts.get(key[0], api.SILENT)) for key, rows in kept)
+    return Timeline(found, called.complete, _blocking(columns), len(lanes) - len(kept))
 
 
 class _Columns:
@@ -152,11 +163,12 @@ class _Columns:
         self.records, self.sort, self.chosen = records, sort, chosen
         self.start, self.end = records.numpy("start"), records.numpy("end")
         self.window = records.numpy("window", 0)
+        self.gpu, self.rank = records.coded("gpu"), records.coded("rank")
         self.launch_start, self.launch_end = api.launches(records)
 
-    def device(self, key: tuple[int, int], on_device: Mask, host: api.Host) -> DeviceTime:
-        """Analyse one device of one process."""
-        rows = np.flatnonzero(on_device & self.chosen)
+    def device(self, key: tuple[int, int], on_device: Ints, host: api.Host) -> DeviceTime:
+        """Analyse one device of one process, given all its rows."""
+        rows = on_device[self.chosen[on_device]]
         rows = rows[np.argsort(self.start[rows], kind="stable")]
         times = (column[on_device] for column in (self.window, self.start, self.end))
         first, last, paused, windows = recorded(self.chosen[on_device], *times)
@@ -165,8 +177,8 @@ class _Columns:
         gaps = self._gaps(rows, free - paused)
         return DeviceTime(
             *key,
-            _only(self.records, "gpu", rows[0]),
-            _only(self.records, "rank", rows[0]),
+            [*self.gpu.values, None][self.gpu.index[rows[0]]],
+            [*self.rank.values, None][self.rank.index[rows[0]]],
             first,
             last,
             int((self.end[rows] - self.start[rows]).sum()),
@@ -186,10 +198,6 @@ class _Columns:
     def _gaps(self, rows: Ints, free: Intervals) -> idle.Gaps:
         row = rows[np.searchsorted(self.start[rows], free.end)]
         return idle.Gaps(free.start, free.end, row, self.launch_start[row], self.launch_end[row])
-
-
-def _only(records: Records, name: str, row: int) -> Any:  # noqa: ANN401 - a text or a number
-    return records.arrow(name)[row].as_py()
 
 
 def _blocking(columns: _Columns) -> bool:

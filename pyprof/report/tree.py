@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -25,7 +25,10 @@ NO_LAYER = "(outside all layers)"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A module, or the root of all. Its totals are its own plus those of its children."""
+    """A module, or the root of all. Its totals are its own plus those of its children.
+
+    Trees may be of any depth: whatever walks one does so without calling itself.
+    """
 
     name: str
     """The last part of its path, or of a layer that is no path, all of it."""
@@ -41,15 +44,53 @@ class Node:
     is_layer: bool = True
     """A layer has this name; else it is a part of the names of those below."""
 
-    def walk(self, depth: int = 0) -> Iterator[tuple[int, Node]]:
+    def walk(self) -> Iterator[tuple[int, Node]]:
         """Give this node and all below it, each before its children, with its depth."""
-        yield depth, self
-        for child in self.children:
-            yield from child.walk(depth + 1)
+        left = [(0, self)]
+        while left:
+            depth, node = left.pop()
+            yield depth, node
+            left += [(depth + 1, child) for child in reversed(node.children)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be sent as a list, for pickle's own way is one call a level."""
+        return _joined, ([(*_own(node), len(node.children)) for _, node in self.walk()],)
 
 
-_Own = tuple[int, int, float]
-"""Time in ns, number of rows, and time in a step."""
+def _own(node: Node) -> tuple[Any, ...]:
+    return (
+        node.name, node.self_ns, node.self_rows, node.total_ns, node.rows,
+        node.self_step_ns, node.step_ns, node.is_layer,
+    )  # fmt: skip
+
+
+def _joined(nodes: list[tuple[Any, ...]]) -> Node:
+    """Put the nodes of a walk together again."""
+    made: list[Node] = []  # the first child of what comes next is the last
+    for (
+        name,
+        self_ns,
+        self_rows,
+        total_ns,
+        rows,
+        self_step_ns,
+        step_ns,
+        is_layer,
+        count,
+    ) in reversed(nodes):
+        children = tuple(made.pop() for _ in range(count))
+        own = (self_ns, self_rows, total_ns, rows)
+        made.append(Node(name, *own, children, self_step_ns, step_ns, is_layer))
+    return made[0]
+
+
+def _rebuilt(node: Node, change: Callable[[Node, tuple[Node, ...]], Node]) -> Node:
+    """Change every node of a tree, given its changed children, the innermost first."""
+    made: list[Node] = []
+    for _, each in reversed(list(node.walk())):
+        children = tuple(made.pop() for _ in each.children)
+        made.append(change(each, children))
+    return made[0]
 
 
 def tree(table: Table, rows: Mask | None = None, per_step: Floats | None = None) -> Node:
@@ -67,45 +108,36 @@ def tree(table: Table, rows: Mask | None = None, per_step: Floats | None = None)
     spent = duration if per_step is None else per_step
     ns, step_ns = (np.bincount(index, each[chosen], size) for each in (duration, spent))
     count = np.bincount(index, minlength=size)
-    own: dict[tuple[str, ...], _Own] = {}
-    named = {ROOT_PATH, (NO_LAYER,)}
+    root = _Growing(is_layer=True)
     for place in np.flatnonzero(count).tolist():
         layers = layer.values[place - 1] if place else []
-        named |= {steps(layers[:length]) for length in range(1, len(layers) + 1)}
-        path = steps(layers) or (NO_LAYER,)
-        before = own.get(path, (0, 0, 0.0))
-        added = (int(ns[place]), int(count[place]), float(step_ns[place]))
-        own[path] = (before[0] + added[0], before[1] + added[1], before[2] + added[2])
-    return _node(ROOT, (), own, _children(own), named)
+        found = root
+        for added in (*_added(layers), *([] if steps(layers) else [[NO_LAYER]])):
+            found = found.at(added)
+            found.is_layer = True
+        found.add(int(ns[place]), int(count[place]), float(step_ns[place]))
+    return root.node(ROOT)
 
 
 def merge(a: Node, b: Node) -> Node:
     """Make two trees one."""
-    mine, theirs = ({child.name: child for child in node.children} for node in (a, b))
-    children = [
-        merge(mine[name], theirs[name])
-        if name in mine and name in theirs
-        else {**theirs, **mine}[name]
-        for name in {**mine, **theirs}
-    ]
-    children.sort(key=lambda node: (-node.total_ns, node.name))
-    return Node(
-        a.name,
-        a.self_ns + b.self_ns,
-        a.self_rows + b.self_rows,
-        a.total_ns + b.total_ns,
-        a.rows + b.rows,
-        tuple(children),
-        a.self_step_ns + b.self_step_ns,
-        a.step_ns + b.step_ns,
-        a.is_layer or b.is_layer,
-    )
+    root = _Growing()
+    for tree in (a, b):
+        left = [(root, tree)]
+        while left:
+            place, node = left.pop()
+            place.add(node.self_ns, node.self_rows, node.self_step_ns)
+            place.is_layer |= node.is_layer
+            left += [(place.at((child.name,)), child) for child in node.children]
+    return root.node(a.name)
 
 
 def outside_steps(node: Node) -> Node:
     """Give the tree of work that is in no step."""
-    children = tuple(map(outside_steps, node.children))
-    return replace(node, children=children, self_step_ns=0.0, step_ns=0.0)
+    return _rebuilt(
+        node,
+        lambda each, children: replace(each, children=children, self_step_ns=0.0, step_ns=0.0),
+    )
 
 
 def named(node: Node) -> Node:
@@ -113,7 +145,10 @@ def named(node: Node) -> Node:
 
     `attention.v2` is one node then, as it is one layer, and not two below each other.
     """
-    children = tuple(map(named, node.children))
+    return _rebuilt(node, _named)
+
+
+def _named(node: Node, children: tuple[Node, ...]) -> Node:
     if not node.is_layer and len(children) == 1:
         return replace(children[0], name=f"{node.name}.{children[0].name}")
     return replace(node, children=children)
@@ -125,44 +160,67 @@ _MODULE = re.compile(r"\w+(\.\w+)*")
 
 def steps(layers: list[str]) -> tuple[str, ...]:
     """Turn a row's layers, outermost first, into the steps from the root to its module."""
-    path: list[str] = []
+    return tuple(part for added in _added(layers) for part in added)
+
+
+def _added(layers: list[str]) -> Iterator[list[str]]:
+    """Give the steps that each layer adds to those of the one around it."""
     around = ""
     for layer in layers:
         if layer == around:
             continue
         within = around and layer.startswith(f"{around}.")
         added = layer[len(around) + 1 :] if within else layer
-        path += added.split(".") if _MODULE.fullmatch(added) else [added]
+        parts = added.split(".") if _MODULE.fullmatch(added) else [added]
+        yield [part for part in parts if part]
         around = layer
-    return tuple(part for part in path if part)
 
 
-def _children(own: dict[tuple[str, ...], _Own]) -> dict[tuple[str, ...], list[str]]:
-    found: dict[tuple[str, ...], dict[str, None]] = {}
-    for path in own:
-        for depth, name in enumerate(path):
-            found.setdefault(path[:depth], {})[name] = None
-    return {path: list(names) for path, names in found.items()}
+@dataclass(slots=True)
+class _Growing:
+    """A node of a tree that is being built."""
+
+    self_ns: int = 0
+    self_rows: int = 0
+    self_step_ns: float = 0.0
+    is_layer: bool = False
+    below: dict[str, _Growing] = field(default_factory=dict)
+
+    def at(self, path: Iterable[str]) -> _Growing:
+        """Give the node at the end of a path from here."""
+        found = self
+        for name in path:
+            found = found.below.setdefault(name, _Growing())
+        return found
+
+    def add(self, ns: int, rows: int, step_ns: float) -> None:
+        """Add rows of its own."""
+        self.self_ns += ns
+        self.self_rows += rows
+        self.self_step_ns += step_ns
+
+    def node(self, name: str) -> Node:
+        """Finish the tree below: those at the end of a list of all are made first."""
+        order = [(name, self)]
+        for _, growing in order:
+            order += growing.below.items()
+        made: dict[int, Node] = {}
+        for own, growing in reversed(order):
+            children = [made.pop(id(child)) for child in growing.below.values()]
+            made[id(growing)] = _finished(own, growing, children)
+        return made[id(self)]
 
 
-def _node(
-    name: str,
-    path: tuple[str, ...],
-    own: dict[tuple[str, ...], _Own],
-    below: dict[tuple[str, ...], list[str]],
-    layers: set[tuple[str, ...]],
-) -> Node:
-    children = [_node(child, (*path, child), own, below, layers) for child in below.get(path, [])]
+def _finished(name: str, own: _Growing, children: list[Node]) -> Node:
     children.sort(key=lambda node: (-node.total_ns, node.name))
-    self_ns, self_rows, step_ns = own.get(path, (0, 0, 0.0))
     return Node(
         name,
-        self_ns,
-        self_rows,
-        self_ns + sum(child.total_ns for child in children),
-        self_rows + sum(child.rows for child in children),
+        own.self_ns,
+        own.self_rows,
+        own.self_ns + sum(child.total_ns for child in children),
+        own.self_rows + sum(child.rows for child in children),
         tuple(children),
-        step_ns,
-        step_ns + sum(child.step_ns for child in children),
-        path in layers,
+        own.self_step_ns,
+        own.self_step_ns + sum(child.step_ns for child in children),
+        own.is_layer,
     )

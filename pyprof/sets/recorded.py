@@ -41,9 +41,16 @@ def _in_columns(path: Path) -> schema.Identity:
         ranks = pc.unique(found["rank"]).to_pylist() if found.num_columns else [None]
         if ranks == [None]:
             return schema.Identity(pids=_processes(file.read(["pid", "device", "kind"])))
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):  # reading it will say so
         return schema.Identity()
-    return schema.Identity(ranks[0] if len(ranks) == 1 and isinstance(ranks[0], int) else None)
+    return schema.Identity(_rank(ranks[0]) if len(ranks) == 1 else None)
+
+
+def _rank(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < _MOST_RANKS else None
+
+
+_MOST_RANKS = 1 << 31
 
 
 def _processes(rows: pa.Table) -> tuple[int, ...]:
@@ -61,5 +68,4 @@ def _in_line(line: bytes) -> int | None:
         found = orjson.loads(line)
     except orjson.JSONDecodeError:
         return None
-    rank = found.get("rank") if isinstance(found, dict) else None
-    return rank if isinstance(rank, int) else None
+    return _rank(found.get("rank")) if isinstance(found, dict) else None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyprof.parse.frames import is_framework, user_line, user_trace
+from pyprof.parse.frames import file_and_line, is_framework, user_line, user_trace
 
 SITE = "/opt/conda/lib/python3.12/site-packages/"
 FRAMEWORK = [
@@ -48,3 +48,22 @@ def test_the_users_line_is_the_innermost_outside_libraries() -> None:
     assert user_line(trace) == "/app/net.py:8"
     assert user_line(trace[2:]) is None
     assert user_line(()) is None
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        ("net.py:12", ("net.py", 12)),
+        ("C:\\a b\\net.py:3", ("C:\\a b\\net.py", 3)),
+        ("gone.py:0", None),
+        ("gone.py:-1", None),
+        ("gone.py:1\u00b2", None),
+        ("gone.py:" + "9" * 5000, None),
+        ("gone.py:", None),
+        (":3", None),
+        ("gone.py", None),
+    ],
+)
+def test_a_line_is_one_that_a_file_can_have(frame: str, expected: tuple[str, int] | None) -> None:
+    """Lines count from 1; what is no line is no place in a file."""
+    assert file_and_line(frame) == expected

@@ -1,5 +1,7 @@
 """Files of records: old and new ones are read, anything else is one line of advice."""
 
+import ast
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,7 +10,7 @@ import pytest
 
 from pyprof import schema
 from pyprof.errors import RecordsError
-from pyprof.parse import recordfile
+from pyprof.parse import parquet, recordfile
 from tests.commands import run
 
 OLD = (
@@ -114,3 +116,76 @@ def test_a_folder_with_an_equals_sign_is_no_column(tmp_path: Path) -> None:
     records = recordfile.load(str(source))
     pq.write_table(records.table(), folder / "net.parquet")
     assert recordfile.load(str(folder / "net.parquet")).arrow("rank").to_pylist() == [None]
+
+
+def test_a_literal_with_one_kind_of_quote_is_read_as_json(tmp_path: Path) -> None:
+    """Sizes in round brackets and all: the same record as Python's own reader gives."""
+    line = OLD.replace("\"{'mod': 'torch', 'op': 'mm', 'args': []}\"", "'linear'")
+    path = tmp_path / "net.dict"
+    path.write_text(line + line.replace("'linear'", "'a\\'b (1, 2, 3)'"))
+    first, second = recordfile.load(str(path)).table().to_pylist()
+    assert (first["marker"], second["marker"]) == (["linear"], ["a'b (1, 2, 3)"])
+    assert first["grid"] == second["grid"] == [4, 1, 1]
+
+
+def test_a_line_too_long_for_python_to_read_is_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's own reader takes a hundred times the memory."""
+    monkeypatch.setattr(recordfile, "_LONGEST_LITERAL", len(OLD) - 20)
+    path = tmp_path / "net.dict"
+    path.write_text(OLD)
+    assert "line 1 is no record" in run("prof", path).stderr
+
+
+@pytest.mark.parametrize("keys", [{"marker": None}, {"seqMarker": None}, {"callIds": [1, 2, 3]},
+                                  {"marker": None, "seqMarker": None, "callIds": [1]}])  # fmt: skip
+def test_ids_are_those_of_the_texts(keys: dict[str, object], tmp_path: Path) -> None:
+    """Rows without texts have no ids; a number for a text that is not there is damage."""
+    path = tmp_path / "net.dict"
+    row = json.loads(_new_line()) | keys
+    path.write_text(json.dumps({key: value for key, value in row.items() if value is not None}))
+    for command in (["prof", "--csv"], ["summary"], ["export", "-o", tmp_path / "x.md"]):
+        done = run(*command, path)
+        assert (done.code, done.stderr.count("\n")) == (1, 1)
+        assert "callIds" in done.stderr
+
+
+def _new_line() -> str:
+    row = ast.literal_eval(OLD) | {"callIds": [4, 5]}
+    return json.dumps(row | {"kind": "kernel", "start": 1, "end": 11})
+
+
+def test_a_marker_that_is_null_is_none(tmp_path: Path) -> None:
+    """As one that is missing; the row stays."""
+    path = tmp_path / "net.dict"
+    for value in ({}, {"marker": None}, {"seqMarker": None, "marker": None}):
+        row = {key: x for key, x in json.loads(_new_line()).items()
+               if key not in ("marker", "seqMarker", "callIds")} | value  # fmt: skip
+        path.write_text(json.dumps(row))
+        done = run("prof", "--csv", "-c", "kernel,why", path)
+        assert (done.code, done.stdout.splitlines()[1]) == (0, '"gemm","no marker"')
+
+
+@pytest.mark.parametrize("devices", [b"null", b"[1]", b"{", b'[{"device": "x"}]', b"\xff", b"7"])
+def test_devices_of_another_kind_are_damage(devices: bytes, tmp_path: Path) -> None:
+    """What the footer says of them is looked at as all else is."""
+    path = tmp_path / "net.dict"
+    path.write_text(OLD)
+    table = recordfile.load(str(path)).table().replace_schema_metadata({b"pyprof.devices": devices})
+    pq.write_table(table, tmp_path / "net.parquet")
+    done = run("prof", tmp_path / "net.parquet")
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+@pytest.mark.parametrize(("name", "value"), [("_ROWS_A_BYTE", 0), ("_ANY_BYTES", 0)])
+def test_a_footer_that_tells_of_too_much_is_damage(
+    name: str, value: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is made ready for rows that a file of this size cannot hold."""
+    path = tmp_path / "net.dict"
+    path.write_text(OLD)
+    pq.write_table(recordfile.load(str(path)).table(), tmp_path / "net.parquet")
+    monkeypatch.setattr(parquet, name, value)
+    monkeypatch.setattr(parquet, "_RATIO", 0)
+    assert "1 rows in" in run("prof", tmp_path / "net.parquet").stderr

@@ -17,6 +17,27 @@ if TYPE_CHECKING:
 
 _INT64 = range(-(2**63), 2**63)
 
+_MOST_NS = 2**61
+"""Times beyond it, 73 years, stand for nothing; sums of a few below it fit an int64."""
+
+
+def microseconds(value: object) -> float | None:
+    """Give the time or the length that a JSON value stands for, or None."""
+    if type(value) not in (int, float):  # nearly always one of them
+        if not isinstance(value, str):
+            return None
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    return value if -_MOST_NS < value * 1000 < _MOST_NS else None  # type: ignore[operator, return-value]
+
+
+def instant(value: object) -> int:
+    """Give the ns that the trace's times are relative to; 0 where the value stands for none."""
+    found = whole(value)
+    return found if found is not None and -_MOST_NS < found < _MOST_NS else 0
+
 
 MOST_US = 2**62 / 1000
 """Times and lengths beyond this are none: their nanoseconds hardly fit 64 bits."""
@@ -34,6 +55,8 @@ def times(microseconds: Sequence[Any]) -> pa.Array:
     try:
         values = np.asarray(microseconds, dtype=np.float64)  # takes numbers, texts of them, None
     except (TypeError, ValueError, OverflowError):
+        values = np.zeros((0, 0))
+    if values.ndim != 1:  # some are no numbers; or all are lists
         values = np.array([_number_or_nan(value) for value in microseconds], dtype=np.float64)
     known = np.abs(values) < MOST_US
     return pa.array(nanoseconds(np.where(known, values, 0.0)), mask=~known)
@@ -97,17 +120,25 @@ class Threads:
 
     def __init__(self) -> None:
         self._rows: dict[tuple[Any, Any], int] = {}
-        self.known: list[tuple[int, int]] = []
+        self._numbers = Interned()
+
+    @property
+    def known(self) -> list[tuple[int, int]]:
+        """Process and thread of each row."""
+        return list(self._numbers.values())
 
     def row(self, pid: Any, tid: Any) -> int:  # noqa: ANN401 - as found in the trace
         """Give the thread's row."""
+        if type(pid) not in _NAMES or type(tid) not in _NAMES:  # a list is no key
+            return self._numbers[_number(pid), _number(tid)]
         found = self._rows.get((pid, tid))
-        if found is None:
-            thread = (_number(pid), _number(tid))
-            if thread not in self.known:  # 25738 and "25738" are the same thread
-                self.known.append(thread)
-            found = self._rows[pid, tid] = self.known.index(thread)
+        if found is None:  # 25738 and "25738" are the same thread
+            found = self._rows[pid, tid] = self._numbers[_number(pid), _number(tid)]
         return found
+
+
+_NAMES = (int, str)
+"""Types of what a trace calls a process or a thread."""
 
 
 def _number(value: object) -> int:

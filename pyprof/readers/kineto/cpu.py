@@ -81,21 +81,25 @@ def _plain(name: str) -> str:
 
 def _parents(op: Ints, real: Mask) -> Ints:
     """Give each row the innermost real op around it; -1 for none."""
-    parent = op
-    while True:  # as often as idle ops are in one another
-        skipped = (parent >= 0) & ~real[parent]
-        if not skipped.any():
-            return parent
-        parent = np.where(skipped, op[parent], parent)
+    parent = op.copy()
+    active = np.flatnonzero(parent >= 0)
+    while len(active):  # each step skips all that were skipped before
+        active = active[~real[parent[active]]]
+        parent[active] = parent[parent[active]]
+        active = active[parent[active] >= 0]
+    return parent
 
 
 def _within(doing: Mask, parent: Ints) -> Mask:
     """Tell which rows lie in an op that does the work, at any depth."""
+    above = parent.copy()
+    active = np.flatnonzero(above >= 0)
     covered = np.zeros(len(doing), dtype=bool)
-    outer = parent
-    while (outer >= 0).any():  # as often as ops are deep
-        covered |= (outer >= 0) & doing[outer]
-        outer = np.where(outer >= 0, parent[outer], -1)
+    covered[active] = doing[above[active]]
+    while len(active):  # each step looks at twice as many levels
+        covered[active] |= covered[above[active]]
+        above[active] = above[above[active]]
+        active = active[above[active] >= 0]
     return covered
 
 

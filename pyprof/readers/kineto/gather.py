@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.readers.kineto import cpu, gpu, header
-from pyprof.readers.kineto.columns import MOST_US, Threads
+from pyprof.readers.kineto.columns import Threads, microseconds
 from pyprof.readers.kineto.nest import Chains, Nested, nested
 from pyprof.readers.kineto.notices import warnings
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Ranges
@@ -44,8 +44,9 @@ class Gathered:
             if type(event) is not dict:
                 continue
             phase = event.get("ph")
-            ts: Any = event.get("ts")
-            if type(ts) in {int, float} and -MOST_US < ts < MOST_US:
+            start = microseconds(event.get("ts"))
+            if start is not None:
+                event["ts"] = start
                 if phase == "X":
                     groups[str(event.get("cat"))].append(event)
                 elif event.get("cat") == "fwdbwd":

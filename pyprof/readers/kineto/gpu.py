@@ -108,7 +108,7 @@ def launch_sizes(events: list[Event]) -> pa.Table:
     """
     told = [event for event in events if not _SIZES.isdisjoint(_args(event))]
     args = [_args(event) for event in told]
-    in_threads = [event.get("name") in _IN_THREADS for event in told]
+    in_threads = [str(event.get("name")) in _IN_THREADS for event in told]
     return pa.table(
         {
             "corr": correlations(args),
@@ -206,7 +206,8 @@ def _collective(args: dict[str, Any]) -> str | None:
     }
     for key in ("group", "ranks"):  # numbers and lists in some versions, texts in others
         said[key] = None if said[key] is None else str(said[key])
-    return orjson.dumps({key: value for key, value in said.items() if value is not None}).decode()
+    plain = {key: value for key, value in said.items() if isinstance(value, (str, int, float))}
+    return orjson.dumps(plain).decode()
 
 
 def _args(event: Event) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyprof import schema
-from pyprof.readers.kineto.columns import ints, whole
+from pyprof.readers.kineto.columns import instant, ints, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def base_ns(header: Header) -> int:
     """Give what all times of the trace are relative to, in ns since 1970."""
-    return whole(header.get("baseTimeNanoseconds")) or 0
+    return instant(header.get("baseTimeNanoseconds"))
 
 
 def rank(header: Header) -> int | None:

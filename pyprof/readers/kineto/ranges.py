@@ -153,7 +153,10 @@ def _text(
 ) -> tuple[int, str]:
     own = name.startswith(_OWN)  # torch's quickest annotation makes them ops
     if op and not own and texts.is_op(name, args):
-        return OP, texts.op(name, args, seq, op_id)
+        try:
+            return OP, texts.op(name, args, seq, op_id)
+        except RecursionError:  # lists in each other without end, where sizes should stand
+            return OP, marker.encode_seq(name, seq=seq, op_id=op_id)
     text = marker.decode_annotation(name)
     return (MARKER if own and marker.classify(text) is marker.Kind.TRACE else NOTE), text
 

@@ -26,11 +26,15 @@ BLOCK_BYTES = 4 << 20
 """Read at a time. Its parsed events take about six times as much memory."""
 
 _HEADER_BYTES = 64 << 20  # no trace has more than this before its events
+_EVENT_BYTES = 16 << 20  # nor this between where one event ends and the next begins
+_RATIO, _ANY_BYTES = 250, 256 << 20
+"""What gzip can make of a trace; more is no trace, but from so many bytes on only."""
 _PATIENCE = 4  # blocks to put together before giving up on a clean cut
 
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
-# Two quotes that are not escaped stand in the pattern, so it cannot match inside a string.
-_BOUNDARY = re.compile(rb'\}\s*,\s*(?=\{\s*"\w+"\s*:)')
+# Two quotes that are not escaped stand in the pattern, so it cannot match inside a string. It
+# looks no further than writers indent: it is tried behind every brace.
+_BOUNDARY = re.compile(rb'\}\s{0,99},\s{0,99}(?=\{\s{0,99}"\w{1,99}"\s{0,99}:)')
 
 _END = re.compile(rb"\}\s*\].*", re.DOTALL)
 
@@ -38,7 +42,7 @@ _NOT_A_NUMBER = re.compile(
     r"(?<=[:,\[])\s*-?(?:nan|inf|infinity|\d[\d.]*e\+?\d{3,})(?=\s*[,\]}\n])", re.IGNORECASE
 )
 _LONE_BACKSLASH = re.compile(r'\\(?!["\\/bfnrtu])')
-_NAME_LINE = re.compile(r'^(\s*"name": ")(.*)(",\s*)$', re.MULTILINE)
+_NAME_LINE = re.compile(r'^([ \t]*"name": ")(.*)(",[ \t\r]*)$', re.MULTILINE)
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
@@ -63,6 +67,9 @@ class Trace:
         for block in blocks:
             buffer += block
             if (place := _last_boundary(buffer)) is None:
+                if len(buffer) > _EVENT_BYTES:
+                    self.cut = True
+                    break
                 continue
             events = _array(buffer[: place.start() + 1])
             if events is None and failures < _PATIENCE:
@@ -70,7 +77,7 @@ class Trace:
                 continue
             yield self._salvage(buffer[: place.start() + 1]) if events is None else events
             buffer, failures = buffer[place.end() :], 0
-        yield self._close(buffer)
+        yield self._close(buffer.rstrip())
 
     def open(self) -> None:
         """Read the header alone; raise CaptureError where no events follow it."""
@@ -87,14 +94,21 @@ class Trace:
 
     def _unzipped(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         unzip = zlib.decompressobj(wbits=31)
+        most = max(_ANY_BYTES, _RATIO * self.path.stat().st_size)
         for block in blocks:
             rest = block
             while rest:
                 try:
-                    yield unzip.decompress(rest, BLOCK_BYTES)
+                    whole = unzip.decompress(rest, BLOCK_BYTES)
                 except zlib.error:
                     self.cut = True  # what came before is good
                     return
+                if (most := most - len(whole)) < 0:
+                    raise CaptureError(
+                        f"{self.path}: no torch.profiler trace: "
+                        f"unzipped it is more than {_RATIO} times as large"
+                    )
+                yield whole
                 rest = unzip.unused_data if unzip.eof else unzip.unconsumed_tail
                 if unzip.eof and rest:
                     if rest.startswith(b"\0"):  # padding behind the last member
@@ -128,7 +142,7 @@ class Trace:
 
     def _salvage(self, piece: bytes) -> list[Event]:
         """Give the events that can be parsed one by one, and count the others."""
-        *parts, last = _BOUNDARY.split(_repaired(piece))
+        *parts, last = _BOUNDARY.split(_repaired(piece).rstrip(b", \t\r\n"))
         found = [_loads(part + b"}") for part in parts]
         self.lost += sum(not isinstance(event, dict) for event in found)
         ending = _END.sub(b"}", last)  # it may carry the end of the list, or be cut in the middle

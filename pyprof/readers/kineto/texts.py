@@ -146,7 +146,7 @@ def _dtypes(args: dict[str, Any]) -> list[Any] | None:
         return [_element(kind) for kind in types]
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 18)
 def _flat_dtypes(types: tuple[object, ...]) -> list[Any]:
     return [dtype(kind) for kind in types]
 
@@ -211,7 +211,7 @@ def _collective(args: dict[str, Any]) -> str:
     return marker.encode_op(marker.Call("c10d", str(args["Collective name"]), given, facts))
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 18)
 def frame(name: str) -> tuple[str, str] | None:
     """Split `path(line): function` into (`path:line`, function); None for a builtin's name."""
     if name.startswith("<"):
@@ -226,14 +226,14 @@ def trace(frames: Iterable[tuple[str, str]]) -> str:
     return marker.encode_trace([line for line, _ in listed], [name for _, name in listed])
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 18)
 def call_stack(stack: str) -> str:
     """Write the trace marker of a `Call stack`, which has the innermost frame first."""
     frames = [found for part in stack.split(";") if (found := frame(part.strip()))]
     return trace(reversed(frames)) if frames else ""
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 18)
 def hierarchy(modules: str) -> tuple[str, ...]:
     """Write the layers of a `Module Hierarchy`: `TOP(Net)::forward.conv1(Conv2d)::forward`."""
     names = (part.partition("::")[0] for part in modules.split("."))  # without the method

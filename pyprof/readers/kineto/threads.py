@@ -28,7 +28,10 @@ class Flows:
     def add(self, events: list[Event]) -> None:
         """Gather the ends of arrows."""
         for event in events:
-            number = self._numbers.setdefault(event.get("id"), len(self._numbers))
+            name = event.get("id")
+            if type(name) not in (int, str):
+                continue
+            number = self._numbers.setdefault(name, len(self._numbers))
             thread = self._threads.row(event.get("pid"), event.get("tid"))
             self._ends.append((number, event["ts"], event.get("ph") != "s", thread))
 

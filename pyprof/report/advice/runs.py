@@ -35,7 +35,7 @@ def fusible(case: Case, wanted: Mask, *, chains: bool = False) -> tuple[Ints, ND
         same &= np.diff(key[order]) == 0
     if chains:
         same &= ~_again(case, order)
-    run = np.cumsum(np.concatenate([[True], ~same])) - 1
+    run = np.cumsum(np.concatenate([[True], ~same])[: len(order)]) - 1
     length = np.bincount(run)
     longest = np.zeros(len(length))
     np.maximum.at(longest, run, case.ns[order])

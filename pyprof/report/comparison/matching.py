@@ -107,6 +107,7 @@ class Matched:
         return {
             tuple(row[name] for name in names): Sum(row["calls"], row["rows"], row["ns"])
             for row in add_up(self.sums, names, _SUMS).to_pylist()
+            if row["rows"]  # by no key at all, no rows are a group, too
         }
 
 

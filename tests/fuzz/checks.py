@@ -1,0 +1,190 @@
+"""One damaged file through one command: what must hold, whatever is wrong with the file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.fuzz.truth import Truth
+
+
+class Command(NamedTuple):
+    """A command line, with IN, SOUND and OUT in place of files."""
+
+    line: str
+    suffix: str = ""
+    """Of what it writes."""
+    often: int = 1
+    """How often it is chosen."""
+    captures_only: bool = False
+    """It takes no records that parse wrote."""
+
+
+COMMANDS: dict[str, Command] = {
+    "parse": Command("parse IN -o OUT", ".dict", often=8, captures_only=True),
+    "parse to Parquet": Command("parse IN -o OUT", ".parquet", often=2, captures_only=True),
+    "prof": Command("prof --csv IN -o OUT", ".csv", often=8),
+    "prof by op": Command("prof --by op IN"),
+    "prof in a width": Command("prof -w 150 IN"),
+    "prof as nvprof": Command("prof --summary nvprof IN"),
+    "summary": Command("summary IN", often=3),
+    "summary by layer": Command("summary --by layer IN"),
+    "lines": Command("lines IN", often=2),
+    "report": Command("report IN -o OUT", ".html"),
+    "export as speedscope": Command("export IN -o OUT", ".speedscope.json"),
+    "export as trace": Command("export IN -o OUT", ".trace.json"),
+    "export as Markdown": Command("export IN -o OUT", ".md"),
+    "export as pstats": Command("export IN -o OUT", ".prof"),
+    "export as CSV": Command("export IN -o OUT", ".csv"),
+    "doctor": Command("doctor IN", captures_only=True),
+    "ranks": Command("ranks IN", often=2),
+    "ranks of two": Command("ranks IN SOUND"),
+    "diff": Command("diff IN SOUND", often=2),
+}
+
+
+def commands_for(kind: str) -> list[str]:
+    """Name the commands that take files of a kind, each as often as it is to be chosen."""
+    records = kind in ("dict", "literal", "parquet")
+    return [
+        name
+        for name, command in COMMANDS.items()
+        if not (records and command.captures_only)
+        for _ in range(command.often)
+    ]
+
+
+OFF = frozenset({"terminal", "times"})
+"""Rules that are not looked at: terminals are safe; a row with impossible times is told."""
+
+
+class Done(NamedTuple):
+    """How a command ended."""
+
+    command: str
+    code: int
+    stdout: bytes
+    stderr: bytes
+    written: bytes | None
+    """What it wrote to its output file; None where there is none."""
+    crash: str = ""
+    """The error that nothing expected, and where it arose."""
+
+
+def broken(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
+    """Yield each rule that does not hold."""
+    for rule, check in _RULES.items():
+        if rule not in OFF:
+            yield from (f"{rule}: {what}" for what in check(done, truth, path))
+
+
+def outcome(done: Done) -> str:
+    """Name how it ended."""
+    if done.code:
+        return f"exit {done.code}"
+    return "warned" if b"warning: " in done.stderr else "right"
+
+
+def _ends_as_said(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
+    """Allow 0, 1 and 2, never a traceback, and one line where it failed."""
+    del truth, path
+    text = done.stderr.decode(errors="replace")
+    if done.crash:
+        yield done.crash
+        return
+    if done.code not in (0, 1, 2):
+        yield f"exit code {done.code}"
+    for word in ("Traceback", "internal error", "not enough memory", "Warning:", "Exception "):
+        if word in text:
+            yield f"{word} in {text[max(0, text.index(word) - 150) :][:400]!r}"
+    if done.code == 1 and len(_errors(text)) != 1:
+        yield f"not one line: {text[:600]!r}"
+
+
+def _errors(text: str) -> list[str]:
+    return [line for line in text.split("\n") if line and ": warning: " not in line]
+
+
+def _nothing_half(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
+    """A command that failed leaves nothing, on stdout or in a file."""
+    del truth, path
+    if done.code and (done.stdout or done.written is not None):
+        yield f"exit code {done.code}, and yet something was written"
+    if not done.code and COMMANDS[done.command].suffix and done.written is None:
+        yield "nothing was written"
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def _safe(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
+    """What a terminal shows holds no control characters."""
+    del truth, path
+    for name, data in (("stdout", done.stdout), ("stderr", done.stderr)):
+        if found := _CONTROL.search(data.decode(errors="replace")):
+            yield f"{found[0]!r} on {name}"
+
+
+def _is_form(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
+    """What is written is what its suffix says."""
+    del truth, path
+    parse = _FORMS.get(COMMANDS[done.command].suffix)
+    if done.written is not None and parse is not None:
+        try:
+            parse(done.written)
+        except ValueError as error:
+            yield f"the output is damaged: {error}"
+
+
+_FORMS: dict[str, Callable[[bytes], object]] = {
+    ".dict": lambda data: [json.loads(line) for line in data.splitlines()],
+    ".speedscope.json": json.loads,
+    ".trace.json": json.loads,
+    ".md": bytes.decode,
+    ".html": bytes.decode,
+}
+
+
+def _all_rows(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
+    """Rows in are rows out, and they take as long; what is left out of a sum is warned of."""
+    del path
+    found = _rows(done)
+    if found is None or truth is None:
+        return
+    rows, total_ns = found
+    if rows != truth.rows:
+        yield f"{rows} rows of {truth.rows}"
+    if truth.total_ns is not None and total_ns != truth.total_ns:
+        yield f"{total_ns} ns instead of {truth.total_ns}"
+    if truth.total_ns is None and b"warning: " not in done.stderr and "times" not in OFF:
+        yield "a row with impossible times, and not a word"
+
+
+def _rows(done: Done) -> tuple[int, int] | None:
+    """Count the rows that a command wrote, and add up their times."""
+    if done.code or done.written is None:
+        return None
+    if done.command == "parse":
+        durations = [json.loads(line)["kDuration"] for line in done.written.splitlines()]
+        return len(durations), sum(durations)
+    if done.command == "prof":
+        listed = csv.DictReader(io.StringIO(done.written.decode()))
+        times = [int(row["Sil(ns)"] or 0) for row in listed]
+        return len(times), sum(times)
+    return None
+
+
+_RULES: dict[str, Callable[[Done, Truth | None, Path], Iterator[str]]] = {
+    "ends as said": _ends_as_said,
+    "nothing half": _nothing_half,
+    "terminal": _safe,
+    "form": _is_form,
+    "rows": _all_rows,
+}

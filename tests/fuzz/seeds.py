@@ -1,0 +1,201 @@
+"""Sound inputs to be damaged: small captures as the tools write them, and what parse makes of them.
+
+Each exercises what its reader knows: several layouts, all kinds of work, markers of all kinds.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pyprof import marker
+from pyprof.marker import Call, Tensor
+from tests.builders import CAPTURES, LAYOUTS, Range, Work, nsys_db, nvprof_db
+from tests.commands import run
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A sound file."""
+
+    name: str
+    kind: str
+    """`sqlite`, `json`, `gzip`, `dict`, `literal` or `parquet`."""
+    data: bytes
+
+
+_X = Tensor((8, 16), "float16")
+TEXTS = (
+    marker.encode_op(Call("torch.nn.functional", "linear", (_X, _X))),
+    marker.encode_trace(["train.py:10", "model.py:32"], ["main", "forward"]),
+    "layer:net.encoder.0",
+    (
+        "aten::addmm, seq = 4, op_id = 17, sizes = [[16], [8, 16], [16, 16]], "
+        "input_op_ids = [(3,0), (0,-1), (9,0)]"
+    ),
+    "autograd::engine::evaluate_function: AddmmBackward0, op_id = 35",
+    "AddmmBackward0, seq = 4, op_id = 36, sizes = [[8, 16]]",
+    "Optimizer.step#SGD.step",
+    "ProfilerStep#1",
+    "ncclDevKernel_AllReduce",
+    "{'mod': 'LSTMCell', 'strRepr': '10, 20'}",
+)
+NAMES = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int)",
+    "ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x5_nn",
+    "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+    "_ZN2at6native13reduce_kernelILi512EEEvT_",
+    "triton_poi_fused_add_0",
+)
+_STEPS = 3
+_STEP_NS = 100_000
+
+
+def _work() -> list[Work]:
+    found = []
+    for step, place in itertools.product(range(_STEPS), range(len(NAMES))):
+        at = 10_000 + step * _STEP_NS + place * 10_000
+        kind = ("kernel", "kernel", "kernel", "memcpy", "memset")[place]
+        work = Work(NAMES[place], (at + 5_000, at + 9_000), (at, at + 2_000), kind)
+        found.append(replace(work, stream=7 + place % 2, tid=11 + place % 2))
+    return found
+
+
+def _ranges() -> list[Range]:
+    found = []
+    for step in range(_STEPS):
+        base = 9_000 + step * _STEP_NS
+        for place, text in enumerate(TEXTS):
+            tid = 12 if "Backward" in text else 11
+            found.append(Range(text, (base + place, base + 60_000 - place), tid=tid))
+    found[-1] = replace(found[-1], at=(found[-1].at[0], None))
+    return [*found, Range("layer:free", (0, 500_000), style=60, end_tid=12)]
+
+
+def _event(category: str, name: str, ts: float, dur: float, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+    event = {"ph": "X", "cat": category, "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": 11}
+    return {**event, **more}
+
+
+def events(*, on_gpu: bool) -> list[dict[str, Any]]:
+    """Give the events of a trace of torch.profiler."""
+    found: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_labels", "pid": 1, "tid": 0, "args": {"labels": "CPU"}}
+    ]
+    for step in range(_STEPS):
+        at = 1_000.5 + step * 100
+        found.append(_event("user_annotation", f"ProfilerStep#{step}", at, 99.0))
+        found.append(_event("python_function", "train.py(10): main", at, 98.0))
+        found.append(_event("python_function", "nn.Module: Linear_0", at + 1, 40.0))
+        args = {
+            "External id": 10 * step + 1,
+            "Sequence number": step,
+            "Fwd thread id": 0,
+            "Input Dims": [[8, 16], [16, 16], []],
+            "Input type": ["float", "c10::Half", "Scalar"],
+            "Input Strides": [[16, 1], [16, 1], []],
+            "Concrete Inputs": ["", "", "1"],
+            "Call stack": "model.py(32): forward;train.py(10): main",
+            "Module Hierarchy": "TOP(Net)::forward.fc(Linear)::forward",
+        }
+        found.append(_event("cpu_op", "aten::linear", at + 2, 30.0, args=args))
+        found.append(_event("cpu_op", TEXTS[0], at + 3, 20.0, args={"External id": 10 * step + 2}))
+        nccl = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": 64,
+                "Group size": 2, "Process Group Ranks": "[0, 1]"}  # fmt: skip
+        back = {**args, "Fwd thread id": 1, "External id": 10 * step + 3}
+        found.append(
+            _event("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0",
+                   at + 60, 20.0, tid=12, args=back)
+        )  # fmt: skip
+        if on_gpu:
+            found += _launched(step, at, nccl)
+    return found
+
+
+def _launched(step: int, at: float, nccl: dict[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    for place, (category, name) in enumerate(
+        (
+            ("kernel", NAMES[1]),
+            ("kernel", NAMES[2]),
+            ("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)"),
+            ("gpu_memset", "Memset (Device)"),
+        )
+    ):
+        corr = 100 * step + place + 1
+        api = _event("cuda_runtime", "cudaLaunchKernel", at + 4 + place, 0.5,
+                     args={"correlation": corr, "cbid": 211})  # fmt: skip
+        args = {"correlation": corr, "device": 0, "stream": 7, "grid": [4, 2, 1],
+                "block": [128, 1, 1], "registers per thread": 32, "shared memory": 2048,
+                "bytes": 4096, "External id": 10 * step + 1}  # fmt: skip
+        more = nccl if "nccl" in name else {}
+        found += [api, _event(category, name, at + 30 + 5 * place, 4.5, pid=0, tid=7,
+                              args={**args, **more})]  # fmt: skip
+    flow = {"cat": "fwdbwd", "name": "fwdbwd", "id": step + 1, "pid": 1}
+    found += [{**flow, "ph": "s", "ts": at + 2, "tid": 11}, {**flow, "ph": "f", "ts": at + 60,
+              "tid": 12, "bp": "e"}]  # fmt: skip
+    return found
+
+
+def trace(*, on_gpu: bool) -> bytes:
+    """Write a trace of torch.profiler."""
+    header = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB", "numSms": 108,
+                              "computeMajor": 8, "computeMinor": 0, "totalGlobalMem": 1 << 36}],
+        "distributedInfo": {"backend": "nccl", "rank": 1, "world_size": 2},
+        "baseTimeNanoseconds": 1_700_000_000_000_000_000,
+    }  # fmt: skip
+    return json.dumps({**header, "traceEvents": events(on_gpu=on_gpu)}, indent=1).encode()
+
+
+def seeds() -> list[Seed]:
+    """Make all of them."""
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        return [*_captures(folder), *_records(folder), *_shared()]
+
+
+def _captures(folder: Path) -> list[Seed]:
+    found = [
+        Seed("kineto", "json", trace(on_gpu=True)),
+        Seed("kineto on the CPU", "json", trace(on_gpu=False)),
+        Seed("kineto, zipped", "gzip", gzip.compress(trace(on_gpu=True), mtime=0)),
+        Seed("nvprof", "sqlite", nvprof_db(folder / "a.sql", _work(), _ranges()).read_bytes()),
+    ]
+    for name in ("2020.3", "2024.6", "2026.2", "registered strings", "duplicate API rows"):
+        path = nsys_db(folder / "a.sqlite", _work(), _ranges(), LAYOUTS[name])
+        found.append(Seed(f"nsys, {name}", "sqlite", path.read_bytes()))
+    return found
+
+
+def _records(folder: Path) -> list[Seed]:
+    path = nsys_db(folder / "b.sqlite", _work(), _ranges())
+    for suffix in ("dict", "parquet"):
+        run("parse", path, "-q", "-o", folder / f"b.{suffix}")
+    lines = (folder / "b.dict").read_bytes()
+    old = [repr({**json.loads(line), "grid": (1, 1, 1)}) for line in lines.splitlines()]
+    return [
+        Seed("dict lines", "dict", lines),
+        Seed("lines of literals", "literal", ("\n".join(old) + "\n").encode()),
+        Seed("Parquet", "parquet", (folder / "b.parquet").read_bytes()),
+    ]
+
+
+_SMALL_BYTES = 400_000
+
+
+def _shared() -> list[Seed]:
+    """Give the small ones of the real captures, where they are there."""
+    kinds = {".sqlite": "sqlite", ".sql": "sqlite", ".json": "json"}
+    files = sorted(CAPTURES.glob("*/*")) if CAPTURES.is_dir() else []
+    return [
+        Seed(f"{path.parent.name}/{path.name}", kinds[path.suffix], path.read_bytes())
+        for path in files
+        if path.suffix in kinds and path.stat().st_size <= _SMALL_BYTES
+    ]

@@ -1,0 +1,130 @@
+"""The fuzzer sees what is wrong, its inputs can be made again, and what it found stays mended."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof import readers
+from pyprof.readers import nsys
+from tests.fuzz import run
+from tests.fuzz.checks import COMMANDS, Done, broken, outcome
+from tests.fuzz.mutate import DAMAGE
+from tests.fuzz.run import Tally, _batch, damaged
+from tests.fuzz.seeds import Seed, seeds
+from tests.fuzz.truth import Truth, truth
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SOUND = Done("parse", 0, b"", b"", b'{"kDuration": 5}\n{"kDuration": 7}\n')
+
+
+@pytest.fixture(scope="module")
+def small() -> list[Seed]:
+    """Give the seeds that the tests build, one of a kind."""
+    return [*{seed.kind: seed for seed in seeds() if "/" not in seed.name}.values()]
+
+
+def test_seeds_are_sound(small: list[Seed], tmp_path: Path) -> None:
+    """Undamaged, each goes through all rules; every kind can be damaged."""
+    assert {seed.kind for seed in small} == set(DAMAGE)
+    for seed in small:
+        path = tmp_path / seed.kind
+        path.write_bytes(seed.data)
+        found = truth(path, seed.kind)
+        if seed.kind in ("sqlite", "gzip"):
+            assert found is not None
+            assert found.rows == readers.read(path).activities.num_rows > 0
+
+
+def test_an_input_follows_from_its_numbers(small: list[Seed]) -> None:
+    """However many commands it goes through, and whatever came before."""
+    first = [damaged(small, 3, number, 1) for number in range(40)]
+    again = [damaged(small, 3, number, 5) for number in reversed(range(40))]
+    assert [one.data for one in first] == [one.data for one in reversed(again)]
+    assert len({one.data for one in first}) > 30
+    assert [one.commands[0] for one in first] == [one.commands[0] for one in reversed(again)]
+
+
+@pytest.mark.parametrize(
+    ("done", "word"),
+    [
+        (SOUND._replace(code=3), "exit code 3"),
+        (
+            SOUND._replace(code=1, stderr=b"Traceback (most recent call last)\n", written=None),
+            "Trac",
+        ),
+        (SOUND._replace(code=1, stderr=b"pyprof: internal error (x)\n", written=None), "internal"),
+        (SOUND._replace(code=1, stderr=b"pyprof: not enough memory\n", written=None), "memory"),
+        (SOUND._replace(code=1, stderr=b"pyprof: a\nb\n", written=None), "not one line"),
+        (SOUND._replace(code=1, stderr=b"", written=None), "not one line"),
+        (SOUND._replace(stderr=b"x.py:3: RuntimeWarning: cast\n"), "Warning"),
+        (SOUND._replace(crash="KeyError at a.py:3"), "KeyError"),
+        (SOUND._replace(code=1, stderr=b"pyprof: a\n"), "something was written"),
+        (SOUND._replace(written=None), "nothing was written"),
+        (SOUND._replace(written=b"{"), "damaged"),
+        (SOUND._replace(written=b'{"kDuration": 12}\n'), "1 rows of 2"),
+        (SOUND._replace(written=b'{"kDuration": 5}\n{"kDuration": 8}\n'), "13 ns instead of 12"),
+    ],
+)
+def test_what_is_wrong_is_seen(done: Done, word: str, tmp_path: Path) -> None:
+    """Each rule finds what breaks it, and a sound end breaks none."""
+    expected = Truth(2, 12)
+    assert not list(broken(SOUND, expected, tmp_path))
+    assert outcome(SOUND) == "right"
+    assert any(word in what for what in _broken(done, expected, tmp_path))
+
+
+def _broken(done: Done, expected: Truth, path: Path) -> list[str]:
+    try:
+        return list(broken(done, expected, path))
+    except ValueError:  # what is no JSON has no rows to count
+        return ["the output is damaged"]
+
+
+def _kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("fault", "word"),
+    [
+        (lambda path: path.write_bytes(b"other"), "the input was changed"),
+        (lambda path: (path.parent / "more").touch(), "left behind"),
+        (lambda path: path.no_such_thing, "AttributeError at"),
+        (lambda _: _kill(), "the process died of SIGKILL"),
+    ],
+)
+def test_a_child_that_goes_wrong_is_seen(
+    fault: Callable[[Path], object], word: str, small: list[Seed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader with a fault: the inputs behind the one that found it are tried all the same."""
+    found: Callable[[Path], object] = nsys.read
+
+    def faulty(path: Path) -> object:
+        fault(path)
+        return found(path)
+
+    monkeypatch.setattr(nsys, "read", faulty)
+    monkeypatch.setattr(run, "COMMANDS", {"parse": COMMANDS["parse"]})
+    monkeypatch.setattr(run, "commands_for", lambda _: ["parse"])
+    sqlite = [seed for seed in small if seed.kind == "sqlite"]
+    tally = Tally(Counter(), Counter(), {})
+    numbers = list(range(3))
+    while numbers:
+        numbers = _batch(sqlite, 1, numbers, 1, tally)
+    assert any(word in what for what in tally.failures)
+
+
+def test_some_inputs(small: list[Seed]) -> None:
+    """A few hundred of all kinds end as they should."""
+    tally = Tally(Counter(), Counter(), {})
+    assert _batch(small, 0, list(range(60)), 1, tally) == []
+    assert tally.failures == {}
+    assert sum(tally.inputs.values()) == 60
