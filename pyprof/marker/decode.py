@@ -206,7 +206,7 @@ def _literal(text: str) -> Any:  # noqa: ANN401 - the point is that it can be an
         return quick
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # "\d" in a user's string
+            warnings.simplefilter("ignore")  # "\d" in a user's string
             return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return _json(text)

@@ -6,6 +6,7 @@ import ast
 import io
 import re
 import sys
+import warnings
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -273,7 +274,9 @@ def _literal(line: bytes) -> Any:  # noqa: ANN401 - whatever the line holds
     if len(line) > _LONGEST_LITERAL:
         return None
     try:
-        return ast.literal_eval(line.decode().strip())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "\d" in a user's string
+            return ast.literal_eval(line.decode().strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
 

@@ -144,7 +144,7 @@ def functions(source: Sequence[str]) -> list[Function]:
     """Find the functions of a source, the shortest first; none where it is not Python."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.simplefilter("ignore")  # the user's to mend
             module = ast.parse("\n".join(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []

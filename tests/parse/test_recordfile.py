@@ -2,6 +2,7 @@
 
 import ast
 import json
+import warnings
 from pathlib import Path
 
 import pyarrow as pa
@@ -189,3 +190,14 @@ def test_a_footer_that_tells_of_too_much_is_damage(
     monkeypatch.setattr(parquet, name, value)
     monkeypatch.setattr(parquet, "_RATIO", 0)
     assert "1 rows in" in run("prof", tmp_path / "net.parquet").stderr
+
+
+@pytest.mark.parametrize("put", ["1if 1else 2", "'\\\\d'"])
+def test_what_python_would_warn_of_is_not_told(put: str, tmp_path: Path) -> None:
+    """A damaged number, or a backslash in a text: the line says it all."""
+    path = tmp_path / "net.dict"
+    path.write_text(OLD.replace("'kDuration': 10", f"'kDuration': {put}".replace("\\\\", "\\")))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        done = run("prof", path)
+    assert (done.code, done.stderr.count("\n"), told) == (1, 1, [])
