@@ -172,7 +172,7 @@ def _sweep(capture: Capture) -> Sweep:
     thread, start = ints(ranges.column("thread")), ints(ranges.column("start"))
     end = ints(ranges.column("end"))
     still_open = end == NONE
-    end = np.where(still_open, leaks.ends(thread, start, kind, still_open, _last(capture)), end)
+    end = np.where(still_open, _last(capture), end)
     nested = ints(ranges.column("style")) == schema.NESTED
     leaked = leaks.leaked(thread, start, kind, still_open)
     endless = leaks.endless(thread, kind, still_open & nested & ~leaked)

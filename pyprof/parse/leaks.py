@@ -24,6 +24,7 @@ _DEEPEST = 8, 64
 then nothing tells what is inside of what."""
 
 _OPS = (Kind.OP, Kind.TRACE, Kind.MODULE, Kind.SEQ)
+_LAYERS = (Kind.LAYER, Kind.OPTIMIZER)
 
 
 def leaked(
@@ -46,30 +47,7 @@ def endless(
     `left_open` are those that are not leaked.
     """
     found = np.zeros(len(thread), bool)
-    for chosen, most in ((np.isin(kind, _OPS), _DEEPEST[0]), (kind == Kind.LAYER, _DEEPEST[1])):
+    for chosen, most in ((np.isin(kind, _OPS), _DEEPEST[0]), (np.isin(kind, _LAYERS), _DEEPEST[1])):
         count = np.bincount(thread[left_open & chosen], minlength=int(thread.max(initial=0)) + 1)
         found |= left_open & (count > most)[thread]
-    return found
-
-
-_MOST_OPEN = 1000
-"""Ranges of one kind inside each other that a program may have: Python's own limit of calls."""
-
-
-def ends(
-    thread: Ints, start: Ints, kind: NDArray[np.int8], still_open: NDArray[np.bool_], last: int
-) -> Ints:
-    """Give where open ranges count to: to the last instant of the capture.
-
-    Where more are open on a thread than can be inside each other, the ends are missing: each of a
-    kind counts to the next. Of other ranges the value means nothing.
-    """
-    found = np.full(len(start), last)
-    rows = np.flatnonzero(still_open)
-    rows = rows[np.lexsort((start[rows], kind[rows], thread[rows]))]
-    same = (np.diff(thread[rows]) == 0) & (np.diff(kind[rows]) == 0)
-    group = np.append(0, np.cumsum(~same)) if len(rows) else rows
-    many = np.bincount(group)[group[1:]] > _MOST_OPEN if len(rows) else same
-    cut = rows[:-1][same & many]
-    found[cut] = start[rows[1:][same & many]]
     return found

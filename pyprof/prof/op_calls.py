@@ -69,7 +69,7 @@ def _runs(records: Records, work_of: Ints, computes: NDArray[np.bool_]) -> Ints:
     begins = np.diff(run, prepend=-1) > 0
     first = np.flatnonzero(begins)
     several = np.diff(first, append=len(run)) > 1
-    ends = np.append(first[1:], len(run))
+    ends = np.append(first, len(run))[1:]
     for start, end in np.stack([first, ends], axis=1)[several & ~_of_one_node(records)[first]]:
         period = _period(name[start:end].tolist())
         if 2 * period <= end - start and computes[start : start + period].any():

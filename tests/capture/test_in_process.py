@@ -324,7 +324,7 @@ def test_a_signal_while_the_file_is_written(
         os.kill(os.getpid(), signal.SIGTERM)
         join(*given)
 
-    join = recorder.join
+    join = recorder.join  # type: ignore[attr-defined]  # what it calls
     monkeypatch.setattr(recorder, "join", interrupted)
     with pytest.raises(signals.Ended), signals.ending():
         capture(TRAIN, whole=True)

@@ -249,7 +249,7 @@ def test_ctrl_c_leaves_what_is_whole(folder: Path, out: Path, workers: str) -> N
     ):  # fmt: skip
         os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=60)
-    assert (process.returncode, said.strip()) == (1, "Aborted!")
+    assert (process.returncode, said.strip()) == (128 + signal.SIGINT, "Aborted!")
     assert _files(out) == expected
 
 

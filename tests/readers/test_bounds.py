@@ -100,8 +100,9 @@ def test_of_strings_with_one_id_the_last_counts(tmp_path: Path) -> None:
     tables = {
         "StringIds": (("id", "value"), [{"id": i, "value": v} for i, v in
                       ((7, "x"), (None, "y"), (-3, "z"), (90, "gemm"), (7, "other"))]),
-        KERNELS: (("start", "end", "demangledName"), [
-            {"start": n, "end": n + 1, "demangledName": i} for n, i in enumerate((7, 90, 8, -3))
+        KERNELS: (("start", "end", "demangledName", "correlationId"), [
+            {"start": n, "end": n + 1, "demangledName": i, "correlationId": n}
+            for n, i in enumerate((7, 90, 8, -3))
         ]),
     }  # fmt: skip
     path = write_tables(tmp_path / "net.sqlite", tables)  # type: ignore[arg-type]
@@ -188,10 +189,11 @@ def test_a_duration_may_be_a_text(value: object, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [None, "soon", [1], 1e300, "1e300", "inf", True])
 def test_an_event_without_a_time_is_told(value: object, tmp_path: Path) -> None:
-    """It cannot be placed; how many there are is said."""
+    """It cannot be placed, but is there; how many there are is said."""
     capture = read(tmp_path, [kernel(1, 10), kernel(2, 20) | {"ts": value}])
-    assert capture.activities.num_rows == 1
-    assert "1 events have no time and are left out" in capture.warnings
+    assert capture.activities.num_rows == 2
+    assert capture.activities["start"].null_count == 1
+    assert any("time" in text for text in capture.warnings)
 
 
 def test_lists_in_each_other_are_no_sizes(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ def test_deep_trees() -> None:
 
 def test_far_levels_are_numbered() -> None:
     """A table does not grow as wide as the tree is deep."""
-    assert [summary_text._indented(level) for level in (0, 2, 32)] == ["", "    ", " " * 64]
-    assert summary_text._indented(5000) == " " * 64 + "(5000) "
+    assert [summary_text._indented(level) for level in (0, 2, 16)] == ["", "    ", " " * 32]
+    assert summary_text._indented(5000) == " " * 32 + "(5000) "
 
 
 def test_no_more_gpus_than_a_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
