@@ -77,7 +77,7 @@ def test_the_default_columns_are_the_originals(path: Path) -> None:
     ]
 
 
-FORMATS = (["--csv"], ["-w", "200"], [])
+FORMATS: tuple[list[str], ...] = (["--csv"], ["-w", "200"], [])
 
 
 def test_every_column_can_be_shown_in_every_format(path: Path) -> None:
