@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pyprof import marker
 from pyprof.marker import Call, Kind
-from pyprof.parse import assemble, leaks, parse_file, paths
+from pyprof.parse import assemble, parse_file, paths
 from pyprof.parse.nesting import NONE
 from pyprof.parse.texts import Texts
 from pyprof.readers.kineto import cpu
