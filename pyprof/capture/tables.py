@@ -11,11 +11,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
+"""A view is a program, which may never end."""
+
+
 def filled(path: Path, tables: Iterable[str]) -> list[str]:
     """Give those of the tables that have rows; none of a file that is no SQLite database."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
-            present = {row[0] for row in base.execute("SELECT name FROM sqlite_master")}
+            present = {row[0] for row in base.execute(_TABLES)}
             return [
                 table
                 for table in tables

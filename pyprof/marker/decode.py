@@ -195,7 +195,13 @@ def _scalar(text: str) -> object:
 
 
 def _sizes_like(value: object) -> bool:
-    return isinstance(value, (list, tuple)) and all(type(size) is int for size in value)
+    return isinstance(value, (list, tuple)) and all(
+        type(size) is int and -_MOST <= size < _MOST for size in value
+    )
+
+
+_MOST = 1 << 63
+"""What an int64 holds, in which sizes are kept."""
 
 
 def _literal(text: str) -> Any:  # noqa: ANN401 - the point is that it can be anything

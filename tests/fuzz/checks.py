@@ -39,7 +39,8 @@ COMMANDS: dict[str, Command] = {
     "lines": Command("lines IN", often=2),
     "report": Command("report IN -o OUT", ".html"),
     "export as speedscope": Command("export IN -o OUT", ".speedscope.json"),
-    "export as trace": Command("export IN -o OUT", ".trace.json"),
+    "export as trace": Command("export IN -o OUT", ".pt.trace.json"),
+    "export as JSON": Command("export IN -o OUT", ".json"),
     "export as Markdown": Command("export IN -o OUT", ".md"),
     "export as pstats": Command("export IN -o OUT", ".prof"),
     "export as CSV": Command("export IN -o OUT", ".csv"),
@@ -146,7 +147,8 @@ def _is_form(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
 _FORMS: dict[str, Callable[[bytes], object]] = {
     ".dict": lambda data: [json.loads(line) for line in data.splitlines()],
     ".speedscope.json": json.loads,
-    ".trace.json": json.loads,
+    ".pt.trace.json": json.loads,
+    ".json": json.loads,
     ".md": bytes.decode,
     ".html": bytes.decode,
 }

@@ -200,3 +200,21 @@ def test_lists_in_each_other_are_no_marker() -> None:
             text = f"{{'mod': 'torch', 'op': 'cat', 'args': {deep}}}".replace("'", quote)
             assert marker.decode_op(text) == Call("torch", "cat", whole=False)
         assert marker.decode_trace(f"{{'traceMarker': {deep}}}") == ()
+
+
+@pytest.mark.parametrize("size", [2**63, -(2**63) - 1, 10**40])
+def test_sizes_beyond_an_int64_are_none(size: int, tmp_path: Path) -> None:
+    """They fit no column, and no tensor has them; the op is there without."""
+    texts = (
+        f"aten::mm, seq = 4, op_id = 7, sizes = [[{size}, 6], [6, 2]]",
+        (
+            f"{{'mod': 'torch', 'op': 'mm', 'args': [{{'name': '', 'type': 'tensor', "
+            f"'shape': ({size}, 6), 'dtype': 'float16', 'stride': ({size}, 1)}}]}}"
+        ),
+    )
+    for text in texts:
+        path = nsys_db(tmp_path / "net.sqlite", [Work(call=(5, 6))], [Range(text, (1, 9))])
+        done = run("parse", path)
+        assert done.code == 0
+        assert '"op": ["mm"]' in done.stdout
+        assert run("prof", path).code == 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyprof import readers
+from pyprof.capture.tables import filled
 from pyprof.errors import CaptureError
 from pyprof.readers import _sqlite, kineto, nsys
 from pyprof.readers.kineto import stream
@@ -68,6 +69,13 @@ def test_what_is_computed_is_not_read(create: str, tmp_path: Path) -> None:
     capture = readers.read(_changed(path, create, insert))
     assert capture.activities.num_rows == 2
     assert "layer:never" not in texts(capture.ranges)
+
+
+def test_a_view_is_not_asked_whether_it_is_empty(tmp_path: Path) -> None:
+    """Of an endless one that is, there is no answer."""
+    path = write_tables(tmp_path / "a.sqlite", {"T": (("x",), [{"x": 1}])})
+    _changed(path, "CREATE VIEW V AS SELECT * FROM T")
+    assert filled(path, ["T", "V", "U"]) == ["T"]
 
 
 @pytest.mark.parametrize("ask", [readers.read, readers.identity])

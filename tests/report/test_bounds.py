@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from typing import TYPE_CHECKING
 
@@ -80,7 +81,10 @@ def test_each_process_has_its_calls() -> None:
         ["summary"],
         ["lines"],
         ["export", "-o", "OUT.md"],
-        ["export", "-o", "OUT.trace.json"],
+        ["export", "-o", "OUT.pt.trace.json"],
+        ["export", "-o", "OUT.json"],
+        ["export", "-o", "OUT.prof"],
+        ["export", "-o", "OUT.csv"],
         ["export", "-o", "OUT.speedscope.json"],
         ["report", "-o", "OUT.html"],
         ["diff", "IN"],
@@ -100,6 +104,8 @@ def test_a_file_without_rows(command: list[str], tmp_path: Path) -> None:
     )
     assert done.code in (0, 1)
     assert done.code == 0 or done.stderr.count("\n") == 1
+    for written in tmp_path.glob("out.*json"):
+        json.loads(written.read_bytes())
 
 
 @pytest.mark.filterwarnings("error")

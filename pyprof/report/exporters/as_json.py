@@ -18,7 +18,8 @@ _BATCH_ROWS = 1 << 14
 
 def write(tables: Iterator[pa.Table], file: BinaryIO) -> None:
     """Write one object a line, under the names that `pyprof.load` gives the columns."""
-    separator = b"[\n"
+    file.write(b"[\n")
+    separator = b""
     for rows in tables:
         for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
             for row in batch.to_pylist():

@@ -85,6 +85,8 @@ _END = b"\n]}\n"
 
 def _begin(source: Source) -> int:
     """Give the earliest time of all, so that no time of the trace is negative."""
+    if not source.table.records.rows:
+        return 0
     firsts = [int(source.table.records.numpy("start").min())]
     launch = source.table.records.arrow("launch").flatten()
     firsts.append(pc.min(launch).as_py() if len(launch) else firsts[0])
