@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import ExitStack, contextmanager, nullcontext
+import tempfile
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +54,23 @@ def run(request: Request) -> Outcome:
         said = tuple(_notes(recorder, request)) if recorder.displaced else (request.nothing(),)
         return Outcome(code, None, said)
     with signals.postponed():
+        kept, said = _written(recorder, path)
+    return Outcome(code or int(kept != path), kept, (*said, *_notes(recorder, request)))
+
+
+def _written(recorder: Recorder, path: Path) -> tuple[Path | None, list[str]]:
+    """Write the file, or where there is room; give its place, and what to say of another."""
+    try:
         recorder.write(path)
-    return Outcome(code, path, tuple(_notes(recorder, request)))
+    except OSError as error:
+        wrong = f"{path}: {error.strerror or error}"
+    else:
+        return path, []
+    with suppress(OSError):
+        refuge = Path(tempfile.mkdtemp(prefix="pyprof-")) / path.name
+        recorder.write(refuge)
+        return refuge, [f"{wrong}; what was recorded is in {refuge}"]
+    return None, [f"{wrong}; nothing is kept: make room, and capture again"]
 
 
 def _instrument(stack: ExitStack) -> None:

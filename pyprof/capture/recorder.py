@@ -114,7 +114,8 @@ class Recorder:
             self.stop()
 
     def write(self, path: Path) -> None:
-        """Write the trace as gzip; the file is whole or not there."""
+        """Write the trace as gzip; the file is whole or not there. Raises OSError."""
+        path = Path(os.path.realpath(path))
         with tempfile.TemporaryDirectory(prefix=draft(path), dir=path.parent) as folder:
             packed = Path(folder) / path.name
             with gzip.open(packed, "wb", _COMPRESSION) as target:
