@@ -36,12 +36,22 @@ def lines(text: str) -> str:
     return _BUT_LINES.sub(" ", text)
 
 
+_SECRETS = re.compile(r"(?<=://)/?[^/?#\s]*(?=@)|(?<=\?)[^#\s=]+=[^#\s]*")
+"""In a URL: what stands before the host, and the values of a query, such as a signature."""
+_HIDDEN = "***"
+
+
+def url(text: str) -> str:
+    """Leave out of the URLs in a text what opens doors: passwords, tokens, signatures."""
+    return _SECRETS.sub(_HIDDEN, text) if "://" in text else text
+
+
 def message(text: str) -> str:
     """Make one line of a text, and show unsafe characters as Python spells them: a name is known.
 
-    So are bytes of a file's name that are not UTF-8.
+    So are bytes of a file's name that are not UTF-8. What opens doors is left out, as in `url`.
     """
-    found = " ".join(re.split(r"[ \t\r\n]+", text.strip(" \t\r\n")))
+    found = " ".join(re.split(r"[ \t\r\n]+", url(text).strip(" \t\r\n")))
     return _UNSAFE.sub(_spelt, found).encode(errors="backslashreplace").decode()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,10 +70,28 @@ def _outcome(
     code: int, recording: Recording, path: Path, children: Children, request: Request
 ) -> Outcome:
     with signals.postponed():
-        written = recording.finish(lambda: path)
+        written, wrong = _written(recording, path)
         captured, said = children.gather()
     others = tuple(captured) or (() if written else recording.others.traces()[-1:])
-    notes = [*recording.notes(), *said]
-    if written is None and not others:
+    notes = [*wrong, *recording.notes(), *said]
+    if written is None and not others and not wrong:
         notes.append(request.nothing())
-    return Outcome(code, written and shown(written), tuple(notes), others=tuple(map(shown, others)))
+    return Outcome(
+        code or bool(wrong),
+        written and shown(written),
+        tuple(notes),
+        others=tuple(map(shown, others)),
+    )
+
+
+def _written(recording: Recording, path: Path) -> tuple[Path | None, list[str]]:
+    """Write the file, or where there is room; give its place, and what to say of another."""
+    try:
+        return recording.finish(lambda: path), []
+    except OSError as error:
+        wrong = f"{path}: {error.strerror or error}"
+    with suppress(OSError):
+        refuge = Path(tempfile.mkdtemp(prefix="pyprof-")) / path.name
+        if recording.write(refuge) is not None:
+            return refuge, [f"{wrong}; what was recorded is in {refuge}"]
+    return None, [f"{wrong}; nothing is kept: make room, and capture again"]

@@ -139,6 +139,7 @@ class Recorder:
         """
         if not self._recorded:
             return False
+        path = Path(os.path.realpath(path))
         with tempfile.TemporaryDirectory(prefix=draft(path), dir=path.parent) as folder:
             packed = Path(folder) / path.name
             held: list[bool] = []

@@ -56,7 +56,10 @@ class Recording:
         if self._recorder.mine:
             self._end()
         self._stack.close()
-        target = path()
+        return self.write(path())
+
+    def write(self, target: Path) -> Path | None:
+        """Write what was recorded; None where there is nothing in it. Raises OSError."""
         return target if self._recorder.write(target) else None
 
     def notes(self) -> Iterator[str]:

@@ -87,6 +87,9 @@ def check_place(path: Path, own: Callable[[Path], bool] = guard.recorded) -> Non
     Also where another's capture is; what `pyprof capture` wrote, as `own` tells, is replaced.
     """
     guard.current().no_capture(str(path), own)
+    path = Path(os.path.realpath(path))
+    if path.is_symlink():
+        raise PyprofError(f"{path}: a link to itself; remove it, or choose another place with -o")
     folder = path.parent
     if not folder.is_dir():
         raise PyprofError(f"{folder}: no such folder to write to")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import guard
+from pyprof import guard, scratch
 from pyprof.capture.command import SETTINGS, perform, script_options, tell
 from pyprof.cli import Command, say
 
@@ -51,8 +50,8 @@ def run(context: click.Context, /, *, each: bool, output: str | None, **options:
         return outcome.code or _report(captures, each=each)
 
     elsewhere = output is None and not os.access(Path(), os.W_OK | os.X_OK)
-    with tempfile.TemporaryDirectory() if elsewhere else nullcontext() as folder:
-        name = str(Path(folder) / "net") if folder else output
+    with scratch.folder() if elsewhere else nullcontext() as folder:
+        name = str(folder / "net") if folder else output
         code = conclude(perform(output=name, conclude=conclude, **options))
     context.exit(code)
 

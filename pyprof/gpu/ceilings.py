@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,14 +41,23 @@ def default_path() -> Path:
 
 
 def save(ceilings: Ceilings, path: Path | None = None) -> Path:
-    """Add or replace a device's ceilings; return the file. The file is never half written."""
+    """Add or replace a device's ceilings; return the file. The file is never half written.
+
+    Raises PyprofError where it cannot be written.
+    """
     target = path or default_path()
     everything = {**load(target), ceilings.device: ceilings}
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_suffix(".partial")
     rows = {name: asdict(kept) for name, kept in everything.items()}
-    partial.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    partial.replace(target)
+    partial = target.with_suffix(".partial")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+        partial.replace(target)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        said = error.strerror or error
+        raise PyprofError(f"{target}: {said}; make room, or let it be written") from None
     return target
 
 

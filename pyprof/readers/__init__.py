@@ -7,6 +7,7 @@ A reader is a module here with `sniff(path, head) -> bool`, `read(path) -> Captu
 from __future__ import annotations
 
 import pkgutil
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -47,8 +48,30 @@ def read(path: Path) -> Capture:
     """Read a capture of any tool; raise CaptureError, with what to do, where it is none."""
     from pyprof.readers.plausible import plausible  # noqa: PLC0415 - loads Arrow
 
+    def checked(path: Path) -> Capture:
+        before, found = stamp(path), plausible(reader.read(path), path)
+        return replace(found, warnings=(*found.warnings, *changed(path, before)))
+
     reader = _reader(path)
-    return _sensible(path, lambda path: plausible(reader.read(path), path))
+    return _sensible(path, checked)
+
+
+def stamp(path: Path) -> tuple[int, ...]:
+    """Give what changes when a file does; nothing where it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def changed(path: Path, before: tuple[int, ...]) -> list[str]:
+    """Warn where a file is another than it was; what is gone was open, and so is whole."""
+    after = stamp(path)
+    return [_CHANGED] if after and after != before else []
+
+
+_CHANGED = "the file changed while it was read: numbers may be of neither state; run this again"
 
 
 def identity(path: Path) -> Identity:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import io
 import json
 import os
 import re
@@ -332,6 +334,56 @@ def test_a_signal_while_the_file_is_written(
         "net.pt.trace.json.gz"
     ]
     assert parse_file(tmp_path / "net.pt.trace.json.gz").rows
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_a_full_disk(
+    everywhere: bool,  # noqa: FBT001
+    capture: Capture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was recorded is kept where there is room, and one line says where."""
+
+    def full(windows: Any, target: Any) -> None:  # noqa: ANN401 - those of join
+        if everywhere or "pyprof-" not in target.name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        join(windows, target)
+
+    join = recorder.join
+    monkeypatch.setattr(recorder, "join", full)
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    outcome = capture(TRAIN, whole=True)
+    assert outcome.code == 1
+    assert "No space left on device; " in outcome.notes[0]
+    assert {path.name for path in tmp_path.iterdir()} == {"train.py", "tmp"}
+    assert (outcome.path is None) == everywhere
+    if outcome.path is not None:
+        assert str(outcome.path) in outcome.notes[0]
+        assert parse_file(outcome.path).rows
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"traceEvents": [{"ph": "X"'])
+def test_a_trace_that_is_cut_short_is_not_kept(text: str, tmp_path: Path) -> None:
+    """torch.profiler does not say that a disk is full."""
+    (tmp_path / "plain.json").write_text(text)
+    with pytest.raises(OSError, match="could not write all of its trace"):
+        recorder.join([tmp_path / "plain.json"], io.BytesIO())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_capture_follows_a_link(capture: Capture, tmp_path: Path) -> None:
+    """As other outputs do; one to itself is told before the run."""
+    link = tmp_path / "net.pt.trace.json.gz"
+    link.symlink_to("real.gz")
+    assert capture(TRAIN, whole=True).path == link
+    assert link.is_symlink()
+    assert parse_file(tmp_path / "real.gz").rows
+    link.unlink()
+    link.symlink_to(link.name)
+    with pytest.raises(PyprofError, match="a link to itself"):
+        capture(TRAIN, whole=True)
 
 
 def test_no_init(capture: Capture) -> None:

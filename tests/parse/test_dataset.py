@@ -370,3 +370,18 @@ def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:
     assert "; 2 of them were there already" in _write(folder, url).stderr
     assert {path: memory.cat(path) for path in at_url} == at_url
     assert [records_of(member).rows for member in members([url], Here())] == list(ROWS.values())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_in_a_dataset_is_not_written_through(folder: Path, out: Path) -> None:
+    """A rank's folder that is a link is told; a part that is one is replaced, not what it names."""
+    victim = out.parent / "victim"
+    victim.write_text("precious")
+    (out / "rank=0").mkdir(parents=True)
+    (out / "rank=0" / "part-0.parquet").symlink_to(victim)
+    assert _write(folder, out).code == 0
+    assert victim.read_text() == "precious"
+    (out / "rank=77").symlink_to(out.parent)
+    done = run("parse", folder, "-o", f"{out}/")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert "rank=77: is a link" in done.stderr

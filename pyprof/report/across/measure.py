@@ -73,7 +73,7 @@ def of_rank(rank: int, source: str, records: Records, capture: Capture | None, c
         _steps(rank, records, when, found),
         _layers(rank, records),
         *collectives(records, rank, found.of_row),
-        warnings=tuple(f"{source}: {text}" for text in records.warnings),
+        warnings=tuple((source, text) for text in records.warnings),
     )
 
 
