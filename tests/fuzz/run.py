@@ -134,7 +134,7 @@ def _called(arguments: list[str]) -> tuple[int, bytes, bytes, str]:
                 warnings.simplefilter("default")
                 _command(arguments[0]).main(arguments[1:], prog_name=f"pyprof {arguments[0]}")
         except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else 1
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
         except BaseException as error:  # noqa: BLE001 - whatever it is
             traceback.print_exc()
             code, crash = 1, _crash(error)

@@ -104,8 +104,14 @@ def _whole(value: object) -> bool:
     return value is None or type(value) is int
 
 
-def _summed(spans: Iterable[tuple[int | None, int | None]]) -> Truth:
-    """Count rows and add up their times, given start and length of each."""
+def _summed(spans: Iterable[tuple[int | None, int | None]]) -> Truth | None:
+    """Count rows and add up their times, given start and length of each.
+
+    None where two agree in both: whether they are one that was written twice is the reader's rule.
+    """
+    spans = list(spans)
+    if len(set(spans)) < len(spans):
+        return None
     lengths = [length if start is not None and start >= 0 else None for start, length in spans]
     known = [length for length in lengths if length is not None and 0 <= length < _LONG_NS]
     return Truth(len(lengths), sum(known) if len(known) == len(lengths) else None)

@@ -62,7 +62,7 @@ class Gathered:
         """Keep GPU work of which no time is known; without one, nothing else is of use."""
         category = str(event.get("cat"))
         if category in gpu.ACTIVITIES:
-            groups[category].append(event)
+            groups[category].append({**event, "ts": None})
         else:
             self.untimed += 1
 
