@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RANKS = 32
-CORRUPT = 22
-SLOW_PAIR = 12
+CORRUPT = 26
+SLOW_PAIR = 20
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def test_a_file_that_is_cut_short_is_named(run: Run) -> None:
     assert f"Left out  {run.truth['corrupt']}" in done.stdout
     assert [one.rank for one in run.found.unmatched] == [CORRUPT + 1]
     assert f"Rank {run.truth['straggler']} is the straggler" in done.stdout
-    assert "The link between ranks 12 and 13 is slow" in done.stdout
+    assert "The link between ranks 20 and 21 is slow" in done.stdout
 
 
 def test_strict_stops_at_it(run: Run) -> None:
