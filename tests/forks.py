@@ -7,6 +7,7 @@ this module is the process that they are forked from.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -142,6 +143,7 @@ def _serve() -> dict[str, Any] | None:
     for name in IMPORTED:
         with suppress(ImportError):  # what is optional
             import_module(name)
+    gc.freeze()  # what is looked through is copied
     os.write(1, b"ready\n")
     keepers = []
     for line in sys.stdin:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.programs import generate, pyprof
+from tests import commands
+from tests.programs import generate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,14 +30,14 @@ SHAPES = {
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
-    done = pyprof("parse", "-q", str(path))
-    assert (done.returncode, done.stderr) == (0, "")
+    done = commands.run("parse", "-q", str(path))
+    assert (done.code, done.stderr) == (0, "")
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def _table(path: Path, columns: str) -> list[dict[str, str]]:
-    done = pyprof("prof", "-q", "--csv", "-c", columns, str(path))
-    assert (done.returncode, done.stderr) == (0, "")
+    done = commands.run("prof", "-q", "--csv", "-c", columns, str(path))
+    assert (done.code, done.stderr) == (0, "")
     return list(csv.DictReader(io.StringIO(done.stdout)))
 
 

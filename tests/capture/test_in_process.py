@@ -19,7 +19,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pyprof import instrument, marker, signals  # noqa: E402 - torch is needed for it
-from pyprof.capture import in_process, memory, nsys, recorder  # noqa: E402
+from pyprof.capture import in_process, joined, memory, nsys, recorder  # noqa: E402
 from pyprof.capture.recorder import ALL_THREADS  # noqa: E402
 from pyprof.capture.request import Outcome, Request  # noqa: E402
 from pyprof.capture.script import Target  # noqa: E402
@@ -326,7 +326,7 @@ def test_a_signal_while_the_file_is_written(
         os.kill(os.getpid(), signal.SIGTERM)
         join(*given)
 
-    join = recorder.join  # type: ignore[attr-defined]  # what it calls
+    join = joined.join
     monkeypatch.setattr(recorder, "join", interrupted)
     with pytest.raises(signals.Ended), signals.ending():
         capture(TRAIN, whole=True)
@@ -350,7 +350,7 @@ def test_a_full_disk(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         join(windows, target)
 
-    join = recorder.join
+    join = joined.join
     monkeypatch.setattr(recorder, "join", full)
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
@@ -369,7 +369,7 @@ def test_a_trace_that_is_cut_short_is_not_kept(text: str, tmp_path: Path) -> Non
     """torch.profiler does not say that a disk is full."""
     (tmp_path / "plain.json").write_text(text)
     with pytest.raises(OSError, match="could not write all of its trace"):
-        recorder.join([tmp_path / "plain.json"], io.BytesIO())
+        joined.join([tmp_path / "plain.json"], io.BytesIO())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")

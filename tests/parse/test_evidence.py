@@ -16,6 +16,8 @@ from pyprof.parse import parse_file
 from pyprof.readers import is_capture, read
 from tests import damage
 from tests.builders import Range, Work, nsys_db
+from tests.conftest import CAPTURES as FOLDER
+from tests.conftest import real
 from tests.damage import CAPTURES, OP
 
 STEPS = 12
@@ -194,17 +196,14 @@ def test_lost_strings_are_told(tmp_path: Path) -> None:
     assert f"{2 * STEPS} of {2 * STEPS} ranges have no text" in texts
 
 
-def test_real_captures_raise_no_doubt(captures: Path) -> None:
+FILES = [path for path in FOLDER.rglob("*") if path.suffix in {".sqlite", ".sql", ".gz"}]
+
+
+@pytest.mark.parametrize("path", real(path for path in FILES if path.is_file()))
+def test_a_real_capture_raises_no_doubt(path: Path) -> None:
     """What their tools and the missing ranges give rise to aside, there is nothing to say."""
-    files = [path for path in captures.rglob("*") if path.is_file() and path.stat().st_size]
     known = ("no NVTX ranges", "CUDA graph launches hold", "nsys said")
-    for path in files:
-        if path.suffix in {".sqlite", ".sql", ".gz"} and is_capture(path):
-            capture = read(path)
-            if capture.activities.num_rows:
-                found = parse_file(path).warnings
-                assert [text for text in found if not any(word in text for word in known)] == []
-                assert all(
-                    pair.null_count == 0
-                    for pair in (capture.activities["end"], capture.activities["start"])
-                )
+    if path.stat().st_size and is_capture(path) and (rows := read(path).activities).num_rows:
+        found = parse_file(path).warnings
+        assert [text for text in found if not any(word in text for word in known)] == []
+        assert not rows["start"].null_count + rows["end"].null_count

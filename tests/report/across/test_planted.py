@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RANKS = 32
-CORRUPT = 22
+CORRUPT = 26
 SLOW_PAIR = 20
 
 
