@@ -84,7 +84,11 @@ FORWARD: dict[str, int | None] = {
     # What depends on the data is not known.
     "x[b]": None,
     "torch.poisson(p)": None,
-    "torch.sparse.mm(sparse, m)": None,
+    # Markers say how much is stored.
+    "torch.sparse.mm(sparse, m)": 2 * 32 * 32,
+    # Two squares, their sum and a root; the generator's own work is none.
+    "cplx.abs()": 64 * 48 * (3 + ROOT),
+    "x.uniform_()": 0,
     **dict.fromkeys(
         (
             "torch.linalg.eigh(spd)",
