@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +53,8 @@ def run(request: Request) -> Outcome:
         said = tuple(_notes(recorder, request)) if recorder.displaced else (request.nothing(),)
         return Outcome(code, None, said)
     with signals.postponed():
-        kept, said = _written(recorder, path)
-    return Outcome(code or int(kept != path), kept, (*said, *_notes(recorder, request)))
+        kept, where = _written(recorder, path)
+    return Outcome(code or int(kept != path), kept, (*where, *_notes(recorder, request)))
 
 
 def _written(recorder: Recorder, path: Path) -> tuple[Path | None, list[str]]:
@@ -63,14 +62,10 @@ def _written(recorder: Recorder, path: Path) -> tuple[Path | None, list[str]]:
     try:
         recorder.write(path)
     except OSError as error:
-        wrong = f"{path}: {error.strerror or error}"
-    else:
-        return path, []
-    with suppress(OSError):
-        refuge = Path(tempfile.mkdtemp(prefix="pyprof-")) / path.name
-        recorder.write(refuge)
-        return refuge, [f"{wrong}; what was recorded is in {refuge}"]
-    return None, [f"{wrong}; nothing is kept: make room, and capture again"]
+        kept = getattr(error, "place", None)
+        what = f"what was recorded is in {kept}" if kept else "make room, and capture again"
+        return kept, [f"{path}: {error.strerror or error}; {what}"]
+    return path, []
 
 
 def _instrument(stack: ExitStack) -> None:
