@@ -36,14 +36,15 @@ def lines(text: str) -> str:
     return _BUT_LINES.sub(" ", text)
 
 
-_SECRETS = re.compile(r"(?<=://)/?[^/?#\s]*(?=@)|(?<=\?)[^#\s=]+=[^#\s]*")
-"""In a URL: what stands before the host, and the values of a query, such as a signature."""
-_HIDDEN = "***"
+_USER = re.compile(r"([A-Za-z0-9+.-]{2,}:/{1,3})[^/?#\s]*(?=@)")
+_QUERY = re.compile(r"(?<=\?)[^#\s=]+=[^#\s]*")
 
 
 def url(text: str) -> str:
-    """Leave out of the URLs in a text what opens doors: passwords, tokens, signatures."""
-    return _SECRETS.sub(_HIDDEN, text) if "://" in text else text
+    """Leave out of the URLs in a text what opens doors: users, passwords, tokens, signatures."""
+    if ":/" not in text:
+        return text
+    return _QUERY.sub("***", _USER.sub(r"\1***", text))
 
 
 def message(text: str) -> str:

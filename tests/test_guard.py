@@ -258,6 +258,7 @@ MAY_WRITE = {
     "pyprof/capture/launch.py": "the exit code of a script, in a folder of ours",
     "pyprof/capture/children.py": "what a process of the script tells, in a folder of ours",
     "pyprof/capture/recorder.py": "a capture, behind `check_place`",
+    "pyprof/gpu/ceilings.py": "its own file in the user's settings",
     "pyprof/report/exported.py": "parts, in a folder of ours",
     "pyprof/sets/remote.py": "a copy for a URL, in a folder of ours",
     "pyprof/sets/files.py": "what is locked, to be removed",

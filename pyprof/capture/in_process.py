@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,9 +87,6 @@ def _written(recording: Recording, path: Path) -> tuple[Path | None, list[str]]:
     try:
         return recording.finish(lambda: path), []
     except OSError as error:
-        wrong = f"{path}: {error.strerror or error}"
-    with suppress(OSError):
-        refuge = Path(tempfile.mkdtemp(prefix="pyprof-")) / path.name
-        if recording.write(refuge) is not None:
-            return refuge, [f"{wrong}; what was recorded is in {refuge}"]
-    return None, [f"{wrong}; nothing is kept: make room, and capture again"]
+        kept = getattr(error, "place", None)
+        what = f"what was recorded is in {kept}" if kept else "make room, and capture again"
+        return kept, [f"{path}: {error.strerror or error}; {what}"]

@@ -7,6 +7,7 @@ import gzip
 import mmap
 import os
 import re
+import shutil
 import tempfile
 import threading
 import time
@@ -135,19 +136,20 @@ class Recorder:
     def write(self, path: Path) -> bool:
         """Write the trace as gzip; tell whether it holds anything to report, else there is none.
 
-        The file is whole or not there.
+        That can be done once. The file is whole or not there. Raises OSError; `ElsewhereError`
+        where there is room but not for `path`.
         """
         if not self._recorded:
             return False
         path = Path(os.path.realpath(path))
-        with tempfile.TemporaryDirectory(prefix=draft(path), dir=path.parent) as folder:
+        with tempfile.TemporaryDirectory(prefix=draft(path), dir=_roomiest(path.parent)) as folder:
             packed = Path(folder) / path.name
             held: list[bool] = []
             with gzip.open(packed, "wb", _COMPRESSION) as target:
                 join(self._exported(Path(folder) / "plain.json", held), target)
             if not any(held) or (packed.stat().st_size <= _SMALL_BYTES and not _rows(packed)):
                 return False
-            packed.replace(path)
+            _deliver(packed, path)
         return True
 
     def _exported(self, plain: Path, held: list[bool]) -> Iterator[Path]:
@@ -214,6 +216,34 @@ class Recorder:
         if (rank := self._rank()) is not None:  # Kineto knows it only if the group is there first
             facts["pyprof_rank"] = str(rank)
         return facts
+
+
+class ElsewhereError(OSError):
+    """A file could not be written where it should be; it is in `place`."""
+
+    def __init__(self, place: Path, error: OSError) -> None:
+        super().__init__(error.errno, error.strerror or str(error))
+        self.place = place
+
+
+def _roomiest(folder: Path) -> Path:
+    """Give the folder itself, or that for temporary files where there is more room."""
+    other = Path(tempfile.gettempdir())
+    return max((folder, other), key=lambda place: shutil.disk_usage(place).free)
+
+
+def _deliver(packed: Path, path: Path) -> None:
+    """Put a whole file in its place, perhaps on another disk."""
+    try:
+        if packed.parent.parent == path.parent:
+            packed.replace(path)
+            return
+        with tempfile.TemporaryDirectory(prefix=draft(path), dir=path.parent) as folder:
+            shutil.copyfile(packed, Path(folder) / path.name).replace(path)
+    except OSError as error:
+        refuge = Path(tempfile.mkdtemp(prefix="pyprof-")) / path.name
+        shutil.move(packed, refuge)
+        raise ElsewhereError(refuge, error) from None
 
 
 def _profiler(*, stacks: bool) -> torch.profiler.profile:

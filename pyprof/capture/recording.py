@@ -56,10 +56,7 @@ class Recording:
         if self._recorder.mine:
             self._end()
         self._stack.close()
-        return self.write(path())
-
-    def write(self, target: Path) -> Path | None:
-        """Write what was recorded; None where there is nothing in it. Raises OSError."""
+        target = path()
         return target if self._recorder.write(target) else None
 
     def notes(self) -> Iterator[str]:

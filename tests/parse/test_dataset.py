@@ -238,14 +238,15 @@ def test_ctrl_c_leaves_what_is_whole(folder: Path, out: Path, workers: str) -> N
     """No traceback, no half file; pressed, as a terminal does, for all processes in mid-read."""
     _write(folder, out)
     expected = _files(out)
-    os.mkfifo(folder / "net.rank3.sqlite")
-    command = [sys.executable, "-m", "pyprof", "parse", str(folder), "-o", f"{out}/"]
+    pipe = folder / "net.rank3.sqlite"
+    os.mkfifo(pipe)  # which is read where it is named
+    command = [sys.executable, "-m", "pyprof", "parse", str(folder), str(pipe), "-o", f"{out}/"]
     with (
         subprocess.Popen(
             [*command, "--workers", workers], env=environment(), stderr=subprocess.PIPE, text=True,
             start_new_session=True,
         ) as process,
-        (folder / "net.rank3.sqlite").open("wb"),  # when someone reads it
+        pipe.open("wb"),  # when someone reads it
     ):  # fmt: skip
         os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=60)

@@ -12,6 +12,8 @@ import pytest
 from pyprof import schema
 from pyprof.errors import RecordsError
 from pyprof.parse import parquet, recordfile
+from pyprof.parse.records import Records
+from tests.builders import Work, nsys_db
 from tests.commands import run
 
 OLD = (
@@ -201,3 +203,23 @@ def test_what_python_would_warn_of_is_not_told(put: str, tmp_path: Path) -> None
         warnings.simplefilter("always")
         done = run("prof", path)
     assert (done.code, done.stderr.count("\n"), told) == (1, 1, [])
+
+
+@pytest.mark.parametrize("suffix", ["dict", "parquet"])
+def test_a_file_that_changes_while_it_is_read(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that is still being written: told, for what was read may be of neither state."""
+    path = tmp_path / f"net.{suffix}"
+    assert run("parse", nsys_db(tmp_path / "net.sqlite", [Work()], []), "-o", path).code == 0
+    assert not recordfile.load(str(path)).warnings
+    checked = recordfile._checked
+
+    def meanwhile(source: str, records: Records) -> Records:
+        with path.open("ab") as file:
+            file.write(b"more")
+        return checked(source, records)
+
+    monkeypatch.setattr(recordfile, "_checked", meanwhile)
+    (said,) = recordfile.load(str(path)).warnings
+    assert "changed while it was read" in said
