@@ -115,7 +115,10 @@ def _repeated(table: pa.Table, start: Ints, columns: Sequence[str]) -> Mask:
 def _codes(column: pa.ChunkedArray, rows: Ints) -> Ints:
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries().combine_chunks().indices
-    return ints(column.take(pa.array(rows)))
+    taken = column.take(pa.array(rows))
+    if not pa.types.is_integer(taken.type):  # lists and texts, of which records may be made
+        taken = pa.array(map(repr, taken.to_pylist()), pa.string()).dictionary_encode().indices
+    return ints(taken)
 
 
 def twice(count: int, what: str) -> Iterator[str]:
