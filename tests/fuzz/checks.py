@@ -163,23 +163,25 @@ def _all_rows(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
     rows, total_ns = found
     if rows != truth.rows:
         yield f"{rows} rows of {truth.rows}"
-    if truth.total_ns is not None and total_ns != truth.total_ns:
+    if total_ns is None and b"warning: " not in done.stderr and "times" not in OFF:
+        yield "a row without a time, and not a word"
+    if None not in (total_ns, truth.total_ns) and total_ns != truth.total_ns:
         yield f"{total_ns} ns instead of {truth.total_ns}"
     if truth.total_ns is None and b"warning: " not in done.stderr and "times" not in OFF:
         yield "a row with impossible times, and not a word"
 
 
-def _rows(done: Done) -> tuple[int, int] | None:
-    """Count the rows that a command wrote, and add up their times."""
+def _rows(done: Done) -> tuple[int, int | None] | None:
+    """Count the rows that a command wrote, and add up their times; None where one has none."""
     if done.code or done.written is None:
         return None
     if done.command == "parse":
-        durations = [json.loads(line)["kDuration"] for line in done.written.splitlines()]
-        return len(durations), sum(durations)
+        durations = [json.loads(line).get("kDuration") for line in done.written.splitlines()]
+        return len(durations), None if None in durations else sum(durations)
     if done.command == "prof":
         listed = csv.DictReader(io.StringIO(done.written.decode()))
-        times = [int(row["Sil(ns)"] or 0) for row in listed]
-        return len(times), sum(times)
+        times = [row["Sil(ns)"] for row in listed]
+        return len(times), None if "" in times else sum(map(int, times))
     return None
 
 
