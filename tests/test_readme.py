@@ -33,7 +33,7 @@ needs_make = pytest.mark.skipif(not shutil.which("make"), reason="no make here")
 
 def _dry_run(target: str, folder: Path) -> list[str]:
     """Give what make would do for a target, also when make itself runs this test."""
-    outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")
+    outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "ARGS")
     done = subprocess.run(
         ["make", "--dry-run", target, f"VENV={folder}", f"PYTHON={sys.executable}"],
         cwd=TOP,

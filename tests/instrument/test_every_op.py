@@ -105,6 +105,8 @@ def test_ops_of_torchs_own_tables(recorder: Recorder) -> None:
             outermost = [marker.decode_op(text) for depth, text in recorder.pushed if depth == 0]
             assert (target.mod, target.name) in {(c.mod, c.op) for c in outermost if c}
             assert all(c is not None and c.whole for c in outermost)
+            if "empty" in target.name:  # what was in memory before
+                continue
             if same(before[1], twin[1]):  # else it is not a function of its inputs
                 assert same(before[1], found[1]), target.name
     assert len(called) > 700
