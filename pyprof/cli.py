@@ -143,6 +143,8 @@ def _check_place(target: str) -> None:
             raise PyprofError(_CLOSED)
     elif path.is_dir():
         raise _unwritable(target, errno.EISDIR)
+    elif path.is_symlink():  # whose end is itself
+        raise _unwritable(target, errno.ELOOP)
     elif not path.parent.exists():
         raise _unwritable(target, errno.ENOENT)
     elif not path.parent.is_dir():

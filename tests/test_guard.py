@@ -257,7 +257,6 @@ MAY_WRITE = {
     "pyprof/cli.py": "the one way of all commands",
     "pyprof/capture/launch.py": "the exit code of a script, in a folder of ours",
     "pyprof/capture/recorder.py": "a capture, behind `check_place`",
-    "pyprof/gpu/ceilings.py": "its own file in the user's settings",
     "pyprof/report/exported.py": "parts, in a folder of ours",
     "pyprof/sets/remote.py": "a copy for a URL, in a folder of ours",
     "pyprof/sets/files.py": "what is locked, to be removed",
@@ -284,3 +283,22 @@ def _opens_for_writing(node: ast.AST) -> bool:
         set(mode) & set("wax+") and len(mode) < 4 for mode in modes
     )
     return opens or name in {"write_text", "write_bytes"}
+
+
+LINKS = {"a file": "old.csv", "nothing": "new.csv", "itself": "out.csv"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@pytest.mark.parametrize("to", LINKS)
+def test_an_output_that_is_a_link_is_followed(to: str, net: Path, tmp_path: Path) -> None:
+    """As the shell follows it; the link stays one, and one to itself is told."""
+    (tmp_path / "old.csv").write_text("old")
+    target = tmp_path / "out.csv"
+    target.symlink_to(LINKS[to])
+    done = run("prof", net, "--csv", "-o", target)
+    assert target.is_symlink()
+    if to == "itself":
+        assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+        assert "symbolic links" in done.stderr
+    else:
+        assert (tmp_path / LINKS[to]).read_text().startswith('"Idx"')

@@ -53,8 +53,19 @@ def run(request: Request) -> Outcome:
         said = tuple(_notes(recorder, request)) if recorder.displaced else (request.nothing(),)
         return Outcome(code, None, said)
     with signals.postponed():
+        kept, where = _written(recorder, path)
+    return Outcome(code or int(kept != path), kept, (*where, *_notes(recorder, request)))
+
+
+def _written(recorder: Recorder, path: Path) -> tuple[Path | None, list[str]]:
+    """Write the file, or where there is room; give its place, and what to say of another."""
+    try:
         recorder.write(path)
-    return Outcome(code, path, tuple(_notes(recorder, request)))
+    except OSError as error:
+        kept = getattr(error, "place", None)
+        what = f"what was recorded is in {kept}" if kept else "make room, and capture again"
+        return kept, [f"{path}: {error.strerror or error}; {what}"]
+    return path, []
 
 
 def _instrument(stack: ExitStack) -> None:

@@ -29,20 +29,29 @@ _END = re.compile(rb'"Record Window End".*?"ts": ([\d.]+)', re.DOTALL)
 
 
 def join(windows: Iterable[Path], target: BufferedIOBase) -> None:
-    """Write the traces as one: what the first says of the process, and the events of all."""
+    """Write the traces as one: what the first says of the process, and the events of all.
+
+    Raises OSError where one is not whole.
+    """
     before, rest = b"", b""
     for path in windows:
+        if not path.stat().st_size:
+            raise OSError(_CUT)
         with path.open("rb") as file, closing(_mapped(file)) as text:
-            opening = _EVENTS.search(text)
-            if opening is None:
-                raise RuntimeError("torch.profiler wrote a trace without events")
-            first, last = opening.end(), text.rfind(b"]", 0, text.rfind(_AFTER))
+            opening, after = _EVENTS.search(text), text.rfind(_AFTER)
+            if opening is None or after < 0:
+                raise OSError(_CUT)
+            first, last = opening.end(), text.rfind(b"]", 0, after)
             marks = text[max(last - _MARKS, first) : last]
             target.write(_pause(before, marks) if before else text[:first])
             blocks = range(first, last, _BLOCK)
             target.writelines(text[start : min(start + _BLOCK, last)] for start in blocks)
             before, rest = marks, rest or text[last:]
     target.write(rest)
+
+
+_CUT = "torch.profiler could not write all of its trace, as when a disk is full"
+"""It says nothing itself."""
 
 
 def _mapped(file: BinaryIO) -> mmap.mmap:

@@ -8,13 +8,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import children, guard, signals
+from pyprof import children, guard, scratch, signals
 from pyprof.capture import machine
 from pyprof.capture.joined_nsys import join
 from pyprof.capture.launch import Files
@@ -78,10 +77,10 @@ def run(request: Request, nsys: str) -> Outcome:
     for path in before:
         check_place(path, partial(_ours, database=Path(name + _EXPORT)))
     gpu = bool(machine.gpus())
-    with tempfile.TemporaryDirectory() as folder:
-        line = command(nsys, request, name, Path(folder), gpu=gpu)
+    with scratch.folder() as folder:
+        line = command(nsys, request, name, folder, gpu=gpu)
         try:
-            code = _wait(line, Files.within(Path(folder)))
+            code = _wait(line, Files.within(folder))
         except OSError as error:
             raise PyprofError(f"{nsys}: {error.strerror}") from error
     new = {path: time for path, time in _written(name).items() if before.get(path) != time}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gzip
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -114,12 +115,16 @@ class Recorder:
             self.stop()
 
     def write(self, path: Path) -> None:
-        """Write the trace as gzip; the file is whole or not there."""
-        with tempfile.TemporaryDirectory(prefix=draft(path), dir=path.parent) as folder:
+        """Write the trace as gzip, which can be done once; the file is whole or not there.
+
+        Raises OSError; `ElsewhereError` where there is room but not for `path`.
+        """
+        path = Path(os.path.realpath(path))
+        with tempfile.TemporaryDirectory(prefix=draft(path), dir=_roomiest(path.parent)) as folder:
             packed = Path(folder) / path.name
             with gzip.open(packed, "wb", _COMPRESSION) as target:
                 join(self._exported(Path(folder) / "plain.json"), target)
-            packed.replace(path)
+            _deliver(packed, path)
 
     def _exported(self, plain: Path) -> Iterator[Path]:
         """Write the trace of one window after the other to the same file."""
@@ -140,6 +145,34 @@ class Recorder:
             self.overflowed = True
             self.stop()
         return 0
+
+
+class ElsewhereError(OSError):
+    """A file could not be written where it should be; it is in `place`."""
+
+    def __init__(self, place: Path, error: OSError) -> None:
+        super().__init__(error.errno, error.strerror or str(error))
+        self.place = place
+
+
+def _roomiest(folder: Path) -> Path:
+    """Give the folder itself, or that for temporary files where there is more room."""
+    other = Path(tempfile.gettempdir())
+    return max((folder, other), key=lambda place: shutil.disk_usage(place).free)
+
+
+def _deliver(packed: Path, path: Path) -> None:
+    """Put a whole file in its place, perhaps on another disk."""
+    try:
+        if packed.parent.parent == path.parent:
+            packed.replace(path)
+            return
+        with tempfile.TemporaryDirectory(prefix=draft(path), dir=path.parent) as folder:
+            shutil.copyfile(packed, Path(folder) / path.name).replace(path)
+    except OSError as error:
+        refuge = Path(tempfile.mkdtemp(prefix="pyprof-")) / path.name
+        shutil.move(packed, refuge)
+        raise ElsewhereError(refuge, error) from None
 
 
 def _profiler(*, stacks: bool) -> torch.profiler.profile:

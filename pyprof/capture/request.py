@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof import guard
@@ -11,7 +12,6 @@ from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyprof.capture.script import Target
     from pyprof.capture.window import Steps
@@ -66,6 +66,9 @@ def check_place(path: Path, own: Callable[[Path], bool] = guard.recorded) -> Non
     Also where another's capture is; what `pyprof capture` wrote, as `own` tells, is replaced.
     """
     guard.current().no_capture(str(path), own)
+    path = Path(os.path.realpath(path))
+    if path.is_symlink():
+        raise PyprofError(f"{path}: a link to itself; remove it, or choose another place with -o")
     folder = path.parent
     if not folder.is_dir():
         raise PyprofError(f"{folder}: no such folder to write to")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import guard
+from pyprof import guard, scratch
 from pyprof.capture.command import SETTINGS, perform, script_options, tell
 from pyprof.cli import Command, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _WIDTH = 120  # the least that the table needs
 
@@ -34,8 +35,8 @@ def run(context: click.Context, /, *, each: bool, output: str | None, **options:
     told = guard.of(context)
     if output is not None:
         told.no_capture(f"{output}.dict")
-    with tempfile.TemporaryDirectory() as folder:
-        name = output or str(Path(folder) / "net")
+    with scratch.folder() as folder:
+        name = output or str(folder / "net")
         outcome = perform(output=name, **options)
         tell(outcome, kept=output is not None)
         failed = int(outcome.path is None)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyprof.errors import PyprofError
+from pyprof.sets.files import Local
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,14 +41,15 @@ def default_path() -> Path:
 
 
 def save(ceilings: Ceilings, path: Path | None = None) -> Path:
-    """Add or replace a device's ceilings; return the file. The file is never half written."""
+    """Add or replace a device's ceilings; return the file. The file is never half written.
+
+    Raises PyprofError where it cannot be written.
+    """
     target = path or default_path()
     everything = {**load(target), ceilings.device: ceilings}
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_suffix(".partial")
     rows = {name: asdict(kept) for name, kept in everything.items()}
-    partial.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    partial.replace(target)
+    with Local().output(str(target)) as file:
+        file.write(json.dumps(rows, indent=1).encode())
     return target
 
 

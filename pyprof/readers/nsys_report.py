@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import children
-from pyprof.errors import CaptureError
+from pyprof import children, scratch
+from pyprof.errors import CaptureError, PyprofError
 from pyprof.readers import nsys
 from pyprof.readers._sqlite import MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyprof.schema import Capture, Identity
 
@@ -49,17 +48,29 @@ def _exported(path: Path) -> Iterator[Path]:
             "where there is one, run: "
             f"{' '.join(_COMMAND)} {path.with_suffix('.sqlite').name} {path.name}"
         )
-    with tempfile.TemporaryDirectory(prefix="pyprof-") as folder:
-        exported = Path(folder) / "report.sqlite"
+    with scratch.folder() as folder:
+        exported = folder / "report.sqlite"
         command = children.bound([tool, *_COMMAND[1:], str(exported), str(path)])
         done = subprocess.run(  # noqa: S603 - the user's own nsys
             command, capture_output=True, text=True, errors="replace", check=False
         )
+        if _FULL in done.stderr + done.stdout or _is_empty(exported):
+            raise PyprofError(
+                f"{path}: no room for its export in {folder}; set TMPDIR to a folder that has it"
+            )
         if done.returncode or not exported.is_file():
             raise CaptureError(
                 f"{path}: nsys could not export this report ({_last_line(done)}); {_ADVICE}"
             )
         yield exported
+
+
+_FULL = "database or disk is full"
+"""What SQLite says in nsys, which ends as if nothing were wrong."""
+
+
+def _is_empty(export: Path) -> bool:
+    return export.is_file() and not export.stat().st_size
 
 
 _ADVICE = "a report opens only in the nsys version that wrote it, or a later one: export it there"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import io
 import json
 import os
 import re
 import signal
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +19,7 @@ torch = pytest.importorskip("torch")
 
 from pyprof import instrument, marker, signals  # noqa: E402 - torch is needed for it
 from pyprof.capture import in_process, memory, nsys, recorder  # noqa: E402
+from pyprof.capture.joined import join  # noqa: E402
 from pyprof.capture.request import Outcome, Request  # noqa: E402
 from pyprof.capture.script import Target  # noqa: E402
 from pyprof.capture.window import Steps  # noqa: E402
@@ -272,7 +276,6 @@ def test_a_signal_while_the_file_is_written(
         os.kill(os.getpid(), signal.SIGTERM)
         join(*given)
 
-    join = recorder.join
     monkeypatch.setattr(recorder, "join", interrupted)
     with pytest.raises(signals.Ended), signals.ending():
         capture(TRAIN, whole=True)
@@ -280,6 +283,72 @@ def test_a_signal_while_the_file_is_written(
         "net.pt.trace.json.gz"
     ]
     assert parse_file(tmp_path / "net.pt.trace.json.gz").rows
+
+
+@pytest.mark.parametrize("place", ["everywhere", "beside", "target"])
+def test_a_full_disk(
+    place: str, capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was recorded is kept where there is room, and one line says where."""
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def fail(*_: object) -> None:
+        raise full
+
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr(recorder, "_roomiest", lambda it: it if place == "beside" else it / "tmp")
+    if place == "everywhere":
+        monkeypatch.setattr(recorder, "join", fail)
+    elif place == "target":
+        monkeypatch.setattr("shutil.copyfile", fail)
+    outcome = capture(TRAIN, whole=True)
+    there = {path.name for path in tmp_path.iterdir()}
+    if place == "beside":
+        assert (outcome.code, outcome.path) == (0, tmp_path / "net.pt.trace.json.gz")
+        return
+    assert (outcome.code, there) == (1, {"train.py", "tmp"})
+    assert "No space left on device; " in outcome.notes[0]
+    assert (outcome.path is None) == (place == "everywhere")
+    if outcome.path is not None:
+        assert str(outcome.path) in outcome.notes[0]
+        assert parse_file(outcome.path).rows
+
+
+def test_a_capture_on_another_disk(
+    capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is more room for temporary files it is made there; none is left."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(recorder, "_roomiest", lambda it: it / "tmp")
+    capture(TRAIN, whole=True)
+    assert parse_file(tmp_path / "net.pt.trace.json.gz").rows
+    assert [path.name for path in (tmp_path / "tmp").iterdir()] == []
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "train.py", "tmp", "net.pt.trace.json.gz"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"traceEvents": [{"ph": "X"'])
+def test_a_trace_that_is_cut_short_is_not_kept(text: str, tmp_path: Path) -> None:
+    """torch.profiler does not say that a disk is full."""
+    (tmp_path / "plain.json").write_text(text)
+    with pytest.raises(OSError, match="could not write all of its trace"):
+        join([tmp_path / "plain.json"], io.BytesIO())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_capture_follows_a_link(capture: Capture, tmp_path: Path) -> None:
+    """As other outputs do; one to itself is told before the run."""
+    link = tmp_path / "net.pt.trace.json.gz"
+    link.symlink_to("real.gz")
+    assert capture(TRAIN, whole=True).path == link
+    assert link.is_symlink()
+    assert parse_file(tmp_path / "real.gz").rows
+    link.unlink()
+    link.symlink_to(link.name)
+    with pytest.raises(PyprofError, match="a link to itself"):
+        capture(TRAIN, whole=True)
 
 
 def test_no_init(capture: Capture) -> None:

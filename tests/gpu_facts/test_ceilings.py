@@ -54,3 +54,12 @@ def test_place_of_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     monkeypatch.setattr("sys.platform", "win32")
     monkeypatch.setenv("APPDATA", str(tmp_path / "roaming"))
     assert default_path() == tmp_path / "roaming" / "pyprof" / "ceilings.json"
+
+
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    """A home that is read-only, or full; nothing is left there."""
+    (tmp_path / "home").touch()
+    with pytest.raises(PyprofError, match="home"):
+        save(CPU, tmp_path / "home" / "pyprof" / "ceilings.json")
+    save(CPU, tmp_path / "pyprof" / "ceilings.json")
+    assert [path.name for path in (tmp_path / "pyprof").iterdir()] == ["ceilings.json"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyprof import readers
-from pyprof.errors import CaptureError
+from pyprof.errors import CaptureError, PyprofError
 from tests.builders import Range, Work, nsys_db
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
@@ -83,3 +83,30 @@ def test_an_export_with_a_reports_suffix_is_read_as_what_it_is(tmp_path: Path) -
     """Content decides: SQLite under the name of a report needs no nsys."""
     path = nsys_db(tmp_path / "net.nsys-rep", [Work()])
     assert readers.read(path).activities.num_rows == 1
+
+
+@pytest.mark.parametrize(
+    "script", ['cp "{export}" "$7"; echo "[tag] = database or disk is full" >&2', ': > "$7"']
+)
+def test_no_room_for_the_export_is_told(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nsys of 2022 ends with 0 there, and leaves a part or nothing."""
+    export = nsys_db(tmp_path / "ready.sqlite", [Work()], [])
+    report = tmp_path / "net.nsys-rep"
+    report.write_bytes(REPORT)
+    put_nsys(tmp_path / "bin", script.format(export=export), monkeypatch)
+    with pytest.raises(PyprofError, match=r"net\.nsys-rep: no room for its export in .* TMPDIR"):
+        readers.read(report)
+
+
+def test_no_folder_for_temporary_files_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TMPDIR and all that stand for it cannot be written to."""
+    report = tmp_path / "net.nsys-rep"
+    report.write_bytes(REPORT)
+    put_nsys(tmp_path / "bin", ":", monkeypatch)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(PyprofError, match=r"temporary files .* set TMPDIR"):
+        readers.read(report)

@@ -1,0 +1,27 @@
+"""Folders for temporary files."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyprof.errors import PyprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """Give a folder that is gone afterwards. Raises PyprofError where none can be made."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix="pyprof-")
+    except OSError as error:
+        raise PyprofError(
+            f"no folder for temporary files can be made ({error.strerror or error}); "
+            "set TMPDIR to one that can be written to"
+        ) from None
+    with made as name:
+        yield Path(name)
