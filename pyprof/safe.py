@@ -36,12 +36,23 @@ def lines(text: str) -> str:
     return _BUT_LINES.sub(" ", text)
 
 
+_USER = re.compile(r"([A-Za-z0-9+.-]{2,}:/{1,3})[^/?#\s]*(?=@)")
+_QUERY = re.compile(r"(?<=\?)[^#\s=]+=[^#\s]*")
+
+
+def url(text: str) -> str:
+    """Leave out of the URLs in a text what opens doors: users, passwords, tokens, signatures."""
+    if ":/" not in text:
+        return text
+    return _QUERY.sub("***", _USER.sub(r"\1***", text))
+
+
 def message(text: str) -> str:
     """Make one line of a text, and show unsafe characters as Python spells them: a name is known.
 
-    So are bytes of a file's name that are not UTF-8.
+    So are bytes of a file's name that are not UTF-8. What opens doors is left out, as in `url`.
     """
-    found = " ".join(re.split(r"[ \t\r\n]+", text.strip(" \t\r\n")))
+    found = " ".join(re.split(r"[ \t\r\n]+", url(text).strip(" \t\r\n")))
     return _UNSAFE.sub(_spelt, found).encode(errors="backslashreplace").decode()
 
 

@@ -40,7 +40,7 @@ def say(text: str) -> None:
 
 def note(text: str) -> None:
     """Write lines to stderr, if there is anybody to read them."""
-    on_stderr(lambda: click.echo(safe.lines(text), nl=False, err=True))
+    on_stderr(lambda: click.echo(safe.lines(safe.url(text)), nl=False, err=True))
 
 
 def on_stderr(write: Callable[[], object]) -> None:

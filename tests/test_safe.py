@@ -228,3 +228,18 @@ def test_raw_goes_with_csv(arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.code == 2
     assert "--raw goes with CSV" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("s3://KEY:SECRET@bucket/a.json: gone", "s3://***@bucket/a.json: gone"),
+        ("no https://TOKEN@h/x?sig=a/b&c=d#e here", "no https://***@h/x?***#e here"),
+        ("sftp://h/me@home/a?b", "sftp://h/me@home/a?b"),
+        ("me@home: a?b=c", "me@home: a?b=c"),
+    ],
+)
+def test_what_opens_doors_is_in_no_message(text: str, shown: str) -> None:
+    """Passwords, tokens and signatures of URLs, wherever one stands in a text."""
+    assert safe.message(text) == shown
+    assert safe.message(shown) == shown

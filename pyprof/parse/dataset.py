@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyprof import __version__, schema
+from pyprof import __version__, safe, schema
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.parse import parquet, parse_file
 from pyprof.parse.members import ranked
@@ -76,6 +76,7 @@ def write_all(
     if not is_url(place):
         with writing(folder):
             Path(place).mkdir(parents=True, exist_ok=True)  # wrong before the work, not behind it
+        _check_links(Path(place))
     work = partial(write, folder=place, kernels_only=kernels_only)
     try:
         found = members(captures, engine)
@@ -95,6 +96,13 @@ def write_all(
         text = f"{folder} also holds rank {', '.join(map(str, more))}, of none of these captures"
         done += Outcome((), 0, 0, (text,))
     return done
+
+
+def _check_links(folder: Path) -> None:
+    """Raise PyprofError where a rank's folder is a link: what is written would be elsewhere."""
+    for place in folder.glob(f"{PARTITION}*"):
+        if place.is_symlink():
+            raise PyprofError(f"{place}: is a link; remove it, or choose another folder with -o")
 
 
 def part(folder: str, rank: int) -> str:
@@ -154,7 +162,7 @@ def _of_rank(records: Records, rank: int) -> Records:
 
 def _made_from(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa: FBT001 - one of few
     """Tell captures, and ways to read them, apart."""
-    about = [names(url)[-1], files_of(url).stamp(url), pid, kernels_only, __version__]
+    about = [names(safe.url(url))[-1], files_of(url).stamp(url), pid, kernels_only, __version__]
     return json.dumps(about).encode()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli
+from pyprof import cli, safe
 from pyprof.sets.options import engine_options
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _across(engine: Engine, sources: tuple[str, ...], *, quiet: bool) -> Across:
     chosen = members(sources, engine)
     measured = engine.map(measure.measure, chosen, "measuring ranks")
     read = {handle.item.url for handle in measured}
-    missing = [member.url for member in chosen if member.url not in read]
+    missing = [safe.url(member.url) for member in chosen if member.url not in read]
     found = engine.conclude(facts.merge, measured, partial(whole.across, missing=missing))
     if not quiet:
         cli.warn(found.warnings)

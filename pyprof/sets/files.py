@@ -70,6 +70,14 @@ def is_url(place: str) -> bool:
 _PATH = re.compile(r"(?:file|local)://(?:/(?=[a-z]:))?", re.IGNORECASE)
 
 
+def is_special(place: str) -> bool:
+    """Tell whether what is on this machine is no file: a folder, a pipe to which nobody writes.
+
+    A link to nothing is taken for a file.
+    """
+    return not is_url(place) and Path(place).exists() and not Path(place).is_file()
+
+
 def names(place: str) -> list[str]:
     """Split a path or URL into the names of the folders that it goes through and its own."""
     return re.split(r"[/\\]", place.rstrip("/\\"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyprof import cli, readers
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.sets.files import files_of, is_url, names
+from pyprof.sets.files import files_of, is_special, is_url, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -87,8 +87,12 @@ def natural(places: Iterable[str]) -> list[str]:
 
 def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
     parts = NUMBERS.split(name)
-    numbers = [int(number) for number in parts[1::2]] + [-1]
+    numbers = [int(number[-_DIGITS:]) for number in parts[1::2]] + [-1]
     return list(zip(parts[::2], numbers, strict=True)), name
+
+
+_DIGITS = 1000
+"""Python takes no number of very many."""
 
 
 def _expand(source: str) -> list[str]:
@@ -118,7 +122,8 @@ def _expand(source: str) -> list[str]:
 def _matching(files: Files, match: str) -> list[str]:
     if files.is_folder(match):
         return _in_folder(files, match)
-    return [match] if match.endswith(_RECORDS) or _is_capture(match) else []
+    records = match.endswith(_RECORDS) and not is_special(match)
+    return [match] if records or _is_capture(match) else []
 
 
 def _in_folder(files: Files, folder: str) -> list[str]:
@@ -147,13 +152,15 @@ def parts(files: Files, folder: str) -> list[str]:
         part
         for rank in ranks
         for part in files.listing(rank)
-        if part.endswith(".parquet") and not names(part)[-1].startswith((".", "_"))
+        if part.endswith(".parquet")
+        and not names(part)[-1].startswith((".", "_"))
+        and not is_special(part)
     ]
 
 
 def _is_capture(place: str) -> bool:
     """Tell a capture by its name or, of a local file, by what is in it."""
-    if names(place)[-1].startswith("."):
+    if names(place)[-1].startswith(".") or is_special(place):
         return False
     if place.endswith(_SUFFIXES):
         return True

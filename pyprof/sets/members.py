@@ -59,7 +59,7 @@ def identify(url: str) -> Identity:
             found = _identity(path)
     except CaptureError:
         return Identity(named)
-    if found.rank is not None:
+    if found.rank is not None and 0 <= found.rank <= MOST:
         return Identity(found.rank)
     return Identity(named, found.pids if named is None and len(found.pids) > 1 else ())
 
@@ -76,7 +76,20 @@ def rank_in(url: str) -> int | None:
     """Give the rank that a file's name says last, else one that is a folder's whole name."""
     *folders, name = names(url)
     found = [*_NAMED.finditer(name)] or [*filter(None, map(_NAMED.fullmatch, folders))]
-    return int(found[-1][1] or found[-1][2]) if found else None
+    return _rank(found[-1][1] or found[-1][2]) if found else None
+
+
+MOST = 2**31 - 1
+"""A larger number is no rank."""
+
+
+def _rank(digits: str) -> int | None:
+    number = int(digits) if len(digits) <= _DIGITS else MOST + 1
+    return number if number <= MOST else None
+
+
+_DIGITS = 1000
+"""Python takes no number of very many."""
 
 
 def members(sources: Sequence[str], engine: Engine) -> list[Member]:
@@ -128,5 +141,6 @@ def _numbered(urls: Sequence[str]) -> Sequence[int | None]:
     differing = [column for column in zip(*parts, strict=True) if len(set(column)) > 1]
     if len(differing) != 1 or not all(text.isdecimal() for text in differing[0]):
         return nothing
-    ranks = [int(text) for text in differing[0]]
-    return ranks if min(ranks) == 0 and len(set(ranks)) == len(ranks) else nothing
+    ranks = [_rank(text) for text in differing[0]]
+    known = [rank for rank in ranks if rank is not None]
+    return ranks if len(set(known)) == len(ranks) and min(known) == 0 else nothing

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import errno
-import tempfile
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from pyprof import scratch
 from pyprof.errors import CaptureError, PyprofError, reason
 from pyprof.sets.files import writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
 
 class Remote:
@@ -30,8 +30,8 @@ class Remote:
             raise PyprofError(f"{url}: URLs within URLs are not read; copy the captures from there")
         try:
             self._system: Any = fsspec.core.url_to_fs(url)[0]
-        except (ImportError, ValueError) as error:  # it says which package is missing
-            raise PyprofError(f"{url}: {error}") from None
+        except Exception as error:  # noqa: BLE001 - any there is: a package is missing, a host away
+            raise PyprofError(f"{url}: {reason(error)}") from None
 
     def whole(self, source: str) -> str:
         """Spell the protocol as the file system itself does."""
@@ -99,8 +99,8 @@ class Remote:
 def room_for_copy(place: str) -> Iterator[Path]:
     """Give a folder for a while; where it is full, which is no capture's fault, a PyprofError."""
     try:
-        with tempfile.TemporaryDirectory(prefix="pyprof-") as folder:
-            yield Path(folder)
+        with scratch.folder() as folder:
+            yield folder
     except OSError as error:
         if error.errno not in _FULL:
             raise

@@ -237,18 +237,19 @@ def test_ctrl_c_leaves_what_is_whole(folder: Path, out: Path, workers: str) -> N
     """No traceback, no half file; pressed, as a terminal does, for all processes in mid-read."""
     _write(folder, out)
     expected = _files(out)
-    os.mkfifo(folder / "net.rank3.sqlite")
-    command = [sys.executable, "-m", "pyprof", "parse", str(folder), "-o", f"{out}/"]
+    pipe = folder / "net.rank3.sqlite"
+    os.mkfifo(pipe)  # which is read where it is named
+    command = [sys.executable, "-m", "pyprof", "parse", str(folder), str(pipe), "-o", f"{out}/"]
     with (
         subprocess.Popen(
             [*command, "--workers", workers], env=environment(), stderr=subprocess.PIPE, text=True,
             start_new_session=True,
         ) as process,
-        (folder / "net.rank3.sqlite").open("wb"),  # when someone reads it
+        pipe.open("wb"),  # when someone reads it
     ):  # fmt: skip
         os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=60)
-    assert (process.returncode, said.strip()) == (1, "Aborted!")
+    assert (process.returncode, said.strip()) == (130, "Aborted!")
     assert _files(out) == expected
 
 
@@ -369,3 +370,18 @@ def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:
     assert "; 2 of them were there already" in _write(folder, url).stderr
     assert {path: memory.cat(path) for path in at_url} == at_url
     assert [records_of(member).rows for member in members([url], Here())] == list(ROWS.values())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_in_a_dataset_is_not_written_through(folder: Path, out: Path) -> None:
+    """A rank's folder that is a link is told; a part that is one is replaced, not what it names."""
+    victim = out.parent / "victim"
+    victim.write_text("precious")
+    (out / "rank=0").mkdir(parents=True)
+    (out / "rank=0" / "part-0.parquet").symlink_to(victim)
+    assert _write(folder, out).code == 0
+    assert victim.read_text() == "precious"
+    (out / "rank=77").symlink_to(out.parent)
+    done = run("parse", folder, "-o", f"{out}/")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert "rank=77: is a link" in done.stderr

@@ -48,6 +48,8 @@ REPORTS = [
     *([name, "FILE"] for name in ("summary", "lines", "ranks", "doctor")),
     ["diff", "FILE", "FILE"],
     ["report", "FILE", "-o", "-"],
+    ["ranks", "FILE", "-o", "out.json"],
+    ["prof", "FILE", "--csv", "--by", "rank"],
     *(["export", "FILE", "-o", f"out{s}"] for form in exporters.formats() for s in form.suffixes),
 ]
 
@@ -59,7 +61,7 @@ def test_no_report_holds_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Nor in what is made to be sent."""
-    if "report" in arguments:
+    if {"report", "roofline"} & {*arguments}:
         pytest.importorskip("bokeh")
     monkeypatch.chdir(tmp_path)
     path = make(tmp_path)
@@ -71,3 +73,47 @@ def test_no_report_holds_them(
         written = gzip.decompress(written)
     said = written + done.stdout.encode() + done.stderr.encode()
     assert not any(secret.encode() in said for secret in SECRETS)
+
+
+PASSWORD = "open-sesame-17"  # noqa: S105 - it opens nothing
+
+
+@pytest.mark.parametrize("arguments", REPORTS, ids=" ".join)
+def test_what_opens_a_url_is_in_no_output(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor in a message: a password, a signature."""
+    fsspec = pytest.importorskip("fsspec")
+    if "roofline" in arguments or "report" in arguments:
+        pytest.importorskip("bokeh")
+    folder = f"memory://me:{PASSWORD}@host"
+    system = fsspec.filesystem("memory")
+    path = FILES["nvprof"](tmp_path)
+    urls = [f"{folder}/net.rank{rank}.sql?sig={PASSWORD}" for rank in range(2)]
+    monkeypatch.setattr(type(system), "store", {})
+    for url in urls:
+        system.pipe(url, path.read_bytes())
+    system.pipe(f"{folder}/bad.json", b"no trace")
+    monkeypatch.chdir(tmp_path)
+    there = {*tmp_path.iterdir()}
+    done = run(*(urls[0] if text == "FILE" else text for text in arguments), *urls[1:])
+    done = done if done.code != 2 else run(*(urls[0] if t == "FILE" else t for t in arguments))
+    said = done.stdout + done.stderr + run("prof", f"{folder}/bad.json").stderr
+    written = b"".join(new.read_bytes() for new in {*tmp_path.iterdir()} - there)
+    if arguments[-1].endswith(".gz") and written:
+        written = gzip.decompress(written)
+    assert done.code in {0, 1, 2}
+    assert PASSWORD not in said
+    assert PASSWORD.encode() not in written
+
+
+def test_what_opens_a_url_is_in_no_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part says which capture it was made from."""
+    fsspec = pytest.importorskip("fsspec")
+    system = fsspec.filesystem("memory")
+    monkeypatch.setattr(type(system), "store", {})
+    url = f"memory://host/net.rank0.sql?sig={PASSWORD}"
+    system.pipe(url, FILES["nvprof"](tmp_path).read_bytes())
+    assert run("parse", url, "-o", f"{tmp_path}/out/").code == 0
+    (part,) = (tmp_path / "out").rglob("*.parquet")
+    assert PASSWORD.encode() not in part.read_bytes()

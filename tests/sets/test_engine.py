@@ -213,3 +213,12 @@ def test_progress_is_shown(
         engine.map(work.spelt, range(3), "spelling")
     shown = capsys.readouterr().err
     assert ("spelling" in shown, "100%" in shown) == (not quiet, not quiet)
+
+
+def test_very_many_that_cannot_be_read_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody reads hundreds of lines."""
+    with opened() as engine:
+        assert len(engine.map(work.even, range(500), "")) == 250
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 21
+    assert said[-1].endswith("250 of 500 captures could not be read and are left out")

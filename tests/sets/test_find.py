@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -195,3 +196,28 @@ def test_names_are_sorted_as_people_do() -> None:
     """Numbers count as numbers, wherever they stand."""
     names = ["b2/x10", "b2/x9", "b10/x1", "a", "b2"]
     assert natural(reversed(names)) == ["a", "b2", "b2/x9", "b2/x10", "b10/x1"]
+
+
+@pytest.mark.parametrize("url", ["reference://x", "dir://x", "generic://x", "async_wrapper://x"])
+def test_file_systems_that_need_more_are_one_line(url: str) -> None:
+    """Each fails in a way of its own; the URL is named."""
+    pytest.importorskip("fsspec")
+    with pytest.raises(PyprofError, match=f"^{url}: "):
+        find([url])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
+def test_a_pipe_in_a_folder_is_no_capture(folder: Path) -> None:
+    """Nobody may ever write to it; reading it would take for ever."""
+    before = find([str(folder)])
+    os.mkfifo(folder / "pipe.sqlite")
+    os.mkfifo(folder / "pipe.json")
+    assert find([str(folder)]) == before
+    with pytest.raises(CaptureError, match="matches no capture"):
+        find([f"{folder}/pipe*"])
+
+
+def test_numbers_that_python_does_not_take() -> None:
+    """Of a URL, which may be longer than any name of a file."""
+    longest = f"memory://{'9' * 5000}"
+    assert natural([longest, "a"]) == ["a", longest]

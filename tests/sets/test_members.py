@@ -198,3 +198,23 @@ def test_records_say_their_rank(folder: Path, suffix: str) -> None:
     assert identify(str(path)) == Identity(1)
     path.write_bytes(path.read_bytes()[:40])
     assert identify(str(path)) == Identity(1)
+
+
+@pytest.mark.parametrize("digits", ["2147483648", "9" * 20, "9" * 200])
+def test_a_number_that_is_no_rank(digits: str, folder: Path) -> None:
+    """No job has so many; the capture is of a rank that is free."""
+    nsys_db(folder / f"net.rank{digits}.sqlite", [Work()])
+    nsys_db(folder / "net.rank0.sqlite", [Work()])
+    found = sorted(rank for ranks in _ranks(folder).values() for rank in ranks)
+    assert found == [0, 1]
+    for command in ("ranks", "summary"):
+        assert run(command, folder).code == 0
+    _trace(folder / "net.rank0.json", int(digits))
+    (folder / "net.rank0.sqlite").unlink()
+    assert run("ranks", folder).code == 0
+
+
+def test_names_that_lead_elsewhere_are_names(tmp_path: Path) -> None:
+    """What a rank's folder is called only ever gives a number."""
+    for name in ("rank=../../x", "rank=/etc", "rank=-1", "rank=", "rank=1e9", "rank=..", "rank=²"):
+        assert rank_in(f"{tmp_path}/{name}/part-0.parquet") is None

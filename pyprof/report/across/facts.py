@@ -83,7 +83,8 @@ class Facts:
     layers: pa.Table
     signatures: pa.Table
     collectives: pa.Table
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[tuple[str, str], ...] = ()
+    """Whose capture, and what it hides or distorts."""
 
 
 def table(columns: pa.Schema, rank: int, length: int, **values: object) -> pa.Table:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof import readers
+from pyprof import readers, safe
 from pyprof.errors import CaptureError
 from pyprof.parse import dataset, parse, recordfile
 from pyprof.prof.table import Table
@@ -39,9 +39,10 @@ def measure(member: Member) -> Facts:
     Raises PyprofError where it cannot be used.
     """
     with fetch(member.url) as path:
+        source = safe.url(member.url)
         clock = dataset.captured_in(path) or member.url
         parts = [
-            of_rank(rank, member.url, records, capture, clock)
+            of_rank(rank, source, records, capture, clock)
             for rank, records, capture in _ranks(path, member)
         ]
     return reduce(facts.merge, parts)
@@ -73,7 +74,7 @@ def of_rank(rank: int, source: str, records: Records, capture: Capture | None, c
         _steps(rank, records, when, found),
         _layers(rank, records),
         *collectives(records, rank, found.of_row),
-        warnings=tuple(f"{source}: {text}" for text in records.warnings),
+        warnings=tuple((source, text) for text in records.warnings),
     )
 
 

@@ -14,7 +14,7 @@ from pyprof.report.across.match import match
 from pyprof.report.across.waiting import waits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyprof.report.across.balance import LayerLoad
     from pyprof.report.across.clocks import Clock
@@ -114,8 +114,21 @@ def across(facts: Facts, missing: Sequence[str] = ()) -> Across:
         slow=links.slow_links(per_group),
         layers=balance.layer_loads(facts.layers),
         missing=tuple(missing),
-        warnings=facts.warnings,
+        warnings=_told(facts.warnings),
     )
+
+
+def _told(warnings: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Tell once what several captures have in common."""
+    sources: dict[str, dict[str, None]] = {}
+    for source, text in warnings:
+        sources.setdefault(text, {})[source] = None
+    return tuple(f"{_named([*of])}: {text}" for text, of in sources.items())
+
+
+def _named(sources: Sequence[str]) -> str:
+    more = len(sources) - 1
+    return f"{sources[0]} and {more} more" if more else sources[0]
 
 
 def _clock_numbers(facts: Facts) -> Mapping[int, int]:

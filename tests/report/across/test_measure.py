@@ -10,6 +10,7 @@ from pyprof.report.across.measure import measure
 from pyprof.sets.engine import Here
 from pyprof.sets.members import members
 from tests.builders import Range, Work, nsys_db
+from tests.commands import run
 from tests.report.captures import GEMM, NCCL
 
 if TYPE_CHECKING:
@@ -36,3 +37,12 @@ def test_exposed_communication_of_a_step_behind_a_pause(
     steps = measure(member).steps
     assert steps.column("duration_ns").to_pylist() == [100, second]
     assert steps.column("exposed_ns").to_pylist() == [20, 70]
+
+
+def test_what_captures_have_in_common_is_said_once(tmp_path: Path) -> None:
+    """Not once for each of hundreds of ranks."""
+    for rank in range(3):
+        nsys_db(tmp_path / f"net.rank{rank}.sqlite", [Work()], [])
+    said = [line for line in run("ranks", tmp_path).stderr.splitlines() if "NVTX" in line]
+    assert len(said) == 1
+    assert "net.rank0.sqlite and 2 more: " in said[0]
