@@ -7,6 +7,7 @@ import io
 import sys
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -44,11 +45,11 @@ def load(source: str, *, raw: bool = True) -> Records:
             raise RecordsError("stdin is closed; name a file")
         return _checked("stdin", _from_bytes(sys.stdin.buffer.read()))
     path = Path(source)
-    head = readers.read_head(path)
+    before, head = readers.stamp(path), readers.read_head(path)
     if head.startswith(parquet.MAGIC):
-        return _checked(source, parquet.read(path, raw=raw))
+        return _whole(path, before, _checked(source, parquet.read(path, raw=raw)))
     if _looks_like_records(head):
-        return _checked(source, _from_file(path))
+        return _whole(path, before, _checked(source, _from_file(path)))
     if any(reader.sniff(path, head) for reader in readers.readers()):
         return parse_file(path)
     raise RecordsError(
@@ -56,6 +57,11 @@ def load(source: str, *, raw: bool = True) -> Records:
         f"({readers.describe(head)}); {readers.EXPECTED}, "
         "or a file that pyprof parse wrote from one"
     )
+
+
+def _whole(path: Path, before: tuple[int, ...], records: Records) -> Records:
+    """Warn where the file changed while it was read."""
+    return replace(records, warnings=(*records.warnings, *readers.changed(path, before)))
 
 
 def _checked(source: str, records: Records) -> Records:

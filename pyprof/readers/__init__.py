@@ -49,11 +49,30 @@ def read(path: Path) -> Capture:
     from pyprof.readers.order import in_order  # noqa: PLC0415 - loads Arrow
 
     def sorted_once(path: Path) -> Capture:
-        found = reader.read(path)
-        return replace(found, activities=in_order(found.activities))
+        before, found = stamp(path), reader.read(path)
+        said = (*found.warnings, *changed(path, before))
+        return replace(found, activities=in_order(found.activities), warnings=said)
 
     reader = _reader(path)
     return _sensible(path, sorted_once)
+
+
+def stamp(path: Path) -> tuple[int, ...]:
+    """Give what changes when a file does; nothing where it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def changed(path: Path, before: tuple[int, ...]) -> list[str]:
+    """Warn where a file is another than it was; what is gone was open, and so is whole."""
+    after = stamp(path)
+    return [_CHANGED] if after and after != before else []
+
+
+_CHANGED = "the file changed while it was read: numbers may be of neither state; run this again"
 
 
 def identity(path: Path) -> Identity:

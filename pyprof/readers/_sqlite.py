@@ -128,8 +128,23 @@ def _close(handle: dbapi.Cursor | dbapi.Connection) -> None:
 
 
 def _uri(path: Path) -> str:
-    # as_uri quotes what a URI must quote ("?", "#", "%"); mode=ro never writes, not even a journal.
-    return path.resolve().as_uri() + "?mode=ro"
+    # as_uri quotes what a URI must quote ("?", "#", "%"). mode=ro never writes the file itself, but
+    # beside one with a log, and cannot read it where that may not be: nobody writes to such a one.
+    alone = _has_log(path) and not path.with_name(f"{path.name}-wal").exists()
+    return path.resolve().as_uri() + ("?mode=ro&immutable=1" if alone else "?mode=ro")
+
+
+_WAL = b"\2\2"
+_VERSIONS = slice(18, 20)
+"""In the header: how the file is written and read, 2 with a write-ahead log."""
+
+
+def _has_log(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(_VERSIONS.stop)[_VERSIONS] == _WAL
+    except OSError:
+        return False
 
 
 def _expression(name: str, kind: type) -> str:

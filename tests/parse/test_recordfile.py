@@ -9,6 +9,8 @@ import pytest
 from pyprof import schema
 from pyprof.errors import RecordsError
 from pyprof.parse import recordfile
+from pyprof.parse.records import Records
+from tests.builders import Work, nsys_db
 from tests.commands import run
 
 OLD = (
@@ -114,3 +116,23 @@ def test_a_folder_with_an_equals_sign_is_no_column(tmp_path: Path) -> None:
     records = recordfile.load(str(source))
     pq.write_table(records.table(), folder / "net.parquet")
     assert recordfile.load(str(folder / "net.parquet")).arrow("rank").to_pylist() == [None]
+
+
+@pytest.mark.parametrize("suffix", ["dict", "parquet"])
+def test_a_file_that_changes_while_it_is_read(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that is still being written: told, for what was read may be of neither state."""
+    path = tmp_path / f"net.{suffix}"
+    assert run("parse", nsys_db(tmp_path / "net.sqlite", [Work()], []), "-o", path).code == 0
+    assert not recordfile.load(str(path)).warnings
+    checked = recordfile._checked
+
+    def meanwhile(source: str, records: Records) -> Records:
+        with path.open("ab") as file:
+            file.write(b"more")
+        return checked(source, records)
+
+    monkeypatch.setattr(recordfile, "_checked", meanwhile)
+    (said,) = recordfile.load(str(path)).warnings
+    assert "changed while it was read" in said

@@ -1,5 +1,7 @@
 """nsys exports of every version come out as one and the same capture."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,6 +9,7 @@ import pytest
 
 from pyprof import readers, schema
 from pyprof.parse import parse_file
+from pyprof.readers import nsys
 from tests.builders import LAYOUTS, SECRETS, Layout, Range, Work, nsys_db, table, write_tables
 from tests.texts import spelt, texts
 
@@ -208,3 +211,44 @@ def test_ranges_without_any_text_are_ranges_without_text(tmp_path: Path) -> None
 def test_any_file_name_is_read(name: str, tmp_path: Path) -> None:
     """What a URI would have to quote is quoted; the suffix decides nothing."""
     assert readers.read(nsys_db(tmp_path / name, WORK)).activities.num_rows == len(WORK)
+
+
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_a_log_beside_a_capture(unfinished: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    """Nothing is written beside a file that has one by its header; one that is there is read."""
+    path = nsys_db(tmp_path / "net.sqlite", [Work(), Work()], [])
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("PRAGMA journal_mode = wal")
+        base.execute("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE rowid = 1")
+        base.commit()
+        there = {*tmp_path.iterdir()}
+        assert len(there) > 1
+        if unfinished:
+            assert readers.read(path).activities.num_rows == 1
+    if not unfinished:
+        assert [*tmp_path.iterdir()] == [path]
+        assert readers.read(path).activities.num_rows == 1
+        assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.parametrize("change", ["append", "replace", "delete"])
+def test_a_file_that_changes_while_it_is_read(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told; what was deleted was open, and is whole."""
+    path = nsys_db(tmp_path / "net.sqlite", [Work()], [])
+    read = nsys.read
+
+    def meanwhile(path: Path) -> schema.Capture:
+        found = read(path)
+        data = path.read_bytes()
+        path.unlink()
+        if change != "delete":
+            path.write_bytes(data + bytes(4096 * (change == "append")))
+        return found
+
+    quiet = readers.read(path).warnings
+    monkeypatch.setattr(nsys, "read", meanwhile)
+    said = [text for text in readers.read(path).warnings if text not in quiet]
+    assert len(said) == (change != "delete")
+    assert all("changed while it was read" in text for text in said)
