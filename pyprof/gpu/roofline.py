@@ -14,7 +14,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from pyprof.arrays import Floats
+
 
 NS_PER_S = 1e9
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
+    from pyprof.arrays import Ints
+
 
 NUMBERED = pa.struct(
     {

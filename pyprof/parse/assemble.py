@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import NONE, ints
 from pyprof.freed import give_back
 from pyprof.marker import Kind
 from pyprof.parse import (
@@ -25,9 +25,8 @@ from pyprof.parse import (
     texts,
     windows,
 )
-from pyprof.parse.correlate import ints
-from pyprof.parse.nesting import NONE
 from pyprof.parse.records import Records
+from pyprof.parse.sweep import Sweep, Told
 from pyprof.readers.order import in_order
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.parse.nesting import Ints, Nest
-    from pyprof.parse.paths import Path
+    from pyprof.arrays import Ints
     from pyprof.schema import Capture
 
 _TIEBREAK = np.zeros(len(Kind), np.int64)
@@ -44,37 +42,6 @@ for _place, _kind in enumerate(
     (Kind.LAYER, Kind.OPTIMIZER, Kind.TRACE, Kind.MODULE, Kind.OP, Kind.SEQ, Kind.CONTEXT)
 ):
     _TIEBREAK[_kind] = _place  # of ranges with equal bounds: which encloses which
-
-
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """The ranges that mean something, nested, in sweep order, and what their texts say."""
-
-    nest: Nest
-    texts: texts.Texts
-    paths: paths.Paths
-    backward: NDArray[np.bool_]
-    """Per path: one of the backward pass."""
-    row: Ints
-    """Row of each range in the capture."""
-    doubts: tuple[str, ...]
-    """What is wrong with ranges, in sentences for the user."""
-
-
-@dataclass(frozen=True, slots=True)
-class Told(Sweep):
-    """Ranges of which some paths are put into words: those that some row needs."""
-
-    described: list[Path]
-    place: Ints
-    """Per path: where it is described; NONE for those that no row needs."""
-
-    def path(self, ranges: Ints) -> Ints:
-        """Give the described path of each of some ranges; NONE stays NONE."""
-        found = np.full(len(ranges), NONE)
-        inside = ranges != NONE
-        found[inside] = self.place[self.paths.of_range[ranges[inside]]]
-        return found
 
 
 def assemble(capture: Capture, *, kernels_only: bool) -> Records:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import marker
-from pyprof.parse.nesting import NONE
+from pyprof.arrays import NONE
 from pyprof.parse.records import numbers
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Ints
     from pyprof.parse.calls import Chains
-    from pyprof.parse.nesting import Ints
 
 _NODE = re.compile(r"Backwards?\d*(?=(?:_copy)?$)")
 _CUSTOM = "torch::autograd::CppNode<"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.parse.nesting import NONE
+from pyprof.arrays import NONE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.parse.nesting import Ints
+    from pyprof.arrays import Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.parse.nesting import Ints
+    from pyprof.arrays import Ints
     from pyprof.parse.paths import Path
 
 _AMOUNTS = frozenset({"dtype", "in", "out"})

@@ -9,22 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import NONE, ints, lists
 from pyprof.gpu.roles import communicates
 from pyprof.parse import collectives, describe, layers, sequence
-from pyprof.parse.correlate import ints
 from pyprof.parse.kernelname import demangle, short_name
-from pyprof.parse.nesting import NONE
 from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.parse.assemble import Told
+    from pyprof.arrays import Ints
     from pyprof.parse.calls import Chains
-    from pyprof.parse.nesting import Ints
     from pyprof.parse.partners import Partners
-    from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
+    from pyprof.parse.sweep import Told
     from pyprof.schema import Capture
 
 
@@ -100,14 +98,6 @@ def _triple(activities: pa.Table, name: str) -> Coded:
     return encode(lists(np.where(known, 3, 0), pa.array(axes[known].reshape(-1))))
 
 
-def lists(lengths: Ints, values: pa.Array, mask: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Make a list column from the length of each list and all values in a row."""
-    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
-    return pa.ListArray.from_arrays(
-        pa.array(offsets), values, mask=None if mask is None else pa.array(mask)
-    )
-
-
 def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
     device = ints(activities.column("device"))
     table = capture.devices.select(["device", "name"]).to_pylist()
@@ -127,7 +117,7 @@ def _collective(
     activities: pa.Table, sweep: Told, path: Ints, call: Column, direction: Coded
 ) -> dict[str, Column]:
     """Give what is said of collectives, where anything is."""
-    described, index = with_nothing(sweep.described, path)
+    described, index = describe.with_nothing(sweep.described, path)
     comm = np.flatnonzero(direction.index == _COMM)
     told = activities.column("collective")
     if not len(comm) and told.null_count == len(told):
@@ -148,7 +138,7 @@ def _launches(capture: Capture, launch: Ints) -> dict[str, Column]:
 
 
 def _paths(sweep: Told, path: Ints) -> dict[str, Column]:
-    described, index = with_nothing(sweep.described, path)
+    described, index = describe.with_nothing(sweep.described, path)
     return {
         "reprMarkers": Coded(index, [list(entry.modules) for entry in described]),
         "marker": Coded(index, [list(entry.markers) for entry in described]),
@@ -156,7 +146,7 @@ def _paths(sweep: Told, path: Ints) -> dict[str, Column]:
 
 
 def _traces(sweep: Told, path: Ints) -> Coded:
-    described, index = with_nothing(sweep.described, path)
+    described, index = describe.with_nothing(sweep.described, path)
     return Coded(index, [list(entry.trace) for entry in described])
 
 
@@ -165,16 +155,11 @@ def _own(sweep: Told, path: Ints, place: Ints, which: int) -> Ints:
 
     Where the forward op is known, its own says more.
     """
-    described, index = with_nothing(sweep.described, path)
+    described, index = describe.with_nothing(sweep.described, path)
     says = [(entry.layer, entry.trace)[which] for entry in described]
     same = np.array([entry.of_caller[which] for entry in described])
     some = np.array([bool(said) for said in says])
     return np.where(same[index] & some[place], NONE, path)
-
-
-def with_nothing(described: list[Path], path: Ints) -> tuple[list[Path], Ints]:
-    """Give rows outside all ranges an entry of their own, which says nothing."""
-    return [*described, describe.NOWHERE], np.where(path == NONE, len(described), path)
 
 
 def _forward(sweep: Told, partner: Ints, place: Ints) -> dict[str, Column]:
@@ -201,7 +186,7 @@ def _direction(activities: pa.Table, sweep: Told, path: Ints, engine: NDArray[np
 
     What the engine launches of itself, called from no line and in no layer, is bprop.
     """
-    described, index = with_nothing(sweep.described, path)
+    described, index = describe.with_nothing(sweep.described, path)
     flags = np.array(
         [(entry.backward, entry.optimizer, bool(entry.ops or entry.seqs)) for entry in described]
     )[index]

@@ -5,30 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
-from pyprof.parse.nesting import NONE, Nest, innermost
+from pyprof.arrays import NONE, ints
+from pyprof.parse.nesting import Nest, innermost
+from pyprof.parse.windows import processes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from pyprof.parse.nesting import Ints
+    from pyprof.arrays import Ints
     from pyprof.parse.windows import Windows
     from pyprof.schema import Capture
-
-
-def ints(column: pa.ChunkedArray | pa.Array, absent: int = NONE) -> Ints:
-    """Give an integer column as int64, with `absent` for null."""
-    if column.null_count:
-        column = pc.fill_null(column, absent)
-    return np.asarray(column.to_numpy()).astype(np.int64, copy=False)
-
-
-def processes(capture: Capture) -> Ints:
-    """Give the process of each API call."""
-    return ints(capture.threads.column("pid"))[ints(capture.calls.column("thread"))]
 
 
 def launches(capture: Capture, activities: pa.Table, windows: Windows) -> Ints:

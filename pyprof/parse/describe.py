@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import marker
+from pyprof.arrays import NONE, Ints
 from pyprof.marker import Tensor
 from pyprof.parse.autograd import is_engine
-from pyprof.parse.nesting import NONE
 from pyprof.parse.paths import Path
 from pyprof.parse.records import Coded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyprof.arrays import Ints
     from pyprof.marker import Call, Value
-    from pyprof.parse.nesting import Ints
     from pyprof.parse.records import Column
 
 NOWHERE = Path()
@@ -149,3 +149,8 @@ def _tensors_in(value: Value) -> Iterator[Tensor]:
             yield from _tensors_in(item)
     elif isinstance(value, marker.Summary):
         yield from _tensors_in(value.items)
+
+
+def with_nothing(described: list[Path], path: Ints) -> tuple[list[Path], Ints]:
+    """Give rows outside all ranges an entry of their own, which says nothing."""
+    return [*described, NOWHERE], np.where(path == NONE, len(described), path)

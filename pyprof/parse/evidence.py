@@ -14,20 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import NONE, ints
 from pyprof.parse import correlate, texts
-from pyprof.parse.correlate import ints
-from pyprof.parse.nesting import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    from pyprof.parse.nesting import Ints, Nest
+    from pyprof.arrays import Ints, Mask
+    from pyprof.parse.nesting import Nest
     from pyprof.parse.windows import Windows
     from pyprof.schema import Capture
 
-    Mask = NDArray[np.bool_]
 
 _FEW = 3
 """Fewer than this may be chance."""

@@ -9,14 +9,13 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof import marker, schema
-from pyprof.parse.correlate import ints
-from pyprof.parse.nesting import NONE
+from pyprof.arrays import NONE, ints
 from pyprof.parse.records import Coded
 from pyprof.parse.texts import where
 
 if TYPE_CHECKING:
-    from pyprof.parse.assemble import Told
-    from pyprof.parse.nesting import Ints
+    from pyprof.arrays import Ints
+    from pyprof.parse.sweep import Told
     from pyprof.schema import Capture
 
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.arrays import NONE
 from pyprof.marker import Kind
-from pyprof.parse.nesting import NONE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.parse.nesting import Ints
+    from pyprof.arrays import Ints
+
 
 _DEEPEST = 8, 64
 """Ops, and layers, that are inside of one another when a capture ends. Of more the ends were lost:

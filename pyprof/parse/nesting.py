@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from pyprof.arrays import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Ints = NDArray[np.int64]
+    from numpy.typing import NDArray
 
-NONE = -1
-"""No range: the index that stands for "not enclosed"."""
+    from pyprof.arrays import Ints
 
 
 @dataclass(frozen=True, slots=True)

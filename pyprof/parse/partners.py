@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof.arrays import NONE, ints
 from pyprof.marker import Kind
 from pyprof.parse import autograd, calls, texts
-from pyprof.parse.correlate import ints
-from pyprof.parse.nesting import NONE
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from pyprof.parse.assemble import Sweep
-    from pyprof.parse.nesting import Ints
+    from pyprof.arrays import Ints
+    from pyprof.parse.sweep import Sweep
     from pyprof.parse.windows import Windows
     from pyprof.schema import Capture
 

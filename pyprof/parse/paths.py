@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyprof import marker
+from pyprof.arrays import NONE
 from pyprof.marker import Kind
 from pyprof.parse import frames
-from pyprof.parse.nesting import NONE, depths
+from pyprof.parse.nesting import depths
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.parse.nesting import Ints
+    from pyprof.arrays import Ints
     from pyprof.parse.texts import Texts
 
 _TRACES = 1 << 18

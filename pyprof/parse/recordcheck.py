@@ -17,10 +17,8 @@ from pyprof.readers.spans import LONGEST_NS, UNKNOWN, Spans
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
+    from pyprof.arrays import Ints, Mask
 
-    Ints = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
 
 _OTHER = "take another time than from start to end"
 _KEYS = ("end", "device", "stream", "corrId", "pid", "kind", "name", "rank", "bytes")

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from pyprof.arrays import NONE, ints, lists
 from pyprof.marker import Kind, numbered
-from pyprof.parse import autograd, calls, columns, describe, texts
-from pyprof.parse.correlate import ints
-from pyprof.parse.nesting import NONE, by_value
+from pyprof.parse import autograd, calls, describe, texts
+from pyprof.parse.nesting import by_value
 from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.parse.assemble import Told
+    from pyprof.arrays import Ints
     from pyprof.parse.calls import Chains
-    from pyprof.parse.nesting import Ints
     from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
+    from pyprof.parse.sweep import Told
     from pyprof.schema import Capture
 
 
@@ -41,8 +41,8 @@ def count(
     return {
         "mod": mods,
         "op": names,
-        "seqMarker": columns.lists(lengths, _texts(capture, sweep.row[seqs.member])),
-        "seqTemplate": encode(columns.lists(lengths, _templates(sweep.texts, seqs))),
+        "seqMarker": lists(lengths, _texts(capture, sweep.row[seqs.member])),
+        "seqTemplate": encode(lists(lengths, _templates(sweep.texts, seqs))),
         **_numbers(sweep, seqs, names.index, backward, thread, old),
         **_call_ids(sweep, chain, ops, seqs),
     }
@@ -98,7 +98,7 @@ def _ranks(numbers: list[int]) -> tuple[int, ...]:
 
 def _ops(sweep: Told, path: Ints, seqs: Chains, old: NDArray[np.bool_]) -> tuple[Coded, Coded]:
     """Name each row's ops: by its path alone, but for old texts, where numbers decide the order."""
-    described, index = columns.with_nothing(sweep.described, path)
+    described, index = describe.with_nothing(sweep.described, path)
     found = [describe.ops(entry.ops, entry.seqs) for entry in described]
     if old.any():
         index, found = _ops_by_row(sweep, described, index, seqs)
@@ -149,8 +149,8 @@ def _numbers(
     is_current = numbers.member == current[numbers.owner]
     chosen, others = numbers.filter(is_current), numbers.filter(~is_current)
     return {
-        "seqId": columns.lists(np.diff(chosen.offset), pa.array(chosen.member)),
-        "altSeqId": columns.lists(np.diff(others.offset), pa.array(others.member)),
+        "seqId": lists(np.diff(chosen.offset), pa.array(chosen.member)),
+        "altSeqId": lists(np.diff(others.offset), pa.array(others.member)),
         "subSeqId": pa.array(sub),
     }
 
@@ -183,5 +183,5 @@ def _call_ids(sweep: Told, chain: Chains, ops: Chains, seqs: Chains) -> dict[str
     lengths = np.diff(ops.offset) + np.diff(seqs.offset)
     return {
         "opId": pa.array(found, mask=found == NONE),
-        "callIds": columns.lists(lengths, pa.array(both)),
+        "callIds": lists(lengths, pa.array(both)),
     }

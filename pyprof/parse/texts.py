@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof import marker
-from pyprof.parse.correlate import ints
+from pyprof.arrays import ints
 
 if TYPE_CHECKING:
     from collections.abc import Callable

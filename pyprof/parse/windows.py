@@ -13,15 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.parse.correlate import ints, processes
-from pyprof.parse.nesting import NONE
+from pyprof.arrays import NONE, ints
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from pyprof.parse.nesting import Ints
+    from pyprof.arrays import Ints
     from pyprof.schema import Capture
 
 _START, _STOP = "^cu(?:da)?ProfilerStart", "^cu(?:da)?ProfilerStop"
@@ -49,6 +48,11 @@ class Windows:
         """Give one number for process and window of each instant; NONE without a process."""
         most = 1 + max(map(len, self.begun.values()), default=0)
         return np.where(pid == NONE, NONE, pid * most + self.at(pid, time))
+
+
+def processes(capture: Capture) -> Ints:
+    """Give the process of each API call."""
+    return ints(capture.threads.column("pid"))[ints(capture.calls.column("thread"))]
 
 
 def windows(capture: Capture) -> Windows:

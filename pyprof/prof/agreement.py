@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
+    from pyprof.arrays import Ints
 
 
 def agreed(group: Ints, value: Ints) -> Ints:

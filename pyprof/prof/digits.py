@@ -9,11 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from pyprof.arrays import Floats, Ints
 
     Numbers: TypeAlias = "pa.Array | pa.ChunkedArray"
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 DIGITS = 4
 _MOST_PLACES = 9

@@ -18,10 +18,8 @@ import numpy as np
 from pyprof.prof.portions import UNKNOWN, portions
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from pyprof.arrays import Ints, Mask
 
-    Ints = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
 
 SPARSE = frozenset({"loss", "index", "embedding"})
 """Families whose gradients' kernels may leave most of a result as a fill before them wrote it."""

@@ -17,7 +17,7 @@ from pyprof.prof.portions import UNKNOWN
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
+    from pyprof.arrays import Ints
 
 
 def inside(

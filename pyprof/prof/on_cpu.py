@@ -16,7 +16,7 @@ from pyprof.prof import functorch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.prof.situations import Work
+    from pyprof.prof.chosen_call import Work
 
 STOPPED = "stopped: gradient checkpointing needed no more than what ran before it"
 

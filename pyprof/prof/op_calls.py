@@ -8,14 +8,13 @@ import numpy as np
 
 from pyprof.ops.registry import BPROP
 from pyprof.parse.records import distinct, numbers
-from pyprof.prof.situations import OWN, Work
+from pyprof.prof.chosen_call import OWN, Work
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Ints
     from pyprof.parse.records import Records
-
-    Ints = NDArray[np.int64]
 
 
 def number(records: Records, works: list[Work], work_of: Ints, computes: NDArray[np.bool_]) -> Ints:

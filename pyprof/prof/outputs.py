@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Ints
     from pyprof.parse.records import Records
-    from pyprof.prof.situations import Situation, Work
-
-    Ints = NDArray[np.int64]
+    from pyprof.prof.chosen_call import Work
+    from pyprof.prof.kernel_context import Situation
 
 
 def with_outputs(

@@ -14,10 +14,11 @@ from pyprof.parse.records import distinct
 from pyprof.prof import op_calls
 from pyprof.prof.families import MOVES, PRODUCTS, family
 from pyprof.prof.fills import SPARSE, Fills
+from pyprof.prof.kernel_context import situations
 from pyprof.prof.nested import inside, tell_inside, without_inner
 from pyprof.prof.outputs import with_outputs
 from pyprof.prof.portions import UNKNOWN, parts, portions
-from pyprof.prof.situations import Work, choose, own_flops, situations
+from pyprof.prof.situations import choose, own_flops
 from pyprof.prof.told import by_name
 from pyprof.prof.trials import trials
 
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Ints, Mask
     from pyprof.ops import Cost
     from pyprof.parse.records import Coded, Records
+    from pyprof.prof.chosen_call import Work
 
-    Ints = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
 
 _HELPS = 1 << 20
 """The rank of a kernel that only helps."""

@@ -10,160 +10,25 @@ so that a call and the ops that it is made of would both be charged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-
-from pyprof import marker, ops, schema
+from pyprof import marker, ops
 from pyprof.marker import Kind, Tensor
 from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.autograd import is_node
 from pyprof.parse.describe import tensors
-from pyprof.parse.records import Coded, distinct
 from pyprof.prof import functorch, on_cpu
+from pyprof.prof.chosen_call import OWN, Work
 from pyprof.prof.repeated import with_itself, with_repeats
 from pyprof.prof.stored import stored, with_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from pyprof.marker import Call
-    from pyprof.ops import Cost
-    from pyprof.parse.records import Records
-    from pyprof.prof.told import Told
-
-OWN = -1
-"""The position that stands for "no enclosing call": each kernel is a call of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """The op call that kernels work for, and how to cost it."""
-
-    call: Call | None
-    """None where no text names an op; then `reason` says so."""
-    direction: str
-    dtype: str | None
-    """Stands for dtypes that the call's text does not hold."""
-    position: int
-    """Which of a row's `callIds` is the call's; OWN if none."""
-    reason: str = ""
-    output: tuple[int, ...] | None = None
-    """Shape of the call's output, where the texts tell it."""
-
-    @property
-    def untyped(self) -> bool:
-        """Tell whether no text says of what type its tensors are."""
-        if self.call is None or self.dtype is not None:
-            return False
-        return not any(tensor.dtype for tensor in tensors(self.call))
-
-    @property
-    def gradient(self) -> bool:
-        """Tell whether it is part of a backward pass: a forward call's, or an op of its own."""
-        return self.direction == BPROP or (self.call is not None and "backward" in self.call.op)
-
-    @property
-    def shaped(self) -> bool:
-        """Tell whether the call's text holds the shape of a tensor."""
-        return self.call is not None and next(tensors(self.call), None) is not None
-
-    def cost(self, gemm_kernels: int | None = None, told: Told | None = None) -> Cost:
-        """Cost the call; for a backward pass, given how many of its kernels do arithmetic.
-
-        `told` is what the names of its kernels tell that no text does.
-        """
-        call = self.call
-        if call is None:
-            return ops.Cost(None, None, {}, self.reason)
-        dtype = self.dtype
-        if told is not None:
-            dtype = dtype or told.dtype
-            if told.training is not None:
-                call = ops.with_argument(call, "training", told.training)
-            if told.sparse and not any(tensor.sparse for tensor in tensors(call)):
-                return ops.Cost(None, None, {}, ops.NOT_STORED)
-        kernels = gemm_kernels if self.gradient else None
-        return ops.cost(call, self.direction, gemm_kernels=kernels, dtype=dtype, output=self.output)
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """The texts around a kernel: its own, and those of its forward call."""
-
-    markers: tuple[str, ...]
-    seqs: tuple[str, ...]
-    """Templates: without their numbers."""
-    fwd_markers: tuple[str, ...] = ()
-    fwd_seqs: tuple[str, ...] = ()
-    backward: bool = False
-    order: tuple[int, ...] = ()
-    """Positions of markers and then seqs, outermost first."""
-    on_cpu: bool = False
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The texts around it: of its positions."""
-        return (*self.markers, *self.seqs)
-
-
-def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
-    """Number the distinct situations: the number of each row, and the situations."""
-    parts = [
-        records.coded("marker"),
-        records.templates(),
-        records.coded("fwdMarker"),
-        records.coded("fwdSeqMarker"),
-        _is(records, "dir", BPROP),
-        _is(records, "kind", schema.KINDS[schema.CPU]),
-    ]
-    number, first = _combine(parts)
-    order = records.arrow("callIds").take(pa.array(first)).to_pylist()
-    own, seqs, forward, forward_seqs, backward, on_cpu = parts
-    found = [
-        Situation(
-            _texts(own, row),
-            _texts(seqs, row),
-            _texts(forward, row),
-            _texts(forward_seqs, row),
-            backward=bool(backward.index[row]),
-            order=_inward(ids),
-            on_cpu=bool(on_cpu.index[row]),
-        )
-        for row, ids in zip(first.tolist(), order, strict=True)
-    ]
-    return number, found
-
-
-def _combine(parts: Sequence[Coded]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number distinct combinations: the number of each row, and the first row of each."""
-    number = np.zeros(len(parts[0]), np.int64)
-    first = number
-    for part in parts:
-        first, number = distinct(number * (len(part.values) + 1) + part.index + 1)
-    return number, first
-
-
-def _texts(part: Coded, row: int) -> tuple[str, ...]:
-    place = part.index[row]
-    return tuple(part.values[place]) if place >= 0 else ()
-
-
-def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
-    # Ids ascend inward; files without them list texts outermost first.
-    return tuple(np.argsort(ids, kind="stable").tolist()) if ids else ()
-
-
-def _is(records: Records, name: str, wanted: str) -> Coded:
-    """Tell which rows have a value in a column."""
-    column = records.coded(name)
-    equal = np.array([*(value == wanted for value in column.values), False])
-    return Coded(equal[column.index].astype(np.int64), [False, True])
+    from pyprof.prof.kernel_context import Situation
 
 
 # --- choosing -----------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyprof.gpu.ceilings import Ceilings
     from pyprof.gpu.peaks import Rate
-    from pyprof.prof.situations import Work
+    from pyprof.prof.chosen_call import Work
 
 CPU = "cpu"
 """The device of ops that were timed on the CPU; it has a peak only where one was measured."""

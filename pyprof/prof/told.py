@@ -17,12 +17,9 @@ from pyprof.prof.agreement import agreed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Ints, Mask
     from pyprof.parse.records import Coded
 
-    Ints = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
 
 _T = TypeVar("_T")
 

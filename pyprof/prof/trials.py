@@ -16,12 +16,9 @@ from pyprof.parse.records import numbers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Ints, Mask
     from pyprof.parse.records import Records
 
-    Ints = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
 
 LEAST = 2
 """Convolution kernels that a call must have beyond those of later calls: fewer may be help."""

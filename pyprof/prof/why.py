@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.parse.records import Records
-    from pyprof.prof.situations import Work
+    from pyprof.prof.chosen_call import Work
     from pyprof.prof.table import Judgement, Table
 
 

@@ -13,11 +13,8 @@ from pyprof.marker import numbered
 from pyprof.readers._sqlite import Numbered, numbers
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Ints
     from pyprof.readers._sqlite import Database
-
-    Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

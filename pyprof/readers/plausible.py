@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pyprof.readers.spans import Ints, Mask
+    from pyprof.arrays import Ints, Mask
     from pyprof.schema import Capture
 
 _STREAM = ("pid", "device", "stream")

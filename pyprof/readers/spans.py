@@ -7,17 +7,15 @@ otherwise was damaged. Real captures have none of these, so that one of them is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
+    from pyprof.arrays import Ints, Mask
 
-    Ints: TypeAlias = NDArray[np.int64]
-    Mask: TypeAlias = NDArray[np.bool_]
 
 UNKNOWN = -(2**63)
 """Stands for a time that is not known."""

@@ -16,12 +16,10 @@ from pyprof.report.intervals import EMPTY, Intervals, union, union_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Ints
     from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
-    Ints = NDArray[np.int64]
 
 SYNC, COPY, ALLOC, LOAD, LAUNCH = "sync", "copy", "alloc", "load", "launch"
 SORTS = (SYNC, COPY, ALLOC, LOAD, LAUNCH)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Ints
     from pyprof.report.api import Host
 
-    Ints = NDArray[np.int64]
 
 HOST, QUEUE, UNKNOWN = "host", "queue", "unknown"
 

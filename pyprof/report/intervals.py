@@ -14,9 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
+    from pyprof.arrays import Ints
 
 
 @dataclass(frozen=True, slots=True)

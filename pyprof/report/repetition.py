@@ -9,11 +9,9 @@ import numpy as np
 from pyprof import schema
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Ints
     from pyprof.parse.records import Records
 
-    Ints = NDArray[np.int64]
 
 _TIMES = 3
 """Fewer repetitions prove nothing."""

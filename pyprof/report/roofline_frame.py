@@ -10,11 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Floats
     from pyprof.report.page.roofline import Point, Roof
 
-    Floats = NDArray[np.float64]
 
 TERA = 1e12
 _GAP = 3.0

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Mask
     from pyprof.prof.table import Table
-
-    Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,10 @@ from pyprof.parse.texts import where
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Ints
     from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
-    Ints = NDArray[np.int64]
 
 _ITERATION = (
     r"(?i)^(?:layer:)?\W*(?:profiler|train(?:ing)?|eval|test|val(?:idation)?|inference)?[\s_.:#-]*"

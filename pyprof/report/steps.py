@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Ints
     from pyprof.schema import Capture
 
-    Ints = NDArray[np.int64]
 
 OUTSIDE = -1
 

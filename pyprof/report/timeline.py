@@ -19,14 +19,11 @@ from pyprof.report.windows import recorded
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Ints, Mask
     from pyprof.parse.records import Records
     from pyprof.report.intervals import Intervals
     from pyprof.schema import Capture
 
-    Ints = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
 
 COMPUTE, COMMUNICATION, COPY = range(3)
 """What a row is: kernels, graphs and fills of memory; collectives' kernels; copies."""

@@ -19,12 +19,9 @@ from pyprof.prof.columns import COLUMNS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Floats, Mask
     from pyprof.prof.table import Table
 
-    Mask = NDArray[np.bool_]
-    Floats = NDArray[np.float64]
 
 _KEYS = ("op", "dir", "line", "unnamed")
 """What a group has in common; `unnamed` is the kernel of rows that no op names."""

@@ -11,12 +11,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Floats, Mask
     from pyprof.prof.table import Table
 
-    Mask = NDArray[np.bool_]
-    Floats = NDArray[np.float64]
 
 ROOT = ""
 ROOT_PATH: tuple[str, ...] = ()

@@ -13,10 +13,7 @@ from pyprof.parse.records import distinct
 from pyprof.report.intervals import Intervals, complement, union_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
+    from pyprof.arrays import Ints, Mask
 
 
 class Recorded(NamedTuple):

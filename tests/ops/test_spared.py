@@ -164,7 +164,8 @@ def test_operations_by_torchs_own_kernels() -> None:
 
 def test_a_comparison_of_a_tensor_with_itself_reads_it_once() -> None:
     """As `isnan` and `isfinite` call it; marker texts with and without types."""
-    from pyprof.prof.situations import Situation, choose  # noqa: PLC0415 - the pairs of texts
+    from pyprof.prof.kernel_context import Situation  # noqa: PLC0415 - the pairs of texts
+    from pyprof.prof.situations import choose  # noqa: PLC0415 - the pairs of texts
 
     for outer, inner in (("isnan", "ne"), ("isfinite", "eq")):
         one = marker.encode_seq(f"aten::{outer}", sizes=[[5, 8]], dtypes=["float32"])

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof import marker
+from pyprof.arrays import NONE
 from pyprof.marker import Call, Kind
 from pyprof.parse import assemble, parse_file, paths
-from pyprof.parse.nesting import NONE
 from pyprof.parse.texts import Texts
 from pyprof.readers.kineto import cpu
 from tests.builders import Range, Work, nsys_db

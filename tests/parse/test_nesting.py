@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyprof.arrays import NONE
 from pyprof.parse import nesting
-from pyprof.parse.nesting import NONE, depths, innermost, nest
+from pyprof.parse.nesting import depths, innermost, nest
 
 ways = pytest.mark.parametrize("steps", [0, 1, nesting._STEPS])
 """Levels to climb side by side; what is deeper is gone through one by one."""

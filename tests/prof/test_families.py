@@ -7,9 +7,9 @@ from pyprof.gpu.roles import FAMILY_RANKS
 from pyprof.marker import Call
 from pyprof.ops.families import FAMILIES
 from pyprof.ops.registry import BPROP, FPROP
+from pyprof.prof.chosen_call import Work
 from pyprof.prof.families import PRODUCTS, family
 from pyprof.prof.fills import SPARSE
-from pyprof.prof.situations import Work
 
 _ALIKE = {
     *("scan", "resample", "distance", "fft", "linalg", "view", "fused", "other"),

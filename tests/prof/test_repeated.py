@@ -11,8 +11,9 @@ torch: Any = pytest.importorskip("torch")
 
 from pyprof import marker, ops  # noqa: E402 - torch may be absent
 from pyprof.marker import Seq, Tensor, encode_seq  # noqa: E402
+from pyprof.prof.kernel_context import Situation  # noqa: E402
 from pyprof.prof.repeated import with_repeats  # noqa: E402
-from pyprof.prof.situations import Situation, choose  # noqa: E402
+from pyprof.prof.situations import choose  # noqa: E402
 from tests.ops.torch_calls import Recorder  # noqa: E402
 
 

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Integers
     from pyprof.report.across.columns import Columns
     from pyprof.report.across.match import Grid
 
-    Ints = NDArray[np.integer]
-    Floats = NDArray[np.float64]
 
 _SHARE = 95
 """The residual is what so many per cent of the differences stay below."""
@@ -58,7 +57,7 @@ class Clock:
     sure: bool = True
     """Whether nobody leaves early what it was aligned on, as a broadcast's root does."""
 
-    def align(self, times: Ints) -> Ints:
+    def align(self, times: Integers) -> Integers:
         """Put times of this rank on the first rank's clock."""
         late = np.rint((times - self.since_ns) * self.drift).astype(np.int64)
         return np.asarray(times - self.offset_ns - late)
@@ -72,7 +71,7 @@ class _Ends:
     clocks: list[int]
     """Of each rank the number of its clock."""
     known: NDArray[np.bool_]
-    end_ns: Ints
+    end_ns: Integers
     sure: bool
     """Whether nobody leaves early."""
 
@@ -161,7 +160,7 @@ def _add(one: _Ends, found: dict[int, Clock]) -> list[int]:
     return joined
 
 
-def _middle(times: Ints, known: NDArray[np.bool_]) -> Ints:
+def _middle(times: Integers, known: NDArray[np.bool_]) -> Integers:
     """Give the median over ranks of each collective's times, as whole ns; 0 where none is known."""
     ordered = np.sort(np.where(known, times, np.iinfo(np.int64).max), axis=0)
     count = np.maximum(known.sum(axis=0), 1)
@@ -170,7 +169,7 @@ def _middle(times: Ints, known: NDArray[np.bool_]) -> Ints:
     return np.where(known.any(axis=0), low + (high - low) // 2, 0)
 
 
-def _clock(own: Ints, reference: Ints, clock: Clock) -> Clock:
+def _clock(own: Integers, reference: Integers, clock: Clock) -> Clock:
     apart = own - reference
     level = replace(clock, offset_ns=int(np.rint(np.median(apart))), collectives=len(own))
     if len(own) < _DRIFT_FROM:
@@ -192,7 +191,7 @@ def _clock(own: Ints, reference: Ints, clock: Clock) -> Clock:
 
 def _with_residuals(ends: Sequence[_Ends], found: Mapping[int, Clock]) -> Mapping[int, Clock]:
     """Find how far each rank's ends lie from the middle of groups that have other clocks, too."""
-    left: dict[int, list[Ints]] = {}
+    left: dict[int, list[Integers]] = {}
     for one in ends:
         if len(set(one.clocks)) > 1:
             aligned = np.stack([
@@ -205,6 +204,6 @@ def _with_residuals(ends: Sequence[_Ends], found: Mapping[int, Clock]) -> Mappin
     return {rank: replace(one, residual_ns=told.get(rank, 0)) for rank, one in found.items()}
 
 
-def _residual(apart: Ints) -> int:
+def _residual(apart: Integers) -> int:
     found = int(np.ceil(np.percentile(apart, _SHARE)))
     return found if len(apart) >= _RESIDUAL_FROM else max(found, TOGETHER_NS)

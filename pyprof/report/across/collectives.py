@@ -19,11 +19,9 @@ from pyprof.report.timeline import COMMUNICATION, sorts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Ints
     from pyprof.parse.records import Records
 
-    Ints = NDArray[np.int64]
 
 _RANGES = ("nccl:", "c10d::")
 """What PyTorch's own ranges around a collective begin with."""

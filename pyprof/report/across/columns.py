@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Integers
     from pyprof.report.across.facts import Facts
 
-    Ints = NDArray[np.integer]
 
 UNKNOWN = -1
 
@@ -30,17 +30,17 @@ _EVEN = (ALL_REDUCE, ONE_WAY, "reduce")
 class Signatures:
     """What collectives are, one entry per sort of a rank; UNKNOWN where nothing tells."""
 
-    rank: Ints
-    stream: Ints
-    size: Ints
-    bytes: Ints
-    kind: Ints
+    rank: Integers
+    stream: Integers
+    size: Integers
+    bytes: Integers
+    kind: Integers
     kinds: Sequence[str]
-    algorithm: Ints
+    algorithm: Integers
     algorithms: Sequence[str]
-    group: Ints
+    group: Integers
     groups: Sequence[str]
-    members: Ints
+    members: Integers
     lists: Sequence[str]
     """Of members, as captures write them."""
 
@@ -66,15 +66,15 @@ class Signatures:
 class Columns:
     """One entry per collective of a rank, ordered by rank and by start within each."""
 
-    rank: Ints
-    start_ns: Ints
-    end_ns: Ints
-    step: Ints
+    rank: Integers
+    start_ns: Integers
+    end_ns: Integers
+    step: Integers
     """UNKNOWN: in none."""
-    signature: Ints
+    signature: Integers
     """Entry of `signatures`."""
     signatures: Signatures
-    same: Ints
+    same: Integers
     """Per signature; equal where ranks can be in the same collective."""
 
     @classmethod
@@ -101,11 +101,11 @@ class Columns:
         """Give the entry of `signatures` of a collective."""
         return int(self.signature[row])
 
-    def rank_of(self, rows: Ints) -> int:
+    def rank_of(self, rows: Integers) -> int:
         """Give the rank whose rows these are."""
         return int(self.rank[rows[0]])
 
-    def name_of(self, rows: Ints) -> str:
+    def name_of(self, rows: Integers) -> str:
         """Name the process group of some rows, or the stream that stands for it."""
         what, one = self.signatures, self.of_row(rows[0])
         return (
@@ -113,7 +113,7 @@ class Columns:
         )
 
 
-def _numbered_on(rank: Ints, signature: Ints, owners: Ints) -> Ints:
+def _numbered_on(rank: Integers, signature: Integers, owners: Integers) -> Integers:
     """Number signatures over all ranks, where each rank counts its own."""
     order = np.argsort(owners, kind="stable")
     first = np.searchsorted(owners[order], np.arange(int(owners.max(initial=-1)) + 1))
@@ -122,7 +122,7 @@ def _numbered_on(rank: Ints, signature: Ints, owners: Ints) -> Ints:
     return np.asarray(order[first[rank] + signature], np.int32)
 
 
-def numbered(*columns: Ints) -> Ints:
+def numbered(*columns: Integers) -> Integers:
     """Number the combinations of values, in the order of their appearance."""
     found = np.zeros(len(columns[0]), np.int64)
     for column in columns:
@@ -132,11 +132,11 @@ def numbered(*columns: Ints) -> Ints:
     return found
 
 
-def _ints(column: pa.ChunkedArray) -> Ints:
+def _ints(column: pa.ChunkedArray) -> Integers:
     return np.asarray(pc.fill_null(column, UNKNOWN).to_numpy())
 
 
-def coded(column: pa.ChunkedArray) -> tuple[Ints, Sequence[str]]:
+def coded(column: pa.ChunkedArray) -> tuple[Integers, Sequence[str]]:
     """Number texts; in the order of the texts, so that the order of captures decides nothing."""
     unified = column.unify_dictionaries()
     if not unified.num_chunks:

@@ -9,11 +9,9 @@ import numpy as np
 from pyprof.report.across.placing import NOWHERE, Placed, first, fit, place
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Integers
     from pyprof.report.across.columns import Columns
 
-    Ints = NDArray[np.integer]
 
 TOGETHER_NS = 25_000
 """Ranks of one communicator leave a collective within so much of each other, mostly."""
@@ -27,16 +25,16 @@ _FEW = 4
 """Fewer collectives fit somewhere by chance."""
 
 
-def by_leaving(columns: Columns, streams: list[Ints]) -> list[list[Placed]]:
+def by_leaving(columns: Columns, streams: list[Integers]) -> list[list[Placed]]:
     """Bundle the streams of ranks whose collectives end after the same times as the first one's."""
-    of_length: dict[int, list[Ints]] = {}
+    of_length: dict[int, list[Integers]] = {}
     for rows in streams:
         of_length.setdefault(len(rows), []).append(rows)
     bundles = [bundle for same in of_length.values() for bundle in _of_as_many(columns, same)]
     return _with_others(columns, bundles)
 
 
-def _of_as_many(columns: Columns, streams: list[Ints]) -> list[list[Placed]]:
+def _of_as_many(columns: Columns, streams: list[Integers]) -> list[list[Placed]]:
     """Bundle streams with as many collectives: they begin with the same one, if they are alike."""
     few = np.linspace(0, len(streams[0]) - 1, _LOOKED_AT).astype(np.int64)
     looks = np.stack([columns.end_ns[rows[few]] for rows in streams])
@@ -57,7 +55,7 @@ def _of_as_many(columns: Columns, streams: list[Ints]) -> list[list[Placed]]:
     return bundles
 
 
-def _likely(apart: Ints) -> list[int]:
+def _likely(apart: Integers) -> list[int]:
     """Choose the bundles that are worth a closer look, by how far a few ends are apart."""
     if not len(apart):
         return []
@@ -67,7 +65,7 @@ def _likely(apart: Ints) -> list[int]:
     return found
 
 
-def _medians(ends: Ints) -> Ints:
+def _medians(ends: Integers) -> Integers:
     """Give the median of each row, of an odd number; NumPy's own takes several times as long."""
     middle = ends.shape[1] // 2
     return np.partition(ends, middle, axis=1)[:, middle : middle + 1]
@@ -92,7 +90,7 @@ def _with_others(columns: Columns, bundles: list[list[Placed]]) -> list[list[Pla
     return [bundle for bundle in ranks if bundle]
 
 
-def _near(columns: Columns, bundle: list[Placed], rows: Ints) -> Placed:
+def _near(columns: Columns, bundle: list[Placed], rows: Integers) -> Placed:
     """Place a rank's rows beside those of others."""
     if columns.rank_of(rows) in {columns.rank_of(one.rows) for one in bundle}:
         return NOWHERE

@@ -20,14 +20,12 @@ from pyprof.report.across.sorts import by_sort
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Integers
     from pyprof.report.across.columns import Columns
     from pyprof.report.across.match import Group
     from pyprof.report.across.sorts import Sort
     from pyprof.report.across.waiting import Waits
 
-    Ints = NDArray[np.integer]
 
 _SLOWER = 1.25
 """From so many times the transfer time of like groups on, a group is slow."""
@@ -106,7 +104,7 @@ def links(columns: Columns, waits: Sequence[Waits]) -> list[Link]:
     return [_link(one, *same) for one in waits for same in by_sort(columns, one)]
 
 
-def _link(one: Waits, sort: Sort, chosen: Ints) -> Link:
+def _link(one: Waits, sort: Sort, chosen: Integers) -> Link:
     moved = one.transfer_ns[chosen]
     told = moved >= 0
     size = one.bytes[chosen][told]

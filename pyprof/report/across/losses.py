@@ -13,12 +13,9 @@ import numpy as np
 from pyprof.report.across.placing import NOWHERE, Placed, least, likely
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Integers, Mask
     from pyprof.report.across.columns import Columns
 
-    Ints = NDArray[np.integer]
-    Mask = NDArray[np.bool_]
 
 _APART_NS = 100_000
 """From one collective to the next, clocks and leaving change the distance by less."""
@@ -30,7 +27,7 @@ _FEW = 3
 """So many that fit are no chance."""
 
 
-def followed(columns: Columns, reference: Ints, rows: Ints, placed: Placed) -> Placed:
+def followed(columns: Columns, reference: Integers, rows: Integers, placed: Placed) -> Placed:
     """Lay rows beside others of which some were lost; what was placed, where none seem to be.
 
     Rows that the other has lost are left out.
@@ -51,7 +48,7 @@ def followed(columns: Columns, reference: Ints, rows: Ints, placed: Placed) -> P
     return placed
 
 
-def _followed(pair: _Pair, start: int, at: Ints) -> Ints | None:
+def _followed(pair: _Pair, start: int, at: Integers) -> Integers | None:
     """Fill in beside which of the other's rows each row lies; None where that cannot be told."""
     one, other = _sides(start)
     at[:other] = np.arange(start, start + other)
@@ -78,7 +75,7 @@ _LEFT_OUT = np.iinfo(np.int64).min
 class _Pair:
     """Two ranks' collectives of a group."""
 
-    def __init__(self, columns: Columns, reference: Ints, rows: Ints) -> None:
+    def __init__(self, columns: Columns, reference: Integers, rows: Integers) -> None:
         self._ends = columns.end_ns[reference], columns.end_ns[rows]
         same = columns.same[columns.signature[reference]], columns.same[columns.signature[rows]]
         self._same = same
@@ -111,7 +108,7 @@ class _Pair:
                     return pair
         return None
 
-    def _apart(self, one: int, other: int, count: int) -> tuple[Ints, Mask]:
+    def _apart(self, one: int, other: int, count: int) -> tuple[Integers, Mask]:
         """Give how far ends are apart, and which sorts differ."""
         places = slice(one, one + count), slice(other, other + count)
         ends, same = (

@@ -17,9 +17,8 @@ from pyprof.report.across.placing import NOWHERE, Placed, first, place
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
+    from pyprof.arrays import Integers
 
-    Ints = NDArray[np.integer]
 
 ABSENT = -1
 
@@ -31,7 +30,7 @@ class Group:
     name: str
     """As the captures name it; else the stream on which the first rank runs it."""
     named: bool
-    ranks: Ints
+    ranks: Integers
     """Rising; those whose captures hold its collectives."""
     size: int | None
     """How many ranks it has: as a capture tells, or as many as were found by its name."""
@@ -47,7 +46,7 @@ class Grid:
     """The collectives of a group side by side."""
 
     group: Group
-    rows: Ints
+    rows: Integers
     """[rank, collective]: the entry in the columns; ABSENT where a capture has none."""
 
 
@@ -77,8 +76,8 @@ def match(columns: Columns) -> Matched:
     whose ranks leave the same kinds of collectives after the same times, which no clock's offset
     changes. So it is with sends and receives in a group of several, for they join two of them.
     """
-    named: dict[int, list[Ints]] = {}
-    unnamed: list[Ints] = []
+    named: dict[int, list[Integers]] = {}
+    unnamed: list[Integers] = []
     lane = _lanes(columns.signatures)
     for rows in _streams(columns, lane):
         one = columns.of_row(rows[0])
@@ -105,7 +104,7 @@ def match(columns: Columns) -> Matched:
     return Matched(tuple(sorted(grids, key=_largest_first)), (*alone, *lost, *_edges(grids)))
 
 
-def _lanes(what: Signatures) -> Ints:
+def _lanes(what: Signatures) -> Integers:
     """Number communicators: what is equal on two ranks, or is on one, is in order."""
     unnamed = what.group < 0
     one_rank = np.where(unnamed, what.rank, UNKNOWN)
@@ -114,7 +113,7 @@ def _lanes(what: Signatures) -> Ints:
     return numbered(what.group, what.members, exchange, one_rank, stream)
 
 
-def _streams(columns: Columns, lane: Ints) -> list[Ints]:
+def _streams(columns: Columns, lane: Integers) -> list[Integers]:
     """Give the rows of each rank's communicators, each in order."""
     number = numbered(columns.signatures.rank, lane)[columns.signature]
     order = np.argsort(number, kind="stable").astype(np.int32)
@@ -141,7 +140,7 @@ _PAIR = 2
 _NUMBER = re.compile(r"\d+")
 
 
-def _in_order(columns: Columns, streams: list[Ints]) -> Iterable[list[Placed]]:
+def _in_order(columns: Columns, streams: list[Integers]) -> Iterable[list[Placed]]:
     """Put the streams of one group side by side; those that fit nowhere, beside each other."""
     bundles: list[list[Placed]] = []
     for rows in sorted(streams, key=len, reverse=True):  # who lacks none is the one to compare with
@@ -154,7 +153,7 @@ def _in_order(columns: Columns, streams: list[Ints]) -> Iterable[list[Placed]]:
     return [sorted(bundle, key=lambda one: columns.rank_of(one.rows)) for bundle in bundles]
 
 
-def _beside(columns: Columns, reference: Ints, rows: Ints) -> Placed:
+def _beside(columns: Columns, reference: Integers, rows: Integers) -> Placed:
     return followed(columns, reference, rows, place(columns, reference, rows))
 
 
@@ -180,7 +179,7 @@ def _largest_first(grid: Grid) -> tuple[int, list[int], str]:
     return -len(grid.group.ranks), grid.group.ranks.tolist(), grid.group.name
 
 
-def _why(columns: Columns, alone: Ints, group: list[Ints]) -> str:
+def _why(columns: Columns, alone: Integers, group: list[Integers]) -> str:
     what, one = columns.signatures, columns.of_row(alone[0])
     if what.size[one] == 1:
         return "a group of one rank"

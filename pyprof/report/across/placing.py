@@ -10,11 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Integers
     from pyprof.report.across.columns import Columns
 
-    Ints = NDArray[np.integer]
 
 _COMPARED = 512
 """Collectives compared: as many again would tell no more."""
@@ -32,8 +30,8 @@ _SURER = 0.5
 class Placed:
     """Rows of a rank beside those of the first."""
 
-    rows: Ints
-    at: Ints
+    rows: Integers
+    at: Integers
     """The number of the first rank's row that each lies beside; rising, also below 0."""
     spread_ns: float
     """How far apart the two ranks leave, the same for all taken away: the median."""
@@ -44,12 +42,12 @@ class Placed:
 NOWHERE: Final = Placed(np.zeros(0, np.int64), np.zeros(0, np.int64), np.inf)
 
 
-def first(rows: Ints) -> Placed:
+def first(rows: Integers) -> Placed:
     """Let others be placed beside these."""
     return Placed(rows, np.arange(len(rows)), 0.0)
 
 
-def place(columns: Columns, reference: Ints, rows: Ints) -> Placed:
+def place(columns: Columns, reference: Integers, rows: Integers) -> Placed:
     """Find where rows fit: the same sorts side by side, left after the same times. Else NOWHERE.
 
     A clock's offset moves all ends alike, so that it does not matter.
@@ -63,7 +61,7 @@ def place(columns: Columns, reference: Ints, rows: Ints) -> Placed:
     return best if best.spread_ns < _SURER * even.spread_ns else even
 
 
-def fit(columns: Columns, reference: Ints, rows: Ints, shift: int = 0) -> Placed:
+def fit(columns: Columns, reference: Integers, rows: Integers, shift: int = 0) -> Placed:
     """Lay the rows at one place; NOWHERE where sorts differ, or too few lie side by side."""
     low, high = max(shift, 0), min(len(reference), shift + len(rows))
     if high - low < least(reference, rows):
@@ -77,12 +75,12 @@ def fit(columns: Columns, reference: Ints, rows: Ints, shift: int = 0) -> Placed
     return Placed(rows, at, float(np.median(np.abs(apart - np.median(apart)))))
 
 
-def least(reference: Ints, rows: Ints) -> int:
+def least(reference: Integers, rows: Integers) -> int:
     """Give how many have to lie side by side."""
     return min((min(len(reference), len(rows)) + 1) // 2, _ENOUGH)
 
 
-def likely(columns: Columns, reference: Ints, rows: Ints) -> Iterable[int]:
+def likely(columns: Columns, reference: Integers, rows: Integers) -> Iterable[int]:
     """Give the shifts that are worth a closer look; of few collectives, all.
 
     Of many, those where the first, the middle or the last few of one rank are left after the
@@ -98,7 +96,7 @@ def likely(columns: Columns, reference: Ints, rows: Ints) -> Iterable[int]:
     ]
 
 
-def _likest(columns: Columns, rows: Ints, few: Ints) -> int:
+def _likest(columns: Columns, rows: Integers, few: Integers) -> int:
     """Give where a few collectives of one rank fit best among those of another."""
     places = len(rows) - len(few) + 1
     after, wanted = np.diff(columns.end_ns[rows]), np.diff(columns.end_ns[few]).tolist()

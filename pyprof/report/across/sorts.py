@@ -12,12 +12,10 @@ from pyprof.report.across.columns import UNKNOWN, numbered
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Integers
     from pyprof.report.across.columns import Columns
     from pyprof.report.across.waiting import Waits
 
-    Ints = NDArray[np.integer]
 
 _MIXED = -2
 _SIZES = 64
@@ -41,7 +39,7 @@ class Sort:
         return self.kind, self.algorithm, self.mixed, None if self.mixed else self.bytes
 
 
-def by_sort(columns: Columns, one: Waits) -> Iterator[tuple[Sort, Ints]]:
+def by_sort(columns: Columns, one: Waits) -> Iterator[tuple[Sort, Integers]]:
     """Give the sorts of a group's collectives, and which of them are of each."""
     what = columns.signatures
     kind, algorithm = what.kind[one.signature], what.algorithm[one.signature]

@@ -15,15 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
+    from pyprof.arrays import Floats, Integers
     from pyprof.report.across.columns import Columns
     from pyprof.report.across.match import Group
     from pyprof.report.across.sorts import Sort
     from pyprof.report.across.waiting import Waits
-
-    Ints = NDArray[np.integer]
-    Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +119,7 @@ def own_times(steps: pa.Table) -> dict[int, float]:
     }
 
 
-def _blamed(last: Ints, costs: Ints) -> Iterator[tuple[int, int, int]]:
+def _blamed(last: Integers, costs: Integers) -> Iterator[tuple[int, int, int]]:
     """Give the ranks that came last, how often, and what the others waited."""
     alone = last != NOBODY
     ranks, place = np.unique(last[alone], return_inverse=True)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Integers
     from pyprof.report.across.clocks import Clock
     from pyprof.report.across.columns import Columns
     from pyprof.report.across.match import Grid, Group
 
-    Ints = NDArray[np.integer]
 
 NOBODY = -1
 UNKNOWN = -1
@@ -37,31 +37,31 @@ class Waits:
     """The collectives of a group in which at least two ranks are on one clock. Times in ns."""
 
     group: Group
-    ranks: Ints
+    ranks: Integers
     """Those that are on the clock."""
-    signature: Ints
+    signature: Integers
     """[collective]: what it is, as the first rank says that has it."""
-    bytes: Ints
+    bytes: Integers
     """[collective]: algorithm bytes, the mean over ranks; UNKNOWN where any is."""
     even: NDArray[np.bool_]
     """[collective]: whether all ranks have as many."""
-    step: Ints
+    step: Integers
     """[collective]: of the first rank that has it."""
-    last: Ints
+    last: Integers
     """[collective]: the rank that came last; NOBODY where several came last together."""
-    wait_ns: Ints
+    wait_ns: Integers
     """[rank, collective]: how long it waited; 0 below the residual, and where it was not there."""
     latest: NDArray[np.bool_]
     """[rank, collective]: whether it came last, or within the residual of the last."""
     there: NDArray[np.bool_]
     """[rank, collective]: whether its capture has it."""
-    transfer_ns: Ints
+    transfer_ns: Integers
     """[collective]: UNKNOWN where ranks are missing or the clocks are not good enough."""
     possible: NDArray[np.bool_]
     """[collective]: whether nobody left before the last had come; nothing is told of others."""
 
     @property
-    def others_ns(self) -> Ints:
+    def others_ns(self) -> Integers:
         """Give, per collective, what all ranks together waited."""
         return np.asarray(self.wait_ns.sum(axis=0))
 
@@ -103,8 +103,8 @@ def _on_one_clock(group: Group, clocks: Mapping[int, Clock]) -> list[int]:
 
 
 def _part(
-    columns: Columns, clock: Sequence[Clock], ranks: Ints, rows: Ints, whole: bool,  # noqa: FBT001 - one of few
-) -> tuple[Ints, ...]:  # fmt: skip
+    columns: Columns, clock: Sequence[Clock], ranks: Integers, rows: Integers, whole: bool,  # noqa: FBT001 - one of few
+) -> tuple[Integers, ...]:  # fmt: skip
     """Take some collectives of a group apart; gives what `Waits` has behind the ranks."""
     there = rows != ABSENT
     start, end = (
@@ -143,7 +143,7 @@ def _part(
     )
 
 
-def _doubt(clock: Sequence[Clock], last: Ints) -> Ints:
+def _doubt(clock: Sequence[Clock], last: Integers) -> Integers:
     """Give below what a difference between each rank and the last one, per collective, is none."""
     residual = np.array([one.residual_ns for one in clock])
     number = np.array([one.number for one in clock])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyprof.report.advice.case import Case
-from pyprof.report.advice.registry import Advice, Evidence, in_order, merge, rules, without_rows
+from pyprof.report.advice.finding import Advice, Evidence
+from pyprof.report.advice.registry import in_order, merge, rules, without_rows
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ from pyprof.report.api import ALLOC
 
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case
-    from pyprof.report.advice.registry import Advice
+    from pyprof.report.advice.finding import Advice
 
 
 @rule(

@@ -20,7 +20,7 @@ from pyprof.parse.texts import where
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.families import family
 from pyprof.report import api
-from pyprof.report.advice.registry import Advice, Evidence
+from pyprof.report.advice.finding import Advice, Evidence
 from pyprof.report.api import LAUNCH
 from pyprof.report.idle import HOST
 from pyprof.report.intervals import union, union_of
@@ -31,13 +31,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Ints, Mask
     from pyprof.prof.table import Table
     from pyprof.report.intervals import Intervals
     from pyprof.report.timeline import DeviceTime, Timeline
     from pyprof.schema import Capture
-
-    Ints = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
 
 
 _LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|batch)"

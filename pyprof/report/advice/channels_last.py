@@ -11,7 +11,7 @@ from pyprof.report.advice.registry import rule
 
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case
-    from pyprof.report.advice.registry import Advice
+    from pyprof.report.advice.finding import Advice
 
 
 _BETWEEN_LAYOUTS = re.compile(

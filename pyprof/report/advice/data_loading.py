@@ -8,7 +8,8 @@ import numpy as np
 
 from pyprof.marker import plain_layer
 from pyprof.parse.describe import unnumbered
-from pyprof.report.advice.registry import Advice, Evidence, rule
+from pyprof.report.advice.finding import Advice, Evidence
+from pyprof.report.advice.registry import rule
 from pyprof.report.api import ALLOC, LOAD, SYNC
 from pyprof.report.intervals import union
 

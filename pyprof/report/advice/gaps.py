@@ -9,9 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Ints
     from pyprof.report.advice.case import Case
-
-    Ints = NDArray[np.int64]
 
 
 def idle_for(case: Case, cause: str) -> tuple[Ints, Ints, NDArray[np.float64]]:

@@ -12,7 +12,7 @@ from pyprof.report.advice.registry import rule
 
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case
-    from pyprof.report.advice.registry import Advice
+    from pyprof.report.advice.finding import Advice
 
 _NOT_TO_MEND = ("device:", "size: a vector", "size: depthwise")
 

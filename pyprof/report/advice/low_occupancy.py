@@ -13,7 +13,7 @@ from pyprof.report.timeline import COMMUNICATION, sorts
 
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case
-    from pyprof.report.advice.registry import Advice
+    from pyprof.report.advice.finding import Advice
 
 
 _ALMOST_ALL = 0.9

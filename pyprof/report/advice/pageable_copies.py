@@ -13,7 +13,7 @@ from pyprof.report.advice.registry import rule
 if TYPE_CHECKING:
     from pyprof.parse.records import Records
     from pyprof.report.advice.case import Case
-    from pyprof.report.advice.registry import Advice
+    from pyprof.report.advice.finding import Advice
 
 _STAGED_BYTES = 65536
 """Up to this, CUDA stages a pageable copy and returns at once (CUDA API reference, "API

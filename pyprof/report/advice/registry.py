@@ -1,52 +1,17 @@
-"""What an advice is, and the register of rules: one module of this folder a rule."""
+"""The register of rules: one module of this folder a rule."""
 
 from __future__ import annotations
 
 import pkgutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from pyprof.report.advice.case import Case
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Rows alike that an advice rests on."""
-
-    what: str
-    """The op and its line's place in words: an op's name, else a kernel's or a range's."""
-    line: str | None
-    """Source line, where known."""
-    count: int
-    total_ns: int
-    detail: str = ""
-    """What is wrong with them, where it differs from row to row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """Something that the user could change."""
-
-    rule: str
-    """Name of the rule: its module."""
-    title: str
-    """What is the case."""
-    action: str
-    """What to do."""
-    gain_ns: int | None
-    """At most this much of the time of the GPU that would win most; None where it cannot be said.
-    What several advices could win overlaps."""
-    evidence: tuple[Evidence, ...]
-    """The most time first."""
-    rows: NDArray[np.int64]
-    """The rows of the table that it rests on, from 0; empty where it rests on ranges."""
+    from pyprof.report.advice.finding import Advice, Evidence
 
 
 Rule: TypeAlias = "Callable[[Case], Advice | None]"

@@ -12,10 +12,8 @@ from pyprof.gpu.roles import Role
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Ints, Mask
     from pyprof.report.advice.case import Case
-
-    Ints = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
 
 
 def fusible(case: Case, wanted: Mask, *, chains: bool = False) -> tuple[Ints, NDArray[np.float64]]:

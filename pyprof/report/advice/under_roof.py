@@ -13,7 +13,7 @@ from pyprof.report.advice.registry import rule
 
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case
-    from pyprof.report.advice.registry import Advice
+    from pyprof.report.advice.finding import Advice
 
 _FAR = 0.3
 _GOOD = 0.6

@@ -9,7 +9,7 @@ from pyprof.report.advice.runs import fusible
 
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case
-    from pyprof.report.advice.registry import Advice
+    from pyprof.report.advice.finding import Advice
 
 
 @rule(

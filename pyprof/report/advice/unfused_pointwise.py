@@ -11,8 +11,9 @@ from pyprof.report.advice.registry import rule
 from pyprof.report.advice.runs import fusible
 
 if TYPE_CHECKING:
-    from pyprof.report.advice.case import Case, Mask
-    from pyprof.report.advice.registry import Advice
+    from pyprof.arrays import Mask
+    from pyprof.report.advice.case import Case
+    from pyprof.report.advice.finding import Advice
 
 
 _OF_MANY = ("AccumulateGrad", "_foreach_")

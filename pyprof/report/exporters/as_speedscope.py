@@ -23,14 +23,12 @@ from pyprof.report.streams import in_order, streams
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Ints
     from pyprof.parse.records import Records
     from pyprof.report.exporters import Part
     from pyprof.report.source import Source
     from pyprof.report.stacks import Frame, Stacks
 
-    Ints = NDArray[np.int64]
 
 SUFFIXES = (".speedscope.json",)
 

@@ -18,11 +18,9 @@ from pyprof.report.text import duration, number, percent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Mask
     from pyprof.prof.table import Table
 
-    Mask = NDArray[np.bool_]
 
 _KEYS = ("op", "dir", "kernel", "bound")
 _SUMS = {"ns": "sum", "flops": "sum", "bytes": "sum"}

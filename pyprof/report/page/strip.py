@@ -13,16 +13,13 @@ from pyprof.report.text import duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Floats, Ints
     from pyprof.report.intervals import Intervals
     from pyprof.report.overview import Overview
     from pyprof.report.source import Source
     from pyprof.report.steps import Steps
     from pyprof.report.timeline import DeviceTime
 
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 _BINS = 600
 _MOST_ROWS = 24

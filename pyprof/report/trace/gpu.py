@@ -18,13 +18,11 @@ from pyprof.report.trace.lines import coded, event, fill, integers, microseconds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Ints
     from pyprof.parse.records import Records
     from pyprof.prof.table import Table
     from pyprof.report.streams import Stream
 
-    Ints = NDArray[np.int64]
 
 _CATEGORIES = {"memcpy": "gpu_memcpy", "memset": "gpu_memset", "cpu": "cpu_op"}
 _ABOVE = 1_000_000

@@ -16,12 +16,10 @@ from pyprof.report.trace.lines import coded, event, fill, integers, microseconds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from pyprof.arrays import Ints
     from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
-    Ints = NDArray[np.int64]
 
 _SLICE = (
     '{"ph":"X","cat":$cat,"name":$name,"pid":$pid,"tid":$tid,"ts":$ts,"dur":$dur,'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from pyprof.marker import Tensor, encode_layer, encode_seq
 from pyprof.parse import parse
 from pyprof.prof.table import Override, Table
 from pyprof.report.advice import advise
-from pyprof.report.advice.registry import Advice, refutations, rules
+from pyprof.report.advice.registry import refutations, rules
 from pyprof.report.timeline import timeline
 from tests.report.captures import (
     ADD,
@@ -26,6 +27,9 @@ from tests.report.captures import (
     op,
     trace,
 )
+
+if TYPE_CHECKING:
+    from pyprof.report.advice.finding import Advice
 
 TC_GEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"
 CUDA_CORES = "ampere_sgemm_128x64_tn"

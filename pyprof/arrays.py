@@ -1,0 +1,34 @@
+"""Array types, and the small steps that many places take with arrays and columns."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int64]
+Integers: TypeAlias = NDArray[np.integer]
+Floats: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
+"""One truth value per row."""
+
+NONE = -1
+"""Stands for what is missing in an array of indices, ids or times."""
+
+
+def ints(column: pa.ChunkedArray | pa.Array, absent: int = NONE) -> Ints:
+    """Give an integer column as int64, with `absent` for null."""
+    if column.null_count:
+        column = pc.fill_null(column, absent)
+    return np.asarray(column.to_numpy()).astype(np.int64, copy=False)
+
+
+def lists(lengths: Ints, values: pa.Array, mask: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Make a list column from the length of each list and all values in a row."""
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), values, mask=None if mask is None else pa.array(mask)
+    )

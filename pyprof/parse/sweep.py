@@ -1,0 +1,49 @@
+"""The nested ranges of a capture and what their texts say: what the steps of parsing share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.arrays import NONE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Ints
+    from pyprof.parse import paths, texts
+    from pyprof.parse.nesting import Nest
+    from pyprof.parse.paths import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The ranges that mean something, nested, in sweep order, and what their texts say."""
+
+    nest: Nest
+    texts: texts.Texts
+    paths: paths.Paths
+    backward: NDArray[np.bool_]
+    """Per path: one of the backward pass."""
+    row: Ints
+    """Row of each range in the capture."""
+    doubts: tuple[str, ...]
+    """What is wrong with ranges, in sentences for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Sweep):
+    """Ranges of which some paths are put into words: those that some row needs."""
+
+    described: list[Path]
+    place: Ints
+    """Per path: where it is described; NONE for those that no row needs."""
+
+    def path(self, ranges: Ints) -> Ints:
+        """Give the described path of each of some ranges; NONE stays NONE."""
+        found = np.full(len(ranges), NONE)
+        inside = ranges != NONE
+        found[inside] = self.place[self.paths.of_range[ranges[inside]]]
+        return found

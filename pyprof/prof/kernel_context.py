@@ -1,0 +1,94 @@
+"""The texts around kernels: distinct ones are numbered, so that each is looked at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof import schema
+from pyprof.ops.registry import BPROP
+from pyprof.parse.records import Coded, distinct
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.parse.records import Records
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The texts around a kernel: its own, and those of its forward call."""
+
+    markers: tuple[str, ...]
+    seqs: tuple[str, ...]
+    """Templates: without their numbers."""
+    fwd_markers: tuple[str, ...] = ()
+    fwd_seqs: tuple[str, ...] = ()
+    backward: bool = False
+    order: tuple[int, ...] = ()
+    """Positions of markers and then seqs, outermost first."""
+    on_cpu: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts around it: of its positions."""
+        return (*self.markers, *self.seqs)
+
+
+def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
+    """Number the distinct situations: the number of each row, and the situations."""
+    parts = [
+        records.coded("marker"),
+        records.templates(),
+        records.coded("fwdMarker"),
+        records.coded("fwdSeqMarker"),
+        _is(records, "dir", BPROP),
+        _is(records, "kind", schema.KINDS[schema.CPU]),
+    ]
+    number, first = _combine(parts)
+    order = records.arrow("callIds").take(pa.array(first)).to_pylist()
+    own, seqs, forward, forward_seqs, backward, on_cpu = parts
+    found = [
+        Situation(
+            _texts(own, row),
+            _texts(seqs, row),
+            _texts(forward, row),
+            _texts(forward_seqs, row),
+            backward=bool(backward.index[row]),
+            order=_inward(ids),
+            on_cpu=bool(on_cpu.index[row]),
+        )
+        for row, ids in zip(first.tolist(), order, strict=True)
+    ]
+    return number, found
+
+
+def _combine(parts: Sequence[Coded]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number distinct combinations: the number of each row, and the first row of each."""
+    number = np.zeros(len(parts[0]), np.int64)
+    first = number
+    for part in parts:
+        first, number = distinct(number * (len(part.values) + 1) + part.index + 1)
+    return number, first
+
+
+def _texts(part: Coded, row: int) -> tuple[str, ...]:
+    place = part.index[row]
+    return tuple(part.values[place]) if place >= 0 else ()
+
+
+def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
+    # Ids ascend inward; files without them list texts outermost first.
+    return tuple(np.argsort(ids, kind="stable").tolist()) if ids else ()
+
+
+def _is(records: Records, name: str, wanted: str) -> Coded:
+    """Tell which rows have a value in a column."""
+    column = records.coded(name)
+    equal = np.array([*(value == wanted for value in column.values), False])
+    return Coded(equal[column.index].astype(np.int64), [False, True])
