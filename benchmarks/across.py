@@ -17,14 +17,14 @@ import time
 
 import numpy as np
 
-from pyprof.report.across import facts, whole
-from pyprof.sets.engine import tree
+from pyprof.inputs.engine import tree
+from pyprof.report.ranks import findings, tables
 
 _GROUPS = ((2, 24), (8, 4), (None, 2))  # ranks of each, None: all; collectives of a step
 _EVERY_NS, _MOVES_NS = 1_000_000, 300_000
 
 
-def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) -> facts.Facts:
+def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) -> tables.Facts:
     """Make the facts of a rank."""
     sizes = [size or given.ranks for size, _ in _GROUPS]
     each = [place for place, (_, calls) in enumerate(_GROUPS) for _ in range(calls)]
@@ -37,30 +37,30 @@ def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) ->
     start = ready + draws.integers(0, 50_000, count)
     end = ready + _MOVES_NS + draws.integers(0, 3_000, count)
     steps = np.arange(given.steps)
-    return facts.Facts(
-        facts.table(
-            facts.RANKS, rank, 1, device=[rank % 8], source=[f"net.rank{rank}.sqlite"],
+    return tables.Facts(
+        tables.table(
+            tables.RANKS, rank, 1, device=[rank % 8], source=[f"net.rank{rank}.sqlite"],
             clock=[f"host {rank}"], gpu=["GPU"], origin=['ranges "step N"'],
-            **{name: [10**9] for name in facts.RANKS.names if name.endswith("_ns")}, rows=[50_000],
+            **{name: [10**9] for name in tables.RANKS.names if name.endswith("_ns")}, rows=[50_000],
         ),
-        facts.table(
-            facts.STEPS, rank, given.steps, step=steps, warm_up=steps < 1,
+        tables.table(
+            tables.STEPS, rank, given.steps, step=steps, warm_up=steps < 1,
             duration_ns=30 * _EVERY_NS + draws.integers(0, 1000, given.steps),
             exposed_ns=draws.integers(0, _EVERY_NS, given.steps),
         ),
-        facts.table(
-            facts.LAYERS, rank, given.layers,
+        tables.table(
+            tables.LAYERS, rank, given.layers,
             layer=[f"model.blocks.{layer}" for layer in range(given.layers)],
             gpu_ns=draws.integers(10**8, 2 * 10**8, given.layers),
         ),
-        facts.table(
-            facts.SIGNATURES, rank, len(sizes), stream=sizes, size=sizes,
+        tables.table(
+            tables.SIGNATURES, rank, len(sizes), stream=sizes, size=sizes,
             kind=["all_reduce"] * len(sizes), algorithm=["RING"] * len(sizes),
             bytes=[size << 16 for size in sizes],
             **({} if given.unnamed else {"group": [f"{one}.{rank // one}" for one in sizes]}),
         ),
-        facts.table(
-            facts.COLLECTIVES, rank, count, start_ns=start, end_ns=end,
+        tables.table(
+            tables.COLLECTIVES, rank, count, start_ns=start, end_ns=end,
             step=np.repeat(steps, len(each)), signature=place,
         ),
     )  # fmt: skip
@@ -86,11 +86,11 @@ def main() -> None:
     size = len(pickle.dumps(each[0]))
     print(f"{given.ranks} ranks: {size / 1e3:,.0f} kB of facts each", f"{peak_gb():.2f} GB")
     begun = time.process_time()
-    merged = tree(facts.merge, each)
+    merged = tree(tables.merge, each)
     del each
     print(f"merged    {time.process_time() - begun:6.2f} s  {peak_gb():.2f} GB")
     begun = time.process_time()
-    found = whole.across(merged)
+    found = findings.across(merged)
     print(f"compared  {time.process_time() - begun:6.2f} s  {peak_gb():.2f} GB")
     sys.setrecursionlimit(10_000)
     print(f"outcome   {len(pickle.dumps(found)) / 1e6:,.1f} MB")

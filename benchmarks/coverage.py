@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from pyprof.errors import PyprofError
-from pyprof.parse import recordfile
+from pyprof.parse import record_file
 from pyprof.prof.columns import COLUMNS
-from pyprof.prof.known import known
+from pyprof.prof.coverage import known
 from pyprof.prof.table import Override, Table
 
 
 def _row(path: Path) -> str:
-    table = Table(recordfile.load(str(path)), Override())
+    table = Table(record_file.load(str(path)), Override())
     ns = table.duration_ns
     whole = max(int(ns.sum()), 1)
     tc = np.array(COLUMNS["tc"].values(table).to_pylist(), object)

@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pyprof.prof.frame import meanings
 from pyprof.prof.names import column_help
+from pyprof.report.frame import meanings
 
 TOP = Path(__file__).resolve().parents[1]
 README = TOP / "README.md"

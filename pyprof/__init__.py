@@ -31,7 +31,7 @@ _EXPORTS: dict[str, str] = {
     "annotate": "pyprof.instrument",
     "enabled": "pyprof.instrument",
     "init": "pyprof.instrument",
-    "load": "pyprof.prof.frame",
+    "load": "pyprof.report.frame",
     "nvtx": "pyprof.nvtx",
     "print_timings": "pyprof.instrument",
     "profile": "pyprof.instrument",
@@ -69,7 +69,7 @@ class _Commands:
     @staticmethod
     def find_spec(name: str, target: object = None) -> ModuleSpec | None:
         del target
-        found: ModuleSpec | None = import_module("pyprof.modules").spec(name)
+        found: ModuleSpec | None = import_module("pyprof.command_modules").spec(name)
         return found
 
 

@@ -1,4 +1,4 @@
-"""`pyprof COMMAND`: the commands of all packages in one group."""
+"""`pyprof COMMAND`: the modules of `pyprof.commands` in one group."""
 
 from __future__ import annotations
 
@@ -9,41 +9,20 @@ if __name__ == "__main__":  # first of all: the rest takes its time to load
 
 import pkgutil
 from importlib import import_module
-from importlib.abc import InspectLoader
 
 import click
 
-from pyprof import __version__, cli, report
+from pyprof import __version__, cli, commands
 
-COMMANDS = {
-    # name: where its click command is; imported when it is used or listed
-    "run": "pyprof.capture.run_command:run",
-    "capture": "pyprof.capture.command:capture",
-    "parse": "pyprof.parse.command:parse",
-    "prof": "pyprof.prof.command:prof",
-    "doctor": "pyprof.capture.doctor_command:doctor",
-}
+_FIRST_STEPS = ("run", "capture", "parse", "prof", "doctor")
+"""What a newcomer needs, in this order; the other commands follow by name."""
 
 
-def commands() -> dict[str, str]:
-    """Give every command and where it is: those above, and each module of `pyprof.report`.
-
-    A report is found by being there: its module has a click command called `command`. What else
-    stands in that package serves the reports; the sources are looked at, for loading takes long.
-    """
-    reports = {
-        module.name.replace("_", "-"): f"pyprof.report.{module.name}:command"
-        for module in pkgutil.iter_modules(report.__path__)
-        if not module.name.startswith("_") and "\ndef command(" in _source(module)
-    }
-    return {**COMMANDS, **reports}
-
-
-def _source(module: pkgutil.ModuleInfo) -> str:
-    """Give the source of a module without importing it; "" for one that has none."""
-    spec = module.module_finder.find_spec(module.name, None)
-    loader = spec.loader if spec is not None else None
-    return (loader.get_source(module.name) or "") if isinstance(loader, InspectLoader) else ""
+def names() -> list[str]:
+    """Give the name of every command: each module of `pyprof.commands` is one."""
+    modules = (module.name for module in pkgutil.iter_modules(commands.__path__))
+    found = {name.replace("_", "-") for name in modules if not name.startswith("_")}
+    return [name for name in _FIRST_STEPS if name in found] + sorted(found - {*_FIRST_STEPS})
 
 
 def run(name: str, called: str) -> None:
@@ -56,11 +35,11 @@ def run(name: str, called: str) -> None:
 class _Commands(cli.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return list(commands())
+        return names()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the first sentence of each command, which click would cut."""
-        listed = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        listed = [(name, self.get_command(ctx, name)) for name in names()]
         with formatter.section("Commands"):
             formatter.write_dl(
                 [(name, each.get_short_help_str(limit=200)) for name, each in listed if each]
@@ -68,10 +47,9 @@ class _Commands(cli.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
-        if (place := commands().get(cmd_name)) is None:
+        if cmd_name not in names():
             return None
-        module, _, name = place.partition(":")
-        command = getattr(import_module(module), name)
+        command = import_module(f"{commands.__name__}.{cmd_name.replace('-', '_')}").command
         return command if isinstance(command, click.Command) else None
 
 

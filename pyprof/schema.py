@@ -75,7 +75,7 @@ RANGES = pa.schema(
         "end": pa.int64(),  # ns; null: still open when the capture ended
         "thread": pa.int32(),  # row of `threads`
         "style": pa.int8(),  # NESTED or FREE
-        # What was pushed, as pyprof.marker.numbered takes it apart; pyprof.marker gives it meaning:
+        # What was pushed, in the parts of pyprof.marker.templates; pyprof.marker gives it meaning:
         "text": _TEXT,  # without its numbers
         "seq": pa.int64(),
         "op_id": pa.int64(),

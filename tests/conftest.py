@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from pyprof.sets import processes
+from pyprof.inputs import processes
 from tests import forks
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from pyprof import __version__, cli, report
-from pyprof.__main__ import commands, main
+from pyprof import __version__, cli, commands
+from pyprof.__main__ import main, names
 from pyprof.errors import PyprofError
 from pyprof.readers import nsys
 from tests.commands import run
@@ -34,16 +34,15 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", commands())
+@pytest.mark.parametrize("name", names())
 def test_the_group_and_the_package_share_one_command(name: str) -> None:
     """`pyprof X` and `python -m pyprof.X` are the same object, named alike."""
-    module, _, attribute = commands()[name].partition(":")
-    command: click.Command = getattr(import_module(module), attribute)
+    command: click.Command = import_module(f"pyprof.commands.{name}").command
     assert main.get_command(click.Context(main), name) is command
     assert command.name == name
 
 
-@pytest.mark.parametrize("name", commands())
+@pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_in_both_spellings(name: str, flag: str) -> None:
     """Both flags print the docstring's first line, and no paragraph mark is left in it."""
@@ -61,23 +60,23 @@ def test_help_in_both_spellings(name: str, flag: str) -> None:
 def test_the_group_lists_whole_sentences() -> None:
     """Of every command the first one; click cuts them to a line."""
     text = " ".join(CliRunner().invoke(main, ["--help"]).output.split())
-    for name in commands():
+    for name in names():
         command = main.get_command(click.Context(main), name)
         assert command is not None
         assert f"{name} {command.get_short_help_str(1000)}" in text
 
 
-def test_a_report_is_a_command_by_being_there(
+def test_a_module_is_a_command_by_being_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A module among the reports is a command of its name; one that begins with _ is none."""
+    """A module among the commands is one of its name; one that begins with _ is none."""
     text = "import click\n@click.command('as-poem')\ndef command(): click.echo('O!')\n"
     for name in ("as_poem.py", "_rhymes.py"):
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(report, "__path__", [*report.__path__, str(tmp_path)])
-    monkeypatch.delitem(sys.modules, "pyprof.report.as_poem", raising=False)
-    assert set(commands()) >= {"as-poem"}
-    assert "-rhymes" not in commands()
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "pyprof.commands.as_poem", raising=False)
+    assert set(names()) >= {"as-poem"}
+    assert "-rhymes" not in names()
     assert CliRunner().invoke(main, ["as-poem"]).output == "O!\n"
 
 
@@ -89,7 +88,7 @@ def test_the_package_runs_as_a_module(name: str) -> None:
     assert done.stdout.startswith(f"Usage: python -m pyprof.{name} ")
 
 
-@pytest.mark.parametrize("name", commands())
+@pytest.mark.parametrize("name", names())
 def test_every_command_runs_as_a_module(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,9 +17,9 @@ import click
 import pytest
 
 from pyprof import cli, guard
-from pyprof.__main__ import commands, main
+from pyprof.__main__ import main, names
 from pyprof.errors import PyprofError
-from pyprof.report import exporters
+from pyprof.report import export
 from tests.commands import run
 from tests.programs import TOP, environment
 from tests.readers.kineto_json import text
@@ -39,7 +39,7 @@ def _writes(name: str) -> bool:
     return any("-o" in param.opts for param in _command(name).params)
 
 
-WRITING = [name for name in commands() if _writes(name)]
+WRITING = [name for name in names() if _writes(name)]
 SCRIPTS = {"capture", "run"}
 """What runs a script; `-o` names its capture without the suffix."""
 READING = [name for name in WRITING if name not in SCRIPTS]
@@ -136,7 +136,7 @@ def test_no_command_replaces_a_capture_unless_forced(name: str, net: Path, tmp_p
     assert run(*arguments, "-o", target).code == 0
 
 
-@pytest.mark.parametrize("suffix", [s for form in exporters.formats() for s in form.suffixes])
+@pytest.mark.parametrize("suffix", [s for form in export.formats() for s in form.suffixes])
 def test_what_was_exported_is_replaced(suffix: str, net: Path, tmp_path: Path) -> None:
     """Also where it is a timeline, which can be read as a capture."""
     for _ in range(2):
@@ -256,12 +256,11 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(
 MAY_WRITE = {
     "pyprof/cli.py": "the one way of all commands",
     "pyprof/capture/launch.py": "the exit code of a script, in a folder of ours",
-    "pyprof/capture/children.py": "what a process of the script tells, in a folder of ours",
+    "pyprof/capture/spawned.py": "what a process of the script tells, in a folder of ours",
     "pyprof/capture/recorder.py": "a capture, behind `check_place`",
-    "pyprof/gpu/ceilings.py": "its own file in the user's settings",
-    "pyprof/report/exported.py": "parts, in a folder of ours",
-    "pyprof/sets/remote.py": "a copy for a URL, in a folder of ours",
-    "pyprof/sets/files.py": "what is locked, to be removed",
+    "pyprof/gpu/measured.py": "its own file in the user's settings",
+    "pyprof/report/export/write.py": "parts, in a folder of ours",
+    "pyprof/inputs/files.py": "a copy for a URL, in a folder of ours, and what is locked",
     "pyprof/streams.py": "the device that takes all",
 }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from pyprof.__main__ import commands, main
+from pyprof.__main__ import main, names
 from tests import forks
 from tests.commands import run
 from tests.report.captured import capture
@@ -60,11 +60,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def _small_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyprof.gpu.measure.CPU_SIDE", 32)
-    monkeypatch.setattr("pyprof.gpu.measure.CPU_COPY_BYTES", 1 << 12)
+    monkeypatch.setattr("pyprof.gpu.measured.CPU_SIDE", 32)
+    monkeypatch.setattr("pyprof.gpu.measured.CPU_COPY_BYTES", 1 << 12)
 
 
-READING = [line for name in commands() if name not in RUNS_SCRIPTS for line in examples(name)]
+READING = [line for name in names() if name not in RUNS_SCRIPTS for line in examples(name)]
 
 
 @pytest.mark.parametrize("line", READING)
@@ -101,7 +101,7 @@ def test_an_example_with_a_script_runs(folder: Path, line: str) -> None:
         assert len([path for path in made if path.suffix in (".gz", ".sqlite")]) == ranks
 
 
-@pytest.mark.parametrize("name", ["", *commands()])
+@pytest.mark.parametrize("name", ["", *names()])
 def test_every_help_has_an_example(name: str) -> None:
     """One at least, that is of this command."""
     assert any(f"pyprof {name}".strip() in line for line in examples(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyprof.__main__ import commands
+from pyprof.__main__ import names
 from tests.programs import python
 
 HEAVY = ("torch", "pandas", "pyarrow", "numpy", "adbc_driver_sqlite", "nvtx")
@@ -27,7 +27,7 @@ def test_importing_pyprof_loads_nothing_heavy() -> None:
     assert (done.stdout.split(), done.stderr) == ([], "")
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in commands())], ids=" ".join)
+@pytest.mark.parametrize("command", [[], *([name] for name in names())], ids=" ".join)
 def test_help_loads_nothing_heavy(command: list[str]) -> None:
     """The help of the group and of each command appears before anything heavy is loaded."""
     done = python("-c", HELP + LOADED, *command)

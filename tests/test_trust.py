@@ -23,11 +23,11 @@ STARTING = {"subprocess", "pty", "multiprocessing"}
 EXCEPT = {
     "exec": {"pyprof/capture/script.py"},  # the user's own script
     "compile": {"pyprof/capture/script.py"},
-    "socket": {"pyprof/sets/cluster.py"},  # the address that --dask names
-    "distributed": {"pyprof/sets/cluster.py"},
-    "fsspec": {"pyprof/sets/remote.py"},  # URLs that the user names
+    "socket": {"pyprof/inputs/dask_cluster.py"},  # the address that --dask names
+    "distributed": {"pyprof/inputs/dask_cluster.py"},
+    "fsspec": {"pyprof/inputs/files.py"},  # URLs that the user names
     # --workers, and the processes that a script starts
-    "multiprocessing": {"pyprof/sets/processes.py", "pyprof/capture/children.py",
+    "multiprocessing": {"pyprof/inputs/processes.py", "pyprof/capture/spawned.py",
                         "pyprof/capture/marking.py"},
     "subprocess": {"pyprof/capture/machine.py", "pyprof/capture/nsys.py",
                    "pyprof/readers/nsys_report.py"},  # nvidia-smi and nsys

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyprof.marker import numbered
+from pyprof.marker import templates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 def apart(texts: Sequence[str]) -> dict[str, pa.Array]:
     """Write the columns of `schema.RANGES` that hold these texts."""
-    found = numbered.split(pa.array(texts, pa.string()))
-    return dict(zip(numbered.NAMES, found.flatten(), strict=True))
+    found = templates.split(pa.array(texts, pa.string()))
+    return dict(zip(templates.NAMES, found.flatten(), strict=True))
 
 
 def spelt(ranges: pa.Table) -> pa.Table:
     """Put the texts of some ranges together in their column `text`."""
     place = ranges.column_names.index("text")
-    return ranges.set_column(place, "text", numbered.spell(numbered.of(ranges)))
+    return ranges.set_column(place, "text", templates.spell(templates.of(ranges)))
 
 
 def texts(ranges: pa.Table) -> list[str]:

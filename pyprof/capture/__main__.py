@@ -5,6 +5,6 @@ if __name__ == "__main__":
 
     signals.quietly_until_begun()
 
-    from pyprof.capture.command import capture
+    from pyprof.commands.capture import command
 
-    capture()
+    command()

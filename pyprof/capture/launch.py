@@ -16,9 +16,9 @@ import click
 
 from pyprof import signals
 from pyprof.capture import script
-from pyprof.capture.leaving import before_leaving
 from pyprof.capture.marking import mark, marked_processes
-from pyprof.capture.window import StepCounter, Steps
+from pyprof.capture.process_end import before_leaving
+from pyprof.capture.request import StepCounter, Steps
 from pyprof.cli import Main
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _capture_steps(steps: Steps, stack: ExitStack) -> None:
     if not torch.cuda.is_available():
         return
     from pyprof.capture.recording import count_steps  # noqa: PLC0415
-    from pyprof.instrument.windows import Windows  # noqa: PLC0415 - it imports torch
+    from pyprof.instrument.range_to_capture import Windows  # noqa: PLC0415 - it imports torch
 
     windows = Windows(
         steps.schedule(), _finished(torch.cuda.profiler.start), _finished(torch.cuda.profiler.stop)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import re
 import shutil
 import subprocess
+import sys
+from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from glob import glob
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyprof import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
 
 _PLACES = (
     "/opt/nvidia/nsight-systems*/*/bin/nsys",
@@ -37,7 +47,7 @@ def nsys_version(nsys: str) -> tuple[int, ...] | None:
 
 
 @cache
-def gpus() -> tuple[str, ...]:
+def find_gpus() -> tuple[str, ...]:
     """Give the names of the NVIDIA GPUs that a script started here would see."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1", "NoDevFiles"}:
         return ()
@@ -64,3 +74,139 @@ def output(program: str, *args: str) -> str | None:
 def numbers(text: str) -> tuple[int, ...]:
     """Give the numbers in a path or version, in their order: what makes one newer than another."""
     return tuple(int(part) for part in re.findall(r"\d+", text))
+
+
+# What this machine has for a capture and what it lacks, each with what mends it.
+
+
+class State(Enum):
+    """How a thing is."""
+
+    GOOD = "ok"
+    NOTE = "note"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    state: State
+    text: str
+    mend: str = ""
+    """What to do, a command where there is one; empty where nothing is to be done."""
+
+    def __str__(self) -> str:
+        arrow = f"\n{'':6}-> {self.mend}" if self.mend else ""
+        return f"{self.state.value:<6}{self.text}{arrow}"
+
+
+_NSYS_INSTALL = "https://developer.nvidia.com/nsight-systems (or apt install nsight-systems-cli)"
+_SILENT_NVTX = (2022, 4, 99)
+"""Up to this nsys, the nvtx package from 0.2.12 on emits nothing: it asks whether its domain is
+enabled, which that nsys does not answer."""
+
+
+def findings() -> Iterator[Finding]:
+    """Look at this machine, from Python outwards."""
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    yield Finding(State.GOOD, f"pyprof {__version__}, Python {version}")
+    cuda = yield from _torch()
+    gpus = find_gpus()
+    yield from _gpus(gpus, cuda)
+    yield from _nsys(gpus, cuda)
+    yield from _counters()
+
+
+def _torch() -> Generator[Finding, None, str | None]:
+    """Tell of torch; give the CUDA version that it was built for, None without."""
+    version = _installed("torch")
+    if version is None:
+        yield Finding(State.BAD, "torch is not installed in this Python", "pip install torch")
+        return None
+    try:
+        import torch  # noqa: PLC0415 - the user's own, and slow to import
+    except (ImportError, OSError) as error:
+        mend = "pip install --force-reinstall torch"
+        yield Finding(State.BAD, f"torch {version} cannot be imported: {error}", mend)
+        return None
+    cuda = torch.version.cuda or torch.version.hip
+    build = f"built for {'CUDA' if torch.version.cuda else 'ROCm'} {cuda}" if cuda else "CPU build"
+    yield Finding(State.GOOD, f"torch {version}, {build}")
+    return torch.version.cuda
+
+
+def _gpus(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
+    if not gpus:
+        yield Finding(
+            State.NOTE, "no NVIDIA GPU is visible: captures time ops on the CPU (--tool torch)"
+        )
+        return
+    names = ", ".join(f"{gpus.count(name)} x {name}" for name in sorted(set(gpus)))
+    yield Finding(State.GOOD, names)
+    if cuda is None:
+        mend = "install a CUDA build of torch: https://pytorch.org/get-started"
+        yield Finding(State.BAD, "torch cannot use the GPU: it is a build without CUDA", mend)
+        return
+    driver = re.search(r"CUDA Version: (\d+)\.(\d+)", output("nvidia-smi") or "")
+    if driver and int(driver[1]) < int(cuda.partition(".")[0]):
+        text = f"the driver is for CUDA {driver[1]}.{driver[2]}, torch for CUDA {cuda}"
+        yield Finding(State.BAD, text, "update the driver, or install torch for the older CUDA")
+
+
+def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
+    path = find_nsys()
+    if path is None:
+        state = State.BAD if gpus else State.NOTE
+        yield Finding(state, "nsys is not installed: captures use torch.profiler", _NSYS_INSTALL)
+        return
+    version = nsys_version(path)
+    said = ".".join(str(part) for part in version) if version else "of unknown version"
+    yield Finding(State.GOOD, f"nsys {said} at {path}")
+    if not _importer_is_found(path):
+        yield Finding(
+            State.BAD,
+            "nsys does not find its importer: a capture would leave a .qdstrm only",
+            "link host-linux-x64 in the nsight-systems folder of /usr/lib to the folder "
+            "nsight-systems beside nsys' own target files",
+        )
+    nvtx = _installed("nvtx")
+    if (
+        cuda is None
+        and nvtx
+        and version
+        and version <= _SILENT_NVTX
+        and numbers(nvtx) >= (0, 2, 12)
+    ):
+        text = f"under nsys {said} ranges of the nvtx package {nvtx} are lost (PyProf's are not)"
+        yield Finding(State.NOTE, text, "pip install nvtx==0.2.11, or a newer nsys")
+
+
+def _importer_is_found(nsys: str) -> bool:
+    """Tell whether Debian's package, if it is that, is complete: its importer lies elsewhere."""
+    debian = Path("/usr/lib/nsight-systems/host-linux-x64")
+    if not debian.is_dir() or not Path(nsys).resolve().is_relative_to("/usr/lib"):
+        return True
+    return any(Path("/usr/lib").glob("*-linux-gnu/nsight-systems/host-linux-x64"))
+
+
+def _counters() -> Iterator[Finding]:
+    """Tell of the rights that hardware counters need; tracing needs none."""
+    params = Path("/proc/driver/nvidia/params")
+    try:
+        restricted = "RmProfilingAdminOnly: 1" in params.read_text(encoding="utf-8")
+    except OSError:
+        return
+    if restricted:
+        yield Finding(
+            State.NOTE,
+            "hardware counters (ncu, nsys --gpu-metrics-device) need root here; captures do not",
+            "options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, then reboot",
+        )
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -9,7 +9,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyprof.capture.children import replaced_run
+from pyprof.capture.spawned import replaced_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ def _emit(stack: ExitStack) -> None:
     """
     import torch  # noqa: PLC0415
 
-    from pyprof.capture.others import Others  # noqa: PLC0415 - it imports torch
+    from pyprof.capture.script_profilers import Others  # noqa: PLC0415 - it imports torch
 
     theirs: Any = torch.autograd.profiler.emit_nvtx
     emitting = stack.enter_context(ExitStack())

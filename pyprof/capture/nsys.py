@@ -14,13 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import children, guard, scratch, signals
+from pyprof import child_programs, guard, scratch, signals
 from pyprof.capture import machine, script
-from pyprof.capture.joined_nsys import join
 from pyprof.capture.launch import Files
-from pyprof.capture.request import Outcome, check_place
-from pyprof.capture.tables import filled
-from pyprof.capture.window import names_a_range, ranked
+from pyprof.capture.pitfalls import filled
+from pyprof.capture.request import Outcome, check_place, names_a_range, ranked
+from pyprof.capture.window_files import join_nsys_windows
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def run(request: Request, nsys: str) -> Outcome:
     before = _written(name)
     for path in before:
         check_place(path, partial(_ours, database=Path(name + _EXPORT)))
-    gpu = bool(machine.gpus())
+    gpu = bool(machine.find_gpus())
     with scratch.folder() as folder:
         line = command(nsys, request, name, folder, gpu=gpu)
         try:
@@ -108,7 +107,7 @@ def _wait(line: Sequence[str], files: Files) -> int:
     A signal ends the script alone: nsys then writes what it has, which it does not always do when
     the signal is its own. It has had Ctrl-C, as has the script, where that came from the terminal.
     """
-    process = subprocess.Popen(children.bound(line, hangup=not _hangs_up()))  # noqa: S603 - the user's command
+    process = subprocess.Popen(child_programs.bound(line, hangup=not _hangs_up()))  # noqa: S603 - the user's command
     noted: list[int] = []
 
     def forward(number: int, _frame: object) -> None:
@@ -213,7 +212,7 @@ def _gather(windows: Sequence[Path], reports: Sequence[Path], database: Path) ->
     """Make one database of those of the windows; reports cannot be joined."""
     if list(windows) == [database]:
         return
-    join(windows, database)
+    join_nsys_windows(windows, database)
     for path in windows:
         path.unlink()
     if len(windows) == 1:
@@ -236,7 +235,7 @@ def _no_report(new: Sequence[Path] | dict[Path, int], request: Request) -> str:
 
 def _no_work(request: Request) -> str:
     why = "nothing ran on the GPU while nsys recorded"
-    why = why if machine.gpus() else "there is no GPU here"
+    why = why if machine.find_gpus() else "there is no GPU here"
     return f"no GPU work was captured: {why}; {_cpu(request)}"
 
 
@@ -247,4 +246,4 @@ def _cpu(request: Request) -> str:
 
 def _export(nsys: str, report: Path, database: Path) -> None:
     line = [nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={database}"]
-    subprocess.run(children.bound([*line, str(report)]), check=False)  # noqa: S603 - the same nsys
+    subprocess.run(child_programs.bound([*line, str(report)]), check=False)  # noqa: S603 - the same nsys

@@ -20,8 +20,8 @@ import torch
 from torch._C._profiler import _ExperimentalConfig
 from torch.profiler import ProfilerActivity
 
-from pyprof.capture import memory, window
-from pyprof.capture.joined import join
+from pyprof.capture import memory_guard, request
+from pyprof.capture.window_files import join_trace_windows
 from pyprof.cli import draft
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class Recorder:
         self,
         *,
         stacks: bool,
-        share: float = memory.SHARE,
-        rank: Callable[[], int | None] = window.rank,
+        share: float = memory_guard.SHARE,
+        rank: Callable[[], int | None] = request.rank,
     ) -> None:
         self.seconds = 0.0
         """How long it recorded."""
@@ -75,7 +75,7 @@ class Recorder:
         self._thread = 0
         self._wanted = _Wanted.NOTHING
         self._paused = False
-        self._guard: memory.Guard | None = None
+        self._guard: memory_guard.Guard | None = None
         self._pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._overflow)
 
     @property
@@ -146,7 +146,7 @@ class Recorder:
             packed = Path(folder) / path.name
             held: list[bool] = []
             with gzip.open(packed, "wb", _COMPRESSION) as target:
-                join(self._exported(Path(folder) / "plain.json", held), target)
+                join_trace_windows(self._exported(Path(folder) / "plain.json", held), target)
             if not any(held) or (packed.stat().st_size <= _SMALL_BYTES and not _rows(packed)):
                 return False
             _deliver(packed, path)
@@ -168,8 +168,8 @@ class Recorder:
         if self._profiler is not None:
             self._profiler.start_trace()
         if threading.current_thread() is threading.main_thread():
-            limit = int(memory.free_bytes() * self._share)
-            self._guard = memory.Guard(limit, self._exceeded)
+            limit = int(memory_guard.free_bytes() * self._share)
+            self._guard = memory_guard.Guard(limit, self._exceeded)
             self._guard.start()
 
     def _end(self) -> None:

@@ -13,12 +13,11 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from pyprof import instrument
 from pyprof.capture import recorder as recorders
 from pyprof.capture.nvtx_ranges import Ranges, profiler_ranges
-from pyprof.capture.others import Others
-from pyprof.capture.request import shown
-from pyprof.capture.window import StepCounter
+from pyprof.capture.request import StepCounter, shown
+from pyprof.capture.script_profilers import Others
 from pyprof.instrument.emit import profiler_sink
+from pyprof.instrument.range_to_capture import Windows
 from pyprof.instrument.stack import begin_at
-from pyprof.instrument.windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

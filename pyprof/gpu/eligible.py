@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pyprof.gpu.dtypes import FIRST_TENSOR_CORES, tensor_core_takes
+from pyprof.gpu.kernel_dtypes import FIRST_TENSOR_CORES, tensor_core_takes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

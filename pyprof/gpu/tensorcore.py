@@ -1,24 +1,142 @@
-"""Did this kernel use Tensor Cores? An answer from its full name, with the rule that gave it.
+"""Which kernel names mean Tensor Cores: data, first match wins, searched in the full name.
 
-The only sure answer is a hardware counter; the rules are what such counters and achieved rates
-confirmed for families of names. Where a name cannot tell, the answer is `?`, not no.
+NVIDIA publishes no list; each rule is what names of profiled kernels have in common. A new
+family is one line here and one row per real name in tests/gpu_facts/test_tensorcore.py.
 """
 
 from __future__ import annotations
 
 import re
+from enum import Enum
 from typing import NamedTuple
 
-from pyprof.gpu.dtypes import (
-    FIRST_TENSOR_CORES,
-    HALF,
-    NARROW,
-    name_types,
-    tensor_core_takes,
-)
-from pyprof.gpu.names import by_name, split
-from pyprof.gpu.roles import HELPERS, MATRIX_ROLES, role
-from pyprof.gpu.tensorcore_rules import RULES, Rule, Says
+from pyprof.gpu.kernel_dtypes import FIRST_TENSOR_CORES, HALF, NARROW, name_types, tensor_core_takes
+from pyprof.gpu.kernel_names import by_name, split
+from pyprof.gpu.kernel_roles import HELPERS, MATRIX_ROLES, role
+
+
+class Says(Enum):
+    """What a matching rule concludes."""
+
+    YES = "1"
+    NO = "0"
+    UNKNOWN = "?"
+    IF_NARROW = "by dtype"
+    """Yes for inputs of 16 bits and less, of which no CUDA-core variant is known; else unknown."""
+
+
+class Rule(NamedTuple):
+    """One name family. `name` is stable: users filter the `why` column by it."""
+
+    name: str
+    says: Says
+    pattern: str
+    because: str
+
+
+_GENERATION = r"(?:kepler|maxwell|pascal|volta|turing|ampere|ada|hopper|blackwell)"
+_SHAPES = r"(?:884|1688|16816|16832|16864|8816|161616)"
+
+RULES: tuple[Rule, ...] = (
+    # CUDA cores, whatever else the name holds: many libraries put `xmma` or `fp16` before it.
+    Rule("simt", Says.NO, r"(?<![a-z])simt(?![a-z])|OpClassSimt|MmaSimt", "CUTLASS for CUDA cores"),
+    Rule("ffma", Says.NO, r"_ffma(?![a-z])", "xmma with plain multiply-adds"),
+    Rule("pre-volta", Says.NO, r"(?<![\w])sm_?[56]\d_", "built for GPUs without Tensor Cores"),
+    # Tensor Cores, said outright.
+    Rule("nvjet", Says.YES, r"(?<![a-z0-9])nvjet_", "cuBLAS's matrix kernels since Hopper"),
+    Rule("tensorop", Says.YES, r"tensorop(?![a-z])", "CUTLASS's word for Tensor Cores"),
+    Rule(
+        "mma",
+        Says.YES,
+        r"(?<![a-z])(?:wg|[whidbug])mma(?![a-z])|tcgen05|mma_sync|SM\d+_\d+x\d+x\d+_[FSUTB]",
+        "names the matrix instruction",
+    ),
+    Rule("mma-shape", Says.YES, r"_tensor\d+x\d+x\d+|(?<![a-z0-9])m\d+n\d+k\d+(?![a-z0-9])",
+         "names the matrix instruction's shape"),
+    Rule(
+        "mma-digits",
+        Says.YES,
+        # the letter of the sum before and the family behind: a hash may well end in 884
+        rf"(?<![a-z0-9])[hsdicz]{_SHAPES}(?=gemm|cudnn|fprop|dgrad|wgrad|conv|_|$)",
+        "884, 1688, 16816, ...: the matrix instruction's shape",
+    ),
+    Rule("cutlass3", Says.YES, r"MainloopSm(?:90|1[0-9]{2})", "CUTLASS 3's matrix pipelines"),
+    Rule("marlin", Says.YES, r"(?<![a-z])marlin(?![a-z])", "Marlin: weights of few bits, MMA"),
+    Rule("xmma-sparse", Says.YES, r"xmma_sparse", "structured sparsity needs Tensor Cores"),
+    Rule("xmma-warpgroup", Says.YES, r"xmma.*(?:warpgroupsize|warp_specialized)",
+         "Hopper's warp-group matrix instruction"),
+    Rule("tensile-mi", Says.YES,
+         r"^Cijk_.*_MI\d+x\d+|(?<![a-z])mfma|(?<![a-z])xdl(?:ops?)?(?![a-z])",
+         "AMD's matrix instruction"),
+    Rule("miopen-igemm", Says.YES, r"(?<![a-z])igemm_\w+_gtcx\d?_",
+         "MIOpen's implicit GEMM by AMD's matrix instruction"),
+    Rule("ck-tile", Says.YES,
+         r"ck_tile.*(?:Fmha(?:Fwd|Bwd|BatchPrefill)|UnifiedAttention|(?:Gemm|Flatmm)\w*Kernel)",
+         "Composable Kernel's products and attention are of AMD's matrix instruction"),
+    Rule("trtllm-gen", Says.YES,
+         r"^(?:bmm|gemm)_(?:(?:Mx)?E[245]m[123]|Bfloat16|Fp16)_|fmhaSm(?:9|1\d)\d",
+         "TensorRT-LLM's generated kernels for Hopper and Blackwell"),
+    Rule("deep-gemm", Says.YES, r"deep_gemm::\w*(?:gemm|mqa_logits|einsum)",
+         "DeepGEMM: Hopper's and Blackwell's matrix instructions alone"),
+    Rule("cudnn-sdpa", Says.YES, r"cudnn_generated_\w*sdpa", "cuDNN attention: 16 bits or fewer"),
+    Rule(
+        "flash",
+        Says.YES,
+        r"(?<![a-z])flash_(?:fwd|bwd)|FlashAttention(?:For|Back)ward|FlashAttn(?:Fwd|Bwd)"
+        r"|flash::enable_sm|flash_mla|sparse_attn_fwd_kernel",
+        "flash attention exists for 16 bits or fewer",
+    ),
+    # fmha_cutlassF_f32_aligned_64x64_rf_sm50: the suffix is the architecture compiled for
+    Rule("fmha-simt", Says.NO, r"fmha_cutlass[FB]_(?:\w+_sm[56]\d|f32_\w+_sm7\d)(?!\d)",
+         "memory-efficient attention for CUDA cores"),
+    Rule("fmha", Says.YES, r"fmha_cutlass[FB]_(?:b?f16_\w+_sm(?:7|[89]|1\d)\d"
+         r"|f32_\w+_sm(?:[89]|1\d)\d)",
+         "memory-efficient attention on Tensor Cores"),
+    Rule("flashinfer", Says.YES, r"(?:Batch|Single)PrefillWith",
+         "FlashInfer prefill exists for 16 bits or fewer"),
+    # CUDA cores, by family.
+    Rule("flashinfer-decode", Says.NO, r"(?:Batch|Single)DecodeWith(?!\w*MLA)",
+         "FlashInfer decode: a query at a time, CUDA cores"),
+    Rule("cublas-simt", Says.NO,
+         rf"{_GENERATION}_(?:fp16_|bf16_|int8_)?(?:gc|gz|[sdczh])(?:gemm|cudnn)(?![a-z])",
+         "cuBLAS or cuDNN without a matrix instruction in the name"),
+    Rule("gemv", Says.NO, r"gemv|gemmk1_kernel|(?<![a-z])dot_kernel",
+         "a vector as operand: limited by memory, CUDA cores"),
+    Rule("cudnn-classic", Says.NO,
+         r"convolve\w*_sgemm|convolveNd|convolve_common_engine|wgrad_alg\d"
+         r"|(?<![a-z])[dw]grad\w*_engine|grouped_direct|winograd|fft\dd_"
+         r"|Sp3AsmConv|naive_conv_",
+         "cuDNN's or MIOpen's older algorithms for CUDA cores"),
+    Rule("sgemm", Says.NO, r"(?<![a-z0-9])(?:gc|[sdcz])gemm(?![a-z0-9])",
+         "BLAS by its classic name: CUDA cores"),
+    Rule("gemm-small-n", Says.NO, r"gemmSN_[NT]{2}_kernel", "cuBLAS for few columns: CUDA cores"),
+    Rule("magma", Says.NO, r"(?<![a-z])magma_", "MAGMA: CUDA cores"),
+    Rule("torch-conv", Says.NO, r"at::native::.*conv_depthwise|at::native::.*slow_conv",
+         "PyTorch's own convolution: CUDA cores"),
+    # The name alone does not decide.
+    Rule("triton-template", Says.IF_NARROW, r"^triton_(?:tem|mm|bmm)_|^triton_flex|^triton_mm",
+         "Triton template with tl.dot"),
+    Rule("triton-attention", Says.IF_NARROW,
+         r"^_?attn_(?:fwd|bwd)(?![a-z])|^bwd_kernel_(?:dk_dv|dq|fuse)|^_fwd_kernel_aligned"
+         r"|^kernel_unified_attention_[23]d", "Triton attention, tl.dot"),
+    Rule("triton-matmul", Says.IF_NARROW,
+         r"^_(?:p_)?matmul_ogs_|(?:^|_)w8a8_(?:block_)?(?:fp8|int8)_matmul|^fused_moe_kernel",
+         "a library's matrix product in Triton, tl.dot"),
+    Rule("triton", Says.UNKNOWN, r"^triton_", "a Triton kernel: tl.dot or not"),
+    Rule("cudnn-fusion", Says.IF_NARROW, r"cudnn_generated_", "generated by cuDNN"),
+    Rule("xmma-depthwise", Says.UNKNOWN, r"xmma_depthwise", "depthwise xmma, no instruction named"),
+    Rule("xmma-type", Says.IF_NARROW, r"xmma_", "xmma, name cut short before its instruction"),
+    Rule("cudnn-2020", Says.IF_NARROW,
+         r"first_layer_wgrad_kernel|dgrad_1x1_stride_2x2|conv1x1|direct_group",
+         "in lists of 2020, without evidence"),
+)  # fmt: skip
+
+
+# Did this kernel use Tensor Cores? An answer from its full name, with the rule that gave it.
+#
+# The only sure answer is a hardware counter; the rules are what such counters and achieved rates
+# confirmed for families of names. Where a name cannot tell, the answer is `?`, not no.
+
 
 USED, NOT_USED, UNKNOWN, NOT_APPLICABLE = "1", "0", "?", "-"
 

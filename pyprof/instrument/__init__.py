@@ -4,7 +4,6 @@ Runs inside the user's script, which must not notice. Needs torch; knows nothing
 """
 
 from pyprof.instrument.annotate import annotate
-from pyprof.instrument.hooks import range_hooks
 from pyprof.instrument.lifecycle import (
     begin,
     enabled,
@@ -14,7 +13,7 @@ from pyprof.instrument.lifecycle import (
     stop,
     wrap,
 )
-from pyprof.instrument.profile import profile, step
+from pyprof.instrument.range_to_capture import profile, range_hooks, step
 from pyprof.instrument.timers import print_timings, timings
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from pyprof.instrument import driven, ranges, timers
+from pyprof.instrument import generators, ranges, timers
 from pyprof.instrument.caller import unseen
 from pyprof.instrument.emit import EMITTER
 from pyprof.marker import encode_layer
@@ -70,11 +70,11 @@ class annotate:  # noqa: N801 - used as a function
             return annotate(name, timer=self._timer)
 
         if inspect.iscoroutinefunction(function):
-            wrapper = driven.coroutine_function(function, scope)
+            wrapper = generators.coroutine_function(function, scope)
         elif inspect.isasyncgenfunction(function):
-            wrapper = driven.async_generator_function(function, scope)
+            wrapper = generators.async_generator_function(function, scope)
         elif inspect.isgeneratorfunction(function):
-            wrapper = driven.generator_function(function, scope)
+            wrapper = generators.generator_function(function, scope)
         else:
             wrapper = _plain(function, scope)
         return functools.wraps(function)(wrapper)  # type: ignore[return-value]

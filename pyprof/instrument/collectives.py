@@ -1,24 +1,96 @@
-"""What the marker of a collective says besides its arguments: among whom, and how much is moved.
-
-Its keys are those of `schema.COLLECTIVE`. Nothing is communicated, and nothing is waited for.
-"""
+"""Process groups: their names and ranks, which torch keeps on the host; nobody else is asked."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import torch
 
-from pyprof.instrument import groups
-from pyprof.instrument.payload import op_head, op_text
-from pyprof.instrument.tensors import dtype_name
+from pyprof.instrument.payload import dtype_name, op_head, op_text
 from pyprof.marker import DDP
 
 if TYPE_CHECKING:
     from torch.nn.parallel import DistributedDataParallel
+
+MAX_RANKS = 32
+"""More ranks of a group are written as a range or, where they are none, cut short."""
+
+REFUSALS = (RuntimeError, ValueError, LookupError, AttributeError, TypeError, AssertionError)
+"""What is raised where there is no such group, or no longer."""
+
+
+class Group(NamedTuple):
+    """A process group, and what markers say of it."""
+
+    name: str
+    ranks: tuple[int, ...]
+    text: str
+
+
+_known: WeakKeyDictionary[Any, Group] = WeakKeyDictionary()
+"""Each group is described once, and not kept alive by that."""
+
+
+def describe(given: Any) -> Group:  # noqa: ANN401 - whatever torch takes
+    """Describe the group that an argument stands for. Raises one of REFUSALS."""
+    c10d = torch.distributed.distributed_c10d
+    group = _resolved(given)
+    known = _known.get(group)
+    if known is None:
+        ranks = tuple(c10d.get_process_group_ranks(group))
+        known = _known[group] = Group(group.group_name, ranks, _written(group.group_name, ranks))
+    return known
+
+
+def members_of(group: Group, peers: Sequence[int]) -> str:
+    """Give the text of a call in a group; with peers, of what this rank sends and receives.
+
+    That is among them alone: the others take no part in it, and count their collectives without it.
+    """
+    if not peers:
+        return group.text
+    return _written(group.name, tuple(sorted({*peers, torch.distributed.get_rank()})))
+
+
+def is_waiting(given: Any) -> Sequence[Any]:  # noqa: ANN401 - as above
+    """Give the collectives of a group that torch keeps to run them as one. Raises as `describe`."""
+    world: Any = torch.distributed.distributed_c10d._world  # noqa: SLF001 - no public way
+    found: Sequence[Any] = world.pg_coalesce_state[_resolved(given)]
+    return found
+
+
+def _resolved(given: Any) -> Any:  # noqa: ANN401 - as above
+    """Give a process group, of which functional collectives may be told the name or a mesh."""
+    if given is None:
+        return torch.distributed.distributed_c10d.GroupMember.WORLD
+    if isinstance(given, str):
+        by_name: Any = torch._C._distributed_c10d._resolve_process_group  # noqa: SLF001 - no public way
+        return by_name(given)
+    mesh, *dimension = given if isinstance(given, tuple) else (given,)
+    return mesh.get_group(*dimension) if hasattr(mesh, "get_group") else mesh
+
+
+def _written(name: str, ranks: tuple[int, ...]) -> str:
+    return f"'group': {name!r}, 'ranks': {_spelled(ranks)!r}, 'size': {len(ranks)}"
+
+
+def _spelled(ranks: tuple[int, ...]) -> str:
+    """Write ranks as torch.profiler does; many evenly spaced ones as Python's range."""
+    if len(ranks) <= MAX_RANKS:
+        return str([*ranks])
+    even = range(ranks[0], ranks[-1] + 1, max(1, ranks[1] - ranks[0]))
+    if tuple(even) == ranks:
+        return str(even)
+    return f"{str([*ranks[: MAX_RANKS - 1]])[:-1]}, ..., {ranks[-1]}]"
+
+
+# What the marker of a collective says besides its arguments: among whom, and how much is moved.
+#
+# Its keys are those of `schema.COLLECTIVE`. Nothing is communicated, and nothing is waited for.
+
 
 HOME, FUNCTIONAL_HOME = "torch.distributed", "torch.distributed._functional_collectives"
 """What markers call the homes of collectives."""
@@ -107,13 +179,13 @@ def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
     def text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         plain = op_text(head, args, kwargs)
         try:
-            group = groups.describe(args[place] if len(args) > place else kwargs.get("group"))
+            group = describe(args[place] if len(args) > place else kwargs.get("group"))
             if (known := _texts.get((plain, group.text))) is not None:
                 return known
             given = {**dict(zip(names, args, strict=False)), **kwargs}
             tensors = [given.get(name) for name in names[:2]] if rule else []
             found = _longer(plain, _said(name, group, rule, tensors, given))
-        except groups.REFUSALS:
+        except REFUSALS:
             return plain
         if name not in _PEER and not any(map(_hides, tensors)):
             if len(_texts) >= _MAX_TEXTS:
@@ -147,7 +219,7 @@ def _longer(plain: str, said: str) -> str:
 
 def _said(
     op: str,
-    group: groups.Group,
+    group: Group,
     rule: _Rule | None,
     values: Sequence[object],
     given: Mapping[str, Any],
@@ -159,10 +231,10 @@ def _said(
         first, second = ([*_tensors(value)] for value in values)
         counts = rule(_elements(first), _elements(second), len(group.ranks))
         amounts = _amounts([*first, *second], *counts)
-    return groups.among(group, [*_peers(group, op, given)]) + amounts
+    return members_of(group, [*_peers(group, op, given)]) + amounts
 
 
-def _peers(group: groups.Group, op: str, given: Mapping[str, Any]) -> Iterator[int]:
+def _peers(group: Group, op: str, given: Mapping[str, Any]) -> Iterator[int]:
     """Give the rank with which a call sends or receives, where it is with one."""
     rank, place = (given.get(name) for name in _PEER.get(op, ("", "")))
     if place is not None:
@@ -177,10 +249,10 @@ def _batch_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> st
     try:
         (batch,) = (*args, *kwargs.values())
         sent, got = ([e.tensor for e in batch if e.op.__name__ == op] for op in ("isend", "irecv"))
-        among = groups.among(groups.describe(batch[0].group), [each.peer for each in batch])
+        among = members_of(describe(batch[0].group), [each.peer for each in batch])
         with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - as above
             amounts = _amounts([*sent, *got], _elements(sent), _elements(got))
-    except groups.REFUSALS:
+    except REFUSALS:
         return plain
     return _longer(plain, among + amounts)
 
@@ -188,15 +260,15 @@ def _batch_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> st
 def coalesced_text(group: object) -> str:
     """Give the marker of the collectives of a group that wait to be run as one; empty for none."""
     try:
-        described = groups.describe(group)
-        waiting = groups.waiting(group)
+        described = describe(group)
+        waiting = is_waiting(group)
         op = f"{waiting[0].op.__name__}_coalesced"
         inputs = [each.tensor for each in waiting]
         outputs = [each.dst_tensor for each in waiting if each.dst_tensor is not None]
         values = [outputs, inputs] if outputs else [inputs]
         rule = _output_first if outputs else _same
         said = _said(op, described, rule, [*values, None][:2], {})
-    except groups.REFUSALS:  # none wait, or torch keeps them otherwise
+    except REFUSALS:  # none wait, or torch keeps them otherwise
         return ""
     return _longer(op_text(op_head(HOME, op), values, {}), said)
 
@@ -210,8 +282,8 @@ def ddp_text(module: DistributedDataParallel) -> str:
     if (known := _modules.get(module)) is not None:
         return known
     try:
-        said = groups.describe(module.process_group).text
-    except groups.REFUSALS:
+        said = describe(module.process_group).text
+    except REFUSALS:
         return ""
     dtypes = {each.dtype for each in module.parameters() if each.requires_grad}
     changed = any(getattr(module, name, None) for name in ("mixed_precision", "_comm_hooks"))

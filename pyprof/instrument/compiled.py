@@ -16,9 +16,9 @@ import torch
 
 from pyprof.instrument.caller import unseen
 from pyprof.instrument.emit import EMITTER
-from pyprof.instrument.inside import call_inside
 from pyprof.instrument.op import make_op, silent
 from pyprof.instrument.payload import op_head, op_text
+from pyprof.instrument.wrap import call_inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Literal
 from pyprof.instrument import caller, collectives, payload
 from pyprof.instrument import stack as stacks
 from pyprof.instrument import timers as clocks
-from pyprof.instrument.coalesced import wrap_coalesced
+from pyprof.instrument.coalesced_collectives import wrap_coalesced
 from pyprof.instrument.compiled import wrap_compiled
 from pyprof.instrument.emit import EMITTER, Sink, nvtx_sink, profiler_sink, tool_listens
 from pyprof.instrument.layers import wrap_modules
 from pyprof.instrument.op import WITH_STACK
 from pyprof.instrument.optimizers import wrap_optimizers
 from pyprof.instrument.patch import Patches
-from pyprof.instrument.places import wrap_places
 from pyprof.instrument.targets import find_targets
-from pyprof.instrument.wrapping import WRAPPED, wrap_asked, wrap_one
+from pyprof.instrument.wrap import WRAPPED, wrap_asked, wrap_one, wrap_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,10 +1,4 @@
-"""A function of torch with a range around each call, otherwise not to be told from the original.
-
-An `Op` stands where the original stood, so it must pass for it: equal and of equal hash (tables of
-torch and of its users are keyed by function, some filled before it came and some after), the same
-for `inspect`, copied and pickled like it. For `torch.compile` it names the original as what
-to trace instead, for `torch.jit` as what to compile.
-"""
+"""Who else has a say in a call of an op: tensor subclasses, modes, and torch's own tracers."""
 
 from __future__ import annotations
 
@@ -15,18 +9,66 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.overrides import handle_torch_function
+from torch.overrides import _get_overloaded_args, handle_torch_function
 
-from pyprof.instrument import collectives, overrides
+from pyprof.instrument import collectives
 from pyprof.instrument.caller import caller, unseen
 from pyprof.instrument.emit import EMITTER
-from pyprof.instrument.overrides import tracing_modes
 from pyprof.instrument.payload import op_head
 from pyprof.instrument.ranges import THREAD
 from pyprof.instrument.stack import find
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_get_mode = torch._C._get_dispatch_mode  # noqa: SLF001 - no public way
+_TRACERS = tuple(
+    getattr(torch._C._TorchDispatchModeKey, name)  # noqa: SLF001 - as above
+    for name in ("FAKE", "PROXY", "FUNCTIONAL")
+)
+_DEFAULT = torch.Tensor.__torch_function__.__func__  # type: ignore[attr-defined]
+
+
+def tracing_modes() -> bool:
+    """Tell whether torch only pretends to run: fake tensors, make_fx, export, compilation.
+
+    No work is launched then, and asking for a symbolic size would fix it.
+    """
+    return any(_get_mode(key) is not None for key in _TRACERS)
+
+
+def overriding_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Give the arguments that may have a say, in order."""
+    return tuple(_flat((*args, *kwargs.values())))
+
+
+def _flat(values: Sequence[Any]) -> Iterator[Any]:
+    for value in values:
+        if type(value) in (list, tuple):
+            yield from (item for item in value if hasattr(type(item), "__torch_function__"))
+        elif hasattr(type(value), "__torch_function__"):
+            yield value
+
+
+def come_back(arguments: Sequence[Any]) -> bool:
+    """Tell whether the op will be called once more, so that its range need not open yet.
+
+    That is what `torch.Tensor.__torch_function__` does, which most subclasses inherit, and what
+    a mode does when it lets an op pass.
+    """
+    return all(
+        getattr(type(value).__torch_function__, "__func__", None) is _DEFAULT
+        for value in _get_overloaded_args(arguments)
+    )
+
+
+# A function of torch with a range around each call, otherwise not to be told from the original.
+#
+# An `Op` stands where the original stood, so it must pass for it: equal and of equal hash (tables
+# of torch and of its users are keyed by function, some filled before it came and some after), the
+# same for `inspect`, copied and pickled like it. For `torch.compile` it names the original as
+# what to trace instead, for `torch.jit` as what to compile.
+
 
 _is_tracing = torch._C._is_tracing  # noqa: SLF001 - torch.jit.is_tracing() costs three times this
 _dispatch_modes = torch._C._len_torch_dispatch_stack  # noqa: SLF001 - no public way
@@ -140,10 +182,10 @@ def call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa:
     ):
         return run(function, args, kwargs) if run else function(*args, **kwargs)
     if _taken_over(args, kwargs):
-        relevant = overrides.relevant(args, kwargs)
+        relevant = overriding_args(args, kwargs)
         if state["_pyprof_dispatches"]:
             function = functools.partial(handle_torch_function, op, relevant)
-        if overrides.come_back(relevant):
+        if come_back(relevant):
             return run(function, args, kwargs) if run else function(*args, **kwargs)
     here, pop = THREAD.here, EMITTER.pop
     frame, within, trace = here.frame, here.within, here.trace

@@ -1,19 +1,97 @@
-"""Puts wrappers in the place of originals, and every original back."""
+"""Functions written in Python are wrapped from within: the function stays, its code changes.
+
+Models keep such functions (`self.act = F.relu`, defaults of torch's own transformer) and pickle
+them by name, which works only while the very same object is found under that name. So the object
+stays where it is and gets code that calls an Op, which calls a copy with the code it had.
+"""
 
 from __future__ import annotations
 
-from types import FunctionType
+import functools
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
 import torch.jit._builtins
 
-from pyprof.instrument.op import Op, make_op
-from pyprof.instrument.swap import can_swap, swap
+from pyprof.instrument.caller import unseen_code
+from pyprof.instrument.op import Op, call, make_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pyprof.instrument.targets import Target
+
+_PLACE = "what to run"
+_ADDED = ("__wrapped__", "__prepare_scriptable__", "_torchdynamo_inline")
+
+
+def can_swap(function: FunctionType) -> bool:
+    """Tell whether a function can be wrapped from within: without closure, nobody's wrapper yet."""
+    return function.__closure__ is None and not any(name in vars(function) for name in _ADDED)
+
+
+def swap(function: FunctionType, home: object, name: str, mod: str) -> Callable[[], None]:
+    """Wrap a function from within. Gives what undoes it."""
+    code = function.__code__
+    copy = _copy(function)
+    op = make_op(copy, home, name, mod)
+    state: dict[str, Any] = {"__wrapped__": copy, "__prepare_scriptable__": lambda: copy}
+    if f'"{function.__module__}.{function.__qualname__}"' not in _traced_as_they_are():
+        state["_torchdynamo_inline"] = copy  # would be traced into: into the copy, then
+    vars(function).update(state)
+    function.__code__ = _calling(MethodType(call, op), code)
+
+    def undo() -> None:
+        function.__code__ = code
+        for added in state:
+            vars(function).pop(added, None)
+
+    return undo
+
+
+def _copy(function: FunctionType) -> FunctionType:
+    copy = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    functools.update_wrapper(copy, function)
+    vars(copy).pop("__wrapped__")
+    return copy
+
+
+def _calling(run: object, like: CodeType) -> CodeType:
+    """Give code that hands on whatever it is given, and is named like other code."""
+    names = {"co_name": like.co_name, "co_filename": like.co_filename}
+    if hasattr(like, "co_qualname"):  # from Python 3.11 on
+        names["co_qualname"] = like.co_qualname
+    template = _template.__code__
+    constants = tuple(run if constant == _PLACE else constant for constant in template.co_consts)
+    made = template.replace(
+        co_consts=constants,
+        co_firstlineno=like.co_firstlineno,
+        **names,  # type: ignore[arg-type]
+    )
+    return unseen_code(made)
+
+
+def _template(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+    run: Any = "what to run"
+    return run(args, kwargs)
+
+
+@functools.cache
+def _traced_as_they_are() -> str:
+    """Give the text that lists the functions which torch.compile puts into graphs by name.
+
+    Read as text: to import it takes a second, and most programs compile nothing.
+    """
+    rules = Path(torch.__file__).parent / "_dynamo" / "trace_rules.py"
+    return rules.read_text(encoding="utf-8") if rules.exists() else ""
+
+
+# Puts wrappers in the place of originals, and every original back.
 
 
 _scriptable: Any = torch.jit._builtins._get_builtin_table  # noqa: SLF001 - the only such register

@@ -37,12 +37,7 @@ from pyprof.marker.encode import (
     encode_seq,
     encode_trace,
 )
-from pyprof.marker.kinds import (
-    NOT_OPS,
-    classify,
-    layer_name,
-    plain_layer,
-)
+from pyprof.marker.kind import NOT_OPS, classify, layer_name, plain_layer
 from pyprof.marker.model import (
     DDP,
     STOPPED,

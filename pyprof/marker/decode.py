@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from pyprof.marker.encode import ESCAPED
-from pyprof.marker.kinds import CUT_OP
+from pyprof.marker.kind import CUT_OP
 from pyprof.marker.model import EVALUATE, Call, Opaque, Seq, Summary, Tensor
 
 if TYPE_CHECKING:

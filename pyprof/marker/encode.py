@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pyprof.marker.kinds import WHOLE_LAYER
+from pyprof.marker.kind import WHOLE_LAYER
 from pyprof.marker.model import Opaque, Summary, Tensor
 
 if TYPE_CHECKING:

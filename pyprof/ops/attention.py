@@ -1,18 +1,129 @@
-"""Scaled dot-product attention in every form: flash, memory-efficient, cuDNN, math, flex, varlen.
+"""How many scores an attention computes: its lengths, and the band of keys that a query sees.
 
-Forward: two products, scores and values. Backward of the fused forms: five, as the scores are
-computed again (torch.utils.flop_counter counts the same). Softmax is not counted. A causal mask
-halves: of scores above the diagonal none is needed (flop_counter counts all of them). Bytes: q, k,
-v and a bias read once, the output written once: that is what fusing is for.
+Scores are counted as an area: a causal square is half of it, S^2 / 2 and not S (S + 1) / 2, as Dao
+2023 (FlashAttention-2, section 4.1) counts it.
 """
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
-from pyprof.ops.attention_scores import Heads, band, heads, packed
+from dataclasses import dataclass, replace
+
+from pyprof.marker import Call, Opaque, Tensor
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.signature import Unknown
+from pyprof.ops.signature import MISSING, Unknown
 from pyprof.ops.work import Args, Work, like, size
+
+_TOP_LEFT, _BOTTOM_RIGHT = 1, 2  # ATen's custom_mask_type: which corner the diagonal starts from
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The lengths of one attention: batch, query heads, both sequences, both head sizes."""
+
+    batch: int
+    heads: int
+    queries: int
+    keys: int
+    width: int
+    value_width: int
+
+    def params(self, q: Tensor, band: Band) -> dict[str, object]:
+        """Give what the report shows."""
+        found: dict[str, object] = {"B": self.batch, "H": self.heads, "Sq": self.queries}
+        found |= {"Sk": self.keys, "D": self.width, "Dv": self.value_width}
+        found["causal"] = int(band.right == 0)
+        if band.left is not None or band.right:
+            found["window"] = (band.left, band.right)
+        return found | ({"type": q.dtype} if q.dtype else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The keys that a query sees: from `left` before its own place to `right` behind it.
+
+    None: all of that side. `from_end`: the last query's place is the last key, as in flash
+    kernels; else the first query's is the first key, as `is_causal` says.
+    """
+
+    left: int | None = None
+    right: int | None = None
+    from_end: bool = False
+
+    def seen(self, queries: int, keys: int) -> int:
+        """Give twice the number of scores of one head."""
+        shift = keys - queries if self.from_end else 0
+        count = 2 * queries * keys
+        if self.right is not None:
+            count -= _beyond(queries, keys, shift + self.right)
+        if self.left is not None:
+            count -= _beyond(keys, queries, self.left - shift)
+        return max(0, count)
+
+
+def _beyond(rows: int, columns: int, diagonal: int) -> int:
+    """Give twice the area of a rectangle that lies right of column = row + diagonal.
+
+    A triangle with the rectangle's corner, less what of it sticks out on two sides.
+    """
+    corners = (columns - diagonal, columns - diagonal - rows, -diagonal, -diagonal - rows)
+    whole, below, left, both = (max(0, leg) ** 2 for leg in corners)
+    return whole - below - left + both
+
+
+def heads(q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Heads:
+    """Read [B, H, S, D] (heads_at -3) or [B, S, H, D] (heads_at -2); fewer key heads share."""
+    sequence_at = -5 - heads_at
+    count, key_heads = size(q, heads_at), size(k, heads_at)
+    if key_heads == 0 or count % key_heads or size(q, -1) != size(k, -1):
+        raise Unknown("arguments do not fit the op")
+    batch = q.numel // max(1, count * size(q, sequence_at) * size(q, -1))
+    return Heads(batch, count, size(q, sequence_at), size(k, sequence_at), size(q, -1), size(v, -1))
+
+
+def packed(a: Args, q: Tensor, k: Tensor, v: Tensor, starts: Tensor) -> Heads:
+    """Read sequences laid end to end: their lengths are told only where all are the longest."""
+    count = size(starts, 0) - 1
+    longest, longest_key = a.integer("max_q", 0), a.integer("max_k", 0)
+    total, total_key = (t.numel // max(1, size(t, -1) * size(t, -2)) for t in (q, k))
+    if count * longest != total or count * longest_key != total_key:
+        raise Unknown("lengths of packed sequences depend on the data")
+    return Heads(count, size(q, -2), longest, longest_key, size(q, -1), size(v, -1))
+
+
+def band(a: Args, *, from_end: bool) -> Band:
+    """Read the mask from `is_causal`, ATen's `custom_mask_type` and the window. Raises Unknown."""
+    mask = a.values.get("custom_mask_type", 0)
+    if isinstance(mask, Opaque) and mask is not MISSING:
+        raise Unknown("custom_mask_type not recorded")
+    causal = a.flag("is_causal", default=False) or a.flag("causal", default=False)
+    if mask in (_TOP_LEFT, _BOTTOM_RIGHT):
+        causal, from_end = True, mask == _BOTTOM_RIGHT
+    left, right = _window(a)
+    return Band(left, 0 if causal else right, from_end)
+
+
+def _window(a: Args) -> tuple[int | None, int | None]:
+    """Give how far a query sees to both sides: flash kernels write -1 for all of a side.
+
+    None where it is not recorded: a trace that holds `is_causal` leaves out only what is None.
+    """
+    window = a.values.get("window_size")
+    if isinstance(window, int):  # the efficient kernel's: so many keys, the query's own among them
+        window = (window - 1,)
+    if not isinstance(window, tuple):
+        window = (a.values.get("window_size_left"), a.values.get("window_size_right"))
+    sides = [side if isinstance(side, int) and side >= 0 else None for side in window]
+    left, right = (*sides, None, None)[:2]
+    return left, right
+
+
+# Scaled dot-product attention in every form: flash, memory-efficient, cuDNN, math, flex, varlen.
+#
+# Forward: two products, scores and values. Backward of the fused forms: five, as the scores are
+# computed again (torch.utils.flop_counter counts the same). Softmax is not counted. A causal mask
+# halves: of scores above the diagonal none is needed (flop_counter counts all of them). Bytes: q,
+# k, v and a bias read once, the output written once: that is what fusing is for.
+
 
 FAMILY = "attention"
 
@@ -147,3 +258,98 @@ def attention(a: Args) -> Work:
 def attention_backward(a: Args) -> Work:
     """The gradients of queries, keys and values, the scores computed again."""
     return fused(a, heads_at=-3, backward=True)
+
+
+# Attention's backward passes as ATen's own ops, and flex attention; formulas in `attention`.
+
+
+_BACKWARD = "Tensor grad_out, Tensor query, Tensor key, Tensor value"
+_OUT = "Tensor? out, Tensor? logsumexp"
+_GO = (_Q, _Q, _Q, _Q, _Q, Tensor((2, 4, 8), "float32"))
+
+
+@op(
+    *("aten::_scaled_dot_product_flash_attention_backward",),
+    signature=(
+        f"{_BACKWARD}, {_OUT}, Tensor? cum_seq_q, Tensor? cum_seq_k, int max_q, int max_k,"
+        "float dropout_p, bool is_causal"
+    ),
+    example=Call(
+        "aten",
+        "_scaled_dot_product_flash_attention_backward",
+        (*_GO, None, None, 8, 8, 0.0, False),
+    ),
+    flops=81920,  # as above
+    bytes=16384,
+)
+@op(
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+    signature=f"{_BACKWARD}, {_OUT}, float dropout_p, bool is_causal, Tensor? attn_mask",
+    example=Call(
+        "aten", "_scaled_dot_product_flash_attention_for_cpu_backward", (*_GO, 0.0, False)
+    ),
+    flops=81920,
+    bytes=16384,
+)
+@op(
+    "aten::_scaled_dot_product_efficient_attention_backward",
+    signature=(
+        f"{_BACKWARD}, Tensor? attn_mask, {_OUT}, any seed, any offset, float dropout_p, any mask,"
+        "bool is_causal"
+    ),
+    example=Call(
+        "aten",
+        "_scaled_dot_product_efficient_attention_backward",
+        (_Q, _Q, _Q, _Q, None, _Q, None, None, None, 0.0, None, False),
+    ),
+    flops=81920,
+    bytes=16384,
+)
+@op(
+    "aten::_scaled_dot_product_cudnn_attention_backward",
+    signature=(
+        f"{_BACKWARD}, {_OUT}, any seed, any offset, Tensor? attn_mask, any starts_q, any starts_k,"
+        "int max_q, int max_k, float dropout_p, bool is_causal"
+    ),
+    example=Call(
+        "aten",
+        "_scaled_dot_product_cudnn_attention_backward",
+        (*_GO, None, None, None, None, None, 8, 8, 0.0, False),
+    ),
+    flops=81920,
+    bytes=16384,
+)
+def attention_backward_op(a: Args) -> Work:
+    """The same as ATen's own op."""
+    return fused(a, heads_at=-3, backward=True)
+
+
+@op(
+    *("flex_attention", "torch.nn.attention.flex_attention.flex_attention"),
+    signature="Tensor query, Tensor key, Tensor value, any score_mod, any block_mask",
+    example=Call("torch.nn.attention.flex_attention", "flex_attention", (_Q, _Q, _Q)),
+    flops=32768,  # without a mask as above
+    bytes=8192,
+    batch=("query", "key", "value"),
+)
+def flex(a: Args) -> Work:
+    """Attention with a user's score function; how much a block mask leaves out is not recorded."""
+    return _unless_masked(a, fused(a, heads_at=-3, backward=False))
+
+
+def _unless_masked(a: Args, work: Work) -> Work:
+    if not a.given("block_mask"):
+        return work
+    return replace(work, flops=None, no_flops="block mask not recorded")
+
+
+@op(
+    *("flex_attention", "torch.nn.attention.flex_attention.flex_attention"),
+    direction=BPROP,
+    flops=81920,  # five products, as above
+    bytes=16384,
+    batch=("query", "key", "value"),
+)
+def flex_backward(a: Args) -> Work:
+    """The gradients of queries, keys and values."""
+    return _unless_masked(a, fused(a, heads_at=-3, backward=True))

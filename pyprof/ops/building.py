@@ -9,8 +9,7 @@ import math
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
-from pyprof.ops.pointwise import promoted_dtype
-from pyprof.ops.pointwise_rules import TRANSCENDENTAL
+from pyprof.ops.pointwise import TRANSCENDENTAL, promoted_dtype
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size

@@ -1,7 +1,7 @@
 """The families of ops, by which a report groups them and kernels are told apart.
 
 A formula states its own where it is registered, or its module states one for all of them by
-`FAMILY = "..."`. Which kernels of a call do a family's arithmetic, `pyprof.gpu.roles` knows.
+`FAMILY = "..."`. Which kernels of a call do a family's arithmetic, `pyprof.gpu.kernel_roles` knows.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Call, Tensor, Value
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, stored
@@ -224,3 +224,163 @@ def masked_scatter(a: Args) -> Work:
     """How much of the source is read, and in place how much is written, the mask decides."""
     reads = (a.tensor("mask"), a.tensor("input"))
     return Work(0, reads, extra_bytes=None, why="result's size depends on the data")
+
+
+# What the backward passes of indexing and scattering move; forward in `indexing`.
+
+
+_ROWS = Tensor((2,), "int64")
+
+
+# the source's gradient: index 8 of 8 bytes, 8 picked from go and 8 written of 2 bytes
+@op(
+    *("scatter_add", "index_add"),
+    direction=BPROP,
+    signature="Tensor input, int dim, Index index, Tensor! src",
+    example=Call("Tensor", "scatter_add_", (_X, 1, _PLACES, Tensor((4, 2), "float16"))),
+    flops=0,
+    bytes=96,
+)
+def scatter_add_backward(a: Args) -> Work:
+    """The input's gradient is the incoming one; the source's is gathered from it."""
+    index, source = a.tensor("index"), a.tensor("src")
+    return Work(0, (index, like(source)), (like(source),))
+
+
+# and the input's: go 24 read, 24 written with zeros at the places
+@op(
+    *("scatter", "index_copy"),
+    direction=BPROP,
+    signature="Tensor input, int dim, Index index, Tensor! src",
+    example=Call("Tensor", "scatter", (_X, 1, _PLACES, Tensor((4, 2), "float16"))),
+    flops=0,
+    bytes=192,
+)
+def scatter_backward(a: Args) -> Work:
+    """The input's gradient is the incoming one with zeros; the source's is gathered from it."""
+    x = a.tensor("input")
+    return Work(0, (like(x),), (like(x),)) + scatter_add_backward(a)
+
+
+# rows' values: index 2 of 8 bytes, 12 picked from go and 12 written; the input's: go 24 read, 24
+# written with zeros at the places, of 2 bytes
+@op(*("index_put", "_index_put_impl", "_unsafe_index_put"), direction=BPROP, flops=0, bytes=160)
+def index_put_backward(a: Args) -> Work:
+    """The input's gradient is the incoming one with zeros; the values' is gathered from it."""
+    x = a.tensor("input")
+    indices, shape = indexed(a, x)
+    place, values = like(x, shape), a.optional("values")
+    gathered = Work(0) if values is None else Work(0, (*indices, place), (like(values),))
+    kept = Work(0) if a.values.get("accumulate") is True else Work(0, (like(x),), (like(x),))
+    return kept + gathered
+
+
+# go 24 read, 24 written with zeros in 2 rows; index 2 of 8 bytes
+@op(
+    *("index_fill", "masked_scatter"),
+    direction=BPROP,
+    signature=("Tensor input, int dim, Index index", "Tensor input, Mask mask, Tensor source"),
+    example=Call("torch", "index_fill", (_X, 0, _ROWS, 1.0)),
+    flops=0,
+    bytes=112,
+)
+def index_fill_backward(a: Args) -> Work:
+    """The incoming gradient with zeros; of a mask, the source's share is unknown."""
+    x = a.tensor("input")
+    mask = a.optional("mask")
+    if mask is not None:
+        return Work(0, (mask, like(x)), (like(x),), {}, None, "result's size depends on the data")
+    return Work(0, (a.tensor("index"), like(x)), (like(x),))
+
+
+# which one was taken: compare, count, divide for 24 and for 8 elements; index 8 of 8 bytes, go,
+# input and result 72 and source 8 read, 24 and 8 written of 2 bytes
+@op(
+    *("scatter_reduce", "index_reduce"),
+    direction=BPROP,
+    signature="Tensor input, int dim, Index index, Tensor! src, str reduce",
+    example=Call("Tensor", "scatter_reduce", (_X, 1, _PLACES, Tensor((4, 2), "float16"), "amax")),
+    flops=96,
+    bytes=288,
+)
+def scatter_reduce_backward(a: Args) -> Work:
+    """A sum's is that of `scatter_add`; of the rest each needs what went in and what came out."""
+    if a.value("reduce", "amax") == "sum":
+        return scatter_add_backward(a)
+    x, index, source = a.tensor("input"), a.tensor("index"), a.tensor("src")
+    reads = (index, like(x), x, like(x), source)
+    return Work(3 * (x.numel + source.numel), reads, (like(x), like(source)))
+
+
+# Python's square brackets: numbers and slices leave a view, index tensors pick or place in it.
+#
+# Bytes as in `indexing`; an assignment reads its value once and writes the place once.
+
+
+def _viewed(a: Args) -> Args:
+    """Give the view that numbers and slices leave as `input`, what remains of the subscript too."""
+    left = list(a.tensor("input").shape)
+    where = (*a.listed("rest"), None)[0]
+    asked = where if isinstance(where, tuple) else (where,)
+    hidden = len(left) - sum(item is not None and item != "..." for item in asked)
+    shape: list[int] = []
+    indices: list[Value] = []
+    for item in asked:
+        count = hidden if item == "..." else item is not None
+        taken, left = left[:count], left[count:]
+        if item is not None and len(taken) != count:
+            raise Unknown("arguments do not fit the op")
+        if isinstance(item, int) and not isinstance(item, bool):
+            continue
+        shape += [1] if item is None else [_length(item, size) for size in taken]
+        indices += [item if isinstance(item, Tensor) else None] * (len(shape) - len(indices))
+    view = fresh((*shape, *left), a.tensor("input").dtype)
+    return a.replaced(input=view, indices=tuple(indices))
+
+
+def _length(item: Value, size: int) -> int:
+    """Count what is left of a dimension: all but what a slice, written `1:4`, leaves out."""
+    if isinstance(item, Tensor) or item == "...":
+        return size
+    parts = item.split(":") if isinstance(item, str) else ()
+    if not 1 < len(parts) <= 3:  # noqa: PLR2004 - start, stop, step
+        raise Unknown("index not recorded")
+    return len(range(*slice(*(int(part) if part else None for part in parts)).indices(size)))
+
+
+# 2 rows of 6: index 2 of 8 bytes; 12 read and 12 written of 2 bytes
+@op(
+    "__getitem__",
+    signature="Tensor input, Value[] rest",
+    example=Call("Tensor", "__getitem__", (_X, (_ROWS, ":"))),
+    flops=0,
+    bytes=64,
+)
+def getitem(a: Args) -> Work:
+    """What index tensors pick of the view."""
+    return index(_viewed(a))
+
+
+# 12 additions; index 2 of 8 bytes, go 12 read, 24 written of 2 bytes
+@op("__getitem__", direction=BPROP, flops=12, bytes=88)
+def getitem_backward(a: Args) -> Work:
+    """The incoming gradient is added into zeros of the view's size."""
+    return index_backward(_viewed(a))
+
+
+# 12 written, 12 read of 2 bytes, index 2 of 8 bytes
+@op(
+    "__setitem__",
+    signature="Tensor input, Value[] rest",
+    example=Call("Tensor", "__setitem__", (_X, _ROWS, Tensor((2, 6), "float16"))),
+    flops=0,
+    bytes=64,
+)
+def setitem(a: Args) -> Work:
+    """The value is written over the view, or where index tensors say in it."""
+    view = _viewed(a)
+    x, value = view.tensor("input"), a.listed("rest")[1:]
+    if any(isinstance(item, Tensor) for item in view.listed("indices")):
+        indices, shape = indexed(view, x)
+        x, value = fresh(shape, x.dtype), (*indices, *value)
+    return Work(0, tuple(item for item in value if isinstance(item, Tensor)), (x,))

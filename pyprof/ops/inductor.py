@@ -21,7 +21,7 @@ from itertools import pairwise
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops.gemm import product
-from pyprof.ops.pointwise_rules import RULES
+from pyprof.ops.pointwise import RULES
 from pyprof.ops.reductions import COSTS
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops.losses import reduced, reduction
-from pyprof.ops.pointwise_rules import TRANSCENDENTAL
+from pyprof.ops.pointwise import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 

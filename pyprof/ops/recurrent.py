@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.pointwise_rules import TRANSCENDENTAL
+from pyprof.ops.pointwise import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size, twice

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
-from pyprof.ops.pointwise_rules import RULES, TRANSCENDENTAL
+from pyprof.ops.pointwise import RULES, TRANSCENDENTAL, pointwise_backward, promoted_dtype
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.work import Args, Work, fresh, like
+from pyprof.ops.work import Args, Work, broadcast, fresh, like
 
 if TYPE_CHECKING:
     from pyprof.marker import Value
@@ -273,3 +273,51 @@ def trace(a: Args) -> Work:
     x = a.tensor("input")
     count = min(x.shape) if x.shape else math.prod(x.shape)
     return Work(count, (like(x, (count,)),), (fresh((), result_dtype(a, x)),))
+
+
+# The largest, the smallest, the middle and the most frequent, with the places where they were.
+#
+# One comparison an element; those of a sort, which a median makes, are not counted. Bytes: the
+# input read once, values and 64-bit places written once.
+
+
+# max over 6 columns: 24 comparisons; 24 read, 4 values of 2 bytes and 4 indices of 8 written
+@op(
+    *("max", "min", "median", "nanmedian", "mode"),
+    signature=("Tensor input, Tensor! other", "Tensor input, int dim, bool keepdim"),
+    example=Call("torch", "max", (_X, 1)),
+    flops=24,
+    bytes=88,
+)
+def extreme(a: Args) -> Work:
+    """Over a dimension also the index is written. Of two tensors, the larger of each pair."""
+    x, other = a.tensor("input"), a.optional("other")
+    if other is not None:
+        both = fresh(broadcast([x.shape, other.shape]), promoted_dtype((x, other)))
+        return Work(both.numel, (x, other), (both,))
+    return Work(x.numel, (x,), _extremes(a, x))
+
+
+def _extremes(a: Args, x: Tensor) -> tuple[Tensor, ...]:
+    """Give the values and, over a dimension, their places; the mode is always over one."""
+    if a.op == "mode" and not a.given("dim"):
+        a = a.replaced(dim=-1)
+    out = like(x, reduced(a, x))
+    return (out, fresh(out.shape, "int64")) if a.given("dim") else (out,)
+
+
+# go is put where the index says, the rest is zero: go 4, index 4 read, 24 written
+@op(*("max", "min", "median", "nanmedian", "mode"), direction=BPROP, flops=0, bytes=88)
+def extreme_backward(a: Args) -> Work:
+    """A gradient of zeros with the incoming one put in; of two tensors, that of `maximum`.
+
+    Without a dimension there are no places: compared with the result, divided by their number.
+    """
+    x = a.tensor("input")
+    if a.present("other"):
+        pair = {"operands": (x, a.tensor("other"))}
+        return pointwise_backward(replace(a, op="maximum", values=pair))
+    found = _extremes(a, x)
+    if len(found) == 1:
+        return Work(3 * x.numel, (x, *found, *found), (like(x),))
+    return Work(0, found, (like(x),))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.pointwise_rules import TRANSCENDENTAL
+from pyprof.ops.pointwise import TRANSCENDENTAL
 from pyprof.ops.reductions import result_dtype
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like

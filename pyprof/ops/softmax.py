@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.pointwise_rules import TRANSCENDENTAL
+from pyprof.ops.pointwise import TRANSCENDENTAL
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like
 

@@ -5,6 +5,6 @@ if __name__ == "__main__":
 
     signals.quietly_until_begun()
 
-    from pyprof.parse.command import parse
+    from pyprof.commands.parse import command
 
-    parse(prog_name="python -m pyprof.parse")
+    command(prog_name="python -m pyprof.parse")

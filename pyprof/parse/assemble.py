@@ -9,25 +9,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.allocator import give_back
 from pyprof.arrays import NONE, ints
-from pyprof.freed import give_back
 from pyprof.marker import Kind
 from pyprof.parse import (
-    calls,
     collectives,
-    columns,
     evidence,
-    layers,
-    leaks,
-    nesting,
-    partners,
+    forward_backward,
+    launch_layers,
+    launches,
     paths,
+    profiler_windows,
+    record_columns,
     texts,
-    windows,
 )
+from pyprof.parse import ranges as leaks
+from pyprof.parse import ranges as nesting
 from pyprof.parse.records import Records
 from pyprof.parse.sweep import Sweep, Told
-from pyprof.readers.order import in_order
+from pyprof.readers._order import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -48,18 +48,18 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     """Turn a capture into records."""
     activities = _ordered(capture.activities, kernels_only=kernels_only)
     sweep = _sweep(capture)
-    found = windows.windows(capture)
+    found = profiler_windows.windows(capture)
     launch, doubted = evidence.launches(capture, activities, found)
     leaf, range_doubts = evidence.ranges_of(capture, activities, sweep.nest, launch)
     most = max(_LEAST, _NAMES // max(1, len(activities)))
-    chain = calls.chains(sweep.nest.parent, _counted(sweep), leaf, most)
-    partner = partners.partners(capture, sweep, chain, launch, activities, found)
+    chain = launches.chains(sweep.nest.parent, _counted(sweep), leaf, most)
+    partner = forward_backward.partners(capture, sweep, chain, launch, activities, found)
     told = _told(sweep, (leaf, partner.op, partner.place), most)
     give_back()  # what sorting and searching held for a while
-    free = layers.free(capture, launch, most)
-    built = columns.build(capture, activities, told, launch, leaf, chain, partner, free)
+    free = launch_layers.free(capture, launch, most)
+    built = record_columns.build(capture, activities, told, launch, leaf, chain, partner, free)
     if found:
-        built["window"] = pa.array(windows.of_rows(capture, activities, launch, found))
+        built["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, found))
     return Records(
         rows=len(activities),
         columns=built,
@@ -78,7 +78,7 @@ def doubts(capture: Capture) -> tuple[str, ...]:
     """Say what is wrong with what ties work to ops, as records that are made of it would."""
     activities = _ordered(capture.activities, kernels_only=False)
     sweep = _sweep(capture)
-    launch, of_launches = evidence.launches(capture, activities, windows.windows(capture))
+    launch, of_launches = evidence.launches(capture, activities, profiler_windows.windows(capture))
     _, of_ranges = evidence.ranges_of(capture, activities, sweep.nest, launch)
     return (*of_launches, *of_ranges, *sweep.doubts)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from pyprof import marker, schema
-from pyprof.parse.describe import tensors
+from pyprof.parse.paths import tensors
 from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:

@@ -15,14 +15,15 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import NONE, ints
-from pyprof.parse import correlate, texts
+from pyprof.parse import launches as correlate
+from pyprof.parse import texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyprof.arrays import Ints, Mask
-    from pyprof.parse.nesting import Nest
-    from pyprof.parse.windows import Windows
+    from pyprof.parse.profiler_windows import Windows
+    from pyprof.parse.ranges import Nest
     from pyprof.schema import Capture
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.marker import numbered
+from pyprof.marker import templates as numbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.arrays import NONE, ints, lists
-from pyprof.marker import Kind, numbered
-from pyprof.parse import autograd, calls, describe, texts
-from pyprof.parse.nesting import by_value
+from pyprof.marker import Kind, templates
+from pyprof.parse import backward_nodes, launches, paths, texts
+from pyprof.parse.ranges import by_value
 from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import Ints
-    from pyprof.parse.calls import Chains
+    from pyprof.parse.launches import Chains
     from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
     from pyprof.parse.sweep import Told
@@ -50,8 +50,8 @@ def count(
 
 def _texts(capture: Capture, row: Ints) -> pa.StructArray:
     """Give the texts of ranges, as they are kept until they are written."""
-    texts = capture.ranges.select([*numbered.NAMES]).unify_dictionaries()
-    return numbered.of(texts.take(pa.array(row, pa.int32())))
+    texts = capture.ranges.select([*templates.NAMES]).unify_dictionaries()
+    return templates.of(texts.take(pa.array(row, pa.int32())))
 
 
 def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:
@@ -82,12 +82,12 @@ def _pruned(sweep: Told, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
         if is_old and high - low > 1:
             key = (tuple(codes[low:high]), _ranks(numbers[low:high]))
             if (kept := known.get(key)) is None:
-                kept = known[key] = autograd.prune([names[code] for code in key[0]], key[1])
+                kept = known[key] = backward_nodes.prune([names[code] for code in key[0]], key[1])
             lengths[row] = len(kept)
             chosen.extend(members[low + place] for place in kept)
         else:
             chosen.extend(members[low:high])
-    return calls.Chains(calls.offsets(lengths), np.array(chosen, np.int64))
+    return launches.Chains(launches.offsets(lengths), np.array(chosen, np.int64))
 
 
 def _ranks(numbers: list[int]) -> tuple[int, ...]:
@@ -98,8 +98,8 @@ def _ranks(numbers: list[int]) -> tuple[int, ...]:
 
 def _ops(sweep: Told, path: Ints, seqs: Chains, old: NDArray[np.bool_]) -> tuple[Coded, Coded]:
     """Name each row's ops: by its path alone, but for old texts, where numbers decide the order."""
-    described, index = describe.with_nothing(sweep.described, path)
-    found = [describe.ops(entry.ops, entry.seqs) for entry in described]
+    described, index = paths.with_nothing(sweep.described, path)
+    found = [paths.ops(entry.ops, entry.seqs) for entry in described]
     if old.any():
         index, found = _ops_by_row(sweep, described, index, seqs)
     distinct = {entry: place for place, entry in enumerate(dict.fromkeys(map(tuple, found)))}
@@ -125,7 +125,7 @@ def _ops_by_row(
         if key not in known:
             known[key] = len(found)
             seen = [templates[template] for template in code[low:high]]
-            found.append(describe.ops(described[place].ops, seen))
+            found.append(paths.ops(described[place].ops, seen))
         rows.append(known[key])
     return np.array(rows, np.int64), found
 
@@ -145,7 +145,9 @@ def _numbers(
     counted = np.flatnonzero(has)
     for _, place in by_value(thread[counted]):
         rows = counted[place]
-        current[rows], sub[rows] = autograd.count_in_order(numbers, rows, op[rows], backward[rows])
+        current[rows], sub[rows] = backward_nodes.count_in_order(
+            numbers, rows, op[rows], backward[rows]
+        )
     is_current = numbers.member == current[numbers.owner]
     chosen, others = numbers.filter(is_current), numbers.filter(~is_current)
     return {
@@ -168,15 +170,15 @@ def _distinct_numbers(sweep: Told, seqs: Chains, old: NDArray[np.bool_]) -> Chai
     some = np.bincount(owner[number > 0], minlength=len(seqs.offset) - 1) > 0
     keep &= ~(is_old & (number == 0) & some[owner])
     counts = np.bincount(owner[keep], minlength=len(seqs.offset) - 1)
-    return calls.Chains(calls.offsets(counts), number[keep])
+    return launches.Chains(launches.offsets(counts), number[keep])
 
 
 def _call_ids(sweep: Told, chain: Chains, ops: Chains, seqs: Chains) -> dict[str, Column]:
     """Number the op calls: that which the row belongs to, and one for each of its texts."""
-    is_node = texts.tell(sweep.texts, Kind.SEQ, autograd.is_node)
+    is_node = texts.tell(sweep.texts, Kind.SEQ, backward_nodes.is_node)
     anything = np.ones(len(is_node), bool)
-    found = calls.last(ops, anything)
-    for other in (calls.last(seqs, is_node), calls.first(chain, anything)):
+    found = launches.last(ops, anything)
+    for other in (launches.last(seqs, is_node), launches.first(chain, anything)):
         found = np.where(found == NONE, other, found)
     owner = np.concatenate([ops.owner, seqs.owner])
     both = np.concatenate([ops.member, seqs.member])[np.argsort(owner, kind="stable")]

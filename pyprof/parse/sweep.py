@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Ints
     from pyprof.parse import paths, texts
-    from pyprof.parse.nesting import Nest
     from pyprof.parse.paths import Path
+    from pyprof.parse.ranges import Nest
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,6 @@ if __name__ == "__main__":
 
     signals.quietly_until_begun()
 
-    from pyprof.prof.command import prof
+    from pyprof.commands.prof import command
 
-    prof(prog_name="python -m pyprof.prof")
+    command(prog_name="python -m pyprof.prof")

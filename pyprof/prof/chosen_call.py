@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from pyprof import ops
 from pyprof.ops.registry import BPROP
-from pyprof.parse.describe import tensors
+from pyprof.parse.paths import tensors
 
 if TYPE_CHECKING:
     from pyprof.marker import Call
     from pyprof.ops import Cost
-    from pyprof.prof.told import Told
+    from pyprof.prof.name_hints import Told
 
 OWN = -1
 """The position that stands for "no enclosing call": each kernel is a call of its own."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.parse.records import Coded
-from pyprof.prof.portions import UNKNOWN
+from pyprof.prof.apportion import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.parse import frames
+from pyprof.parse import paths
 from pyprof.parse.records import Coded, distinct
-from pyprof.prof import why
+from pyprof.prof import explained_columns
 from pyprof.prof.column import (
     COLUMNS,
     FLOAT,
@@ -28,7 +28,7 @@ from pyprof.prof.column import (
     spelt,
 )
 from pyprof.prof.families import family
-from pyprof.prof.opnames import op_name
+from pyprof.prof.op_names import op_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -209,13 +209,13 @@ def _end(table: Table) -> pa.Array:
 @column("gap", "Gap(ns)", INT, 10, "ns")
 def _gap(table: Table) -> pa.Array:
     """How long its process had left its device idle when it began, ns; 0: other work ran."""
-    return why.idle_before(table.records)
+    return explained_columns.idle_before(table.records)
 
 
 @column("queue", "Queue(ns)", INT, 10, "ns")
 def _queue(table: Table) -> pa.Array:
     """From the start of the launching API call to the start on the GPU, ns."""
-    return why.queued(table.records)
+    return explained_columns.queued(table.records)
 
 
 @column("pid", "PId", INT, 8)
@@ -245,7 +245,7 @@ def _kind(table: Table) -> pa.Array:
 @column("line", "Line", TEXT, 25)
 def _line(table: Table) -> pa.Array:
     """The user's source line: the innermost that is in no installed library."""
-    return spelt(table.own_or_forward("trace"), lambda lines: frames.user_line(tuple(lines)))
+    return spelt(table.own_or_forward("trace"), lambda lines: paths.user_line(tuple(lines)))
 
 
 @column("module", "ModulePath", TEXT, 25)
@@ -287,13 +287,13 @@ def _eff(table: Table) -> pa.Array:
 @column("peak", "Peak", TEXT, 30)
 def _peak(table: Table) -> pa.Array:
     """The peak that eff is measured against."""
-    return why.peaks(table)
+    return explained_columns.peaks(table)
 
 
 @column("why", "Why", TEXT, 30)
 def _why(table: Table) -> pa.Array:
     """Why a cost is not known, or how tc was decided."""
-    return why.reasons(table)
+    return explained_columns.reasons(table)
 
 
 @column("opid", "OpId", INT, 8)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.ops.registry import BPROP
 from pyprof.parse.records import distinct, numbers
+from pyprof.prof.apportion import UNKNOWN, portions
 from pyprof.prof.chosen_call import OWN, Work
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
     from pyprof.parse.records import Records
 
 
@@ -106,3 +108,129 @@ def _period(names: list[int]) -> int:
             length = border[length - 1]
         border[at] = length + (names[at] == names[length])
     return len(names) - border[-1]
+
+
+# Products inside products: what an inner op call is charged, the call around it is not.
+#
+# `aten::cudnn_convolution_backward` of old torch computes both gradients, and the op that it calls
+# for one of them has a cost of its own; the kernels of the other fall to the outer call. Only
+# products are looked at: their arithmetic is that of the call around them, while a copy or a bias
+# inside a convolution comes on top of it.
+
+
+def inside(
+    offsets: Ints, members: Ints, chosen: Ints, call: Ints, product: NDArray[np.bool_]
+) -> Ints:
+    """Find (inner call, outer call) where both are charged products. Shape (n, 2).
+
+    `members[offsets[i]:offsets[i + 1]]` are the ids of the calls around row i, ascending inward;
+    `chosen` is the one that it works for, -1 if none; `call` its number.
+    """
+    owner = np.repeat(np.arange(len(chosen)), np.diff(offsets))
+    charged = product & (chosen >= 0)
+    ids, first = np.unique(chosen[charged], return_index=True)
+    outer = charged[owner] & (members < chosen[owner]) & np.isin(members, ids)
+    if not outer.any():
+        return np.zeros((0, 2), np.int64)
+    number = call[np.flatnonzero(charged)[first]]
+    # The nearest outer one is the last of a row's: it is charged less by those around it in turn.
+    rows, around = owner[outer], members[outer]
+    nearest = np.append(rows[1:] != rows[:-1], [True])
+    pairs = np.stack([call[rows[nearest]], number[np.searchsorted(ids, around[nearest])]], axis=1)
+    return np.unique(pairs, axis=0)
+
+
+def without_inner(total: Ints, call: Ints, pairs: Ints) -> Ints:
+    """Take from each outer call's total those of the calls inside it; never below 0.
+
+    UNKNOWN where that of a call inside is not known: then how much is left is not known either.
+    """
+    if not len(pairs):
+        return total
+    whole = _by_call(total, call)
+    inner, outer = pairs.T
+    less = np.zeros_like(whole)
+    np.add.at(less, outer, np.maximum(whole[inner], 0))
+    left = np.where(total == UNKNOWN, UNKNOWN, np.maximum(total - less[call], 0))
+    return np.where(unknown_inside(total, call, pairs) >= 0, UNKNOWN, left)
+
+
+def unknown_inside(total: Ints, call: Ints, pairs: Ints) -> Ints:
+    """Give, for each row, a call inside its own whose total is not known; -1 for none."""
+    whole = _by_call(total, call)
+    inner, outer = pairs[whole[pairs[:, 0]] == UNKNOWN].T
+    found = np.full_like(whole, -1)
+    found[outer] = inner
+    return found[call]
+
+
+def tell_inside(reason_of: Ints, total: Ints, call: Ints, pairs: Ints, offset: int) -> None:
+    """Point rows that are unknown for a call inside theirs to its reason, `offset` further on."""
+    inner = unknown_inside(total, call, pairs)
+    rows = (inner >= 0) & (total != UNKNOWN)
+    reason_of[rows] = offset + _by_call(reason_of, call)[inner[rows]] % offset
+
+
+def _by_call(total: Ints, call: Ints) -> Ints:
+    whole = np.full(int(call.max(initial=-1)) + 1, UNKNOWN)
+    whole[call] = total
+    return whole
+
+
+# Parts of an op's bytes that another kernel than its own moves: charged to that, and once.
+#
+# The gradient of a loss or of an embedding is as large as its input. A fill or memset writes zeros
+# there, and the op's own kernel touches but a few elements: with the whole gradient it would seem
+# to be many times faster than memory.
+#
+# A product's bias may be copied into the result before, added to it behind, or its gradient summed
+# by a kernel of its own. That moves the bias and what it is added to or is the sum of.
+
+
+SPARSE = frozenset({"loss", "index", "embedding"})
+"""Families whose gradients' kernels may leave most of a result as a fill before them wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fills:
+    """Rows that fill memory, and rows that may rely on it. All arrays: one a row."""
+
+    call: Ints
+    """Number of the op call that a row works for."""
+    part: Ints
+    """Bytes that a fill writes of the call's, or the kernel of its bias moves."""
+    weight: Ints
+    """A row's part in the cost of its call, where there can be such a kernel; else 0."""
+    own: Mask
+    """Memsets, and kernels of an op that fills: they have bytes of their own."""
+    helps: Ints
+    """Weight of the kernels that do so for such a call without an op of their own."""
+
+    def charge(self, total: Ints, moved: Ints, chosen: Ints, ids: tuple[Ints, Ints] | None) -> Ints:
+        """Give `moved`, bytes a row, with each part charged once: to its fill, or bias's kernel.
+
+        `total` are the bytes of each row's call; `ids` the offsets and ids of the calls around
+        each row, ascending inward, of which it works for `chosen`, -1 for none.
+        """
+        told, helped = np.zeros((2, int(self.call.max(initial=-1)) + 1), bool)
+        if ids is not None:
+            told[self._filled(*ids, chosen, moved)] = True
+        helped[self.call[self.helps > 0]] = True
+        helped &= ~told
+        rows = (self.weight > 0) & (told | helped)[self.call] & (total != UNKNOWN)
+        if not rows.any():
+            return moved
+        part = np.minimum(self.part, np.maximum(total, 0))
+        rest = portions(total - part, self.weight, self.call)
+        filled = portions(part, self.helps, self.call)
+        moved = np.where(rows, rest, moved)
+        return np.where((self.helps > 0) & helped[self.call] & (total != UNKNOWN), filled, moved)
+
+    def _filled(self, offsets: Ints, members: Ints, chosen: Ints, moved: Ints) -> Ints:
+        """Give the numbers of the calls with a fill inside that is as large as their result."""
+        works, first = np.unique(chosen[self.weight > 0], return_index=True)
+        row = np.flatnonzero(self.weight > 0)[first]
+        owner = np.repeat(np.arange(len(chosen)), np.diff(offsets))
+        inside = self.own[owner] & (chosen[owner] >= 0) & np.isin(members, works)
+        outer = row[np.searchsorted(works, members[inside])]
+        return np.asarray(self.call[outer[self.part[outer] == moved[owner[inside]]]])

@@ -11,24 +11,24 @@ import numpy as np
 
 from pyprof import cli
 from pyprof.errors import PyprofError
-from pyprof.gpu import ceilings
+from pyprof.gpu import measured
+from pyprof.gpu.kernel_roles import crosses_link
 from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, completed, peaks
-from pyprof.gpu.roles import crosses_link
 from pyprof.gpu.roofline import LIMITS, Roofline, roofline
 from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
 from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
-from pyprof.parse.describe import tensors
+from pyprof.parse.paths import tensors
 from pyprof.parse.records import Coded, Records, distinct
-from pyprof.prof.forward import with_forward
-from pyprof.prof.portions import UNKNOWN
-from pyprof.prof.sharing import Costs, share_costs
+from pyprof.prof.apportion import UNKNOWN
+from pyprof.prof.costs import Costs, share_costs
+from pyprof.prof.forward_calls import with_forward
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from pyprof.gpu.ceilings import Ceilings
+    from pyprof.gpu.measured import Ceilings
     from pyprof.gpu.peaks import Rate
     from pyprof.prof.chosen_call import Work
 
@@ -147,7 +147,7 @@ class Table:
 
     @cached_property
     def _ceilings(self) -> dict[str, Ceilings]:
-        return ceilings.load() if self.override.measured else {}
+        return measured.load() if self.override.measured else {}
 
     def _peaks(self, device: Device) -> Peaks | None:
         asked = self.override

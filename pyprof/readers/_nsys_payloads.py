@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import json
 import struct
+from bisect import bisect_right
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyprof.readers._sqlite import numbers
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.readers._sqlite import Database, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
-
-    from pyprof.readers._sqlite import Database
-    from pyprof.readers._strings import Strings
+    from pyprof.readers._sqlite import Strings
 
 Payload: TypeAlias = "Mapping[str, int | str]"
 """Values by their labels."""
@@ -89,3 +91,151 @@ def _schemas(db: Database) -> dict[tuple[int, int], _Fields]:
         if label and code in _FORMATS and place >= 0:
             found.setdefault((one, other), {})[label] = (label, _FORMATS[code], place)
     return {key: tuple(fields.values()) for key, fields in found.items()}
+
+
+# What NCCL says of its collectives in NVTX payloads, where an nsys export holds them.
+#
+# NCCL pushes `ncclAllReduce` with its communicator's id, the same on all ranks, and the size of the
+# message; the first versions that have payloads, the size alone. The kernel is launched inside that
+# range or, in a group of calls, inside the `ncclGroupEnd` behind it. How many ranks a communicator
+# has is said where it is made.
+
+
+_PREFIX = "nccl"
+_GROUP_END = "ncclGroupEnd"
+_COMMUNICATOR, _SIZE, _RANKS = "NCCL communicator ID", "Message size [bytes]", "No. of ranks"
+_BOTH_WAYS = ("AllReduce", "Broadcast", "Reduce")
+"""Their message is what a rank gives; of others it is the part of one of n ranks."""
+
+
+def collectives(
+    db: Database,
+    table: str,
+    name: pa.DictionaryArray,
+    kernels: pa.Table,
+    runtime: pa.Table,
+    strings: Strings,
+) -> pa.Array:
+    """Give what NCCL says of each kernel, as JSON of `schema.COLLECTIVE`; null where it does not.
+
+    `table` is that of NVTX events, `name` that of each kernel; kernels and API calls have nsys' own
+    columns.
+    """
+    found: list[str | None] = [None] * kernels.num_rows
+    ours = np.array([*map(_is_nccl, name.dictionary.to_pylist()), False])[name.indices]
+    rows = np.flatnonzero(ours)
+    if len(rows) and not db.columns(table).isdisjoint(_HOLDERS):
+        ranges = _Ranges(db, table, strings)
+        for row, launch in zip(rows.tolist(), _launches(kernels.take(rows), runtime), strict=True):
+            found[row] = ranges.around(*launch) if launch else None
+    return pa.array(found, pa.string())
+
+
+_HOLDERS = ("jsonText", "jsonTextId", "binaryData")
+
+
+def _is_nccl(name: str) -> bool:
+    return name.startswith(_PREFIX)
+
+
+def _launches(kernels: pa.Table, runtime: pa.Table) -> list[tuple[int, int] | None]:
+    """Give the thread and the start of each kernel's launch; None where there is none."""
+    wanted = kernels.column("correlationId")
+    calls = runtime.filter(pc.is_in(runtime.column("correlationId"), wanted.combine_chunks()))
+    thread, corr, start = (
+        numbers(calls.column(name), -1) for name in ("globalTid", "correlationId", "start")
+    )
+    process = thread >> _PROCESS
+    made = zip(process.tolist(), corr.tolist(), thread.tolist(), start.tolist(), strict=True)
+    known = {(owner, number): (one, at) for owner, number, one, at in made}
+    owners = numbers(kernels.column("globalPid"), 0) >> _PROCESS
+    keys = zip(owners.tolist(), numbers(wanted, -1).tolist(), strict=True)
+    return [known.get(key) for key in keys]
+
+
+_PROCESS = 24
+"""Bits of a thread in a serialised id; above them stands the process."""
+
+
+class _Ranges:
+    """NCCL's ranges of each thread, in order of their start."""
+
+    def __init__(self, db: Database, table: str, strings: Strings) -> None:
+        ours = strings.starting(_PREFIX)
+        events = db.read(
+            table,
+            {"start": int, "end": int, "globalTid": int, "textId": int, "text": str, **COLUMNS},
+            f"WHERE {_named(db.columns(table), ours.tolist())} ORDER BY start",
+        )
+        self._start, self._end, thread = (
+            numbers(events.column(name), -1) for name in ("start", "end", "globalTid")
+        )
+        codes = numbers(events.column("textId"), -1)
+        named = strings.names(codes, "").cast(pa.string())
+        texts = pc.if_else(pa.array(codes >= 0), named, events.column("text")).to_pylist()
+        found = payloads(db, events, strings)
+        ranks = {_id(each): each[_RANKS] for each in found if _RANKS in each}
+        self._said = [
+            _translated(text, each, ranks) for text, each in zip(texts, found, strict=True)
+        ]
+        self._speaking: dict[int, list[int]] = {}
+        self._closing: dict[int, list[int]] = {}
+        for row, (one, text) in enumerate(zip(thread.tolist(), texts, strict=True)):
+            if self._said[row] is not None:
+                self._speaking.setdefault(one, []).append(row)
+            elif text == _GROUP_END:
+                self._closing.setdefault(one, []).append(row)
+
+    def around(self, thread: int, at: int) -> str | None:
+        """Give what the range says in which, or in whose group, something was launched."""
+        spoken = self._last(self._speaking.get(thread, []), at)
+        if spoken is None or at <= self._end[spoken]:
+            return None if spoken is None else self._said[spoken]
+        closed = self._last(self._closing.get(thread, []), at)
+        if closed is None or at > self._end[closed] or self._start[closed] < self._end[spoken]:
+            return None
+        return self._said[spoken]
+
+    def _last(self, rows: list[int], at: int) -> int | None:
+        place = bisect_right(rows, at, key=lambda row: int(self._start[row]))
+        return rows[place - 1] if place else None
+
+
+def _named(columns: frozenset[str], ids: list[int]) -> str:
+    """Give the condition for NCCL's events: in a domain of their own, with texts that begin so."""
+    texts = {
+        "textId": f"textId IN ({', '.join(map(str, ids))})",
+        "text": f"text LIKE '{_PREFIX}%'",
+    }
+    either = " OR ".join(text for column, text in texts.items() if column in columns) or "0"
+    return f"domainId <> 0 AND ({either})" if "domainId" in columns else either
+
+
+def _id(payload: Payload) -> str:
+    return str(payload.get(_COMMUNICATOR, "")).replace(",", "")
+
+
+def _translated(text: str, payload: Payload, ranks: Mapping[str, int | str]) -> str | None:
+    """Put a payload in the words of `schema.COLLECTIVE`; None where it is of no message."""
+    if _SIZE not in payload:
+        return None
+    name = text.removeprefix(_PREFIX)
+    said: dict[str, object] = {"name": name}
+    if group := _id(payload):
+        said["group"] = group
+        if (count := _whole(ranks.get(group, ""))) is not None:
+            said["size"] = count
+    size = _whole(payload[_SIZE])
+    if size is not None and name in _BOTH_WAYS:
+        said |= {"dtype": "uint8", "in": size, "out": size}
+    return json.dumps(said)
+
+
+def _whole(value: object) -> int | None:
+    """Give a number as nsys writes it, 1,024 in some versions; None for what is none."""
+    text = str(value).replace(",", "")
+    return int(text) if text.isdecimal() and len(text) < _DIGITS else None
+
+
+_DIGITS = 19
+"""So many may not fit an int64."""

@@ -6,6 +6,7 @@ import sqlite3
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,7 @@ from adbc_driver_manager import NotSupportedError
 from adbc_driver_sqlite import dbapi
 
 from pyprof.errors import CaptureError, reason
-from pyprof.marker import numbered
+from pyprof.marker import templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from pyprof.arrays import Ints
 
 MAGIC = b"SQLite format 3\0"
 
@@ -286,7 +289,7 @@ def _apart(found: pa.Table, name: str) -> dict[str, pa.Array]:
         texts = _valid_text(found.column(name)).combine_chunks()
     else:
         texts = pa.repeat("", found.num_rows)
-    return dict(zip(numbered.NAMES, numbered.split(texts).flatten(), strict=True))
+    return dict(zip(templates.NAMES, templates.split(texts).flatten(), strict=True))
 
 
 def _as_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -320,3 +323,57 @@ def numbers(column: pa.ChunkedArray | pa.Array, absent: int) -> NDArray[np.int64
     if column.null_count:
         column = pc.fill_null(column, absent)
     return np.asarray(column.to_numpy(), np.int64)
+
+
+# A tool's table of strings, each of which other tables refer to by its id.
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """All strings of a capture: names are spelt out when asked for, the texts of ranges never."""
+
+    texts: pa.Table
+    """The columns of `marker.numbered`; in the last row the empty text."""
+    _ids: Ints
+    """Rising, each once."""
+    _row: Ints
+    """Of each of the ids."""
+
+    def rows(self, ids: Ints) -> Ints:
+        """Give the row of `texts` of each id; the last for an id that is unknown."""
+        unknown = self.texts.num_rows - 1
+        if not len(self._ids):
+            return np.full(len(ids), unknown)
+        place = ids - self._ids[0]  # nearly always they count up, without gaps
+        if self._ids[-1] - self._ids[0] != len(self._ids) - 1:
+            place = np.searchsorted(self._ids, ids)
+        place = np.clip(place, 0, len(self._ids) - 1)
+        return np.asarray(np.where(self._ids[place] == ids, self._row[place], unknown))
+
+    def starting(self, prefix: str) -> Ints:
+        """Give the ids of the strings that begin so."""
+        text = self.texts.column("text").combine_chunks()
+        ours = pc.fill_null(pc.starts_with(text.dictionary, prefix), fill_value=False)
+        return np.asarray(self._ids[np.append(ours, [False])[text.indices][self._row]])
+
+    def names(self, ids: Ints, missing: str) -> pa.DictionaryArray:
+        """Look up names by ids, as a dictionary column; `missing` for an id that is unknown."""
+        row = self.rows(ids)
+        used = np.flatnonzero(np.bincount(row, minlength=self.texts.num_rows))
+        place = np.zeros(self.texts.num_rows, np.int32)
+        place[used] = np.arange(len(used))
+        names = templates.spell(templates.of(self.texts.take(pa.array(used)))).to_pylist()
+        if len(used) and used[-1] == self.texts.num_rows - 1:
+            names[-1] = missing
+        return pa.DictionaryArray.from_arrays(pa.array(place[row]), pa.array(names, pa.string()))
+
+
+def read(db: Database, table: str, key: str, value: str) -> Strings:
+    """Read a table of strings; one that does not exist holds none."""
+    found = db.read(table, {key: int, value: Numbered})
+    keys = numbers(found.column(key), -1)
+    valid = np.flatnonzero(keys >= 0)[::-1]  # of several with one id the last counts
+    ids, place = np.unique(keys[valid], return_index=True)
+    nothing = pa.RecordBatch.from_struct_array(templates.split(pa.array([""])))
+    texts = pa.concat_tables([found.drop_columns([key]), pa.Table.from_batches([nothing])])
+    return Strings(texts.unify_dictionaries().combine_chunks(), ids, valid[place])

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.marker import numbered
-from pyprof.readers import _common, _nsys_info, _nsys_nccl, _strings
+from pyprof.marker import templates
+from pyprof.readers import _cupti, _nsys_info, _nsys_payloads, _sqlite
 from pyprof.readers._sqlite import ABSENT, MAGIC, Database, Numbered, numbers
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.readers._strings import Strings
+    from pyprof.readers._sqlite import Strings
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _STRINGS = "StringIds"
@@ -65,12 +65,12 @@ def read(path: Path) -> schema.Capture:
     # SQLite and Arrow work outside Python's lock: the ranges' texts are read beside the rest.
     with ThreadPoolExecutor(max_workers=1) as pool:
         ranges = pool.submit(_read_ranges, db)
-        strings = _strings.read(db, _STRINGS, "id", "value")
+        strings = _sqlite.read(db, _STRINGS, "id", "value")
         runtime = _read_runtime(db)
         pids = np.unique(_pid(numbers(runtime.column("globalTid"), 0)))
         activities = _activities(db, strings, runtime, int(pids[0]) if len(pids) == 1 else None)
         events = ranges.result()
-    tids, (call_threads, range_threads) = _common.index_of(
+    tids, (call_threads, range_threads) = _cupti.index_of(
         [numbers(runtime.column("globalTid"), 0), numbers(events.column("globalTid"), 0)]
     )
     return schema.Capture(
@@ -207,11 +207,11 @@ _OPEN_RANGES = 3
 
 def _texts(events: pa.Table, strings: Strings) -> dict[str, pa.ChunkedArray]:
     """Give each range's text: written in place, or registered once and referred to by id."""
-    texts, ids = events.select([*numbered.NAMES]), events.column("textId")
+    texts, ids = events.select([*templates.NAMES]), events.column("textId")
     if ids.null_count < len(ids):
         number = numbers(ids, -1)
         rows = np.where(number < 0, np.arange(len(ids)), len(ids) + strings.rows(number))
-        texts = _common.concat([texts, strings.texts]).combine_chunks().take(pa.array(rows))
+        texts = _cupti.concat([texts, strings.texts]).combine_chunks().take(pa.array(rows))
     texts = texts.unify_dictionaries().combine_chunks()
     return dict(zip(texts.column_names, texts.columns, strict=True))
 
@@ -228,7 +228,7 @@ def _activities(
         _sets(db, only_pid),
         _graphs(db, only_pid),
     ]
-    return _common.concat([part for part in parts if part.num_rows] or parts[:1])
+    return _cupti.concat([part for part in parts if part.num_rows] or parts[:1])
 
 
 def _read(db: Database, kind: str, *more: str) -> pa.Table:
@@ -270,14 +270,14 @@ def _kernels(db: Database, strings: Strings, runtime: pa.Table, only_pid: int | 
             **{f"block_{axis}": rows.column(f"block{axis.upper()}") for axis in "xyz"},
             "regs": rows.column("registersPerThread"),
             "smem": shared,
-            "collective": _nsys_nccl.collectives(db, events, name, rows, runtime, strings),
+            "collective": _nsys_payloads.collectives(db, events, name, rows, runtime, strings),
         },
     )
 
 
 def _copies(db: Database, only_pid: int | None) -> pa.Table:
     rows = _read(db, "MEMCPY", "bytes", "copyKind")
-    names = _common.copy_names(numbers(rows.column("copyKind"), 0))
+    names = _cupti.copy_names(numbers(rows.column("copyKind"), 0))
     columns = {**_base(rows, schema.MEMCPY, only_pid), "bytes": rows.column("bytes"), "name": names}
     return schema.table(schema.ACTIVITIES, columns)
 
@@ -286,7 +286,7 @@ def _sets(db: Database, only_pid: int | None) -> pa.Table:
     rows = _read(db, "MEMSET", "bytes")
     columns = {**_base(rows, schema.MEMSET, only_pid), "bytes": rows.column("bytes")}
     return schema.table(
-        schema.ACTIVITIES, {**columns, "name": _common.constant("[CUDA memset]", rows.num_rows)}
+        schema.ACTIVITIES, {**columns, "name": _cupti.constant("[CUDA memset]", rows.num_rows)}
     )
 
 

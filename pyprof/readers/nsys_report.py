@@ -7,7 +7,7 @@ import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyprof import children, scratch
+from pyprof import child_programs, scratch
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.readers import nsys
 from pyprof.readers._sqlite import MAGIC
@@ -50,7 +50,7 @@ def _exported(path: Path) -> Iterator[Path]:
         )
     with scratch.folder() as folder:
         exported = folder / "report.sqlite"
-        command = children.bound([tool, *_COMMAND[1:], str(exported), str(path)])
+        command = child_programs.bound([tool, *_COMMAND[1:], str(exported), str(path)])
         done = subprocess.run(  # noqa: S603 - the user's own nsys
             command, capture_output=True, text=True, errors="replace", check=False
         )

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.readers import _common, _strings
-from pyprof.readers._cupti_calls import call_name
+from pyprof.readers import _cupti, _sqlite
+from pyprof.readers._cupti import call_name
 from pyprof.readers._sqlite import MAGIC, Database, numbers
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.readers._strings import Strings
+    from pyprof.readers._sqlite import Strings
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _KERNELS = ("CONCURRENT_KERNEL", "KERNEL")  # the second: --concurrent-kernels off
@@ -42,7 +42,7 @@ def sniff(path: Path, head: bytes) -> bool:
 def read(path: Path) -> schema.Capture:
     """Read the kernels, copies, API calls and ranges of an nvprof database."""
     db = Database(path)
-    strings = _strings.read(db, "StringTable", "_id_", "value")
+    strings = _sqlite.read(db, "StringTable", "_id_", "value")
     calls, call_ids = _calls(db)
     ranges, range_ids = _ranges(db, strings)
     keys, (call_threads, range_threads) = _threads(call_ids, range_ids)
@@ -179,7 +179,7 @@ def _activities(
         *(_copies(db, kind) for kind in _COPIES),
         _sets(db),
     ]
-    rows = _common.concat([part for part in parts if part.num_rows] or parts[:1])
+    rows = _cupti.concat([part for part in parts if part.num_rows] or parts[:1])
     # An activity names no process: take that of the API call which it answers.
     pids = threads[:, 0][calls["thread"]]
     call = _first_index(numbers(calls["corr"], -1), numbers(rows.column("corr"), -2))
@@ -224,7 +224,7 @@ def _kernels(db: Database, kind: str, strings: Strings) -> pa.Table:
 
 def _copies(db: Database, kind: str) -> pa.Table:
     rows = _read(db, kind, "bytes", "copyKind")
-    names = _common.copy_names(numbers(rows.column("copyKind"), 0))
+    names = _cupti.copy_names(numbers(rows.column("copyKind"), 0))
     return schema.table(
         schema.ACTIVITIES,
         {**_base(rows, schema.MEMCPY), "bytes": rows.column("bytes"), "name": names},
@@ -233,7 +233,7 @@ def _copies(db: Database, kind: str) -> pa.Table:
 
 def _sets(db: Database) -> pa.Table:
     rows = _read(db, "MEMSET", "bytes")
-    name = _common.constant("[CUDA memset]", rows.num_rows)
+    name = _cupti.constant("[CUDA memset]", rows.num_rows)
     return schema.table(
         schema.ACTIVITIES,
         {**_base(rows, schema.MEMSET), "bytes": rows.column("bytes"), "name": name},

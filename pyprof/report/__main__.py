@@ -1,6 +1,6 @@
 """`python -m pyprof.report` is `pyprof report`."""
 
-from pyprof.report.report import command
+from pyprof.commands.report import command
 
 if __name__ == "__main__":
     command(prog_name="python -m pyprof.report")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from pyprof.capture import doctor, machine
-from pyprof.capture.doctor_command import doctor as command
+from pyprof.capture import machine
+from pyprof.commands.doctor import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +34,8 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
         monkeypatch.setattr(machine, "find_nsys", lambda: nsys)
         monkeypatch.setattr(machine, "nsys_version", lambda _: version)
         monkeypatch.setattr(machine, "output", lambda *_: smi)
-        monkeypatch.setattr(doctor, "_installed", known.get)
-        return "\n".join(str(finding) for finding in doctor.findings())
+        monkeypatch.setattr(machine, "_installed", known.get)
+        return "\n".join(str(finding) for finding in machine.findings())
 
     return described
 

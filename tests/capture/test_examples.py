@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 flop_counter = pytest.importorskip("torch.utils.flop_counter")
 
 import pyprof  # noqa: E402 - torch is needed for it
-from pyprof.capture import in_process  # noqa: E402
+from pyprof.capture import torch_profiler  # noqa: E402
 from pyprof.capture.request import Request  # noqa: E402
 from pyprof.capture.script import Target  # noqa: E402
 from tests import forks  # noqa: E402
@@ -98,7 +98,7 @@ class Captured:
             in_a_process(output)
             return output.with_name("compiled.pt.trace.json.gz")
         path = str(ROOT / "examples" / f"{name}.py")
-        outcome = in_process.run(Request(Target(path), str(output)))
+        outcome = torch_profiler.run(Request(Target(path), str(output)))
         assert outcome.code == 0
         assert outcome.path is not None
         return outcome.path

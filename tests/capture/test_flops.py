@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 flop_counter = pytest.importorskip("torch.utils.flop_counter")
 
 import pyprof  # noqa: E402 - torch is needed for it
-from pyprof.capture import in_process  # noqa: E402
+from pyprof.capture import torch_profiler  # noqa: E402
 from pyprof.capture.request import Request  # noqa: E402
 from pyprof.capture.script import Target  # noqa: E402
 
@@ -69,7 +69,7 @@ def test_flops(tmp_path: Path, text: str) -> None:
     """The FLOPs of the captured step equal the counter's; its rows know line, layer and shapes."""
     script = tmp_path / "train.py"
     script.write_text(f"{HEAD}{text}\nimport pyprof\nwith pyprof.profile():\n    step()\n")
-    outcome = in_process.run(Request(Target(str(script)), str(tmp_path / "net")))
+    outcome = torch_profiler.run(Request(Target(str(script)), str(tmp_path / "net")))
     assert outcome.code == 0
     assert outcome.path is not None
     rows = pyprof.load(outcome.path)

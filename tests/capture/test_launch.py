@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 import pyprof  # noqa: E402 - torch is needed for it
 from pyprof.capture.launch import _capture_steps, _capture_until_a_range  # noqa: E402
-from pyprof.capture.window import Steps  # noqa: E402
+from pyprof.capture.request import Steps  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -35,11 +35,11 @@ def test_hidden_gpus(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     """GPUs that the script could not see do not count."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     monkeypatch.setattr(machine, "output", lambda *_: "NVIDIA A100\n")
-    machine.gpus.cache_clear()
+    machine.find_gpus.cache_clear()
     try:
-        assert machine.gpus() == ()
+        assert machine.find_gpus() == ()
     finally:
-        machine.gpus.cache_clear()
+        machine.find_gpus.cache_clear()
 
 
 def test_newest_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pyprof.capture import launch, machine, nsys
-from pyprof.capture.command import capture
+from pyprof.commands.capture import command as capture
 from pyprof.parse import parse_file
 from tests.builders import Work, nsys_db
 

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 pytest.importorskip("torch")
 
 from pyprof.capture import machine
-from pyprof.capture.command import capture
-from pyprof.capture.run_command import run
+from pyprof.commands.capture import command as capture
+from pyprof.commands.run import command as run
 
 TRAIN = """
 import sys, torch
@@ -137,7 +137,7 @@ def test_real_nsys(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         query = "SELECT COALESCE(text, value) FROM NVTX_EVENTS LEFT JOIN StringIds ON textId = id"
         texts = [row[0] or "" for row in base.execute(query)]
     assert any("'op': 'linear'" in text for text in texts)
-    if not machine.gpus():
+    if not machine.find_gpus():
         assert "no GPU work was captured: there is no GPU here" in done.stderr
 
 

@@ -21,6 +21,7 @@ from collections import Counter
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
@@ -28,8 +29,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pyprof.__main__ import commands as all_commands
-from pyprof.__main__ import main
+from pyprof.__main__ import main, names
 from pyprof.cli import DEBUG
 from tests.fuzz.checks import COMMANDS, Done, broken, commands_for, outcome
 from tests.fuzz.mutate import DAMAGE
@@ -281,8 +281,8 @@ _SHARED = Path("/dev/shm")  # noqa: S108 - memory, where there is such a place
 def fuzz(seed: int, first: int, count: int, seconds: float, commands: int) -> Tally:
     """Try inputs until there were so many, or so long."""
     found = seeds()
-    for place in all_commands().values():
-        __import__(place.partition(":")[0])
+    for name in names():
+        import_module(f"pyprof.commands.{name}")
     for name in {command.line.split()[0] for command in COMMANDS.values()}:
         _called([name, "--help"])
     tally = Tally(Counter(), Counter(), {})

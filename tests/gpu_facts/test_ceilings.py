@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyprof.errors import PyprofError
-from pyprof.gpu.ceilings import Ceilings, default_path, load, save
+from pyprof.gpu.measured import Ceilings, default_path, load, save
 
 if TYPE_CHECKING:
     from pathlib import Path

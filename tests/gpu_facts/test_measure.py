@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyprof.errors import PyprofError
-from pyprof.gpu.measure import _key, measure
+from pyprof.gpu.measured import _key, measure
 
 torch = pytest.importorskip("torch")
 

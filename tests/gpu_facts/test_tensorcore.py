@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.gpu.names import split
-from pyprof.gpu.tensorcore import TensorCore, tensor_core
-from pyprof.gpu.tensorcore_rules import RULES, Rule
-
-from .captured_names import CAPTURES, captured_names
-from .tensorcore_names import NAMES, TORCH
+from pyprof.gpu.kernel_names import split
+from pyprof.gpu.tensorcore import RULES, Rule, TensorCore, tensor_core
+from tests.gpu_facts.captured_names import CAPTURES, captured_names
+from tests.gpu_facts.tensorcore_names import NAMES, TORCH
 
 needs_captures = pytest.mark.skipif(not CAPTURES.exists(), reason="no shared captures")
 

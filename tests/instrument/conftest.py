@@ -10,8 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pyprof import marker  # noqa: E402 - needs torch's absence to be a skip
-from pyprof.instrument import emit, lifecycle, ranges, timers, wrapping  # noqa: E402 - as above
+from pyprof.instrument import emit, lifecycle, ranges, timers  # noqa: E402 - as above
 from pyprof.instrument.op import isinstance_op  # noqa: E402 - as above
+from pyprof.instrument.wrap import WRAPPED  # noqa: E402 - as above
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,6 +97,6 @@ def _torch_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(timers, "_BOOK", timers._Book())  # examples may have timed something
     yield
     lifecycle.stop()
-    wrapping.WRAPPED.clear()
+    WRAPPED.clear()
     for home in (torch, torch.Tensor, torch.nn.functional, torch.linalg):
         assert not [name for name, value in vars(home).items() if isinstance_op(value)]

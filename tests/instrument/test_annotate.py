@@ -14,7 +14,7 @@ import pyprof
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
 
-    from .conftest import Recorder
+    from tests.instrument.conftest import Recorder
 
 
 def test_a_with_block_is_a_layer(listening: Recorder) -> None:

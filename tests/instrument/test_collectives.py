@@ -11,10 +11,9 @@ import pytest
 import torch
 
 from pyprof import marker, readers
-from pyprof.instrument.groups import _spelled
+from pyprof.instrument.collectives import _spelled
 from pyprof.parse import parse
-
-from .processes import run
+from tests.instrument.processes import run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,7 @@ from pyprof.marker import Call, Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .conftest import Recorder
+    from tests.instrument.conftest import Recorder
 
 SOURCE = 'extern "C" void kernel() { RECORD_FUNCTION("graph_0_cpp_fused_add_relu_0", {}); }'
 

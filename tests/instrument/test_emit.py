@@ -15,7 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import pyprof
 from pyprof import marker
-from pyprof.instrument import emit, injection
+from pyprof.instrument import emit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,10 +49,10 @@ def test_a_library_that_is_no_tool_gives_no_way_out(tmp_path: Path) -> None:
     """A missing file, a text and a library without NVTX's entry are refused quietly."""
     text = tmp_path / "tool.so"
     text.write_text("no library")
-    assert injection.connect(str(text)) is None
-    assert injection.connect(str(tmp_path / "absent.so")) is None
+    assert emit.connect(str(text)) is None
+    assert emit.connect(str(tmp_path / "absent.so")) is None
     libc = ctypes.util.find_library("c")
-    assert libc is None or injection.connect(libc) is None
+    assert libc is None or emit.connect(libc) is None
 
 
 TOOL = r"""

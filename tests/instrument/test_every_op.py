@@ -17,7 +17,7 @@ from tests.torch_samples import op_infos, samples
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .conftest import Recorder
+    from tests.instrument.conftest import Recorder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # samples use what torch deprecates
 

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from pyprof import marker
-from pyprof.instrument.names import Names
+from pyprof.instrument.layers import Names
 
 if TYPE_CHECKING:
-    from .conftest import Recorder
+    from tests.instrument.conftest import Recorder
 
 
 class Block(nn.Module):

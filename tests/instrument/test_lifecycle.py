@@ -17,7 +17,7 @@ from pyprof.instrument import emit, lifecycle
 from pyprof.instrument.op import isinstance_op
 
 if TYPE_CHECKING:
-    from .conftest import Recorder
+    from tests.instrument.conftest import Recorder
 
 HOMES: tuple[Any, ...] = (
     torch,

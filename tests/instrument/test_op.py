@@ -16,7 +16,7 @@ import pyprof
 from pyprof.instrument.op import isinstance_op
 
 if TYPE_CHECKING:
-    from .conftest import Recorder
+    from tests.instrument.conftest import Recorder
 
 ORIGINALS: dict[str, Any] = {
     "torch.relu": torch.relu,

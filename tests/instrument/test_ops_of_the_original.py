@@ -10,14 +10,13 @@ import torch
 
 import pyprof
 from pyprof import marker
-
-from .ops_of_the_original import FAMILIES, Tensors
+from tests.instrument.ops_of_the_original import FAMILIES, Tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .conftest import Recorder
-    from .ops_of_the_original import Made
+    from tests.instrument.conftest import Recorder
+    from tests.instrument.ops_of_the_original import Made
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),

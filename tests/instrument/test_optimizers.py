@@ -12,7 +12,7 @@ from torch import nn
 import pyprof
 
 if TYPE_CHECKING:
-    from .conftest import Recorder
+    from tests.instrument.conftest import Recorder
 
 OPTIMIZERS = {
     name: kind

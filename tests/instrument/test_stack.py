@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from .conftest import Recorder
+    from tests.instrument.conftest import Recorder
 
 
 def here() -> FrameType:

@@ -23,7 +23,7 @@ from pyprof import marker
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .conftest import Recorder
+    from tests.instrument.conftest import Recorder
 
 
 def training_run() -> list[torch.Tensor]:

@@ -15,13 +15,12 @@ from torch.utils.data import DataLoader, Dataset
 
 import pyprof
 from pyprof import marker
-
-from .processes import run
+from tests.instrument.processes import run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .conftest import Recorder
+    from tests.instrument.conftest import Recorder
 
 
 class Squares(Dataset[torch.Tensor]):

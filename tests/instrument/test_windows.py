@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.profiler import ProfilerAction
 
-from pyprof.instrument.windows import Windows
+from pyprof.instrument.range_to_capture import Windows
 
 _OFF = (ProfilerAction.NONE, ProfilerAction.WARMUP)
 _ON = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)

@@ -17,7 +17,7 @@ torch: Any = pytest.importorskip("torch")
 from pyprof import ops  # noqa: E402 - torch may be absent
 from pyprof.marker import Call, Opaque, Tensor, Value  # noqa: E402
 from pyprof.ops import Unknown, Work, costs, dtypes, registry  # noqa: E402
-from pyprof.ops.pointwise_rules import RULES  # noqa: E402
+from pyprof.ops.pointwise import RULES  # noqa: E402
 from tests.ops.torch_calls import Recorder, python_call, tensors  # noqa: E402
 from tests.torch_samples import op_infos, samples  # noqa: E402
 

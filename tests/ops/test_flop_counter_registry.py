@@ -22,7 +22,7 @@ _FLEX: Any = pytest.importorskip("torch._higher_order_ops.flex_attention")
 
 from pyprof import ops  # noqa: E402 - torch may be absent
 from pyprof.marker import Call, Tensor  # noqa: E402
-from pyprof.ops.attention_scores import Band  # noqa: E402
+from pyprof.ops.attention import Band  # noqa: E402
 from tests.ops.torch_calls import aten_call, python_call  # noqa: E402
 
 Draw: TypeAlias = Callable[[Any], Any]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyprof.capture import traps
+from pyprof.capture import pitfalls
 from pyprof.parse import parse_file
 from pyprof.readers import is_capture, read
 from tests import damage
@@ -43,7 +43,7 @@ def attributed(path: Path) -> tuple[int, tuple[str, ...]]:
     """Count the rows with an op; give the warnings, which doctor gives as well."""
     records = parse_file(path)
     op = records.coded("op")
-    said = traps.found(read(path))
+    said = pitfalls.found(read(path))
     assert all(text in said for text in records.warnings)
     has = np.array([*(bool(value) for value in op.values), False])[op.index]
     return int(has.sum()), records.warnings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyprof.parse.frames import is_framework, user_line
+from pyprof.parse.paths import is_framework, user_line
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyprof import schema
-from pyprof.parse import dictfile, parse_file
+from pyprof.parse import dict_lines, parse_file
 from tests.builders import CAPTURES
 from tests.commands import run
 
@@ -24,7 +24,7 @@ HEADERS = ("Kernel", "Module", "Op", "Direction", "Sil(ns)", "Device", "Stream",
 def ours() -> list[dict[str, Any]]:
     """Give our records of the capture's kernels."""
     records = parse_file(FOLDER / "net.sql", kernels_only=True)
-    return [ast.literal_eval(line) for line in dictfile.lines(records)]
+    return [ast.literal_eval(line) for line in dict_lines.lines(records)]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pyprof.errors import PyprofError
-from pyprof.parse import parquet, parse_file, recordfile
+from pyprof.parse import parquet, parse_file, record_file
 from tests import damage
 from tests.commands import run
 from tests.damage import CAPTURES, SPAN_DAMAGES, TRUTHS, Truth
@@ -34,13 +34,13 @@ def write(folder: Path, tool: str, truth: Truth) -> Path:
 
 def load(path: Path, tool: str) -> Records:
     """Read it as commands do; records go through Parquet, too."""
-    records = recordfile.load(str(path))
+    records = record_file.load(str(path))
     if tool == "dict":
         return records
     target = path.with_suffix(".parquet")
     with target.open("wb") as file:
         parquet.write(records, file)
-    again = recordfile.load(str(target))
+    again = record_file.load(str(target))
     assert again.table().equals(records.table())
     # What was left out of a file is told again of what was written from it; a double is gone.
     assert any("cannot be" in text for text in again.warnings) == any(

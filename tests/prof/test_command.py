@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.prof.columns import COLUMNS
-from pyprof.prof.summary import time
+from pyprof.report.nvprof_tables import time
 from tests import strategies
 from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.commands import run

@@ -9,9 +9,9 @@ import pytest
 
 from pyprof import ops
 from pyprof.marker import Call, Tensor, encode_op
-from pyprof.parse.recordfile import load
-from pyprof.prof.portions import UNKNOWN
-from pyprof.prof.sharing import Costs
+from pyprof.parse.record_file import load
+from pyprof.prof.apportion import UNKNOWN
+from pyprof.prof.costs import Costs
 from pyprof.prof.table import Table
 from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.commands import run

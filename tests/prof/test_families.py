@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pyprof.gpu.eligible import FAMILIES as MATRIX_FAMILIES
-from pyprof.gpu.roles import FAMILY_RANKS
+from pyprof.gpu.kernel_roles import FAMILY_RANKS
 from pyprof.marker import Call
 from pyprof.ops.families import FAMILIES
 from pyprof.ops.registry import BPROP, FPROP
 from pyprof.prof.chosen_call import Work
 from pyprof.prof.families import PRODUCTS, family
-from pyprof.prof.fills import SPARSE
+from pyprof.prof.op_calls import SPARSE
 
 _ALIKE = {
     *("scan", "resample", "distance", "fft", "linalg", "view", "fused", "other"),

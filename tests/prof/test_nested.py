@@ -12,8 +12,8 @@ import numpy as np
 
 import pyprof
 from pyprof.marker import encode_seq
-from pyprof.prof.nested import inside, unknown_inside, without_inner
-from pyprof.prof.portions import UNKNOWN
+from pyprof.prof.apportion import UNKNOWN
+from pyprof.prof.op_calls import inside, unknown_inside, without_inner
 from tests.builders import Range, Work, nsys_db
 
 if TYPE_CHECKING:

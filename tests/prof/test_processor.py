@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyprof.prof.known import Known
+from pyprof.prof.coverage import Known
 from pyprof.prof.processor import processor
 from tests.commands import run
 from tests.readers.kineto_json import kernel, launch, op, text

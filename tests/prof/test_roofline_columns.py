@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyprof
-from pyprof.gpu.ceilings import Ceilings, save
+from pyprof.gpu.measured import Ceilings, save
 from pyprof.marker import Call, Tensor, encode_op
 from pyprof.prof.table import Override
 from tests.builders import Range, Work, nsys_db

@@ -10,7 +10,7 @@ import pytest
 from pyprof import marker, schema
 from pyprof.ops import registry
 from pyprof.readers.kineto import cpu
-from pyprof.readers.kineto.cpu_names import BOOKKEEPING, MOVES, WORKERS
+from pyprof.readers.kineto.cpu import BOOKKEEPING, MOVES, WORKERS
 from tests.readers.kineto_json import event, op, read, texts
 
 if TYPE_CHECKING:

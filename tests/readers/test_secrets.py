@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.report import exporters
+from pyprof.report import export
 from tests.builders import LAYOUTS, SECRETS, Range, Work, nsys_db, nvprof_db
 from tests.commands import run
 
@@ -50,7 +50,7 @@ REPORTS = [
     ["report", "FILE", "-o", "-"],
     ["ranks", "FILE", "-o", "out.json"],
     ["prof", "FILE", "--csv", "--by", "rank"],
-    *(["export", "FILE", "-o", f"out{s}"] for form in exporters.formats() for s in form.suffixes),
+    *(["export", "FILE", "-o", f"out{s}"] for form in export.formats() for s in form.suffixes),
 ]
 
 

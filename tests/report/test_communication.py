@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pyprof.gpu.roles import communicates
-from pyprof.parse import dictfile, parse, recordfile
+from pyprof.gpu.kernel_roles import communicates
+from pyprof.inputs.source import Source
+from pyprof.parse import dict_lines, parse, record_file
 from pyprof.parse.records import Coded, Records
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.table import Table
-from pyprof.report.across.collectives import collectives
-from pyprof.report.overview import overview
-from pyprof.report.page import sections
-from pyprof.report.page.content import content
-from pyprof.report.source import Source
+from pyprof.report.analysis.overview import overview
+from pyprof.report.ranks.collectives import collectives
+from pyprof.report.render.page import sections
+from pyprof.report.render.page.content import content
 from tests.commands import run
 from tests.report.captures import ADD, NCCL, Range, Work, capture
 
@@ -92,9 +92,9 @@ def test_page_and_summary_agree(records: Records, tmp_path: Path) -> None:
     )
     path = tmp_path / "old.dict"
     with path.open("wb") as file:
-        dictfile.write(old, file)
-    assert _communicating(recordfile.load(str(path))) == set(OURS)
-    page = content(Source(Table(recordfile.load(str(path))), None)).brief
+        dict_lines.write(old, file)
+    assert _communicating(record_file.load(str(path))) == set(OURS)
+    page = content(Source(Table(record_file.load(str(path))), None)).brief
     assert ("communication", "12.000 us") in [row[:2] for row in sections.phases(page)]
     assert ("communication exposed", "8.000 us") in [card[:2] for card in sections.cards(page)]
     lines = run("summary", path).stdout.splitlines()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyprof.report.comparison.limits import parse
+from pyprof.report.diff.gate import parse
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.report.captured import capture, op

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyprof.report import exporters
+from pyprof.report import export
 from tests.commands import run
 from tests.report.captured import capture
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SUFFIXES = [suffix for form in exporters.formats() for suffix in form.suffixes]
+SUFFIXES = [suffix for form in export.formats() for suffix in form.suffixes]
 
 
 def test_an_unknown_suffix_is_misuse(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_an_unknown_suffix_is_misuse(tmp_path: Path) -> None:
 def test_the_longest_suffix_counts() -> None:
     """`.pt.trace.json` is no plain JSON, in capitals neither."""
     modules = {name: form.module for name in ("x.json", "x.speedscope.json", "x.PT.TRACE.JSON")
-               if (form := exporters.find(name))}  # fmt: skip
+               if (form := export.find(name))}  # fmt: skip
     assert modules == {
         "x.json": "as_json",
         "x.speedscope.json": "as_speedscope",
@@ -38,7 +38,7 @@ def test_the_longest_suffix_counts() -> None:
 def test_suffixes_and_their_description_are_read_without_loading() -> None:
     """What the source says is what the module has; no suffix belongs to two."""
     assert len(SUFFIXES) == len(set(SUFFIXES))
-    for form in exporters.formats():
+    for form in export.formats():
         loaded = form.load()
         assert form.suffixes == loaded.SUFFIXES
         assert (loaded.__doc__ or "").startswith(form.description)
@@ -56,8 +56,8 @@ def test_each_suffix_writes_a_file(tmp_path: Path, suffix: str) -> None:
         assert (tmp_path / f"out{suffix}").stat().st_size
 
 
-@pytest.mark.parametrize("form", list(exporters.formats()), ids=lambda form: form.module)
-def test_help_names_each_format(form: exporters.Format) -> None:
+@pytest.mark.parametrize("form", list(export.formats()), ids=lambda form: form.module)
+def test_help_names_each_format(form: export.Format) -> None:
     """A format that is dropped into the folder is in the help."""
     done = run("export", "--help")
     assert form.suffixes[0] in done.stdout

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from pyprof.parse.recordfile import load
-from pyprof.report import source
-from pyprof.report.steps import steps
+from pyprof.inputs import source
+from pyprof.parse.record_file import load
+from pyprof.report.analysis.steps import steps
 from tests.commands import run
 from tests.golden import beside, check
 from tests.programs import generate

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyprof.parse import dictfile, parse
-from pyprof.report.python_source import Sources
-from pyprof.report.timeline import BLOCKING
+from pyprof.parse import dict_lines, parse
+from pyprof.report.analysis.timeline import BLOCKING
+from pyprof.report.render.source import Sources
 from tests.commands import run
 from tests.golden import beside, check
 from tests.report.captures import Work, capture, trace, training
@@ -28,7 +28,7 @@ NET = "import torch\n\n@torch.no_grad()\ndef forward(x, w):\n    y = x @ w\n    
 
 def _dict(path: Path, of: Capture) -> Path:
     with path.open("wb") as file:
-        dictfile.write(parse(of), file)
+        dict_lines.write(parse(of), file)
     return path
 
 

@@ -19,7 +19,7 @@ from pyprof.marker import numbered
 from pyprof.parse import dictfile, parquet, parse_file
 from pyprof.readers import _sqlite
 from pyprof.report import exported_rows, source
-from pyprof.report.exporters import as_parquet
+from pyprof.report.export import as_parquet
 
 class Nowhere(io.BytesIO):
     def write(self, data):

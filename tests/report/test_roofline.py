@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pyprof.inputs import source
 from pyprof.prof.table import Override
-from pyprof.report import roofline_data, source
+from pyprof.report.analysis import roofline
 from tests.commands import run
 from tests.report.browser import browser, drawn, errors, requests
 from tests.report.captured import capture
@@ -17,7 +18,7 @@ from tests.report.captured import capture
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyprof.report.roofline_data import Chart
+    from pyprof.report.analysis.roofline import Chart
 
 HOSTILE = "<script>alert(1)</script>$x_2$ \N{GREEK SMALL LETTER MU}"
 
@@ -29,7 +30,7 @@ def net(tmp_path: Path) -> Path:
 
 
 def _chart(path: Path, override: Override | None = None, limit: int = 100) -> Chart:
-    return roofline_data.roofline(source.load(str(path), override)).chart(limit)
+    return roofline.roofline(source.load(str(path), override)).chart(limit)
 
 
 def test_a_point_is_the_rate_of_the_rows_that_it_stands_for(net: Path) -> None:

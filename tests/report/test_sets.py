@@ -14,9 +14,9 @@ import pytest
 
 import pyprof
 from pyprof.prof.columns import COLUMNS
-from pyprof.report import summary_text
-from pyprof.report.brief import DeviceTotals, Times
-from pyprof.report.idle import CAUSES
+from pyprof.report.analysis.idle import CAUSES
+from pyprof.report.analysis.overview import DeviceTotals, Times
+from pyprof.report.render import summary
 from tests.commands import run
 from tests.report.captured import capture, without_ids
 
@@ -155,7 +155,7 @@ def test_of_very_many_gpus_the_least_busy_are_listed() -> None:
     )  # fmt: skip
     devices = [replace(device, rank=rank, busy_ns=90 - rank % 7) for rank in range(70)]
     devices[69] = replace(device, rank=69, busy_ns=5)
-    lines = [*summary_text.times(Times(tuple(devices), api_known=True, blocking=False))]
+    lines = [*summary.times(Times(tuple(devices), api_known=True, blocking=False))]
     assert lines[-1] == "... and 6 busier ones; pyprof ranks lists all"
     listed = [line.split(",")[0] for line in lines if line.startswith("rank ")]
     assert len(listed) == 64

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from pyprof.commands.summary import sections
+from pyprof.inputs import source
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
-from pyprof.parse import dictfile, parse
-from pyprof.report import source, text
-from pyprof.report.brief import brief, merge
-from pyprof.report.idle import CAUSES
-from pyprof.report.overview import overview
-from pyprof.report.summary import sections
+from pyprof.parse import dict_lines, parse
+from pyprof.report.analysis.idle import CAUSES
+from pyprof.report.analysis.overview import brief, merge, overview
+from pyprof.report.render import text
 from tests.builders import CAPTURES, nsys_db
 from tests.builders import Range as NsysRange
 from tests.builders import Work as NsysWork
@@ -53,7 +53,7 @@ def test_summary_of_a_small_capture(by: str, tmp_path: Path) -> None:
     """The whole text, for each way to list GPU time."""
     path = tmp_path / "net.dict"
     with path.open("wb") as file:
-        dictfile.write(parse(training(4)), file)
+        dict_lines.write(parse(training(4)), file)
     done = run("summary", "--by", by, path)
     assert (done.code, done.stderr) == (0, "")
     check(beside(__file__, f"summary-small-{by}"), done.stdout)

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.inputs.source import Source
 from pyprof.parse.records import Coded, Records, concat_coded
 from pyprof.prof.table import Table
-from pyprof.report.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyprof.errors import CaptureError
-from pyprof.readers.kineto import header
+from pyprof.readers.kineto import gather
 from pyprof.readers.kineto.gather import Gathered
 from pyprof.readers.kineto.stream import Trace
 from pyprof.schema import Identity
@@ -63,7 +63,7 @@ def identity(path: Path) -> Identity:
     """Give the rank that stands before the events."""
     trace = Trace(path)
     trace.open()
-    return Identity(rank=header.rank(trace.header))
+    return Identity(rank=gather.rank(trace.header))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A trace without GPU work: the CPU ops in which the work was done become its activities."""
+"""Names of ATen's ops that tell what they do when they run on the CPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof import schema
-from pyprof.readers.kineto.cpu_names import BOOKKEEPING, MOVES, WORKERS
 from pyprof.readers.kineto.ranges import OP
 
 if TYPE_CHECKING:
@@ -22,6 +21,86 @@ if TYPE_CHECKING:
     from pyprof.readers.kineto.ranges import Columns
 
     Mask = npt.NDArray[np.bool_]
+
+_VIEWS = (
+    "_conj _fw_primal _indices _make_dual _neg_view _nested_view_from_buffer _reshape_alias "
+    "_unpack_dual _unsafe_view _values adjoint alias as_strided atleast_1d atleast_2d atleast_3d "
+    "broadcast_tensors broadcast_to ccol_indices chunk col_indices crow_indices detach diagonal "
+    "dsplit expand expand_as hsplit imag indices lift lift_fresh mH mT matrix_H meshgrid moveaxis "
+    "movedim narrow numpy_T permute ravel real row_indices select slice split "
+    "split_with_sizes squeeze swapaxes swapdims t tensor_split transpose unbind unflatten "
+    "unfold unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze values view view_as "
+    "view_as_complex view_as_real vsplit contiguous flatten reshape resolve_conj resolve_neg to"
+)
+_ALLOCATIONS = (
+    "_efficientzerotensor _empty_affine_quantized _resize_output empty empty_like empty_permuted "
+    "empty_quantized empty_strided new_empty new_empty_strided resize resize_as set_"
+)
+_METADATA = (
+    "__contains__ _assert_tensor_metadata _coalesced _debug_has_internal_overlap _dimI _dimV "
+    "_fused_sdp_choice _has_compatible_shallow_copy_type _has_same_storage_numel _is_zerotensor "
+    "_local_scalar_dense _nested_get_lengths _nested_get_max_seqlen _nested_get_min_seqlen "
+    "_nested_get_offsets _nested_get_ragged_idx _nested_get_values _nnpack_available _nnz "
+    "_use_cudnn_ctc_loss _version broadcast_shapes can_cast cudnn_is_acceptable data dense_dim dim "
+    "element_size get_device has_torch_function is_autocast_enabled is_coalesced is_complex "
+    "is_conj is_contiguous is_distributed is_floating_point is_grad_enabled is_inference is_leaf "
+    "is_neg is_non_overlapping_and_dense is_nonzero is_pinned is_same_size is_set_to is_signed "
+    "is_strides_like_format item numel output_nr promote_types q_scale q_zero_point qscheme "
+    "record_stream requires_grad result_type retain_grad retains_grad set_data size sparse_dim "
+    "storage_offset stride sym_is_contiguous sym_numel sym_size sym_storage_offset sym_stride"
+)
+BOOKKEEPING = frozenset(f"{_VIEWS} {_ALLOCATIONS} {_METADATA}".split())
+"""Ops that on a GPU launch nothing, in-place forms included.
+
+Where one of them has to copy after all, the copy is an op of its own inside it.
+"""
+
+_COPIES = "_to_copy clone copy copy_"
+_FILLS = (
+    "arange eye fill fill_ full full_like new_full new_ones new_zeros ones ones_like scalar_tensor "
+    "zero zero_ zeros zeros_like"
+)
+MOVES = frozenset(f"{_COPIES} {_FILLS}".split())
+"""Ops that copy or fill: an op with nothing else inside does the rest of its work itself."""
+
+_WORKERS = (
+    "_cholesky_solve_helper _embedding_bag _embedding_bag_dense_backward "
+    "_embedding_bag_forward_only _embedding_bag_per_sample_weights_backward _fft_c2c _fft_c2r "
+    "_fft_r2c _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors "
+    "_index_put_impl_ _linalg_eigh _linalg_svd _slow_conv2d_backward _unique _unique2 "
+    "binary_cross_entropy binary_cross_entropy_backward bincount cholesky cholesky_inverse "
+    "convolution_backward glu_backward histc histogram huber_loss index index_reduce "
+    "linalg_cholesky_ex linalg_eig linalg_ldl_factor_ex linalg_ldl_solve linalg_lstsq "
+    "linalg_lu_solve linalg_qr linalg_vector_norm masked_select mkldnn_rnn_layer "
+    "mkldnn_rnn_layer_backward mse_loss multilabel_margin_loss_backward "
+    "multilabel_margin_loss_forward multinomial segment_reduce slow_conv_transpose2d "
+    "slow_conv_transpose3d smooth_l1_loss std std_mean unique_dim var var_mean"
+)
+WORKERS = frozenset(_WORKERS.split())
+"""Ops whose own kernel does most, though they call other computing ops before or after it."""
+
+_KEEPS_RESULT = (
+    "_batch_norm_with_update _cdist_forward _ctc_loss _embedding_bag _linalg_det _linalg_eigh "
+    "_linalg_slogdet _linalg_solve_ex _linalg_svd _log_softmax _native_batch_norm_legit "
+    "_pdist_forward _safe_softmax _scaled_dot_product_flash_attention_for_cpu _softmax "
+    "adaptive_max_pool2d adaptive_max_pool3d amax amin aminmax cholesky cholesky_inverse "
+    "cholesky_solve copysign cummax cummin cumprod dist exp exp2 expm1 fractional_max_pool2d "
+    "fractional_max_pool3d frexp hypot index_reduce kthvalue ldexp linalg_cholesky_ex linalg_eig "
+    "linalg_householder_product linalg_inv_ex linalg_lstsq linalg_lu linalg_lu_factor_ex "
+    "linalg_lu_solve linalg_pinv linalg_qr linalg_solve_triangular linalg_vector_norm "
+    "log_sigmoid_forward logcumsumexp logsumexp max max_pool2d_with_indices "
+    "max_pool3d_with_indices median min mkldnn_rnn_layer mode multilabel_margin_loss_forward "
+    "nanmedian native_batch_norm native_dropout native_group_norm native_layer_norm "
+    "nll_loss2d_forward nll_loss_forward norm ormqr polar prod reciprocal relu rsqrt "
+    "scatter_reduce segment_reduce sgn sigmoid sort special_erfcx special_i0e special_i1 "
+    "special_i1e special_log_ndtr special_ndtri sqrt std std_mean tan tanh topk triangular_solve"
+)
+KEEPS_RESULT = frozenset(_KEEPS_RESULT.split())
+"""Ops of which autograd keeps a result, in-place forms included: what is kept last was computed."""
+
+
+# A trace without GPU work: the CPU ops in which the work was done become its activities.
+
 
 _ENGINE = re.compile(
     r"(?:torch::)?autograd::|\w*Backward\d+$|torch(?:::|\.)distributed[\w:.]*\breducer::"

@@ -1,25 +1,128 @@
-"""Events of a trace gathered by category, then made into the tables of a Capture."""
+"""What a trace says outside of its events: devices, clock base, rank, versions."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.readers.kineto import cpu, gpu, header
-from pyprof.readers.kineto.columns import Threads, microseconds
-from pyprof.readers.kineto.nest import Chains, Nested, nested
-from pyprof.readers.kineto.notices import warnings
-from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Ranges
-from pyprof.readers.kineto.stopped import stopped
-from pyprof.readers.kineto.table import range_table
-from pyprof.readers.kineto.threads import Flows, forward_threads
+from pyprof.readers.kineto import cpu, gpu
+from pyprof.readers.kineto.checkpointing import stopped
+from pyprof.readers.kineto.columns import Threads, instant, ints, microseconds, whole
+from pyprof.readers.kineto.nest import Chains, Nested, nested, range_table
+from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
 
 if TYPE_CHECKING:
-    from pyprof.readers.kineto.stream import Event, Trace
+    from collections.abc import Mapping, Sequence
+
+    from pyprof.readers.kineto.stream import Event
+
+    Header = Mapping[str, Any]
+    from collections.abc import Iterator
+
+    from pyprof.readers.kineto.stream import Trace
+
+
+def base_ns(header: Header) -> int:
+    """Give what all times of the trace are relative to, in ns since 1970."""
+    return instant(header.get("baseTimeNanoseconds"))
+
+
+def rank(header: Header) -> int | None:
+    """Give the rank of the process in a distributed job; None where there was none."""
+    info = header.get("distributedInfo")
+    if isinstance(info, dict):
+        return whole(info.get("rank"))
+    return whole(header.get("pyprof_rank"))  # from pyprof capture
+
+
+def host_of(event: Event) -> int | None:
+    """Give the process that runs on the CPU, where an event of the metadata says so; else None."""
+    args = event.get("args")
+    told = isinstance(args, dict) and args.get("labels") == "CPU"
+    return whole(event.get("pid")) if told else None
+
+
+def version(header: Header) -> str | None:
+    """Give torch's version; traces say it only where whoever captured them added it."""
+    for key in ("torch_version", "pytorch_version"):
+        if isinstance(found := header.get(key), str):
+            return found
+    return None
+
+
+def devices(header: Header, used: Sequence[int]) -> pa.Table:
+    """Give the GPUs that the trace describes.
+
+    On AMD an event names its device by the node's number and the description by the process's, as
+    everywhere where only some devices are visible: one that is used but not described is like the
+    others, where these are all alike.
+    """
+    listed = header.get("deviceProperties")
+    found = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    ids = [whole(item.get("id")) for item in found]
+    if len(found) == 1 and len(used) == 1:
+        ids = list(used)
+    elif _alike(found):
+        missing = [number for number in used if number not in ids]
+        found, ids = [*found, *found[:1] * len(missing)], [*ids, *missing]
+    return schema.table(
+        schema.DEVICES,
+        {
+            "device": ints(ids, pa.int32()),
+            "name": [str(item["name"]) if "name" in item else None for item in found],
+            "sm_count": ints([item.get("numSms") for item in found], pa.int32()),
+            "cc_major": ints([item.get("computeMajor") for item in found], pa.int32()),
+            "cc_minor": ints([item.get("computeMinor") for item in found], pa.int32()),
+            "memory_bytes": ints([item.get("totalGlobalMem") for item in found]),
+        },
+    )
+
+
+def _alike(found: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether devices are of one kind; what of the memory is free differs by the driver."""
+    return len({tuple(str(item.get(key)) for key in _KIND) for item in found}) == 1
+
+
+_KIND = ("name", "numSms", "computeMajor", "computeMinor")
+
+
+# What a trace hides or distorts, in sentences for the user.
+
+
+def warnings(trace: Trace, activities: pa.Table, calls: pa.Table, untimed: int) -> Iterator[str]:
+    """Yield the sentences that this trace deserves."""
+    if trace.cut:
+        yield (
+            "the file ends before the trace does (a killed job?): what was written is shown; "
+            "capture again, and let the job end"
+        )
+    if trace.lost:
+        yield f"{trace.lost} events are not valid JSON and are left out"
+    if untimed:
+        yield f"{untimed:,} ops, ranges or calls have no time that can be and are left out"
+    if not activities.num_rows:
+        yield "no GPU work and no ops that took time in this trace"
+    elif activities["kind"][0].as_py() == schema.CPU:
+        yield "no GPU work was captured: rows are CPU ops, timed on the CPU"
+    else:
+        yield from _orphans(activities, calls)
+
+
+def _orphans(activities: pa.Table, calls: pa.Table) -> Iterator[str]:
+    launched = pc.is_in(activities["corr"], value_set=pc.drop_null(calls["corr"].combine_chunks()))
+    orphans = activities.num_rows - (pc.sum(launched).as_py() or 0)
+    if orphans:
+        yield (
+            f"{orphans} of {activities.num_rows} pieces of GPU work have no launch in the trace "
+            "(launched before it began): they have no op; add warm-up steps to the schedule"
+        )
+
+
+# Events of a trace gathered by category, then made into the tables of a Capture.
 
 
 class Gathered:
@@ -51,7 +154,7 @@ class Gathered:
                     groups[str(event.get("cat"))].append(event)
                 elif event.get("cat") == "fwdbwd":
                     groups["fwdbwd"].append(event)
-                elif phase == "M" and (host := header.host(event)) is not None:
+                elif phase == "M" and (host := host_of(event)) is not None:
                     self._hosts.append(host)
             elif phase == "X":
                 self._add_untimed(event, groups)
@@ -90,20 +193,20 @@ class Gathered:
         layout = nested(ranges, self._ranges.python(), chains)
         activities, calls = self._work(ranges, layout)
         on_gpu = bool(self._activities)
-        base = header.base_ns(trace.header)
-        ranks = pa.repeat(pa.scalar(header.rank(trace.header), pa.int32()), activities.num_rows)
+        base = base_ns(trace.header)
+        ranks = pa.repeat(pa.scalar(rank(trace.header), pa.int32()), activities.num_rows)
         used = pc.unique(activities["device"]).drop_null().to_pylist() if on_gpu else []
         forward = forward_threads(ranges, self._flows)
         left = stopped(ranges, layout, list(self._ranges.names.values()))
         table = range_table(self._ranges, layout, chains, forward, left)
         return schema.Capture(
             tool="kineto",
-            version=header.version(trace.header),
+            version=version(trace.header),
             activities=_shifted(_set(activities, "rank", ranks), base),
             calls=_shifted(calls, base),
             ranges=_shifted(table, base),
             threads=_threads(self._threads),
-            devices=header.devices(trace.header, used),
+            devices=devices(trace.header, used),
             warnings=tuple(warnings(trace, activities, calls, self.untimed)),
         )
 

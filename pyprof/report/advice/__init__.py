@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.prof.table import Table
-    from pyprof.report.timeline import Timeline
+    from pyprof.report.analysis.timeline import Timeline
     from pyprof.schema import Capture
 
 __all__ = ["Advice", "Evidence", "advise", "merge", "without_rows"]

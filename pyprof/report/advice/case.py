@@ -10,20 +10,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.gpu.dtypes import tensor_core_takes
-from pyprof.gpu.names import split
+from pyprof.gpu.kernel_dtypes import tensor_core_takes
+from pyprof.gpu.kernel_names import split
+from pyprof.gpu.kernel_roles import Role, role
 from pyprof.gpu.peaks import peaks
-from pyprof.gpu.roles import Role, role
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.marker import Kind, classify
 from pyprof.parse.texts import where
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.families import family
-from pyprof.report import api
 from pyprof.report.advice.finding import Advice, Evidence
-from pyprof.report.api import LAUNCH
-from pyprof.report.idle import HOST
-from pyprof.report.intervals import union, union_of
+from pyprof.report.analysis import host_api
+from pyprof.report.analysis.host_api import LAUNCH
+from pyprof.report.analysis.idle import HOST
+from pyprof.report.analysis.intervals import union, union_of
 
 if TYPE_CHECKING:
     import re
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Ints, Mask
     from pyprof.prof.table import Table
-    from pyprof.report.intervals import Intervals
-    from pyprof.report.timeline import DeviceTime, Timeline
+    from pyprof.report.analysis.intervals import Intervals
+    from pyprof.report.analysis.timeline import DeviceTime, Timeline
     from pyprof.schema import Capture
 
 
@@ -83,7 +83,7 @@ class Case:
     @cached_property
     def launch_start(self) -> Ints:
         """Start of the launching call; -1 where not known."""
-        return api.launches(self.table.records)[0]
+        return host_api.launches(self.table.records)[0]
 
     # --- masks -----------------------------------------------------------------------------------
 
@@ -266,3 +266,96 @@ class Case:
             for row in grouped.to_pylist()
         ]
         return tuple(sorted(found, key=lambda e: (-e.total_ns, e.what, e.line or "", e.detail)))
+
+
+# Idle time of one cause, and the rows next to its gaps.
+
+
+def idle_for(case: Case, cause: str) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """Give the row before and the row after each gap of a cause, and its time for that cause."""
+    before, after, time = [], [], []
+    for device in case.devices:
+        gaps = device.gaps
+        ns = case.idle(device, cause).inside(gaps.start, gaps.end)
+        some = ns > 0
+        before.append(_ended(case, device.pid, device.device, gaps.start[some]))
+        after.append(gaps.row[some])
+        time.append(ns[some].astype(float))
+    nothing = np.zeros(0, np.int64)
+    return (
+        np.concatenate([nothing, *before]),
+        np.concatenate([nothing, *after]),
+        np.concatenate([nothing.astype(float), *time]),
+    )
+
+
+def _ended(case: Case, pid: int, device: int, instant: Ints) -> Ints:
+    """Find the last row of a device that had ended by each instant."""
+    records = case.table.records
+    rows = np.flatnonzero((records.numpy("pid") == pid) & (records.numpy("device") == device))
+    end = records.numpy("end")[rows]
+    rows = rows[np.argsort(end, kind="stable")]
+    place = np.searchsorted(np.sort(end), instant, side="right") - 1
+    return rows[np.maximum(place, 0)]
+
+
+# Runs of element-wise kernels over as many elements, which one kernel could do.
+
+
+def fusible(case: Case, wanted: Mask, *, chains: bool = False) -> tuple[Ints, NDArray[np.float64]]:
+    """Find the rows in runs of at least two, and what each could win by being fused.
+
+    A run is what a stream does one after the other, all element-wise, none of it of another size.
+    One kernel that reads and writes once takes about as long as the longest: the others are won.
+    In `chains` what one line does twice by one op ends a run: it may be a loop over tensors.
+    """
+    single = wanted & case.role(Role.ELEMENTWISE, Role.OPTIMIZER) & ~_many_tensors(case)
+    records = case.table.records
+    keys = [records.numpy(name) for name in ("start", "stream", "device", "pid")]
+    order = np.lexsort(keys)
+    size = _elements(case)[order]
+    same = (size[1:] == size[:-1]) & (size[1:] > 0) & single[order][1:] & single[order][:-1]
+    for key in keys[1:]:
+        same &= np.diff(key[order]) == 0
+    if chains:
+        same &= ~_again(case, order)
+    run = np.cumsum(np.concatenate([[True], ~same])[: len(order)]) - 1
+    length = np.bincount(run)
+    longest = np.zeros(len(length))
+    np.maximum.at(longest, run, case.ns[order])
+    total = np.bincount(run, weights=case.ns[order])
+    inside = length[run] > 1
+    won = case.ns[order] * (1 - longest[run] / np.maximum(total[run], 1))
+    return order[inside], won[inside]
+
+
+def _again(case: Case, order: Ints) -> Mask:
+    """Tell of each row but the first whether it does what the row before it did, anew."""
+    number = case.table.records.numpy("opId")[order]
+    again = (np.diff(number) != 0) | (number[1:] < 0)
+    op, line = (
+        np.asarray(pc.fill_null(case.texts[name].indices, -1))[order] for name in ("op", "line")
+    )
+    kernel = case.table.records.coded("kLongName").index[order]
+    what = np.where(op < 0, -2 - kernel, op)
+    return np.asarray(again & (np.diff(what) == 0) & (np.diff(line) == 0))
+
+
+def _many_tensors(case: Case) -> Mask:
+    name = case.table.records.coded("kLongName")
+    fused = ("multi_tensor", "fused", "foreach", "triton_")
+    found = [any(part in text.lower() for part in fused) for text in name.values]
+    return np.asarray(np.array([*found, False])[name.index])
+
+
+def _elements(case: Case) -> Ints:
+    """Give the elements of each row's largest input; by its grid where sizes are not known."""
+    records = case.table.records
+    sizes, grid, block = (records.coded(name) for name in ("sizes", "grid", "block"))
+    known = np.array(
+        [*(max((int(np.prod(one)) for one in value or ()), default=0) for value in sizes.values), 0]
+    )
+    threads = [np.array([*(int(np.prod(value)) if value else 0 for value in part.values), 0])
+               for part in (grid, block)]  # fmt: skip
+    launched = threads[0][grid.index] * threads[1][block.index]
+    return np.where(known[sizes.index] > 0, known[sizes.index], launched)

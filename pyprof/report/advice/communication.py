@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.report.advice.registry import rule
-from pyprof.report.timeline import COMMUNICATION, sorts
+from pyprof.report.analysis.timeline import COMMUNICATION, sorts
 
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case

@@ -14,7 +14,7 @@ from pyprof.parse import parse
 from pyprof.prof.table import Override, Table
 from pyprof.report.advice import advise
 from pyprof.report.advice.registry import refutations, rules
-from pyprof.report.timeline import timeline
+from pyprof.report.analysis.timeline import timeline
 from tests.report.captures import (
     ADD,
     NCCL,

@@ -1,0 +1,91 @@
+"""A script captured by torch.profiler in this very process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyprof import signals
+from pyprof.capture import script
+from pyprof.capture.process_end import before_leaving
+from pyprof.capture.request import Outcome, check_place, ranked, shown
+from pyprof.capture.spawned import Children
+from pyprof.errors import PyprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyprof.capture.recording import Recording
+    from pyprof.capture.request import Request
+
+SUFFIX = ".pt.trace.json.gz"
+_ENVIRONMENT = {
+    "KINETO_LOG_LEVEL": "6",  # none of Kineto's own messages, `USDT:` neither
+    "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1",  # compiled CPU kernels appear as ops
+}
+
+
+def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done.code) -> Outcome:
+    """Run the script and write NAME.pt.trace.json.gz; what it recorded until it failed, if so.
+
+    Where the script ends the process itself, `conclude` is called first, and gives the exit code.
+    """
+    for variable, value in _ENVIRONMENT.items():
+        os.environ.setdefault(variable, value)
+    path = Path(ranked(request.output) + SUFFIX)
+    check_place(path)
+    try:
+        from pyprof.capture.recorder import Recorder  # noqa: PLC0415 - torch is the user's own
+        from pyprof.capture.recording import Recording  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise PyprofError(f"--tool torch needs torch in this Python: {error}") from error
+    recording = Recording(Recorder(stacks=not request.instrument), request, script.execute)
+    children = Children(request, SUFFIX)
+    place = path.absolute()  # the script may go to another folder
+
+    def finish(code: int) -> Outcome:
+        return _outcome(code, recording, place, children, request)
+
+    def replaced() -> None:
+        done = finish(0)
+        said = "the script runs another program in its place (os.exec), which is not captured"
+        conclude(Outcome(0, done.path, (*done.notes, said), others=done.others))
+
+    parent = os.getpid()
+    with children.followed():
+        with before_leaving(lambda status: conclude(finish(status & 0xFF)), replaced):
+            code = script.run(request.target)
+            if os.getpid() != parent:  # a worker that the script forked and let come back
+                sys.stdout.flush()
+                os._exit(code)
+        return finish(code)
+
+
+def _outcome(
+    code: int, recording: Recording, path: Path, children: Children, request: Request
+) -> Outcome:
+    with signals.postponed():
+        written, wrong = _written(recording, path)
+        captured, said = children.gather()
+    others = tuple(captured) or (() if written else recording.others.traces()[-1:])
+    notes = [*wrong, *recording.notes(), *said]
+    if written is None and not others and not wrong:
+        notes.append(request.nothing())
+    return Outcome(
+        code or bool(wrong),
+        written and shown(written),
+        tuple(notes),
+        others=tuple(map(shown, others)),
+    )
+
+
+def _written(recording: Recording, path: Path) -> tuple[Path | None, list[str]]:
+    """Write the file, or where there is room; give its place, and what to say of another."""
+    try:
+        return recording.finish(lambda: path), []
+    except OSError as error:
+        kept = getattr(error, "place", None)
+        what = f"what was recorded is in {kept}" if kept else "make room, and capture again"
+        return kept, [f"{path}: {error.strerror or error}; {what}"]

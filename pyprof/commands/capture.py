@@ -1,0 +1,158 @@
+"""`pyprof capture`: run a script under a profiler and keep what it recorded."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyprof.capture import machine, nsys, script
+from pyprof.capture.request import Outcome, Request, Steps
+from pyprof.cli import Choice, Command, say
+from pyprof.errors import PyprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SETTINGS: dict[str, Any] = {
+    "allow_interspersed_args": False,  # what stands behind the script is the script's
+}
+
+
+def script_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a capture, and the script with its arguments behind them."""
+    options = (
+        click.option(
+            "--tool",
+            type=Choice(["auto", "nsys", "torch"]),
+            default="auto",
+            help="auto: nsys where it is installed and there is an NVIDIA GPU, else torch.",
+        ),
+        click.option("-o", "--output", metavar="NAME", help="File name without its suffix."),
+        click.option("--all", "whole", is_flag=True, help="Capture the whole run."),
+        click.option(
+            "--steps",
+            metavar="WAIT,WARMUP,ACTIVE[,REPEAT]",
+            help="Capture ACTIVE steps, counted by optimizers or pyprof.step(); REPEAT: as often"
+            " (0: to the end).",
+        ),
+        click.option("--no-init", is_flag=True, help="Do not call pyprof.init() for the script."),
+        click.option(
+            "--graph-nodes",
+            is_flag=True,
+            help="Record the kernels inside CUDA graphs one by one (nsys; slower).",
+        ),
+        click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with python -m."),
+        click.argument(
+            "command",
+            nargs=-1,
+            required=True,
+            type=click.UNPROCESSED,
+            metavar="SCRIPT [ARGS]...",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@click.command(
+    "capture",
+    cls=Command,
+    context_settings=SETTINGS,
+    options_metavar="[OPTIONS]",
+)
+@script_options
+@click.pass_context
+def command(context: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - those of click
+    """Run SCRIPT with its ARGS under a profiler and keep what it recorded.
+
+    Writes NAME.sqlite (nsys) or NAME.pt.trace.json.gz (torch.profiler), in a job of several
+    ranks NAME.rankN of them. Captured is what runs between torch.cuda.profiler.start() and
+    stop(), inside pyprof.profile(), or with --steps; a script that has none of it is captured
+    as a whole. Exits with the script's own code.
+
+    \b
+    Examples:
+      pyprof capture train.py --epochs 1
+      pyprof capture --steps 5,2,3 -o net train.py
+      torchrun --nproc-per-node 2 -m pyprof.capture train.py
+    """
+
+    def conclude(outcome: Outcome) -> int:
+        tell(outcome)
+        return outcome.exit_code()
+
+    context.exit(conclude(perform(conclude=conclude, **options)))
+
+
+def perform(
+    command: tuple[str, ...],
+    tool: str = "auto",
+    output: str | None = None,
+    *,
+    whole: bool = False,
+    steps: str | None = None,
+    no_init: bool = False,
+    graph_nodes: bool = False,
+    module: bool = False,
+    conclude: Callable[[Outcome], int] = lambda outcome: outcome.code,
+) -> Outcome:
+    """Run the script as the options say; PyprofError where that cannot be.
+
+    Where the script ends this process itself, `conclude` is called and gives the exit code.
+    """
+    target = script.Target(command[0], tuple(command[1:]), module=module)
+    script.check(target)
+    if whole and steps:
+        raise PyprofError("--all and --steps ask for different things; give one of them")
+    name = output or target.label()
+    name.encode()  # torch takes no path that is not UTF-8, and would say so after the run
+    request = Request(
+        target,
+        name,
+        whole=whole,
+        steps=Steps.parse(steps) if steps else None,
+        instrument=not no_init,
+        graph_nodes=graph_nodes,
+    )
+    found = _nsys(tool)
+    if found is not None:
+        return nsys.run(request, found)
+    from pyprof.capture import torch_profiler  # noqa: PLC0415 - only where it is used
+
+    return torch_profiler.run(request, conclude)
+
+
+def _nsys(tool: str) -> str | None:
+    """Give the nsys to use; None for torch."""
+    if tool == "torch" or (tool == "auto" and not machine.find_gpus()):
+        return None
+    found = machine.find_nsys()
+    if tool == "nsys" and not machine.find_gpus():
+        said = (
+            "there is no GPU here, so nsys records ranges only; --tool torch times ops on the CPU"
+        )
+        say(said)
+    if found is None and tool == "nsys":
+        raise PyprofError(
+            "nsys is not on PATH nor in the usual places; install nsight-systems from NVIDIA, or "
+            "use --tool torch"
+        )
+    return found
+
+
+def tell(outcome: Outcome, *, kept: bool = True) -> None:
+    """Say on stderr what was captured, where it is, and what to do with it."""
+    for note in outcome.notes:
+        say(note)
+    if not kept:
+        say("the capture is not kept: this folder cannot be written to; -o NAME keeps it")
+        return
+    for path in (outcome.path, *outcome.others):
+        if path is not None:
+            say(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
+    if outcome.captures:
+        names = shlex.join(map(str, outcome.captures))
+        say(f"next: python -m pyprof.prof {names}")

@@ -1,0 +1,149 @@
+"""`pyprof diff A B`: what got faster, slower, new or gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from pyprof import cli
+from pyprof.options import engine_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.inputs.engine import Engine
+    from pyprof.report.diff.compare import Comparison
+    from pyprof.report.diff.gate import Limit
+    from pyprof.report.diff.side import Side
+
+_TOP = 20
+_REGRESSION = 3
+"""Exit code where a limit is broken; 1 says that the captures could not be used."""
+_KEYS = ("op", "shape", "dtype", "layer", "line", "kernel")
+_DEFAULT_KEYS = "op,shape,dtype,layer"
+
+
+@click.command("diff", cls=cli.Command)
+@click.argument("a")
+@click.argument("b")
+@click.option("--by", default=_DEFAULT_KEYS, show_default=True, metavar="KEYS",
+              help=f"Match rows by these of {', '.join(_KEYS)}; one that a capture does not know "
+              "is left out.")  # fmt: skip
+@click.option("--steps", metavar="RANGE",
+              help="Compare these steps of both, the first being 0: `3:`, `3:7`.")  # fmt: skip
+@click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
+              help="Changes to list; CSV has all.")  # fmt: skip
+@click.option("--fail-if", "limits", multiple=True, metavar="LIMIT",
+              help="Exit with 3 where a metric changes by more than this: 'time>+3%', 'step>2ms', "
+              "'kernels>0'; with 1 where that cannot be told. Metrics: time, busy, idle, step, "
+              "kernels, flops, bytes. May be given several times.")  # fmt: skip
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
+@cli.raw_option
+@click.option("--html", "as_html", is_flag=True, help="Write a page.")
+@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+              help="Where to write; .csv, .md and .html choose the format.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@engine_options
+def command(
+    a: str, b: str, by: str, steps: str | None, top: int, limits: tuple[str, ...], target: str,
+    engine: Engine, *, as_csv: bool, as_html: bool, raw: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Compare captures A and B: what got faster or slower in B, what is new, what is gone.
+
+    A and B are captures, or what `pyprof parse` wrote from them; a folder or a 'glob' names all
+    ranks of a run. Rows are matched by what they do, not by kernel name: another kernel for the
+    same op is the same op. Numbers are per step, of what runs in steps, where both captures have
+    steps of the same kind, else totals.
+
+    \b
+    Examples:
+      pyprof diff before.sqlite after.sqlite
+      pyprof diff before.sqlite after.sqlite -o diff.md --fail-if 'time>+3%'
+      pyprof diff before.sqlite after.sqlite --by op,layer --csv
+      pyprof diff ranks/ 'net.rank*.sqlite' --workers 2
+    """
+    if as_csv and as_html:
+        raise click.UsageError("--csv and --html exclude each other")
+    form = "csv" if as_csv else "html" if as_html else cli.form(target, "csv", "md", "html")
+    cli.check_raw(raw, form)
+    keys, checks = _keys(by), _limits(limits)
+    if form == "html":
+        cli.need("pages", "Jinja2")
+    from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
+    from pyprof.report.diff.compare import compare  # noqa: PLC0415 - as above
+    from pyprof.report.diff.side import of_all  # noqa: PLC0415 - as above
+
+    with cli.stages(2 * source.STAGES + 3, a, b, quiet=quiet) as begin:
+        sides = [of_all([files], keys, steps, engine, begin) for files in (a, b)]
+        begin("comparing")
+        found = compare(sides[0], sides[1])
+    if not quiet:
+        for name, side in zip("AB", sides, strict=True):
+            cli.warn([f"{name}: {text}" for text in side.warnings])
+        cli.warn([found.devices] if found.devices else [])
+    failed = [check for check in checks if check.broken(found) is not None]
+    broken = [check.broken(found) or "" for check in failed]
+    content = _written(found, form, top, broken, sides, raw=raw)
+    if content is None:
+        content = _table(found, top, target)
+    with cli.output(target) as out:
+        out.write(content)
+    if broken:
+        for sentence in broken:
+            cli.say(sentence)
+        told = any(check.grown(found) is not None for check in failed)
+        click.get_current_context().exit(_REGRESSION if told else 1)
+
+
+def _keys(text: str) -> tuple[str, ...]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names or (unknown := [name for name in names if name not in _KEYS]):
+        wrong = unknown[0] if names else text
+        hint = cli.meant(wrong, _KEYS) or ";"
+        raise click.BadParameter(
+            f"no key {wrong!r}{hint} there are {', '.join(_KEYS)}", param_hint="'--by'"
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def _limits(texts: Sequence[str]) -> list[Limit]:
+    if not texts:
+        return []
+    from pyprof.report.diff.gate import parse  # noqa: PLC0415 - it loads Arrow
+
+    try:
+        return [parse(text) for text in texts]
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--fail-if'") from None
+
+
+def _written(
+    found: Comparison,
+    form: str,
+    top: int,
+    broken: Sequence[str],
+    sides: Sequence[Side],
+    *,
+    raw: bool,
+) -> bytes | None:
+    """Write in a form; None where that is text."""
+    from pyprof.report.diff import render  # noqa: PLC0415 - only now needed
+
+    if form == "csv":
+        return render.csv_text(found, raw=raw).encode()
+    if form == "md":
+        return render.markdown_text(found, top, broken).encode()
+    if form == "html":
+        from pyprof.report.diff import page  # noqa: PLC0415 - it needs Jinja2
+
+        names = [", ".join(name or "a GPU without a name" for name in s.gpus) for s in sides]
+        return page.page_of(found, names, broken).encode()
+    return None
+
+
+def _table(found: Comparison, top: int, target: str) -> bytes:
+    from pyprof.report.diff import render  # noqa: PLC0415 - as above
+    from pyprof.report.render import text  # noqa: PLC0415 - only now needed
+
+    return text.finish(render.lines(found, top), coloured=text.colours(target))

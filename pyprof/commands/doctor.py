@@ -1,0 +1,47 @@
+"""`pyprof doctor`: what a capture would lack here, or what a capture hides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pyprof import cli, safe
+
+
+@click.command("doctor", cls=cli.Command)
+@click.argument("capture", required=False, type=click.Path(path_type=Path))
+def command(capture: Path | None) -> None:
+    """Say what is installed and missing for a capture here, or what CAPTURE hides or distorts.
+
+    CAPTURE is a file of nsys, nvprof or torch.profiler. Each line has its remedy.
+
+    \b
+    Examples:
+      pyprof doctor
+      pyprof doctor net.sqlite
+    """
+    if capture is None:
+        from pyprof.capture.machine import findings  # noqa: PLC0415 - --help needs none of it
+
+        lines = [str(finding) for finding in findings()]
+    else:
+        lines = examine(capture)
+    with cli.output(cli.STDOUT) as out:
+        out.write("".join(f"{safe.lines(line)}\n" for line in lines).encode())
+
+
+def examine(path: Path) -> list[str]:
+    """Give what a capture holds, then what is to be known of it; CaptureError where it is none."""
+    from pyprof.capture import pitfalls  # noqa: PLC0415 - they need Arrow
+    from pyprof.readers import read  # noqa: PLC0415
+
+    capture = read(path)
+    version = f" {capture.version}" if capture.version else ""
+    heading = (
+        f"{path}: {capture.tool}{version}, {capture.activities.num_rows:,} activities, "
+        f"{capture.calls.num_rows:,} calls, {capture.ranges.num_rows:,} ranges"
+    )
+    said = [*pitfalls.found(capture), *pitfalls.inside(path)]
+    told = [heading, *(f"- {text}" for text in said or ["no trap shows"])]
+    return [safe.message(line) for line in told]

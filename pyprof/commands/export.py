@@ -1,0 +1,92 @@
+"""`pyprof export FILE -o OUT`: the same facts in the files of other viewers."""
+
+from __future__ import annotations
+
+import gzip
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import click
+
+from pyprof import cli
+from pyprof.options import engine_options, override, peak_options
+from pyprof.report import export
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from pyprof.inputs.engine import Engine
+
+_COMPRESSION = 3  # a trace repeats itself: higher levels take long and gain little
+
+
+class _ExportCommand(cli.Command):
+    """Lists the formats in its help, from where they are."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        listed = [(" ".join(form.suffixes), form.description) for form in export.formats()]
+        with formatter.section("Formats"):
+            formatter.write_dl(listed)
+        super().format_epilog(ctx, formatter)
+
+
+@click.command("export", cls=_ExportCommand)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@peak_options
+@cli.source_option("Name lines by the source below this folder (.prof); else no source is read.")
+@cli.raw_option
+@click.option(
+    "-o", "--output", "target", required=True, metavar="OUT",
+    help="Where to write; its suffix chooses the format.",
+)  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@engine_options
+def command(
+    files: tuple[str, ...],
+    target: str,
+    engine: Engine,
+    *,
+    folder: Path | None,
+    raw: bool,
+    quiet: bool,
+    **how: Any,  # noqa: ANN401 - options
+) -> None:
+    """Write FILE for another viewer; the suffix of OUT says which.
+
+    FILE is a capture, or what `pyprof parse` wrote from one. A capture gives more to a timeline:
+    API calls and ranges on the CPU. Several files, a folder or a 'glob' are the ranks of one run.
+
+    \b
+    Examples:
+      pyprof export net.sqlite -o net.pt.trace.json
+      pyprof export net.sqlite -o net.prof
+      pyprof export net.dict -o net.speedscope.json
+      pyprof export ranks/ -o ranks.parquet --workers 2
+    """
+    form = export.find(Path(target).name)
+    if form is None:
+        known = ", ".join(suffix for each in export.formats() for suffix in each.suffixes)
+        raise click.BadParameter(f"no format has this suffix; there are {known}", param_hint="'-o'")
+    cli.check_raw(raw, "csv" if "raw" in form.options else "")
+    if folder is not None and "folder" not in form.options:
+        raise click.UsageError("--source goes with .prof and .pstats")
+    given: dict[str, Any] = {"folder": folder, "raw": raw}
+    options = {name: given[name] for name in form.options}
+    from pyprof.inputs import source  # noqa: PLC0415 - they load Arrow
+    from pyprof.report.export import write  # noqa: PLC0415 - they load Arrow
+
+    with (
+        cli.stages(write.stages(form), *source.alone(files), quiet=quiet) as begin,
+        cli.output(target) as out,
+        _packed(out, target) as file,
+    ):
+        warnings = write.write(files, form, target, file, override(how), engine, begin, **options)
+    if not quiet:
+        cli.warn(warnings)
+
+
+def _packed(out: BinaryIO, target: str) -> AbstractContextManager[BinaryIO]:
+    if not target.lower().endswith(".gz"):
+        return nullcontext(out)
+    return cast("BinaryIO", gzip.GzipFile("", "wb", _COMPRESSION, out, mtime=0))

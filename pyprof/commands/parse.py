@@ -1,0 +1,110 @@
+"""`pyprof parse CAPTURE`: tie every kernel to the op, layer, line and forward op that caused it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyprof import cli
+from pyprof.options import engine_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.inputs.engine import Engine
+
+_LINES = (".dict", ".jsonl")
+_FORMATS = (*_LINES, ".parquet")
+_LONG = 200_000  # rows from which a progress bar is worth its line
+
+
+@click.command("parse", cls=cli.Command, makes_folders=True)
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
+@click.option(
+    "--kernels-only", is_flag=True, help="Leave out memory copies, memsets and graph launches."
+)
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    default=cli.STDOUT,
+    metavar="FILE",
+    help="Where to write: FILE.dict, FILE.jsonl, FILE.parquet, or FOLDER/ (or a URL) for a Parquet "
+    "dataset. Default: dict lines on stdout.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@engine_options
+def command(
+    captures: tuple[str, ...], target: str, *, kernels_only: bool, quiet: bool, engine: Engine
+) -> None:
+    """Tie every kernel of CAPTURE to the op, layer, source line and forward op that caused it.
+
+    CAPTURE is an nsys export (.sqlite) or report (.nsys-rep), an nvprof database, or a
+    torch.profiler trace (.json, .json.gz); which one is told by its content. One dict a line
+    comes out, in the order in which the GPU started the work.
+
+    Several files, a folder, a 'glob' or a URL are the ranks of one run, and make a Parquet dataset
+    with a part for each rank. Ranks that are there already are not done again; a capture that
+    cannot be read is told and left out.
+
+    \b
+    Examples:
+      pyprof parse net.sqlite -o net.dict
+      pyprof parse 'ranks/*.sqlite' -o ranks.parquet/ --workers 2
+    """
+    suffix = Path(target).suffix
+    folder = (
+        bool(target)
+        and suffix not in _LINES
+        and (target.endswith(("/", os.sep)) or "://" in target or Path(target).is_dir())
+    )
+    if target != cli.STDOUT and not folder and suffix not in _FORMATS:
+        raise click.BadParameter(f"{target}: end it in {', '.join(_FORMATS)}", param_hint="'-o'")
+    from pyprof.inputs.find import only  # noqa: PLC0415 - takes time to load
+
+    one = None if folder else only(captures)
+    if one is not None:
+        _write_file(one, target, kernels_only=kernels_only, quiet=quiet)
+    elif folder or suffix == ".parquet":
+        _write_dataset(captures, target, engine, kernels_only=kernels_only, quiet=quiet)
+    else:
+        raise click.BadParameter(
+            "several captures make a Parquet dataset; name a folder, such as ranks.parquet/",
+            param_hint="'-o'",
+        )
+
+
+def _write_file(capture: str, target: str, *, kernels_only: bool, quiet: bool) -> None:
+    from pyprof.inputs.find import fetch  # noqa: PLC0415 - as above
+    from pyprof.parse import dict_lines, parquet, parse_file  # noqa: PLC0415 - they load Arrow
+
+    with fetch(capture) as path:
+        records = parse_file(path, kernels_only=kernels_only)
+    if not quiet:
+        cli.warn(records.warnings)
+    with cli.output(target) as file:
+        if Path(target).suffix == ".parquet":
+            parquet.write(records, file)
+        else:
+            with cli.progress(
+                records.rows, "writing", _LONG if not quiet else records.rows + 1
+            ) as advance:
+                dict_lines.write(records, file, advance)
+
+
+def _write_dataset(
+    captures: Sequence[str], folder: str, engine: Engine, *, kernels_only: bool, quiet: bool
+) -> None:
+    from pyprof.inputs import dataset  # noqa: PLC0415 - loads Arrow
+
+    done = dataset.write_all(captures, folder, engine, kernels_only=kernels_only)
+    if not quiet:
+        cli.warn(done.warnings)
+        ranks = len(done.ranks)
+        there = ranks - done.written
+        kept = f"; {there:,} of them were there already" if there else ""
+        many = "rank" if ranks == 1 else "ranks"
+        cli.say(f"{ranks:,} {many}, {done.rows:,} rows in {folder}{kept}")

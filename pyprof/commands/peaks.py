@@ -1,0 +1,73 @@
+"""`pyprof peaks`: the peaks that are known, by card, and those measured on this machine."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from pyprof import cli
+
+
+@click.command("peaks", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("name", required=False)
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV, with sources and doubts.")
+@cli.raw_option
+@click.option("--measure", "measuring", is_flag=True,
+              help="Measure a product and a copy here, and keep the rates.")  # fmt: skip
+@click.option("--device", metavar="cpu|cuda|cuda:N",
+              help="What to measure; else the GPU, or the CPU where torch sees none.")  # fmt: skip
+@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+              help="Where to write.")  # fmt: skip
+def command(
+    name: str | None,
+    target: str,
+    device: str | None,
+    *,
+    as_csv: bool,
+    raw: bool,
+    measuring: bool,
+) -> None:
+    """List the peak rates that eff is measured against: dense, a card a row.
+
+    NAME is a device as a capture or a driver names it, or part of one: "NVIDIA A100-SXM4-80GB",
+    l4. TFLOP/s (TOP/s for integers) without sparsity, and GB/s.
+
+    --measure runs matrix products in each type and a large copy with torch, for seconds, and
+    keeps the best; `pyprof prof --measured` measures against these.
+
+    \b
+    Examples:
+      pyprof peaks
+      pyprof peaks "NVIDIA H100 80GB HBM3"
+      pyprof peaks --measure --device cpu
+    """
+    cli.check_raw(raw, "csv" if as_csv else "")
+    if measuring and name is not None:
+        raise click.UsageError("--measure takes the device by --device, not by NAME")
+    if device is not None and not measuring:
+        raise click.UsageError("--device goes with --measure")
+    if device is not None and not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise click.BadParameter(
+            f"{device!r} is none of cpu, cuda, cuda:N", param_hint="'--device'"
+        )
+    as_csv = as_csv or cli.claims(target, "csv") == "csv"
+    from pyprof.gpu import measured  # noqa: PLC0415 - only to do the work
+    from pyprof.report.render import peaks, text  # noqa: PLC0415 - as above
+
+    if measuring:
+        from pyprof.gpu.measured import measure, pick  # noqa: PLC0415 - as above
+
+        found = measure(device or pick())
+        place = measured.save(found)
+        rows = peaks.measured_rows([found])
+        cli.say(f"kept in {place}; pyprof prof --measured uses it")
+    else:
+        rows = peaks.find(name, peaks.measured_rows(measured.load().values()))
+    one = measuring or name is not None
+    with cli.output(target) as out:
+        if as_csv:
+            out.write(peaks.as_csv(rows, raw=raw))
+        else:
+            shown = peaks.each(rows) if one else peaks.overview(rows)
+            out.write(text.finish(shown, coloured=text.colours(target)))

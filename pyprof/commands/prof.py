@@ -1,0 +1,112 @@
+"""`pyprof prof FILE`: what every kernel cost and achieved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyprof import cli, safe
+from pyprof.options import override, peak_options, worker_options
+
+if TYPE_CHECKING:
+    from pyprof.inputs.engine import Engine
+
+_KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank")
+
+
+class _ProfCommand(cli.Command):
+    """Lists the columns in its help, from where they are registered."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from pyprof.prof.names import column_help  # noqa: PLC0415 - only for help
+
+        with formatter.section("Columns"):
+            formatter.write_dl(column_help())
+        super().format_epilog(ctx, formatter)
+
+
+@click.command("prof", cls=_ProfCommand)
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option(
+    "-c", "--columns", "names", metavar="COLS", help="Columns to show, separated by commas."
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV, every field quoted.")
+@cli.raw_option
+@click.option(
+    "-w",
+    "--width",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Write columns N characters wide in all.",
+)
+@click.option(
+    "--by", type=cli.Choice(_KEYS), help="Group rows: calls, total, mean, min, max, share."
+)
+@click.option(
+    "--sort", metavar="COL", help="Sort by a column, the largest first; COL- for the smallest."
+)
+@click.option("--top", type=click.IntRange(1), metavar="N", help="Show the first N rows.")
+@click.option("--strict", "least", type=cli.Number("95", 100, zero=True),
+              metavar="PERCENT",
+              help="Fail when the cost of less than PERCENT of GPU time is known.")  # fmt: skip
+@click.option("--summary", type=cli.Choice(["nvprof"]),
+              help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
+@peak_options
+@click.option(
+    "-o", "--output", "target", default=cli.STDOUT, metavar="FILE", help="Where to write."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@worker_options
+def command(
+    files: tuple[str, ...], target: str, engine: Engine, *, quiet: bool, least: float | None,
+    **how: Any,  # noqa: ANN401 - options
+) -> None:  # fmt: skip
+    """Report FLOPs, bytes, Tensor Core use and time of every kernel in FILE.
+
+    FILE is what `pyprof parse` wrote (dict lines or Parquet), a capture itself, or `-` for dict
+    lines on stdin. Several files, a folder or a 'glob' are the ranks of one run: the rows of each
+    follow those of the one before. Rows are separated by blanks, unless --csv or -w says otherwise.
+
+    \b
+    Examples:
+      pyprof prof -w 150 net.dict
+      pyprof prof --csv -c idx,dir,kernel,sil,tc,flops,bytes net.dict
+      pyprof prof --by op --top 10 -w 120 net.sqlite
+      pyprof prof --by op -w 120 ranks/
+    """
+    how["as_csv"] |= cli.claims(target, "csv") == "csv"
+    if how["as_csv"] and how["width"]:
+        raise click.UsageError("--csv and -w exclude each other")
+    cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
+    if how["by"] and how["names"]:
+        raise click.UsageError("--by has columns of its own, -c chooses among those of rows")
+    from pyprof.report import nvprof_tables  # noqa: PLC0415 - they load Arrow
+    from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
+
+    sources = files or ("-",)
+    if how["summary"]:
+        if len(sources) > 1:
+            raise click.UsageError("--summary nvprof takes one file")
+        if any(how[option] for option in ("names", "width", "by", "sort", "top")):
+            raise click.UsageError("--summary nvprof knows no -c, -w, --by, --sort and --top")
+        tables = nvprof_tables.rows(sources[0], quiet=quiet)
+        with cli.output(target) as out:
+            nvprof_tables.write(tables, out, as_csv=how["as_csv"], raw=how["raw"])
+        return
+    asked = report.Asked(report.columns(how["names"]), how["by"], how["sort"], how["top"])
+    found = report.of_all(sources, asked, override(how), engine)
+    columns, rows = report.shown(found, asked)
+    if how["as_csv"] and not how["raw"]:
+        rows = map(safe.fields, rows)
+    if not quiet:
+        cli.warn(found.warnings)
+    write = report.render(
+        as_csv=how["as_csv"], width=how["width"],
+        say=lambda text: None if quiet else cli.warn([text]),
+    )  # fmt: skip
+    with cli.output(target) as out:
+        write(columns, rows, out)
+    if not quiet:
+        cli.say(found.known.text)
+    report.demand(found.known, least)

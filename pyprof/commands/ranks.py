@@ -1,0 +1,86 @@
+"""`pyprof ranks SET`: many ranks side by side; who waits for whom, and which link is slow."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from pyprof import cli, safe
+from pyprof.options import engine_options
+
+if TYPE_CHECKING:
+    from pyprof.inputs.engine import Engine
+    from pyprof.report.ranks.findings import Across
+
+_TOP = 16
+_TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "layers", "unmatched")
+
+
+@click.command("ranks", cls=cli.Command)
+@click.argument("sources", nargs=-1, required=True, metavar="SET...")
+@click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
+              help="Rows to list of each table; CSV and JSON have all.")  # fmt: skip
+@click.option("--csv", "as_csv", is_flag=True, help="Write a table as CSV.")
+@cli.raw_option
+@click.option("--table", type=cli.Choice(_TABLES), default=_TABLES[0], show_default=True,
+              help="Which one.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Write all tables as JSON.")
+@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+              help="Where to write; .csv and .json choose the format.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@engine_options
+def command(
+    engine: Engine, sources: tuple[str, ...], top: int, table: str, target: str,
+    *, as_csv: bool, as_json: bool, raw: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Compare the ranks of a distributed job.
+
+    SET is their captures: several files, a folder, a 'glob' or a URL. Says per rank how busy its
+    GPU was and what its steps take; who comes last to collectives and what that costs the others;
+    how fast collectives move data, waiting apart; which layers are uneven. Clocks of different
+    hosts are aligned on the collectives.
+
+    \b
+    Examples:
+      pyprof ranks 'net.rank*.sqlite'
+      pyprof ranks ranks/ --workers 2
+      pyprof ranks ranks/ --csv -o ranks.csv
+    """
+    if as_csv and as_json:
+        raise click.UsageError("--csv and --json exclude each other")
+    form = "csv" if as_csv else "json" if as_json else cli.form(target, "csv", "json")
+    cli.check_raw(raw, form)
+    found = _across(engine, sources, quiet=quiet)
+    content = _content(found, form, table, raw=raw)
+    if content is None:
+        from pyprof.report.ranks import text as as_text  # noqa: PLC0415 - as above
+        from pyprof.report.render import text  # noqa: PLC0415 - only now needed
+
+        content = text.finish(as_text.lines(found, top), coloured=text.colours(target))
+    with cli.output(target) as out:
+        out.write(content)
+
+
+def _across(engine: Engine, sources: tuple[str, ...], *, quiet: bool) -> Across:
+    from pyprof.inputs.ranks import members  # noqa: PLC0415 - as above
+    from pyprof.report.ranks import findings, measure, tables  # noqa: PLC0415 - they load Arrow
+
+    chosen = members(sources, engine)
+    measured = engine.map(measure.measure, chosen, "measuring ranks")
+    read = {handle.item.url for handle in measured}
+    missing = [safe.url(member.url) for member in chosen if member.url not in read]
+    found = engine.conclude(tables.merge, measured, partial(findings.across, missing=missing))
+    if not quiet:
+        cli.warn(found.warnings)
+    return found
+
+
+def _content(found: Across, form: str, table: str, *, raw: bool) -> bytes | None:
+    """Write in the form of a suffix; None for one that is text."""
+    from pyprof.report.ranks import output_tables  # noqa: PLC0415 - only now needed
+
+    if form == "csv":
+        return output_tables.as_csv(found, table, raw=raw)
+    return output_tables.as_json(found) if form == "json" else None

@@ -1,0 +1,88 @@
+"""`pyprof roofline FILE -o FILE`: ops as points under the roofs of their device."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyprof import cli
+from pyprof.options import engine_options, override, peak_options
+
+if TYPE_CHECKING:
+    from pyprof.inputs.engine import Engine
+    from pyprof.report.analysis.roofline import Chart
+
+PICTURES = ("png", "svg", "pdf")
+FORMATS = (*PICTURES, "html")
+
+
+@click.command("roofline", cls=cli.Command)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--steps", metavar="RANGE",
+              help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
+@click.option("--top", type=click.IntRange(1), default=100, show_default=True, metavar="N",
+              help="Draw the N ops of most time.")  # fmt: skip
+@peak_options
+@click.option("-o", "--output", "target", default="roofline.html", show_default=True,
+              metavar="FILE", help="Where to write: .html, .png, .svg or .pdf.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@engine_options
+def command(
+    files: tuple[str, ...],
+    target: str,
+    steps: str | None,
+    top: int,
+    engine: Engine,
+    *,
+    quiet: bool,
+    **how: Any,  # noqa: ANN401 - options
+) -> None:
+    """Draw what the ops of FILE achieve over their FLOPs a byte, and what the GPU could.
+
+    FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
+    are the ranks of one run.
+
+    A point is an op with one kernel; its area is its GPU time, its colour what limits it. The
+    page shows names on hover and needs no network.
+
+    \b
+    Examples:
+      pyprof roofline net.sqlite -o roofline.html
+      pyprof roofline net.sqlite -o roofline.png --steps 3:
+      pyprof roofline net.dict -o roofline.svg --gpu "NVIDIA H100 80GB HBM3"
+    """
+    kind = PurePath(target).suffix.removeprefix(".").lower()
+    if kind not in FORMATS:
+        raise click.BadParameter(
+            f"{target!r} ends in none of {', '.join(f'.{name}' for name in FORMATS)}",
+            param_hint="'-o'",
+        )
+    if kind in PICTURES:
+        cli.need("pictures", "matplotlib")
+    else:
+        cli.need("pages", "Bokeh", "Jinja2")
+    from pyprof.inputs import source  # noqa: PLC0415 - load Arrow
+    from pyprof.report.analysis import roofline  # noqa: PLC0415 - load Arrow
+
+    with cli.stages(source.STAGES + 2, *source.alone(files), quiet=quiet) as begin:
+        data = roofline.of_all(files, steps, override(how), engine, begin)
+        begin("drawing")
+        found = data.chart(top)
+        content = _drawn(found, kind)
+    with cli.output(target) as out:
+        out.write(content)
+    if not quiet:
+        cli.warn(data.warnings)
+        cli.say(f"{target}: {found.summary}")
+
+
+def _drawn(found: Chart, kind: str) -> bytes:
+    if kind in PICTURES:
+        from pyprof.report.render import roofline_picture  # noqa: PLC0415 - extra
+
+        return roofline_picture.picture(found, kind)
+    from pyprof.report.render.page import roofline  # noqa: PLC0415 - extra
+
+    return roofline.html(found).encode()

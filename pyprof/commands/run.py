@@ -1,0 +1,77 @@
+"""`pyprof run`: capture a script, tie its work to ops and show the summary, in one go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyprof import guard, scratch
+from pyprof.cli import Command, say
+from pyprof.commands.capture import SETTINGS, perform, script_options, tell
+
+if TYPE_CHECKING:
+    from pyprof.capture.request import Outcome
+
+_WIDTH = 120  # the least that the table needs
+
+
+@click.command("run", cls=Command, context_settings=SETTINGS)
+@click.option("--each", is_flag=True, help="Show every kernel, instead of the summary.")
+@script_options
+@click.pass_context
+def command(context: click.Context, /, *, each: bool, output: str | None, **options: Any) -> None:  # noqa: ANN401 - those of click
+    """Run SCRIPT with its ARGS under a profiler, and show where the time went.
+
+    The capture is kept, under the script's name where -o gives none; with -o its records
+    (NAME.dict) are, too. Exits with the script's own code.
+
+    \b
+    Examples:
+      pyprof run train.py --epochs 1
+      pyprof run --each -o net train.py
+    """
+    told = guard.of(context)
+    if output is not None:
+        told.no_capture(f"{output}.dict")
+
+    def conclude(outcome: Outcome) -> int:
+        tell(outcome, kept=not elsewhere)
+        captures = [str(path) for path in outcome.captures]
+        if not captures:
+            return outcome.exit_code()
+        if output is not None and outcome.path is not None:
+            _records(captures, f"{output}.dict", force=told.force)
+        return outcome.code or _report(captures, each=each)
+
+    elsewhere = output is None and not os.access(Path(), os.W_OK | os.X_OK)
+    with scratch.folder() if elsewhere else nullcontext() as folder:
+        name = str(folder / "net") if folder else output
+        code = conclude(perform(output=name, conclude=conclude, **options))
+    context.exit(code)
+
+
+def _records(captures: list[str], target: str, *, force: bool) -> None:
+    from pyprof.commands import parse  # noqa: PLC0415 - it loads Arrow
+
+    forced = ["--force"] if force else []
+    arguments = [*captures, "-q", *forced, "-o", target]  # the report warns
+    parse.command.main(arguments, standalone_mode=False)
+    say(target)
+
+
+def _report(captures: list[str], *, each: bool) -> int:
+    """Show the summary, or the table of all kernels; give the exit code of that."""
+    from pyprof.commands import prof  # noqa: PLC0415 - it loads Arrow
+    from pyprof.commands.summary import command as summary  # noqa: PLC0415 - as above
+
+    sys.stdout.flush()
+    if not each:
+        return summary.main(captures, standalone_mode=False) or 0
+    width = max(_WIDTH, shutil.get_terminal_size((_WIDTH, 0)).columns)
+    return prof.command.main(["-w", str(width), *captures], standalone_mode=False) or 0

@@ -1,0 +1,83 @@
+"""`pyprof summary FILE`: where the time goes, whether the GPU is busy, what could be won."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyprof import cli
+from pyprof.options import engine_options, override, peak_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.inputs.engine import Engine
+    from pyprof.report.analysis.overview import Brief
+
+_TOP = 15
+_BY = ("op", "layer", "line")
+
+
+@click.command("summary", cls=cli.Command)
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option("--by", type=cli.Choice(_BY), default=_BY[0], show_default=True,
+              help="What to list GPU time by; layer: the tree of modules.")  # fmt: skip
+@click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
+              help="Ops or lines to list.")  # fmt: skip
+@click.option("--depth", type=click.IntRange(1), metavar="N", help="Levels of the tree to show.")
+@click.option("--steps", metavar="RANGE",
+              help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
+@peak_options
+@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+              help="Where to write.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@engine_options
+def command(
+    files: tuple[str, ...], by: str, top: int, depth: int | None, steps: str | None, target: str,
+    engine: Engine, *, quiet: bool, **how: Any,  # noqa: ANN401 - options
+) -> None:  # fmt: skip
+    """Say where the GPU time of FILE goes, how busy the GPU is, and what could be won.
+
+    FILE is a capture, or what `pyprof parse` wrote from one (which lacks waits for the GPU and
+    the ranges of iterations). Several files, a folder or a 'glob' are the ranks of one run.
+
+    \b
+    Examples:
+      pyprof summary net.sqlite
+      pyprof summary --steps 3: net.sqlite
+      pyprof summary --by layer --depth 3 net.sqlite
+      pyprof summary ranks/
+    """
+    cli.claims(target)
+    from pyprof.inputs import source  # noqa: PLC0415 - they load Arrow
+    from pyprof.report.analysis.overview import of_all  # noqa: PLC0415 - as above
+    from pyprof.report.render import text  # noqa: PLC0415 - they load Arrow
+
+    with cli.stages(source.STAGES + 1, *source.alone(files), quiet=quiet) as begin:
+        found = of_all(files or ("-",), steps, override(how), engine, begin)
+    if not quiet:
+        cli.warn(found.warnings)
+    with cli.output(target) as out:
+        out.write(text.finish(sections(found, by, top, depth), coloured=text.colours(target)))
+
+
+def sections(found: Brief, by: str, top: int, depth: int | None) -> Iterator[str]:
+    """Give the sections of the summary, with an empty line between them."""
+    from pyprof.report.render import summary as show  # noqa: PLC0415 - it loads Arrow
+
+    yield from show.head(found)
+    yield ""
+    if found.times is not None:
+        yield from show.times(found.times)
+        yield ""
+    yield from show.phases(found)
+    yield ""
+    if by == "layer":
+        yield from show.layers(found, depth)
+    elif by == "line":
+        yield from show.lines(found, top)
+    else:
+        yield from show.ops(found, top)
+    yield ""
+    yield from show.advice(found.advice)

@@ -1,0 +1,305 @@
+"""The input type that a kernel's name tells, in torch's words, and what Tensor Cores take it.
+
+`tf32` stands beside torch's own names: float32 data, rounded by the Tensor Core, at another peak.
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyprof.gpu.kernel_names import by_name, split
+from pyprof.gpu.kernel_roles import MATRIX_ROLES, role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+HALF = frozenset({"float16", "bfloat16"})
+NARROW = frozenset({"float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "int8", "uint8", "int4"})
+"""Types that a matrix product in CUDA cores practically never has."""
+
+
+class Types(NamedTuple):
+    """The types of a matrix product: None where the name does not say."""
+
+    dtype: str | None
+    """Of the inputs A and B."""
+    accumulate: str | None = None
+    """Of the sum: `float16` doubles the peak of GeForce parts, and of most CUDA cores."""
+
+
+_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "f16": "float16", "fp16": "float16", "h": "float16", "half": "float16",
+        "bf16": "bfloat16", "t": "bfloat16",
+        "f32": "float32", "fp32": "float32", "s": "float32",
+        "tf32": "tf32",
+        "f64": "float64", "d": "float64",
+        "c": "complex64", "z": "complex128",
+        "e4m3": "float8_e4m3fn", "q": "float8_e4m3fn",
+        "e5m2": "float8_e5m2", "r": "float8_e5m2",
+        "ue4m3xf4": "float4_e2m1fn", "e2m1": "float4_e2m1fn", "f4": "float4_e2m1fn",
+        "i8": "int8", "s8": "int8", "b": "int8", "int8": "int8", "u8": "uint8",
+        "i4": "int4", "s4": "int4", "u4": "int4",
+        "i32": "int32", "s32": "int32", "i": "int32",
+    }
+)  # fmt: skip
+"""How libraries spell a type: cutlass and xmma by width, cuBLAS and nvjet by letter."""
+
+_TYPE = r"(?:bf16|tf32|f16|f32|f64|e4m3|e5m2|i8|s8|u8|i4|s4|i32)"
+_NVJET = re.compile(r"nvjet_(?:sm\d+_)?([a-z]{3,5})(?=_|$)")
+_XMMA = re.compile(rf"xmma_.*?_({_TYPE})({_TYPE})_({_TYPE})({_TYPE})?_({_TYPE})(?![a-z0-9])")
+_CUTLASS3 = re.compile(r"tensorop_[a-z]?\d+x\d+x\d+gemm_(?:block_scaled_)?([a-z0-9]+)_([a-z0-9]+)_")
+_CUTLASS3_SIMT = re.compile(rf"simt_[sdcz]gemm_({_TYPE})_")
+_MMA_SIZE = r"(?:8{2}4|168{2}|16816|16832|16864|8816|161616)"
+_CUTLASS = re.compile(
+    rf"(?:tensorop|wmma)_(?:({_TYPE})_)?([a-z])({_MMA_SIZE})[a-z]+(?:_optimized|_analytic)?"
+    rf"(?:_(?:relu|grouped))*(?:_({_TYPE})(?=_))?"
+)
+_CUBLAS = re.compile(
+    rf"(?<![a-z0-9])(?:(fp16|bf16|int8)_)?([sdhciz]|gc)({_MMA_SIZE})?(?:gemm|cudnn)"
+    r"(?:_(fp16|bf16|int8)(?=_))?"
+)
+_TENSILE = re.compile(r"^Cijk_[A-Za-z]+_[A-Za-z]+_(F8|B8|I8|4xi8|[BHSDCZ])([A-Z]?)([A-Z]?)")
+_TENSILE_WORDS = MappingProxyType(
+    {"F8": "float8_e4m3fn", "B8": "float8_e5m2", "I8": "int8", "4xi8": "int8", "B": "bfloat16",
+     "H": "float16", "S": "float32", "D": "float64", "C": "complex64", "Z": "complex128"}
+)  # fmt: skip
+_LETTERS = re.compile(
+    r"(?<![a-z0-9])(bf16|f16|fp16|e4m3|e5m2|fp8|tf32|f32|int8|mxfp8|nvfp4)(?![a-z0-9])"
+)
+_CXX = re.compile(
+    r"(bfloat16_t|__(?:nv|hip)_bfloat16|BFloat16|bf16(?:_t)?\b)"
+    r"|(half_t|__half|Half|half\b|_Float16|fp16_t\b)|(e4m3)|(e5m2)"
+    r"|(?<![\w])(float)(?![\w])|(?<![\w])(double)(?![\w])"
+)
+_CXX_TYPES = ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "float32", "float64")
+
+
+def _nvjet(name: str) -> Types | None:
+    """Read `tst` as input, sum, output and `qqtst` as A, B, C, sum, D: observed, undocumented."""
+    if not (found := _NVJET.search(name)):
+        return None
+    letters = found[1]
+    total = letters[3] if len(letters) == 5 else letters[1]  # noqa: PLR2004 - qqtst
+    dtype = _WORDS.get(letters[0])
+    if dtype == "float32" and "_tf32" in name:
+        dtype = "tf32"
+    return Types(dtype, _WORDS.get(total))
+
+
+def _xmma(name: str) -> Types | None:
+    """Read `f16f16_f16f32_f32` as A and B, two more, and the sum."""
+    if not (found := _XMMA.search(name)):
+        return None
+    words = found.groups()
+    first = "tf32" if "tf32" in words[:4] else words[0]
+    return Types(_WORDS.get(first), _WORDS.get(words[4]))
+
+
+def _cutlass(name: str) -> Types | None:
+    """Read `tensorop_bf16_s16816gemm_bf16`: the letter is the sum's type, a word the input's."""
+    if found := _CUTLASS3.search(name):
+        first = "tf32" if "tf32" in found[1] else found[1]
+        return Types(_WORDS.get(first))
+    if found := _CUTLASS3_SIMT.search(name):
+        return Types(_WORDS.get(found[1]))
+    if not (found := _CUTLASS.search(name)):
+        return None
+    before, letter, size, after = found.groups()
+    return Types(_mma_input(before or after, letter, size, name), _WORDS.get(letter))
+
+
+def _cublas(name: str) -> Types | None:
+    """Read `volta_fp16_s884gemm_fp16`, or `ampere_sgemm`, where the letter is all there is.
+
+    `fp16_sgemm` reads float16 and computes in float32; `hgemm` in float16 throughout.
+    """
+    if not (found := _CUBLAS.search(name)):
+        return None
+    before, letter, size, after = found.groups()
+    word, letter = before or after, letter.removeprefix("g")
+    if size is None:
+        return Types(_WORDS.get(word or letter), _WORDS.get(letter))
+    return Types(_mma_input(word, letter, size, name), _WORDS.get(letter))
+
+
+def _mma_input(word: str | None, letter: str, size: str, name: str) -> str | None:
+    """Tell the input of an MMA whose sum has type `letter` and whose shape is `size`."""
+    if word:
+        return _WORDS.get(word)
+    if letter in "hdi":
+        return {"h": "float16", "d": "float64", "i": "int8"}[letter]
+    if size == "884" or "volta" in name or "turing" in name:
+        return "float16"  # an fp32 sum over the only input that these cores know
+    if size == "1688" and letter == "s":
+        return "tf32"  # from Ampere on, 16-bit inputs have K = 16
+    return None
+
+
+def _tensile(name: str) -> Types | None:
+    """Read AMD's `Cijk_Alik_Bljk_BBS_`: input, output, sum; `SB_` is float32 alone."""
+    if not (found := _TENSILE.match(name)):
+        return None
+    return Types(_TENSILE_WORDS.get(found[1]))
+
+
+def _trtllm(name: str) -> Types | None:
+    """Read `bmm_OUT_AB_SUM`, of mixed inputs the wider, and `fmhaSm100fKernel_QkvBfloat16`."""
+    if found := _BMM.match(name):
+        inputs = {_TRTLLM_WORDS[found[1]], _TRTLLM_WORDS[found[2] or found[1]]}
+        widest = next(word for word in _TRTLLM_WORDS.values() if word in inputs)
+        return Types(widest, _TRTLLM_WORDS.get(found[3]))
+    found = _FMHA.search(name)
+    return Types(_TRTLLM_WORDS[found[1]]) if found else None
+
+
+_TRTLLM_WORDS: Mapping[str, str] = MappingProxyType(
+    {"Fp32": "float32", "Bfloat16": "bfloat16", "Fp16": "float16", "E4m3": "float8_e4m3fn",
+     "E5m2": "float8_e5m2", "E2m1": "float4_e2m1fn"}
+)  # fmt: skip
+"""The widest first."""
+_TRTLLM_TYPE = "|".join(_TRTLLM_WORDS)
+_BMM = re.compile(
+    rf"(?:bmm|gemm)_(?:Mx)?(?:{_TRTLLM_TYPE})_(?:Mx)?({_TRTLLM_TYPE})(?:(?:Mx)?({_TRTLLM_TYPE}))?"
+    rf"_({_TRTLLM_TYPE})"
+)
+_FMHA = re.compile(rf"fmhaSm\d+\w?Kernel_Q(?:kv)?({_TRTLLM_TYPE})")
+_OGS = re.compile(r"_matmul_ogs_[A-Z]+_\w+?x(bf16|fp16|fp32|fp8e4\w*|fp8e5\w*)x")
+
+
+def _named_by_library(name: str) -> Types | None:
+    """Read the type that stands in a library's own name, not that of an argument behind it."""
+    if found := _OGS.search(name):  # output, input, weights
+        word = {"fp8e4": "e4m3", "fp8e5": "e5m2"}.get(found[1][:5], found[1])
+        return Types(_WORDS[word])
+    return _words(name) if "deep_gemm::" in name or "_gtcx" in name else None
+
+
+def _words(name: str) -> Types | None:
+    """Find a bounded `bf16` or `f32` in the path: fmha_cutlassF_bf16_aligned, ..._wgmma_f16_..."""
+    if not (found := _LETTERS.search(split(name).path)):
+        return None
+    return Types({"fp8": "float8_e4m3fn", "mxfp8": "float8_e4m3fn", "nvfp4": "float4_e2m1fn"}.get(
+        found[1], _WORDS.get(found[1])))  # fmt: skip
+
+
+def _cxx(name: str) -> Types | None:
+    """Find the floating type among the template arguments.
+
+    A matrix kernel's first is its input's; elsewhere it is told only where there is just one.
+    """
+    found = [
+        _CXX_TYPES[match.lastindex - 1]
+        for match in _CXX.finditer(split(name).rest)
+        if match.lastindex
+    ]
+    if found and (len(set(found)) == 1 or role(name) in MATRIX_ROLES):
+        return Types(found[0])
+    return None
+
+
+@by_name
+def data_type(name: str) -> str | None:
+    """Read the floating type of the tensors that a kernel works on; None where it is not told.
+
+    16-bit kernels name float32 too, in which they compute. A kernel that casts names one side only.
+    """
+    if _CASTS.search(name):
+        return None
+    told = name_types(name).dtype
+    if told is None:
+        found = {
+            _CXX_TYPES[(match.lastindex or 1) - 1] for match in _CXX.finditer(split(name).rest)
+        }
+        narrow = found - {"float32"}
+        told = narrow.pop() if len(narrow) == 1 and narrow <= HALF else None
+    return "float32" if told == "tf32" else told if told in _FLOATS else None
+
+
+def moved_type(name: str) -> str | None:
+    """Read the type of the elements that a kernel copies or fills; None where it is not told.
+
+    A kernel that takes all types of a width alike tells this alone: `opaque2`.
+    """
+    if _CASTS_TYPES.search(name):
+        return None
+    path, rest = split(name)
+    if widths := set(_OPAQUE.findall(rest)):
+        return f"opaque{widths.pop()}" if len(widths) == 1 else None
+    found = _FIRST_TYPE.match(rest) if _TYPED_FIRST.search(path) else _FUNCTOR_TYPE.search(rest)
+    word = next(filter(None, found.groups()), "") if found else ""
+    return _MOVED.get(word.strip().removeprefix("c10::"))
+
+
+_CASTS_TYPES = re.compile(r"(?:Load|Store)WithCast|float\w*_copy_kernel|gpu_kernel_impl<")
+_OPAQUE = re.compile(r"OpaqueType<(?:\([a-z ]+\))?(\d+)u?l?>")
+_TYPED_FIRST = re.compile(
+    r"CatArray|indexSelect|roll_cuda|triu_tril|(?:reflection|replication)_pad|im2col|col2im"
+)
+"""Kernels whose first template argument is the type of their elements."""
+_FIRST_TYPE = re.compile(r"<\s*([\w:]+(?: \w+)*|c10::complex<\w+>)\s*[,>]")
+_FUNCTOR_TYPE = re.compile(
+    r"FillFunctor<\s*([\w:]+(?: \w+)*|c10::complex<\w+>)\s*>"
+    r"|(?:direct_copy_kernel_cuda|copy_device_to_device)\(.*?"
+    r"[{[]lambda\(([\w:]+(?: \w+)*|c10::complex<\w+>)\)"
+)
+_MOVED: Mapping[str, str] = MappingProxyType(
+    {
+        "bool": "bool", "unsigned char": "uint8", "signed char": "int8", "char": "int8",
+        "short": "int16", "int": "int32", "long": "int64", "long long": "int64",
+        "unsigned short": "uint16", "unsigned int": "uint32", "unsigned long": "uint64",
+        "Half": "float16", "__half": "float16", "half": "float16",
+        "BFloat16": "bfloat16", "__nv_bfloat16": "bfloat16", "hip_bfloat16": "bfloat16",
+        "float": "float32", "double": "float64",
+        "complex<Half>": "complex32", "complex<float>": "complex64",
+        "complex<double>": "complex128",
+        "Float8_e4m3fn": "float8_e4m3fn", "Float8_e5m2": "float8_e5m2",
+    }
+)  # fmt: skip
+
+_CASTS = re.compile(r"(?:Load|Store)WithCast|float16_copy|copy_kernel")
+_FLOATS = HALF | {"float32", "float64"}
+
+_READERS: tuple[Callable[[str], Types | None], ...] = (
+    _nvjet, _xmma, _cutlass, _tensile, _trtllm, _named_by_library, _cxx, _cublas, _words
+)  # fmt: skip
+
+
+@by_name
+def name_types(name: str) -> Types:
+    """Read input and accumulation type from a kernel's full name; None for what it hides."""
+    return next((types for read in _READERS if (types := read(name))), Types(None))
+
+
+FIRST_TENSOR_CORES = (7, 0)
+"""Volta's compute capability."""
+
+_TENSOR_CORES_SINCE: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        "float16": FIRST_TENSOR_CORES,
+        "int8": (7, 2),
+        "uint8": (7, 2),
+        "int4": (7, 5),
+        "bfloat16": (8, 0),
+        "tf32": (8, 0),
+        "float8_e4m3fn": (8, 9),
+        "float8_e5m2": (8, 9),
+        "float4_e2m1fn": (10, 0),
+    }
+)
+_FLOAT64_PARTS = frozenset({(8, 0), (9, 0), (10, 0)})
+"""Data-centre parts; the others run float64 in a few CUDA cores."""
+
+
+def tensor_core_takes(cc: tuple[int, int], dtype: str) -> bool:
+    """Tell whether a GPU of compute capability `cc` has Tensor Cores for inputs of `dtype`.
+
+    Source: CUDA C++ Programming Guide, Tensor Core input types by compute capability. float32 is
+    taken as such: only `tf32` runs on Tensor Cores.
+    """
+    if dtype == "float64":
+        return cc in _FLOAT64_PARTS
+    since = _TENSOR_CORES_SINCE.get(dtype)
+    return since is not None and cc >= since

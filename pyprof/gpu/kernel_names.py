@@ -1,0 +1,200 @@
+"""Take a kernel's name apart: the function's path, and the template arguments behind it.
+
+A full name may be kilobytes of C++ in which a functor, a namespace or a file name looks like
+another kernel; rules look at the path first. Mangled names work too, for captures whose names
+nobody could demangle.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache, wraps
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+F = TypeVar("F", bound="Callable[..., object]")
+
+MOST_CHARS = 1 << 14
+"""What is looked at of a name; the longest that compilers write are some thousand characters."""
+_CACHE = 1 << 18
+"""Distinct names kept in each cache; a long training run has some thousand."""
+
+_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|_GLOBAL__N_\w*::")
+WRAPPERS = frozenset({"cutlass::device_kernel", "device_kernel", "ck_tile::kentry"})
+"""Kernels that only call what their template arguments name."""
+_GUARD = re.compile(r"(?:^|::)enable_\w+$")
+"""What such an argument may be wrapped in: `enable_sm90_or_later<...>`."""
+_TYPE = re.compile(r"(?!true\b|false\b)[A-Za-z_]")
+_CLOSING = MappingProxyType({")": "(", "]": "[", "}": "{"})
+
+
+class Name(NamedTuple):
+    """A kernel's name, split where its path ends."""
+
+    path: str
+    """`at::native::reduce_kernel`: no return type, no arguments, no anonymous namespace. Of a
+    kernel that wraps another, `cutlass::device_kernel<...>`, the other's."""
+    rest: str
+    """Template arguments and parameters as they stand; empty for a plain C name."""
+
+
+def by_name(function: F) -> F:
+    """Make a function of a kernel's name look at each name once, and at no endless one whole."""
+    cached = lru_cache(maxsize=_CACHE)(function)
+
+    @wraps(function)
+    def looked_up(name: str, *args: Hashable, **options: Hashable) -> object:
+        return cached(name[:MOST_CHARS], *args, **options)
+
+    return cast("F", looked_up)
+
+
+@by_name
+def split(name: str) -> Name:
+    """Split `name`, demangled or mangled, cut short or whole. Never fails: the path may be all."""
+    if name.startswith("_Z"):
+        return _split_mangled(name)
+    text = _ANONYMOUS.sub("", name)
+    start, end = head(text)
+    path = text[start:end]
+    return _wrapped(path, text[end:]) or Name(path or text, text[end:])
+
+
+@lru_cache(maxsize=_CACHE)
+def head(text: str) -> tuple[int, int]:
+    """Find a kernel's path in its name: where it begins, behind a return type, and where it ends.
+
+    A return type has template arguments, and these comparisons:
+    `std::enable_if<((8)>(0)), void>::type gemv<...>(...)`.
+    """
+    if "<" not in text and "(" not in text:
+        return text.rstrip().rfind(" ") + 1, len(text.rstrip())
+    start, first = 0, None
+    for place, character, depth in _depths(text):
+        if depth:
+            continue
+        if character == " ":
+            start, first = place + 1, None
+        elif character in "<(" and first is None:
+            first = place
+        if character == "(":
+            break
+    return start, len(text) if first is None else first
+
+
+_MARK = re.compile(r"[<>()\[\]{}, ]")
+
+
+def _depths(text: str) -> Iterator[tuple[int, str, int]]:
+    """Give brackets, commas and blanks with their place and how many brackets are open before.
+
+    Inside parentheses `<` and `>` may be comparisons: a closing one ends what is open in it.
+    """
+    opened: list[str] = []
+    for found in _MARK.finditer(text):
+        place, character = found.start(), found[0]
+        yield place, character, len(opened)
+        if character in "<([{":
+            opened.append(character)
+        elif character == ">":
+            if opened[-1:] == ["<"] and text[place - 1] != "-":
+                opened.pop()
+        elif (opening := _CLOSING.get(character)) in opened:
+            while opened.pop() != opening:
+                pass
+
+
+def _wrapped(path: str, rest: str) -> Name | None:
+    """Give what a wrapper calls: its first template argument that names an operation."""
+    if path not in WRAPPERS and not _GUARD.search(path):
+        return None
+    for argument in _arguments(rest):
+        if _TYPE.match(argument):
+            start, end = head(argument)
+            return _wrapped(argument[start:end], argument[end:]) or Name(
+                argument[start:end], argument[end:]
+            )
+    return None
+
+
+def _arguments(rest: str) -> Iterator[str]:
+    """Give the template arguments at the start of what follows a path."""
+    if not rest.startswith("<"):
+        return
+    begin = 1
+    for place, character, depth in _depths(rest):
+        if depth == 1 and character in ",>":
+            yield rest[begin:place].strip()
+            begin = place + 1
+        if depth == 1 and character == ">":
+            return
+    yield rest[begin:].strip()
+
+
+def _split_mangled(name: str) -> Name:
+    """Read the length-prefixed identifiers of an Itanium name: `_ZN2at6native3fooI...`."""
+    parts, at = _identifiers(name, 3 if name.startswith("_ZN") else 2)
+    if "::".join(parts) in WRAPPERS and (found := _NESTED.search(name, at)):
+        inner, end = _identifiers(name, found.end())
+        return Name("::".join([*parts[: found[0] != "N"], *inner]), name[end:])
+    return Name("::".join(parts) or name, name[at:])
+
+
+_NESTED = re.compile(r"NS_(?=\d)|N(?=\d)")
+"""Where a nested name begins; `S_` stands for the first namespace of the whole."""
+_DIGITS = re.compile(r"\d+")
+
+
+def _identifiers(name: str, at: int) -> tuple[list[str], int]:
+    parts = []
+    while (digits := _DIGITS.match(name, at)) is not None and len(digits[0]) < _LONG:
+        at = digits.end() + int(digits[0])
+        part = name[digits.end() : at]
+        if not part.startswith("_GLOBAL__N_"):
+            parts.append(part)
+    return parts, at
+
+
+_LONG = 6
+"""No identifier has a length of so many digits."""
+
+
+# What the name of a collective's kernel tells: the collective; of NCCL (or RCCL) the algorithm.
+#
+# NCCL compiles few kernels and runs other protocols, reductions and algorithms through them, so a
+# name is a hint: `RING_LL` also runs the Simple protocol (NCCL's src/device/generate.py says
+# which).
+
+
+_FUNCTION = re.compile(
+    r"(?:nccl|rccl)\w*?(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv|Broadcast|Reduce|Send|Recv)",
+    re.IGNORECASE,
+)
+_OTHERS = re.compile(
+    r"(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)|cross_device_reduce", re.IGNORECASE
+)
+"""Of other libraries; the last is vLLM's all-reduce."""
+_ALGORITHM = re.compile(
+    r"(?:_|(?<=[a-z]))(RING|TREE|COLLNET\w*?|NVLS\w*?|PAT)(?=_|LL|Simple|Kernel|\W|$)",
+    re.IGNORECASE,
+)
+
+
+@by_name
+def function(name: str) -> str | None:
+    """Give the collective that a kernel's name has: `AllReduce`; None where it has none."""
+    if found := _FUNCTION.search(name):
+        return found[1]
+    other = _OTHERS.search(split(name).path)
+    return other and (other[1] or "all_reduce")
+
+
+def algorithm(name: str) -> str | None:
+    """Give the algorithm that a kernel's name has, in capitals: `RING`; None where it has none."""
+    if _FUNCTION.search(name) is None:
+        return None
+    found = _ALGORITHM.search(name.partition("(")[0])
+    return found[1].upper() if found else None

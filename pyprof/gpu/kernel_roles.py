@@ -1,0 +1,350 @@
+"""Which words in a kernel's path give away its role. Data: first match wins, in this order.
+
+A new family of kernels is one more word here, and one row in the test of real names.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pyprof.gpu.kernel_names import by_name, split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class Role(str, Enum):
+    """What a kernel does, as far as its name tells."""
+
+    GEMM = "gemm"
+    CONV = "conv"
+    ATTENTION = "attention"
+    RNN = "rnn"
+    SPLITK = "splitk"
+    """Adds up the partial results of a split GEMM, convolution or attention."""
+    LAYOUT = "layout"
+    """Rearranges or transforms operands: transposes, im2col, Winograd and FFT transforms."""
+    SETUP = "setup"
+    """Prepares another kernel: pointer and offset tables, attention's pre- and postprocessing."""
+    ELEMENTWISE = "elementwise"
+    REDUCE = "reduce"
+    SOFTMAX = "softmax"
+    NORM = "norm"
+    LOSS = "loss"
+    POOL = "pool"
+    INDEX = "index"
+    """Gather, scatter, embedding, sort, top-k."""
+    COPY = "copy"
+    FILL = "fill"
+    RANDOM = "random"
+    OPTIMIZER = "optimizer"
+    COMM = "comm"
+    TRITON = "triton"
+    MEMSET = "memset"
+    MEMCPY = "memcpy"
+    OTHER = "other"
+
+
+_COMMUNICATES = (
+    # not what Inductor fused of the ops around a collective, nor a matrix product
+    r"^(?!triton_(?:poi|red|per|for)_|.*(?:gemm|matmul))"
+    r"(?:.*(?:(?:n|r|x|h|ms|one)ccl|nvshmem|horovod|userbuffers|multimem_|cross_device_"
+    r"|lamport(?!_?init)"
+    # collectives by their own names; not one among a block's threads, nor a copy to or from it
+    r"|(?<!block)(?<!block_)(?<!warp)(?<!warp_)all_?reduce"
+    r"|all_?gather(?!_copy)|(?<!block_)reduce_?scatter|all_?to_?all"
+    # tokens to their experts and back: DeepEP and its kin, MORI, pplx; not the plan for it
+    r"|(?:^|_|::)ep::(?!.*layout)|(?:^|::)Ep(?:Dispatch|Combine)|a2a_?(?:dispatch|combine))"
+    # PyTorch's own ops, waiting for them among these, and what a backend says of itself
+    r"|_?c10d(?:_functional)?::(?!checkForNaN|quantization)|symm_mem::|_C_custom_ar::"
+    r"|record_param_comms|(?:gloo|mpi|ucc):\w)"
+)
+"""A kernel, or an op on a CPU, that sends to other devices or waits for them.
+
+A fused all-reduce and norm is communication: it takes as long as the others let it. A matrix
+product that sends its result while it computes is a product.
+"""
+
+PATH_RULES: tuple[tuple[Role, str], ...] = (
+    (Role.COMM, _COMMUNICATES),
+    (Role.TRITON, r"^triton_"),
+    # cuBLAS dot and cuBLASLt, cuDNN weight gradients, flash decoding
+    (
+        Role.SPLITK,
+        (
+            r"split_?k_?reduc|reduce_?split_?k|reduce_wgrad|wgrad\w*_reduce|reduce_1Block|splitkv_combine"
+            r"|FlashAttnFwdCombine|stream_k_fixup|nvfuser_splitk|SplitKVCombine|fmhaReduction"
+            r"|ll4mi_reduce|finalize_matmul|merge_attn_states|MergeStates?(Kernel|$)"
+        ),
+    ),
+    (
+        Role.SETUP,
+        (
+            r"compute\w*Offsets|compute_gemm_pointers|precompute_indices|flash_bwd_(dot|convert|clear)"
+            r"|FlashAttnBwd(Pre|Post)process|compute_dot_do_o|convert_dq|prepare_varlen"
+            r"|FmhaBwd(OGradDotO|ConvertQGrad)|create_\w*kv_indices"
+        ),
+    ),
+    # into the cache of keys and values
+    (
+        Role.COPY,
+        r"reshape_and_cache|concat_and_cache|store_(kv)?cache|append(Paged)?KV|set_\w*kv_buffer",
+    ),
+    (
+        Role.LAYOUT,
+        (
+            r"n(chw|hwc)To|n(chw|hwc)2|im2col|col2im|vol2col|col2vol|reformat|generateWinogradTiles"
+            r"|winograd(Forward|Backward|Wgrad)?(Data|Filter|Output|Delta)|fft\dd_(r2c|c2r)|fft_[rc]2[rc]"
+            r"|flip_filter|transpose|permute|tensorTransform|convertTensor|strided_dgrad_indexed|nvfuser_transpose"
+        ),
+    ),
+    (
+        Role.ATTENTION,
+        (
+            r"flash|fmha|sdpa|attention|attn|_mha(_|$)|(Batch|Single)(Prefill|Decode)With|mem_eff"
+            r"|_fwd_kernel_aligned"
+        ),
+    ),
+    (Role.RNN, r"persist\w*RNN|RNN_\w*persist"),
+    (Role.ELEMENTWISE, r"RNNcell|(lstm|gru)_cell"),
+    (Role.POOL, r"pool|upsample|interpolat|grid_?sampl|resize"),
+    (Role.SOFTMAX, r"soft_?max"),
+    (
+        Role.NORM,
+        (
+            r"(batch|layer|group|rms|instance|weight|re)_?norm|(^|::|_)bn_(fw|bw)|(^|::|_)ln_(fw|bw)"
+            r"|RowwiseMoments|ComputeInternalGradients|ComputeGradientFusedParams|GammaBeta|welford"
+            r"|compute_stats|genericReduceBN"
+        ),
+    ),
+    (
+        Role.CONV,
+        (
+            r"conv(?!er[ts])|[sh]cudnn|\d(cudnn|fprop|dgrad|wgrad)|fprop|dgrad|wgrad|winograd|depthwise"
+            r"|grouped_direct|direct_group|igemm_(fwd|bwd|wrw)"
+        ),
+    ),
+    (
+        Role.GEMM,
+        (
+            r"gemm|nvjet|gemv|matmul|(^|_|::)b?mm(_|$)|dot_kernel|^Cijk_|mul_mat|marlin|trsm|_mm_sm\d"
+            r"|flatmm|fused_moe_kernel|fmoe_"
+        ),
+    ),
+    (Role.LOSS, r"nll_?loss|ClassNLLCriterion|ctc_|cross_?entropy|_loss"),
+    (Role.RANDOM, r"distribution_|dropout|philox|curand|bernoulli|multinomial|randperm"),
+    (
+        Role.INDEX,
+        (
+            r"gather|scatter|index|embedding|sort|top_?k|nonzero|masked|unique|searchsorted"
+            r"|DeviceSelect|DeviceCompact|take_|put_|indices|routing(?!\w*memset)|bitmatrix|token_ids|(^|::|_)nms_"
+        ),
+    ),
+    (Role.OPTIMIZER, r"multi_tensor|adamw?(_|$)|FusedAdam|(^|_)sgd|lamb(_|$)"),
+    (Role.COPY, r"CatArray|copy|clone|memcpy"),
+    (Role.FILL, r"(^|_|::)fill|scalePackedTensor|memset|set_zero"),
+    (Role.REDUCE, r"reduc|(^|::|_)scan|DeviceScan|cumsum|cumprod|nvfuser_\w*persistent|^rocprim::"),
+    (Role.REDUCE, r"^cupy_(sum|prod|a?max|a?min|mean|any|all|arg)"),
+    (
+        Role.ELEMENTWISE,
+        (
+            r"element_?wise|pointwise|PointwiseApply|^cupy_|_cuda_?kernel_?impl|op_tensor"
+            r"|act_and_mul|(^|_)clamp_|transform_bias_rescale"
+        ),
+    ),
+)
+"""Searched in the path without regard to case."""
+
+FUNCTOR_RULES: tuple[tuple[Role, str], ...] = (
+    (
+        Role.COPY,
+        r"direct_copy_kernel|copy_device_to_device|float\w*_copy_kernel|::Copy(Identity)?<",
+    ),
+    (Role.FILL, r"FillFunctor|fill_kernel_cuda"),
+    (Role.INDEX, r"index_kernel_impl|index_put|gpu_index_kernel"),
+    (Role.RANDOM, r"bernoulli|random_from_to|uniform_and_transform"),
+)
+"""Searched in the first template arguments of a kernel that applies a functor to elements."""
+
+APPLIES_FUNCTOR = (Role.ELEMENTWISE, Role.OPTIMIZER)
+
+GENERIC_PATH = r"(cutlass|cute|xmma|cask|cudnn|gemm)\w*.*::(device_)?kernel2?$|^(device_)?kernel2?$"
+"""A path that says nothing, such as `cutlass::Kernel2`: the first template argument does."""
+
+TEMPLATE_ROLES = frozenset({Role.SPLITK, Role.SETUP, Role.ATTENTION, Role.CONV, Role.GEMM})
+"""The roles that are looked for there: other words in a long template mean its parts."""
+
+
+# What a kernel does, by its name, and whether that is an op's own arithmetic or only help for it.
+#
+# A convolution may run as a transpose, an offset table, the convolution and a transpose back: the
+# op's FLOPs belong to the third kernel alone. Knows no formula and no capture.
+
+
+__all__ = [
+    "FAMILY_RANKS",
+    "HELPERS",
+    "MATRIX_ROLES",
+    "Role",
+    "arithmetic",
+    "arithmetic_roles",
+    "communicates",
+    "does_arithmetic",
+    "rank",
+    "role",
+    "sparse_product",
+    "training",
+]
+
+HELPERS = frozenset(
+    {Role.LAYOUT, Role.SETUP, Role.SPLITK, Role.FILL, Role.COPY, Role.MEMSET, Role.MEMCPY}
+)
+"""Roles that serve another kernel, unless moving data is the op itself."""
+
+MATRIX_ROLES = frozenset({Role.GEMM, Role.CONV, Role.ATTENTION, Role.RNN, Role.TRITON, Role.OTHER})
+"""Roles whose kernels may hold a matrix product."""
+
+_ELEMENTS = frozenset({Role.ELEMENTWISE, Role.RANDOM, Role.OPTIMIZER})
+_MOVES = frozenset({Role.COPY, Role.MEMCPY, Role.LAYOUT})
+_FILLS = frozenset({Role.FILL, Role.MEMSET})
+_PICKS = (frozenset({Role.INDEX}), frozenset({Role.REDUCE}), _MOVES)
+
+FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
+    {
+        # dgrad may be a convolution and wgrad, in the same call, a GEMM between two transforms
+        "conv": (frozenset({Role.CONV, Role.GEMM}),),
+        "gemm": (frozenset({Role.GEMM}), frozenset({Role.CONV, Role.ATTENTION})),
+        "attention": (frozenset({Role.ATTENTION}), frozenset({Role.GEMM})),
+        "rnn": (frozenset({Role.GEMM, Role.RNN}),),
+        "moe": (frozenset({Role.GEMM}),),
+        "pointwise": (_ELEMENTS,),
+        "quantization": (_ELEMENTS,),
+        "random": (_ELEMENTS,),
+        "optimizer": (_ELEMENTS,),
+        "reduction": (frozenset({Role.REDUCE, Role.OPTIMIZER}),),
+        "norm": (frozenset({Role.NORM}), frozenset({Role.REDUCE})),
+        "softmax": (frozenset({Role.SOFTMAX}), frozenset({Role.REDUCE})),
+        "loss": (frozenset({Role.LOSS, Role.SOFTMAX}),),
+        "pool": (frozenset({Role.POOL}),),
+        "index": _PICKS,
+        "embedding": _PICKS,
+        "copy": (_MOVES, _ELEMENTS),
+        "fill": (_FILLS,),
+        "comm": (frozenset({Role.COMM}), _MOVES),
+    }
+)
+"""For a family of ops, which roles do its arithmetic: the first set of which a kernel is there.
+
+Triton kernels belong to every first set: what they compute, the name does not say."""
+
+_PATH = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in PATH_RULES)
+_IN_TEMPLATE = tuple((kind, pattern) for kind, pattern in _PATH if kind in TEMPLATE_ROLES)
+_FUNCTOR = tuple((kind, re.compile(pattern)) for kind, pattern in FUNCTOR_RULES)
+_GENERIC = re.compile(GENERIC_PATH, re.IGNORECASE)
+_MEMORY = re.compile(r"^\[?(?:CUDA |HIP )?(mem(?:cpy|set))\b", re.IGNORECASE)
+_FUNCTOR_CHARS = 400
+"""How far behind the path a functor's own name stands; beyond it begin nested lambdas."""
+
+
+@by_name
+def role(name: str) -> Role:
+    """Tell the role of the kernel, memcpy or memset of this full name; OTHER where it is silent."""
+    if memory := _MEMORY.match(name):
+        return Role(memory[1].lower())
+    path, rest = split(name)
+    found = _first(_IN_TEMPLATE, rest) if _GENERIC.search(path) else None
+    found = found or _first(_PATH, path) or Role.OTHER
+    if found in APPLIES_FUNCTOR:
+        return _first(_FUNCTOR, rest[:_FUNCTOR_CHARS]) or found
+    return found
+
+
+def _first(rules: tuple[tuple[Role, re.Pattern[str]], ...], text: str) -> Role | None:
+    return next((kind for kind, pattern in rules if pattern.search(text)), None)
+
+
+def communicates(name: str) -> bool:
+    """Tell whether the kernel, or the op on a CPU, of this full name is communication.
+
+    What every part of a report calls communication is decided here, and nowhere else.
+    """
+    return role(name) is Role.COMM
+
+
+_WITHIN = re.compile(r"\b[DA]to[DA]\b|DeviceToDevice", re.IGNORECASE)
+
+
+def crosses_link(name: str) -> bool:
+    """Tell whether a kernel's or copy's speed is that of a link to the host or another device.
+
+    PCIe and NVLink are in no capture: against the device's own memory such a row has no share.
+    """
+    copies = role(name) is Role.MEMCPY
+    return communicates(name) or (copies and not _WITHIN.search(name))
+
+
+_TRAINS = re.compile(r"bn_fw_tr|batchnorm_fwtr|batch_norm_collect_statistics")
+_INFERS = re.compile(r"bn_fw_inf|batchnorm_fwinf")
+
+
+@by_name
+def training(name: str) -> bool | None:
+    """Tell whether a batch norm's kernel computes statistics; None for any other kernel."""
+    if _TRAINS.search(name):
+        return True
+    return False if _INFERS.search(name) else None
+
+
+_SPARSE = re.compile(
+    r"(?:cu|roc|hip)sparse(?!Lt)\w*::|\b(?:csr|coo|bsr)(?:mm|mv)|\bspm[mv]_|sddmm|_bsr_strided_"
+)
+
+
+def sparse_product(name: str) -> bool | None:
+    """Tell a kernel that multiplies by a sparse matrix; None for any other kernel.
+
+    Two of four kept (cuSPARSELt) is as fast as dense, and its operands say what they are.
+    """
+    return True if _SPARSE.search(name) else None
+
+
+def arithmetic(kind: Role) -> bool:
+    """Tell whether a kernel of this role computes, rather than moves, sets or prepares data."""
+    return kind not in HELPERS
+
+
+def rank(kind: Role, family: str) -> int | None:
+    """Place a role among those that may do the arithmetic of an op family: 0 is the likeliest.
+
+    Roles that the family does not list come last, together; None for those that only help. An
+    unknown or empty family has no order: every computing role is 0.
+    """
+    ranks = FAMILY_RANKS.get(family, ())
+    if kind is Role.TRITON:
+        return 0
+    for place, kinds in enumerate(ranks):
+        if kind in kinds:
+            return place
+    return len(ranks) if arithmetic(kind) else None
+
+
+def does_arithmetic(kind: Role, family: str) -> bool:
+    """Tell whether a kernel of this role can do the arithmetic of an op of this family at all."""
+    return rank(kind, family) is not None
+
+
+def arithmetic_roles(kinds: Iterable[Role], family: str) -> frozenset[Role]:
+    """Of the roles of an op call's kernels, choose those that did the op's arithmetic.
+
+    The best-ranked ones; where all only help (an `add` that ran as a copy), all of them, so that
+    the op's cost is given to somebody. Empty only for no kernels.
+    """
+    present = frozenset(kinds)
+    ranked = {kind: place for kind in present if (place := rank(kind, family)) is not None}
+    if not ranked:
+        return present
+    best = min(ranked.values())
+    return frozenset(kind for kind, place in ranked.items() if place == best)

@@ -1,0 +1,251 @@
+"""Ceilings measured on the user's own machine: what a plain matmul and a copy reach there.
+
+Kept in one JSON file per user, by device name; `peaks` takes them in place of the datasheet.
+Knows no torch: `measure` fills it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyprof.errors import PyprofError
+from pyprof.gpu.kernel_dtypes import tensor_core_takes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Clock: TypeAlias = Callable[[Callable[[], object]], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """The best rates measured on one device."""
+
+    device: str
+    """Its name as captures have it; `cpu` for the processor."""
+    flops: Mapping[str, float]
+    """FLOP/s by the keys of `peak_table`."""
+    bandwidth: float
+    """bytes/s of a copy, read and written."""
+
+
+def default_path() -> Path:
+    """Return where ceilings are kept: under APPDATA, XDG_CONFIG_HOME or ~/.config."""
+    if sys.platform == "win32" and (roaming := os.environ.get("APPDATA")):
+        return Path(roaming) / "pyprof" / "ceilings.json"
+    config = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(config) if config else Path.home() / ".config") / "pyprof" / "ceilings.json"
+
+
+def save(ceilings: Ceilings, path: Path | None = None) -> Path:
+    """Add or replace a device's ceilings; return the file. The file is never half written.
+
+    Raises PyprofError where it cannot be written.
+    """
+    target = path or default_path()
+    everything = {**load(target), ceilings.device: ceilings}
+    rows = {name: asdict(kept) for name, kept in everything.items()}
+    partial = target.with_suffix(".partial")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+        partial.replace(target)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        said = error.strerror or error
+        raise PyprofError(f"{target}: {said}; make room, or let it be written") from None
+    return target
+
+
+def load(path: Path | None = None) -> dict[str, Ceilings]:
+    """Return the ceilings by device name; none where nothing was measured.
+
+    Raises PyprofError for a file that something else wrote.
+    """
+    target = path or default_path()
+    try:
+        text = target.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unusable(target) from error
+    try:
+        return {name: _ceilings(row) for name, row in json.loads(text).items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise _unusable(target) from error
+
+
+def _ceilings(row: dict[str, Any]) -> Ceilings:
+    flops = {str(key): float(rate) for key, rate in row["flops"].items()}
+    return Ceilings(str(row["device"]), flops, float(row["bandwidth"]))
+
+
+def _unusable(path: Path) -> PyprofError:
+    return PyprofError(f"{path}: not a file of measured ceilings; remove it and measure again")
+
+
+# Measure what this machine reaches: a square matmul in each type, and a large copy. Needs torch.
+#
+# The best of many runs, not their mean: a ceiling is what the machine can do. Compare with the
+# datasheet to see throttling, power limits and a library's overhead.
+
+
+GPU_SIDE, CPU_SIDE = 8192, 1024
+"""Sides of the matmul: large enough to fill the device, small enough for its memory."""
+GPU_COPY_BYTES, CPU_COPY_BYTES = 1 << 30, 1 << 28
+"""Far beyond any cache."""
+BUDGET_S = 0.5
+"""Time for one figure."""
+
+_GPU_TYPES = ("float64", "float32", "tf32", "float16", "bfloat16")
+_CPU_TYPES = ("float64", "float32", "bfloat16")
+
+
+def measure(
+    device: str,
+    *,
+    side: int | None = None,
+    copy_bytes: int | None = None,
+    budget_s: float = BUDGET_S,
+) -> Ceilings:
+    """Measure `cpu`, `cuda` or `cuda:N`; a type that the device lacks has no figure.
+
+    Raises PyprofError without torch or without the device, and where its memory is full.
+    """
+    torch = _torch()
+    on_gpu = device.startswith("cuda")
+    if on_gpu and not torch.cuda.is_available():
+        raise PyprofError("no CUDA device for torch here: measure the cpu, or install CUDA's torch")
+    if on_gpu and (torch.device(device).index or 0) >= torch.cuda.device_count():
+        raise PyprofError(f"no {device} here: torch sees {torch.cuda.device_count()} CUDA devices")
+    name, cc, is_amd = _identity(torch, device)
+    clock = _gpu_clock(torch, device) if on_gpu else _cpu_clock
+    length = side or (GPU_SIDE if on_gpu else CPU_SIDE)
+    flops = {}
+    size = copy_bytes or (GPU_COPY_BYTES if on_gpu else CPU_COPY_BYTES)
+    try:
+        for kind in _GPU_TYPES if on_gpu else _CPU_TYPES:
+            if kind == "tf32" and (cc is None or not tensor_core_takes(cc, kind)):
+                continue
+            if (rate := _matmul(torch, device, kind, length, clock, budget_s)) is not None:
+                flops[_key(kind, cc, is_amd=is_amd)] = rate
+        return Ceilings(name, flops, _copy(torch, device, size, clock, budget_s))
+    except torch.cuda.OutOfMemoryError as error:
+        raise PyprofError(f"{device} has too little free memory: end what else uses it") from error
+
+
+def pick() -> str:
+    """Choose what to measure where the user does not say: the GPU if torch sees one, else the CPU.
+
+    Raises PyprofError without torch.
+    """
+    return "cuda" if _torch().cuda.is_available() else "cpu"
+
+
+def _torch() -> Any:  # noqa: ANN401 - a module that may be absent
+    try:
+        import torch  # noqa: PLC0415 - reading and reporting never load it
+    except ImportError as error:
+        raise PyprofError("measuring needs torch: pip install torch") from error
+    return torch
+
+
+def _identity(torch: Any, device: str) -> tuple[str, tuple[int, int] | None, bool]:  # noqa: ANN401
+    """Return the device's name, its CUDA compute capability, and whether it is AMD's."""
+    if not device.startswith("cuda"):
+        return "cpu", None, False
+    found = torch.cuda.get_device_properties(torch.device(device))
+    if torch.version.hip:
+        return found.name, None, True
+    return found.name, (found.major, found.minor), False
+
+
+def _key(kind: str, cc: tuple[int, int] | None, *, is_amd: bool = False) -> str:
+    """Name the figure as `peak_table` does: by the units that torch's matmul runs on.
+
+    AMD's matrix cores take every type, NVIDIA's Tensor Cores what the compute capability says.
+    """
+    if is_amd or (cc is not None and tensor_core_takes(cc, kind)):
+        return f"{kind} tensor"
+    return kind
+
+
+def _cpu_clock(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _gpu_clock(torch: Any, device: str) -> Clock:  # noqa: ANN401
+    """Time by events on the stream: the host's launch is not the device's work."""
+
+    def clock(work: Callable[[], object]) -> float:
+        with torch.cuda.device(torch.device(device)):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            work()
+            end.record()
+            end.synchronize()
+            return float(start.elapsed_time(end)) / 1000  # ms
+
+    return clock
+
+
+def _best_s(
+    work: Callable[[], object],
+    clock: Clock,
+    budget_s: float,
+) -> float:
+    """Return the shortest of the runs that fit the budget, after one that warms up."""
+    clock(work)
+    best = clock(work)
+    until = time.perf_counter() + budget_s
+    while time.perf_counter() < until:
+        best = min(best, clock(work))
+    return best
+
+
+def _matmul(
+    torch: Any,  # noqa: ANN401
+    device: str,
+    kind: str,
+    side: int,
+    clock: Clock,
+    budget_s: float,
+) -> float | None:
+    """Return FLOP/s of a square product, 2 * side**3 a run; None where the type is refused."""
+    dtype = torch.float32 if kind == "tf32" else getattr(torch, kind)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if kind == "tf32" else "highest")
+    try:
+        a = torch.randn(side, side, device=device).to(dtype)
+        out = torch.empty_like(a)
+        seconds = _best_s(lambda: torch.mm(a, a, out=out), clock, budget_s)
+    except torch.cuda.OutOfMemoryError:  # a RuntimeError too, but no refusal of the type
+        raise
+    except (RuntimeError, TypeError):
+        return None
+    finally:
+        torch.set_float32_matmul_precision(before)
+    return 2 * side**3 / seconds if seconds > 0 else None
+
+
+def _copy(
+    torch: Any,  # noqa: ANN401
+    device: str,
+    size: int,
+    clock: Clock,
+    budget_s: float,
+) -> float:
+    """Return bytes/s of a copy within the device's memory: each byte read and written."""
+    source = torch.zeros(size, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    return 2 * size / _best_s(lambda: target.copy_(source), clock, budget_s)

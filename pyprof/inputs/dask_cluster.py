@@ -1,0 +1,187 @@
+"""A running Dask cluster: captures are worked on where its workers are, results stay there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from functools import partial
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyprof import __version__, cli
+from pyprof.errors import CaptureError, PyprofError, reason
+from pyprof.inputs.engine import Failed, Handle, attempt, name_of, progress, settled, tree
+
+try:
+    import dask.config
+    from dask.utils import parse_timedelta
+    from distributed import CancelledError, Client, KilledWorker, Security, as_completed
+    from distributed.comm import connect, get_address_host_port
+except ImportError:
+    raise PyprofError('--dask needs Dask: pip install "dask[distributed]"') from None
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from distributed import Future
+    from typing_extensions import Self
+
+A = TypeVar("A")
+T = TypeVar("T")
+R = TypeVar("R")
+
+_RETRIES = 2
+"""Of work that raises, as it does when a network file system stumbles."""
+
+_ENDS = (
+    "workers end before it is done, as they do when memory runs out; "
+    "give them more memory, or fewer threads"
+)
+
+_ANSWER_S = 5.0
+"""By when a host takes a connection, if a scheduler runs there. What it says may take longer."""
+
+
+class Cluster:
+    """An engine on a cluster. `address` is its scheduler's, or the path of a scheduler file.
+
+    The scheduler gives what a lost worker had to the others. Raises PyprofError where no
+    scheduler answers.
+    """
+
+    def __init__(self, address: str, *, strict: bool = False, quiet: bool = False) -> None:
+        self.strict, self.quiet = strict, quiet
+        self._address = address
+        try:
+            self._client = Client(_scheduler(address), set_as_default=False)
+        except (OSError, ValueError, asyncio.TimeoutError) as error:
+            raise PyprofError(
+                f"no Dask scheduler answers at {address} ({reason(error)}); give the address that "
+                "dask scheduler prints, such as tcp://host:8786, or its scheduler file"
+            ) from None
+        try:
+            self._check()
+        except BaseException:
+            self._client.close()
+            raise
+
+    def _check(self) -> None:
+        """See to it that this very package is there: a worker without it would just end."""
+        ask = (resolve_name, "pyprof:__version__")
+        try:
+            workers = self._client.run(*ask)
+            versions = {self._client.run_on_scheduler(*ask), *workers.values()}
+        except ImportError:
+            versions = {"no version"}
+        if other := sorted(versions - {__version__}):
+            raise PyprofError(
+                f"{self._address}: its scheduler or workers have {other[0]} of torch-pyprof, this "
+                f"is {__version__}; install torch-pyprof[dask]=={__version__} there, too"
+            )
+        if not workers:
+            cli.warn([f"{self._address} has no workers yet; waiting for them"])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
+        """Work on every item, somewhere; strict stops at the first that cannot be read."""
+        work = partial(attempt, function)
+        futures = self._client.map(work, items, pure=False, retries=_RETRIES)
+        failures = self._client.map(failure, futures, pure=False)
+        item_of = dict(zip(failures, items, strict=True))
+        found: dict[Future, Failed | None] = {}
+        with progress(items, label, quiet=self.quiet) as advance:
+            for done in as_completed(failures, loop=self._client.loop):
+                failed = found[done] = self._failure(done, item_of[done])
+                advance(1)
+                if self.strict and failed is not None:
+                    raise CaptureError(failed.reason)
+        return settled(items, futures, [found[one] for one in failures], strict=self.strict)
+
+    def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
+        """Merge on the workers; only what is left at the end comes here."""
+        found: T = self._result(self._merged(merge, handles))
+        return found
+
+    def conclude(
+        self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
+    ) -> R:
+        """Merge and finish on the workers; only what that gives comes here."""
+        merged = self._merged(merge, handles)
+        found: R = self._result(self._later(finish, merged))
+        return found
+
+    def _merged(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> Future:
+        return tree(partial(self._later, merge), [handle.place for handle in handles])
+
+    def _later(self, function: Callable[..., object], *given: Future) -> Future:
+        return self._client.submit(function, *given, pure=False, retries=_RETRIES)
+
+    def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
+        """Fetch the results, one at a time."""
+        return (self._result(handle.place) for handle in handles)
+
+    def _failure(self, future: Future, item: object) -> Failed | None:
+        """Give what `failure` found; to have ended its workers is a failure, too."""
+        try:
+            found: Failed | None = self._waited(future)
+        except KilledWorker:
+            return Failed(f"{name_of(item)}: {_ENDS}")
+        return found
+
+    def _result(self, future: Future) -> Any:  # noqa: ANN401 - whatever it is
+        try:
+            return self._waited(future)
+        except KilledWorker:
+            raise PyprofError(f"{self._address}: {_ENDS}") from None
+
+    def _waited(self, future: Future) -> Any:  # noqa: ANN401 - as above
+        try:
+            return future.result()
+        except CancelledError:
+            raise PyprofError(
+                f"{self._address}: the scheduler is gone; start one, and the command again"
+            ) from None
+
+
+def _scheduler(address: str) -> str:
+    """Give a scheduler's address, which a file may hold. Raises OSError or ValueError for neither.
+
+    OSError, too, where nothing listens there. A Client that finds this out itself tries again for
+    half a minute, or leaves threads that wait for minutes.
+    """
+    path = Path(address)
+    if path.is_file():
+        found = json.loads(path.read_bytes())
+        address = str(found.get("address") if isinstance(found, dict) else found)
+    place = get_address_host_port(address)
+    if not address.startswith(_OTHER_THAN_TCP):
+        socket.create_connection(place, _ANSWER_S).close()
+        asyncio.run(_greeted(address))
+    return address
+
+
+async def _greeted(address: str) -> None:
+    """Wait for a scheduler's first words; the dashboard's port, say, takes connections in silence.
+
+    Raises asyncio.TimeoutError behind Dask's own time for that, which a client does not keep.
+    """
+    security = Security().get_connection_args("client")
+    patience = dask.config.get("distributed.comm.timeouts.connect")
+    greeting = connect(address, **security)
+    await (await asyncio.wait_for(greeting, parse_timedelta(patience))).close()
+
+
+_OTHER_THAN_TCP = ("ucx", "inproc://")
+"""What addresses without sockets begin with."""
+
+
+def failure(result: object) -> Failed | None:
+    """Keep of a result only why there is none."""
+    return result if isinstance(result, Failed) else None

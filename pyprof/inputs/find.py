@@ -1,0 +1,176 @@
+"""Which captures a user means: paths, globs, folders, URLs of any file system fsspec knows."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from glob import has_magic
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyprof import cli, readers
+from pyprof.errors import CaptureError, PyprofError
+from pyprof.inputs.files import files_of, is_special, is_url, names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyprof.inputs.files import Files
+
+_SUFFIXES = (".sqlite", ".nsys-rep", ".qdrep", ".sql", ".nvvp", ".prof", ".json.gz")
+"""What tools call their captures. A folder's file counts by its suffix even where it is damaged."""
+
+_PERHAPS = ".json"
+"""Also what much else is called: here the content decides, where there is any."""
+
+_RECORDS = (".dict", ".jsonl", ".parquet")
+_REPORTS = (".nsys-rep", ".qdrep")
+PARTITION = "rank="
+"""What the folder of a rank is called, before its number."""
+
+_WINDOW = re.compile(r"\.\d+$")
+"""What nsys adds to the name of a window's report; `pyprof capture` exports all windows to one."""
+
+NUMBERS = re.compile(r"(\d+)")
+
+
+def find(sources: Sequence[str]) -> list[str]:
+    """Give the captures that are meant, as absolute paths or URLs, numbers in names in order.
+
+    A source is a file, a glob (`**` for any folders between), a folder with captures directly in
+    it, a dataset of `pyprof parse -o FOLDER/` (each of its ranks is one), or a URL of any of them.
+    Raises CaptureError where there is none, one holds nothing, or a capture is meant twice.
+    """
+    if not sources:
+        raise CaptureError("no captures are named; name files, a folder or a glob")
+    found = natural([url for source in sources for url in _expand(source)])
+    for before, after in pairwise(found):
+        if before == after:
+            raise CaptureError(f"{after}: is meant twice; name each capture once")
+    cli.reading(url for url in found if not is_url(url))
+    return found
+
+
+def only(sources: Sequence[str]) -> str | None:
+    """Give the one capture that is meant, a file's as the user spells it; None for more."""
+    if len(sources) == 1 and Path(sources[0]).is_file():
+        return sources[0]
+    found = find(sources)
+    return found[0] if len(found) == 1 else None
+
+
+@contextmanager
+def fetch(url: str) -> Iterator[Path]:
+    """Give a capture as a local file: itself, or a copy that is gone afterwards.
+
+    Raises CaptureError where it cannot be copied; errors about the copy name the URL.
+    """
+    if not is_url(url):
+        yield Path(url)
+        return
+    from pyprof.inputs.files import Remote, room_for_copy  # noqa: PLC0415 - few sets are at URLs
+
+    with room_for_copy(url) as folder:
+        copy = folder / names(url)[-1]
+        Remote(url).copy(url, copy)
+        try:
+            yield copy
+        except PyprofError as error:
+            raise type(error)(str(error).replace(str(copy), url)) from None
+
+
+def natural(places: Iterable[str]) -> list[str]:
+    """Sort names as people do: rank10 behind rank9."""
+    return sorted(places, key=_natural)
+
+
+def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
+    parts = NUMBERS.split(name)
+    numbers = [int(number[-_DIGITS:]) for number in parts[1::2]] + [-1]
+    return list(zip(parts[::2], numbers, strict=True)), name
+
+
+_DIGITS = 1000
+"""Python takes no number of very many."""
+
+
+def _expand(source: str) -> list[str]:
+    if source == "-":
+        raise CaptureError(
+            "-: captures and sets do not come by stdin; write it to a file and name that"
+        )
+    if not source:  # an unset variable, and not the folder that one is in
+        raise CaptureError("the name of a capture is empty; check the path")
+    files = files_of(source)
+    place = files.whole(source)
+    if files.is_file(place):
+        return [place]
+    if files.is_folder(place):
+        found = _in_folder(files, place)
+        what = "is a folder without captures; name the captures, or the folder they are in"
+    elif has_magic(source):
+        found = [url for match in files.glob(place) for url in _matching(files, match)]
+        what = "matches no capture; check the pattern"
+    else:
+        raise CaptureError(f"{source}: no such file; check the path")
+    if not found:
+        raise CaptureError(f"{source}: {what}")
+    return found
+
+
+def _matching(files: Files, match: str) -> list[str]:
+    if files.is_folder(match):
+        return _in_folder(files, match)
+    records = match.endswith(_RECORDS) and not is_special(match)
+    return [match] if records or _is_capture(match) else []
+
+
+def _in_folder(files: Files, folder: str) -> list[str]:
+    """Give the captures of a folder, or the parts of a dataset."""
+    if found := parts(files, folder):
+        return found
+    found = [p for p in files.listing(folder) if _is_capture(p) and not files.is_folder(p)]
+    exported = {_stem(place) for place in found if not place.endswith(_REPORTS)}
+    return [
+        place
+        for place in found
+        if not place.endswith(_REPORTS)
+        or exported.isdisjoint((_stem(place), _WINDOW.sub("", _stem(place))))
+    ]
+
+
+def parts(files: Files, folder: str) -> list[str]:
+    """Give the files of a dataset with a folder for each rank, or of one such folder."""
+    ranks = [folder]
+    if not names(folder)[-1].startswith(PARTITION):
+        inside = (
+            place for place in files.listing(folder) if names(place)[-1].startswith(PARTITION)
+        )
+        ranks = [place for place in inside if files.is_folder(place)]
+    return [
+        part
+        for rank in ranks
+        for part in files.listing(rank)
+        if part.endswith(".parquet")
+        and not names(part)[-1].startswith((".", "_"))
+        and not is_special(part)
+    ]
+
+
+def _is_capture(place: str) -> bool:
+    """Tell a capture by its name or, of a local file, by what is in it."""
+    if names(place)[-1].startswith(".") or is_special(place):
+        return False
+    if place.endswith(_SUFFIXES):
+        return True
+    perhaps = place.endswith(_PERHAPS)
+    try:
+        return perhaps if is_url(place) else readers.is_capture(Path(place))
+    except CaptureError:
+        return perhaps and Path(place).is_file()
+
+
+def _stem(place: str) -> str:
+    """Name an nsys report and its export alike."""
+    return place.rsplit(".", 1)[0]

@@ -1,0 +1,165 @@
+"""The cores of this machine: captures are worked on in processes of their own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import partial
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyprof.errors import PyprofError
+from pyprof.inputs.engine import Failed, Handle, Here, attempt, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from multiprocessing.synchronize import Event
+
+    from typing_extensions import Self
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+_TRIES = 2
+"""How often an item whose process ended is tried again, alone, before it is given up."""
+
+
+class Processes(Here):
+    """An engine of `workers` processes. One that ends costs what it was doing another try."""
+
+    def __init__(self, workers: int, *, strict: bool = False, quiet: bool = False) -> None:
+        super().__init__(strict=strict, quiet=quiet)
+        self._workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+        # Threads of Arrow and SQLite do not survive a fork.
+        self._context = multiprocessing.get_context("spawn")
+        self._begun = self._context.Event()
+        """Set when any process could begin at all."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
+        """Work on several items at a time; strict stops at the first that cannot be read."""
+        results: dict[int, T | Failed] = {}
+        with self.keeping(items, results, label) as keep, self._ended_by_errors():
+            work = partial(_attempt, function)
+            for number in self._lost(work, items, range(len(items)), keep):
+                self._close()  # whoever is alone has the memory of all
+                tries = (self._lost(work, items, [number], keep) for _ in range(_TRIES))
+                if all(tries):
+                    keep(number, Failed(f"{name_of(items[number])}: {_ENDS}"))
+        return self.handles(items, results)
+
+    def _lost(
+        self,
+        work: Callable[[A], T | Failed],
+        items: Sequence[A],
+        numbers: Iterable[int],
+        keep: Callable[[int, T | Failed], None],
+    ) -> list[int]:
+        """Work on items, and give the numbers of those in work when a process ended unasked.
+
+        No more are handed out than there are processes: what is in work is known.
+        """
+        waiting, running, lost = deque(numbers), dict[Future[Any], int](), list[int]()
+        while waiting or running:
+            try:
+                while waiting and len(running) < self._workers:
+                    with _uninterrupted():  # submitting is what starts processes
+                        future = self._started().submit(work, items[waiting[0]])
+                    running[future] = waiting.popleft()
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    result = future.result()
+                    keep(running.pop(future), result)
+            except BrokenProcessPool:  # noqa: PERF203 - a capture takes longer
+                self._close()
+                if not self._begun.is_set():
+                    raise PyprofError(_NO_BEGINNING) from None
+                lost += running.values()
+                running.clear()
+        return lost
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self._workers, self._context, initializer=_prepare, initargs=(self._begun,)
+            )
+        return self._pool
+
+    def _close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    @contextmanager
+    def _ended_by_errors(self) -> Iterator[None]:
+        """End the processes where the work ends early: they would finish what nobody asks for."""
+        try:
+            yield
+        except BaseException:
+            # Public as terminate_workers() from Python 3.14 on.
+            processes = self._pool._processes if self._pool else {}  # noqa: SLF001
+            for process in list((processes or {}).values()):
+                process.terminate()
+            self._close()
+            raise
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Keep Ctrl-C from here, and from processes that are started here, until they ask for it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _prepare(begun: Event) -> None:
+    """Let a worker end without a traceback at Ctrl-C, which a terminal sends to it, too.
+
+    And when the command is killed: else it would wait for work for ever.
+    """
+    begun.set()
+    Thread(target=_end_with_command, daemon=True).start()
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+
+def _end_with_command() -> None:
+    if (command := multiprocessing.parent_process()) is not None:
+        command.join()
+        os._exit(1)
+
+
+def _attempt(function: Callable[[A], T], item: A) -> T | Failed:
+    """Work on one item; at Ctrl-C clean up and end, for a pool would go on to the next item."""
+    try:
+        return attempt(function, item)
+    except (SystemExit, KeyboardInterrupt):
+        os._exit(1)
+
+
+_NO_BEGINNING = (
+    "worker processes end before they begin; a script that asks for workers has to do so under "
+    "if __name__ == '__main__':, for each of them imports it"
+)
+
+_ENDS = (
+    "the process that works on it ends each time, as it does when memory runs out; "
+    "work on it where there is more"
+)

@@ -1,0 +1,210 @@
+"""The rank that a file of parsed records says, or its processes; all that a set reads of rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pyprof import readers, schema
+from pyprof.errors import CaptureError
+from pyprof.inputs.files import is_url, names
+from pyprof.inputs.find import NUMBERS, fetch, find
+from pyprof.readers import read_head
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyprof.inputs.engine import Engine
+
+_PARQUET = b"PAR1"
+
+
+def identity(path: Path) -> schema.Identity:
+    """Give the rank that all rows of a Parquet file have, or the first of dict lines.
+
+    Where rows of a Parquet file say none, their processes, as for the capture they were parsed
+    from. Nothing where it is no file of records. Raises CaptureError where nothing is there.
+    """
+    if read_head(path).startswith(_PARQUET):
+        return _in_columns(path)
+    with path.open("rb") as file:
+        return schema.Identity(_in_line(file.readline(_LONGEST)))
+
+
+_LONGEST = 1 << 20
+"""Bytes of a dict line; what has no line end for longer is no such file."""
+
+
+def _in_columns(path: Path) -> schema.Identity:
+    try:
+        file = pq.ParquetFile(path)
+        found = file.read(["rank"])
+        ranks = pc.unique(found["rank"]).to_pylist() if found.num_columns else [None]
+        if ranks == [None]:
+            return schema.Identity(pids=_processes(file.read(["pid", "device", "kind"])))
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):  # reading it will say so
+        return schema.Identity()
+    return schema.Identity(_rank(ranks[0]) if len(ranks) == 1 else None)
+
+
+def _rank(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < _MOST_RANKS else None
+
+
+_MOST_RANKS = 1 << 31
+
+
+def _processes(rows: pa.Table) -> tuple[int, ...]:
+    """Give the processes with GPU work, by device."""
+    if rows.num_columns < 3:  # noqa: PLR2004 - some other table
+        return ()
+    rows = rows.filter(pc.not_equal(rows["kind"].cast(pa.string()), schema.KINDS[schema.CPU]))
+    first = rows.group_by("pid").aggregate([("device", "min")]).drop_null()
+    first = first.sort_by([("device_min", "ascending"), ("pid", "ascending")])
+    return tuple(first["pid"].to_pylist())
+
+
+def _in_line(line: bytes) -> int | None:
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return _rank(found.get("rank")) if isinstance(found, dict) else None
+
+
+# Captures and the ranks in them: from what a capture says, its name, or its place in the set.
+
+
+_NAMED = re.compile(
+    r"(?<![a-z])rank[ ._=-]?(\d+)(?!\d)"  # net.rank3, rank_3.json, rank=3/part-0.parquet
+    r"|(?<!\d)(\d+)of\d+(?!\d)",  # net_3of8
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What one capture tells of whose work it holds."""
+
+    rank: int | None
+    """Rank of the whole file, from its content, else from its name; None where neither says."""
+    pids: tuple[int, ...] = ()
+    """The processes with GPU work, by device, where the capture holds several processes' work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A capture of a set."""
+
+    url: str
+    """Absolute path, or URL."""
+    ranks: tuple[tuple[int | None, int], ...]
+    """Process and rank of each rank in it; process None: the whole file is of that rank."""
+
+
+def identify(url: str) -> Identity:
+    """Tell whose work a capture, or a file of records, holds, reading little of it.
+
+    Of one that cannot be read only its name tells; whoever reads it all will say what is wrong.
+    So it is with a URL whose name does tell: to look inside, all of it would have to be copied.
+    """
+    named = rank_in(url)
+    if named is not None and is_url(url):
+        return Identity(named)
+    try:
+        with fetch(url) as path:
+            found = _identity(path)
+    except CaptureError:
+        return Identity(named)
+    if found.rank is not None and 0 <= found.rank <= MOST:
+        return Identity(found.rank)
+    return Identity(named, found.pids if named is None and len(found.pids) > 1 else ())
+
+
+def _identity(path: Path) -> schema.Identity:
+    if readers.is_capture(path):
+        return readers.identity(path)
+
+    return identity(path)
+
+
+def rank_in(url: str) -> int | None:
+    """Give the rank that a file's name says last, else one that is a folder's whole name."""
+    *folders, name = names(url)
+    found = [*_NAMED.finditer(name)] or [*filter(None, map(_NAMED.fullmatch, folders))]
+    return _members_rank(found[-1][1] or found[-1][2]) if found else None
+
+
+MOST = 2**31 - 1
+"""A larger number is no rank."""
+
+
+def _members_rank(digits: str) -> int | None:
+    number = int(digits) if len(digits) <= _DIGITS else MOST + 1
+    return number if number <= MOST else None
+
+
+_DIGITS = 1000
+"""Python takes no number of very many."""
+
+
+def members(sources: Sequence[str], engine: Engine) -> list[Member]:
+    """Give the captures of a set by their ranks; `sources` are those of `find`.
+
+    A rank that no file claims goes to the files that claim none, in the order of their names.
+    Raises CaptureError where two files claim the same.
+    """
+    urls = find(sources)
+    seen = engine.map(identify, urls, "looking at captures")
+    told = {one.item: said for one, said in zip(seen, engine.gather(seen), strict=True)}
+    found = [told.get(url, Identity(rank_in(url))) for url in urls]  # a lost worker tells nothing
+    claims: Sequence[int | None] = [identity.rank for identity in found]
+    if all(
+        rank is None and not identity.pids for rank, identity in zip(claims, found, strict=True)
+    ):
+        claims = _numbered(urls)
+    taken = _by_rank(urls, claims)
+    free = (rank for rank in count() if rank not in taken)
+    made = [
+        Member(url, ((None, rank),))
+        if rank is not None
+        else Member(url, tuple((pid, next(free)) for pid in identity.pids or (None,)))
+        for url, rank, identity in zip(urls, claims, found, strict=True)
+    ]
+    return sorted(made, key=lambda member: member.ranks[0][1])
+
+
+def _by_rank(urls: Sequence[str], claims: Sequence[int | None]) -> dict[int, str]:
+    taken: dict[int, str] = {}
+    for url, rank in zip(urls, claims, strict=True):
+        if rank is None:
+            continue
+        if rank in taken:
+            raise CaptureError(
+                f"{taken[rank]} and {url} both are rank {rank}; "
+                "name the captures of one run, each rank's once"
+            )
+        taken[rank] = url
+    return taken
+
+
+def _numbered(urls: Sequence[str]) -> Sequence[int | None]:
+    """Take the one number in which names differ for the rank, if it counts from 0."""
+    nothing = [None] * len(urls)
+    parts = [NUMBERS.split(url) for url in urls]
+    if len(urls) < 2 or len({len(part) for part in parts}) > 1:  # noqa: PLR2004 - two differ
+        return nothing
+    differing = [column for column in zip(*parts, strict=True) if len(set(column)) > 1]
+    if len(differing) != 1 or not all(text.isdecimal() for text in differing[0]):
+        return nothing
+    ranks = [_members_rank(text) for text in differing[0]]
+    known = [rank for rank in ranks if rank is not None]
+    return ranks if len(set(known)) == len(ranks) and min(known) == 0 else nothing

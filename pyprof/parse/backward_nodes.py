@@ -1,0 +1,203 @@
+"""Sequence numbers: which forward op a backward kernel belongs to, and PyProf's counting of both.
+
+A forward op and the autograd node it makes carry the same sequence number. Numbers count up per
+forward thread, so they repeat between threads and processes; ops that make no node show the
+number that the next node will get, so several forward ops can show one number, too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import marker
+from pyprof.arrays import NONE
+from pyprof.parse.records import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Ints
+    from pyprof.parse.launches import Chains
+
+_NODE = re.compile(r"Backwards?\d*(?=(?:_copy)?$)")
+_CUSTOM = "torch::autograd::CppNode<"
+"""A function of a C++ extension: nothing records its forward under a name of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeqRanges:
+    """PyTorch's own ranges in sweep order (one entry per range of the sweep)."""
+
+    name: NDArray[np.int64]
+    """Code of the op's name, the same for an op and its backward node; NONE for no such range."""
+    backward: NDArray[np.bool_]
+    """A node of the backward pass."""
+    inside_backward: NDArray[np.bool_]
+    seq: Ints
+    start: Ints
+    thread: Ints
+    pid: Ints
+    window: Ints
+    """The window of the capture in which the range began."""
+    device: Ints
+    """The device on which the range's thread launches most; NONE if unknown."""
+    forward_thread: Ints
+    """For a backward node, the thread of its forward op where the tool says so; else NONE."""
+
+
+def is_node(template: str) -> bool:
+    """Tell whether a template is a backward node (not the engine's range around it)."""
+    name = template.split(", ", 1)[0]
+    return name.startswith(_CUSTOM) or (
+        _NODE.search(name) is not None and not name.startswith("autograd::engine")
+    )
+
+
+def is_engine(template: str) -> bool:
+    """Tell whether a template is the engine's range around a backward node."""
+    return template.startswith("autograd::engine::evaluate_function: ")
+
+
+def accumulates(template: str) -> bool:
+    """Tell whether a template is the node that adds to a parameter's gradient."""
+    return marker.decode_seq(template).name.endswith("AccumulateGrad")
+
+
+def base_name(template: str) -> str:
+    """Give what an op and its backward node have in common: `addmm`, `nativelayernorm`.
+
+    torchgen names the node after the op: native_layer_norm -> NativeLayerNormBackward0.
+    """
+    name = marker.decode_seq(template).node.rpartition("::")[2]
+    return _NODE.sub("", name).replace("_", "").lower()
+
+
+def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
+    """Find the forward range of each backward node; NONE where the capture does not hold it.
+
+    Of the forward ops with the node's name and number, the last to start before it, which is the
+    one of this iteration. Where several threads have such an op: that of the thread that the tool
+    names, else of the node's own thread, else of a thread that works on the same device. Last,
+    an op of another name with that number, in the same window: the last op of a window may show
+    the number of one that ran after it, unrecorded. That one tells a place, not an op: it may be
+    an op that made no node, before one that shows no number.
+    """
+    usable = (ranges.name != NONE) & (ranges.seq >= 0) & ~ranges.backward & ~ranges.inside_backward
+    candidates = np.flatnonzero(usable)
+    found = np.full(len(nodes), NONE)
+    threads = np.where(ranges.forward_thread != NONE, ranges.forward_thread, ranges.thread)
+    rungs = (
+        # key of a candidate, key of a node, what else both have in common, and whether only where
+        # all candidates are of one thread
+        (ranges.pid, ranges.pid, ranges.name, True),
+        (ranges.thread, threads, ranges.name, False),
+        (ranges.device, ranges.device, ranges.name, False),
+        (ranges.pid, ranges.pid, ranges.name, False),
+        (ranges.thread, threads, ranges.window, False),
+        (ranges.pid, ranges.pid, ranges.window, False),
+    )
+    for where, whose, name, one_thread in rungs:
+        left = np.flatnonzero(found == NONE)
+        if not len(left) or not len(candidates):
+            break
+        node = nodes[left]
+        keys = numbers(
+            np.concatenate([where[candidates], whose[node]]),
+            np.concatenate([name[candidates], name[node]]),
+            np.concatenate([ranges.seq[candidates], ranges.seq[node]]),
+        )
+        ours, theirs = keys[: len(candidates)], keys[len(candidates) :]
+        hit = _latest_before(ours, ranges.start[candidates], theirs, ranges.start[node])
+        if one_thread:
+            hit[np.isin(theirs, _shared(ours, ranges.thread[candidates]))] = NONE
+        found[left] = np.where(hit == NONE, NONE, candidates[hit])
+    return found
+
+
+def _shared(keys: Ints, thread: Ints) -> Ints:
+    """Give the keys that occur on more than one thread."""
+    pairs = np.unique(np.stack([keys, thread]), axis=1)[0]
+    return np.asarray(pairs[1:][pairs[1:] == pairs[:-1]])
+
+
+def _latest_before(keys: Ints, starts: Ints, wanted: Ints, before: Ints) -> Ints:
+    """Find, among entries with the wanted key, the last that starts no later than `before`."""
+    merged = np.lexsort(
+        (
+            np.concatenate([np.zeros(len(keys), np.int8), np.ones(len(wanted), np.int8)]),
+            np.concatenate([starts, before]),
+            np.concatenate([keys, wanted]),
+        )
+    )
+    entry = merged < len(keys)
+    # Carried along the sorted rows, the last entry's row is what a node looks for.
+    last = np.maximum.accumulate(np.where(entry, np.arange(len(merged)), -1))
+    row = np.where(last >= 0, merged[last], NONE)[~entry]
+    found = np.full(len(wanted), NONE)
+    found[merged[~entry] - len(keys)] = row
+    same = (found != NONE) & (keys[found] == wanted)
+    return np.where(same, found, NONE)
+
+
+# --- PyProf's counting: seqId, altSeqId, subSeqId ------------------------------------------------
+
+
+def prune(names: Sequence[str], numbers: Sequence[int]) -> list[int]:
+    """Choose and order the ranges that the original listed, for texts without op_id.
+
+    By number, then by name; of neighbours with one number, one whose name is part of
+    the other's is left out. Returns positions.
+    """
+    order = sorted(range(len(names)), key=lambda i: (numbers[i], names[i]))
+    kept: list[int] = []
+    for before, this in zip([None, *order], order, strict=False):
+        similar = before is not None and (
+            names[this] in names[before] or names[before] in names[this]
+        )
+        if not (similar and before is not None and numbers[this] == numbers[before]):
+            kept.append(this)
+    return kept
+
+
+def count_in_order(
+    numbers: Chains, rows: Ints, op: Ints, backward: NDArray[np.bool_]
+) -> tuple[Ints, Ints]:
+    """Give each kernel of one thread its current number, and its place among kernels of that.
+
+    A backward kernel's current number is its lowest. A forward kernel's is its first that is
+    above the one before, else the one before. `numbers` are ascending; each row has some.
+    """
+    low, high = numbers.offset[rows], numbers.offset[rows + 1]
+    lowest, highest = numbers.member[low], numbers.member[high - 1]
+    current = _running(lowest, backward)
+    before = np.concatenate([[NONE], current[:-1]])
+    if (~backward & (lowest <= before) & (before < highest)).any():
+        current = _one_by_one(
+            [numbers.member[a:b].tolist() for a, b in zip(low, high, strict=True)], backward
+        )
+    new = np.ones(len(current), bool)
+    new[1:] = (current[1:] != current[:-1]) | (op[1:] != op[:-1])
+    place = np.arange(len(current))
+    return current, place - np.maximum.accumulate(np.where(new, place, 0))
+
+
+def _running(lowest: Ints, backward: NDArray[np.bool_]) -> Ints:
+    """Give the running maximum, begun anew at every backward kernel."""
+    step = int(lowest.max(initial=0)) + 1
+    lift = np.cumsum(backward) * step
+    return np.asarray(np.maximum.accumulate(lowest + lift) - lift)
+
+
+def _one_by_one(numbers: Sequence[Sequence[int]], backward: NDArray[np.bool_]) -> Ints:
+    """Do the same where several numbers of a kernel are in play."""
+    found, current = [], NONE
+    for entry, is_backward in zip(numbers, backward.tolist(), strict=True):
+        current = entry[0] if is_backward else next((n for n in entry if n > current), current)
+        found.append(current)
+    return np.array(found, np.int64)

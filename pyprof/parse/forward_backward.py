@@ -1,0 +1,159 @@
+"""The forward op that each row's backward work belongs to, and the one whose place it shares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyprof.arrays import NONE, ints
+from pyprof.marker import Kind
+from pyprof.parse import backward_nodes, launches, texts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Ints
+    from pyprof.parse.profiler_windows import Windows
+    from pyprof.parse.sweep import Sweep
+    from pyprof.schema import Capture
+
+
+class Partners(NamedTuple):
+    """Per row: ranges of the sweep; NONE where there is none."""
+
+    op: Ints
+    """The forward op whose backward pass the row is part of, of the node's own name."""
+    place: Ints
+    """The forward op whose layer and line are the row's: that, or the one whose backward node made
+    the gradient that the row adds to another."""
+    engine: NDArray[np.bool_]
+    """Rows launched on a thread of the engine, outside of its nodes."""
+
+
+def partners(
+    capture: Capture,
+    sweep: Sweep,
+    chain: launches.Chains,
+    launch: Ints,
+    activities: pa.Table,
+    windows: Windows,
+) -> Partners:
+    """Find, per activity, the forward range of the innermost backward node around it."""
+    node = texts.tell(sweep.texts, Kind.SEQ, backward_nodes.is_node)
+    engine = texts.tell(sweep.texts, Kind.SEQ, backward_nodes.is_engine)
+    numbered = sweep.texts.seq >= 0
+    innermost = launches.last(chain, (node & numbered) | engine)
+    innermost = _numbered_node(sweep, node & numbered, engine & ~numbered, innermost)
+    between = _on_engine(capture, sweep, node & numbered, launch) & (innermost == NONE)
+    maker = np.where(innermost == NONE, _maker(sweep, node & numbered, chain, between), innermost)
+    used = np.unique(maker[maker != NONE])
+    device = _main_device(capture, launch, activities)
+    ranges = _seq_ranges(capture, sweep, node | engine, device, windows)
+    forward = backward_nodes.forward_of(ranges, used)
+    known = np.where(ranges.name[forward] == ranges.name[used], forward, NONE)
+    op, place = _taken(known, used, innermost), _taken(forward, used, maker)
+    return Partners(op, place, between)
+
+
+def _taken(forward: Ints, used: Ints, nodes: Ints) -> Ints:
+    """Give the forward range of each node, `forward` being those of the nodes `used`."""
+    found = np.full(len(nodes), NONE)
+    inside = nodes != NONE
+    found[inside] = forward[np.searchsorted(used, nodes[inside])]
+    return found
+
+
+def _on_engine(
+    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], launch: Ints
+) -> NDArray[np.bool_]:
+    """Tell which rows are of threads whose nodes all go back over ops of other threads."""
+    thread = sweep.nest.thread
+    forward = ints(capture.ranges.column("forward_thread"))[sweep.row]
+    foreign = (forward != NONE) & (forward != thread)
+    count = len(capture.threads) + 1  # NONE is the last one
+    some, others = (
+        np.bincount(thread[rows], minlength=count) for rows in (node & foreign, node & ~foreign)
+    )
+    caller = np.append(ints(capture.calls.column("thread")), NONE)[launch]
+    found: NDArray[np.bool_] = ((some > 0) & (others == 0))[caller]
+    return found
+
+
+def _maker(
+    sweep: Sweep, node: NDArray[np.bool_], chain: launches.Chains, between: NDArray[np.bool_]
+) -> Ints:
+    """Find, for what adds to a gradient, the node that made what is added.
+
+    It is the last one before it on the thread: the engine adds up what a node gave right after it,
+    and takes the accumulation of a parameter's gradient before all else.
+    """
+    adds = launches.last(chain, texts.tell(sweep.texts, Kind.SEQ, backward_nodes.accumulates))
+    anything = np.ones(len(node), bool)
+    adds = np.where(between & (adds == NONE), launches.first(chain, anything), adds)
+    rows = np.append(np.flatnonzero(node), NONE)
+    before = rows[np.searchsorted(rows[:-1], adds) - 1]
+    thread = sweep.nest.thread
+    known = (adds != NONE) & (before != NONE)
+    known[known] = thread[before[known]] == thread[adds[known]]
+    return np.where(known, before, NONE)
+
+
+def _numbered_node(
+    sweep: Sweep, node: NDArray[np.bool_], engine: NDArray[np.bool_], innermost: Ints
+) -> Ints:
+    """Put, for an engine's range that has no number, the node that it evaluates.
+
+    The engine itself sums up the gradient of a broadcast operand, a bias say, after the node.
+    """
+    rows = np.flatnonzero(node)
+    inside = sweep.nest.parent[rows]
+    evaluated = np.full(len(node) + 1, NONE)
+    evaluated[inside[inside != NONE]] = rows[inside != NONE]
+    asks = innermost != NONE
+    asks[asks] = engine[innermost[asks]]
+    return np.where(asks, evaluated[innermost], innermost)
+
+
+def _seq_ranges(
+    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], device: Ints, windows: Windows
+) -> backward_nodes.SeqRanges:
+    backward = sweep.backward[sweep.paths.of_range]
+    pid = ints(capture.threads.column("pid"))
+    thread = sweep.nest.thread
+    return backward_nodes.SeqRanges(
+        name=_names(sweep.texts),
+        backward=node,
+        inside_backward=backward,
+        seq=sweep.texts.seq,
+        start=sweep.nest.start,
+        thread=thread,
+        pid=pid[thread],
+        window=windows.at(pid[thread], sweep.nest.start),
+        device=device[thread],
+        forward_thread=ints(capture.ranges.column("forward_thread"))[sweep.row],
+    )
+
+
+def _names(read: texts.Texts) -> Ints:
+    """Number the ops' names, an op's and its backward node's alike; NONE for other ranges."""
+    codes = np.full(len(read.templates) + 1, NONE)
+    known: dict[str, int] = {}
+    for template in np.flatnonzero(read.kind == Kind.SEQ).tolist():
+        name = backward_nodes.base_name(read.templates[template])
+        codes[template] = known.setdefault(name, len(known))
+    return codes[read.code]
+
+
+def _main_device(capture: Capture, launch: Ints, activities: pa.Table) -> Ints:
+    """Find the device on which each thread launches most; NONE where it launches nothing."""
+    threads = len(capture.threads)
+    main = np.full(threads, NONE)
+    known = launch != NONE
+    thread = ints(capture.calls.column("thread"))[launch[known]]
+    device = ints(activities.column("device"))[known]
+    pairs, counts = np.unique(np.stack([thread, device], axis=1), axis=0, return_counts=True)
+    rising = np.lexsort((-pairs[:, 1], counts, pairs[:, 0]))  # of equals, the first device counts
+    main[pairs[rising, 0]] = pairs[rising, 1]
+    return main

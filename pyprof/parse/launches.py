@@ -1,0 +1,166 @@
+"""Which API call launched each piece of GPU work, and which range that call was made in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.arrays import NONE, ints
+from pyprof.parse.profiler_windows import processes
+from pyprof.parse.ranges import Nest, innermost
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Ints
+    from pyprof.parse.profiler_windows import Windows
+    from pyprof.schema import Capture
+
+
+def launches(capture: Capture, activities: pa.Table, windows: Windows) -> Ints:
+    """Find the row of the API call that launched each activity; NONE where there is none.
+
+    Correlation ids are unique within a process only, and within a window where CUPTI was closed
+    between two. Where a runtime call and the driver call inside it share an id, the outer one is
+    the launch. One call may launch much (a CUDA graph).
+    """
+    calls = capture.calls
+    if not len(calls):
+        return np.full(len(activities), NONE)
+    start = ints(calls.column("start"))
+    owners = [processes(capture), ints(activities.column("pid"))]
+    corr = [ints(table.column("corr")) for table in (calls, activities)]
+    ours, theirs = _keys(owners, corr)
+    if windows and _again(ours, windows.at(owners[0], start)):
+        times = start, ints(activities.column("end"))
+        parts = [windows.apart(pid, time) for pid, time in zip(owners, times, strict=True)]
+        ours, theirs = _keys(parts, corr)
+    order = np.lexsort((-ints(calls.column("end")), start, ours))
+    place = np.minimum(np.searchsorted(ours, theirs, sorter=order), len(ours) - 1)
+    row = order[place]
+    return np.where((ours[row] == theirs) & (theirs != NONE), row, NONE)
+
+
+def _again(keys: Ints, window: Ints) -> bool:
+    """Tell whether some key of one window comes again in another."""
+    order = np.lexsort((window, keys))
+    same = (np.diff(keys[order]) == 0) & (np.diff(window[order]) != 0)
+    return bool((same & (keys[order][1:] != NONE)).any())
+
+
+def _keys(owners: Sequence[Ints], corr: Sequence[Ints]) -> tuple[Ints, ...]:
+    """Make one number of (owner, correlation id); NONE where either is not known."""
+    known = np.unique(np.concatenate(owners))
+    return tuple(
+        np.where(
+            (owner != NONE) & (number != NONE),
+            (np.searchsorted(known, owner) << 40) | (number & 0xFFFFFFFFFF),
+            NONE,
+        )
+        for owner, number in zip(owners, corr, strict=True)
+    )
+
+
+def ranges_of(capture: Capture, ranges: Nest, launch: Ints) -> Ints:
+    """Find the innermost range around each launch; NONE where there is no launch or no range."""
+    found = np.full(len(launch), NONE)
+    known = np.flatnonzero(launch != NONE)
+    row = launch[known]
+    thread, start, end = (
+        ints(capture.calls.column(name))[row] for name in ("thread", "start", "end")
+    )
+    found[known] = innermost(ranges, thread, start, end)
+    return found
+
+
+# The op calls around each piece of GPU work, as flat arrays: the ranges of every chain.
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """For each row, the chosen ranges around it, outermost first.
+
+    Those of row i are `member[offset[i] : offset[i + 1]]`.
+    """
+
+    offset: Ints
+    member: Ints
+
+    @property
+    def owner(self) -> Ints:
+        """Give the row of each member."""
+        return np.repeat(np.arange(len(self.offset) - 1), np.diff(self.offset))
+
+    def filter(self, keep: NDArray[np.bool_]) -> Chains:
+        """Keep some of the members."""
+        counts = np.bincount(self.owner[keep], minlength=len(self.offset) - 1)
+        return Chains(offsets(counts), self.member[keep])
+
+
+def offsets(counts: Ints) -> Ints:
+    """Turn the lengths of lists into where each begins, and where the last ends."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+
+def chains(parent: Ints, wanted: NDArray[np.bool_], leaf: Ints, most: int) -> Chains:
+    """Walk from each leaf range outwards and collect the wanted ranges, the first `most`."""
+    above = _nearest(parent, wanted)
+    current = leaf.copy()
+    inside = np.flatnonzero(current != NONE)
+    step_off = inside[~wanted[current[inside]]]
+    current[step_off] = above[current[step_off]]
+    rows: list[Ints] = []
+    members: list[Ints] = []
+    active = np.flatnonzero(current != NONE)
+    while len(active) and len(rows) < most:
+        rows.append(active)
+        members.append(current[active])
+        current[active] = above[current[active]]
+        active = active[current[active] != NONE]
+    return _assemble(len(leaf), rows, members)
+
+
+def _nearest(parent: Ints, wanted: NDArray[np.bool_]) -> Ints:
+    """Find the nearest wanted ancestor of each range."""
+    above = parent.copy()
+    active = np.flatnonzero(above != NONE)
+    while len(active):
+        active = active[~wanted[above[active]]]
+        above[active] = above[above[active]]
+        active = active[above[active] != NONE]
+    return above
+
+
+def _assemble(count: int, rows: list[Ints], members: list[Ints]) -> Chains:
+    lengths = np.zeros(count, np.int64)
+    for active in rows:
+        lengths[active] += 1
+    offset = offsets(lengths)
+    member = np.zeros(int(offset[-1]), np.int64)
+    for step, (active, found) in enumerate(zip(rows, members, strict=True)):
+        member[offset[active + 1] - 1 - step] = found
+    return Chains(offset, member)
+
+
+def last(chain: Chains, wanted: NDArray[np.bool_]) -> Ints:
+    """Find each row's innermost member that is wanted (a mask over ranges); NONE if none."""
+    kept = chain.filter(wanted[chain.member] if len(chain.member) else np.zeros(0, bool))
+    ends = kept.offset[1:]
+    some = np.diff(kept.offset) > 0
+    found = np.full(len(ends), NONE)
+    found[some] = kept.member[ends[some] - 1]
+    return found
+
+
+def first(chain: Chains, wanted: NDArray[np.bool_]) -> Ints:
+    """Find each row's outermost member that is wanted; NONE if none."""
+    kept = chain.filter(wanted[chain.member] if len(chain.member) else np.zeros(0, bool))
+    some = np.diff(kept.offset) > 0
+    found = np.full(len(some), NONE)
+    found[some] = kept.member[kept.offset[:-1][some]]
+    return found

@@ -1,0 +1,190 @@
+"""Which range encloses which, by one sweep per thread. Knows intervals, nothing of texts.
+
+Ranges sorted by (thread, start, -end) make the nearest enclosing range of each the nearest
+earlier one on its thread that ends no sooner. It is found for all ranges at once by jumping
+along pointers, each of which skips only ranges that end too soon: as a stack would, without
+a Python step per range, and right for ranges that overlap too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.arrays import NONE
+from pyprof.marker import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Ranges in (thread, start, -end) order, with the parent of each. All arrays: one per range."""
+
+    thread: Ints
+    start: Ints
+    end: Ints
+    parent: Ints
+    """Position of the nearest enclosing range; NONE at the top."""
+    order: Ints
+    """Row of each range in the table that it came from."""
+
+
+def nest(thread: Ints, start: Ints, end: Ints, tiebreak: Ints) -> Nest:
+    """Sort ranges and find the parent of each.
+
+    Of ranges with equal bounds, the one with the lower `tiebreak` encloses the other.
+    """
+    order = np.lexsort((tiebreak, -end, start, thread))
+    thread, start, end = thread[order], start[order], end[order]
+    return Nest(thread, start, end, _parents(thread, end), order)
+
+
+def _parents(thread: Ints, end: Ints) -> Ints:
+    parent = np.arange(-1, len(end) - 1)
+    if len(end):
+        parent[np.flatnonzero(thread[1:] != thread[:-1]) + 1] = NONE
+    active = np.flatnonzero(parent != NONE)
+    for _ in range(_STEPS):
+        if not len(active):
+            return parent
+        above = parent[active]
+        active = active[end[above] < end[active]]
+        parent[active] = parent[parent[active]]
+        active = active[parent[active] != NONE]
+    return _swept(thread, end, np.ones(len(end), bool))
+
+
+_STEPS = 256
+"""Levels that are climbed side by side, all intervals at once; from there on one by one."""
+
+
+def _swept(thread: Ints, end: Ints, encloses: NDArray[np.bool_]) -> Ints:
+    """Find what encloses each of some sorted intervals, with a stack of those that are open.
+
+    Some only ask, and enclose nothing.
+    """
+    found = np.full(len(end), NONE)
+    places: list[int] = []
+    until: list[int] = []  # how long each is open, negative: rising from the outside in
+    last = NONE
+    rows = zip(thread.tolist(), (-end).tolist(), encloses.tolist(), strict=True)
+    for place, (on, ends, opens) in enumerate(rows):
+        if on != last:
+            last = on
+            places.clear()
+            until.clear()
+        depth = bisect_right(until, ends)
+        if depth:
+            found[place] = places[depth - 1]
+        if opens:  # what ends sooner encloses nothing that comes later and this does not
+            places[depth:], until[depth:] = [place], [ends]
+    return found
+
+
+def innermost(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
+    """Find, for each interval, the innermost range on its thread that contains it; NONE if none.
+
+    Bounds may touch. Innermost is the last to start, of those the first to end.
+    """
+    found = _last_started(ranges, thread, start)
+    active = np.flatnonzero(found != NONE)
+    for _ in range(_STEPS):
+        if not len(active):
+            return found
+        active = active[ranges.end[found[active]] < end[active]]
+        found[active] = ranges.parent[found[active]]
+        active = active[found[active] != NONE]
+    found[active] = _around(ranges, thread[active], start[active], end[active])
+    return found
+
+
+def _around(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
+    """Find the innermost ranges around intervals, going through both once."""
+    count = len(ranges.end)
+    both = [np.concatenate(pair) for pair in ((ranges.thread, thread), (ranges.start, start))]
+    order = np.lexsort((np.arange(count + len(end)), both[1], both[0]))  # stable: ranges first
+    ends = np.concatenate([ranges.end, end])[order]
+    above = _swept(both[0][order], ends, order < count)
+    found = np.full(len(order), NONE)
+    found[order] = np.where(above == NONE, NONE, order[above])
+    return found[count:]
+
+
+def _last_started(ranges: Nest, thread: Ints, start: Ints) -> Ints:
+    """Find the last range on the thread that starts no later."""
+    found = np.full(len(start), NONE)
+    for name, rows in by_value(thread):
+        first, last = np.searchsorted(ranges.thread, [name, name + 1])
+        place = np.searchsorted(ranges.start[first:last], start[rows], side="right") - 1
+        found[rows] = np.where(place >= 0, place + first, NONE)
+    return found
+
+
+def by_value(column: Ints) -> Iterator[tuple[int, Ints]]:
+    """Give each value, such as a thread, with its rows, in their order."""
+    order = np.argsort(column, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(column[order])) + 1):
+        if len(rows):
+            yield int(column[rows[0]]), rows
+
+
+def depths(parent: Ints) -> Ints:
+    """Count the ranges above each, in as many steps as its logarithm."""
+    depth: Ints = (parent != NONE).astype(np.int64)
+    above = parent.copy()
+    active = np.flatnonzero(above != NONE)
+    while len(active):
+        depth[active] += depth[above[active]]
+        above[active] = above[above[active]]
+        active = active[above[active] != NONE]
+    return depth
+
+
+# Ranges that were never closed: which of them still mean something.
+#
+# An op that raises inside old instrumentation, or whose end the capture did not see, leaves its
+# range open until the capture's last instant. Everything after it then seems to happen inside
+# it. An open layer is believed; an open op only while no other op has come and gone inside it.
+
+
+_DEEPEST = 8, 64
+"""Ops, and layers, that are inside of one another when a capture ends. Of more the ends were lost:
+then nothing tells what is inside of what."""
+
+_OPS = (Kind.OP, Kind.TRACE, Kind.MODULE, Kind.SEQ)
+_LAYERS = (Kind.LAYER, Kind.OPTIMIZER)
+
+
+def leaked(
+    thread: Ints, start: Ints, kind: NDArray[np.int8], still_open: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Tell which open ranges must not count: ops inside which another op was closed."""
+    ops = np.isin(kind, _OPS)
+    closed = ops & ~still_open
+    suspect = ops & still_open
+    last_closed = np.full(int(thread.max(initial=0)) + 1, NONE)
+    np.maximum.at(last_closed, thread[closed], start[closed])
+    return suspect & (start <= last_closed[thread])
+
+
+def endless(
+    thread: Ints, kind: NDArray[np.int8], left_open: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Tell which ranges have lost their end: all that a thread left open, where they are too many.
+
+    `left_open` are those that are not leaked.
+    """
+    found = np.zeros(len(thread), bool)
+    for chosen, most in ((np.isin(kind, _OPS), _DEEPEST[0]), (np.isin(kind, _LAYERS), _DEEPEST[1])):
+        count = np.bincount(thread[left_open & chosen], minlength=int(thread.max(initial=0)) + 1)
+        found |= left_open & (count > most)[thread]
+    return found

@@ -1,0 +1,208 @@
+"""The columns of the records, each from what the earlier steps found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.arrays import NONE, ints, lists
+from pyprof.gpu.kernel_roles import communicates
+from pyprof.parse import collectives, launch_layers, paths, sequence
+from pyprof.parse.kernel_name import demangle, short_name
+from pyprof.parse.records import Coded, encode
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Ints
+    from pyprof.parse.forward_backward import Partners
+    from pyprof.parse.launches import Chains
+    from pyprof.parse.records import Column
+    from pyprof.parse.sweep import Told
+    from pyprof.schema import Capture
+
+
+def build(
+    capture: Capture,
+    activities: pa.Table,
+    sweep: Told,
+    launch: Ints,
+    leaf: Ints,
+    chain: Chains,
+    partners: Partners,
+    free: dict[int, list[str]],
+) -> dict[str, Column]:
+    """Build every column of `schema.RECORD` that this capture can fill."""
+    path, partner, place = (sweep.path(ranges) for ranges in (leaf, partners.op, partners.place))
+    direction = _direction(activities, sweep, path, partners.engine)
+    # A collective is of many parameters, not of the one that it waited for.
+    place = np.where(direction.index == _COMM, partner, place)
+    counted = sequence.count(capture, sweep, chain, path, launch)
+    return {
+        **_names(activities),
+        **_work(activities),
+        **_devices(capture, activities),
+        **_collective(activities, sweep, path, counted["opId"], direction),
+        **_launches(capture, launch),
+        **_paths(sweep, path),
+        "trace": _traces(sweep, _own(sweep, path, place, 1)),
+        "layer": launch_layers.layers(sweep, _own(sweep, path, place, 0), free),
+        "dir": direction,
+        **counted,
+        **_forward(sweep, partner, place),
+        **paths.arguments(sweep.described, path, partner),
+    }
+
+
+def _names(activities: pa.Table) -> dict[str, Column]:
+    index, names = _coded_names(activities)
+    long_names = [demangle(name) for name in names]
+    return {
+        "kShortName": Coded(index, [short_name(name) for name in long_names]),
+        "kLongName": Coded(index, long_names),
+    }
+
+
+def _coded_names(activities: pa.Table) -> tuple[Ints, list[str]]:
+    column = activities.column("name").unify_dictionaries()
+    names = column.chunk(0).dictionary.to_pylist() if column.num_chunks else []
+    empty = np.zeros(0, np.int64)
+    return np.concatenate([empty, *(ints(chunk.indices) for chunk in column.chunks)]), names
+
+
+def _work(activities: pa.Table) -> dict[str, Column]:
+    start, end = activities.column("start"), activities.column("end")
+    return {
+        "kind": Coded(ints(activities.column("kind")), list(schema.KINDS)),
+        "start": start,
+        "end": end,
+        "kDuration": pc.subtract(end, start),
+        "pid": activities.column("pid"),
+        "corrId": activities.column("corr"),
+        "rank": activities.column("rank"),
+        "stream": activities.column("stream"),
+        "grid": _triple(activities, "grid"),
+        "block": _triple(activities, "block"),
+        **{name: activities.column(name) for name in ("bytes", "regs", "smem")},
+    }
+
+
+def _triple(activities: pa.Table, name: str) -> Coded:
+    """Make lists of x, y, z; empty where the activity has no grid."""
+    axes = np.stack([ints(activities.column(f"{name}_{axis}")) for axis in "xyz"], axis=1)
+    known = (axes != NONE).all(axis=1)
+    return encode(lists(np.where(known, 3, 0), pa.array(axes[known].reshape(-1))))
+
+
+def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
+    device = ints(activities.column("device"))
+    table = capture.devices.select(["device", "name"]).to_pylist()
+    names = {row["device"]: row["name"] for row in table if row["name"]}
+    used, inverse = np.unique(device, return_inverse=True)
+    known = [names.get(int(number)) for number in used]
+    index = np.array([place if name else NONE for place, name in enumerate(known)], np.int64)
+    cpu = ints(activities.column("kind")) == schema.CPU
+    gpu = np.where(cpu, len(known), index[inverse]) if len(index) else index
+    return {
+        "device": activities.column("device"),
+        "gpu": Coded(gpu, [*(name or "" for name in known), "cpu"]),
+    }
+
+
+def _collective(
+    activities: pa.Table, sweep: Told, path: Ints, call: Column, direction: Coded
+) -> dict[str, Column]:
+    """Give what is said of collectives, where anything is."""
+    described, index = paths.with_nothing(sweep.described, path)
+    comm = np.flatnonzero(direction.index == _COMM)
+    told = activities.column("collective")
+    if not len(comm) and told.null_count == len(told):
+        return {}
+    found = collectives.said(told, described, index, ints(call), comm)
+    return {"collective": found} if found.values else {}
+
+
+def _launches(capture: Capture, launch: Ints) -> dict[str, Column]:
+    known = launch != NONE
+    row = launch[known]
+    bounds = [ints(capture.calls.column(name))[row] for name in ("start", "end")]
+    thread = ints(capture.calls.column("thread"))[row]
+    tid = np.zeros(len(launch), np.int64)
+    tid[known] = ints(capture.threads.column("tid"))[thread]
+    both = pa.array(np.stack(bounds, axis=1).reshape(-1))
+    return {"launch": lists(np.where(known, 2, 0), both, ~known), "tid": pa.array(tid, mask=~known)}
+
+
+def _paths(sweep: Told, path: Ints) -> dict[str, Column]:
+    described, index = paths.with_nothing(sweep.described, path)
+    return {
+        "reprMarkers": Coded(index, [list(entry.modules) for entry in described]),
+        "marker": Coded(index, [list(entry.markers) for entry in described]),
+    }
+
+
+def _traces(sweep: Told, path: Ints) -> Coded:
+    described, index = paths.with_nothing(sweep.described, path)
+    return Coded(index, [list(entry.trace) for entry in described])
+
+
+def _own(sweep: Told, path: Ints, place: Ints, which: int) -> Ints:
+    """Leave out the paths of rows whose layer (0) or trace (1) is but that of the backward call.
+
+    Where the forward op is known, its own says more.
+    """
+    described, index = paths.with_nothing(sweep.described, path)
+    says = [(entry.layer, entry.trace)[which] for entry in described]
+    same = np.array([entry.of_caller[which] for entry in described])
+    some = np.array([bool(said) for said in says])
+    return np.where(same[index] & some[place], NONE, path)
+
+
+def _forward(sweep: Told, partner: Ints, place: Ints) -> dict[str, Column]:
+    described = sweep.described
+    ops = [paths.forward_ops(entry) for entry in described]
+    return {
+        "fwdMarker": Coded(partner, [list(entry.markers) for entry in described]),
+        "fwdSeqMarker": Coded(
+            partner, [[paths.unnumbered(text) for text in entry.seqs] for entry in described]
+        ),
+        "fwdMod": Coded(partner, [[mod for mod, _ in found] for found in ops]),
+        "fwdOp": Coded(partner, [[op for _, op in found] for found in ops]),
+        "fwdLayer": Coded(place, [list(entry.layer) for entry in described]),
+        "fwdTrace": Coded(place, [list(entry.trace) for entry in described]),
+    }
+
+
+_DIRECTIONS = ["", "fprop", "bprop", "optim", "comm", "copy"]
+_COMM = _DIRECTIONS.index("comm")
+
+
+def _direction(activities: pa.Table, sweep: Told, path: Ints, engine: NDArray[np.bool_]) -> Coded:
+    """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first.
+
+    What the engine launches of itself, called from no line and in no layer, is bprop.
+    """
+    described, index = paths.with_nothing(sweep.described, path)
+    flags = np.array(
+        [(entry.backward, entry.optimizer, bool(entry.ops or entry.seqs)) for entry in described]
+    )[index]
+    called = np.array([bool(entry.trace or entry.layer) for entry in described])[index]
+    kind = ints(activities.column("kind"))
+    name, names = _coded_names(activities)
+    comm = np.array([communicates(text) for text in map(demangle, names)], bool)[name]
+    code = np.select(
+        [
+            np.isin(kind, (schema.MEMCPY, schema.MEMSET)),
+            comm,
+            flags[:, 0] | (engine & flags[:, 2] & ~called),
+            flags[:, 1],
+            flags[:, 2],
+        ],
+        [5, _COMM, 2, 3, 1],
+        0,
+    )
+    return Coded(code.astype(np.int64), _DIRECTIONS)

@@ -1,0 +1,309 @@
+"""Records from whatever holds them: dict lines (new or the original's), Parquet, or a capture."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import warnings
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+
+from pyprof import readers, schema
+from pyprof.errors import RecordsError
+from pyprof.gpu.kernel_roles import communicates
+from pyprof.parse import parquet, parse_file
+from pyprof.parse.record_check import plausible_records
+from pyprof.parse.records import Coded, Records, apart, concat_coded, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from pyprof.parse.records import Column
+
+STDIN = "-"
+_BLOCK_BYTES = 1 << 24
+_PARSED_BYTES = 1 << 20  # parsed at once: fits the cache
+_WORKERS = 2
+_HEAD_BYTES = 1 << 12
+
+
+def load(source: str, *, raw: bool = True) -> Records:
+    """Read records from a file of any kind, or dict lines from stdin (`-`).
+
+    `raw` is that of `parquet.read`.
+
+    Raises RecordsError or CaptureError, saying what to do, where the file is none of them.
+    """
+    if source == STDIN:
+        if sys.stdin is None:  # closed by the shell: `<&-`
+            raise RecordsError("stdin is closed; name a file")
+        return _checked("stdin", _from_bytes(sys.stdin.buffer.read()))
+    path = Path(source)
+    before, head = readers.stamp(path), readers.read_head(path)
+    if head.startswith(parquet.MAGIC):
+        return _whole(path, before, _checked(source, parquet.read(path, raw=raw)))
+    if _looks_like_records(head):
+        return _whole(path, before, _checked(source, _from_file(path)))
+    if any(reader.sniff(path, head) for reader in readers.readers()):
+        return parse_file(path)
+    raise RecordsError(
+        f"{path}: neither records that pyprof parse wrote nor a capture "
+        f"({readers.describe(head)}); {readers.EXPECTED}, "
+        "or a file that pyprof parse wrote from one"
+    )
+
+
+def _whole(path: Path, before: tuple[int, ...], records: Records) -> Records:
+    """Warn where the file changed while it was read."""
+    return replace(records, warnings=(*records.warnings, *readers.changed(path, before)))
+
+
+def _checked(source: str, records: Records) -> Records:
+    """Refuse what no version of parse wrote: rows without name or duration, gaps in lists."""
+    # Rows whose time cannot be are written without, and are told of what kind they are.
+    if _nulls(records.columns.get("kDuration")) and _nulls_in_both(records, "kDuration", "kind"):
+        raise RecordsError(f"{source}: rows without kDuration; parse the capture again")
+    for name in _NEVER_NULL:
+        if _nulls(records.columns.get(name)):
+            raise RecordsError(f"{source}: rows without {name}; parse the capture again")
+    for name, column in records.columns.items():
+        if pa.types.is_list(schema.PARQUET.field(name).type) and _has_gaps(column):
+            raise RecordsError(f"{source}: {name} has a gap in a list; parse the capture again")
+    if _unmatched(records):
+        raise RecordsError(
+            f"{source}: callIds that belong to other texts than marker and seqMarker; "
+            "parse the capture again"
+        )
+    return _with_communication(plausible_records(source, records))
+
+
+def _unmatched(records: Records) -> bool:
+    """Tell whether some row has not one id for each of its texts."""
+    ids = _lengths(records.columns.get("callIds"), records.rows)
+    seqs = records.columns.get("seqMarker", records.columns.get("seqTemplate"))
+    texts = _lengths(records.columns.get("marker"), records.rows) + _lengths(seqs, records.rows)
+    return bool(((ids > 0) & (ids != texts)).any())
+
+
+def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:
+    """Give the length of each list; 0 for null."""
+    if column is None:
+        return np.zeros(rows, np.int64)
+    if isinstance(column, Coded):
+        lengths = [len(value or ()) for value in column.values]
+        return np.array([*lengths, 0], np.int64)[column.index]
+    found = pc.list_value_length(column).fill_null(0)
+    return np.asarray(found.to_numpy()).astype(np.int64)
+
+
+def _with_communication(records: Records) -> Records:
+    """Let `dir` say of every kernel that communicates that it does; older versions knew fewer."""
+    name, part = records.coded("kLongName"), records.coded("dir")
+    named = np.array([communicates(text) for text in name.values], bool)[name.index]
+    said = np.array([*(value in _SAID for value in part.values), False])[part.index]
+    if (said | ~named).all():
+        return records
+    index = np.where(named & ~said, len(part.values), part.index)
+    columns = {**records.columns, "dir": Coded(index, [*part.values, "comm"])}
+    return replace(records, columns=columns)
+
+
+_SAID = ("comm", "copy")
+
+_NEVER_NULL = ("kShortName", "kLongName")
+
+
+def _nulls(column: Column | None) -> bool:
+    if isinstance(column, Coded):
+        return bool((column.index < 0).any())
+    return column is None or column.null_count > 0
+
+
+def _nulls_in_both(records: Records, one: str, other: str) -> bool:
+    return bool(pc.any(pc.and_(*(records.arrow(name).is_null() for name in (one, other)))).as_py())
+
+
+def _has_gaps(column: Column) -> bool:
+    if isinstance(column, Coded):
+        return any(value is not None and None in value for value in column.values)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return any(chunk.flatten().null_count for chunk in chunks)
+
+
+def _looks_like_records(head: bytes) -> bool:
+    return head.lstrip()[:14].replace(b"'", b'"').startswith(b'{"kShortName"')
+
+
+def _from_bytes(data: bytes) -> Records:
+    if not _looks_like_records(data[:_HEAD_BYTES]):
+        raise RecordsError("stdin: no dict lines; pipe in what pyprof parse writes")
+    if data.lstrip().startswith(b'{"'):
+        try:
+            return _json(io.BytesIO(data))
+        except (pa.ArrowInvalid, UnicodeDecodeError):
+            pass  # one line of another spelling: slower, line by line
+    return _literals("stdin", data.splitlines())
+
+
+def _from_file(path: Path) -> Records:
+    with path.open("rb") as file:
+        if file.read(2) == b'{"':
+            file.seek(0)
+            try:
+                return _json(file)
+            except (pa.ArrowInvalid, UnicodeDecodeError):
+                pass  # as above
+        file.seek(0)
+        return _literals(str(path), file)
+
+
+# --- JSON lines, by column ----------------------------------------------------------------------
+
+
+def _json(file: BinaryIO) -> Records:
+    """Read blocks of lines side by side; Arrow parses outside Python's lock."""
+    batches: list[dict[str, Column]] = []
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        pending: deque[Future[dict[str, Column]]] = deque()
+        for block in _blocks(file):
+            pending.append(pool.submit(_columns, block))
+            if len(pending) > _WORKERS:  # holds back, so that memory stays bounded
+                batches.append(pending.popleft().result())
+        batches.extend(future.result() for future in pending)
+    return _joined(batches)
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    """Cut a file into blocks of whole lines."""
+    while block := file.read(_BLOCK_BYTES):
+        yield block + file.readline()
+
+
+def _columns(block: bytes) -> dict[str, Column]:
+    parsing = arrow_json.ParseOptions(
+        explicit_schema=schema.RECORD, unexpected_field_behavior="ignore", newlines_in_values=False
+    )
+    longest = max(_PARSED_BYTES, len(block)) if _has_long_line(block) else _PARSED_BYTES
+    reading = arrow_json.ReadOptions(use_threads=False, block_size=longest)
+    table = arrow_json.read_json(pa.BufferReader(block), reading, parsing)
+    return {
+        name: _compact(name, table.column(name).combine_chunks()) for name in schema.RECORD.names
+    }
+
+
+def _has_long_line(block: bytes) -> bool:
+    """Tell whether some line may be longer than what Arrow parses at once."""
+    return any(
+        block.find(b"\n", start, start + _PARSED_BYTES // 2) < 0
+        for start in range(0, len(block), _PARSED_BYTES // 2)
+    )
+
+
+def _compact(name: str, column: pa.Array) -> Column:
+    """Keep each distinct text, or list of texts, once; PyTorch's ranges repeat but for numbers."""
+    kind = column.type
+    repeats = pa.types.is_string(kind) or kind.equals(pa.list_(pa.string()))
+    if repeats and name != "seqMarker":
+        return encode(column)
+    column.validate(full=True)  # Arrow's JSON reader takes what is not UTF-8
+    return apart(column) if repeats else column
+
+
+def _joined(batches: list[dict[str, Column]]) -> Records:
+    columns: dict[str, Column] = {}
+    for name in schema.RECORD.names:
+        parts = [batch[name] for batch in batches]
+        joined = concat_coded(parts) if isinstance(parts[0], Coded) else pa.chunked_array(parts)
+        known = (
+            (joined.index >= 0).any()
+            if isinstance(joined, Coded)
+            else joined.null_count < len(joined)
+        )
+        if known:
+            columns[name] = joined
+    return Records(sum(len(batch["kShortName"]) for batch in batches), columns)
+
+
+# --- Python literals, line by line: the original's files ----------------------------------------
+
+_LINES = 1 << 14
+
+
+def _literals(source: str, lines: Iterable[bytes]) -> Records:
+    numbered = ((n, line) for n, line in enumerate(lines, 1) if line.strip())
+    tables = []
+    while batch := [_record(source, n, line) for n, line in islice(numbered, _LINES)]:
+        tables.append(pa.Table.from_pylist(batch, schema.RECORD))
+    if not tables:
+        raise RecordsError(f"{source}: holds no records")
+    table = pa.concat_tables(tables)
+    present = [
+        name for name in schema.RECORD.names if table.column(name).null_count < table.num_rows
+    ]
+    return Records(table.num_rows, {name: table.column(name) for name in present})
+
+
+def _record(source: str, number: int, line: bytes) -> dict[str, Any]:
+    found = _literal(line)
+    if not isinstance(found, dict) or "kShortName" not in found:
+        raise RecordsError(f"{source}: line {number} is no record; parse the capture again")
+    try:
+        return dict(_typed(found))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise RecordsError(
+            f"{source}: line {number} has a value of the wrong type; parse the capture again"
+        ) from None
+
+
+def _literal(line: bytes) -> Any:  # noqa: ANN401 - whatever the line holds
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        pass
+    if (quick := _quick(line)) is not None:
+        return quick
+    if len(line) > _LONGEST_LITERAL:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "\d" in a user's string
+            return ast.literal_eval(line.decode().strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+_LONGEST_LITERAL = 1 << 24
+"""Bytes of a line; Python takes a hundred times as much to read it."""
+_SIZES = re.compile(rb'": \((\d+), (\d+), (\d+)\)')
+
+
+def _quick(line: bytes) -> Any:  # noqa: ANN401 - as above
+    """Read a literal as the JSON that differs from it in quotes and brackets alone; else None."""
+    if b'"' in line or b"\\" in line:
+        return None
+    try:
+        return orjson.loads(_SIZES.sub(rb'": [\1, \2, \3]', line.replace(b"'", b'"')))
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _typed(found: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for field in schema.RECORD:
+        value = found.get(field.name)
+        if value is not None:
+            pa.scalar(value, field.type)  # raises where it does not fit
+        yield field.name, value

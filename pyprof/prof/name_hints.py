@@ -1,0 +1,83 @@
+"""What all rows of a group that say something agree on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from pyprof.gpu.kernel_dtypes import data_type, moved_type
+from pyprof.gpu.kernel_roles import sparse_product, training
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyprof.arrays import Ints, Mask
+    from pyprof.parse.records import Coded
+
+
+def agreed(group: Ints, value: Ints) -> Ints:
+    """Give, for each row, the one value above 0 in its group; 0 where there is none, or several.
+
+    `group` numbers the groups from 0. Shapes (rows,).
+    """
+    says = value > 0
+    least = np.full(int(group.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    most = np.zeros_like(least)
+    np.minimum.at(least, group[says], value[says])
+    np.maximum.at(most, group[says], value[says])
+    return np.asarray(np.where(least == most, most, 0)[group])
+
+
+# What kernels' names tell of their op where no text does: the type of its data, if it trains.
+#
+# emit_nvtx writes sizes, but no types and no flags: without this, many FLOPs would be known and no
+# bytes, and nothing of batch norm.
+
+
+_T = TypeVar("_T")
+
+
+class Told(NamedTuple):
+    """What the names of an op call's kernels agree on; None for nothing."""
+
+    dtype: str | None = None
+    """Type of the floating tensors, as torch names it."""
+    training: bool | None = None
+    sparse: bool | None = None
+    """Whether a factor of a product is sparse; never False."""
+
+
+def by_name(
+    name: Coded, call: Ints, untyped: Mask, moving: Mask, kernel: Mask
+) -> tuple[Ints, list[Told]]:
+    """Give the number of what is told of each row's call, and what that is.
+
+    `untyped` are the rows that do the arithmetic of a call of unknown types, `moving` those of them
+    that do no more than move what they are given, `kernel` all kernels.
+    """
+    types, dtypes = _agreed(name, call, untyped & ~moving, data_type)
+    moved, moved_dtypes = _agreed(name, call, moving, _moved)
+    types, dtypes = np.where(moved > 0, len(dtypes) + moved, types), [*dtypes, *moved_dtypes]
+    flags, trains = _agreed(name, call, kernel, training)
+    stored, sparse = _agreed(name, call, kernel, sparse_product)
+    shape = (len(dtypes), len(trains), len(sparse))
+    triples, number = np.unique(
+        np.ravel_multi_index((types, flags, stored), shape), return_inverse=True
+    )
+    given = zip(*(places.tolist() for places in np.unravel_index(triples, shape)), strict=True)
+    told = [Told(dtypes[at], trains[flag], sparse[few]) for at, flag, few in given]
+    return np.asarray(number), told
+
+
+def _moved(name: str) -> str | None:
+    return moved_type(name) or data_type(name)
+
+
+def _agreed(
+    name: Coded, call: Ints, rows: Mask, read: Callable[[str], _T | None]
+) -> tuple[Ints, list[_T | None]]:
+    told = [read(text) for text in name.values]
+    values: list[_T | None] = [None, *dict.fromkeys(value for value in told if value is not None)]
+    number = np.array([values.index(value) for value in told], np.int64)[name.index]
+    return agreed(call, np.where(rows, number, 0)), values

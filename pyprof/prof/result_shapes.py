@@ -1,0 +1,79 @@
+"""The shape of a forward op's result, told by its backward node.
+
+emit_nvtx and older torch.profiler traces leave out strides and paddings, without which nobody knows
+how large a convolution's result was. The gradient that comes into its backward node is as large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.ops.registry import FPROP
+from pyprof.parse.records import numbers
+from pyprof.prof.name_hints import agreed
+from pyprof.prof.op_choice import node_output
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Ints
+    from pyprof.parse.records import Records
+    from pyprof.prof.chosen_call import Work
+    from pyprof.prof.kernel_context import Situation
+
+
+def with_outputs(
+    records: Records, number: Ints, situations: Sequence[Situation], works: Sequence[Work]
+) -> tuple[Ints, list[Work]]:
+    """Give the works that lack no more than their result's shape that shape.
+
+    `number` is the situation of each row, `works` what each situation's kernels work for; given
+    back are the number of each row's work, and the works. A backward node belongs to the forward
+    rows of its process that have its sequence number, if those are of one thread.
+    """
+    places: dict[tuple[int, ...] | None, int] = {None: 0}
+    told_by = [places.setdefault(node_output(each), len(places)) for each in situations]
+    known = list(places)
+    lacks = np.array([_lacks(work) for work in works], bool)[number]
+    if len(known) == 1 or not lacks.any():
+        return number, list(works)
+    sequence, alone = _sequences(records)
+    told = np.array(told_by, np.int64)[number]
+    shape = agreed(sequence, np.where(alone, told, 0))
+    thread = np.unique(records.numpy("tid"), return_inverse=True)[1] + 1
+    one_thread = agreed(sequence, np.where(alone & lacks, thread, 0)) > 0
+    chosen = np.where(lacks & alone & one_thread, shape, 0)
+    pairs, found = np.unique(number * len(known) + chosen, return_inverse=True)
+    given = [divmod(pair, len(known)) for pair in pairs.tolist()]
+    return found, [_with_output(works[work], known[place]) for work, place in given]
+
+
+def _lacks(work: Work) -> bool:
+    """Tell whether a forward call's cost is not known for an argument that was not recorded."""
+    return (
+        work.direction == FPROP
+        and work.output is None
+        and work.shaped
+        and work.reason.endswith("not recorded")
+    )
+
+
+def _sequences(records: Records) -> tuple[Ints, NDArray[np.bool_]]:
+    """Number rows by process and sequence number, and tell which have just one of these."""
+    column = records.arrow("seqId")
+    alone = np.diff(column.offsets.to_numpy()) == 1
+    sequence = np.full(records.rows, -1)
+    sequence[alone] = column.values.to_numpy()[column.offsets.to_numpy()[:-1][alone]]
+    return numbers(records.numpy("pid"), sequence), alone
+
+
+def _with_output(work: Work, shape: tuple[int, ...] | None) -> Work:
+    if shape is None:
+        return work
+    given = replace(work, output=shape, reason="")
+    return given if given.cost().flops is not None else work

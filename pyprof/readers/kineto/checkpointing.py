@@ -1,0 +1,93 @@
+"""Ops that began and never ran: the last ones of what gradient checkpointing computes again.
+
+A backward node asks for a tensor that the forward pass did not keep, and the forward is run again
+inside of it. As soon as the last tensor that is needed has been handed over, PyTorch ends that by
+an exception: inside the op that handed it over, and when that is one of its inputs, before the op
+computed anything (torch.utils.checkpoint.set_checkpoint_early_stop).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.readers.kineto.cpu import BOOKKEEPING, KEEPS_RESULT
+from pyprof.readers.kineto.ranges import OP
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from pyprof.readers.kineto.columns import Ints
+    from pyprof.readers.kineto.nest import Nested
+    from pyprof.readers.kineto.ranges import Columns
+
+    Mask = npt.NDArray[np.bool_]
+
+_NODE = re.compile(r"\w+Backward\d+$")
+_HOOK = "aten::detach"
+"""What the hook calls that is handed a tensor to keep."""
+
+
+def stopped(ranges: Columns, nested: Nested, names: Sequence[str]) -> Ints:
+    """Find the ops that were left before they ran, with the ops around them in the node."""
+    node = _named(ranges, [_NODE.match(name) is not None for name in names])
+    around = _nearest(nested.op, node)
+    # A node's own ops have no number: nothing goes back over them.
+    again = (ranges.kind == OP) & ~node & (around >= 0) & (ranges.seq >= 0) & (ranges.forward == 0)
+    hook = _named(ranges, [name == _HOOK for name in names]) & (ranges.seq < 0)
+    hooked = np.unique(around[_parents(nested.op, hook, again)])
+    last = _last(np.flatnonzero(again & np.isin(around, hooked)), around, ranges)
+    ran = np.unique(nested.op[(nested.op >= 0) & ~hook])
+    last = last[~_named(ranges, [_surely_runs(name) for name in names])[last]]
+    return _outward(np.setdiff1d(last, ran), nested.op, node)
+
+
+def _surely_runs(name: str) -> bool:
+    plain = name.removeprefix("aten::")
+    return not {plain, plain.removesuffix("_")}.isdisjoint(KEEPS_RESULT | BOOKKEEPING)
+
+
+def _named(ranges: Columns, chosen: Sequence[bool]) -> Mask:
+    """Tell which rows are ops of chosen names."""
+    found: Mask = ranges.kind == OP
+    found[found] = np.array(chosen, dtype=bool)[ranges.name[found]]
+    return found
+
+
+def _nearest(op: Ints, wanted: Mask) -> Ints:
+    """Give each row the innermost wanted op around it; -1 for none."""
+    outer = op
+    while True:  # as often as ops are deep
+        skipped = (outer >= 0) & ~wanted[outer]
+        if not skipped.any():
+            return outer
+        outer = np.where(skipped, op[outer], outer)
+
+
+def _parents(op: Ints, rows: Mask, wanted: Mask) -> Ints:
+    """Give the ops right around some rows that are wanted."""
+    outer = op[rows]
+    outer = outer[outer >= 0]
+    found: Ints = outer[wanted[outer]]
+    return found
+
+
+def _last(rows: Ints, group: Ints, ranges: Columns) -> Ints:
+    """Give the row of each group that began last."""
+    rows = rows[np.lexsort((ranges.order[rows], ranges.start[rows], group[rows]))]
+    found: Ints = rows[np.diff(group[rows], append=-1) != 0]
+    return found
+
+
+def _outward(rows: Ints, op: Ints, node: Mask) -> Ints:
+    """Give rows and what is around them, as far as the node."""
+    found = [rows]
+    while len(rows):
+        rows = np.unique(op[rows])
+        rows = rows[(rows >= 0) & ~node[rows]]
+        found.append(rows)
+    return np.unique(np.concatenate(found))

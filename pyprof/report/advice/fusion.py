@@ -1,0 +1,117 @@
+"""An optimizer that takes many kernels a parameter."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pyprof.parse.texts import where
+from pyprof.report.advice.case import fusible
+from pyprof.report.advice.registry import rule
+from pyprof.report.analysis import host_api
+from pyprof.report.analysis.intervals import EMPTY, Intervals, union_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Mask
+    from pyprof.report.advice.case import Case
+    from pyprof.report.advice.finding import Advice
+
+
+@rule(
+    "one kernel takes many parameters: foreach, fused",
+)
+def unfused_optimizer(case: Case) -> Advice | None:
+    """Find element-wise kernels of the optimizer that work on one parameter after the other."""
+    rows, won = fusible(case, case.is_one("dir", "optim"))
+    return case.advice(
+        "unfused_optimizer",
+        "the optimizer takes several kernels for each parameter",
+        "fused=True (or foreach=True) in torch.optim's constructors",
+        rows,
+        case.most(rows, won),
+    )
+
+
+# Chains of element-wise kernels.
+
+
+_OF_MANY = ("AccumulateGrad", "_foreach_")
+
+
+def _of_many(case: Case) -> Mask:
+    """Find what ops do that go through tensors which have nothing to do with each other."""
+    names = case.texts["op"]
+    found = [
+        any(part in (name or "") for part in _OF_MANY) for name in names.dictionary.to_pylist()
+    ]
+    index = pc.fill_null(names.indices, len(found)).to_numpy()
+    return np.asarray(np.array([*found, False])[index])
+
+
+@rule(
+    "one op after another on different tensors: a loop, AccumulateGrad, foreach, DDP",
+    "tensors of different sizes",
+)
+def unfused_pointwise(case: Case) -> Advice | None:
+    """Find chains of element-wise kernels over tensors of one size, outside the optimizer."""
+    wanted = case.chosen & ~case.is_one("dir", "optim", "comm") & ~_of_many(case)
+    rows, won = fusible(case, wanted, chains=True)
+    return case.advice(
+        "unfused_pointwise",
+        "element-wise kernels follow each other on tensors of one size",
+        "torch.compile fuses them; or a fused op of the library (bias + GELU, norm + residual)",
+        rows,
+        case.most(rows, won),
+    )
+
+
+# Forward work done again in the backward pass.
+
+
+_NODE = "CheckpointFunctionBackward"
+
+
+@rule(
+    "an op that a backward node calls for itself, in no module's forward",
+)
+def recomputation(case: Case) -> Advice | None:
+    """Find activation checkpointing: forward ops inside its node, or modules in a backward pass.
+
+    The first is torch.utils.checkpoint's reentrant variant, which only a capture tells; in the
+    other, hooks of any backward node call the modules again.
+    """
+    records = case.table.records
+    layer, marker = (records.coded(name) for name in ("layer", "marker"))
+    entered, called = (
+        np.array([*(bool(value) for value in part.values), False])[part.index]
+        for part in (layer, marker)
+    )
+    again = case.is_one("dir", "bprop") & called & entered
+    inside = _inside(host_api.launches(records)[0], _checkpoints(case))
+    rows = np.flatnonzero(again | (case.is_one("dir", "fprop") & inside))
+    return case.advice(
+        "recomputation",
+        "the backward pass computes forward work again (activation checkpointing)",
+        "if memory allows, checkpoint fewer layers, or only cheap ops (selective checkpointing)",
+        rows,
+        case.most(rows, case.ns[rows]),
+    )
+
+
+def _checkpoints(case: Case) -> Intervals:
+    if case.capture is None:
+        return EMPTY
+    ranges = case.capture.ranges
+    is_node = where(ranges.column("text"), partial(pc.match_substring, pattern=_NODE))
+    found = ranges.filter(is_node)
+    start, end = (pc.fill_null(found.column(name), -1).to_numpy() for name in ("start", "end"))
+    return union_of(start, end)
+
+
+def _inside(instant: NDArray[np.int64], held: Intervals) -> NDArray[np.bool_]:
+    return np.asarray(held.inside(instant, instant + 1) > 0)

@@ -1,0 +1,141 @@
+"""Waiting for the next batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.marker import plain_layer
+from pyprof.parse.paths import unnumbered
+from pyprof.report.advice.case import idle_for
+from pyprof.report.advice.finding import Advice, Evidence
+from pyprof.report.advice.registry import rule
+from pyprof.report.analysis.host_api import ALLOC, LAUNCH, LOAD, SYNC
+from pyprof.report.analysis.idle import HOST
+from pyprof.report.analysis.intervals import union
+
+if TYPE_CHECKING:
+    from pyprof.report.advice.case import Case
+
+_TOLD = (SYNC, ALLOC, LOAD)
+"""Causes that have a rule of their own."""
+
+
+@rule(
+    "the GPU had work meanwhile",
+    "a file or an op is called so, not a range",
+)
+def data_loading(case: Case) -> Advice | None:
+    """Find ranges that name data loading, and how long the GPUs idled inside them.
+
+    Their line is that of what came next, after the longest wait.
+    """
+    if case.capture is None or not case.devices:
+        return None
+    idle = [
+        (union(times for cause, times in device.idle.items() if cause not in _TOLD), device.gaps)
+        for device in case.devices
+    ]
+    found, most = [], 0
+    for name, held in case.loading.items():
+        waits = [(waited & held, gaps) for waited, gaps in idle]
+        waited, gaps = max(waits, key=lambda wait: wait[0].total)
+        if waited.total:
+            longest = int(np.argmax(waited.inside(gaps.start, gaps.end)))
+            line = case.texts["line"][int(gaps.row[longest])].as_py()
+            what = plain_layer(unnumbered(name))
+            found.append(Evidence(what, line, case.loadings[name], waited.total))
+            most = max(most, waited.total)
+    if not found:
+        return None
+    return Advice(
+        "data_loading",
+        "the GPU waits for the next batch",
+        "more DataLoader workers, persistent_workers=True, a larger prefetch_factor;"
+        " decode and augment ahead of time or on the GPU",
+        most,
+        tuple(sorted(found, key=lambda entry: -entry.total_ns)),
+        np.zeros(0, np.int64),
+    )
+
+
+# The host at something other than launching, for long.
+
+
+@rule(
+    "the host was loading data, which data_loading tells",
+    "the host was launching",
+)
+def host_work(case: Case) -> Advice | None:
+    """Find gaps in which the host neither launched nor waited; the evidence is what came next."""
+    _, rows, idle_ns = idle_for(case, HOST)
+    return case.advice(
+        "host_work",
+        "the GPU waits while the host does something other than launching",
+        "see with a CPU profiler (py-spy, pyinstrument) what Python does before the work below",
+        rows,
+        case.most(rows, idle_ns),
+        weight=idle_ns,
+    )
+
+
+# Kernels shorter than it takes the host to launch them.
+
+
+@rule(
+    "what came late is the replay of a CUDA graph",
+    "the host was loading data",
+)
+def launch_bound(case: Case) -> Advice | None:
+    """Find gaps in which the host was launching or dispatching; the evidence is what came late."""
+    _, rows, idle_ns = idle_for(case, LAUNCH)
+    eager = ~case.replays[rows]
+    rows, idle_ns = rows[eager], idle_ns[eager]
+    return case.advice(
+        "launch_bound",
+        "the GPU waits for the host to launch short kernels",
+        "CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches, fused ops",
+        rows,
+        case.most(rows, idle_ns),
+        weight=idle_ns,
+    )
+
+
+# `.item()`, `.cpu()` and other waits for the GPU.
+
+
+@rule(
+    "more work was queued when the wait ended",
+)
+def synchronisation(case: Case) -> Advice | None:
+    """Find gaps after the host waited for the GPU; the evidence is what it waited for."""
+    rows, _, idle_ns = idle_for(case, SYNC)
+    return case.advice(
+        "synchronisation",
+        "the host waits for the GPU, which then has nothing to do",
+        "keep .item(), .cpu(), print and comparisons of tensors out of the step;"
+        " below is the work that was waited for",
+        rows,
+        case.most(rows, idle_ns),
+        weight=idle_ns,
+    )
+
+
+# Kernels loaded for their first launch, which a later step does not see.
+
+
+@rule(
+    "the GPU had work meanwhile: the launch waited for room in its queue",
+)
+def kernel_loading(case: Case) -> Advice | None:
+    """Find gaps in which kernels were loaded; the evidence is what was launched first."""
+    _, rows, idle_ns = idle_for(case, LOAD)
+    return case.advice(
+        "kernel_loading",
+        "single launches take over 1 ms: kernels are loaded, or the profiler writes",
+        "once the program is warm they are gone: capture later, or look at later --steps",
+        rows,
+        case.most(rows, idle_ns),
+        weight=idle_ns,
+    )

@@ -1,0 +1,61 @@
+"""float16 and bfloat16 products that missed the Tensor Cores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pyprof.gpu.eligible import FAMILIES
+from pyprof.gpu.kernel_dtypes import HALF
+from pyprof.report.advice.registry import rule
+
+if TYPE_CHECKING:
+    from pyprof.report.advice.case import Case
+    from pyprof.report.advice.finding import Advice
+
+_NOT_TO_MEND = ("device:", "size: a vector", "size: depthwise")
+
+
+@rule(
+    "a vector as operand: memory limits it",
+    "the GPU has no Tensor Cores",
+)
+def half_precision(case: Case) -> Advice | None:
+    """Find half-precision products whose kernel surely used no Tensor Cores, with the reason."""
+    number, judged = case.table.judged
+    missed = np.array([entry.tc.value == "0" and entry.dtype in HALF for entry in judged], bool)
+    candidates = np.flatnonzero(case.family(*FAMILIES) & missed[number])
+    reasons = [reason or "" for reason in case.why.take(candidates).to_pylist()]
+    keep = np.array([not reason.startswith(_NOT_TO_MEND) for reason in reasons], bool)
+    rows = candidates[keep]
+    return case.advice(
+        "half_precision",
+        "half-precision products run without Tensor Cores",
+        "pad their sizes to multiples of 8, or update cuBLAS and cuDNN, as each reason says",
+        rows,
+        case.most(rows, case.faster(rows, "float16")),
+        detail=[reason for reason, kept in zip(reasons, keep.tolist(), strict=True) if kept],
+    )
+
+
+# float32 products that TF32 would speed up.
+
+
+@rule(
+    "the GPU has no TF32: Volta, Turing",
+    "the kernel used Tensor Cores",
+)
+def tf32(case: Case) -> Advice | None:
+    """Find float32 matrix products and convolutions on CUDA cores of a GPU that has TF32."""
+    off = pc.fill_null(pc.starts_with(case.why, "TF32: off"), fill_value=False)
+    rows = np.flatnonzero(case.chosen & np.asarray(off) & case.device_has("tf32"))
+    return case.advice(
+        "tf32",
+        "float32 matrix products and convolutions run without Tensor Cores",
+        "torch.set_float32_matmul_precision('high') for products,"
+        " torch.backends.cudnn.allow_tf32 = True for convolutions; or autocast to bfloat16",
+        rows,
+        case.most(rows, case.faster(rows, "tf32")),
+    )

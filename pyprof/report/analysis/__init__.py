@@ -1,0 +1,1 @@
+"""Numbers about a capture that several outputs show."""

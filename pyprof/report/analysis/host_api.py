@@ -1,0 +1,129 @@
+"""What the host did in the CUDA API, process by process, as sets of time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.parse.ranges import by_value
+from pyprof.report.analysis.intervals import EMPTY, Intervals, union, union_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.arrays import Ints
+    from pyprof.parse.records import Records
+    from pyprof.schema import Capture
+
+
+SYNC, COPY, ALLOC, LOAD, LAUNCH = "sync", "copy", "alloc", "load", "launch"
+SORTS = (SYNC, COPY, ALLOC, LOAD, LAUNCH)
+"""What a call can be; of calls that overlap on several threads, the first explains the wait."""
+
+_NAMES = (
+    (SYNC, re.compile(r"Synchronize")),
+    (COPY, re.compile(r"^(?:cuda|cu|hip)Memcpy")),
+    (ALLOC, re.compile(r"Malloc|Free|HostAlloc|MemAlloc|HostRegister|MemMap|MemCreate")),
+    (LOAD, re.compile(r"^cu(?:Module|Library)(?:Load|Unload|GetKernel)|^cuInit")),
+    (LAUNCH, re.compile(r"Launch|Memset")),
+)
+
+LOAD_NS = 1_000_000
+"""A launch call that takes longer loads the kernel's code: CUDA loads lazily since 11.7."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """When a process was inside API calls of each sort; union over its threads."""
+
+    inside: Mapping[str, Intervals]
+
+    @property
+    def anywhere(self) -> Intervals:
+        """Give when it was inside any of these calls."""
+        return union(self.inside.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """API calls of the sorts above, in order of their start."""
+
+    pid: Ints
+    start: Ints
+    end: Ints
+    sort: Ints
+    """Index into SORTS."""
+    complete: bool
+    """False where only the calls are known that gave the GPU work: no synchronisation."""
+
+    def hosts(self) -> Mapping[int, Host]:
+        """Give the sets of each process that made some call."""
+        found = {}
+        for pid, rows in by_value(self.pid):
+            sets = {}
+            for place, name in enumerate(SORTS):
+                ours = rows[self.sort[rows] == place]
+                sets[name] = union_of(self.start[ours], self.end[ours]) if len(ours) else EMPTY
+            found[pid] = Host(sets)
+        return found
+
+
+SILENT = Host(dict.fromkeys(SORTS, EMPTY))
+"""A process of which no call is known."""
+
+
+def sort_of(name: str) -> str | None:
+    """Tell what an API call of this name does to the host; None for calls that do not matter."""
+    return next((sort for sort, pattern in _NAMES if pattern.search(name)), None)
+
+
+def calls(records: Records, capture: Capture | None) -> Calls:
+    """Give the API calls of a capture; without one, those that the records tell of."""
+    if capture is not None and capture.calls.num_rows:
+        return _captured(capture)
+    return _recorded(records)
+
+
+def _captured(capture: Capture) -> Calls:
+    table = capture.calls
+    names = table.column("name").combine_chunks()
+    code = [SORTS.index(sort) if (sort := sort_of(text)) else -1
+            for text in names.dictionary.to_pylist()]  # fmt: skip
+    sorted_as = np.array([*code, -1], np.int64)[_ints(names.indices)]
+    pid = _ints(capture.threads.column("pid"))[_ints(table.column("thread"))]
+    start, end = _ints(table.column("start")), _ints(table.column("end"))
+    return _ordered(pid, start, end, sorted_as, complete=True)
+
+
+def _recorded(records: Records) -> Calls:
+    begin, end = launches(records)
+    kind = records.coded("kind")
+    copies = np.array([*(name == schema.KINDS[schema.MEMCPY] for name in kind.values), False])
+    sort = np.where(copies[kind.index], SORTS.index(COPY), SORTS.index(LAUNCH))
+    sort[begin < 0] = -1
+    return _ordered(records.numpy("pid"), begin, end, sort, complete=False)
+
+
+def _ordered(pid: Ints, start: Ints, end: Ints, sort: Ints, *, complete: bool) -> Calls:
+    long = (sort == SORTS.index(LAUNCH)) & (end - start > LOAD_NS)
+    sort = np.where(long, SORTS.index(LOAD), sort)
+    rows = np.flatnonzero(sort >= 0)
+    rows = rows[np.argsort(start[rows], kind="stable")]
+    return Calls(pid[rows], start[rows], end[rows], sort[rows], complete)
+
+
+def launches(records: Records) -> tuple[Ints, Ints]:
+    """Give start and end of the API call that gave each row to the GPU; -1 where not known."""
+    launch = records.arrow("launch")
+    whole = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
+    begin, end = (pc.fill_null(pc.list_element(whole, place), -1) for place in (0, 1))
+    return _ints(begin), _ints(end)
+
+
+def _ints(column: object) -> Ints:
+    return np.asarray(pc.fill_null(column, -1)).astype(np.int64)

@@ -1,0 +1,97 @@
+"""Why a GPU had nothing to do: what the host was at while it should have launched.
+
+Each instant of idle time has one cause, so that causes add up to the idle time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.report.analysis.host_api import ALLOC, COPY, LAUNCH, LOAD, LOAD_NS, SYNC
+from pyprof.report.analysis.intervals import Intervals, complement, union_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Ints
+    from pyprof.report.analysis.host_api import Host
+
+
+HOST, QUEUE, UNKNOWN = "host", "queue", "unknown"
+
+CAUSES: Mapping[str, str] = {
+    LAUNCH: "the host launches too slowly: ops shorter than their launch",
+    SYNC: "the host had waited for the GPU, and so had no work queued",
+    COPY: "the host was held up in a copy",
+    ALLOC: "the host allocated or freed memory",
+    LOAD: "a launch took over 1 ms: kernels loaded, or the profiler at work",
+    HOST: "the host did something else: data loading, Python",
+    QUEUE: "work was queued, but began later: start-up, other streams",
+    UNKNOWN: "the capture does not hold the launch",
+}
+"""What idle time can be for."""
+
+DISPATCH_NS = 100_000
+"""Up to this long between two API calls, the host is taken to be dispatching the next op; beyond,
+to do something else. PyTorch's eager dispatch takes 5 to 50 us an op, more under a profiler."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """When a device idled, and the row that ended each gap."""
+
+    start: Ints
+    end: Ints
+    row: Ints
+    """The row that began where the gap ended."""
+    launch_start: Ints
+    """Start of the API call that launched it, -1 where not known."""
+    launch_end: Ints
+
+
+def causes(gaps: Gaps, host: Host) -> dict[str, Intervals]:
+    """Split idle time by cause; the sets are disjoint and together are the gaps.
+
+    Before the call that launched the row which ended a gap, it is what the host did until then:
+    inside a call, that call; between calls, dispatching an op (short) or something else (long);
+    after a synchronisation, the host catching up. From then on it is the launch itself, or, where
+    the call was over before the gap, the GPU's own delay.
+    """
+    known, (begin, end) = gaps.launch_start >= 0, (gaps.launch_start, gaps.launch_end)
+    queued = known & (end <= gaps.start)
+    given = np.clip(begin, gaps.start, gaps.end)  # when the launch began
+    long = end - begin > LOAD_NS
+    found = {
+        UNKNOWN: union_of(gaps.start[~known], gaps.end[~known]),
+        QUEUE: union_of(gaps.start[queued], gaps.end[queued]),
+    }
+    late = known & ~queued
+    found |= _host(union_of(gaps.start[late], given[late]), host)
+    found[LAUNCH] = found[LAUNCH] | union_of(given[late & ~long], gaps.end[late & ~long])
+    found[LOAD] = found[LOAD] | union_of(given[late & long], gaps.end[late & long])
+    return {name: found[name] for name in CAUSES}
+
+
+def _host(rest: Intervals, host: Host) -> dict[str, Intervals]:
+    """Split the time in which nothing was launched by what the host did."""
+    found = {}
+    for sort, inside in host.inside.items():
+        found[sort] = rest & inside
+        rest = rest - inside
+    if not len(rest):
+        return {**found, HOST: rest}
+    between = complement(host.anywhere, int(rest.start[0]), int(rest.end[-1]))
+    short = between.end - between.start <= DISPATCH_NS
+    after_sync = np.isin(between.start, host.inside[SYNC].end)
+    found[SYNC] = found[SYNC] | (rest & _chosen(between, short & after_sync))
+    found[LAUNCH] = found[LAUNCH] | (rest & _chosen(between, short & ~after_sync))
+    return {**found, HOST: rest & _chosen(between, ~short)}
+
+
+def _chosen(sets: Intervals, keep: NDArray[np.bool_]) -> Intervals:
+    return Intervals(sets.start[keep], sets.end[keep])

@@ -1,0 +1,305 @@
+"""Rows totalled by a column: how many, how long, and what is known of their work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.gpu.roofline import NS_PER_S
+from pyprof.prof.columns import COLUMNS
+from pyprof.prof.group import add_up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Floats, Mask
+    from pyprof.prof.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """One group of rows."""
+
+    key: tuple[str | None, ...]
+    """Its value of each column; None where the rows have none."""
+    calls: int
+    """Kernels, copies and so on."""
+    time_ns: int
+    share: float
+    """Of the summed time of all rows, 0 to 1."""
+    flops_per_s: float | None
+    """Over the rows whose FLOPs are known, and their helpers; None where none is, or none does
+    arithmetic."""
+    bytes_per_s: float | None
+
+
+_SUMS = dict.fromkeys(("calls", "ns", "flops", "flops_ns", "bytes", "bytes_ns"), "sum")
+
+
+def sums(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None = None) -> pa.Table:
+    """Add up all rows, or those chosen, by some columns of text.
+
+    Gives a row for each group, small enough to send: its keys, and what `_SUMS` names.
+    """
+    keys = {name: COLUMNS[name].values(table) for name in names}
+    numbers = {"calls": np.ones(len(table.duration_ns), np.int64), "ns": table.duration_ns}
+    for name, known in (("flops", table.costs.flops), ("bytes", table.costs.bytes)):
+        # As floats: the FLOPs of some thousand ranks are more than 63 bits hold.
+        numbers[name] = np.maximum(known, 0).astype(float)
+        told = ~np.isnan(with_helpers(table, np.where(known >= 0, known, np.nan)))
+        numbers[f"{name}_ns"] = np.where(told, table.duration_ns, 0)
+    data = pa.table({**keys, **{name: pa.array(values) for name, values in numbers.items()}})
+    if rows is not None:
+        data = data.filter(pa.array(rows))
+    return add_up(data, names, _SUMS)
+
+
+def merge_totals(a: pa.Table, b: pa.Table) -> pa.Table:
+    """Make the sums of two captures those of both."""
+    return add_up(pa.concat_tables([a, b]), _keys(a), _SUMS)
+
+
+def _keys(found: pa.Table) -> list[str]:
+    return [name for name in found.column_names if name not in _SUMS]
+
+
+def totals(found: pa.Table) -> list[Total]:
+    """Give each group of some sums, the longest first."""
+    names = _keys(found)
+    order = [("ns", "descending"), *((name, "ascending") for name in names)]
+    whole = max(int(pc.sum(found.column("ns")).as_py() or 0), 1)
+    return [
+        Total(
+            key=tuple(row[name] for name in names),
+            calls=row["calls"],
+            time_ns=row["ns"],
+            share=row["ns"] / whole,
+            flops_per_s=_rate(row["flops"], row["flops_ns"]),
+            bytes_per_s=_rate(row["bytes"], row["bytes_ns"]),
+        )
+        for row in found.sort_by(order).to_pylist()
+    ]
+
+
+def _rate(amount: float, time_ns: int) -> float | None:
+    return amount / time_ns * NS_PER_S if amount and time_ns else None
+
+
+# The ops that take most GPU time, each with what it achieved: a line per op, direction and line.
+#
+# Times are sums over rows: they add up to the summed GPU time, not to the span.
+
+
+_KEYS = ("op", "dir", "line", "unnamed")
+"""What a group has in common; `unnamed` is the kernel of rows that no op names."""
+_TOPOPS_SUMS = ("ns", "flops", "flops_ns", "bytes", "bytes_ns", "eff_ns", "eff_known_ns")
+_LARGEST = ("kernel", "bound", "tc")
+"""Of these, what most of a group's time has is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpTotals:
+    """One op in one direction, called on one line: sums over its rows. None where not known."""
+
+    op: str | None
+    """None where nothing names it; then `kernel` does: rows of other kernels are apart."""
+    dir: str | None
+    line: str | None
+    unnamed: str | None
+    """The kernel, where nothing names the op."""
+    calls: int
+    kernels: int
+    whole_ns: int
+    """The summed GPU time of all ops."""
+    sums: Mapping[str, float]
+    """Of what `_SUMS` names; `flops_ns` is the time of the rows whose FLOPs are known."""
+    time_by: Mapping[str, Mapping[str, int]]
+    """GPU time in ns by each value of what `_LARGEST` names."""
+    step_ns: float = 0.0
+    """The GPU time in a step, the mean; all of it where no steps are known."""
+
+    @property
+    def total_ns(self) -> int:
+        """The summed GPU time."""
+        return int(self.sums["ns"])
+
+    @property
+    def share(self) -> float:
+        """Share of the summed GPU time of all ops, 0 to 1."""
+        return self.total_ns / max(self.whole_ns, 1)
+
+    @property
+    def flops_per_s(self) -> float | None:
+        """Rate over the time of the rows whose FLOPs are known."""
+        return _over(self.sums["flops"] * NS_PER_S, self.sums["flops_ns"])
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Rate over the time of the rows whose bytes are known."""
+        return _over(self.sums["bytes"] * NS_PER_S, self.sums["bytes_ns"])
+
+    @property
+    def efficiency(self) -> float | None:
+        """Share of the roofline, weighed by time, over the rows for which it is known."""
+        return _over(self.sums["eff_ns"], self.sums["eff_known_ns"])
+
+    @property
+    def kernel(self) -> str:
+        """The kernel with most time."""
+        return _largest(self.time_by["kernel"]) or ""
+
+    @property
+    def bound(self) -> str | None:
+        """What limits most of the time: compute, memory or latency."""
+        return _largest(self.time_by["bound"])
+
+    @property
+    def tc(self) -> str | None:
+        """Tensor Cores, for most of the time that could use them: 1, 0, ?; None: none could."""
+        return _largest(self.time_by["tc"])
+
+
+def _over(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _largest(time: Mapping[str, int]) -> str | None:
+    return min(time, key=lambda name: (-time[name], name), default=None)
+
+
+def top_ops(
+    table: Table, rows: Mask | None = None, per_step: Floats | None = None
+) -> list[OpTotals]:
+    """Total the rows (all, or those chosen) by op, direction and source line, the longest first.
+
+    `per_step` is what each row adds to the time in a step, ns; without it, all its time.
+    """
+    data = _columns(table)
+    spent = table.duration_ns.astype(float) if per_step is None else per_step
+    data = data.append_column("step_ns", pa.array(spent))
+    if rows is not None:
+        data = data.filter(pa.array(rows))
+    # On one thread: several would add floats in an order that hangs on how many there are.
+    found = data.group_by(list(_KEYS), use_threads=False).aggregate(
+        [
+            *((name, "sum") for name in (*_TOPOPS_SUMS, "step_ns")),
+            ("call", "count_distinct"),
+            ("ns", "count"),
+        ]
+    )
+    data = data.select([*_KEYS, *_LARGEST, "ns"])
+    time = {name: _times(data, name) for name in _LARGEST}
+    whole = int(pc.sum(data.column("ns")).as_py() or 0)
+    return in_order(_totals(row, time, whole) for row in found.to_pylist())
+
+
+def in_order(ops: Iterable[OpTotals]) -> list[OpTotals]:
+    """Sort, the longest first."""
+    return sorted(ops, key=lambda op: (-op.total_ns, *(text or "" for text in _key(op))))
+
+
+def merge_op_totals(a: Sequence[OpTotals], b: Sequence[OpTotals]) -> list[OpTotals]:
+    """Make the totals of two sets of rows those of both."""
+    whole = max((op.whole_ns for op in a), default=0) + max((op.whole_ns for op in b), default=0)
+    found: dict[tuple[str | None, ...], OpTotals] = {}
+    for op in (*a, *b):
+        other = found.get(_key(op))
+        found[_key(op)] = replace(op if other is None else _plus(other, op), whole_ns=whole)
+    return in_order(found.values())
+
+
+def _key(op: OpTotals) -> tuple[str | None, ...]:
+    return op.op, op.dir, op.line, op.unnamed
+
+
+def _plus(a: OpTotals, b: OpTotals) -> OpTotals:
+    return replace(
+        a,
+        calls=a.calls + b.calls,
+        kernels=a.kernels + b.kernels,
+        sums={name: a.sums[name] + b.sums[name] for name in _TOPOPS_SUMS},
+        time_by={
+            name: {value: a.time_by[name].get(value, 0) + b.time_by[name].get(value, 0)
+                   for value in {**a.time_by[name], **b.time_by[name]}}
+            for name in _LARGEST
+        },
+        step_ns=a.step_ns + b.step_ns,
+    )  # fmt: skip
+
+
+def _columns(table: Table) -> pa.Table:
+    ns = table.duration_ns.astype(float)
+    costs, share = table.costs, np.where(_kernel(table), table.roofline.share, np.nan)
+    flops, moved = (np.where(known >= 0, known, np.nan) for known in (costs.flops, costs.bytes))
+    moved, share = (with_helpers(table, values) for values in (moved, share))
+    values = {
+        name: COLUMNS[name].values(table).dictionary_encode()
+        for name in ("op", "dir", "line", "kernel", "bound", "tc")
+    }
+    kernel = pa.array(_kernel(table))
+    values["unnamed"] = _where(pc.is_null(values["op"]), values["kernel"])
+    values["bound"] = _where(kernel, values["bound"])
+    values["tc"] = _where(pc.and_(kernel, pc.not_equal(values["tc"], "-")), values["tc"])
+    measured = {
+        "flops": flops, "flops_ns": np.where(np.isnan(flops), 0, ns),
+        "bytes": moved, "bytes_ns": np.where(np.isnan(moved), 0, ns),
+        "eff_ns": np.where(np.isnan(share), 0, share * ns),
+        "eff_known_ns": np.where(np.isnan(share), 0, ns),
+    }  # fmt: skip
+    numbers = {name: pa.array(np.nan_to_num(value)) for name, value in measured.items()}
+    return pa.table({**values, **numbers, "ns": pa.array(table.duration_ns),
+                     "call": pa.array(costs.call)})  # fmt: skip
+
+
+def _where(rows: pa.Array, texts: pa.DictionaryArray) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pc.if_else(rows, texts.indices, None), texts.dictionary)
+
+
+def with_helpers(table: Table, values: Floats) -> Floats:
+    """Give helpers of known calls a 0 where they have no value: their time is part of the op's."""
+    costs = table.costs
+    known = np.isin(costs.call, costs.call[_kernel(table) & ~costs.helper & ~np.isnan(values)])
+    return np.where(costs.helper & known & np.isnan(values), 0.0, values)
+
+
+def _kernel(table: Table) -> Mask:
+    """Find kernels: copies over the bus are not to be measured against the GPU's memory."""
+    kind = table.records.coded("kind")
+    kernels = {schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]}
+    return np.array([*(name in kernels for name in kind.values), True])[kind.index]
+
+
+def _times(data: pa.Table, name: str) -> dict[tuple[Any, ...], dict[str, int]]:
+    """Sum the time of each group by a column's values; nulls do not count."""
+    data = data.select([*_KEYS, name, "ns"])
+    known = data.filter(pc.is_valid(data.column(name)))
+    summed = known.group_by([*_KEYS, name]).aggregate([("ns", "sum")])
+    found: dict[tuple[Any, ...], dict[str, int]] = {}
+    for row in summed.to_pylist():
+        found.setdefault(tuple(row[key] for key in _KEYS), {})[row[name]] = row["ns_sum"]
+    return found
+
+
+def _totals(
+    row: dict[str, Any], time: dict[str, dict[tuple[Any, ...], dict[str, int]]], whole_ns: int
+) -> OpTotals:
+    op, part, line, unnamed = key = tuple(row[name] for name in _KEYS)
+    return OpTotals(
+        op,
+        part,
+        line,
+        unnamed,
+        calls=row["call_count_distinct"],
+        kernels=row["ns_count"],
+        whole_ns=whole_ns,
+        sums={name: row[f"{name}_sum"] for name in _TOPOPS_SUMS},
+        time_by={name: time[name].get(key, {}) for name in _LARGEST},
+        step_ns=row["step_ns_sum"],
+    )

@@ -1,0 +1,249 @@
+"""Points and roofs of the roofline: ops by kernel, where both costs are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof.errors import PyprofError
+from pyprof.gpu.roofline import NS_PER_S
+from pyprof.inputs import source
+from pyprof.prof.columns import COLUMNS
+from pyprof.prof.group import add_up
+from pyprof.prof.processor import GPU, processor
+from pyprof.report.analysis import chosen_steps
+from pyprof.report.analysis.bounds import BOUNDS, UNKNOWN
+from pyprof.report.analysis.overview import gpus
+from pyprof.report.render.text import duration, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from pyprof.arrays import Mask
+    from pyprof.inputs.engine import Engine
+    from pyprof.inputs.source import Source
+    from pyprof.prof.table import Override, Table
+
+
+_KEYS = ("op", "dir", "kernel", "bound")
+_SUMS = {"ns": "sum", "flops": "sum", "bytes": "sum"}
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One op by one kernel."""
+
+    name: str
+    kernel: str
+    bound: str | None
+    intensity: float
+    """FLOP a byte."""
+    flops_per_s: float
+    share: float
+    """Of the summed GPU time, 0 to 1."""
+    time: str
+    rate: str
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """A peak of arithmetic over one of bandwidth."""
+
+    flops_per_s: float
+    bytes_per_s: float
+    label: str
+
+    @property
+    def ridge(self) -> float:
+        """The intensity at which both limit alike, FLOP a byte."""
+        return self.flops_per_s / self.bytes_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Achieved:
+    """What a roofline is drawn from: sums over rows. Those of several captures add up."""
+
+    ops: pa.Table
+    """A row for each op by kernel that does arithmetic on memory; see `_KEYS` and `_SUMS`."""
+    whole_ns: int
+    """Of all rows."""
+    roofs: Mapping[Roof, float]
+    """Time in ns of the arithmetic that is measured against each."""
+
+    def plus(self, other: Achieved) -> Achieved:
+        """Add what other rows achieved."""
+        return Achieved(
+            add_up(pa.concat_tables([self.ops, other.ops]), _KEYS, _SUMS),
+            self.whole_ns + other.whole_ns,
+            _added(chain(self.roofs.items(), other.roofs.items())),
+        )
+
+
+def achieved(table: Table, rows: Mask | None) -> Achieved:
+    """Total all rows, or those chosen."""
+    chosen = np.ones(len(table.duration_ns), bool) if rows is None else rows
+    ns = table.duration_ns[chosen]
+    return Achieved(_ops(table, chosen), int(ns.sum()), _added(_weights(table, chosen)))
+
+
+def _ops(table: Table, chosen: Mask) -> pa.Table:
+    costs = table.costs
+    works = chosen & (costs.flops > 0) & (costs.bytes > 0) & (table.duration_ns > 0)
+    data = pa.table(
+        {
+            **{name: COLUMNS[name].values(table) for name in _KEYS},
+            "ns": pa.array(table.duration_ns),
+            "flops": pa.array(costs.flops.astype(float)),
+            "bytes": pa.array(costs.bytes.astype(float)),
+        }
+    ).filter(pa.array(works))
+    return add_up(data, _KEYS, _SUMS)
+
+
+def _weights(table: Table, chosen: Mask) -> Iterator[tuple[Roof, float]]:
+    index, judged = table.judged
+    time = table.duration_ns.astype(float) * (chosen & (table.costs.flops > 0))
+    for entry, weight in zip(judged, np.bincount(index, time, len(judged)).tolist(), strict=True):
+        flops, memory = entry.flops_peak, entry.bandwidth_peak
+        if weight and flops is not None and memory is not None:
+            label = f"{number(flops.value / 1e12)} TFLOP/s {flops.label}"
+            yield Roof(flops.value, memory.value, label), weight
+
+
+def _added(weights: Iterable[tuple[Roof, float]]) -> dict[Roof, float]:
+    found: dict[Roof, float] = {}
+    for roof, weight in weights:
+        found[roof] = found.get(roof, 0.0) + weight
+    return found
+
+
+def points(found: Achieved, limit: int) -> list[Point]:
+    """Give the ops, the longest first."""
+    order = [("ns", "descending"), *((name, "ascending") for name in _KEYS)]
+    whole = max(found.whole_ns, 1)
+    return [_point(row, whole) for row in found.ops.sort_by(order).slice(0, limit).to_pylist()]
+
+
+def colours(found: Sequence[Point]) -> dict[str, str]:
+    """Give the colours of what bounds these points."""
+    used = {point.bound or UNKNOWN for point in found}
+    return {bound: colour for bound, colour in BOUNDS.items() if bound in used}
+
+
+def _point(row: dict[str, Any], whole: int) -> Point:
+    flops_per_s = row["flops"] / row["ns"] * NS_PER_S
+    bytes_per_s = row["bytes"] / row["ns"] * NS_PER_S
+    share = row["ns"] / whole
+    backward = " (backward)" if row["dir"] == "bprop" else ""
+    return Point(
+        name=f"{row['op'] or '-'}{backward}",
+        kernel=row["kernel"],
+        bound=row["bound"],
+        intensity=row["flops"] / row["bytes"],
+        flops_per_s=flops_per_s,
+        share=share,
+        time=f"{duration(row['ns'])}, {percent(share)} %",
+        rate=f"{number(flops_per_s / 1e12)} TFLOP/s, {number(bytes_per_s / 1e9)} GB/s",
+    )
+
+
+def roofs(found: Achieved, limit: int) -> list[Roof]:
+    """Give the peaks that the rows are measured against, those of most time first."""
+    ordered = sorted(found.roofs, key=lambda roof: (-found.roofs[roof], roof.label))
+    by_peaks: dict[tuple[float, float], Roof] = {}
+    for roof in ordered:
+        by_peaks.setdefault((roof.flops_per_s, roof.bytes_per_s), roof)
+    return list(by_peaks.values())[:limit]
+
+
+# What a roofline shows: its points, its roofs, and how much of the GPU time they stand for.
+
+
+_MOST_ROOFS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One roofline; at least one point."""
+
+    title: str
+    points: list[Point]
+    """The longest first."""
+    roofs: list[Roof]
+    """Those of most time first; none for a device of which nothing is known."""
+    processor: str = GPU
+    """Whose time it is."""
+
+    @property
+    def summary(self) -> str:
+        """Say how much is drawn, and why there may be no roof."""
+        share = sum(point.share for point in self.points)
+        text = f"{len(self.points)} ops, {100 * share:.1f} % of {self.processor} time"
+        if self.roofs:
+            return text
+        return (
+            f"{text}; no peak of the device is known: --gpu, --peak-flops or,"
+            " after pyprof peaks --measure, --measured gives one"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """What a chart is made from, small enough to send; that of several captures makes one."""
+
+    gpus: tuple[str | None, ...]
+    asked: str | None
+    """The device whose peaks stand for theirs."""
+    achieved: Achieved
+    warnings: tuple[str, ...]
+
+    def chart(self, limit: int) -> Chart:
+        """Give the ops that do arithmetic on memory, at most `limit`.
+
+        Raises PyprofError where there is none: an op needs FLOPs and bytes, both known.
+        """
+        found = points(self.achieved, limit)
+        if not found:
+            raise PyprofError(
+                "no op of this file has known FLOPs and bytes: pyprof prof says why in column why"
+            )
+        names = ", ".join(name for name in self.gpus if name) or "a GPU without a name"
+        title = f"{names}, against {self.asked}" if self.asked else names
+        return Chart(title, found, roofs(self.achieved, _MOST_ROOFS), processor(self.gpus))
+
+
+def roofline(of: Source, chosen: str | None = None) -> Roofline:
+    """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
+
+    Raises click.BadParameter where it names none.
+    """
+    table = of.table
+    found = achieved(table, chosen_steps.rows(of, chosen))
+    return Roofline(gpus(of), table.override.gpu, found, (*table.source.warnings, *table.doubts))
+
+
+def of_all(
+    sources: Sequence[str],
+    chosen: str | None,
+    override: Override,
+    engine: Engine,
+    begin: Callable[[str], object] = str,
+) -> Roofline:
+    """Sum up one file, or all captures of a set. Raises as `roofline` and `source.load` do."""
+    work = partial(roofline, chosen=chosen)
+    return source.of_all(sources, work, merge, engine, override, begin)
+
+
+def merge(a: Roofline, b: Roofline) -> Roofline:
+    """Sum up two sets of captures from what was found of each."""
+    return Roofline(
+        source.distinct(a.gpus, b.gpus),
+        a.asked,
+        a.achieved.plus(b.achieved),
+        source.distinct(a.warnings, b.warnings),
+    )

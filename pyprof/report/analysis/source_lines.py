@@ -1,0 +1,182 @@
+"""GPU time by source line: what each line launched itself, and what it and its callees launched.
+
+Exact without CUDA_LAUNCH_BLOCKING: the capture ties each kernel to the stack that launched it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.inputs import source
+from pyprof.parse.paths import file_and_line, user_line
+from pyprof.parse.records import totals
+from pyprof.prof.processor import GPU, processor_of
+from pyprof.report import advice
+from pyprof.report.analysis import chosen_steps
+from pyprof.report.analysis.timeline import BLOCKING, timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Mask
+    from pyprof.inputs.engine import Engine
+    from pyprof.inputs.source import Source
+    from pyprof.prof.table import Table
+    from pyprof.report.advice import Advice
+
+
+@dataclass(frozen=True, slots=True)
+class LineTime:
+    """One line of a file. A backward kernel counts for the line of its forward call."""
+
+    number: int
+    calls: int
+    """Op calls that the line and its callees made, forward and backward."""
+    total_ns: int
+    """GPU time of the line and its callees."""
+    own_ns: int
+    """GPU time of what no callee in the user's own files launched."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileTime:
+    """The timed lines of one file, in their order."""
+
+    path: str
+    """As the capture has it."""
+    lines: tuple[LineTime, ...]
+
+    @property
+    def own_ns(self) -> int:
+        """GPU time that the file's lines launched themselves."""
+        return sum(line.own_ns for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLines:
+    """All files, that with the most time of its own first.
+
+    The files' own times and `unknown_ns` add up to `total_ns`, the summed GPU time.
+    """
+
+    files: tuple[FileTime, ...]
+    unknown_ns: int
+    """GPU time of rows whose stack is not known, or holds no line of the user's."""
+    total_ns: int
+    processor: str = GPU
+    """Whose time it is."""
+
+
+def source_lines(table: Table, rows: Mask | None = None) -> SourceLines:
+    """Total all rows, or those chosen, by the lines of their stacks."""
+    trace = table.own_or_forward("trace")
+    chosen = np.ones(len(trace), bool) if rows is None else rows
+    index, size = trace.index[chosen] + 1, len(trace.values) + 1  # 0: none
+    ns = totals(index, table.duration_ns[chosen], size)
+    calls = _calls(index, table.costs.call[chosen], size)
+    found: dict[tuple[str, int], list[int]] = {}
+    unknown = int(ns[0])
+    for frames, time, count in zip(trace.values, ns[1:].tolist(), calls[1:].tolist(), strict=True):
+        lines = user_lines(frames)
+        if not lines:
+            unknown += time
+            continue
+        for line in dict.fromkeys(lines) if count else ():
+            sums = found.setdefault(line, [0, 0, 0])
+            sums[0] += count
+            sums[1] += time
+            sums[2] += time if line == lines[-1] else 0
+    return SourceLines(_files(found), unknown, int(ns.sum()), processor_of(table.records))
+
+
+def merge_line_times(a: SourceLines, b: SourceLines) -> SourceLines:
+    """Make the lines of two captures those of both."""
+    found: dict[tuple[str, int], list[int]] = {}
+    for file in (*a.files, *b.files):
+        for line in file.lines:
+            sums = found.setdefault((file.path, line.number), [0, 0, 0])
+            for place, value in enumerate((line.calls, line.total_ns, line.own_ns)):
+                sums[place] += value
+    on = a.processor if a.processor == b.processor else GPU
+    return SourceLines(_files(found), a.unknown_ns + b.unknown_ns, a.total_ns + b.total_ns, on)
+
+
+def _calls(trace: NDArray[np.int64], call: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Count the distinct op calls of each stack."""
+    pairs = np.unique(call * size + trace) if len(call) else call
+    return np.bincount(pairs % size, minlength=size)
+
+
+def user_lines(frames: Sequence[str]) -> list[tuple[str, int]]:
+    """Give the frames of the user's own files, outermost first, as file and line number."""
+    found = (file_and_line(frame) for frame in frames if user_line((frame,)) is not None)
+    return [line for line in found if line is not None]
+
+
+def _files(found: dict[tuple[str, int], list[int]]) -> tuple[FileTime, ...]:
+    files: dict[str, list[LineTime]] = {}
+    for (path, number), sums in sorted(found.items()):
+        files.setdefault(path, []).append(LineTime(number, *sums))
+    made = [FileTime(path, tuple(lines)) for path, lines in files.items()]
+    return tuple(sorted(made, key=lambda file: (-file.own_ns, file.path)))
+
+
+# What `pyprof lines` says of a capture, small enough to send; that of several makes one.
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Source lines, and what could be won at them."""
+
+    found: SourceLines
+    advice: list[Advice]
+    """All of it."""
+    warnings: tuple[str, ...]
+
+    @property
+    def placed(self) -> list[Advice]:
+        """The advice that names lines."""
+        return [entry for entry in self.advice if any(part.line for part in entry.evidence)]
+
+
+def lines(of: Source, chosen: str | None) -> Lines:
+    """Look at a capture, or the steps of it that `chosen` (`3:`) names.
+
+    Raises click.BadParameter where it names none.
+    """
+    rows = chosen_steps.rows(of, chosen)
+    timed = timeline(of.table.records, of.capture, rows)
+    given = advice.advise(of.table, timed, of.capture, rows)
+    blocking = [BLOCKING] if timed is not None and timed.blocking else []
+    return Lines(
+        source_lines(of.table, rows),
+        advice.without_rows(given),
+        (*of.table.source.warnings, *blocking),
+    )
+
+
+def of_all(
+    sources: Sequence[str],
+    chosen: str | None,
+    engine: Engine,
+    begin: Callable[[str], object] = str,
+) -> Lines:
+    """Look at one file, or at all captures of a set. Raises as `lines` and `source.load` do."""
+    return source.of_all(
+        sources, partial(lines, chosen=chosen), merge_line_reports, engine, begin=begin
+    )
+
+
+def merge_line_reports(a: Lines, b: Lines) -> Lines:
+    """Make what was found of two captures one."""
+    return Lines(
+        merge_line_times(a.found, b.found),
+        advice.merge(a.advice, b.advice),
+        source.distinct(a.warnings, b.warnings),
+    )

@@ -1,0 +1,94 @@
+"""Python stack, op and kernel of each row as one stack of frames, each distinct one once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyprof.parse.paths import file_and_line
+from pyprof.prof.columns import COLUMNS
+from pyprof.prof.op_names import qualified
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from pyprof.prof.table import Table
+
+
+class Frame(NamedTuple):
+    """One level of a stack: a line of Python, or an op or kernel, which have no file."""
+
+    file: str
+    line: int
+    name: str
+    """Empty for a line: what it is called its file tells, where that is at hand."""
+
+
+Stack = tuple[Frame, ...]
+
+NO_FILE = "~"
+"""The file of what has none, as pstats writes it for built-in functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stacks:
+    """The stack of every row, outermost frame first: source lines, then the op, then the kernel."""
+
+    of_row: NDArray[np.int64]
+    distinct: list[Stack]
+
+
+def stacks(table: Table) -> Stacks:
+    """Give each row's stack; a backward kernel has that of its forward call."""
+    trace = table.own_or_forward("trace")
+    mod, op = (COLUMNS[name].values(table) for name in ("mod", "op"))
+    named = {name: _codes(values) for name, values in (("mod", mod), ("op", op))}
+    kernel = table.records.coded("kShortName")
+    parts = [trace.index, named["mod"][0], named["op"][0], kernel.index]
+    key, first = _combined(parts)
+    found: dict[Stack, int] = {}
+    place = np.zeros(len(first), np.int64)
+    for number, row in enumerate(first.tolist()):
+        lines = trace.values[trace.index[row]] if trace.index[row] >= 0 else []
+        names = (named[name][1][named[name][0][row]] for name in ("mod", "op"))
+        stack = (
+            *(_source_line(line) for line in lines or ()),
+            *_op(*names),
+            Frame(NO_FILE, 0, kernel.values[kernel.index[row]]),
+        )
+        place[number] = found.setdefault(stack, len(found))
+    return Stacks(place[key], list(found))
+
+
+def _codes(values: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
+    """Number a text column's values; null is the last of the list, at -1."""
+    coded = values.dictionary_encode()
+    if hasattr(coded, "combine_chunks"):
+        coded = coded.combine_chunks()
+    index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return index, [*coded.dictionary.to_pylist(), None]
+
+
+def _combined(parts: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number the distinct combinations; give each row's number and one row of each."""
+    key = np.zeros(len(parts[0]), np.int64)
+    first = key
+    for part in parts:
+        pair = key * (int(part.max(initial=-1)) + 2) + part + 1
+        _, first, key = np.unique(pair, return_index=True, return_inverse=True)
+    return key, first
+
+
+def _source_line(text: str) -> Frame:
+    """Split `file.py:12`; a text of another form is a file without a line."""
+    found = file_and_line(text)
+    return Frame(*found, "") if found else Frame(text, 0, "")
+
+
+def _op(mod: str | None, op: str | None) -> Stack:
+    if op is None:
+        return ()
+    return (Frame(NO_FILE, 0, qualified(mod, op)),)

@@ -1,0 +1,268 @@
+"""GPU streams: where work is queued one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import schema
+from pyprof.parse.ranges import by_value
+from pyprof.report.analysis import host_api, idle
+from pyprof.report.analysis.intervals import complement, union_of
+from pyprof.report.analysis.windows import recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Ints, Mask
+    from pyprof.parse.records import Records
+    from pyprof.report.analysis.intervals import Intervals
+    from pyprof.schema import Capture
+
+_ABSENT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One stream of one device of one process, and the rows that ran on it, in row order."""
+
+    pid: int | None
+    device: int | None
+    stream: int | None
+    rows: NDArray[np.int64]
+    cpu: bool
+    """Its rows are ops timed on the CPU, by a capture without a GPU."""
+    several_processes: bool
+
+    @property
+    def device_label(self) -> str:
+        """Spell the device for people; the process only where there are several."""
+        name = "CPU ops" if self.cpu else "GPU" if self.device is None else f"GPU {self.device}"
+        named = self.several_processes and self.pid is not None
+        return f"{name}, process {self.pid}" if named else name
+
+    @property
+    def label(self) -> str:
+        """Spell device and stream for people."""
+        known = self.stream is not None and not self.cpu
+        return f"{self.device_label}, stream {self.stream}" if known else self.device_label
+
+
+def streams(records: Records) -> list[Stream]:
+    """List the streams, by process, device and number; None where the records do not say."""
+    keys = [records.numpy(name, _ABSENT) for name in ("pid", "device", "stream")]
+    if not records.rows:
+        return []
+    order = np.lexsort(keys[::-1])
+    changed = np.zeros(records.rows, bool)
+    for key in keys:
+        changed[1:] |= np.diff(key[order]) != 0
+    several = bool(len(np.unique(keys[0])) > 1)
+    kind = records.coded("kind")
+    cpu = [value == schema.KINDS[schema.CPU] for value in kind.values] + [False]
+    found = []
+    for rows in np.split(order, np.flatnonzero(changed)):
+        known = [int(key[rows[0]]) for key in keys]
+        pid, device, stream = (None if value == _ABSENT else value for value in known)
+        found.append(Stream(pid, device, stream, rows, cpu[kind.index[rows[0]]], several))
+    return found
+
+
+def in_order(records: Records, stream: Stream) -> NDArray[np.int64]:
+    """Give a stream's rows by start; in row order where the records hold no times."""
+    if "start" not in records.columns:
+        return stream.rows
+    start, end = records.numpy("start")[stream.rows], records.numpy("end")[stream.rows]
+    return stream.rows[np.lexsort((end, start))]
+
+
+# When each GPU worked, on what, and when and why it did not: by interval arithmetic.
+#
+# Sums of durations lie where streams overlap: everything here is the length of a set of time.
+
+
+COMPUTE, COMMUNICATION, COPY = range(3)
+"""What a row is: kernels, graphs and fills of memory; collectives' kernels; copies."""
+
+BLOCKING = "launches blocked (CUDA_LAUNCH_BLOCKING=1): idle time and overlap are not the program's"
+"""What to tell the user of such a capture."""
+
+_BLOCKED = 0.95
+"""From this share of kernels on that end inside their launching call, launches are blocking."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTime:
+    """One GPU as one process used it. Sets of time in ns on the capture's clock."""
+
+    pid: int
+    device: int
+    gpu: str | None
+    rank: int | None
+    start_ns: int
+    end_ns: int
+    summed_ns: int
+    """Durations added up: more than `busy_ns` where streams overlap."""
+    compute: Intervals
+    communication: Intervals
+    copy: Intervals
+    paused: Intervals
+    """When the profiler was paused, and so nothing is known to have run: no part of the span."""
+    windows: int
+    """From how many recordings the span is put together."""
+    gaps: idle.Gaps
+    idle: Mapping[str, Intervals]
+    """Idle time by cause; see `idle.CAUSES`."""
+
+    @property
+    def on_cpu(self) -> bool:
+        """Tell whether this is no GPU: the ops of a capture without one, timed on the CPU."""
+        return self.gpu == schema.KINDS[schema.CPU]
+
+    @property
+    def busy(self) -> Intervals:
+        """When anything ran."""
+        return self.compute | self.communication | self.copy
+
+    @property
+    def span_ns(self) -> int:
+        """From the first start to the last end, without pauses: busy and idle time add up to it."""
+        return self.end_ns - self.start_ns - self.paused.total
+
+    @property
+    def busy_ns(self) -> int:
+        """Time in which anything ran."""
+        return self.busy.total
+
+    @property
+    def idle_ns(self) -> int:
+        """Time in which nothing ran."""
+        return self.span_ns - self.busy_ns
+
+    @property
+    def exposed_communication_ns(self) -> int:
+        """Communication while nothing was computed."""
+        return (self.communication - self.compute).total
+
+    @property
+    def exposed_copy_ns(self) -> int:
+        """Copies while nothing else ran."""
+        return (self.copy - self.compute - self.communication).total
+
+    @property
+    def overlap_ns(self) -> int:
+        """Time in which work of at least two of the three sorts ran."""
+        with_compute = self.compute & (self.communication | self.copy)
+        return (with_compute | (self.communication & self.copy)).total
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All GPUs of a capture, in the order of their process and number."""
+
+    devices: tuple[DeviceTime, ...]
+    api_known: bool
+    """False where synchronising calls are not known, so that their time counts as the host's."""
+    blocking: bool
+    """Launches blocked (CUDA_LAUNCH_BLOCKING=1): idle time and overlap are not the program's."""
+    left_out: int
+    """GPUs with fewer rows that were not looked at."""
+
+
+_MOST = 1024
+"""GPUs that are looked at, each as one process used it; no machine has as many."""
+
+
+def sorts(records: Records) -> Ints:
+    """Tell of each row whether it computes, communicates or copies."""
+    kind, part = records.coded("kind"), records.coded("dir")
+    copy = np.array([*(value == schema.KINDS[schema.MEMCPY] for value in kind.values), False])[
+        kind.index
+    ]
+    comm = np.array([*(value == "comm" for value in part.values), False])[part.index]
+    return np.select([copy, comm], [COPY, COMMUNICATION], COMPUTE)
+
+
+def timeline(
+    records: Records, capture: Capture | None = None, rows: Mask | None = None
+) -> Timeline | None:
+    """Analyse all rows, or some that follow each other; None where the records hold no times.
+
+    The span of some rows begins where the work before them on their device ended, so that waiting
+    for their first is theirs; in each window of the capture, if there are several.
+    """
+    if "start" not in records.columns or not records.rows:
+        return None
+    chosen = np.ones(records.rows, bool) if rows is None else rows
+    called = host_api.calls(records, capture)
+    pid, device = records.numpy("pid"), records.numpy("device")
+    hosts = called.hosts()
+    columns = _Columns(records, sorts(records), chosen)
+    lanes = [
+        ((process, number), ours[rows])
+        for process, ours in by_value(pid)
+        for number, rows in by_value(device[ours])
+        if chosen[ours[rows]].any()
+    ]
+    kept = sorted(sorted(lanes, key=lambda lane: -len(lane[1]))[:_MOST], key=lambda lane: lane[0])
+    found = tuple(
+        columns.device(key, rows, hosts.get(key[0], host_api.SILENT)) for key, rows in kept
+    )
+    return Timeline(found, called.complete, _blocking(columns), len(lanes) - len(kept))
+
+
+class _Columns:
+    """The columns that the analysis needs, taken out of the records once."""
+
+    def __init__(self, records: Records, sort: Ints, chosen: Mask) -> None:
+        self.records, self.sort, self.chosen = records, sort, chosen
+        self.start, self.end = records.numpy("start"), records.numpy("end")
+        self.window = records.numpy("window", 0)
+        self.gpu, self.rank = records.coded("gpu"), records.coded("rank")
+        self.launch_start, self.launch_end = host_api.launches(records)
+
+    def device(self, key: tuple[int, int], on_device: Ints, host: host_api.Host) -> DeviceTime:
+        """Analyse one device of one process, given all its rows."""
+        rows = on_device[self.chosen[on_device]]
+        rows = rows[np.argsort(self.start[rows], kind="stable")]
+        times = (column[on_device] for column in (self.window, self.start, self.end))
+        first, last, paused, windows = recorded(self.chosen[on_device], *times)
+        compute, communication, copy = (self._set(rows, sort) for sort in range(3))
+        free = complement(compute | communication | copy, first, last)
+        gaps = self._gaps(rows, free - paused)
+        return DeviceTime(
+            *key,
+            [*self.gpu.values, None][self.gpu.index[rows[0]]],
+            [*self.rank.values, None][self.rank.index[rows[0]]],
+            first,
+            last,
+            int((self.end[rows] - self.start[rows]).sum()),
+            compute,
+            communication,
+            copy,
+            paused,
+            windows,
+            gaps,
+            idle.causes(gaps, host),
+        )
+
+    def _set(self, rows: Ints, sort: int) -> Intervals:
+        picked = rows[self.sort[rows] == sort]
+        return union_of(self.start[picked], self.end[picked])
+
+    def _gaps(self, rows: Ints, free: Intervals) -> idle.Gaps:
+        row = rows[np.searchsorted(self.start[rows], free.end)]
+        return idle.Gaps(free.start, free.end, row, self.launch_start[row], self.launch_end[row])
+
+
+def _blocking(columns: _Columns) -> bool:
+    """Tell whether nearly every kernel ended before the call that launched it did."""
+    kind = columns.records.coded("kind")
+    kernel = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kind.values), False])
+    rows = columns.chosen & (columns.launch_start >= 0) & kernel[kind.index]
+    ended = columns.launch_end[rows] >= columns.end[rows]
+    return bool(len(ended)) and float(ended.mean()) >= _BLOCKED

@@ -1,7 +1,0 @@
-"""The colours of what limits an op, the same in every chart."""
-
-from __future__ import annotations
-
-UNKNOWN = "not known"
-
-BOUNDS = {"compute": "#3b82c4", "memory": "#d9822b", "latency": "#9a9a9a", UNKNOWN: "#4c9f70"}

@@ -1,0 +1,73 @@
+"""Limits on what may change, as `--fail-if` writes them: `time>+3%`, `kernels>0`, `step>5ms`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyprof.report.diff.compare import METRICS
+from pyprof.report.render.text import change, duration, number
+
+if TYPE_CHECKING:
+    from pyprof.report.diff.compare import Comparison, Metric
+
+_LIMIT = re.compile(
+    r"\s*(?P<name>[a-z]+)\s*(?P<sign>[<>])\s*(?P<value>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>%|ns|us|ms|s|)\s*"
+)
+_UNITS = {"%": 0.01, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A change of a metric that must not be."""
+
+    text: str
+    name: str
+    above: bool
+    value: float
+    """A fraction of the first capture's where `relative`, else in the metric's unit."""
+    relative: bool
+
+    def grown(self, found: Comparison) -> float | None:
+        """Give by how much the metric changed; None where that cannot be told."""
+        metric = found.metrics[self.name]
+        return metric.relative if self.relative else metric.delta
+
+    def broken(self, found: Comparison) -> str | None:
+        """Say in a sentence what is beyond the limit; None where it is kept.
+
+        A metric that one of the captures does not know, or knows of many more of its rows, breaks
+        it: nothing was checked.
+        """
+        metric, grown = found.metrics[self.name], self.grown(found)
+        if grown is None:
+            known = (
+                "not known in both captures"
+                if metric.comparable
+                else "known of other shares of the rows"
+            )
+            return f"{self.text}: cannot be checked, for {self.name} is {known}"
+        if grown > self.value if self.above else grown < self.value:
+            return f"{self.text}: {self.name} changed by {_spelt(metric)}"
+        return None
+
+
+def parse(text: str) -> Limit:
+    """Read a limit. Raises ValueError, with what to write instead."""
+    found = _LIMIT.fullmatch(text)
+    if found is None or found["name"] not in METRICS:
+        raise ValueError(
+            f"{text!r} is no limit; write METRIC>NUMBER or METRIC<NUMBER with a unit of %, ns, us, "
+            f"ms or s, as in 'time>+3%'; metrics are {', '.join(METRICS)}"
+        )
+    if found["unit"] in ("ns", "us", "ms", "s") and found["name"] in ("kernels", "flops", "bytes"):
+        raise ValueError(f"{text!r}: {found['name']} is no time; write a number or %")
+    value = float(found["value"]) * _UNITS[found["unit"]]
+    return Limit(text.strip(), found["name"], found["sign"] == ">", value, found["unit"] == "%")
+
+
+def _spelt(metric: Metric) -> str:
+    delta = metric.delta or 0.0
+    spelt = duration(delta) if metric.unit == "ns" else number(delta)
+    return f"{'+' if delta > 0 else ''}{spelt} ({change(metric.relative)})"

@@ -1,0 +1,55 @@
+"""A comparison as a page: its changes sort and filter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof import __version__
+from pyprof.report.diff import render
+from pyprof.report.render import page
+from pyprof.report.render.page.sections import Cell, Sortable, number, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyprof.report.diff.compare import Change, Comparison
+
+_MOST = 2000
+
+
+def page_of(found: Comparison, gpus: Sequence[str], broken: Sequence[str] = ()) -> str:
+    """Make the page; the largest changes only, where there are very many."""
+    header = render.header(found)
+    texts = len(found.keys) + 1
+    columns = [(title or "status", place < texts) for place, title in enumerate(header)]
+    rows = [list(_cells(change)) for change in found.changes[:_MOST]]
+    return page.render(
+        "diff.html.j2",
+        version=__version__,
+        title=f"{found.processor} time compared",
+        processor=found.processor,
+        gpu_a=gpus[0],
+        gpu_b=gpus[1],
+        basis=render.basis(found),
+        keys=", ".join(found.keys) or "nothing",
+        broken=broken,
+        metric_header=render.METRIC_HEADER,
+        metrics=list(render.metrics(found)),
+        changes=Sortable(columns, rows, max(len(found.changes) - _MOST, 0)),
+    )
+
+
+def _cells(change: Change) -> Iterator[Cell]:
+    for part in change.key:
+        yield text(part)
+    status, *spelt = render.numbers(change)
+    yield text(status, sort=status)
+    values = (
+        change.a_ns if change.a else None,
+        change.b_ns if change.b else None,
+        change.delta_ns,
+        change.relative if change.b else None,
+        *(side.calls if side else None for side in (change.a, change.b)),
+    )
+    for value, cell in zip(values, spelt, strict=True):
+        yield number(value, cell)

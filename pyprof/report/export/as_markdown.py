@@ -1,0 +1,117 @@
+"""Totals, the ops, kernels, layers and lines that took longest, and advice, as Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+from pyprof.prof.coverage import Known, known
+from pyprof.prof.processor import CPU
+from pyprof.report import advice
+from pyprof.report.analysis import op_totals
+from pyprof.report.analysis.timeline import timeline
+from pyprof.report.render import text
+from pyprof.report.render.text import count, duration, number, percent, short_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from pyprof.inputs.source import Source
+    from pyprof.report.advice import Advice
+
+SUFFIXES = (".md",)
+
+_TOP = 20
+_EVIDENCE = 3
+_SECTIONS = (("op", "Ops"), ("kernel", "Kernels"), ("layer", "Layers"), ("line", "Source lines"))
+_HEADER = ("calls", "{} time", "share (%)", "mean", "TFLOP/s", "GB/s")
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What the report says, small enough to send."""
+
+    known: Known
+    rows: int
+    groups: Mapping[str, pa.Table]
+    """`totals.sums` by each column."""
+    advice: list[Advice]
+
+
+def sums(source: Source) -> Sums:
+    """Sum up a capture."""
+    table = source.table
+    timed = timeline(table.records, source.capture)
+    return Sums(
+        known(table),
+        table.records.rows,
+        {key: op_totals.sums(table, [key]) for key, _ in _SECTIONS},
+        advice.without_rows(advice.advise(table, timed, source.capture)),
+    )
+
+
+def merge(a: Sums, b: Sums) -> Sums:
+    """Sum up two sets of captures from what was found of each."""
+    return Sums(
+        a.known.plus(b.known),
+        a.rows + b.rows,
+        {key: op_totals.merge_totals(a.groups[key], b.groups[key]) for key in a.groups},
+        advice.merge(a.advice, b.advice),
+    )
+
+
+def write(found: Sums, file: BinaryIO) -> None:
+    """Write the report; tables that would say nothing are left out."""
+    file.write("\n".join(_lines(found)).encode())
+
+
+def _lines(found: Sums) -> Iterator[str]:
+    on = found.known.processor
+    yield f"# {on} profile\n"
+    rows = "ops" if on == CPU else "kernels and copies"
+    yield f"{count(found.rows)} {rows}, {duration(found.known.total_ns)} of {on} time;"
+    yield f"cost known for {found.known.percent:.1f} % of it.\n"
+    for key, title in _SECTIONS:
+        if groups := _rows(found.groups[key]):
+            yield f"## {title}\n"
+            yield text.markdown_table((key, *(name.format(on) for name in _HEADER)), groups)
+    if found.advice:
+        yield "## What could be won\n"
+        yield "At most; gains overlap, they do not add up.\n"
+        yield from (line for entry in found.advice for line in _advice(entry))
+        yield ""
+
+
+def _advice(entry: Advice) -> Iterator[str]:
+    gain = "gain not known" if entry.gain_ns is None else f"up to {duration(entry.gain_ns)}"
+    yield f"- **{gain}**: {text.escape(entry.title)}. To do: {text.escape(entry.action)}"
+    for proof in entry.evidence[:_EVIDENCE]:
+        place = f" at {short_line(proof.line)}" if proof.line else ""
+        detail = f" ({proof.detail})" if proof.detail else ""
+        what = f"{proof.what}{place}: {duration(proof.total_ns)} in {count(proof.count)}{detail}"
+        yield f"  - {text.escape(what)}"
+
+
+def _rows(found: pa.Table) -> list[tuple[str, ...]]:
+    """Give the longest groups; none where no row has this key."""
+    groups = op_totals.totals(found)
+    if all(group.key == (None,) for group in groups):
+        return []
+    return [
+        (
+            group.key[0] or "(none)",
+            count(group.calls),
+            duration(group.time_ns),
+            percent(group.share),
+            duration(group.time_ns / group.calls),
+            _rate(group.flops_per_s, 1e12),
+            _rate(group.bytes_per_s, 1e9),
+        )
+        for group in groups[:_TOP]
+    ]
+
+
+def _rate(value: float | None, unit: float) -> str:
+    return number(None if value is None else value / unit)

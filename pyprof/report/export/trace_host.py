@@ -1,0 +1,139 @@
+"""Threads of the CPU: the ranges that name layers and ops, and the API calls inside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import marker, schema
+from pyprof.marker import Kind
+from pyprof.parse.texts import read_texts
+from pyprof.report.export.trace_lines import (
+    coded,
+    event,
+    fill,
+    integers,
+    microseconds,
+    numbers_or_null,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.arrays import Ints
+    from pyprof.parse.records import Records
+    from pyprof.schema import Capture
+
+
+_SLICE = (
+    '{"ph":"X","cat":$cat,"name":$name,"pid":$pid,"tid":$tid,"ts":$ts,"dur":$dur,'
+    '"args":{"correlation":$corr}}'
+)
+_RANGE = '{"ph":"X","cat":$cat,"name":$name,"pid":$pid,"tid":$tid,"ts":$ts,"dur":$dur}'
+_FREE = '{"ph":"$phase","cat":$cat,"name":$name,"pid":$pid,"tid":$tid,"ts":$ts,"id":$id}'
+_OPS, _USER = "cpu_op", "user_annotation"
+
+
+def described(records: Records) -> Iterator[str]:
+    """Name the processes."""
+    for pid in sorted(set(records.arrow("pid").drop_null().to_pylist())):
+        yield event(ph="M", name="process_name", pid=pid, tid=0, args={"name": "CPU"})
+
+
+def calls(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
+    """Write every API call of a capture."""
+    table = capture.calls
+    if table.num_rows:
+        name = table.column("name").unify_dictionaries().combine_chunks()
+        yield fill(
+            _SLICE,
+            cat=coded(["cuda_runtime"], np.zeros(table.num_rows, np.int64)),
+            name=coded(name.dictionary.to_pylist(), _ints(name.indices)),
+            corr=numbers_or_null(table.column("corr").combine_chunks()),
+            **_where(capture, table, begin_ns),
+        )
+
+
+def launches(records: Records, begin_ns: int) -> Iterator[pa.Array]:
+    """Write the launching calls that records tell of; their names are not known."""
+    launch = records.arrow("launch")
+    rows = np.flatnonzero(launch.is_valid().to_numpy(zero_copy_only=False))
+    if not len(rows):
+        return
+    start, end = (launch.flatten().to_numpy()[place::2] for place in (0, 1))
+    yield fill(
+        _SLICE,
+        cat=coded(["cuda_runtime"], np.zeros(len(rows), np.int64)),
+        name=coded(["launch"], np.zeros(len(rows), np.int64)),
+        corr=numbers_or_null(records.arrow("corrId").take(pa.array(rows))),
+        pid=integers(records.numpy("pid")[rows]),
+        tid=integers(records.numpy("tid")[rows]),
+        ts=microseconds(start - begin_ns),
+        dur=microseconds(end - start),
+    )
+
+
+def ranges(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
+    """Write the ranges that name ops, layers or what the user says; not those without an end."""
+    closed = capture.ranges.filter(pc.is_valid(capture.ranges.column("end")))
+    if not closed.num_rows:
+        return
+    texts = read_texts(closed)
+    shown = [_shown(text, kind) for text, kind in zip(texts.templates, texts.kind, strict=True)]
+    cat = np.array([entry is not None for entry in shown], bool)[texts.code]
+    free = _ints(closed.column("style")) == schema.FREE
+    for rows, free_style in ((cat & ~free, False), (cat & free, True)):
+        if rows.any():
+            chosen = closed.filter(pa.array(rows))
+            code = texts.code[rows].astype(np.int64)
+            labels = {
+                "cat": coded([entry[0] if entry else "" for entry in shown], code),
+                "name": coded([entry[1] if entry else "" for entry in shown], code),
+            }
+            where = _where(capture, chosen, begin_ns)
+            yield from (
+                _free(chosen, labels, where, begin_ns)
+                if free_style
+                else (fill(_RANGE, **labels, **where),)
+            )
+
+
+def _free(
+    chosen: pa.Table, labels: dict[str, pa.Array], where: dict[str, pa.Array], begin_ns: int
+) -> Iterator[pa.Array]:
+    """Write ranges that need not nest as asynchronous ones, each with a number."""
+    number = integers(np.arange(chosen.num_rows))
+    place = {name: where[name] for name in ("pid", "tid")}
+    for phase, bound in (("b", "start"), ("e", "end")):
+        time = microseconds(_ints(chosen.column(bound)) - begin_ns)
+        yield fill(_FREE.replace("$phase", phase), **labels, **place, ts=time, id=number)
+
+
+def _where(capture: Capture, table: pa.Table, begin_ns: int) -> dict[str, pa.Array]:
+    thread = _ints(table.column("thread"))
+    start, end = _ints(table.column("start")), _ints(table.column("end"))
+    return {
+        "pid": integers(_ints(capture.threads.column("pid"))[thread]),
+        "tid": integers(_ints(capture.threads.column("tid"))[thread]),
+        "ts": microseconds(start - begin_ns),
+        "dur": microseconds(end - start),
+    }
+
+
+def _shown(text: str, kind: int) -> tuple[str, str] | None:
+    """Give the category and name of a range; None for stacks and for texts kept for parsing."""
+    if kind in (Kind.TRACE, Kind.MODULE):
+        return None
+    if kind == Kind.OP:
+        call = marker.decode_op(text)
+        return None if call is None else (_OPS, f"{call.mod}.{call.op}")
+    if kind == Kind.SEQ:
+        return _OPS, marker.decode_seq(text).name
+    return _USER, marker.layer_name(text) if kind == Kind.LAYER else text
+
+
+def _ints(column: pa.Array | pa.ChunkedArray) -> Ints:
+    return np.asarray(pc.fill_null(column, -1)).astype(np.int64)

@@ -1,0 +1,135 @@
+"""`pyprof.load`: a capture or parsed records as a pandas DataFrame."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from pyprof import schema
+from pyprof.inputs.engine import opened
+from pyprof.inputs.records import items
+from pyprof.inputs.records import load as load_records
+from pyprof.parse.records import Records, concat_coded, encode
+from pyprof.prof.columns import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column
+from pyprof.prof.group import Counts, counts, run_on
+from pyprof.prof.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from pyprof.inputs.records import Item
+    from pyprof.prof.table import Override
+
+_Path: TypeAlias = "str | os.PathLike[str]"
+
+_MORE = {
+    # name: the record's key, its pandas dtype, its meaning
+    "long_name": ("kLongName", "string", "Full name of the kernel, demangled."),
+    "sizes": ("sizes", "object", "Shape of each input tensor of its op call: a list of lists."),
+    "dtypes": ("dtypes", "object", "Dtype of each input tensor of its op call: a list of texts."),
+}
+_AT_ONCE = 2
+"""Columns made at a time: each holds some of its texts twice until it is done."""
+_DTYPES = {
+    pa.int64(): pd.Int64Dtype(),
+    pa.float64(): pd.Float64Dtype(),
+    pa.string(): pd.StringDtype("pyarrow"),
+}
+
+
+def load(
+    path: _Path | Iterable[_Path], override: Override | None = None, *, workers: int = 1
+) -> pd.DataFrame:
+    """Load a capture, dict lines or Parquet: a row per activity, in GPU-start order.
+
+    Several paths, a folder, a glob or a URL are the captures of one run: the rows of each rank
+    follow those of the one before, read by `workers` processes; `idx` and `opid` run on.
+
+    Columns are those of `pyprof prof` under their names there, then `long_name`, `sizes` and
+    `dtypes`; docs/frame.md says what each holds, in which unit. All columns are always there.
+    Dtypes are Int64, Float64 and string with <NA> for what is not known, and object for the two
+    columns of lists: arrays, one for all rows that have the same, or None. `override` stands for
+    what is known of the device.
+
+    Raises PyprofError where a file cannot be used.
+    """
+    paths = [path] if isinstance(path, (str, os.PathLike)) else path
+    with opened(workers, strict=True) as engine:
+        chosen = items([os.fspath(each) for each in paths], engine)
+        parts = engine.map(partial(_of, override=override), chosen, "loading captures")
+        return _frame(pa.concat_tables(run_on(engine.gather(parts))))
+
+
+def _of(item: Item, override: Override | None) -> tuple[pa.Table, Counts]:
+    records = load_records(item)
+    table = Table(records, override) if override else Table(records)
+    return as_arrow(table, numbered), counts(table)
+
+
+def as_arrow(
+    table: Table,
+    recorded: Callable[[Records, str], pa.Array] = Records.arrow,
+    kept: Callable[[Column, Table], pa.Array] = Column.values,
+) -> pa.Table:
+    """Give the same columns as an Arrow table; `recorded` gives those that no option names.
+
+    `kept` gives the others, perhaps with their texts as dictionaries.
+    """
+    _ = table.costs, table.judged, table.roofline  # what columns share, before they are made
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # Arrow works outside Python's lock
+        columns = pool.map(lambda column: kept(column, table), COLUMNS.values())
+        more = pool.map(partial(recorded, table.records), (key for key, _, _ in _MORE.values()))
+        return pa.table([*columns, *more], [*COLUMNS, *_MORE])
+
+
+def numbered(records: Records, name: str) -> pa.Array:
+    """Give a column of a record; of lists the distinct ones, and which of them each row has."""
+    kind = schema.PARQUET.field(name).type
+    if not pa.types.is_list(kind):
+        return records.arrow(name)
+    coded = records.coded(name)
+    return pa.DictionaryArray.from_arrays(coded.arrow_index(), pa.array(coded.values, kind))
+
+
+def _frame(rows: pa.Table) -> pd.DataFrame:
+    lists = [field.name for field in rows.schema if pa.types.is_dictionary(field.type)]
+    frame: pd.DataFrame = rows.drop_columns(lists).to_pandas(
+        types_mapper=_DTYPES.get, split_blocks=True
+    )
+    for name in lists:
+        frame.insert(rows.column_names.index(name), name, _objects(rows.column(name)))
+    return frame
+
+
+def _objects(column: pa.ChunkedArray) -> NDArray[np.object_]:
+    """Make arrays of lists as Arrow does, but one of each distinct list."""
+    coded = concat_coded([encode(chunk) for chunk in column.chunks])
+    with_null = [*coded.values, None]  # noqa: PD011 - no Series
+    arrays = pa.array(with_null, column.type.value_type).to_pandas().to_numpy()
+    return np.asarray(arrays[coded.index])  # null is the last
+
+
+class Meaning(NamedTuple):
+    """What a column of the frame holds."""
+
+    name: str
+    dtype: str
+    unit: str
+    help: str
+
+
+def meanings() -> Iterator[Meaning]:
+    """Describe the frame's columns, in their order."""
+    dtypes = {INT: "Int64", FLOAT: "Float64", TEXT: "string", NUMBERS: "string"}
+    for column in COLUMNS.values():
+        yield Meaning(column.name, dtypes[column.kind], column.unit, column.help)
+    for name, (_, dtype, text) in _MORE.items():
+        yield Meaning(name, dtype, "", text)

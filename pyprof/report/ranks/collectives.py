@@ -1,0 +1,205 @@
+"""Which collectives of a group are of one sort, so that a table has one row of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof import marker
+from pyprof.gpu import kernel_names
+from pyprof.ops import collectives as ops
+from pyprof.ops.dtypes import item_size
+from pyprof.prof.table import Table
+from pyprof.report.analysis.timeline import COMMUNICATION, sorts
+from pyprof.report.ranks import tables
+from pyprof.report.ranks.tables import UNKNOWN, numbered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyprof.arrays import Integers, Ints
+    from pyprof.parse.records import Records
+    from pyprof.report.ranks.tables import Columns
+    from pyprof.report.ranks.waiting import Waits
+
+
+_MIXED = -2
+_SIZES = 64
+"""Of more sizes than these of one group, as of batches of any length, the rarer are one sort."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """What collectives have in common."""
+
+    kind: str | None
+    algorithm: str | None
+    bytes: int | None
+    """Algorithm bytes of a rank; of mixed sizes the mean; None where that is not told."""
+    mixed: bool
+    """Whether they, or a collective's ranks, differ in size."""
+
+    @property
+    def like(self) -> tuple[object, ...]:
+        """What is equal for the same sort in another group."""
+        return self.kind, self.algorithm, self.mixed, None if self.mixed else self.bytes
+
+
+def by_sort(columns: Columns, one: Waits) -> Iterator[tuple[Sort, Integers]]:
+    """Give the sorts of a group's collectives, and which of them are of each."""
+    what = columns.signatures
+    kind, algorithm = what.kind[one.signature], what.algorithm[one.signature]
+    size = np.where(one.even, one.bytes, _MIXED)
+    number = numbered(kind, algorithm, size)
+    calls = np.bincount(number)
+    if len(calls) > _SIZES:
+        often = np.argsort(-calls, kind="stable")[:_SIZES]
+        size = np.where(np.isin(number, often), size, _MIXED)
+        number = numbered(kind, algorithm, size)
+    order = np.argsort(number, kind="stable")
+    for chosen in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
+        first, moved = chosen[0], one.bytes[chosen]
+        known = bool((moved != UNKNOWN).all())
+        yield (
+            Sort(
+                _text(what.kinds, kind[first]),
+                _text(what.algorithms, algorithm[first]),
+                int(moved.sum()) // len(moved) if known else None,
+                bool(size[first] == _MIXED),
+            ),
+            chosen,
+        )
+
+
+def _text(names: Sequence[str], code: int) -> str | None:
+    return names[code] if code >= 0 else None
+
+
+# What each collective's kernel was: kind, algorithm, process group, size.
+
+
+_RANGES = ("nccl:", "c10d::")
+"""What PyTorch's own ranges around a collective begin with."""
+
+
+def collectives(records: Records, rank: int, of_step: Ints) -> tuple[pa.Table, pa.Table]:
+    """Describe the kernels that communicate: `facts.SIGNATURES`, `facts.COLLECTIVES`."""
+    rows = np.flatnonzero(sorts(records) == COMMUNICATION)
+    chosen = records.take(rows)
+    known: dict[tuple[object, ...], int] = {}
+    numbers = [known.setdefault(one, len(known)) for one in _signatures(chosen)]
+    names = [name for name in tables.SIGNATURES.names if name != "rank"]
+    columns = zip(*known, strict=True) if known else ([] for _ in names)
+    step = of_step[rows]
+    return (
+        tables.table(
+            tables.SIGNATURES, rank, len(known), **dict(zip(names, map(list, columns), strict=True))
+        ),
+        tables.table(
+            tables.COLLECTIVES,
+            rank,
+            len(rows),
+            signature=numbers,
+            start_ns=_times(records, "start", rows),
+            end_ns=_times(records, "end", rows),
+            step=[number if number >= 0 else None for number in step.tolist()],
+        ),
+    )
+
+
+def _times(records: Records, name: str, rows: Ints) -> pa.Array:
+    known = name in records.columns
+    return pa.array(records.numpy(name)[rows]) if known else pa.nulls(len(rows), pa.int64())
+
+
+def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
+    """Give of each row what `facts.SIGNATURES` has behind the rank."""
+    said = _said(records)
+    name = records.coded("kLongName")
+    named = [ops.kind(kernel_names.function(text) or "") for text in name.values]
+    algorithms = [kernel_names.algorithm(text) for text in name.values]
+    stream, ranges = records.arrow("stream").to_pylist(), _kinds_of_ranges(records)
+    for place, tool, params, one, inside in zip(
+        name.index.tolist(), said, _params_of_ops(records), stream, ranges, strict=True
+    ):
+        kind = _kind(tool.get("name"), named[place], inside)
+        told = _bytes(kind, tool)
+        yield (
+            one, kind, algorithms[place], tool.get("group"), tool.get("ranks"),
+            _whole(tool.get("size")) or _whole(params.get("ranks")),
+            _whole(params.get("algo_bytes")) if told is None else told,
+        )  # fmt: skip
+
+
+def _said(records: Records) -> list[Mapping[str, Any]]:
+    """Give what the tool says of each row; nothing where it says nothing."""
+    column = records.coded("collective")
+    known: list[Mapping[str, Any]] = [*map(_decoded, column.values), {}]
+    return [known[place] for place in column.index.tolist()]
+
+
+def _decoded(text: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _kind(said: object, named: str | None, inside: str | None) -> str | None:
+    """Choose the kind: the tool knows it, else the kernel's name; but all runs as send and receive.
+
+    A group of sends and receives is what the range around it says.
+    """
+    known = ops.kind(said) if isinstance(said, str) else None
+    first = named if known is None else known
+    return inside or first if first in (None, ops.SEND_RECV) else first
+
+
+def _kinds_of_ranges(records: Records) -> list[str | None]:
+    """Give the kind that the ranges around each row tell, the innermost first."""
+    seqs, calls = records.templates(), records.coded("marker")
+    told = [*(_kind_of_seqs(texts or []) for texts in seqs.values), None]
+    marked = [*(_kind_of_markers(texts) for texts in calls.values), None]
+    places = zip(seqs.index.tolist(), calls.index.tolist(), strict=True)
+    return [told[seq] or marked[call] for seq, call in places]
+
+
+def _kind_of_seqs(texts: list[str]) -> str | None:
+    names = (text.partition(", ")[0] for text in reversed(texts) if text.startswith(_RANGES))
+    return next((found for name in names if (found := ops.kind(name))), None)
+
+
+def _kind_of_markers(texts: list[str]) -> str | None:
+    for text in reversed(texts):
+        call = marker.decode_op(text)
+        if call and call.mod in (*ops.MODS, ops.FUNCTIONAL) and (found := ops.kind(call.op)):
+            return found
+    return None
+
+
+def _bytes(kind: str | None, said: Mapping[str, Any]) -> int | None:
+    """Give the algorithm bytes that the tool tells."""
+    count = ops.message_bytes(kind or "", _whole(said.get("in")), _whole(said.get("out")))
+    size = item_size(said.get("dtype"))
+    return None if count is None or size is None else count * size
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _params_of_ops(records: Records) -> list[Mapping[str, Any]]:
+    """Give what the formula says of the op call around each row, where it launched no other."""
+    if not records.rows:
+        return []
+    costs = Table(records).costs
+    alone = np.bincount(costs.call)[costs.call] == 1
+    return [
+        costs.params[place] if only else {}
+        for place, only in zip(costs.params_of.tolist(), alone.tolist(), strict=True)
+    ]

@@ -1,0 +1,260 @@
+"""What a comparison of ranks rests on: which ranks, steps, clocks and groups there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.report.ranks import links, stragglers
+from pyprof.report.ranks.clocks import clocks
+from pyprof.report.ranks.match import match
+from pyprof.report.ranks.tables import Columns
+from pyprof.report.ranks.waiting import waits
+from pyprof.report.render import text
+from pyprof.report.render.text import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pyprof.report.ranks.clocks import Clock
+    from pyprof.report.ranks.links import Link, SlowLink
+    from pyprof.report.ranks.match import Group, Unmatched
+    from pyprof.report.ranks.stragglers import Late, LayerLoad, StepWait, Straggler, Together
+    from pyprof.report.ranks.tables import Facts
+
+_NO_STEPS = "none found; call pyprof.annotate('step') around each to see them"
+_SHOWN = 4
+_RANKS = 16
+
+
+def head(found: Across) -> Iterator[str]:
+    """Say which ranks there are, how steps were found, and how well clocks agree."""
+    names = sorted({one.gpu or "GPU not named by the capture" for one in found.ranks})
+    yield _labelled("Ranks", f"{len(found.numbers)}; {'; '.join(names)}")
+    for number, source in enumerate(found.missing):
+        yield _labelled("" if number else "Left out", source)
+    steps = f"{found.step_count} by {'; '.join(found.origins)}" if found.origins else _NO_STEPS
+    yield _labelled("Steps", steps)
+    for number, sentence in enumerate(_clocks(found)):
+        yield _labelled("" if number else "Clocks", sentence)
+    for number, sentence in enumerate(_groups(found)):
+        yield _labelled("" if number else "Groups", sentence)
+
+
+def _labelled(label: str, value: str) -> str:
+    return f"{text.heading(label.ljust(9))} {value}"
+
+
+def _clocks(found: Across) -> Iterator[str]:
+    known = list(found.clocks.values())
+    if len(known) < 2:  # noqa: PLR2004 - nothing to align
+        yield "cannot be aligned: no two ranks share collectives; waiting is not known"
+        return
+    numbers = {one.number for one in known}
+    if len(numbers) == 1:
+        yield f"one clock: the {len(known)} ranks are of one capture; nothing to align"
+    else:
+        yield from _aligned(known, len(numbers))
+    if (apart := len({one.against for one in known})) > 1:
+        yield (
+            f"{apart} sets of ranks share no collectives that all leave at once: each set is on a"
+            " clock of its own, and nothing is told between two"
+        )
+    if found.unaligned:
+        yield f"not aligned, for want of shared collectives: {_some(found.unaligned)}"
+
+
+def _aligned(known: list[Clock], clocks: int) -> Iterator[str]:
+    residuals = [one.residual_ns for one in known]
+    offsets = [abs(one.offset_ns) for one in known]
+    several = f" on {clocks} clocks" if clocks < len(known) else ""
+    yield (
+        f"{len(known)} ranks{several} aligned on their collectives; offsets up to"
+        f" {duration(max(offsets))}; residual {duration(float(np.median(residuals)))}, at most"
+        f" {duration(max(residuals))}: differences of two ranks below the sum of theirs are not"
+        " told"
+    )
+    if not all(one.sure for one in known):
+        yield (
+            "there was nothing to align on that all ranks leave at once, as an all-reduce: offsets"
+            " are as wrong as some leave early"
+        )
+    if drifting := sum(one.drift != 0 for one in known):
+        fastest = max(abs(one.drift) for one in known)
+        yield f"{drifting} drift, by up to {fastest * 1e6:.3g} us a second; taken away"
+
+
+def _groups(found: Across) -> Iterator[str]:
+    groups = found.groups
+    sizes: dict[int, int] = {}
+    for group in groups:
+        sizes[len(group.ranks)] = sizes.get(len(group.ranks), 0) + 1
+    parts = [f"{number} of {size} ranks" for size, number in sorted(sizes.items(), reverse=True)]
+    if parts:
+        told = "" if all(group.named for group in groups) else (
+            "; where captures name none, told by streams whose ranks leave together"
+        )  # fmt: skip
+        yield f"{', '.join(parts)}{told}"
+        if found.missing:
+            yield "what is left out may be of these groups, too; not all captures tell their size"
+    for one in found.unmatched[:_SHOWN]:
+        yield f"{one.count} collectives of rank {one.rank} in {one.group} unmatched: {one.why}"
+    if len(found.unmatched) > _SHOWN:
+        yield f"... and {len(found.unmatched) - _SHOWN} more unmatched (--json has all)"
+
+    if found.impossible:
+        yield (
+            f"{found.impossible} collectives are left by some before the last comes: nothing is"
+            " told of them"
+        )
+
+
+def _some(ranks: list[int]) -> str:
+    return " ".join(map(str, ranks[:_RANKS])) + (" ..." if len(ranks) > _RANKS else "")
+
+
+# All that is found across ranks, made from the facts of each.
+
+
+@dataclass(frozen=True, slots=True)
+class RankTime:
+    """One GPU of a rank. Times in ns."""
+
+    rank: int
+    device: int
+    gpu: str | None
+    source: str
+    rows: int
+    span_ns: int
+    busy_ns: int
+    idle_ns: int
+    compute_ns: int
+    communication_ns: int
+    exposed_ns: int
+    copy_ns: int
+    step_ns: float | None
+    """The median step after warm-up, of the rank."""
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """What a report shows: tables of ranks, groups, steps and layers, none of collectives."""
+
+    ranks: tuple[RankTime, ...]
+    origins: tuple[str, ...]
+    """How steps were found, each way once."""
+    groups: tuple[Group, ...]
+    unmatched: tuple[Unmatched, ...]
+    clocks: Mapping[int, Clock]
+    impossible: int
+    """Collectives that some rank left before the last had come; nothing is told of them."""
+    stragglers: list[Straggler]
+    late: list[Late]
+    step_waits: list[StepWait]
+    together: list[Together]
+    """The dearest sets of ranks."""
+    unclear_ns: int
+    """Waiting for several ranks that came last together, in all."""
+    links: list[Link]
+    """Per group; `links.alike` puts like groups together."""
+    slow: list[SlowLink]
+    layers: list[LayerLoad]
+    missing: tuple[str, ...]
+    """Captures that could not be read."""
+    warnings: tuple[str, ...]
+    """What the captures hide or distort."""
+
+    @property
+    def numbers(self) -> list[int]:
+        """The ranks, rising."""
+        return sorted({one.rank for one in self.ranks})
+
+    @property
+    def unaligned(self) -> list[int]:
+        """Ranks whose clocks could not be aligned with the first one's."""
+        return [rank for rank in self.numbers if rank not in self.clocks]
+
+    @property
+    def step_count(self) -> int:
+        """The steps of the rank that has most."""
+        return max((one.steps for one in self.ranks), default=0)
+
+
+def across(facts: Facts, missing: Sequence[str] = ()) -> Across:
+    """Match, align and compare."""
+    columns = Columns.of(facts)
+    matched = match(columns)
+    aligned = clocks(columns, matched.grids, _clock_numbers(facts))
+    found = waits(columns, matched.grids, aligned)
+    ranks = _ranks(facts)
+    per_group = links.links(columns, found)
+    unclear_ns, together = stragglers.together(found)
+    return Across(
+        ranks=ranks,
+        origins=tuple(sorted(set(filter(None, facts.ranks.column("origin").to_pylist())))),
+        groups=tuple(grid.group for grid in matched.grids),
+        unmatched=matched.unmatched,
+        clocks=aligned,
+        impossible=sum(int((~one.possible).sum()) for one in found),
+        stragglers=stragglers.stragglers(found, facts.steps, sorted({one.rank for one in ranks})),
+        late=stragglers.by_collective(columns, found),
+        step_waits=stragglers.by_step(found),
+        together=together,
+        unclear_ns=unclear_ns,
+        links=per_group,
+        slow=links.slow_links(per_group),
+        layers=stragglers.layer_loads(facts.layers),
+        missing=tuple(missing),
+        warnings=_told(facts.warnings),
+    )
+
+
+def _told(warnings: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Tell once what several captures have in common."""
+    sources: dict[str, dict[str, None]] = {}
+    for source, warning in warnings:
+        sources.setdefault(warning, {})[source] = None
+    return tuple(f"{_named([*of])}: {warning}" for warning, of in sources.items())
+
+
+def _named(sources: Sequence[str]) -> str:
+    more = len(sources) - 1
+    return f"{sources[0]} and {more} more" if more else sources[0]
+
+
+def _clock_numbers(facts: Facts) -> Mapping[int, int]:
+    """Number the clocks, and give that of each rank."""
+    numbers: dict[str, int] = {}
+    rank, clock = (facts.ranks.column(name).to_pylist() for name in ("rank", "clock"))
+    return {
+        one: numbers.setdefault(name, len(numbers)) for one, name in zip(rank, clock, strict=True)
+    }
+
+
+def _ranks(facts: Facts) -> tuple[RankTime, ...]:
+    steps = _step_times(facts)
+    names = [name for name in facts.ranks.column_names if name not in {"origin", "clock"}]
+    rows = facts.ranks.select(names).to_pylist()
+    found = [
+        RankTime(**row, step_ns=steps.get(row["rank"], (None, 0))[0],
+                 steps=steps.get(row["rank"], (None, 0))[1])
+        for row in rows
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda one: (one.rank, one.device)))
+
+
+def _step_times(facts: Facts) -> dict[int, tuple[float | None, int]]:
+    """Give each rank's median step after warm-up, and how many steps it has."""
+    table = facts.steps.sort_by("rank")
+    duration = table.column("duration_ns").to_numpy()
+    warm = table.column("warm_up").to_numpy(zero_copy_only=False).astype(bool)
+    number, first = np.unique(table.column("rank").to_numpy(), return_index=True)
+    found: dict[int, tuple[float | None, int]] = {}
+    for rank, rows in zip(
+        number.tolist(), np.split(np.arange(len(duration)), first[1:]), strict=False
+    ):
+        found[rank] = (float(np.median(duration[rows][~warm[rows]])), len(rows))
+    return found

@@ -1,0 +1,158 @@
+"""What was found across ranks as tables for programs: a name, its columns, all of its rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass, fields
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from pyprof import safe
+from pyprof.report.ranks.collectives import Sort
+from pyprof.report.ranks.findings import RankTime
+from pyprof.report.ranks.match import Unmatched
+from pyprof.report.ranks.stragglers import LayerLoad, StepWait, Straggler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from pyprof.report.ranks.findings import Across
+    from pyprof.report.ranks.match import Group
+
+Cell = Any
+Columns = dict[str, "Callable[[Any], Cell]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: what it has a row of, and what each column tells of one."""
+
+    items: Callable[[Across], Iterable[Any]]
+    columns: Columns
+
+    def rows(self, found: Across) -> Iterator[list[Cell]]:
+        """Give the cells of each row."""
+        read = [*self.columns.values()]
+        return ([cell(item) for cell in read] for item in self.items(found))
+
+
+def _fields(of: type, place: str = "") -> Columns:
+    return {field.name: attrgetter(place + field.name) for field in fields(of)}
+
+
+def _of_first(columns: Columns) -> Columns:
+    return {name: partial(_cell, 0, cell) for name, cell in columns.items()}
+
+
+def _of_second(columns: Columns) -> Columns:
+    return {name: partial(_cell, 1, cell) for name, cell in columns.items()}
+
+
+def _cell(place: int, cell: Callable[[Any], Cell], pair: tuple[Any, Any]) -> Cell:
+    """Read a cell of one of two; of what is not there, nothing."""
+    return None if pair[place] is None else cell(pair[place])
+
+
+def _members(group: Group) -> str:
+    return " ".join(map(str, group.ranks.tolist()))
+
+
+_RANKS = Table(  # one row per GPU of a rank: its times, its clock
+    lambda found: ((one, found.clocks.get(one.rank)) for one in found.ranks),
+    _of_first(_fields(RankTime))
+    | _of_second({
+        "clock": attrgetter("number"),
+        "clock_against_rank": attrgetter("against"),
+        "clock_offset_ns": attrgetter("offset_ns"),
+        "clock_drift": attrgetter("drift"),
+        "clock_residual_ns": attrgetter("residual_ns"),
+        "clock_collectives": attrgetter("collectives"),
+        "clock_sure": attrgetter("sure"),
+    }),
+)  # fmt: skip
+
+_LATE = Table(  # one row per rank, process group and sort of collectives to which it came last
+    attrgetter("late"),
+    {
+        "rank": attrgetter("rank"),
+        "group": attrgetter("group.name"),
+        "members": lambda one: _members(one.group),
+        **_fields(Sort, "sort."),
+        "last": attrgetter("last"),
+        "cost_ns": attrgetter("cost_ns"),
+    },
+)
+
+_TOGETHER = Table(  # one row per set of ranks that came last within the residual of each other
+    attrgetter("together"),
+    {
+        "ranks": lambda one: " ".join(map(str, one.ranks)),
+        "cost_ns": attrgetter("cost_ns"),
+    },
+)
+
+_GROUPS = Table(  # one row per process group, kind, algorithm and size
+    lambda found: [
+        (link, slow.get(id(link)))
+        for slow in [{id(one.link): one for one in found.slow}]
+        for link in found.links
+    ],
+    _of_first({
+        **_fields(Sort, "sort."),
+        "ranks": attrgetter("ranks"),
+        "calls": attrgetter("calls"),
+        "wait_ns": attrgetter("wait_ns"),
+        "transfer_ns": attrgetter("transfer_ns"),
+        "transfer_total_ns": attrgetter("total_ns"),
+        "algorithm_bytes_per_s": attrgetter("algorithm_rate"),
+        "bus_bytes_per_s": attrgetter("bus_rate"),
+        "group": lambda link: link.groups[0].name,
+        "named": lambda link: link.groups[0].named,
+        "members": lambda link: _members(link.groups[0]),
+    })
+    | _of_second({"times_like_groups": attrgetter("times")}),
+)  # fmt: skip
+
+TABLES: Mapping[str, Table] = {
+    "ranks": _RANKS,
+    "stragglers": Table(attrgetter("stragglers"), _fields(Straggler)),
+    "late": _LATE,
+    "together": _TOGETHER,
+    "steps": Table(attrgetter("step_waits"), _fields(StepWait)),
+    "groups": _GROUPS,
+    "layers": Table(
+        attrgetter("layers"), _fields(LayerLoad) | {"imbalance": attrgetter("imbalance")}
+    ),
+    "unmatched": Table(attrgetter("unmatched"), _fields(Unmatched)),
+}
+
+
+def as_csv(found: Across, name: str, *, raw: bool = False) -> bytes:
+    """Write one table, times in ns, unknown empty; without rows, the header alone.
+
+    `raw`: texts that spreadsheets take for formulas stay as they are.
+    """
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(TABLES[name].columns)
+    rows = TABLES[name].rows(found)
+    writer.writerows(rows if raw else (map(safe.field, row) for row in rows))
+    return file.getvalue().encode()
+
+
+def as_json(found: Across) -> bytes:
+    """Write all tables, unknown null."""
+    content: dict[str, object] = {
+        name: [dict(zip(table.columns, row, strict=True)) for row in table.rows(found)]
+        for name, table in TABLES.items()
+    }
+    content |= {
+        "waited_for_several_ns": found.unclear_ns,
+        "left_before_the_last_came": found.impossible,
+        "left_out": found.missing,
+    }
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

@@ -1,0 +1,304 @@
+"""The straggler and the slow link in words, each with what it rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.report.analysis.layer_tree import NO_LAYER
+from pyprof.report.ranks.findings import head
+from pyprof.report.ranks.links import alike
+from pyprof.report.ranks.match import spans
+from pyprof.report.render import text
+from pyprof.report.render.text import (
+    UNKNOWN,
+    amount,
+    count,
+    duration,
+    milliseconds,
+    number,
+    percent,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.report.ranks.collectives import Sort
+    from pyprof.report.ranks.findings import Across, RankTime
+    from pyprof.report.ranks.links import Link, SlowLink
+    from pyprof.report.ranks.stragglers import Straggler
+
+_LEAST = 0.005
+"""A straggler costs at least this share of a step; less is no news."""
+_SHOWN = 3
+_UNEVEN = 1.1
+_NOTHING = "No rank, link or layer stands out."
+_ALONE = "One rank alone: nothing to compare it with; name the captures of the others, too."
+
+
+def in_words(found: Across) -> Iterator[str]:
+    """Name the straggler and the slow links, the dearer first, and the uneven layer.
+
+    Says so where there are none.
+    """
+    told = sorted([*_stragglers(found), *_slow(found)], key=lambda entry: -entry[0])
+    lines = [*(line for _, lines in told for line in lines), *_layer(found)]
+    yield from lines or [_ALONE if len(found.numbers) == 1 else _NOTHING]
+
+
+def stragglers(found: Across) -> list[Straggler]:
+    """Choose the ranks whose own work takes longest; where steps are not known, who costs most.
+
+    Others come late because they waited for one of these elsewhere: a rank's own time tells. Those
+    count that have half of what the first has more than the others.
+    """
+    step = float(np.median([one.step_ns for one in found.ranks if one.step_ns] or [0]))
+    if not step:
+        dear = [one for one in found.stragglers if one.cost_ns]
+        return dear[:1]
+    most = max((one.excess_ns or 0 for one in found.stragglers), default=0)
+    if most <= _LEAST * step:
+        return []
+    slow = [one for one in found.stragglers if (one.excess_ns or 0) >= most / 2]
+    return sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))
+
+
+def _stragglers(found: Across) -> Iterator[tuple[float, list[str]]]:
+    """Give what the stragglers cost in all, and the words."""
+    if not (slow := stragglers(found)):
+        return
+    first = slow[0]
+    source = next(rank.source for rank in found.ranks if rank.rank == first.rank)
+    said = f"Rank {first.rank} is the straggler: {'; '.join(_evidence(found, first))}."
+    cost = (first.excess_ns or 0) * found.step_count or first.cost_ns / _peers(found)
+    yield (
+        cost,
+        [
+            _several(found, slow) if len(slow) > 1 else said,
+            f"  Look at pyprof summary {source} beside that of another rank, or pyprof diff.",
+        ],
+    )
+
+
+def _peers(found: Across) -> int:
+    return max(len(found.numbers) - 1, 1)
+
+
+def _evidence(found: Across, one: Straggler) -> Iterator[str]:
+    steps = found.step_count
+    each = one.cost_ns / (steps or 1) / _peers(found)
+    if one.of:
+        yield f"it came last to {count(one.last)} of {count(one.of)} collectives"
+    pair = _peers(found) == 1
+    if one.cost_ns:
+        unit = " a step" if steps else ""
+        whole = duration(one.cost_ns)
+        others = "other" if pair else "others"
+        yield (f"for it the {others} waited {duration(each)}{unit}{'' if pair else ' each'},"
+               f" {whole} in all")  # fmt: skip
+    if one.excess_ns is not None:
+        others = "the other's" if pair else "the median of the others"
+        yield (f"without communication its step takes {duration(one.own_ns)},"
+               f" {duration(one.excess_ns)} more than {others}")  # fmt: skip
+        if one.of and each < one.excess_ns / 2:
+            yield "others come as late or later, and hide most of it"
+
+
+def _several(found: Across, slow: list[Straggler]) -> str:
+    cost = sum(one.cost_ns for one in slow)
+    ranks = spans(sorted(one.rank for one in slow))
+    return (
+        f"{ranks[0].upper()}{ranks[1:]} hold up the others: without communication a step of theirs"
+        f" takes up to {duration(slow[0].own_ns)}, {duration(slow[0].excess_ns)} more than the"
+        f" median of the others; the others waited {duration(cost)} for one of them,"
+        f" {duration(found.unclear_ns)} for several at once."
+    )
+
+
+def _slow(found: Across) -> Iterator[tuple[float, list[str]]]:
+    """Give what the slow links cost in all, and the words."""
+    for slow in found.slow[:_SHOWN]:
+        yield slow.lost_ns, [_link(slow)]
+    if (more := len(found.slow) - _SHOWN) > 0:
+        yield 0, [f"{more} more groups are slower than their like (--csv --table groups)."]
+
+
+def _link(slow: SlowLink) -> str:
+    link = slow.link
+    rate = "" if link.bus_rate is None else f" (bus {number(link.bus_rate / 1e9)} GB/s)"
+    return (
+        f"The link between {slow.label} is slow: {spelled(link.sort)} moves data for"
+        f" {duration(link.transfer_ns)}{rate}, {number(slow.times)} times the"
+        f" {duration(slow.usual_ns)} of {slow.like} like groups;"
+        f" {duration(slow.lost_ns)} in {count(link.calls)} calls."
+    )
+
+
+def spelled(sort: Sort) -> str:
+    """Spell a sort of collective for a sentence."""
+    about = "about " if sort.mixed else ""
+    size = "" if sort.bytes is None else f" of {about}{amount(sort.bytes, 'B')}"
+    return f"{sort.kind or 'collective'}{size}"
+
+
+def _layer(found: Across) -> Iterator[str]:
+    layers = [one for one in found.layers if one.ranks > 1 and one.layer != NO_LAYER]
+    uneven = [one for one in layers if (one.imbalance or 1) > _UNEVEN]
+    for one in uneven[:1]:
+        over = (one.imbalance or 1) - 1
+        yield (f"Layer {one.layer} is uneven: rank {one.rank} spends {duration(one.most_ns)} in it,"
+               f" {percent(over)} % more than the mean of {one.ranks} ranks.")  # fmt: skip
+
+
+# What was found across ranks as text: clocks, ranks, stragglers, collectives, layers, in words.
+
+
+_LAYER_WIDTH = 48
+_NEWS = 0.01
+"""Stragglers are listed that cost at least this share of what the dearest costs."""
+
+
+def lines(found: Across, top: int) -> Iterator[str]:
+    """Give the sections, with an empty line between them; each lists `top` rows at most."""
+    yield from head(found)
+    for section in (ranks, straggler_lines, collectives, layers):
+        if shown := list(section(found, top)):
+            yield ""
+            yield from shown
+    yield ""
+    yield text.heading("In words")
+    yield from in_words(found)
+
+
+def ranks(found: Across, top: int) -> Iterator[str]:
+    """Tabulate time per rank; of many, the first ones and the stragglers."""
+    dear = {one.rank for one in stragglers(found)}
+    shown = [
+        one for place, one in enumerate(found.ranks)
+        if place < top or one.rank in dear
+    ]  # fmt: skip
+    waited = {one.rank: one for one in found.stragglers}
+    header = ("Rank", "GPU", "Span ms", "Step ms", "Busy%", "Compute%", "Comm%", "Exposed%",
+              "Idle%", "Own ms/step", "Waited ms", "Clock us", "Residual us")  # fmt: skip
+    yield from _table([_rank(found, one, waited[one.rank]) for one in shown], header, ())
+    if rest := len(found.ranks) - len(shown):
+        yield f"... and {rest} more (--top {len(found.ranks)})"
+
+
+def _rank(found: Across, one: RankTime, waited: Straggler) -> list[str]:
+    clock = found.clocks.get(one.rank)
+    shares = (one.busy_ns, one.compute_ns, one.communication_ns, one.exposed_ns, one.idle_ns)
+    return [
+        str(one.rank),
+        str(one.device),
+        milliseconds(one.span_ns),
+        milliseconds(one.step_ns),
+        *(percent(ns / one.span_ns if one.span_ns else None) for ns in shares),
+        milliseconds(waited.own_ns),
+        milliseconds(waited.waited_ns if clock else None),
+        UNKNOWN if clock is None else f"{clock.offset_ns / 1e3:+,.1f}",
+        UNKNOWN if clock is None else f"{clock.residual_ns / 1e3:,.1f}",
+    ]
+
+
+def straggler_lines(found: Across, top: int) -> Iterator[str]:
+    """Tabulate the ranks that others waited for."""
+    dear = [one for one in found.stragglers if one.cost_ns]
+    if not dear:
+        return
+    top = min(top, sum(one.cost_ns >= _NEWS * dear[0].cost_ns for one in dear))
+    steps = found.step_count or 1
+    peers = max(len(found.numbers) - 1, 1)
+    worst, mostly = _worst_steps(found), _mostly_at(found)
+    header = ("Straggler", "Last at", "of", "Others waited ms", "ms/step", "each ms/step",
+              "Own over others' ms/step", "Worst step", "Mostly at")  # fmt: skip
+    rows = [
+        [
+            f"rank {one.rank}",
+            count(one.last),
+            count(one.of),
+            milliseconds(one.cost_ns),
+            milliseconds(one.cost_ns / steps),
+            milliseconds(one.cost_ns / steps / peers),
+            milliseconds(one.excess_ns),
+            worst.get(one.rank, UNKNOWN),
+            mostly.get(one.rank, UNKNOWN),
+        ]
+        for one in dear[:top]
+    ]
+    yield from _table(rows, header, (0, len(header) - 1))
+    if rest := dear[top:]:
+        yield f"... and {len(rest)} more, {milliseconds(sum(one.cost_ns for one in rest))} ms"
+    for several in found.together[:1]:
+        yield (
+            f"{milliseconds(found.unclear_ns)} ms more were waited for several ranks that came last"
+            f" together, most for {spans(list(several.ranks))}: {milliseconds(several.cost_ns)} ms"
+        )
+
+
+def _worst_steps(found: Across) -> dict[int, str]:
+    most: dict[int, tuple[int, int]] = {}
+    for one in found.step_waits:
+        most[one.rank] = max(most.get(one.rank, (0, 0)), (one.cost_ns, -one.step))
+    return {rank: f"{-step}: {milliseconds(ns)} ms" for rank, (ns, step) in most.items()}
+
+
+def _mostly_at(found: Across) -> dict[int, str]:
+    """Name the sort of collective at which each rank cost most: the dearest stand first."""
+    named: dict[int, str] = {}
+    for one in found.late:
+        named.setdefault(one.rank, f"{spelled(one.sort)}, {len(one.group.ranks)} ranks")
+    return named
+
+
+def collectives(found: Across, top: int) -> Iterator[str]:
+    """Tabulate collectives by kind, algorithm, size and number of ranks."""
+    joined = alike(found.links)
+    if not joined:
+        return
+    header = ("Collective", "Algorithm", "Ranks", "Groups", "Calls", "Size", "Wait ms",
+              "Transfer ms", "Alg GB/s", "Bus GB/s")  # fmt: skip
+    yield from _table([_as_text_link(one) for one in joined[:top]], header, (0, 1))
+    if len(joined) > top:
+        yield f"... and {len(joined) - top} more (--top {len(joined)})"
+    yield "Wait: of a rank for the last to come, the mean. Transfer: from then on, the median."
+    if any(one.sort.mixed and one.sort.bytes for one in joined[:top]):
+        yield "~: sizes differ among ranks or calls; the mean."
+
+
+def _as_text_link(one: Link) -> list[str]:
+    return [
+        one.sort.kind or UNKNOWN,
+        one.sort.algorithm or UNKNOWN,
+        str(len(one.groups[0].ranks)),
+        str(len(one.groups)),
+        count(one.calls),
+        f"{'~' if one.sort.mixed and one.sort.bytes else ''}{amount(one.sort.bytes, 'B')}",
+        milliseconds(one.wait_ns),
+        milliseconds(one.transfer_ns),
+        text.number(one.algorithm_rate and one.algorithm_rate / 1e9),
+        text.number(one.bus_rate and one.bus_rate / 1e9),
+    ]
+
+
+def layers(found: Across, top: int) -> Iterator[str]:
+    """Tabulate the layers whose time differs most between ranks."""
+    uneven = [one for one in found.layers if one.ranks > 1]
+    if all(one.layer == NO_LAYER for one in uneven):
+        return
+    header = ("Layer", "Ranks", "Mean ms", "Most ms", "Most/mean", "On rank")
+    rows = [
+        [text.cut_left(one.layer, _LAYER_WIDTH), str(one.ranks), milliseconds(one.mean_ns),
+         milliseconds(one.most_ns), text.number(one.imbalance), str(one.rank)]
+        for one in uneven[:top]
+    ]  # fmt: skip
+    yield from _table(rows, header, (0,))
+    if len(uneven) > top:
+        yield f"... and {len(uneven) - top} more (--top {len(uneven)})"
+
+
+def _table(rows: list[list[str]], header: tuple[str, ...], left: tuple[int, ...]) -> Iterator[str]:
+    first, *rest = text.table(rows, header, left)
+    yield text.heading(first)
+    yield from rest

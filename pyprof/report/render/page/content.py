@@ -1,0 +1,167 @@
+"""What the report's page shows of a capture, small enough to send; that of several makes one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyprof import __version__
+from pyprof.inputs import source
+from pyprof.report.analysis import op_totals, roofline, source_lines
+from pyprof.report.analysis import overview as brief
+from pyprof.report.analysis.overview import overview
+from pyprof.report.analysis.roofline import achieved
+from pyprof.report.render import page
+from pyprof.report.render.page import figures, icicle, sections
+from pyprof.report.render.page.icicle import OPS
+from pyprof.report.render.page.sections import KERNELS, full_names
+from pyprof.report.render.page.timeline import strips
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from pyprof.inputs.engine import Engine
+    from pyprof.inputs.source import Source
+    from pyprof.prof.table import Override
+    from pyprof.report.analysis.overview import Brief
+    from pyprof.report.analysis.roofline import Achieved
+    from pyprof.report.analysis.source_lines import SourceLines
+    from pyprof.report.render.page.timeline import Strips
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Sums over rows, and a drawing of some of them."""
+
+    brief: Brief
+    kernels: pa.Table
+    """`totals.sums` by KERNELS."""
+    full_names: Mapping[str, str]
+    """Of kernels, by their short ones."""
+    ops: pa.Table
+    """`totals.sums` by OPS."""
+    lines: SourceLines
+    achieved: Achieved
+    strips: Strips | None
+    warnings: tuple[str, ...]
+    """What the capture's reader warns of."""
+
+
+def content(of: Source, chosen: str | None = None) -> Content:
+    """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
+
+    Raises click.BadParameter where it names none.
+    """
+    table, found = of.table, overview(of, chosen)
+    return Content(
+        brief.shortened(of, found),
+        op_totals.sums(table, KERNELS, found.rows),
+        full_names(table),
+        op_totals.sums(table, OPS, found.rows),
+        source_lines.source_lines(table, found.rows),
+        achieved(table, found.rows),
+        strips(of, found),
+        table.source.warnings,
+    )
+
+
+def of_all(
+    sources: Sequence[str],
+    chosen: str | None,
+    override: Override,
+    engine: Engine,
+    begin: Callable[[str], object] = str,
+) -> Content:
+    """Sum up one file, or all captures of a set. Raises as `content` and `source.load` do."""
+    work = partial(content, chosen=chosen)
+    return source.of_all(sources, work, merge, engine, override, begin)
+
+
+def merge(a: Content, b: Content) -> Content:
+    """Sum up two sets of captures from what was found of each."""
+    return Content(
+        brief.merge(a.brief, b.brief),
+        op_totals.merge_totals(a.kernels, b.kernels),
+        {**b.full_names, **a.full_names},
+        op_totals.merge_totals(a.ops, b.ops),
+        source_lines.merge_line_times(a.lines, b.lines),
+        a.achieved.plus(b.achieved),
+        a.strips.plus(b.strips) if a.strips and b.strips else a.strips or b.strips,
+        source.distinct(a.warnings, b.warnings),
+    )
+
+
+# The report's page as a whole: everything aggregated first, so that it stays small.
+
+
+_MOST_POINTS = 400
+_MOST_ROOFS = 4
+
+
+def html(found: Content) -> str:
+    """Make the page. Raises PyprofError where what draws it is not installed."""
+    script, brief = figures.script(), found.brief
+    lines = sections.lines(found.lines)
+    drawn = {**_timeline(found), **_modules(found), **_roofline(found)}
+    return page.render(
+        "report.html.j2",
+        version=__version__,
+        title=f"{brief.known.processor} profile",
+        processor=brief.known.processor,
+        sections=list(_contents(timed=drawn["strip"] is not None, lines=bool(lines.rows))),
+        gpus=", ".join(name or "a GPU without a name" for name in brief.gpus),
+        peaks=", ".join(brief.peaks),
+        chosen=brief.chosen,
+        warnings=[sections.without_folders(text) for text in found.warnings],
+        cards=list(sections.cards(brief)),
+        phases=sections.phases(brief),
+        causes=sections.causes(brief),
+        advice=sections.advice(brief),
+        ops=sections.ops(brief),
+        kernels=sections.kernels(found.kernels, found.full_names),
+        lines=lines,
+        sort_colours=figures.SORTS,
+        bokeh=page.own(script),
+        **drawn,
+    )
+
+
+def _contents(*, timed: bool, lines: bool) -> Iterator[tuple[str, str]]:
+    yield from (("summary", "Summary"), ("advice", "Advice"))
+    if timed:
+        yield "timeline", "Timeline"
+    yield from (("modules", "Modules"), ("roofline", "Roofline"), ("ops", "Ops"))
+    yield "kernels", "Kernels"
+    if lines:
+        yield "lines", "Lines"
+
+
+def _timeline(found: Content) -> Mapping[str, Any]:
+    shown = found.strips.strip(found.brief.steps) if found.strips else None
+    return {
+        "strip": figures.strip(shown) if shown else None,
+        "strip_left_out": shown.steps_left_out if shown else 0,
+        "devices_left_out": found.strips.devices_left_out if found.strips else 0,
+    }
+
+
+def _modules(found: Content) -> Mapping[str, Any]:
+    root = icicle.modules(found.brief.layers)
+    title = "Modules" if root else "Ops and their kernels (the capture holds no layers)"
+    root = root or icicle.ops(found.ops)
+    on = found.brief.known.processor
+    boxes = icicle.boxes(root, f"all {on} time")
+    return {"icicle": figures.icicle(boxes, max(root.total_ns, 1), on), "icicle_title": title}
+
+
+def _roofline(found: Content) -> Mapping[str, Any]:
+    points = roofline.points(found.achieved, _MOST_POINTS)
+    roofs = roofline.roofs(found.achieved, _MOST_ROOFS)
+    return {
+        "roofline": figures.roofline(points, roofs) if points else None,
+        "roofs": bool(roofs),
+        "bound_colours": roofline.colours(points),
+    }

@@ -1,0 +1,29 @@
+"""The roofline as a page of its own: hover and zoom, no network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof import __version__
+from pyprof.report.analysis import roofline
+from pyprof.report.render import page
+from pyprof.report.render.page import figures
+
+if TYPE_CHECKING:
+    from pyprof.report.analysis.roofline import Chart
+
+
+def html(chart: Chart) -> str:
+    """Make the page. Raises PyprofError where what draws it is not installed."""
+    script = figures.script()  # first: it says what is missing
+    return page.render(
+        "roofline.html.j2",
+        version=__version__,
+        title="Roofline",
+        device=chart.title,
+        summary=chart.summary,
+        processor=chart.processor,
+        bound_colours=roofline.colours(chart.points),
+        roofline=figures.roofline(chart.points, chart.roofs),
+        bokeh=page.own(script),
+    )

@@ -1,0 +1,252 @@
+"""Python files as people read them: their lines, the functions in them, what a line is called.
+
+A capture names files as it likes. `Sources` alone leads from such a name to a file, and only to
+one below the folder that the user gave; `read` alone opens it.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import os
+import stat
+import tokenize
+import warnings
+from functools import cache, cached_property
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyprof import cli
+from pyprof.report.render import text
+from pyprof.report.render.text import milliseconds, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyprof.report.analysis.source_lines import FileTime, SourceLines
+
+
+class Function(NamedTuple):
+    """A function, with its decorators."""
+
+    first: int
+    last: int
+    name: str
+
+
+_SKIPPED = {"site-packages", "dist-packages", "node_modules", "__pycache__"}
+_DEVICES = tuple(map(Path, ("/dev", "/proc", "/sys")))
+
+_ALIKE = 2
+"""Parts of two paths that have to agree, where they have as many: the folder and the name."""
+
+
+class Sources:
+    """The Python files below a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.resolve()
+        self._spellings = (self._folder, folder.absolute())
+
+    def find(self, path: str) -> Path | None:
+        """Find a captured file: by its own path, else that whose path agrees furthest from its end.
+
+        None: there is no Python file of that name, several agree equally well, or the one that does
+        lies in another folder: many projects have a `utils.py`. Also where a link leads out of the
+        folder. Raises PyprofError for a file that is the command's output.
+        """
+        if not path.endswith(".py") or _of_device(Path(path)):
+            return None
+        found = self._in_place(path) or self._alike(path)
+        if found is not None:
+            cli.reading([str(found)])
+        return found
+
+    def _in_place(self, path: str) -> Path | None:
+        if path.startswith(("//", "\\")):  # another host's
+            return None
+        for folder in self._spellings:  # one that is absolute stays so
+            found = self._inside(folder / path)
+            if found is not None and os.path.isfile(found):  # noqa: PTH113 - takes any length
+                return found
+        return None
+
+    def _alike(self, path: str) -> Path | None:
+        parts = (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).parts
+        candidates = self._by_name.get(parts[-1] if parts else "", [])
+        counts = [_agreement(found.parts, parts) for found in candidates]
+        best = max(counts, default=0)
+        named = [one for one, count in zip(candidates, counts, strict=True) if count == best]
+        if len(named) != 1 or best < min(len(named[0].parts), len(parts), _ALIKE):
+            return None
+        return self._inside(self._folder / named[0])
+
+    def _inside(self, path: Path) -> Path | None:
+        """Give where links lead; None where that is not below the folder, or a device's."""
+        try:
+            found = path.resolve()
+        except (OSError, RuntimeError, ValueError):  # links in a circle; no name at all
+            return None
+        return found if found.is_relative_to(self._folder) and not _of_device(found) else None
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Path]]:
+        by_name: dict[str, list[Path]] = {}
+        for found in self._files():
+            by_name.setdefault(found.name, []).append(found.relative_to(self._folder))
+        return by_name
+
+    def _files(self) -> Iterator[Path]:
+        for root, folders, names in os.walk(self._folder):
+            folders[:] = [
+                name
+                for name in folders
+                if name not in _SKIPPED and name[0] != "." and not _of_device(Path(root, name))
+            ]
+            yield from (Path(root, name) for name in names if name.endswith(".py"))
+
+
+def _of_device(path: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in _DEVICES)
+
+
+def _agreement(one: Sequence[str], other: Sequence[str]) -> int:
+    pairs = zip(reversed(one), reversed(other), strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+_MOST_BYTES = 1 << 22
+"""Of a file that somebody wrote by hand."""
+
+
+def read(path: Path) -> list[str] | None:
+    """Give a file's lines with tabs expanded; None where it cannot be read as Python is."""
+    try:
+        content = _content(path)
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        text = io.TextIOWrapper(io.BytesIO(content), encoding).read()
+    except (OSError, SyntaxError, UnicodeDecodeError, ValueError):
+        return None
+    *lines, last = text.expandtabs().split("\n")  # as Python counts them
+    return [*lines, last] if last else lines
+
+
+def _content(path: Path) -> bytes:
+    """Read a regular file; raise OSError for any other, without waiting for a pipe's other end."""
+    if not stat.S_ISREG(path.lstat().st_mode):  # to open some devices is to use them
+        raise OSError
+    flags = ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_NOCTTY", "O_BINARY")
+    handle = os.open(path, os.O_RDONLY | sum(getattr(os, flag, 0) for flag in flags))
+    with os.fdopen(handle, "rb") as file:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_BYTES:
+            raise OSError
+        return file.read(_MOST_BYTES)
+
+
+def functions_in(source: Sequence[str]) -> list[Function]:
+    """Find the functions of a source, the shortest first; none where it is not Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the user's to mend
+            module = ast.parse("\n".join(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    found = [
+        Function(
+            min([node.lineno, *(part.lineno for part in node.decorator_list)]),
+            node.end_lineno,
+            node.name,
+        )
+        for node in ast.walk(module)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno
+    ]
+    return sorted(found, key=lambda function: function.last - function.first)
+
+
+def around(found: Sequence[Function], number: int) -> Function | None:
+    """Give the innermost function around a line; `found` as `functions` gives it."""
+    return next((each for each in found if each.first <= number <= each.last), None)
+
+
+class LineNames:
+    """What lines of files are called, each file read once; without sources, none is."""
+
+    def __init__(self, sources: Sources | None) -> None:
+        self._sources = sources
+        self.name = cache(self._name)
+        """Gives the function around a line, else the line's text, else `file.py:12`."""
+        self._file = cache(self._read)
+
+    def _name(self, file: str, number: int) -> str:
+        source, found = self._file(file)
+        if (function := around(found, number)) is not None:
+            return function.name
+        text = source[number - 1].strip() if 0 < number <= len(source) else ""
+        return text or f"{PureWindowsPath(file).name}:{number}"  # which splits at / as well
+
+    def _read(self, file: str) -> tuple[list[str], list[Function]]:
+        path = self._sources.find(file) if self._sources is not None else None
+        source = (read(path) if path is not None else None) or []
+        return source, functions_in(source)
+
+
+# The user's source with GPU time beside each line.
+
+
+_HEADER = f"{'Line':>6} {'Calls':>7} {'GPU ms':>11} {'%':>6} {'Own ms':>11}  Source"
+_EMPTY = " " * (len(_HEADER) - len("Source"))
+
+
+def lines(found: SourceLines, sources: Sources | None) -> Iterator[str]:
+    """Show every file with the functions that hold timed lines; without source, the lines alone."""
+    whole = found.total_ns or 1
+    for file in found.files:
+        yield text.heading(
+            f"{file.path}: {milliseconds(file.own_ns)} ms, {percent(file.own_ns / whole)} %"
+            f" of {found.processor} time"
+        )
+        yield from _file(file, sources, whole, found.processor)
+        yield ""
+    yield (
+        f"{milliseconds(found.unknown_ns)} ms, {percent(found.unknown_ns / whole)} %"
+        f" of {found.processor} time, is tied to no line of yours"
+        + ("" if found.files else ": none was recorded, pyprof.init() in the script does")
+    )
+
+
+def _file(file: FileTime, sources: Sources | None, whole: int, processor: str) -> Iterator[str]:
+    path = sources.find(file.path) if sources is not None else None
+    source = read(path) if path is not None else None
+    if sources is None:
+        yield "(a file to be sent holds no source, unless --source names its folder)"
+    elif source is None:
+        yield "(source not found: name its folder with --source)"
+    elif file.lines[-1].number > len(source):
+        yield f"({path} is shorter than when it was captured: another version?)"
+    source = source or []
+    timed = {line.number: line for line in file.lines}
+    shown = sorted({*_extents(source, timed), *timed})
+    yield text.heading(_HEADER.replace("GPU", processor))
+    before = None
+    for number in shown:
+        if source and before is not None and number > before + 1:
+            yield f"{_EMPTY}..."
+        before = number
+        code = source[number - 1] if number <= len(source) else ""
+        line = timed.get(number)
+        times = (
+            f"{line.calls:>7} {milliseconds(line.total_ns):>11} {percent(line.total_ns / whole):>6}"
+            f" {milliseconds(line.own_ns):>11}"
+            if line
+            else " " * 38
+        )
+        yield f"{number:>6} {times}  {code}".rstrip()
+
+
+def _extents(source: Sequence[str], timed: Mapping[int, object]) -> Iterator[int]:
+    """Give the lines of the innermost functions around timed lines."""
+    functions = functions_in(source)
+    for number in timed:
+        function = around(functions, number)
+        yield from range(function.first, function.last + 1) if function else (number,)

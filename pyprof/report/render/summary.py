@@ -1,0 +1,359 @@
+"""The overview as text: what a user reads first."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyprof.report.analysis.idle import CAUSES
+from pyprof.report.analysis.layer_tree import named
+from pyprof.report.analysis.timeline import BLOCKING
+from pyprof.report.render import text
+from pyprof.report.render.text import UNKNOWN, duration, milliseconds, number, part_name, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyprof.report.advice import Advice, Evidence
+    from pyprof.report.analysis.op_totals import OpTotals
+    from pyprof.report.analysis.overview import Brief, DeviceTotals, Times
+
+_NAME_WIDTH = 40
+_LABEL = 10
+
+
+def head(found: Brief) -> Iterator[str]:
+    """Say what was captured, against which peaks it is measured, and which steps there are."""
+    names = [name or "not named by the capture" for name in found.gpus if name != "cpu"]
+    yield from _labelled("GPU", "; ".join(names) or "none: these are ops, timed on the CPU")
+    unknown = ("not known: name the device with --gpu",) if names else ()
+    for place, peak in enumerate(found.peaks or unknown):
+        yield from _labelled("" if place else "Peaks", peak)
+    yield from _labelled("Modelled", found.known.text)
+    yield from _labelled("Steps", _steps(found))
+    yield from _windows(found)
+
+
+def _labelled(label: str, value: str) -> Iterator[str]:
+    first, *rest = text.wrapped(value, " " * _LABEL)
+    yield f"{text.heading(label.ljust(_LABEL - 1))} {first[_LABEL:]}"
+    yield from rest
+
+
+def _steps(found: Brief) -> str:
+    steps = found.steps
+    if not len(steps):
+        return "none found; call pyprof.annotate('step') around each to see them"
+    part = " (steps, or a part of one)" if steps.origin.startswith("repetition") else ""
+    parts = [f"{len(steps)} by {steps.origin}{part}"]
+    if found.chosen is not None:
+        parts.append(f"shown: {found.chosen[0]} to {found.chosen[1] - 1}")
+    elif steps.warm_up:
+        parts.append(
+            f"the first {steps.warm_up} slower: warm-up, left out of what a step takes"
+            f" (--steps {steps.warm_up}: leaves them out of everything)"
+        )
+    averaged = found.averaged or (0, len(steps))
+    mean = duration(steps.mean_ns(averaged))
+    return f"{'; '.join(parts)}; a step takes {mean}, the mean of {averaged[1] - averaged[0]}"
+
+
+def _windows(found: Brief) -> Iterator[str]:
+    """Say that the profiler was paused, and how often and long at most on a GPU."""
+    devices = found.times.devices if found.times else ()
+    windows = max((device.windows for device in devices), default=1)
+    if windows > 1:
+        paused = duration(max(device.paused_ns for device in devices))
+        yield from _labelled("Windows", f"{windows}; {paused} between them left out")
+
+
+# --- time ---------------------------------------------------------------------------------------
+
+_Row = tuple[str, "Callable[[DeviceTotals], int]"]
+
+_BUSY: tuple[_Row, ...] = (
+    ("busy", lambda device: device.busy_ns),
+    ("  compute", lambda device: device.compute_ns),
+    ("  communication", lambda device: device.communication_ns),
+    ("    not overlapped", lambda device: device.exposed_communication_ns),
+    ("  copies", lambda device: device.copy_ns),
+    ("    not overlapped", lambda device: device.exposed_copy_ns),
+    ("  overlap of these", lambda device: device.overlap_ns),
+    ("idle", lambda device: device.idle_ns),
+)
+_INDENTED = "    "
+
+
+_MOST_ACROSS = 4
+"""More GPUs than this have a line each, not a column."""
+_MOST_DOWN = 64
+"""Of more GPUs than this, as many are listed that are least busy."""
+
+
+def times(found: Times) -> Iterator[str]:
+    """Tabulate where the time of each GPU went; what is 0 everywhere is left out."""
+    across = len(found.devices) <= _MOST_ACROSS
+    if not across or (lines := _gpus_across(found.devices)) is None:
+        lines = _gpus_down(_least_busy(found.devices))
+    yield text.heading(lines[0])
+    yield from lines[1:]
+    if (left_out := len(found.devices) - _MOST_DOWN) > 0:
+        yield f"... and {left_out} busier ones; pyprof ranks lists all"
+    yield from _notes(found)
+
+
+def _gpus_across(devices: Sequence[DeviceTotals]) -> list[str] | None:
+    """Give the table of few GPUs, with what the causes mean; None where it is too wide."""
+    rows = [_time_row("span", devices, lambda device: device.span_ns, "")]
+    above = 0
+    for name, measure in _BUSY:
+        above = above if name.startswith(_INDENTED) else max(map(measure, devices))
+        if any(map(measure, devices)) or not name.startswith(" "):
+            rows.append(_time_row(name, devices, measure, ""))
+    rows += [
+        _time_row(f"  {cause}", devices, _idle_for(cause), meaning)
+        for cause, meaning in CAUSES.items()
+        if any(device.idle[cause] and not device.on_cpu for device in devices)
+    ]
+    header = ["Time (ms)"]
+    for device in devices:
+        header += [_device(device), "%"]
+    left = (0, 2 * len(devices) + 1)
+    lines = text.table(rows, [*header, ""], left)
+    if max(map(len, lines)) <= text.WIDTH:
+        return lines
+    lines = text.table([row[:-1] for row in rows], header, left)
+    meanings = [f"{row[0].strip()}: {row[-1]}" for row in rows if row[-1]]
+    fits = max(map(len, lines)) <= text.WIDTH
+    return [*lines, *(_of_idle(meanings))] if fits else None
+
+
+def _of_idle(meanings: Sequence[str]) -> Iterator[str]:
+    for meaning in meanings:
+        yield from text.wrapped(meaning, "  ", "    ")
+
+
+def _least_busy(devices: Sequence[DeviceTotals]) -> Sequence[DeviceTotals]:
+    """Choose the GPUs to list, in their order."""
+    share = [device.busy_ns / max(device.span_ns, 1) for device in devices]
+    least = sorted(range(len(devices)), key=share.__getitem__)[:_MOST_DOWN]
+    return [devices[place] for place in sorted(least)]
+
+
+def _gpus_down(devices: Sequence[DeviceTotals]) -> list[str]:
+    causes = [(cause, _idle_for(cause)) for cause in CAUSES]
+    shown = [
+        (name.strip(), measure)
+        for name, measure in (*_BUSY, *causes)
+        if any(measure(device) for device in devices)
+    ]
+    rows = [
+        [_device(device), milliseconds(device.span_ns),
+         *(percent(measure(device) / device.span_ns if device.span_ns else None)
+           for _, measure in shown)]
+        for device in devices
+    ]  # fmt: skip
+    return text.folded(rows, ["Time", "Span ms", *(f"{name} %" for name, _ in shown)], (0,))
+
+
+def _idle_for(cause: str) -> Callable[[DeviceTotals], int]:
+    return lambda device: device.idle[cause]
+
+
+def _device(device: DeviceTotals) -> str:
+    rank = "" if device.rank is None else f"rank {device.rank}, "
+    number = "" if device.device < 0 else f" {device.device}"  # below 0: not known
+    return f"{rank}CPU" if device.on_cpu else f"{rank}GPU{number}"
+
+
+def _time_row(
+    name: str, devices: Sequence[DeviceTotals], measure: Callable[[DeviceTotals], int], meaning: str
+) -> list[str]:
+    cells = [name]
+    for device in devices:
+        ns = measure(device)
+        cells += [milliseconds(ns), percent(ns / device.span_ns if device.span_ns else None)]
+    return [*cells, meaning]
+
+
+def _notes(found: Times) -> Iterator[str]:
+    if found.blocking:
+        yield from text.wrapped(f"Note: {BLOCKING}.")
+    if found.left_out:
+        yield f"Note: times are those of {len(found.devices)} GPUs; {found.left_out} were left out."
+    if not found.api_known and not all(device.on_cpu for device in found.devices):
+        yield "Note: this file lacks waits for the GPU, which count as launch or host."
+
+
+def phases(found: Brief) -> Iterator[str]:
+    """Tabulate GPU time by part of the step."""
+    whole = sum(found.phases.values()) or 1
+    rows = [
+        (part_name(name), milliseconds(ns), percent(ns / whole))
+        for name, ns in found.phases.items()
+    ]
+    lines = text.table(rows, ("Part of the step", "ms", "%"), (0,))
+    yield text.heading(lines[0])
+    yield from lines[1:]
+
+
+# --- ops, layers, lines -------------------------------------------------------------------------
+
+
+def ops(found: Brief, limit: int) -> Iterator[str]:
+    """Tabulate the ops that take most time."""
+    header = ("Op", "Direction", "Calls", _unit(found), "%", "TFLOP/s", "GB/s", "Eff(%)",
+              "Bound", "TC", "Line")  # fmt: skip
+    rows = [_op(op) for op in found.ops[:limit]]
+    wide = text.widths(rows, header)
+    gap = "  " if sum(wide) + 2 * (len(wide) - 1) <= text.WIDTH else " "
+    rows = _fitted(rows, wide, text.WIDTH - len(gap) * (len(wide) - 1))
+    lines = text.table(rows, header, (0, 1, 8, 9, 10), gap)
+    yield text.heading(lines[0])
+    yield from lines[1:]
+    if rest := found.ops[limit:]:
+        share = sum(op.share for op in rest)
+        yield _more(found, len(rest), share, len(found.ops))
+    yield from _of_all(found)
+
+
+def _more(found: Brief, left_out: int, share: float, top: int) -> str:
+    time = f"{percent(share)} % of {found.known.processor} time"
+    return f"... and {left_out} more, {time} (--top {top})"
+
+
+def _fitted(rows: Sequence[Sequence[str]], wide: Sequence[int], room: int) -> list[list[str]]:
+    """Cut ops, in the first column, and lines, in the last, as far as the table is too wide."""
+    op, line = 0, len(wide) - 1
+    left = room - sum(wide[1:-1])
+    for_line = max(min(wide[line], left // 2), left - wide[op])
+    for_op = left - min(for_line, wide[line])
+    cut = {op: partial(text.cut, width=for_op), line: partial(text.cut_left, width=for_line)}
+    return [
+        [cut[place](cell) if place in cut else cell for place, cell in enumerate(row)]
+        for row in rows
+    ]
+
+
+def _unit(found: Brief) -> str:
+    return "ms/step" if found.step_count else "ms"
+
+
+def _of_all(found: Brief) -> Iterator[str]:
+    """Say what times are of: which GPUs, and that shares are of work outside of steps, too."""
+    steps = found.step_count
+    inside = sum(op.step_ns for op in found.ops) * (steps or 0)
+    if steps and inside < _ALL_INSIDE * found.known.total_ns:
+        yield f"ms/step is the mean of {steps} steps; shares and calls are of work outside, too."
+    gpus = len(found.times.devices) if found.times else 1
+    if gpus > 1:
+        yield f"Times are of all {gpus} GPUs together."
+
+
+def _op(op: OpTotals) -> list[str]:
+    return [
+        text.cut(op.op or op.kernel, _NAME_WIDTH),
+        part_name(op.dir),
+        str(op.calls),
+        milliseconds(op.step_ns),
+        percent(op.share),
+        number(op.flops_per_s and op.flops_per_s / 1e12),
+        number(op.bytes_per_s and op.bytes_per_s / 1e9),
+        percent(op.efficiency),
+        op.bound or UNKNOWN,
+        op.tc or UNKNOWN,
+        text.short_line(op.line),
+    ]
+
+
+def layers(found: Brief, depth: int | None) -> Iterator[str]:
+    """Draw the tree of modules with time inside each, and of its own."""
+    root, unit = named(found.layers), _unit(found)
+    whole = root.total_ns or 1
+    rows = [
+        [
+            f"{_indented(level)}{node.name or 'all'}",
+            milliseconds(node.step_ns),
+            percent(node.total_ns / whole),
+            milliseconds(node.self_step_ns),
+            percent(node.self_ns / whole),
+            str(node.rows),
+        ]
+        for level, node in root.walk()
+        if depth is None or level <= depth
+    ]
+    header = ("Layer", unit, "%", f"Own {unit}", "%", "Kernels")
+    wide = text.widths(rows, header)
+    room = text.WIDTH - sum(wide[1:]) - 2 * (len(wide) - 1)
+    rows = [[text.cut(row[0], room), *row[1:]] for row in rows]
+    lines = text.table(rows, header, (0,))
+    yield text.heading(lines[0])
+    yield from lines[1:]
+    yield "Own: without the layers below."
+    yield from _of_all(found)
+
+
+_ALL_INSIDE = 0.999
+
+
+def _indented(level: int) -> str:
+    return "  " * level if level <= _MOST_INDENTED else f"{'  ' * _MOST_INDENTED}({level}) "
+
+
+_MOST_INDENTED = 16
+"""Levels of a tree that are told by where a name stands; below by their number."""
+
+
+def advice(found: Sequence[Advice]) -> Iterator[str]:
+    """List what could be won, the most first, with the places to look at."""
+    if not found:
+        yield "Nothing that pyprof knows to advise on stands out."
+        return
+    yield text.heading("What could be won (at most; gains overlap, they do not add up)")
+    for entry in found:
+        gain = milliseconds(entry.gain_ns) if entry.gain_ns is not None else "?"
+        yield from text.wrapped(entry.title, f"{gain:>10} ms  ")
+        yield from text.wrapped(entry.action, _UNDER)
+        for evidence in entry.evidence[:_SHOWN]:
+            yield from text.wrapped(_evidence(evidence), f"{_UNDER}- ")
+
+
+_SHOWN = 3
+_UNDER = " " * len("     1.000 ms  ")
+
+
+def _evidence(evidence: Evidence) -> str:
+    place = f" at {text.short_line(evidence.line)}" if evidence.line else ""
+    detail = f" ({evidence.detail})" if evidence.detail else ""
+    what = text.cut(evidence.what, _NAME_WIDTH)
+    return f"{what}{place}: {milliseconds(evidence.total_ns)} ms in {evidence.count}{detail}"
+
+
+def lines(found: Brief, limit: int) -> Iterator[str]:
+    """Tabulate GPU time by source line."""
+    total: dict[str | None, int] = {}
+    step: dict[str | None, float] = {}
+    calls: dict[str | None, int] = {}
+    names: dict[str | None, dict[str, None]] = {}
+    for op in found.ops:
+        total[op.line] = total.get(op.line, 0) + op.total_ns
+        step[op.line] = step.get(op.line, 0.0) + op.step_ns
+        calls[op.line] = calls.get(op.line, 0) + op.calls
+        names.setdefault(op.line, {})[op.op or op.kernel] = None
+    whole = sum(total.values()) or 1
+    ordered = sorted(total, key=lambda line: (-total[line], line or ""))
+    rows = [
+        (line or "no line known", str(calls[line]), milliseconds(step[line]),
+         percent(total[line] / whole), text.cut(", ".join(names[line]), _NAME_WIDTH))
+        for line in ordered[:limit]
+    ]  # fmt: skip
+    header = ("Line", "Calls", _unit(found), "%", "Ops")
+    wide = text.widths(rows, header)
+    room = text.WIDTH - sum(wide[1:]) - 2 * (len(wide) - 1)
+    shown = text.table([[text.cut_left(row[0], room), *row[1:]] for row in rows], header, (0, 4))
+    yield text.heading(shown[0])
+    yield from shown[1:]
+    if rest := ordered[limit:]:
+        share = sum(total[line] for line in rest) / whole
+        yield _more(found, len(rest), share, len(ordered))
+    yield from _of_all(found)

@@ -1,0 +1,180 @@
+"""A report from end to end: a file in, chosen columns of chosen rows out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import cli
+from pyprof.errors import PyprofError
+from pyprof.inputs.records import items, load
+from pyprof.prof import group
+from pyprof.prof.columns import COLUMNS, DEFAULT, Column
+from pyprof.prof.coverage import Known, known
+from pyprof.prof.group import Counts, counts
+from pyprof.prof.table import Override, Table
+from pyprof.report.render import fixed_width as renderers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyprof.inputs.engine import Engine
+    from pyprof.inputs.records import Item
+    from pyprof.report.render.fixed_width import Render
+
+_BATCH_ROWS = 1 << 16
+
+
+def columns(names: str | None) -> tuple[str, ...]:
+    """Read the names that -c gives; the usual ones where it gives none. Unknown ones are misuse."""
+    asked = [name.strip() for name in (names or "").split(",") if name.strip()]
+    asked = asked or DEFAULT.split(",")
+    if unknown := [name for name in asked if name not in COLUMNS]:
+        hint = cli.meant(unknown[0], COLUMNS) or _by_header(unknown[0])
+        raise click.BadParameter(
+            f"no column {unknown[0]!r}{hint or ';'} there are {', '.join(COLUMNS)}",
+            param_hint="'-c'",
+        )
+    return tuple(asked)
+
+
+def _by_header(text: str) -> str:
+    """Ask for the column that has a text above it: `Sil(ns)`, `Direction`."""
+    headers = {column.header: column.name for column in COLUMNS.values()}
+    return f"; did you mean {headers[text]!r}?" if text in headers else ""
+
+
+_AGAINST_PEAKS = frozenset({"bound", "eff", "peak"})
+
+
+def doubts(source: Table, shown: Sequence[Column]) -> tuple[str, ...]:
+    """Give what is uncertain about the peaks that the shown columns rest on."""
+    return source.doubts if _AGAINST_PEAKS & {column.name for column in shown} else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which rows and columns, in which order."""
+
+    names: tuple[str, ...]
+    """Of the columns."""
+    by: str | None = None
+    """The column to group rows by; the others are then its measures."""
+    sort: str | None = None
+    top: int | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns to show of each row."""
+        return tuple(COLUMNS[name] for name in self.names)
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether nothing can be said before all captures have been read."""
+        return (self.by or self.sort or self.top) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a capture, or several, answer."""
+
+    data: pa.Table
+    """Rows with the columns asked for and the one to sort by; or groups."""
+    known: Known
+    counts: Counts
+    """Of all rows, shown or not."""
+    warnings: tuple[str, ...]
+
+
+def answer(item: Item, asked: Asked, override: Override) -> Answer:
+    """Answer for one capture.
+
+    Raises PyprofError where it, or a device that the override names, is of no use.
+    """
+    source = Table(load(item), override)
+    source.check_override()
+    warnings = (*source.source.warnings, *doubts(source, asked.columns))
+    if asked.by is not None:
+        return Answer(group.group(source, asked.by), known(source), counts(source), warnings)
+    values = {column.name: column.values(source) for column in asked.columns}
+    if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
+        values[name] = COLUMNS[name].values(source)
+    return Answer(_first(pa.table(values), asked), known(source), counts(source), warnings)
+
+
+def of_all(sources: Sequence[str], asked: Asked, override: Override, engine: Engine) -> Answer:
+    """Answer for one file, or for all captures of a set. Raises PyprofError as `answer` does."""
+    work = partial(answer, asked=asked, override=override)
+    parts = engine.map(work, items(sources, engine), "reading captures")
+    return engine.reduce(partial(merge, asked), parts)
+
+
+def merge(asked: Asked, a: Answer, b: Answer) -> Answer:
+    """Make two answers one; rows and op calls of the second are numbered on."""
+    if asked.by is not None:
+        data = group.merge(a.data, b.data)
+    else:
+        data = _first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
+    warnings = tuple(dict.fromkeys((*a.warnings, *b.warnings)))
+    return Answer(data, a.known.plus(b.known), a.counts.plus(b.counts), warnings)
+
+
+def _first(data: pa.Table, asked: Asked) -> pa.Table:
+    """Keep the rows that can be among those shown, in their order."""
+    if asked.sort is None:
+        return data.slice(0, asked.top)
+    order = _order(asked.sort, [*COLUMNS], data)
+    return data.take(pa.array(order[: asked.top]))
+
+
+def shown(found: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.Table]]:
+    """Give the columns to show and their values, batch by batch."""
+    if asked.by is None:
+        return asked.columns, _batches(found.data.select([c.name for c in asked.columns]))
+    columns, data = group.measured(found.data, asked.by)
+    if asked.sort is not None:
+        names = [column.name for column in columns]
+        data = data.take(pa.array(_order(asked.sort, names, data)))
+    return columns, _batches(data.slice(0, asked.top))
+
+
+def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:
+    name, descending = sort.rstrip("-"), not sort.endswith("-")
+    if name not in names:
+        hint = cli.meant(name, names) or ";"
+        raise click.BadParameter(
+            f"cannot sort by {name!r}{hint} there are {', '.join(names)}", param_hint="'--sort'"
+        )
+    keys = data.column(name)
+    order = "descending" if descending else "ascending"
+    index = pc.sort_indices(pa.table({"key": keys, "row": np.arange(data.num_rows)}),
+                            sort_keys=[("key", order), ("row", "ascending")])  # fmt: skip
+    found: np.ndarray = index.to_numpy()
+    return found
+
+
+def _batches(data: pa.Table) -> Iterator[pa.Table]:
+    for start in range(0, data.num_rows, _BATCH_ROWS):
+        yield data.slice(start, _BATCH_ROWS)
+
+
+def render(*, as_csv: bool, width: int | None, say: Callable[[str], object]) -> Render:
+    """Give the writer that the options ask for; it tells `say` what it leaves out."""
+    if as_csv:
+        return renderers.write_csv
+    return renderers.in_width(width, say) if width else renderers.as_text
+
+
+def demand(found: Known, percent: float | None) -> None:
+    """Raise PyprofError where less of the time has a known cost than is asked for."""
+    if percent is not None and found.percent < percent:
+        raise PyprofError(
+            f"the cost of {found.percent:.1f} % of {found.processor} time is known,"
+            f" less than {percent:g} %; the unknown ops are named above"
+        )

@@ -1,0 +1,91 @@
+"""When to record, and under which name."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyprof.capture.request import StepCounter, Steps, names_a_range, rank, ranked
+from pyprof.errors import PyprofError
+
+
+def test_steps() -> None:
+    """Three counts or four are read and written back."""
+    assert Steps.parse("5, 2,3") == Steps(5, 2, 3, 1)
+    assert Steps.parse(str(Steps(5, 2, 3, 0))) == Steps(5, 2, 3, 0)
+
+
+@pytest.mark.parametrize("text", ["", "5", "1,2", "1,2,3,4,5", "a,b,c", "1,1,-1", "1,1,0"])
+def test_no_steps(text: str) -> None:
+    """Anything else is a user's error that shows how it is meant."""
+    with pytest.raises(PyprofError, match="--steps"):
+        Steps.parse(text)
+
+
+def test_counting_optimizer_steps() -> None:
+    """Each step of an optimizer ends a step, until the script says so itself."""
+    ended: list[int] = []
+    counter = StepCounter(lambda: ended.append(counter.count))
+    counter.optimized()
+    counter.optimized()
+    assert ended == [1, 2]
+
+
+def test_the_script_knows_better() -> None:
+    """pyprof.step() after the optimizer's step is the same step, and later steps are its alone."""
+    ended: list[int] = []
+    counter = StepCounter(lambda: ended.append(counter.count))
+    for _ in range(3):
+        counter.optimized()  # such as of a GAN's two optimizers
+        counter.told()
+        counter.optimized()
+    assert ended == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("torch.cuda.profiler.start()", True),
+        ("from torch.cuda import profiler as p\nwith p.profile(): pass", True),
+        ("from torch.cuda.profiler import start\nstart()", True),
+        ("from pyprof import profile\nwith profile(): pass", True),
+        ("import pyprof as p\nrun = p.profile()(run)", True),
+        ("lib.getattr(x).cudaProfilerStart()", True),
+        ("from torch.profiler import profile\nwith profile(): pass", False),
+        ("# torch.cuda.profiler.start()", False),
+        ("'with pyprof.profile(): pass'", False),
+        ("torch.cuda.profiler.stop()", False),
+        ("broken(", False),
+        ("import torch.cuda.profiler as profiler\nprofiler.start()", True),
+        ("with pyprof.profile(): pass", True),
+        ("torch.cuda.cudart().cudaProfilerStart()", True),
+        ("model.train()", False),
+        ("profile = load_profile(name)", False),
+    ],
+)
+def test_range_in_source(source: str, *, expected: bool) -> None:
+    """A script that can start a range is told by its code, not by what it says."""
+    assert names_a_range(source) is expected
+
+
+LAUNCHERS = [
+    ({"RANK": "3", "WORLD_SIZE": "8"}, 3),
+    ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, 1),
+    ({"SLURM_PROCID": "2", "SLURM_NTASKS": "4"}, 2),
+    ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, None),
+    ({"RANK": "x", "WORLD_SIZE": "2"}, None),
+    ({}, None),
+]
+
+
+@pytest.mark.parametrize(("environment", "expected"), LAUNCHERS)
+def test_rank(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: int | None
+) -> None:
+    """A rank is what the launcher says, and a lone process has none."""
+    for given, _ in LAUNCHERS:
+        for name in given:
+            monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert rank() == expected
+    assert ranked("net") == ("net" if expected is None else f"net.rank{expected}")

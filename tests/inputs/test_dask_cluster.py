@@ -1,0 +1,288 @@
+"""A real Dask cluster of two workers gives what one process gives, also when a worker is lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sys
+from functools import partial
+from threading import Thread
+from threading import enumerate as enumerate_threads
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.errors import CaptureError, PyprofError
+from pyprof.inputs import dataset
+from pyprof.inputs.engine import Here, opened
+from pyprof.inputs.ranks import members
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+from tests.inputs import work
+from tests.inputs.cluster import cluster
+from tests.report.captured import without_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytest.importorskip("distributed")
+
+from pyprof.inputs.dask_cluster import Cluster
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Give the address of a cluster of two workers."""
+    with cluster(workers=2) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def captures_of_a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the captures of six ranks, the fifth of which is cut short."""
+    folder = tmp_path_factory.mktemp("run")
+    for rank in range(6):
+        done = [Work(f"gemm{n % 3}", (100 * n, 100 * n + 9 + rank)) for n in range(1, 40 + rank)]
+        nsys_db(folder / f"net.rank{rank}.sqlite", done, [Range("layer:a", (0, 900))])
+    os.truncate(folder / "net.rank4.sqlite", 8192)
+    return folder
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """Give all files below a folder and what is in them."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def expected(captures_of_a_run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Give what this process alone writes of the captures."""
+    folder = tmp_path_factory.mktemp("here")
+    dataset.write_all([str(captures_of_a_run)], str(folder), Here())
+    return _files(folder)
+
+
+def test_a_cluster_writes_what_one_process_writes(
+    address: str, captures_of_a_run: Path, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    """To the bit, and what cannot be read is told."""
+    out = tmp_path / "out.parquet"
+    done = run("parse", captures_of_a_run, "-o", f"{out}/", "--dask", address)
+    assert done.code == 0, done.stderr
+    assert "net.rank4.sqlite: the SQLite file is damaged" in done.stderr
+    assert "1 of 6 captures could not be read" in done.stderr
+    assert _files(out) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "more"),
+    [("report", "page.html", ()),
+     ("diff", "diff.csv", ("net.rank[01].sqlite",)),
+     ("lines", "lines.txt", ()),
+     ("export", "net.pt.trace.json", ()),
+     ("export", "net.prof", ())],
+)  # fmt: skip
+def test_a_cluster_reports_what_one_process_reports(
+    command: str, name: str, more: tuple[str, ...], address: str, captures_of_a_run: Path,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    """To the byte; a set of each side of a comparison."""
+    target, folder = tmp_path / name, captures_of_a_run
+    given = [folder / more[0]] if command == "diff" else more
+    written = []
+    for options in ((), ("--dask", address)):
+        done = run(command, "-o", target, *given, folder, *options)
+        assert (done.code, done.stdout) == (0, ""), done.stderr
+        written.append((without_ids(target.read_bytes()), done.stderr))
+    assert written[0] == written[1]
+
+
+def test_results_are_merged_where_they_are(address: str) -> None:
+    """In the tree of every engine; failures are told, or stop the run when strict."""
+    with opened(dask=address) as engine:
+        handles = engine.map(work.spelt, range(6), "")
+        assert engine.reduce(work.pair, handles) == "(((0 1) (2 3)) (4 5))"
+        tree, pid = engine.conclude(work.pair, handles, work.with_process)
+        assert (tree, pid != os.getpid()) == ("(((0 1) (2 3)) (4 5))", True)
+        assert list(engine.gather(engine.map(work.even, range(4), ""))) == [0, 2]
+        with pytest.raises(CaptureError, match="capture 1: is odd"):
+            engine.map(work.even, [1], "")
+        with pytest.raises(PyprofError, match="no space left"):
+            engine.map(work.unwritable, [1], "")
+    with opened(dask=address, strict=True) as engine, pytest.raises(CaptureError, match="is odd"):
+        engine.map(work.even, range(2), "")
+
+
+@pytest.fixture
+def unused() -> int:
+    """Give a port on which nobody listens: it was free a moment ago."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:{}", "tls://localhost:{}", "127.0.0.1:{}"])
+def test_no_scheduler_is_one_line(
+    address: str, unused: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once: a client, which would try again for half a minute, is not even made."""
+    monkeypatch.setattr("pyprof.inputs.dask_cluster.Client", None)
+    capture, place = nsys_db(tmp_path / "a.sqlite", [Work()]), address.format(unused)
+    done = run("parse", capture, "-o", f"{tmp_path}/out/", "--dask", place)
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert f"no Dask scheduler answers at {place} (" in done.stderr
+    assert "; give the address that dask scheduler prints" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_host_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A firewall says nothing; a few seconds are waited for it."""
+
+    def silent(_: object, timeout_s: float) -> None:
+        assert 1 <= timeout_s <= 10
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(socket, "create_connection", silent)
+    told = pytest.raises(PyprofError, match=r"answers at tcp://192.0.2.1:8786 \(timed out\)")
+    with told, opened(dask="tcp://192.0.2.1:8786"):
+        pass
+
+
+def test_what_listens_but_is_no_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the connection and says nothing, as the dashboard's port does."""
+    dask = pytest.importorskip("dask")
+    monkeypatch.setitem(dask.config.config["distributed"]["comm"]["timeouts"], "connect", "50ms")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        told = pytest.raises(PyprofError, match=f"no Dask scheduler answers at 127.0.0.1:{port}")
+        with told, opened(dask=f"127.0.0.1:{port}"):
+            pass
+
+
+def test_what_is_no_socket_is_left_to_dask(unused: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """UCX has connections of its own."""
+
+    def asked(address: str, **_: object) -> None:
+        raise OSError(f"dask was asked for {address}")
+
+    monkeypatch.setattr("pyprof.inputs.dask_cluster.get_address_host_port", lambda _: ("", unused))
+    monkeypatch.setattr("pyprof.inputs.dask_cluster.Client", asked)
+    with pytest.raises(PyprofError, match="dask was asked for ucx://"), opened(dask="ucx://a:1"):
+        pass
+
+
+@pytest.mark.parametrize("content", [None, "junk", "{}", "[]"])
+def test_what_is_no_address_is_told_at_once(content: str | None, tmp_path: Path) -> None:
+    """A name that is none, and files that hold none; nothing goes on that keeps the program."""
+    before = set(enumerate_threads())
+    place = tmp_path / "scheduler.json"
+    if content is not None:
+        place.write_text(content)
+    done = run("parse", nsys_db(tmp_path / "a.sqlite", [Work()]), "--dask", place)
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert f"no Dask scheduler answers at {place}" in done.stderr
+    assert set(enumerate_threads()) <= before
+
+
+def test_workers_that_would_not_understand_are_told(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version, or none, there: one line instead of work that never ends."""
+    monkeypatch.setattr("pyprof.inputs.dask_cluster.__version__", "99.0")
+    advice = r"have 0\..* this is 99.0; install torch-pyprof\[dask\]==99.0"
+    with pytest.raises(PyprofError, match=advice), opened(dask=address):
+        pass
+    monkeypatch.setattr("pyprof.inputs.dask_cluster.resolve_name", _missing)
+    with pytest.raises(PyprofError, match="no version of torch-pyprof"), opened(dask=address):
+        pass
+
+
+def _missing(name: str) -> None:
+    raise ModuleNotFoundError(name)
+
+
+def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """Told by name, with the likely reason, when two workers are lost; the third does all else."""
+    settings = {
+        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+        "DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION": "1.0",  # nothing else waits beside it
+    }
+    with cluster(3, **settings) as own, opened(dask=own) as engine:
+        handles = engine.map(work.ends_always, [2, *range(10, 20)], "")
+        assert list(engine.gather(handles)) == [*range(10, 20)]
+    told = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"pyprof: warning: 2: workers end before .* memory.*", told[0])
+    assert told[1:] == ["pyprof: warning: 1 of 11 captures could not be read and are left out"]
+
+
+def test_strict_stops_at_what_always_ends_its_worker() -> None:
+    """And so it does where there is nothing else."""
+    first = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    gives_up = pytest.raises(CaptureError, match=r"^2: workers end before .* memory")
+    with cluster(1, **first) as own, opened(dask=own, strict=True) as engine, gives_up:
+        engine.map(work.ends_always, [2], "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
+def test_a_scheduler_that_ends_in_mid_run_is_told(tmp_path: Path) -> None:
+    """One line; the work of a set can be taken up again."""
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    with cluster(1) as own, opened(dask=own) as engine:
+        assert isinstance(engine, Cluster)
+        scheduler = engine._client.run_on_scheduler(os.getpid)
+
+        def end() -> None:
+            begun.read_text()
+            os.kill(scheduler, signal.SIGKILL)
+
+        ending = Thread(target=end)
+        ending.start()
+        with pytest.raises(PyprofError, match=f"^{own}: the scheduler is gone; start one"):
+            engine.map(work.begins, [str(begun)], "")
+        ending.join()
+
+
+def test_a_cluster_without_workers_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command waits for them, and says so."""
+    with cluster(0) as own, opened(dask=own):
+        assert f"{own} has no workers yet; waiting for them" in capsys.readouterr().err
+
+
+def test_a_lost_worker_costs_a_retry(
+    captures_of_a_run: Path, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    """A worker is killed once its first rank is written and others wait; the result is whole."""
+    out = tmp_path / "out"
+    killed: list[int] = []
+    with cluster(workers=2) as own, socket.create_server(("127.0.0.1", 0)) as server:
+        killer = Thread(target=_kill, args=(server, killed))
+        killer.start()
+        with opened(dask=own) as engine:
+            found = members([str(captures_of_a_run)], engine)
+            port = server.getsockname()[1]
+            done = engine.map(partial(work.writes_and_tells, folder=str(out), port=port), found, "")
+            killer.join()
+            pids = set(engine.gather(engine.map(work.process, range(4), "")))
+        assert len(killed) == 1
+        assert killed[0] not in {pid for _, pid in pids}
+    assert [handle.item for handle in done] == [
+        member for member in found if "rank4" not in member.url
+    ]
+    assert _files(out) == expected
+
+
+def _kill(server: socket.socket, killed: list[int]) -> None:
+    """Wait for the first process that tells its number, and kill it; listen to no other."""
+    connection, _ = server.accept()
+    server.close()
+    with connection, connection.makefile() as lines:
+        killed.append(int(lines.readline()))
+        os.kill(killed[0], getattr(signal, "SIGKILL", signal.SIGTERM))

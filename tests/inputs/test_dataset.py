@@ -1,0 +1,389 @@
+"""A set of captures becomes a Parquet dataset: every rank whole, once, whoever worked on it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from pyprof.errors import PyprofError
+from pyprof.inputs import dataset
+from pyprof.inputs.engine import Here
+from pyprof.inputs.files import files_of
+from pyprof.inputs.ranks import members
+from pyprof.inputs.records import records_of
+from pyprof.parse import parquet, parse_file
+from tests.builders import Range, Work, nsys_db
+from tests.commands import Done, run
+from tests.programs import environment, generate, python
+
+ROWS = {0: 20, 1: 21, 2: 22}
+"""How many rows each rank of the made-up run has."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Give the captures of three ranks."""
+    path = tmp_path / "run"
+    path.mkdir()
+    for rank, rows in ROWS.items():
+        work = [
+            Work(f"gemm{n % 3}", (100 * n, 109 * n), kind="kernel" if n % 5 else "memcpy")
+            for n in range(1, 1 + rows)
+        ]
+        nsys_db(path / f"net.rank{rank}.sqlite", work, [Range("layer:a", (0, 900))])
+    return path
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Name a folder that is not there yet."""
+    return tmp_path / "out.parquet"
+
+
+def _write(folder: Path, out: Path | str, *options: str) -> Done:
+    done = run("parse", folder, "-o", f"{out}/", *options)
+    assert (done.code, done.stdout) == (0, ""), done.stderr
+    return done
+
+
+def _files(out: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(out).as_posix(): path.read_bytes()
+        for path in out.rglob("*")
+        if path.is_file()
+    }
+
+
+def _cut(folder: Path, rank: int) -> Path:
+    path = folder / f"net.rank{rank}.sqlite"
+    os.truncate(path, 8192)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's, before it knew pandas 3.1
+def test_pyarrow_pandas_and_dask_read_it(folder: Path, out: Path) -> None:
+    """The rank comes from the folder's name; every row is there once."""
+    frames = pytest.importorskip("dask.dataframe")
+    assert "3 ranks, 63 rows" in _write(folder, out).stderr
+    found = ds.dataset(out, partitioning="hive").to_table()
+    counts = {row["values"]: row["counts"] for row in found["rank"].value_counts().to_pylist()}
+    assert counts == ROWS
+    assert dict(pd.read_parquet(out)["rank"].astype(int).value_counts()) == ROWS
+    assert dict(frames.read_parquet(out).compute()["rank"].astype(int).value_counts()) == ROWS
+
+
+def test_a_part_holds_what_a_file_holds(folder: Path, out: Path, tmp_path: Path) -> None:
+    """All columns but the rank, row for row, as `parse -o FILE.parquet` writes them."""
+    _write(folder, out)
+    for rank in ROWS:
+        alone = tmp_path / "alone.parquet"
+        run("parse", folder / f"net.rank{rank}.sqlite", "-o", alone)
+        expected = pq.read_table(alone).drop_columns(["rank"])
+        assert pq.ParquetFile(dataset.part(str(out), rank)).read().equals(expected)
+
+
+@pytest.mark.usefixtures("two_workers")
+@pytest.mark.parametrize("workers", ["1", "2", pytest.param("3", marks=pytest.mark.slow)])
+def test_the_number_of_workers_changes_nothing(folder: Path, out: Path, workers: str) -> None:
+    """To the bit, with a capture among them that cannot be read."""
+    _cut(folder, 1)
+    dataset.write_all([str(folder)], str(out), Here())
+    expected = _files(out)
+    assert sorted(expected) == ["rank=0/part-0.parquet", "rank=2/part-0.parquet"]
+    other = out.with_name("other")
+    _write(folder, other, "--workers", workers)
+    assert _files(other) == expected
+
+
+def test_rows_are_written_group_by_group(
+    folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a reader can take one at a time."""
+    monkeypatch.setattr(parquet, "_ROWS", 8)
+    _write(folder, out)
+    assert pq.read_metadata(dataset.part(str(out), 2)).num_row_groups == 3
+
+
+def test_two_ranks_in_a_file_are_two_parts(tmp_path: Path, out: Path) -> None:
+    """Each row of the capture is in exactly one, that of its process."""
+    capture = tmp_path / "net.sqlite"
+    truth = generate(capture, "--ranks", "2", "--kernels", "60")
+    _write(capture, out)
+    parts = [pq.ParquetFile(dataset.part(str(out), rank)).read() for rank in (0, 1)]
+    assert sum(len(part) for part in parts) == truth["activities"]
+    pids = [set(part["pid"].to_pylist()) for part in parts]
+    assert [len(found) for found in pids] == [1, 1]
+    whole = parse_file(capture).table().drop_columns(["rank"])
+    both = sorted(str(row) for part in parts for row in part.select(whole.column_names).to_pylist())
+    assert both == sorted(str(row) for row in whole.to_pylist())
+
+
+def test_the_real_two_rank_export(captures: Path, out: Path) -> None:
+    """Device 0 is rank 0, device 1 is rank 1; the file's own counts."""
+    _write(captures / "nsys2026.2-h100x2-fsdp", out)
+    for rank, rows in [(0, 1993 + 510 + 133), (1, 2017 + 510 + 136)]:
+        part = pq.ParquetFile(dataset.part(str(out), rank)).read()
+        assert (len(part), set(part["device"].to_pylist())) == (rows, {rank})
+
+
+def test_what_is_there_is_not_done_again(folder: Path, out: Path) -> None:
+    """Only a rank that is missing, damaged, or of a capture that changed since."""
+    _write(folder, out)
+    assert "; 3 of them were there already" in _write(folder, out).stderr
+    expected, places = _files(out), [Path(dataset.part(str(out), rank)) for rank in ROWS]
+    places[0].unlink()
+    os.truncate(places[1], 100)
+    kept = places[2].stat()
+    assert "; 1 of them were there already" in _write(folder, out).stderr
+    assert _files(out) == expected
+    assert places[2].stat().st_ino == kept.st_ino  # the very same file
+    nsys_db(folder / "net.rank2.sqlite", [Work()])
+    assert "; 2 of them were there already" in _write(folder, out).stderr
+    assert pq.read_metadata(places[2]).num_rows == 1
+
+
+def test_other_rows_are_asked_for(folder: Path, out: Path) -> None:
+    """Kernels alone are another dataset."""
+    _write(folder, out)
+    assert "already" not in _write(folder, out, "--kernels-only").stderr
+    assert set(pd.read_parquet(out)["kind"]) == {"kernel"}
+
+
+def test_a_corrupt_capture_is_told_and_left_out(folder: Path, out: Path) -> None:
+    """Also where an earlier one of its rank was good: its rows are nobody's now."""
+    _write(folder, out)
+    path = _cut(folder, 1)
+    done = _write(folder, out)
+    assert f"{path}: the SQLite file is damaged" in done.stderr
+    assert "1 of 3 captures could not be read and are left out" in done.stderr
+    assert "2 ranks, 42 rows" in done.stderr
+    assert sorted(_files(out)) == ["rank=0/part-0.parquet", "rank=2/part-0.parquet"]
+    assert not (out / "rank=1").exists()
+
+
+def test_a_link_to_nothing_is_told_and_left_out(folder: Path, out: Path) -> None:
+    """A capture that is gone is missed, where its link says that there was one."""
+    (folder / "net.rank3.sqlite").symlink_to(folder / "gone")
+    done = _write(folder, out)
+    assert f"{folder / 'net.rank3.sqlite'}: " in done.stderr
+    assert "1 of 4 captures could not be read and are left out" in done.stderr
+    assert run("parse", folder, "-o", f"{out}/", "--strict").code == 1
+
+
+def test_strict_stops_at_a_corrupt_capture(folder: Path, out: Path) -> None:
+    """One line; what was written before is whole."""
+    path = _cut(folder, 1)
+    done = run("parse", folder, "-o", f"{out}/", "--strict")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert str(path) in done.stderr
+    assert sorted(_files(out)) == ["rank=0/part-0.parquet"]
+
+
+def test_nothing_is_left_where_nothing_could_be_read(folder: Path, out: Path) -> None:
+    """Exit code 1, no folder."""
+    for rank in ROWS:
+        _cut(folder, rank)
+    done = run("parse", folder, "-o", f"{out}/")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert "(and 2 more)" in done.stderr
+    assert not out.exists()
+
+
+def test_what_an_ended_process_left_is_removed(folder: Path, out: Path) -> None:
+    """Half-written files have names that no reader takes; the next run takes them away."""
+    half = out / "rank=7" / ".part-0.parquet.x1y2"
+    half.parent.mkdir(parents=True)
+    half.write_bytes(b"PAR1")
+    _write(folder, out)
+    assert not half.parent.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no open file by itself")
+def test_what_another_process_writes_is_left_to_it(folder: Path, out: Path) -> None:
+    """Two runs into one folder at once do not take each other's half-written files away."""
+    place = dataset.part(str(out), 7)
+    with files_of(place).output(place) as file:
+        file.write(b"half")
+        _write(folder, out)
+        file.write(b" and whole")
+    assert Path(place).read_bytes() == b"half and whole"
+
+
+def test_a_failing_write_leaves_nothing(
+    folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No half file, no temporary one."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parquet, "write", full)
+    with pytest.raises(PyprofError, match="No space left on device; choose another place with -o"):
+        dataset.write_all([str(folder)], str(out), Here())
+    assert not out.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to whole consoles")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ctrl_c_leaves_what_is_whole(folder: Path, out: Path, workers: str) -> None:
+    """No traceback, no half file; pressed, as a terminal does, for all processes in mid-read."""
+    _write(folder, out)
+    expected = _files(out)
+    pipe = folder / "net.rank3.sqlite"
+    os.mkfifo(pipe)  # which is read where it is named
+    command = [sys.executable, "-m", "pyprof", "parse", str(folder), str(pipe), "-o", f"{out}/"]
+    with (
+        subprocess.Popen(
+            [*command, "--workers", workers], env=environment(), stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        ) as process,
+        pipe.open("wb"),  # when someone reads it
+    ):  # fmt: skip
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said.strip()) == (128 + signal.SIGINT, "Aborted!")
+    assert _files(out) == expected
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_full_disk_is_one_line(folder: Path, out: Path, workers: str) -> None:
+    """Told by the system in mid-write: exit code 1, no half file; it is no capture's fault."""
+    command = ["parse", str(folder), "-o", f"{out}/", "--workers", workers]
+    done = python("-c", _LIMITED, *command)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+    assert re.search(r"rank=\d/part-0.parquet: File too large; choose another", done.stderr)
+    assert not out.exists()
+
+
+_LIMITED = """
+import resource, sys
+from pyprof.__main__ import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+main(sys.argv[1:])
+"""
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 1; a name that is empty is wrong usage, and no folder."""
+    (tmp_path / "file").touch()
+    done = run("parse", folder, "-o", f"{tmp_path / 'file'}/")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert "choose another place with -o" in done.stderr
+    monkeypatch.chdir(tmp_path)
+    assert run("parse", folder, "-o", "").code == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "run"]
+
+
+def test_captures_are_not_written_over(folder: Path, out: Path) -> None:
+    """A dataset is no capture of itself, nor are captures put among its ranks."""
+    _write(folder, out)
+    expected = _files(out)
+    link = out.with_name("link")
+    link.symlink_to(folder)
+    sources = [(out, out), (folder, folder), (out / "rank=1", out), (folder, link), (link, folder)]
+    for source, target in sources:
+        done = run("parse", source, "-o", f"{target}/")
+        assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+        assert "is where the captures are; choose another place with -o" in done.stderr
+    assert _files(out) == expected
+
+
+def test_ranks_of_another_run_are_told(folder: Path, out: Path) -> None:
+    """They stay, for who knows whose they are."""
+    _write(folder, out)
+    done = _write(folder / "net.rank1.sqlite", out)
+    assert "also holds rank 0, 2, of none of these captures" in done.stderr
+    assert len(_files(out)) == 3
+
+
+def test_many_captures_need_a_folder(folder: Path) -> None:
+    """They are no one file of lines."""
+    for options in ([], ["-o", str(folder / "net.dict")]):
+        done = run("parse", folder, *options)
+        assert (done.code, done.stdout, "name a folder" in done.stderr) == (2, "", True)
+
+
+def test_captures_at_urls(folder: Path, out: Path) -> None:
+    """Read through copies; what is there is known again."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.store.clear()
+    for path in folder.iterdir():
+        memory.pipe(f"/run/{path.name}", path.read_bytes())
+    done = run("parse", "memory://run/*.sqlite", "-o", f"{out}/")
+    assert "3 ranks, 63 rows" in done.stderr
+    done = run("parse", "memory://run", "-o", f"{out}/")
+    assert "; 3 of them were there already" in done.stderr
+
+
+@pytest.mark.parametrize("scheme", ["file", "local"])
+def test_a_path_spelt_as_a_url(folder: Path, out: Path, scheme: str) -> None:
+    """Is that path: its file appears when it is whole, its folder is made."""
+    _write(folder, f"{scheme}://{out}")
+    _write(folder, out.with_name("other"))
+    assert _files(out) == _files(out.with_name("other"))
+    assert "; 3 of them were there already" in _write(folder, out).stderr
+    done = run("parse", f"{scheme}://{folder}", "-o", f"{folder}/")
+    assert (done.code, "is where the captures are" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("method", ["get_file", "put_file"])
+def test_no_room_for_a_copy_is_no_captures_fault(
+    method: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the run ends; the line says where the copies are."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.store.clear()
+    memory.pipe("/run/net.rank0.sqlite", (folder / "net.rank0.sqlite").read_bytes())
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(type(memory), method, full)
+    done = run("parse", "memory://run", "-o", "memory://out")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert "No space left on device" in done.stderr
+    assert ("set TMPDIR" in done.stderr) == (method == "get_file")
+    assert [*memory.find("/out")] == []
+
+
+def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:
+    """Holds what one on this machine holds; what is there is not done again."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.store.clear()
+    url = "memory://bucket/out.parquet"
+    assert "3 ranks, 63 rows" in _write(folder, url).stderr
+    _write(folder, out)
+    at_url = {path: memory.cat(path) for path in memory.find("/bucket/out.parquet")}
+    assert {path.split("parquet/", 1)[1]: data for path, data in at_url.items()} == _files(out)
+    memory.pipe("/bucket/out.parquet/rank=1/part-0.parquet", b"PAR1")
+    assert "; 2 of them were there already" in _write(folder, url).stderr
+    assert {path: memory.cat(path) for path in at_url} == at_url
+    assert [records_of(member).rows for member in members([url], Here())] == list(ROWS.values())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_in_a_dataset_is_not_written_through(folder: Path, out: Path) -> None:
+    """A rank's folder that is a link is told; a part that is one is replaced, not what it names."""
+    victim = out.parent / "victim"
+    victim.write_text("precious")
+    (out / "rank=0").mkdir(parents=True)
+    (out / "rank=0" / "part-0.parquet").symlink_to(victim)
+    assert _write(folder, out).code == 0
+    assert victim.read_text() == "precious"
+    (out / "rank=77").symlink_to(out.parent)
+    done = run("parse", folder, "-o", f"{out}/")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert "rank=77: is a link" in done.stderr

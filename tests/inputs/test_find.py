@@ -1,0 +1,223 @@
+"""Sources of every kind become captures, in the order in which people count."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyprof.errors import CaptureError, PyprofError
+from pyprof.inputs.files import files_of
+from pyprof.inputs.find import fetch, find, natural, only
+from tests.builders import Work, nsys_db
+from tests.readers.kineto_json import kernel, text
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Give a folder of captures and of what lies beside captures."""
+    for name in ("net.rank10.sqlite", "net.rank9.sqlite", "net.rank9.nsys-rep", ".hidden.sqlite"):
+        nsys_db(tmp_path / name, [Work()])
+    (tmp_path / "trace.json").write_text(text([kernel(1, 2)]))
+    (tmp_path / "no-suffix").write_text(text([kernel(1, 2)]))
+    (tmp_path / "cut.json").write_bytes(b"")
+    (tmp_path / "config.json").write_text('{"batch": 8}')
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "net.dict").write_text("{}")
+    (tmp_path / "deeper").mkdir()
+    nsys_db(tmp_path / "deeper" / "net.rank1.sqlite", [Work()])
+    return tmp_path
+
+
+def _names(found: list[str]) -> list[str]:
+    return [path.replace("\\", "/").rsplit("/", 1)[-1] for path in found]
+
+
+def test_reports_of_windows_are_in_the_export_of_all(tmp_path: Path) -> None:
+    """`pyprof capture` leaves NAME.sqlite with NAME.1.nsys-rep, NAME.2.nsys-rep."""
+    for name in ("net.rank0.sqlite", "net.rank0.1.nsys-rep", "net.rank0.12.nsys-rep",
+                 "net.rank1.3.nsys-rep"):  # fmt: skip
+        nsys_db(tmp_path / name, [Work()])
+    assert _names(find([str(tmp_path)])) == ["net.rank0.sqlite", "net.rank1.3.nsys-rep"]
+
+
+def test_a_folders_captures_are_found(folder: Path) -> None:
+    """By suffix or content, also a damaged one; a report beside its export is the same capture."""
+    found = find([str(folder)])
+    assert all(Path(path).is_absolute() for path in found)
+    assert _names(found) == [
+        "cut.json", "net.rank9.sqlite", "net.rank10.sqlite", "no-suffix", "trace.json",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("*.sqlite", ["net.rank9.sqlite", "net.rank10.sqlite"]),
+        ("net.*", ["net.dict", "net.rank9.nsys-rep", "net.rank9.sqlite", "net.rank10.sqlite"]),
+        ("**/*.sqlite", ["net.rank1.sqlite", "net.rank9.sqlite", "net.rank10.sqlite"]),
+        ("deep*", ["net.rank1.sqlite"]),
+        ("*.{sqlite,json}", None),  # a shell's, not a glob's
+    ],
+)
+def test_globs(folder: Path, pattern: str, names: list[str] | None) -> None:
+    """A glob gives captures and records, and the captures of folders."""
+    if names is None:
+        with pytest.raises(CaptureError, match="matches no capture; check the pattern"):
+            find([str(folder / pattern)])
+    else:
+        assert _names(find([str(folder / pattern)])) == names
+
+
+def test_a_name_with_a_globs_signs_is_a_name_first(tmp_path: Path) -> None:
+    """`net[1].sqlite` is that file."""
+    nsys_db(tmp_path / "net[1].sqlite", [Work()])
+    assert _names(find([str(tmp_path / "net[1].sqlite")])) == ["net[1].sqlite"]
+
+
+def test_a_datasets_ranks_are_its_captures(tmp_path: Path) -> None:
+    """Of the dataset, or of one rank of it; half-written files and marks are none."""
+    for rank in (10, 9):
+        (tmp_path / f"rank={rank}").mkdir()
+        for name in ("part-0.parquet", ".part-0.parquet.x1", "_SUCCESS", "_common.parquet"):
+            (tmp_path / f"rank={rank}" / name).touch()
+    assert find([str(tmp_path)]) == [
+        str(tmp_path / f"rank={rank}" / "part-0.parquet") for rank in (9, 10)
+    ]
+    assert find([str(tmp_path / "rank=9")]) == [str(tmp_path / "rank=9" / "part-0.parquet")]
+
+
+@pytest.mark.parametrize(
+    ("sources", "words"),
+    [
+        (["none.sqlite"], "none.sqlite: no such file; check the path"),
+        (["empty"], "empty: is a folder without captures; name the captures"),
+        (["a.sqlite", "*.sqlite"], "a.sqlite: is meant twice; name each capture once"),
+        (["a.sqlite", "empty/../a.sqlite"], "a.sqlite: is meant twice"),
+        (["nosuch://a"], "nosuch://a: Protocol not known: nosuch"),
+        (["simplecache::memory://none/a.sqlite"], "URLs within URLs are not read; copy"),
+        (["memory://none/a.sqlite"], "memory://none/a.sqlite: no such file"),
+        ([], "no captures are named; name files, a folder or a glob"),
+        ([""], "the name of a capture is empty; check the path"),
+        (["-", "a.sqlite"], "-: captures and sets do not come by stdin; write it to a file"),
+    ],
+)
+def test_what_means_nothing_is_told(
+    sources: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line that names the source and what to do."""
+    pytest.importorskip("fsspec")
+    (tmp_path / "empty").mkdir()
+    nsys_db(tmp_path / "a.sqlite", [Work()])
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PyprofError) as error:
+        find(sources)
+    assert words in str(error.value)
+
+
+def test_a_folder_that_may_not_be_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line, as of a file."""
+
+    def denied(_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    with pytest.raises(CaptureError, match="Permission denied; check the path and its permissions"):
+        find([str(tmp_path)])
+
+
+def test_urls_need_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is missing, the line says how to get it."""
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(PyprofError, match="URLs need fsspec: pip install fsspec"):
+        find(["s3://bucket/*.sqlite"])
+
+
+@pytest.fixture
+def urls(folder: Path) -> dict[str, str]:
+    """Give the same folder by each protocol that needs no network."""
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    memory.store.clear()
+    for path in folder.rglob("*.*"):
+        memory.pipe(f"/captures/{path.relative_to(folder).as_posix()}", path.read_bytes())
+    return {"memory": "memory://captures", "file": folder.as_uri()}
+
+
+@pytest.mark.parametrize("protocol", ["memory", "file"])
+def test_urls_are_found_and_fetched(protocol: str, urls: dict[str, str], folder: Path) -> None:
+    """A folder and a glob at a URL; what is fetched is the capture, and a copy goes away."""
+    url = urls[protocol]
+    names = ["net.rank9.sqlite", "net.rank10.sqlite"]
+    assert [name for name in _names(find([url])) if name.startswith("net")] == names
+    found = find([url + "/*.sqlite"])
+    assert _names(found) == names
+    with fetch(found[0]) as path:
+        assert path.name == names[0]
+        assert path.read_bytes() == (folder / names[0]).read_bytes()
+    assert path.exists() == (protocol == "file")
+
+
+def test_an_error_about_a_copy_names_the_url(urls: dict[str, str]) -> None:
+    """What is wrong with the copy is wrong with the capture."""
+    (url,) = find([urls["memory"] + "/cut.json"])
+    with pytest.raises(CaptureError) as error, fetch(url) as path:
+        raise CaptureError(f"{path}: is empty")
+    assert str(error.value) == f"{url}: is empty"
+
+
+@pytest.mark.parametrize("protocol", ["path", "memory"])
+def test_the_stamp_changes_with_the_capture(
+    protocol: str, urls: dict[str, str], folder: Path
+) -> None:
+    """Written anew, it is another capture."""
+    place = str(folder / "trace.json")
+    url = place if protocol == "path" else urls["memory"] + "/trace.json"
+    before = files_of(url).stamp(url)
+    assert files_of(url).stamp(url) == before
+    Path(place).write_text(text([kernel(1, 2), kernel(2, 9)]))
+    if protocol == "memory":
+        pytest.importorskip("fsspec").filesystem("memory").put(place, "/captures/trace.json")
+    assert files_of(url).stamp(url) != before
+
+
+def test_one_capture_is_told_from_a_set(folder: Path) -> None:
+    """One file keeps the name that the user gave it."""
+    assert only([str(folder / "trace.json")]) == str(folder / "trace.json")
+    assert only([str(folder / "deeper")]) == str(folder / "deeper" / "net.rank1.sqlite")
+    assert only([str(folder)]) is None
+
+
+def test_names_are_sorted_as_people_do() -> None:
+    """Numbers count as numbers, wherever they stand."""
+    names = ["b2/x10", "b2/x9", "b10/x1", "a", "b2"]
+    assert natural(reversed(names)) == ["a", "b2", "b2/x9", "b2/x10", "b10/x1"]
+
+
+@pytest.mark.parametrize("url", ["reference://x", "dir://x", "generic://x", "async_wrapper://x"])
+def test_file_systems_that_need_more_are_one_line(url: str) -> None:
+    """Each fails in a way of its own; the URL is named."""
+    pytest.importorskip("fsspec")
+    with pytest.raises(PyprofError, match=f"^{url}: "):
+        find([url])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
+def test_a_pipe_in_a_folder_is_no_capture(folder: Path) -> None:
+    """Nobody may ever write to it; reading it would take for ever."""
+    before = find([str(folder)])
+    os.mkfifo(folder / "pipe.sqlite")
+    os.mkfifo(folder / "pipe.json")
+    assert find([str(folder)]) == before
+    with pytest.raises(CaptureError, match="matches no capture"):
+        find([f"{folder}/pipe*"])
+
+
+def test_numbers_that_python_does_not_take() -> None:
+    """Of a URL, which may be longer than any name of a file."""
+    longest = f"memory://{'9' * 5000}"
+    assert natural([longest, "a"]) == ["a", longest]

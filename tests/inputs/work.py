@@ -1,0 +1,102 @@
+"""What engines are asked to do in tests: plain functions, which worker processes import."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from contextlib import suppress
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+from pyprof.errors import CaptureError, PyprofError
+from pyprof.inputs import dataset
+
+if TYPE_CHECKING:
+    from pyprof.inputs.dataset import Outcome
+    from pyprof.inputs.ranks import Member
+
+
+def inverse(number: int) -> float:
+    """Give a number that does not add up exactly."""
+    return 1 / number
+
+
+def even(number: int) -> int:
+    """Read only even captures."""
+    if number % 2:
+        raise CaptureError(f"capture {number}: is odd; capture again")
+    return number
+
+
+def unwritable(number: int) -> int:
+    """Fail for a reason that is no capture's."""
+    raise PyprofError(f"{number}: no space left; choose another place with -o")
+
+
+def spelt(number: int) -> str:
+    """Spell a leaf of a tree."""
+    return str(number)
+
+
+def pair(left: str, right: str) -> str:
+    """Spell a node of a tree."""
+    return f"({left} {right})"
+
+
+def with_process(text: str) -> tuple[str, int]:
+    """Say where a tree is looked at."""
+    return text, os.getpid()
+
+
+def add(left: float, right: float) -> float:
+    """Add."""
+    return left + right
+
+
+def process(number: int) -> tuple[int, int]:
+    """Say where it is done."""
+    return number, os.getpid()
+
+
+def ends_once(mark: Path) -> str:
+    """End this process, as the system does when memory runs out, if no process did so before."""
+    if not mark.exists():
+        mark.touch()
+        os._exit(9)
+    return mark.name
+
+
+def interrupted_once(mark: Path) -> str:
+    """Press Ctrl-C for this process, if no process did so before."""
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGINT)
+    return mark.name
+
+
+def ends_always(number: int) -> int:
+    """End this process whenever asked for capture 2."""
+    if number == 2:
+        os._exit(9)
+    return number
+
+
+def begins(pipe: str | None) -> None:
+    """Say so through a pipe, if there is one, and never end."""
+    if pipe is not None:
+        Path(pipe).write_text("begun")
+    Event().wait()
+
+
+def writes_and_tells(member: Member, folder: str, port: int) -> Outcome:
+    """Write a capture's ranks, tell a listener which process did and wait for what it does then.
+
+    Where none listens any more, go on.
+    """
+    outcome = dataset.write(member, folder)
+    with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(f"{os.getpid()}\n".encode())
+        connection.recv(1)
+    return outcome

@@ -1,0 +1,153 @@
+"""Dict lines: each a Python literal and a JSON object of the same value, and back again."""
+
+import ast
+import json
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pyprof import schema
+from pyprof.parse import dict_lines, parquet, record_file
+from pyprof.parse.records import Coded, Records, encode
+from tests import strategies
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+
+ROWS = st.lists(strategies.RECORD, min_size=1, max_size=4)
+
+
+def plain(rows: list[dict[str, Any]]) -> Records:
+    """Hold rows as Arrow columns."""
+    table = pa.Table.from_pylist(rows, schema.RECORD)
+    return Records(len(rows), {name: table.column(name) for name in schema.RECORD.names})
+
+
+def coded(rows: list[dict[str, Any]]) -> Records:
+    """Hold rows by their distinct values."""
+    whole = plain(rows)
+    columns = {name: encode(whole.arrow(name)) for name in schema.RECORD.names}
+    return Records(len(rows), columns)
+
+
+def in_order(row: dict[str, Any]) -> dict[str, Any]:
+    """Put keys into the order of the schema."""
+    return {name: row[name] for name in schema.RECORD.names if name in row}
+
+
+def written(records: Records) -> list[str]:
+    """Give the lines of the file that would be written."""
+    file = BytesIO()
+    dict_lines.write(records, file)
+    return file.getvalue().decode().split("\n")[:-1]
+
+
+@pytest.mark.parametrize("hold", [plain, coded])
+@given(rows=ROWS)
+def test_a_line_is_a_literal_and_json_of_the_same_value(
+    hold: Callable[[list[dict[str, Any]]], Records], rows: list[dict[str, Any]]
+) -> None:
+    """Whatever the texts: quotes, backslashes, control characters, line separators, emoji."""
+    lines = written(hold(rows))
+    assert len(lines) == len(rows)
+    for line, row in zip(lines, rows, strict=True):
+        assert json.loads(line) == row
+        assert ast.literal_eval(line) == row
+        assert list(json.loads(line)) == list(in_order(row))
+
+
+@given(rows=ROWS)
+def test_lines_without_a_file_are_those_of_the_file(rows: list[dict[str, Any]]) -> None:
+    """`lines` and `write` agree, also where a text holds what splits lines elsewhere."""
+    assert list(dict_lines.lines(plain(rows))) == written(plain(rows))
+
+
+@given(rows=ROWS)
+def test_what_was_written_is_read_back(rows: list[dict[str, Any]]) -> None:
+    """JSON lines, Python's own repr of the same dicts, and Parquet give the same records."""
+    expected = plain(rows).table()
+    as_json = "\n".join(written(plain(rows))).encode()
+    as_repr = "\n".join(repr(in_order(row)) for row in rows).encode()
+    assert record_file._from_bytes(as_json).table() == expected
+    assert record_file._from_bytes(as_repr).table() == expected
+
+
+@given(rows=ROWS)
+def test_parquet_gives_back_the_same_columns(rows: list[dict[str, Any]]) -> None:
+    """Types, nulls and lists alike, for other programs as for this one."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "net.parquet")
+        with path.open("wb") as file:
+            parquet.write(coded(rows), file)
+        found = pa.parquet.read_table(path).select(schema.RECORD.names)
+        ours, lean = parquet.read(path), parquet.read(path, raw=False)
+    expected = plain(rows).table()
+    assert found == ours.table() == expected
+    assert lean.table() == expected  # nothing stands for the raw texts: they are not left out
+
+
+@given(rows=st.lists(strategies.TEXTS, max_size=6))
+@example(rows=[["\x1f+"], ["", ""], [""], []])
+@example(rows=[["a\x1f+b", "c"], ["a", "b\x1f+c"]])
+@example(rows=[["1+a\x1f1+b"], ["a", "b"]])
+def test_distinct_lists_stay_distinct(rows: list[list[str]]) -> None:
+    """Encoding a column and writing it out again loses nothing, whatever separates the texts."""
+    column = pa.array(rows, pa.list_(pa.string()))
+    found = encode(column)
+    assert found.to_arrow(column.type).to_pylist() == rows
+    assert len(found.values) == len({tuple(row) for row in rows})
+
+
+def test_a_null_is_an_absent_key() -> None:
+    """Unknown is left out: never null, None or 0."""
+    records = Records(
+        2,
+        {
+            "kShortName": Coded(pa.array([0, 0]).to_numpy(), ["k"]),
+            "start": pa.array([None, 5], pa.int64()),
+            "launch": pa.array([[1, 2], None], pa.list_(pa.int64())),
+        },
+    )
+    assert [json.loads(line) for line in dict_lines.lines(records)] == [
+        {"kShortName": "k", "launch": [1, 2]},
+        {"kShortName": "k", "start": 5},
+    ]
+
+
+def test_more_rows_than_a_batch_come_out_in_order() -> None:
+    """Batches are written side by side and put in order; progress counts every row."""
+    rows = dict_lines._ROWS * 3 + 17
+    records = Records(rows, {"kDuration": pa.array(range(rows))})
+    seen: list[int] = []
+    file = BytesIO()
+    dict_lines.write(records, file, seen.append)
+    lines = file.getvalue().splitlines()
+    assert [json.loads(line)["kDuration"] for line in lines] == list(range(rows))
+    assert sum(seen) == rows
+
+
+WORK = [Work(f"k{n}", at=(1000 + n, 1001 + n), call=(10 * n, 10 * n + 2)) for n in range(5)]
+RANGES = [Range('layer:a"b\\', (0, 99)), Range("{'traceMarker': ['é\u2028.py:1']}", (0, 98))]
+
+
+@pytest.mark.parametrize("suffix", [".dict", ".jsonl", ".parquet"])
+def test_every_kind_of_file_gives_the_same_report(suffix: str, tmp_path: Path) -> None:
+    """Prof of a capture, of its dict lines and of its Parquet: byte for byte."""
+    capture = nsys_db(tmp_path / "net.sqlite", WORK, RANGES)
+    target = tmp_path / f"net{suffix}"
+    assert run("parse", capture, "-o", target).code == 0
+    options = ("prof", "--csv", "-q", "-c", "idx,layer,trace,kernel,sil,tid,grid,start,gap,queue")
+    assert run(*options, target).stdout == run(*options, capture).stdout != ""
+
+
+def test_stdout_and_a_file_hold_the_same(tmp_path: Path) -> None:
+    """Dict lines are the default on stdout, and nothing else is there."""
+    capture = nsys_db(tmp_path / "net.sqlite", WORK, RANGES)
+    assert run("parse", capture, "-o", tmp_path / "net.dict").stdout == ""
+    assert run("parse", capture).stdout == (tmp_path / "net.dict").read_text()

@@ -1,0 +1,227 @@
+"""Files of records: old and new ones are read, anything else is one line of advice."""
+
+import ast
+import json
+import warnings
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyprof import schema
+from pyprof.errors import RecordsError
+from pyprof.parse import parquet, record_file
+from pyprof.parse.records import Records
+from tests.builders import Work, nsys_db
+from tests.commands import run
+
+OLD = (
+    "{'kShortName': 'gemm', 'kDuration': 10, 'layer': [], 'trace': ['a.py:1'], 'reprMarkers': [], "
+    "'marker': [\"{'mod': 'torch', 'op': 'mm', 'args': []}\"], 'seqMarker': ['mm, seq = 3'], "
+    "'seqId': [3], 'subSeqId': 0, 'altSeqId': [], 'dir': 'fprop', 'mod': ['torch'], 'op': ['mm'], "
+    "'tid': 3940300608, 'device': 0, 'stream': 7, 'grid': (4, 1, 1), 'block': (128, 1, 1), "
+    "'kLongName': 'void gemm<float>(float*)'}\n"
+)
+
+
+def test_the_originals_files_are_read(tmp_path: Path) -> None:
+    """Python's repr with tuples, as old parse wrote it; blank lines do not matter."""
+    path = tmp_path / "net.dict"
+    path.write_text("\n" + OLD + "\n" + OLD.replace("'gemm'", "'relu'"))
+    (first, second) = record_file.load(str(path)).table().to_pylist()
+    assert (first["kShortName"], second["kShortName"]) == ("gemm", "relu")
+    assert (first["grid"], first["block"], first["tid"]) == ([4, 1, 1], [128, 1, 1], 3940300608)
+    assert (first["kind"], first["start"]) == (None, None)  # what it does not say is not made up
+
+
+def test_lines_of_both_spellings_in_one_file_are_read(tmp_path: Path) -> None:
+    """JSON first and repr after it, as when files are joined."""
+    path = tmp_path / "net.dict"
+    path.write_text('{"kShortName": "a", "kDuration": 1, "kLongName": "a"}\n' + OLD)
+    assert record_file.load(str(path)).arrow("kShortName").to_pylist() == ["a", "gemm"]
+
+
+def test_unknown_keys_are_left_alone(tmp_path: Path) -> None:
+    """A file of a later version has keys that this one does not know."""
+    path = tmp_path / "net.dict"
+    path.write_text('{"kShortName": "a", "kDuration": 1, "kLongName": "a", "later": {"x": [1]}}\n')
+    assert record_file.load(str(path)).rows == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (OLD + "not a record\n", "line 2 is no record"),
+        (OLD + "{'kShortName': 'x'\n", "line 2 is no record"),
+        (OLD + OLD[:200], "line 2 is no record"),
+        (OLD.replace("10,", "'ten',"), "line 1 has a value of the wrong type"),
+        (OLD.replace("(4, 1, 1)", "'big'"), "line 1 has a value of the wrong type"),
+        (OLD.replace("10,", "10**9,"), "line 1 is no record"),  # never evaluated
+        (OLD.replace("10,", "__import__('os').getpid(),"), "line 1 is no record"),
+        (OLD.replace("'kDuration': 10, ", ""), "kDuration"),
+        ('{"kShortName": "a"}\n', "kDuration"),
+        ('{"kShortName": "a", "kDuration": 1}\n', "kLongName"),
+        ('{"kShortName": "a", "kDuration": 1}\n{"kShortName": "b"}\n', "kDuration"),
+        ('{"kShortName": "a", "kDuration": 1e99}\n', "line 1"),
+        ('{"kShortName": "a", "kDuration": 1, "kLongName": "a", "op": ["x", null]}\n', "gap"),
+        ("{'kShortName': " + "[" * 5000 + "\n", "line 1 is no record"),
+        (OLD.replace("10,", "9" * 5000 + ","), "line 1"),
+    ],
+)
+def test_what_is_no_record_is_one_line(text: str, words: str, tmp_path: Path) -> None:
+    """The line's number, and what to do."""
+    path = tmp_path / "net.dict"
+    path.write_text(text)
+    with pytest.raises(RecordsError, match=words) as raised:
+        record_file.load(str(path))
+    assert str(path) in str(raised.value)
+    done = run("prof", path)
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (pa.table({"x": [1]}), "without the columns kShortName"),
+        (pa.table({name: [1] for name in schema.OLD_RECORD.names}), "other types"),
+    ],
+)
+def test_another_programs_parquet_is_one_line(table: pa.Table, words: str, tmp_path: Path) -> None:
+    """Names what is missing or wrong."""
+    path = tmp_path / "net.parquet"
+    pq.write_table(table, path)
+    with pytest.raises(RecordsError, match=words):
+        record_file.load(str(path))
+
+
+@pytest.mark.parametrize("text", ["", "hello\n", "[]\n", "\0\0", '{"traceEvents": []}'])
+def test_stdin_without_records_says_so(text: str) -> None:
+    """The user piped in something else."""
+    done = run("prof", "-", stdin=text)
+    assert (done.code, done.stdout) == (1, "")
+    assert "stdin" in done.stderr
+
+
+def test_stdin_is_read_where_no_file_is_named() -> None:
+    """`pyprof parse | pyprof prof`, old lines and new."""
+    for text in (OLD, '{"kShortName": "gemm", "kDuration": 10, "kLongName": "gemm"}\n'):
+        for arguments in (["prof"], ["prof", "-"]):
+            done = run(*arguments, "-q", "-c", "kernel,sil", stdin=text)
+            assert done.stdout == "Kernel Sil(ns)\ngemm 10\n"
+
+
+def test_a_folder_with_an_equals_sign_is_no_column(tmp_path: Path) -> None:
+    """Files of ranks are often kept as rank=0/net.parquet: the path says nothing of the rows."""
+    source, folder = tmp_path / "net.dict", tmp_path / "rank=3"
+    source.write_text(OLD)
+    folder.mkdir()
+    records = record_file.load(str(source))
+    pq.write_table(records.table(), folder / "net.parquet")
+    assert record_file.load(str(folder / "net.parquet")).arrow("rank").to_pylist() == [None]
+
+
+def test_a_literal_with_one_kind_of_quote_is_read_as_json(tmp_path: Path) -> None:
+    """Sizes in round brackets and all: the same record as Python's own reader gives."""
+    line = OLD.replace("\"{'mod': 'torch', 'op': 'mm', 'args': []}\"", "'linear'")
+    path = tmp_path / "net.dict"
+    path.write_text(line + line.replace("'linear'", "'a\\'b (1, 2, 3)'"))
+    first, second = record_file.load(str(path)).table().to_pylist()
+    assert (first["marker"], second["marker"]) == (["linear"], ["a'b (1, 2, 3)"])
+    assert first["grid"] == second["grid"] == [4, 1, 1]
+
+
+def test_a_line_too_long_for_python_to_read_is_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's own reader takes a hundred times the memory."""
+    monkeypatch.setattr(record_file, "_LONGEST_LITERAL", len(OLD) - 20)
+    path = tmp_path / "net.dict"
+    path.write_text(OLD)
+    assert "line 1 is no record" in run("prof", path).stderr
+
+
+@pytest.mark.parametrize("keys", [{"marker": None}, {"seqMarker": None}, {"callIds": [1, 2, 3]},
+                                  {"marker": None, "seqMarker": None, "callIds": [1]}])  # fmt: skip
+def test_ids_are_those_of_the_texts(keys: dict[str, object], tmp_path: Path) -> None:
+    """Rows without texts have no ids; a number for a text that is not there is damage."""
+    path = tmp_path / "net.dict"
+    row = json.loads(_new_line()) | keys
+    path.write_text(json.dumps({key: value for key, value in row.items() if value is not None}))
+    for command in (["prof", "--csv"], ["summary"], ["export", "-o", tmp_path / "x.md"]):
+        done = run(*command, path)
+        assert (done.code, done.stderr.count("\n")) == (1, 1)
+        assert "callIds" in done.stderr
+
+
+def _new_line() -> str:
+    row = ast.literal_eval(OLD) | {"callIds": [4, 5]}
+    return json.dumps(row | {"kind": "kernel", "start": 1, "end": 11})
+
+
+def test_a_marker_that_is_null_is_none(tmp_path: Path) -> None:
+    """As one that is missing; the row stays."""
+    path = tmp_path / "net.dict"
+    for value in ({}, {"marker": None}, {"seqMarker": None, "marker": None}):
+        row = {key: x for key, x in json.loads(_new_line()).items()
+               if key not in ("marker", "seqMarker", "callIds")} | value  # fmt: skip
+        path.write_text(json.dumps(row))
+        done = run("prof", "--csv", "-c", "kernel,why", path)
+        assert (done.code, done.stdout.splitlines()[1]) == (0, '"gemm","no marker"')
+
+
+@pytest.mark.parametrize("devices", [b"null", b"[1]", b"{", b'[{"device": "x"}]', b"\xff", b"7"])
+def test_devices_of_another_kind_are_damage(devices: bytes, tmp_path: Path) -> None:
+    """What the footer says of them is looked at as all else is."""
+    path = tmp_path / "net.dict"
+    path.write_text(OLD)
+    table = (
+        record_file.load(str(path)).table().replace_schema_metadata({b"pyprof.devices": devices})
+    )
+    pq.write_table(table, tmp_path / "net.parquet")
+    done = run("prof", tmp_path / "net.parquet")
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+@pytest.mark.parametrize(("name", "value"), [("_ROWS_A_BYTE", 0), ("_ANY_BYTES", 0)])
+def test_a_footer_that_tells_of_too_much_is_damage(
+    name: str, value: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is made ready for rows that a file of this size cannot hold."""
+    path = tmp_path / "net.dict"
+    path.write_text(OLD)
+    pq.write_table(record_file.load(str(path)).table(), tmp_path / "net.parquet")
+    monkeypatch.setattr(parquet, name, value)
+    monkeypatch.setattr(parquet, "_RATIO", 0)
+    assert "1 rows in" in run("prof", tmp_path / "net.parquet").stderr
+
+
+@pytest.mark.parametrize("put", ["1if 1else 2", "'\\\\d'"])
+def test_what_python_would_warn_of_is_not_told(put: str, tmp_path: Path) -> None:
+    """A damaged number, or a backslash in a text: the line says it all."""
+    path = tmp_path / "net.dict"
+    path.write_text(OLD.replace("'kDuration': 10", f"'kDuration': {put}".replace("\\\\", "\\")))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        done = run("prof", path)
+    assert (done.code, done.stderr.count("\n"), told) == (1, 1, [])
+
+
+@pytest.mark.parametrize("suffix", ["dict", "parquet"])
+def test_a_file_that_changes_while_it_is_read(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that is still being written: told, for what was read may be of neither state."""
+    path = tmp_path / f"net.{suffix}"
+    assert run("parse", nsys_db(tmp_path / "net.sqlite", [Work()], []), "-o", path).code == 0
+    assert not record_file.load(str(path)).warnings
+    checked = record_file._checked
+
+    def meanwhile(source: str, records: Records) -> Records:
+        with path.open("ab") as file:
+            file.write(b"more")
+        return checked(source, records)
+
+    monkeypatch.setattr(record_file, "_checked", meanwhile)
+    (said,) = record_file.load(str(path)).warnings
+    assert "changed while it was read" in said

@@ -1,0 +1,44 @@
+"""Sharing a whole number by weights: whole shares that add up, none without weight."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.prof.apportion import UNKNOWN, portions
+
+CALLS = st.lists(
+    st.tuples(
+        st.integers(0, 2**62) | st.just(UNKNOWN),  # the call's total
+        st.lists(st.integers(0, 10**9), min_size=1, max_size=6).filter(any),  # its rows' weights
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(calls=CALLS, random=st.randoms(use_true_random=False))
+def test_shares_add_up_to_the_total_in_any_order_of_rows(
+    calls: list[tuple[int, list[int]]], random: st.DrawFn
+) -> None:
+    """Exactly, for totals up to 2^62; unknown totals stay unknown; no share is negative."""
+    rows = [(n, total, weight) for n, (total, weights) in enumerate(calls) for weight in weights]
+    random.shuffle(rows)  # type: ignore[attr-defined]
+    call, total, weight = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    found = portions(total, weight, call)
+    for number, (whole, _) in enumerate(calls):
+        shares = found[call == number].tolist()
+        if whole == UNKNOWN:
+            assert set(shares) == {UNKNOWN}
+        else:
+            assert sum(shares) == whole
+            assert min(shares) >= 0
+            assert not any(found[(call == number) & (weight == 0)])
+
+
+@given(weights=st.lists(st.integers(1, 1000), min_size=1, max_size=6))
+def test_shares_are_in_proportion(weights: list[int]) -> None:
+    """Within one of what division gives."""
+    count = len(weights)
+    found = portions(np.full(count, 10**6), np.array(weights), np.zeros(count, np.int64))
+    for share, weight in zip(found.tolist(), weights, strict=True):
+        assert abs(share - 10**6 * weight / sum(weights)) <= 1

@@ -1,0 +1,94 @@
+"""What is unknown says why: no row of unknown cost has an empty reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from pyprof import schema
+from pyprof.parse import parse
+from pyprof.parse.record_file import load
+from pyprof.prof.columns import COLUMNS
+from pyprof.prof.costs import UNSAID, explain
+from pyprof.prof.coverage import known
+from pyprof.prof.table import Table
+from tests.readers.kineto_json import event, kernel, launch, read
+from tests.report.captures import Work, capture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_REAL = (
+    "kineto-mi300x-vllm-piecewise-graph/replay.pt.trace.json.gz",
+    "kineto-mi300x-sglang-decode-graph/replay.pt.trace.json.gz",
+    "kineto-mi300x-sglang-decode-graph/capture_traces/bs_32_rank0.json.gz",
+    "kineto-h100-vit-inference/trace.json.gz",
+    "kineto-torch-compile-triton/trace.json.gz",
+    "kineto-v100-resnet-ddp/trace.json.gz",
+    "nsys2022.2-a100-duplicate-api-rows/net.sqlite",
+    "nsys2021.2-rtx6000-no-nvtx/net.sqlite",
+    "nsys2024.2-a100-pyprof-markers/net.sqlite",
+    "nsys2024.6-a100-cudagraph/net.sqlite",
+    "nsys2025.3-t4-registered-strings/net.sqlite",
+    "nvprof-v100-apex/net.dict",
+)
+
+
+def check(table: Table) -> None:
+    """Look at every row, and at the sum of them."""
+    costs = table.costs
+    unknown = (costs.flops < 0) | (costs.bytes < 0)
+    why = np.array(COLUMNS["why"].values(table).to_pylist(), object)
+    assert not [row for row in np.flatnonzero(unknown) if not why[row]]
+    assert "" not in known(table).unknown
+    assert "inside it: " not in known(table).unknown
+
+
+@pytest.mark.parametrize("name", _REAL)
+def test_real_captures(name: str, captures: Path) -> None:
+    """Of every tool and vendor."""
+    check(Table(load(str(captures / name))))
+
+
+def test_copies_and_fills_of_unknown_size() -> None:
+    """Traces of AMD tell no sizes of some: that is said, as what a row's FLOPs are is not."""
+    kinds = (schema.MEMCPY, schema.MEMSET, schema.MEMCPY)
+    names = ("[CUDA memcpy DtoD]", "[CUDA memset]", "[CUDA memcpy HtoD]")
+    work = [
+        Work((at, at + 5), (at, at + 1), name, kind=kind, bytes=size)
+        for at, name, kind, size in zip((10, 20, 30), names, kinds, (None, None, 8), strict=True)
+    ]
+    table = Table(parse(capture(work)))
+    check(table)
+    reason = "the capture does not tell how many bytes were copied or set"
+    assert COLUMNS["why"].values(table).to_pylist()[:2] == [reason] * 2
+    assert table.costs.flops.tolist() == [0, 0, 0]
+    assert known(table).unknown == {reason: (10, 2)}
+
+
+def test_sizes_that_only_the_call_tells(tmp_path: Path) -> None:
+    """What is copied stands at AMD's call, what is set at neither; a kernel copies nothing."""
+    calls = [
+        event("cuda_runtime", "hipMemcpyAsync", 1, 1, correlation=1, bytes="13248", kind="1"),
+        event("cuda_runtime", "hipMemsetAsync", 3, 1, correlation=2),
+        {**launch(3, 5), "args": {"correlation": 3, "size": 99}},
+    ]
+    moved = {"pid": 0, "tid": 0, "device": 0, "stream": 0}
+    work = [
+        event("gpu_memcpy", "Memcpy DtoD (Device -> Device)", 10, 2, correlation=1, **moved),
+        event("gpu_memset", "Memset (Device)", 20, 2, correlation=2, **moved),
+        kernel(3, 30),
+    ]
+    table = Table(parse(read(tmp_path, [*calls, *work])))
+    check(table)
+    assert table.records.arrow("bytes").to_pylist() == [13248, None, None]
+    assert COLUMNS["bytes"].values(table).to_pylist()[:2] == [2 * 13248, None]
+
+
+def test_a_formula_that_gives_no_reason() -> None:
+    """A user's own may forget it: even then something is said, of what it is unknown for."""
+    reasons, reason_of = ["", "why", "inside it: "], np.array([0, 1, 2, 0])
+    explain(np.array([True, True, True, False]), reasons, reason_of)
+    assert [reasons[place] for place in reason_of] == [UNSAID, "why", UNSAID, ""]

@@ -1,0 +1,235 @@
+"""Sizes without types and flags, as emit_nvtx writes them: the kernels' names tell what is left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyprof
+from pyprof.gpu.kernel_dtypes import data_type, moved_type
+from pyprof.gpu.kernel_roles import sparse_product, training
+from pyprof.marker import Call, Tensor, encode_op, encode_seq
+from tests.builders import Range, Work, nsys_db
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HALVES = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<c10::Half, "
+    "c10::Half, c10::Half, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 3> >"
+)
+FLOATS = "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float> >(int)"
+CAST = (
+    "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::"
+    "TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2>, at::native::memory::"
+    "LoadWithCast<1>, at::native::memory::StoreWithCast<1> >(int)"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (HALVES, "float16"),
+        (CAST, None),
+        ("nvjet_tst_128x256_64x4_2x1_v_bz_coopA_NNT", "bfloat16"),
+        ("ampere_s1688gemm_tf32_128x128_nn", "float32"),
+        ("void at::native::vectorized_elementwise_kernel<4, CUDAFunctor_add<double> >", "float64"),
+        ("void softmax_warp_forward<c10::Half, c10::BFloat16, float, 8, false, false>", None),
+        ("void at::native::vectorized_elementwise_kernel<4, CUDAFunctor_add<int> >", None),
+        ("ampere_int8_i16816gemm_int8_128x128", None),  # its result is wider than its input
+        ("my_kernel", None),
+    ],
+)
+def test_the_type_of_a_kernels_data(name: str, dtype: str | None) -> None:
+    """float32 beside a 16-bit type is what it computes in; two types, or a cast, tell nothing."""
+    assert data_type(name) == dtype
+
+
+@pytest.mark.parametrize(
+    ("op", "sizes", "kernels", "flops", "moved"),
+    [
+        # 64 x 32 by 32 x 16, with a bias of 16: 512 + 2048 + 16 + 1024 elements of 2 bytes
+        (
+            "aten::addmm",
+            [[16], [64, 32], [32, 16], [], []],
+            ["nvjet_tst_64x16_64x4_v_bz_NNT", "cublasLt::splitKreduce_kernel<32, float>"],
+            2 * 64 * 32 * 16,
+            2 * (16 + 64 * 32 + 32 * 16 + 64 * 16),
+        ),
+        ("aten::mul", [[40], [40]], [HALVES], 40, 2 * 3 * 40),
+        ("aten::mul", [[40], [40]], ["my_kernel"], 40, None),
+        ("aten::mul", [[40], [40]], [HALVES, FLOATS], 40, None),
+    ],
+)
+def test_bytes_by_the_names_of_an_ops_kernels(
+    tmp_path: Path, op: str, sizes: list[object], kernels: list[str], flops: int, moved: int | None
+) -> None:
+    """Those that do its arithmetic; where they disagree or say nothing, bytes are not known."""
+    text = encode_seq(op, seq=1, op_id=1, sizes=sizes)
+    work = [
+        Work(name, (1000 + 100 * at, 1050 + 100 * at), (10 + 10 * at, 15 + 10 * at))
+        for at, name in enumerate(kernels)
+    ]
+    rows = pyprof.load(nsys_db(tmp_path / "net.sqlite", work, [Range(text, (0, 100))]))
+    assert rows.flops.sum() == flops
+    assert (rows.bytes.sum() if rows.bytes.notna().any() else None) == moved
+    assert (rows.why == "unknown dtype").any() == (moved is None)
+
+
+TRANSFORM = (
+    "void at::native::batch_norm_transform_input_kernel<float, float, float, true, int>(int)"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "trains"),
+    [
+        ("void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512, true, 1>(float const*)", True),
+        ("cudnn::batchnorm_fwtr_nhwc_semiPersist<__half, __half, float, float, 512>", True),
+        ("void at::native::batch_norm_collect_statistics_kernel<InvStd, float, float>", True),
+        ("void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float, true, 1>(float, float)", False),
+        (TRANSFORM, None),
+        ("void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 512, true, 1>(float)", None),
+    ],
+)
+def test_which_batch_norm_trains(name: str, *, trains: bool | None) -> None:
+    """Computing statistics is training; what either does tells nothing."""
+    assert training(name) is trains
+
+
+@pytest.mark.parametrize(
+    ("kernels", "each"),
+    [
+        # statistics 4, normalising 2, scale and shift 2 an element
+        (("void at::native::batch_norm_collect_statistics_kernel<float>(int)", TRANSFORM), 8),
+        (("void cudnn::bn_fw_inf_1C11_kernel_NCHW<float, float>(float)",), 4),
+        ((TRANSFORM,), None),
+    ],
+)
+def test_a_batch_norm_whose_flag_was_not_recorded(
+    tmp_path: Path, kernels: tuple[str, ...], each: int | None
+) -> None:
+    """What its kernels tell; nothing where they do not."""
+    sizes = [[2, 4, 3, 3], *[[4]] * 4, [], [], [], []]
+    text = encode_seq("aten::native_batch_norm", seq=1, op_id=1, sizes=sizes)
+    work = [
+        Work(name, (1000 + 100 * at, 1050 + 100 * at), (10 + 10 * at, 15 + 10 * at))
+        for at, name in enumerate(kernels)
+    ]
+    rows = pyprof.load(nsys_db(tmp_path / "net.sqlite", work, [Range(text, (0, 100))]))
+    assert (rows.flops.sum() if rows.flops.notna().any() else None) == (each and each * 72)
+    assert (rows.why == "training not recorded").any() == (each is None)
+
+
+CAT = (
+    "void at::native::(anonymous namespace)::CatArrayBatchedCopy<{0}, unsigned int, 3, 128, 1>"
+    "({0}*, at::native::(anonymous namespace)::CatArrInputTensorMetadata<{0}, unsigned int>, int)"
+)
+OPAQUE = "at::native::(anonymous namespace)::OpaqueType<{0}>"
+COPIED = (
+    "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::"
+    "direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() const::"
+    "{lambda(long)#1}>(at::TensorIteratorBase&)::{lambda(int)#1}>(int)"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (CAT.format("bool"), "bool"),
+        (CAT.format("long"), "int64"),
+        (CAT.format("c10::BFloat16"), "bfloat16"),
+        (CAT.format("c10::complex<float>"), "complex64"),
+        (CAT.format(OPAQUE.format("2u")), "opaque2"),
+        (CAT.format(OPAQUE.format("(unsigned int)16")), "opaque16"),  # as nsys spells it
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>>",
+            "int32",
+        ),
+        ("void at::native::vectorized_elementwise_kernel<4, FillFunctor<unsigned char>>", "uint8"),
+        ("void at::native::indexSelectLargeIndex<float, long, unsigned int, 2, 2>", "float32"),
+        (COPIED, "int64"),
+        (COPIED.replace("impl_nocast<", "impl<"), None),  # it may convert
+        (CAST, None),
+        ("void elementwise_kernel_with_index<int, at::native::arange_cuda_out>", None),
+        ("void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*)", None),
+        ("my_kernel<bool>", None),
+    ],
+)
+def test_the_type_of_what_a_kernel_moves(name: str, dtype: str | None) -> None:
+    """Whole numbers too, and where all types of a width are alike, the width."""
+    assert moved_type(name) == dtype
+
+
+@pytest.mark.parametrize(
+    ("op", "kernel", "moved"),
+    [
+        ("aten::cat", CAT.format("bool"), 2 * 30),
+        ("aten::cat", CAT.format("long"), 8 * 2 * 30),
+        ("aten::stack", CAT.format(OPAQUE.format("2u")), 2 * 2 * 30),
+        ("aten::cat", CAT.format("float"), 4 * 2 * 30),
+        ("aten::cat", "my_kernel", None),
+    ],
+)
+def test_lists_of_tensors_have_the_type_that_the_kernel_moves(
+    tmp_path: Path, op: str, kernel: str, moved: int | None
+) -> None:
+    """Traces write sizes of tensors in lists, and no types."""
+    text = encode_seq(op, op_id=1, sizes=[[[4, 5], [2, 5]], []], dtypes=["", ""], inputs=["", "0"])
+    rows = pyprof.load(
+        nsys_db(
+            tmp_path / "net.sqlite", [Work(kernel, (1000, 1100), (10, 15))], [Range(text, (0, 100))]
+        )
+    )
+    assert rows.flops.tolist() == [0]
+    assert (None if rows.bytes.isna().all() else rows.bytes.sum()) == moved
+
+
+CSRMM = "void cusparse::csrmm_alg2_kernel<cusparse::CsrMMPolicy<int, float, float>, true>(int)"
+
+
+@pytest.mark.parametrize(
+    ("name", "sparse"),
+    [
+        (CSRMM, True),
+        ("void cusparse::load_balancing_kernel<128u, 4u, 0ul, int, int>(int)", True),
+        ("void rocsparse::csrmmnn_row_split_kernel<256u, float>(int)", True),
+        ("_sampled_addmm_kernel", None),
+        ("_bsr_strided_addmm_kernel", True),
+        ("void cusparseLt::kernel<half>(int)", None),
+        ("sm80_xmma_sparse_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x64", None),
+        ("ampere_sgemm_128x64_tn", None),
+    ],
+)
+def test_which_kernels_multiply_by_a_sparse_matrix(name: str, *, sparse: bool | None) -> None:
+    """Not those for two of four, which do the work of dense ones."""
+    assert sparse_product(name) is sparse
+
+
+_MM = encode_seq("aten::mm", seq=1, op_id=1, sizes=[[40, 60], [60, 5]])
+_STORED = Tensor((40, 60), "float32", subclass="sparse_csr", nnz=10, nbytes=448)
+_OUTER = encode_op(Call("torch", "mm", (_STORED, Tensor((60, 5), "float32"))))
+
+
+@pytest.mark.parametrize(
+    ("ranges", "kernel", "flops", "reason"),
+    [
+        ([_MM], "ampere_sgemm_128x64_tn", 2 * 40 * 60 * 5, None),
+        ([_MM], CSRMM, None, "sparse: how many elements are stored is not recorded"),
+        ([_OUTER, _MM], CSRMM, 2 * 10 * 5, None),  # the marker around it knows
+        ([_OUTER], CSRMM, 2 * 10 * 5, None),
+    ],
+)
+def test_a_sparse_product_is_not_counted_as_a_dense_one(
+    tmp_path: Path, ranges: list[str], kernel: str, flops: int | None, reason: str | None
+) -> None:
+    """emit_nvtx writes no layout: the kernel's name tells, or the marker around."""
+    spans = [Range(text, (at, 100 - at)) for at, text in enumerate(ranges)]
+    rows = pyprof.load(
+        nsys_db(tmp_path / "net.sqlite", [Work(kernel, (1000, 1100), (10, 15))], spans)
+    )
+    assert (None if rows.flops.isna().all() else rows.flops.sum()) == flops
+    if reason:
+        assert rows.why.tolist() == [reason]
+        assert rows.bytes.isna().all()

@@ -1,0 +1,63 @@
+"""Names of ops for people: a method is told by its class."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.marker import Call, Tensor, encode_op
+from pyprof.parse import parse
+from pyprof.prof.columns import COLUMNS
+from pyprof.prof.op_names import op_name, qualified
+from pyprof.prof.table import Table
+from tests.report.captures import Range, Work, capture
+
+if TYPE_CHECKING:
+    from pyprof.marker import Value
+
+NAMES = [
+    ("LSTM", "forward", "lstm", "lstm"),
+    ("GRU", "forward", "gru", "gru"),
+    ("RNN", "forward", "rnn", "rnn"),
+    ("LSTMCell", "forward", "lstm_cell", "lstm_cell"),
+    ("Scale", "forward", "Scale.forward", "Scale.forward"),
+    ("MLP", "forward", "MLP.forward", "MLP.forward"),
+    ("Double", "helper", "Double.helper", "Double.helper"),
+    ("mine.ops", "forward", "mine.ops.forward", "mine.ops.forward"),
+    ("mine.ops", "fast_attention", "fast_attention", "mine.ops.fast_attention"),
+    ("torch.nn.functional", "linear", "linear", "torch.nn.functional.linear"),
+    ("Tensor", "__add__", "__add__", "Tensor.__add__"),
+    ("Tensor", "backward", "backward", "Tensor.backward"),
+    ("_C", "rms_norm", "rms_norm", "_C.rms_norm"),
+    ("na", "add", "add", "add"),
+]
+
+
+@pytest.mark.parametrize(("mod", "op", "name", "whole"), NAMES)
+def test_a_method_is_named_with_its_class(mod: str, op: str, name: str, whole: str) -> None:
+    """Recurrent networks of PyTorch's by what they are."""
+    assert op_name(mod, op) == name
+    assert qualified(mod, name) == whole
+
+
+def test_column() -> None:
+    """The column tells recurrent networks and wrapped classes apart; the records keep the texts."""
+    args: tuple[Value, ...] = (Tensor((4, 4), "float32"),)
+    calls = [
+        Call("LSTM", "forward", args),
+        Call("GRU", "forward", args),
+        Call("Scale", "forward", args),
+    ]
+    records = parse(
+        capture(
+            [Work((at, at + 5), (at, at + 5)) for at in (10, 30, 50, 70)],
+            ranges=[
+                Range(encode_op(call), (at - 1, at + 10))
+                for call, at in zip(calls, (10, 30, 50), strict=True)
+            ],
+        )
+    )
+    shown = COLUMNS["op"].values(Table(records)).to_pylist()
+    assert shown == ["lstm", "gru", "Scale.forward", None]
+    assert records.arrow("op").to_pylist()[:3] == [["forward"]] * 3

@@ -1,0 +1,80 @@
+"""Totals by op: they add up to all rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from pyprof.inputs import source
+from pyprof.marker import Tensor
+from pyprof.report.analysis.op_totals import top_ops
+from tests.report.captures import SGEMM_A100, US, Work, capture, copy, op, table, training
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_ops_are_totalled_by_direction_and_line() -> None:
+    """A line per op, direction and source line, the longest first."""
+    found = top_ops(table(training(2)))
+    named = [(op.op, op.dir, op.line, op.calls, op.kernels, op.total_ns // US) for op in found]
+    assert named == [
+        ("matmul", "fprop", "/src/net.py:5", 2, 2, 120),
+        ("matmul", "fprop", "/src/net.py:6", 2, 2, 100),
+        ("add", "fprop", "/src/train.py:20", 2, 2, 20),
+        (None, "copy", "/src/train.py:20", 2, 2, 4),
+    ]
+
+
+def test_rates_are_over_the_time_of_known_rows() -> None:
+    """2 * 512^3 FLOPs in 60 us; an unnamed op is named by its kernel."""
+    matmul, *_, moved = top_ops(table(training(1)))
+    assert matmul.flops_per_s == pytest.approx(2 * 512**3 / 60e-6)
+    assert matmul.bytes_per_s == pytest.approx(3 * 512 * 512 * 4 / 60e-6)
+    assert matmul.efficiency == pytest.approx(2 * 512**3 / 60e-6 / 19.5e12, rel=0.01)
+    assert (matmul.bound, matmul.tc) == ("compute", "0")
+    assert (moved.kernel, moved.efficiency, moved.bound, moved.tc) == (
+        "[CUDA_memcpy_DtoH]", None, None, None,
+    )  # fmt: skip
+
+
+def test_the_time_of_an_ops_helpers_is_the_ops() -> None:
+    """A product of 60 us and the sum of its parts, 20 us: all rates are over 80 us."""
+    x = Tensor((512, 512), "float32")
+    work = [
+        Work((20 * US, 80 * US), (1 * US, 2 * US), SGEMM_A100),
+        Work((80 * US, 100 * US), (3 * US, 4 * US), "cublasLt::splitKreduce_kernel<32, float>"),
+    ]
+    (found,) = top_ops(table(capture(work, ranges=[op("mm", (0, 10 * US), x, x)])))
+    assert found.flops_per_s == pytest.approx(2 * 512**3 / 80e-6)
+    assert found.bytes_per_s == pytest.approx(3 * 512 * 512 * 4 / 80e-6)
+    assert found.efficiency == pytest.approx(2 * 512**3 / 80e-6 / 19.5e12, rel=0.01)
+
+
+def test_unknown_stays_unknown() -> None:
+    """A kernel without a marker has no rates."""
+    (found,) = top_ops(table(capture([Work((0, 10))])))
+    rates = (found.op, found.line, found.flops_per_s, found.bytes_per_s, found.efficiency)
+    assert rates == (None,) * 5
+
+
+def test_chosen_rows_alone_are_totalled() -> None:
+    """A mask chooses rows; the shares are of theirs."""
+    whole = table(capture([Work((0, 10)), copy((20, 30), None)]))
+    (found,) = top_ops(whole, np.array([False, True]))
+    assert (found.dir, found.share) == ("copy", 1.0)
+
+
+@pytest.mark.parametrize(
+    "file", ["nvprof-v100-apex/net.sql", "nvprof-v100-apex/net.dict",
+             "nsys2026.2-h100x2-fsdp/net.sqlite"],
+)  # fmt: skip
+def test_shares_and_times_of_real_captures_add_up(file: str, captures: Path) -> None:
+    """All ops together have all the time."""
+    whole = source.load(str(captures / file)).table
+    found = top_ops(whole)
+    assert sum(op.total_ns for op in found) == int(whole.duration_ns.sum())
+    assert sum(op.share for op in found) == pytest.approx(1)
+    assert sum(op.kernels for op in found) == whole.records.rows

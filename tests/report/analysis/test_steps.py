@@ -1,0 +1,265 @@
+"""Steps: from ranges, from the optimizer, from repetition; warm-up; choosing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.marker import encode_layer
+from pyprof.parse import parse
+from pyprof.parse.records import Records
+from pyprof.report.analysis.steps import OUTSIDE, choose, steps
+from tests.report.captures import (
+    ADD,
+    GEMM,
+    US,
+    Api,
+    Range,
+    Work,
+    capture,
+    copy,
+    one_step,
+    records,
+    training,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from pyprof.report.analysis.steps import Steps
+
+
+def _loop(periods: int, kernels: int = 5, pause: int = 50) -> list[Work]:
+    """Launch kernels of different names 10 us apart, with a pause before each round, in us."""
+    length = 10 * kernels + pause
+    begins = [(period * length + 10 * k) * US for period in range(periods) for k in range(kernels)]
+    return [
+        Work((at + 5 * US, at + 9 * US), (at, at + 2 * US), f"{GEMM}_{place % kernels}")
+        for place, at in enumerate(begins)
+    ]
+
+
+def test_ranges_that_name_iterations_are_steps() -> None:
+    """A row belongs to the step in which it was launched; the outermost ranges count."""
+    net = training(4)
+    found = steps(parse(net), net)
+    assert (found.origin, len(found)) == ('ranges "step N"', 4)
+    assert found.of_row.tolist() == [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4
+    assert found.duration_ns.tolist() == [222 * US, 400 * US, 400 * US, 400 * US]
+
+
+def _paused(stop: int, start: int) -> list[Api]:
+    """Stop the profiler and start it again, at times in us."""
+    return [
+        Api("cudaProfilerStop", (stop * US, (stop + 1) * US)),
+        Api("cudaProfilerStart", (start * US, (start + 1) * US)),
+    ]
+
+
+def test_a_pause_of_the_profiler_is_no_part_of_a_step() -> None:
+    """Stopped after step 0, started again 9 ms later: that is measured as the first one is."""
+    first, second = one_step(0, "step 0"), one_step(10_000 * US, "step 1")
+    api = [*first[1], *_paused(300, 9_400), *second[1]]
+    net = capture(first[0] + second[0], api, first[2] + second[2])
+    assert steps(parse(net), net).duration_ns.tolist() == [222 * US] * 2
+
+
+def test_a_step_does_not_reach_over_a_pause() -> None:
+    """What was launched before it, after the last optimizer's step, belongs to none."""
+    ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 900)]
+    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 820, 906)]
+    net = capture(work, [Api("cudaProfilerStop", (190, 200)), Api("cudaProfilerStart", (800, 801))],
+                  ranges)  # fmt: skip
+    found = steps(parse(net), net)
+    assert found.of_row.tolist() == [0, 0, OUTSIDE, 1, 1]
+    assert found.start_ns.tolist() == [15, 815]
+    assert found.duration_ns.tolist() == [95, 95]
+
+
+def _moved(work: Work, by: int, pid: int = 1) -> Work:
+    return replace(
+        work,
+        at=(work.at[0] + by, work.at[1] + by),
+        call=work.call and (work.call[0] + by, work.call[1] + by),
+        pid=pid,
+    )
+
+
+@pytest.mark.parametrize("other", [[], _loop(9)], ids=["alone", "beside a process without pause"])
+def test_a_round_with_a_pause_in_it_is_no_step(other: list[Work]) -> None:
+    """Of seven rounds of 100 us the profiler pauses in the third, after two of its kernels."""
+    work = _loop(7)
+    work = [*work[:12], *(_moved(late, 9_000 * US) for late in work[12:])]
+    beside = [_moved(more, 20_000 * US, pid=2) for more in other]
+    net = capture([*work, *beside], _paused(219, 9_205), pids=2)
+    found = steps(records(net))
+    assert found.of_row[:35].tolist() == [n for n in (0, 1, OUTSIDE, 2, 3, 4, 5) for _ in range(5)]
+    if not other:
+        assert found.duration_ns.tolist() == [44 * US, 100 * US, 44 * US, *[100 * US] * 3]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["step 3", "Iteration 12", "iter_7", "ProfilerStep#4", "batch=3", "train_step 5", "layer:step",
+     "training step: 9", "batch"],
+)  # fmt: skip
+def test_names_of_iterations(text: str) -> None:
+    """What people and tools call the ranges around an iteration."""
+    net = capture([Work((20, 30), (12, 14))], ranges=[Range(text, (10, 20))])
+    assert len(steps(parse(net), net)) == 1
+
+
+def test_steps_by_annotations_with_a_colon() -> None:
+    """They are named as the user did."""
+    net = capture([Work((20, 30), (12, 14))], ranges=[Range(encode_layer("step: 3"), (10, 20))])
+    assert steps(parse(net), net).origin == 'ranges "layer:step: N"'
+
+
+@pytest.mark.parametrize(
+    "text", ["stepper motor", "epoch 3", "batch_norm, seq = 4", "aten::batch_norm", "iterate", "x"]
+)
+def test_names_of_other_things(text: str) -> None:
+    """An op called batch_norm is no batch."""
+    net = capture([Work((20, 30), (12, 14))], ranges=[Range(text, (10, 20))])
+    assert len(steps(parse(net), net)) == 0
+
+
+def test_a_number_that_emit_nvtx_adds_is_no_part_of_a_name() -> None:
+    """It numbers the user's ranges, too."""
+    net = capture([Work((20, 30), (12, 14))], ranges=[Range("step 3, op_id = 17", (10, 20))])
+    assert steps(parse(net), net).origin == 'ranges "step N"'
+
+
+def test_optimizer_steps_end_steps() -> None:
+    """Without iteration ranges, a step ends with the optimizer's; the rarest optimizer counts."""
+    ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 200, 300)]
+    ranges += [Range("Optimizer.step#SGD.step", (at, at + 5)) for at in range(50, 350, 20)]
+    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 250, 320)]
+    net = capture(work, ranges=ranges)
+    found = steps(parse(net), net)
+    assert (found.origin, found.end_ns.tolist()) == ("Optimizer.step", [110, 210, 310])
+    assert found.of_row.tolist() == [0, 0, 1, 2, OUTSIDE]
+
+
+def test_optimizer_rows_tell_steps_where_only_records_are_there() -> None:
+    """Each run of the optimizer's kernels ends a step."""
+    ranges = [Range("Optimizer.step#Adam.step", (at, at + 20)) for at in (100, 200, 300)]
+    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (50, 110, 115, 150, 215, 250, 315)]
+    found = steps(parse(capture(work, ranges=ranges)))
+    assert found.origin == "Optimizer.step"
+    assert found.of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("periods", [4, 7])
+def test_repetition_is_steps(periods: int) -> None:
+    """Kernels that repeat are steps, each begins after the longest pause."""
+    found = steps(records(capture(_loop(periods))))
+    assert (found.origin, len(found)) == ("repetition of 5 kernels", periods)
+    assert found.of_row.tolist() == [n for n in range(periods) for _ in range(5)]
+
+
+def test_what_comes_before_the_loop_is_outside() -> None:
+    """Initialisation repeats nothing."""
+    before = [Work((n * US, n * US + 500), (n * US, n * US + 100), f"init_{n}") for n in range(7)]
+    moved = [
+        Work((w.at[0] + 20 * US, w.at[1] + 20 * US), (w.call[0] + 20 * US, w.call[1] + 20 * US),
+             w.name)
+        for w in _loop(6) if w.call
+    ]  # fmt: skip
+    found = steps(records(capture([*before, *moved])))
+    assert found.of_row.tolist() == [OUTSIDE] * 7 + [n for n in range(6) for _ in range(5)]
+
+
+def test_layers_within_a_step_are_no_steps() -> None:
+    """Of two periods, the one that fits wholly counts: 12 layers and a head, five times."""
+    names = [*[f"{GEMM}_{k}" for _ in range(6) for k in range(3)], "head_a", "head_b", "head_c"]
+    work = [
+        Work((at + 500, at + 900), (at, at + 100), names[place % len(names)])
+        for place, at in enumerate(range(0, 5 * len(names) * US, US))
+    ]
+    found = steps(records(capture(work)))
+    assert found.origin == f"repetition of {len(names)} kernels"
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        [Work((0, 10), (0, 5))],
+        [Work((n, n + 1), (n, n + 1), f"k{n % 7}_{n * n % 11}") for n in range(30)],
+        [Work((n, n + 1), (n, n + 1), ADD) for n in range(30)],
+        [copy((n, n + 1), (n, n + 1)) for n in range(30)],
+    ],
+    ids=["one kernel", "no period", "one kernel again and again", "copies only"],
+)
+def test_no_steps(work: list[Work]) -> None:
+    """Where nothing tells steps, there are none."""
+    found = steps(records(capture(work)))
+    assert (found.origin, len(found), found.median_ns, found.warm_up) == ("", 0, None, 0)
+
+
+def test_records_without_times_have_no_steps() -> None:
+    """The original's files hold durations alone."""
+    whole = records(capture(_loop(4)))
+    columns = {name: column for name, column in whole.columns.items() if name != "start"}
+    assert len(steps(Records(whole.rows, columns))) == 0
+
+
+def _with_first(first: int) -> Steps:
+    ranges = [Range("step 0", (0, first))]
+    ranges += [Range(f"step {n}", (first + 100 * (n - 1), first + 100 * n)) for n in range(1, 6)]
+    work = [Work((0, first), (0, 1))]
+    work += [Work((first + 100 * n, first + 100 * n + 100), (first + 100 * n, first + 100 * n + 1))
+             for n in range(5)]  # fmt: skip
+    net = capture(work, ranges=ranges)
+    return steps(parse(net), net)
+
+
+def test_slow_leading_steps_are_warm_up() -> None:
+    """A first step of more than 1.5 times the median is left out of the median."""
+    assert (_with_first(1000).warm_up, _with_first(1000).median_ns) == (1, 100)
+    assert (_with_first(120).warm_up, _with_first(120).median_ns) == (0, 100)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("3:", (3, 10)), ("3:7", (3, 7)), (":7", (0, 7)), ("3", (3, 4)), ("-2:", (8, 10)),
+     ("-1", (9, 10)), (":", (0, 10)), ("8:99", (8, 10))],
+)  # fmt: skip
+def test_choose(text: str, expected: tuple[int, int]) -> None:
+    """Ranges of steps are read as Python's slices, a single number as one step."""
+    assert choose(text, 10) == expected
+
+
+@pytest.mark.parametrize("text", ["10:", "10", "-11", "5:5", "7:3", "x", "1:y", "1.5", "", "2:3:4"])
+def test_choose_nothing(text: str) -> None:
+    """A range that names no step, or is none, raises and says what there is."""
+    with pytest.raises(ValueError, match=r"there are 10|write 3:"):
+        choose(text, 10)
+
+
+def test_choose_where_there_are_no_steps() -> None:
+    """Nothing can be named: how to have some is said."""
+    with pytest.raises(ValueError, match=r"pyprof\.annotate"):
+        choose("0:", 0)
+
+
+def test_each_process_steps_on_its_own_clock() -> None:
+    """Two ranks whose hosts' clocks differ: the nth step is that of both, as long as the slower."""
+    skew, slower = 10_000_000 * US, 3
+    first, second = (
+        [
+            Work(
+                tuple(at * times + begin for at in w.at),  # type: ignore[arg-type]
+                tuple(at * times + begin for at in w.call or ()),  # type: ignore[arg-type]
+                w.name,
+                pid=pid,
+            )
+            for w in _loop(5)
+        ]
+        for pid, begin, times in ((1, 0, 1), (2, skew, slower))
+    )
+    alone = [steps(records(capture(work, pids=2))) for work in (first, second)]
+    both = steps(records(capture([*first, *second], pids=2)))
+    assert both.origin == alone[0].origin
+    assert both.of_row.tolist() == alone[0].of_row.tolist() + alone[1].of_row.tolist()
+    assert both.duration_ns.tolist() == alone[1].duration_ns.tolist()

@@ -1,0 +1,101 @@
+"""Numbers and tables for people."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from pyprof.report.render import text
+
+
+@pytest.mark.parametrize(
+    ("ns", "expected"),
+    [(None, "-"), (0, "0 ns"), (999, "999 ns"), (1500, "1.500 us"), (2_500_000, "2.500 ms"),
+     (3_000_000_000, "3.000 s"), (4_000_000_000_000, "4,000.000 s"), (0.25, "0.25 ns")],
+)  # fmt: skip
+def test_durations_take_the_largest_unit_that_fits(ns: float | None, expected: str) -> None:
+    """Unknown is -, not 0."""
+    assert text.duration(ns) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, "-"), (0.0, "0"), (0.01234, "0.0123"), (1.234, "1.23"), (99.94, "99.9"),
+     (1234.5, "1,234")],
+)  # fmt: skip
+def test_rates_have_three_digits_that_matter(value: float | None, expected: str) -> None:
+    """Large ones are whole."""
+    assert text.number(value) == expected
+
+
+def test_a_path_is_cut_at_its_beginning() -> None:
+    """A path keeps its end, where a line's number or a layer's own name is."""
+    assert text.cut_left("model/net.py:123", 10) == "....py:123"
+    assert text.cut_left("net.py:123", 10) == "net.py:123"
+
+
+def test_a_captured_name_neither_breaks_a_line_nor_rules_the_terminal() -> None:
+    """Control characters become blanks; a heading stays bold where colours are wanted."""
+    lines = [text.heading("a\nb"), "c\x1b[31md\r\x7f"]
+    assert text.finish(lines, coloured=False) == b"a b\nc [31md  \n"
+    assert text.finish(lines, coloured=True) == b"\x1b[1ma b\x1b[0m\nc [31md  \n"
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    """Numbers to the right, names to the left, no blanks at the end."""
+    assert text.table([("a", "1"), ("bcd", "23")], ("Op", "ms"), (0,)) == [
+        "Op   ms",
+        "a     1",
+        "bcd  23",
+    ]
+
+
+def test_a_wide_table_goes_on_below() -> None:
+    """Indented, beside the first column; every cell is there, and no line is too wide."""
+    rows = [[f"row {n}", *("x" * 20 + str(place) for place in range(9))] for n in range(2)]
+    header = ["Name", *(f"column {place}" for place in range(9))]
+    lines = text.folded(rows, header, (0,))
+    assert max(map(len, lines)) <= 100
+    assert [line.split()[0] for line in lines if line] == ["Name", "row", "row"] * 3
+    assert sum(line.startswith("row") for line in lines) == 2
+    assert sorted(word for line in lines for word in line.split() if word[0] == "x") == sorted(
+        cell for row in rows for cell in row[1:]
+    )
+
+
+def test_a_sentence_breaks_between_words() -> None:
+    """What goes on stands below where it began; nothing is lost."""
+    sentence = "word " * 60 + "end"
+    lines = text.wrapped(sentence, "   - ")
+    assert max(map(len, lines)) <= 100
+    assert lines[0].startswith("   - word")
+    assert lines[1].startswith("     word")
+    assert " ".join(line.removeprefix("   - ").strip() for line in lines) == sentence
+
+
+def test_long_names_show_that_they_are_cut() -> None:
+    """No more than so many characters."""
+    assert text.cut("abcdefgh", 6) == "abc..."
+    assert text.cut("abcdef", 6) == "abcdef"
+
+
+@pytest.mark.parametrize(
+    ("target", "terminal", "refused", "expected"),
+    [("-", True, "", True), ("-", False, "", False), ("-", True, "1", False),
+     ("net.txt", True, "", False)],
+)  # fmt: skip
+def test_colours_only_on_a_terminal(
+    target: str, *, terminal: bool, refused: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """Not in a file, not in a pipe, not where NO_COLOR refuses them."""
+    monkeypatch.setenv("NO_COLOR", refused)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    assert text.colours(target) is expected
+
+
+def test_marks_are_kept_only_where_colours_are_wanted() -> None:
+    """A heading is bold on a terminal and plain elsewhere."""
+    lines = [text.heading("Op"), "a"]
+    assert text.finish(lines, coloured=False) == b"Op\na\n"
+    assert text.finish(lines, coloured=True).startswith(b"\x1b[1mOp")
