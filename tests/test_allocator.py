@@ -15,7 +15,7 @@ _HOLDS_100_MB = f"""
 import mmap
 from pathlib import Path
 import numpy as np
-from pyprof import freed
+from pyprof import allocator
 
 def resident_bytes():
     return int(Path({str(_STATM)!r}).read_text().split()[1]) * mmap.PAGESIZE
@@ -26,7 +26,7 @@ held = [np.ones(50_000, np.int8) for _ in range(2000)]
 kept = held[-1]  # keeps the end of the heap where it is
 held.clear()
 after = resident_bytes()
-freed.give_back()
+allocator.give_back()
 print(before, after, resident_bytes())
 """
 

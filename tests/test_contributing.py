@@ -74,7 +74,7 @@ def test_a_column_is_one_function(copy: Path) -> None:
 
 def test_a_report_is_one_file(copy: Path) -> None:
     """The new report is a command, and listed as one."""
-    (copy / "pyprof/report/analysis/op_totals.py").write_text(_recipe("A report"), encoding="utf-8")
+    (copy / "pyprof/commands/totals.py").write_text(_recipe("A report"), encoding="utf-8")
     truth = generate(copy / "net.sqlite", "--kernels", "1")
     assert "  totals  " in _run(copy, "-m", "pyprof", "--help")
     found = json.loads(_run(copy, "-m", "pyprof", "totals", "net.sqlite"))

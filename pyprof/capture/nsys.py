@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from pyprof import child_programs, guard, scratch, signals
 from pyprof.capture import machine, script
 from pyprof.capture.launch import Files
-from pyprof.capture.pitfalls import filled
 from pyprof.capture.request import Outcome, check_place, names_a_range, ranked
+from pyprof.capture.tables import filled
 from pyprof.capture.window_files import join_nsys_windows
 from pyprof.errors import PyprofError
 

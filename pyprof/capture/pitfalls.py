@@ -1,13 +1,11 @@
-"""What a capture hides or distorts, in words: one function a trap, found by being decorated.
+"""What a capture hides or distorts, in words: one function per pitfall, found by being decorated.
 
-Each takes the Capture and yields sentences; none where the capture does not show the trap.
+Each takes the Capture and yields sentences; none where the capture does not show it.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -20,15 +18,11 @@ from pyprof.parse.assemble import doubts
 from pyprof.parse.evidence import is_early
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from pyprof.arrays import Ints
 
-    Ints = npt.NDArray[np.int64]
-    from collections.abc import Iterable
-    from pathlib import Path
+Pitfall: TypeAlias = Callable[[schema.Capture], Iterator[str]]
 
-Trap: TypeAlias = Callable[[schema.Capture], Iterator[str]]
-
-TRAPS: list[Trap] = []
+PITFALLS: list[Pitfall] = []
 
 _FEW = 20
 """Fewer kernels than this say nothing about a habit."""
@@ -42,29 +36,29 @@ _OVERLAP = 1.01
 _HUGE_ROWS = 20_000_000
 
 
-def trap(function: Trap) -> Trap:
+def pitfall(function: Pitfall) -> Pitfall:
     """Have a function asked about every capture."""
-    TRAPS.append(function)
+    PITFALLS.append(function)
     return function
 
 
 def found(capture: schema.Capture) -> list[str]:
-    """Give what the reader, the parser and every trap say of a capture."""
+    """Give what the reader, the parser and every pitfall say of a capture."""
     return [
         *capture.warnings,
         *doubts(capture),
-        *(text for each in TRAPS for text in each(capture)),
+        *(text for each in PITFALLS for text in each(capture)),
     ]
 
 
-@trap
+@pitfall
 def empty(capture: schema.Capture) -> Iterator[str]:
     """A capture without GPU work, which every other command refuses."""
     if not capture.activities.num_rows and not any("no GPU" in text for text in capture.warnings):
         yield nothing(capture)
 
 
-@trap
+@pitfall
 def blocking(capture: schema.Capture) -> Iterator[str]:
     """CUDA_LAUNCH_BLOCKING=1 makes every launch wait for its kernel."""
     kernels = _of_kind(capture, schema.KERNEL)
@@ -76,7 +70,7 @@ def blocking(capture: schema.Capture) -> Iterator[str]:
         )
 
 
-@trap
+@pitfall
 def early(capture: schema.Capture) -> Iterator[str]:
     """A kernel that starts before its launch: the clocks of CPU and GPU are apart."""
     launched = _launches(capture, _of_kind(capture, schema.KERNEL))
@@ -88,7 +82,7 @@ def early(capture: schema.Capture) -> Iterator[str]:
         )
 
 
-@trap
+@pitfall
 def unlinked(capture: schema.Capture) -> Iterator[str]:
     """Without emit_nvtx nothing ties a backward kernel to its forward op."""
     if not capture.ranges.num_rows:
@@ -113,7 +107,7 @@ def unlinked(capture: schema.Capture) -> Iterator[str]:
         )
 
 
-@trap
+@pitfall
 def crossing(capture: schema.Capture) -> Iterator[str]:
     """Start/end ranges do not nest, so nothing is attributed to them."""
     count = int(pc.sum(pc.equal(capture.ranges["style"], schema.FREE)).as_py() or 0)
@@ -121,7 +115,7 @@ def crossing(capture: schema.Capture) -> Iterator[str]:
         yield f"{count} ranges do not nest (start/end ranges): kernels are not attributed to them"
 
 
-@trap
+@pitfall
 def processes(capture: schema.Capture) -> Iterator[str]:
     """Several processes in one file are fine, but have to be told apart."""
     pids = pc.unique(capture.activities["pid"]).drop_null()
@@ -129,7 +123,7 @@ def processes(capture: schema.Capture) -> Iterator[str]:
         yield f"{len(pids)} processes worked on a GPU: compare them by the column pid"
 
 
-@trap
+@pitfall
 def warming_up(capture: schema.Capture) -> Iterator[str]:
     """Allocations by the driver and autotuning belong to the first steps only."""
     names = capture.calls["name"].cast(pa.string())
@@ -143,7 +137,7 @@ def warming_up(capture: schema.Capture) -> Iterator[str]:
         )
 
 
-@trap
+@pitfall
 def unknown_gpu(capture: schema.Capture) -> Iterator[str]:
     """Peaks need to know the GPU."""
     on_gpu = capture.activities.filter(pc.not_equal(capture.activities["kind"], schema.CPU))
@@ -157,7 +151,7 @@ def unknown_gpu(capture: schema.Capture) -> Iterator[str]:
         yield f"{who} not described in the file: shares of the peak need --gpu NAME"
 
 
-@trap
+@pitfall
 def overlap(capture: schema.Capture) -> Iterator[str]:
     """Streams that run at once make kernel times add up to more than the clock shows.
 
@@ -176,7 +170,7 @@ def overlap(capture: schema.Capture) -> Iterator[str]:
             )
 
 
-@trap
+@pitfall
 def emulated(capture: schema.Capture) -> Iterator[str]:
     """Double precision done by integers can be faster than the peak for doubles."""
     names = capture.activities["name"].cast(pa.string())
@@ -187,7 +181,7 @@ def emulated(capture: schema.Capture) -> Iterator[str]:
         )
 
 
-@trap
+@pitfall
 def huge(capture: schema.Capture) -> Iterator[str]:
     """A file this large is better captured in part."""
     rows = capture.activities.num_rows + capture.calls.num_rows + capture.ranges.num_rows
@@ -235,44 +229,3 @@ def _launches(capture: schema.Capture, kernels: pa.Table) -> Ints:
     joined = columns.join(calls, ["pid", "corr"], join_type="inner")
     names = ("call_start", "call_end", "start", "end")
     return np.stack([joined[name].to_numpy() for name in names], axis=1)
-
-
-# What a capture's database holds, without reading it as a capture.
-
-
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
-"""A view is a program, which may never end."""
-
-
-def filled(path: Path, tables: Iterable[str]) -> list[str]:
-    """Give those of the tables that have rows; none of a file that is no SQLite database."""
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
-            present = {row[0] for row in base.execute(_TABLES)}
-            return [
-                table
-                for table in tables
-                if table in present and base.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608 - our names
-            ]
-    except sqlite3.Error:
-        return []
-
-
-# What a capture file holds that one may not want to share: environment, host, command line.
-
-
-_SECRETS_TABLES = {
-    "TARGET_INFO_SYSTEM_ENV": "the machine and its environment, which can hold tokens",
-    "PROCESSES": "command lines",
-    "ANALYSIS_DETAILS": "the capture's own command",
-    "TARGET_INFO_SESSION_START_TIME": "when it was made",
-}
-"""Tables of nsys's export, and what they tell."""
-
-
-def inside(path: Path) -> list[str]:
-    """Say what a file tells of where it was made. Values are not read."""
-    held = filled(path, _SECRETS_TABLES)
-    return [
-        f"before sharing the file: it holds {table}: {_SECRETS_TABLES[table]}" for table in held
-    ]

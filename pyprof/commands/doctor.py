@@ -33,7 +33,7 @@ def command(capture: Path | None) -> None:
 
 def examine(path: Path) -> list[str]:
     """Give what a capture holds, then what is to be known of it; CaptureError where it is none."""
-    from pyprof.capture import pitfalls  # noqa: PLC0415 - they need Arrow
+    from pyprof.capture import pitfalls, tables  # noqa: PLC0415 - they need Arrow
     from pyprof.readers import read  # noqa: PLC0415
 
     capture = read(path)
@@ -42,6 +42,6 @@ def examine(path: Path) -> list[str]:
         f"{path}: {capture.tool}{version}, {capture.activities.num_rows:,} activities, "
         f"{capture.calls.num_rows:,} calls, {capture.ranges.num_rows:,} ranges"
     )
-    said = [*pitfalls.found(capture), *pitfalls.inside(path)]
+    said = [*pitfalls.found(capture), *tables.private(path)]
     told = [heading, *(f"- {text}" for text in said or ["no trap shows"])]
     return [safe.message(line) for line in told]

@@ -30,7 +30,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
         packages: dict[str, str] | None = None,
     ) -> str:
         known = packages or {}
-        monkeypatch.setattr(machine, "gpus", lambda: gpus)
+        monkeypatch.setattr(machine, "find_gpus", lambda: gpus)
         monkeypatch.setattr(machine, "find_nsys", lambda: nsys)
         monkeypatch.setattr(machine, "nsys_version", lambda _: version)
         monkeypatch.setattr(machine, "output", lambda *_: smi)

@@ -76,7 +76,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("SEEN", str(tmp_path / "seen.json"))
     monkeypatch.setenv("WINDOWS", str(tmp_path / "windows"))
     (tmp_path / "windows").mkdir()
-    monkeypatch.setattr(machine, "gpus", lambda: ("NVIDIA H100",))
+    monkeypatch.setattr(machine, "find_gpus", lambda: ("NVIDIA H100",))
     script = tmp_path / "train.py"
 
     def capture_it(*args: str, text: str = "pass", writes: str = "sqlite kernels") -> Result:
@@ -162,7 +162,7 @@ def test_no_gpu_work(run: Run) -> None:
 
 def test_no_gpu(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without a GPU only NVTX is traced, of the whole run, and the reason is said."""
-    monkeypatch.setattr(machine, "gpus", lambda: ())
+    monkeypatch.setattr(machine, "find_gpus", lambda: ())
     result = run("--tool", "nsys", text=RANGE, writes="sqlite")
     assert "--trace=nvtx" in seen(tmp_path)
     assert not any("capture-range" in arg for arg in seen(tmp_path))

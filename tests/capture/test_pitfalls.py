@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyprof import schema
-from pyprof.capture import pitfalls
+from pyprof.capture import pitfalls, tables
 from tests.texts import apart
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ def test_secrets(tmp_path: Path) -> None:
         base.execute("CREATE TABLE PROCESSES (name)")
         base.execute("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ('TOKEN', 'secret')")
         base.commit()
-    (said,) = pitfalls.inside(path)
+    (said,) = tables.private(path)
     assert "TARGET_INFO_SYSTEM_ENV: the machine and its environment" in said
     assert "secret" not in said
     other = tmp_path / "trace.json"
     other.write_text("{}")
-    assert pitfalls.inside(other) == []
+    assert tables.private(other) == []

@@ -330,7 +330,7 @@ def test_a_signal_while_the_file_is_written(
         os.kill(os.getpid(), signal.SIGTERM)
         join_trace_windows(*given)
 
-    monkeypatch.setattr(recorder, "join", interrupted)
+    monkeypatch.setattr(recorder, "join_trace_windows", interrupted)
     with pytest.raises(signals.Ended), signals.ending():
         capture(TRAIN, whole=True)
     assert [path.name for path in tmp_path.iterdir() if path.name != "train.py"] == [
@@ -353,7 +353,7 @@ def test_a_full_disk(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     monkeypatch.setattr(recorder, "_roomiest", lambda it: it if place == "beside" else it / "tmp")
     if place == "everywhere":
-        monkeypatch.setattr(recorder, "join", fail)
+        monkeypatch.setattr(recorder, "join_trace_windows", fail)
     elif place == "target":
         monkeypatch.setattr("shutil.copyfile", fail)
     outcome = capture(TRAIN, whole=True)

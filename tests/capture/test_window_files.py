@@ -124,8 +124,8 @@ def test_a_file_that_is_no_export(tmp_path: Path) -> None:
 
 SCRIPT = """
 import os, sys, time
-from pyprof.instrument import injection
-push, pop = injection.connect(os.environ["NVTX_INJECTION64_PATH"])
+from pyprof.instrument import emit
+push, pop = emit.connect(os.environ["NVTX_INJECTION64_PATH"])
 for step in range(6):
     if step % 2:
         push(b"window")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyprof import readers
-from pyprof.capture.pitfalls import filled
+from pyprof.capture.tables import filled
 from pyprof.errors import CaptureError
 from pyprof.readers import _sqlite, kineto, nsys
 from pyprof.readers.kineto import stream

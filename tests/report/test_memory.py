@@ -15,10 +15,11 @@ PEAK_BYTES = """
 import io, sys, tracemalloc
 from pathlib import Path
 import pyarrow as pa
-from pyprof.marker import numbered
-from pyprof.parse import dictfile, parquet, parse_file
+from pyprof.marker import templates
+from pyprof.parse import dict_lines, parquet, parse_file
 from pyprof.readers import _sqlite
-from pyprof.report import exported_rows, source
+from pyprof.inputs import source
+from pyprof.report.export import write
 from pyprof.report.export import as_parquet
 
 class Nowhere(io.BytesIO):
@@ -26,15 +27,15 @@ class Nowhere(io.BytesIO):
         return memoryview(data).nbytes
 
 # What is in work at once is as small against the capture as it is against a large one.
-_sqlite._TEXT_BATCH_ROWS, numbered._AT_ONCE = 128, 128
-parquet._TEXT_BYTES = dictfile._BYTES = exported_rows._TEXT_BYTES = 1 << 18
-dictfile._FIRST_ROWS = 16
+_sqlite._TEXT_BATCH_ROWS, templates._AT_ONCE = 128, 128
+parquet._TEXT_BYTES = dict_lines._BYTES = write._TEXT_BYTES = 1 << 18
+dict_lines._FIRST_ROWS = 16
 tracemalloc.start()
 path, form = sys.argv[1:]
 if form == "export":
-    as_parquet.write(exported_rows.tables(source.load(path).table), Nowhere())
+    as_parquet.write(write.tables(source.load(path).table), Nowhere())
 else:
-    {"parquet": parquet, "dict": dictfile}[form].write(parse_file(Path(path)), Nowhere())
+    {"parquet": parquet, "dict": dict_lines}[form].write(parse_file(Path(path)), Nowhere())
 print(pa.default_memory_pool().max_memory() + tracemalloc.get_traced_memory()[1])
 """
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from pyprof.readers.kineto.columns import Ints
+    from pyprof.arrays import Ints
     from pyprof.readers.kineto.nest import Nested
     from pyprof.readers.kineto.ranges import Columns
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    Ints = npt.NDArray[np.int64]
+    from pyprof.arrays import Ints
 
 _INT64 = range(-(2**63), 2**63)
 

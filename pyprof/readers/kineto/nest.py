@@ -14,7 +14,7 @@ from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.ranges import FRAME, MARKER, MODULE, NOTE, OP
 
 if TYPE_CHECKING:
-    from pyprof.readers.kineto.columns import Ints
+    from pyprof.arrays import Ints
     from pyprof.readers.kineto.ranges import Columns, Ranges
 
 SLACK_NS = 2_000

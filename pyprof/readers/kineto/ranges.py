@@ -16,7 +16,7 @@ from pyprof.readers.kineto.columns import Interned, Threads, nanoseconds, times,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.readers.kineto.columns import Ints
+    from pyprof.arrays import Ints
     from pyprof.readers.kineto.stream import Event
 
 

@@ -29,7 +29,7 @@ class Advice:
     """Something that the user could change."""
 
     rule: str
-    """Name of the rule: its module."""
+    """Name of the rule: its function."""
     title: str
     """What is the case."""
     action: str

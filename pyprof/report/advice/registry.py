@@ -1,4 +1,4 @@
-"""The register of rules: one module of this folder a rule."""
+"""The register of rules, which stand in the modules of this folder by subject."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _REFUTED: dict[str, tuple[str, ...]] = {}
 
 
 def rule(*refuted_by: str) -> Callable[[Rule], Rule]:
-    """Register the rule of a module; it returns None where there is no evidence.
+    """Register a rule under its name; it returns None where there is no evidence.
 
     `refuted_by` says what looks like evidence and is none, or what would make the advice untrue:
     where it is so, the rule is silent.
     """
 
     def register(function: Rule) -> Rule:
-        name = function.__module__.rpartition(".")[2]
+        name = function.__name__
         if name in _RULES:
-            raise ValueError(f"module {name} has a rule already")
+            raise ValueError(f"there is a rule {name} already")
         _RULES[name], _REFUTED[name] = function, refuted_by
         return function
 

@@ -1,0 +1,43 @@
+"""What a capture's database holds, without reading it as a capture; what not to share of it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
+"""A view is a program, which may never end."""
+
+
+def filled(path: Path, tables: Iterable[str]) -> list[str]:
+    """Give those of the tables that have rows; none of a file that is no SQLite database."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
+            present = {row[0] for row in base.execute(_TABLES)}
+            return [
+                table
+                for table in tables
+                if table in present and base.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608 - our names
+            ]
+    except sqlite3.Error:
+        return []
+
+
+_PRIVATE = {
+    "TARGET_INFO_SYSTEM_ENV": "the machine and its environment, which can hold tokens",
+    "PROCESSES": "command lines",
+    "ANALYSIS_DETAILS": "the capture's own command",
+    "TARGET_INFO_SESSION_START_TIME": "when it was made",
+}
+"""Tables of nsys's export, and what they tell."""
+
+
+def private(path: Path) -> list[str]:
+    """Say what a file tells of where it was made. Values are not read."""
+    held = filled(path, _PRIVATE)
+    return [f"before sharing the file: it holds {table}: {_PRIVATE[table]}" for table in held]
