@@ -10,6 +10,8 @@ from pyprof import cli, safe
 from pyprof.options import override, peak_options, worker_options
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pyprof.inputs.engine import Engine
 
 _KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank")
@@ -52,6 +54,8 @@ class _ProfCommand(cli.Command):
               help="Fail when the cost of less than PERCENT of GPU time is known.")  # fmt: skip
 @click.option("--summary", type=cli.Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
+@click.option("--explain", type=click.IntRange(1), metavar="ROW",
+              help="Explain how row ROW (its idx) was costed, stage by stage.")  # fmt: skip
 @peak_options
 @click.option(
     "-o", "--output", "target", default=cli.STDOUT, metavar="FILE", help="Where to write."
@@ -74,6 +78,7 @@ def command(
       pyprof prof --csv -c idx,dir,kernel,sil,tc,flops,bytes net.dict
       pyprof prof --by op --top 10 -w 120 net.sqlite
       pyprof prof --by op -w 120 ranks/
+      pyprof prof --explain 12 net.dict
     """
     how["as_csv"] |= cli.claims(target, "csv") == "csv"
     if how["as_csv"] and how["width"]:
@@ -94,6 +99,9 @@ def command(
         with cli.output(target) as out:
             nvprof_tables.write(tables, out, as_csv=how["as_csv"], raw=how["raw"])
         return
+    if how["explain"] is not None:
+        _explain(sources, target, how)
+        return
     asked = report.Asked(report.columns(how["names"]), how["by"], how["sort"], how["top"])
     found = report.of_all(sources, asked, override(how), engine)
     columns, rows = report.shown(found, asked)
@@ -110,3 +118,18 @@ def command(
     if not quiet:
         cli.say(found.known.text)
     report.demand(found.known, least)
+
+
+def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any]) -> None:
+    """Write how one row of one file was costed. Raises as `load` does."""
+    if len(sources) > 1:
+        raise click.UsageError("--explain takes one file")
+    if any(how[option] for option in ("names", "as_csv", "width", "by", "sort", "top")):
+        raise click.UsageError("--explain knows no -c, --csv, -w, --by, --sort and --top")
+    from pyprof.inputs.source import load  # noqa: PLC0415 - they load Arrow
+    from pyprof.report.explain import explain  # noqa: PLC0415 - as above
+    from pyprof.report.render import text  # noqa: PLC0415 - as above
+
+    lines = explain(load(sources[0], override(how)).table, how["explain"])
+    with cli.output(target) as out:
+        out.write(text.finish(lines, coloured=text.colours(target)))

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pyprof.ops import Cost
     from pyprof.parse.records import Coded, Records
     from pyprof.prof.chosen_call import Work
+    from pyprof.prof.kernel_context import Situation
+    from pyprof.prof.name_hints import Told
 
 
 _HELPS = 1 << 20
@@ -69,10 +71,13 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
     """The rows of a capture, what each works for, and what its name and kind tell."""
 
     records: Records
+    contexts: list[Situation]
+    """The distinct texts around kernels."""
+    context_of: Ints
     work: list[Work]
     work_of: Ints
     family: list[str]
@@ -110,50 +115,127 @@ class _Rows:
 
 
 def share_costs(records: Records) -> Costs:
-    """Find each row's op call, cost the distinct ones, and share them among their kernels."""
-    number, found = situations(records)
-    work_of, works = with_outputs(records, number, found, [choose(each) for each in found])
+    """Go through the stages of costing; `Table.roofline` places the rows that come out.
+
+    `pyprof prof --explain` shows what each stage saw and decided; see `pyprof.prof.explain`.
+    """
+    rows = choose_op_calls(records)
+    grouping = group_kernels(rows)
+    prices = cost_op_calls(rows, grouping)
+    return apportion_costs(rows, grouping, prices)
+
+
+# --- 1. choose the op call that each row works for ------------------------------------------------
+
+
+def choose_op_calls(records: Records) -> Rows:
+    """Choose once per distinct context: the texts around a kernel."""
+    context_of, contexts = situations(records)
+    chosen = [choose(context) for context in contexts]
+    work_of, works = with_outputs(records, context_of, contexts, chosen)
     name = records.coded("kLongName")
-    roles = [role(text) for text in name.values]
-    families = [family(work) for work in works]
-    alone = np.array([_number(own_flops(each)) if each.on_cpu else UNKNOWN for each in found])
-    own = alone[number] if len(found) else number
-    rows = _Rows(records, works, work_of, families, name, roles, _kinds(records), own)
+    alone = [_number(own_flops(context)) if context.on_cpu else UNKNOWN for context in contexts]
+    return Rows(
+        records=records,
+        contexts=contexts,
+        context_of=context_of,
+        work=works,
+        work_of=work_of,
+        family=[family(work) for work in works],
+        name=name,
+        role=[role(text) for text in name.values],
+        kind=_kinds(records),
+        own_flops=np.array(alone)[context_of] if contexts else context_of,
+    )
+
+
+# --- 2. find the kernels of each op call, and those that do its arithmetic ------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Which rows belong to one op call, and what they do for it."""
+
+    call: Ints
+    """Number of the op call of each row."""
+    arithmetic: Mask
+    """Rows that do their call's arithmetic, and so share its cost."""
+    tried: Mask
+    """Rows that cuDNN's benchmark ran to choose another."""
+    kernels: Ints
+    """Of each row's call: how many do its arithmetic."""
+
+
+def group_kernels(rows: Rows) -> Grouping:
+    """Number the op calls; of a call's kernels those of the likeliest role do its arithmetic."""
     ranks = np.where(rows.on_cpu, rows.own_flops == 0, _ranks(rows))
-    call = op_calls.number(records, works, work_of, ranks < _HELPS)
+    call = op_calls.number(rows.records, rows.work, rows.work_of, ranks < _HELPS)
     tried = _tried(rows, call)
     ranks[tried] = _HELPS
-    best = np.full(int(call.max(initial=-1)) + 1, _HELPS)
+    calls = int(call.max(initial=-1)) + 1
+    best = np.full(calls, _HELPS)
     np.minimum.at(best, call[rows.kernel], ranks[rows.kernel])
-    return _share(rows, call, rows.kernel & (ranks == best[call]), tried)
+    arithmetic = rows.kernel & (ranks == best[call])
+    kernels = np.bincount(call[arithmetic], minlength=calls)[call]
+    return Grouping(call, arithmetic, tried, kernels)
 
 
-def _share(rows: _Rows, call: Ints, arithmetic: Mask, tried: Mask) -> Costs:
-    """Share the cost of each call among the rows that do its arithmetic."""
-    kernels = np.bincount(call[arithmetic], minlength=int(call.max(initial=-1)) + 1)[call]
-    costs, cost_of = _costs(rows, call, arithmetic, kernels)
-    reasons = list(dict.fromkeys([*_FIRST_REASONS, *(cost.reason for cost in costs)]))
+# --- 3. cost each distinct op call ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What op calls cost as a whole. Arrays: one value per row, UNKNOWN where there is none."""
+
+    costs: list[Cost]
+    cost_of: Ints
+    hints: list[Told]
+    """What the names of a call's kernels say where no text does."""
+    hint_of: Ints
+
+    def of_rows(self, name: str) -> Ints:
+        """Give one figure of each row's call."""
+        figures = [_number(getattr(cost, name)) for cost in self.costs]
+        return np.array(figures, np.int64)[self.cost_of]
+
+
+def cost_op_calls(rows: Rows, grouping: Grouping) -> Prices:
+    """Cost each distinct op call, by how many kernels, and what their names tell."""
+    untyped = rows.working(lambda work, _: work.untyped) & grouping.arithmetic
+    moving = untyped & rows.working(lambda _, family: family in MOVES)
+    number, hints = by_name(rows.name, grouping.call, untyped, moving, rows.kernel)
+    # One op on the CPU may do what takes two kernels on a GPU.
+    kernels = np.where(rows.on_cpu, 0, np.minimum(grouping.kernels, _MOST_KERNELS))
+    first, cost_of = distinct((rows.work_of * len(hints) + number) * (_MOST_KERNELS + 1) + kernels)
+    costs = [
+        rows.work[rows.work_of[row]].cost(int(kernels[row]) or None, hints[number[row]])
+        for row in first.tolist()
+    ]
+    return Prices(costs, cost_of, hints, number)
+
+
+# --- 4. share the cost of each op call among its kernels ------------------------------------------
+
+
+def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
+    """Share the cost of each call among the rows that do its arithmetic, and say why if not."""
+    call, helper = grouping.call, rows.kernel & ~grouping.arithmetic
+    reasons = list(dict.fromkeys([*_FIRST_REASONS, *(cost.reason for cost in prices.costs)]))
     place = {reason: number for number, reason in enumerate(reasons)}
-    flops, moved, written, added = (
-        np.array([_number(getattr(cost, name)) for cost in costs], np.int64)[cost_of]
-        for name in ("flops", "bytes", "written", "added")
-    )
-    weight = _weights(rows, arithmetic, kernels)
-    if rows.on_cpu.any():
-        weight = np.where(rows.on_cpu, parts(rows.own_flops, flops, call, arithmetic), weight)
-    pairs = _charged_inside(rows, call)
-    left_flops, left_bytes = (without_inner(total, call, pairs) for total in (flops, moved))
+    flops, moved = prices.of_rows("flops"), prices.of_rows("bytes")
+    weight = _weights(rows, grouping, flops)
+    inner = _charged_inside(rows, call)
+    left_flops, left_bytes = (without_inner(total, call, inner) for total in (flops, moved))
     shared_flops, shared_bytes = (portions(left, weight, call) for left in (left_flops, left_bytes))
-    helper = rows.kernel & ~arithmetic
     shared_flops[helper] = np.where(flops[helper] == UNKNOWN, UNKNOWN, 0)
     shared_bytes[helper] = UNKNOWN
-    reason_of = np.array([place[cost.reason] for cost in costs], np.int64)[cost_of]
+    reason_of = np.array([place[cost.reason] for cost in prices.costs], np.int64)[prices.cost_of]
     for total in (flops, moved):
-        tell_inside(reason_of, total, call, pairs, len(reasons))
+        tell_inside(reason_of, total, call, inner, len(reasons))
     reasons += [f"{_INSIDE}{reason}" for reason in reasons]
     _memory(rows, shared_flops, shared_bytes, reason_of)
     chosen = op_calls.chosen(rows.records, rows.work, rows.work_of)
-    fills = _fills(rows, call, weight, helper, (written, added))
+    fills = _fills(rows, call, weight, helper, (prices.of_rows("written"), prices.of_rows("added")))
     moved = fills.charge(left_bytes, shared_bytes, chosen, op_calls.around(rows.records))
     explain((shared_flops < 0) | ((moved < 0) & ~helper), reasons, reason_of)
     return Costs(
@@ -161,13 +243,13 @@ def _share(rows: _Rows, call: Ints, arithmetic: Mask, tried: Mask) -> Costs:
         bytes=moved,
         reason=reasons,
         reason_of=reason_of,
-        params=[cost.params for cost in costs],
-        params_of=cost_of,
+        params=[cost.params for cost in prices.costs],
+        params_of=prices.cost_of,
         call=call,
         work=rows.work,
         work_of=rows.work_of,
         helper=helper,
-        tried=tried,
+        tried=grouping.tried,
     )
 
 
@@ -178,22 +260,7 @@ def explain(unknown: Mask, reasons: list[str], reason_of: Ints) -> None:
     reasons.append(UNSAID)
 
 
-def _costs(rows: _Rows, call: Ints, arithmetic: Mask, kernels: Ints) -> tuple[list[Cost], Ints]:
-    """Cost each distinct op call, by how many kernels and what their names tell; and each row's."""
-    untyped = rows.working(lambda work, _: work.untyped) & arithmetic
-    moving = untyped & rows.working(lambda _, family: family in MOVES)
-    number, told = by_name(rows.name, call, untyped, moving, rows.kernel)
-    # One op on the CPU may do what takes two kernels on a GPU.
-    kernels = np.where(rows.on_cpu, 0, np.minimum(kernels, _MOST_KERNELS))
-    first, cost_of = distinct((rows.work_of * len(told) + number) * (_MOST_KERNELS + 1) + kernels)
-    costs = [
-        rows.work[rows.work_of[row]].cost(int(kernels[row]) or None, told[number[row]])
-        for row in first.tolist()
-    ]
-    return costs, cost_of
-
-
-def _tried(rows: _Rows, call: Ints) -> Mask:
+def _tried(rows: Rows, call: Ints) -> Mask:
     """Tell which kernels a convolution's call only tried, to choose among them.
 
     Where shapes are not recorded, no call is known to be like another.
@@ -204,21 +271,26 @@ def _tried(rows: _Rows, call: Ints) -> Mask:
     return trials(rows.records, rows.work_of, call, conv, rows.named(Role.CONV, Role.GEMM))
 
 
-def _weights(rows: _Rows, arithmetic: Mask, kernels: Ints) -> Ints:
+def _weights(rows: Rows, grouping: Grouping, flops: Ints) -> Ints:
     """Weigh each kernel's part in its call's arithmetic: by duration.
 
-    But the two gradients of a product need the same FLOPs, whichever kernel is the faster.
+    But the two gradients of a product need the same FLOPs, whichever kernel is the faster, and ops
+    on the CPU have FLOPs of their own. `flops` are those of each row's call.
     """
     products = rows.working(lambda work, family: work.gradient and family in PRODUCTS)
-    alike = products & (kernels == len(_GRADIENTS))
-    return np.where(arithmetic, np.where(alike, 1, rows.weight), 0)
+    alike = products & (grouping.kernels == len(_GRADIENTS))
+    weight = np.where(grouping.arithmetic, np.where(alike, 1, rows.weight), 0)
+    if not rows.on_cpu.any():
+        return weight
+    own = parts(rows.own_flops, flops, grouping.call, grouping.arithmetic)
+    return np.where(rows.on_cpu, own, weight)
 
 
 def _number(value: int | None) -> int:
     return value if value is not None and value < 1 << 63 else UNKNOWN
 
 
-def _fills(rows: _Rows, call: Ints, weight: Ints, helper: Mask, parts: tuple[Ints, Ints]) -> Fills:
+def _fills(rows: Rows, call: Ints, weight: Ints, helper: Mask, parts: tuple[Ints, Ints]) -> Fills:
     """Find the rows that fill memory or add a bias, and those whose bytes are fewer for it.
 
     `parts` are the bytes of what a row's call writes, and of what is moved for its bias.
@@ -237,7 +309,7 @@ def _fills(rows: _Rows, call: Ints, weight: Ints, helper: Mask, parts: tuple[Int
     )
 
 
-def _bias(rows: _Rows, call: Ints, helper: Mask) -> Mask:
+def _bias(rows: Rows, call: Ints, helper: Mask) -> Mask:
     """Tell which helpers of products serve the bias: the first of a call that can.
 
     cuBLAS adds to what is there: a copy of the bias. Behind a convolution it is added, element by
@@ -252,7 +324,7 @@ def _bias(rows: _Rows, call: Ints, helper: Mask) -> Mask:
     return served
 
 
-def _memory(rows: _Rows, flops: Ints, moved: Ints, reason_of: Ints) -> None:
+def _memory(rows: Rows, flops: Ints, moved: Ints, reason_of: Ints) -> None:
     """Cost copies and sets by what the capture says they moved; graph launches hide their work."""
     size = rows.records.numpy("bytes")
     name = rows.records.coded("kShortName")
@@ -272,7 +344,7 @@ def _kinds(records: Records) -> NDArray[np.str_]:
     return np.array([*kind.values, "kernel"])[kind.index]  # the original's files hold kernels only
 
 
-def _ranks(rows: _Rows) -> Ints:
+def _ranks(rows: Rows) -> Ints:
     """Rank each row's kernel among those that may do its op's arithmetic; 0 is the likeliest."""
     first, index = distinct(rows.work_of << 32 | rows.name.index)
     found = [
@@ -282,7 +354,7 @@ def _ranks(rows: _Rows) -> Ints:
     return np.array([_HELPS if place is None else place for place in found], np.int64)[index]
 
 
-def _charged_inside(rows: _Rows, call: Ints) -> Ints:
+def _charged_inside(rows: Rows, call: Ints) -> Ints:
     """Find what is charged inside of what is charged too: (inner, outer) call numbers.
 
     Products inside of products, and on the CPU whatever is inside of a call. A memset inside an op

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof import marker, ops
 from pyprof.marker import Kind, Tensor
@@ -33,22 +33,41 @@ if TYPE_CHECKING:
 # --- choosing -----------------------------------------------------------------------------------
 
 
+class Considered(NamedTuple):
+    """An enclosing call that may be what kernels work for."""
+
+    work: Work
+    has_formula: bool
+    usable: bool
+    """Whether its formula can say something; the first such call is the choice."""
+    reason: str
+    """Why it cannot."""
+
+
+def consider(situation: Situation) -> Iterator[Considered]:
+    """Go through the enclosing calls in the order of preference, up to the first usable one."""
+    for work in (_cpu_candidates if situation.on_cpu else _gpu_candidates)(situation):
+        if work.call is None or not ops.known(work.call):
+            reason = "its text names no op" if work.call is None else "no formula"
+            yield Considered(work, has_formula=False, usable=False, reason=reason)
+            continue
+        cost = work.cost()
+        usable = cost.flops is not None or cost.bytes is not None
+        yield Considered(work, has_formula=True, usable=usable, reason=cost.reason)
+        if usable:
+            return
+
+
 def choose(situation: Situation) -> Work:
     """Choose the op call that kernels in this situation work for."""
     if stopped := _own_stopped(situation):
         return stopped
-    reasons = []
-    for work in (_cpu_candidates if situation.on_cpu else _gpu_candidates)(situation):
-        if work.call is None or not ops.known(work.call):
-            continue
-        cost = work.cost()
-        if cost.flops is not None or cost.bytes is not None:
-            return work
-        reasons.append((work, cost.reason))
-    if reasons:
-        work, reason = reasons[0]
-        return Work(work.call, work.direction, work.dtype, work.position, reason)
-    return _unknown(situation)
+    considered = [each for each in consider(situation) if each.has_formula]
+    if not considered:
+        return _unknown(situation)
+    if considered[-1].usable:
+        return considered[-1].work
+    return replace(considered[0].work, reason=considered[0].reason, output=None)
 
 
 def _unknown(situation: Situation) -> Work:
