@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from pyprof import cli
 from pyprof.ops.families import OTHER, checked
 from pyprof.ops.work import Args, Work
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from pyprof.marker import Call
 
 Formula: TypeAlias = Callable[[Args], Work]
@@ -220,4 +223,13 @@ def _scan() -> None:
     if "plugins" not in _scanned:
         _scanned.add("plugins")
         for entry in entry_points(group="pyprof.ops"):
-            entry.load()
+            _load(entry)
+
+
+def _load(entry: EntryPoint) -> None:
+    """Load the formulas of another package; one that fails ends no report."""
+    try:
+        entry.load()
+    except Exception as error:  # noqa: BLE001 - anything may go wrong in the code of others
+        said = f"the formulas of {entry.value} cannot be loaded ({type(error).__name__}: {error})"
+        cli.warn([f"{said}; reports are made without them"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +101,21 @@ def test_wrapping_twice_is_wrapping_once(listening: Recorder) -> None:
     pyprof.wrap(Adds, "forward")
     Adds()(torch.ones(1))
     assert [call.op for call in listening.calls if call.mod == "Adds"] == ["forward"]
+
+
+def test_a_function_of_a_module_goes_by_both_names(
+    listening: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`mylib.rotate`, under which docs/own-ops.md registers its formula."""
+    mylib = ModuleType("mylib")
+    monkeypatch.setattr(mylib, "rotate", lambda x, _: x, raising=False)
+    monkeypatch.setitem(sys.modules, "mylib", mylib)
+    x = torch.ones(2, 3)
+    pyprof.wrap(mylib, "rotate")
+    mylib.rotate(x, x)
+    assert [(call.mod, call.op, len(call.args)) for call in listening.calls[-1:]] == [
+        ("mylib", "rotate", 2)
+    ]
 
 
 def test_what_is_not_there_cannot_be_wrapped() -> None:

@@ -1,0 +1,85 @@
+"""docs/own-ops.md works as written: a package brings a formula by its entry point."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.builders import Range, Work, nsys_db
+from tests.programs import TOP
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = (TOP / "docs" / "own-ops.md").read_text(encoding="utf-8")
+CALL = (
+    "{'mod': 'mylib', 'op': 'rotate', 'args': ["
+    "{'name': '', 'type': 'tensor', 'shape': (2, 3), 'dtype': 'float16'}, "
+    "{'name': '', 'type': 'tensor', 'shape': (2, 3), 'dtype': 'float16'}]}"
+)
+
+
+def _block(section: str, language: str = "python") -> str:
+    found = re.search(
+        rf"^## {section}\n.*?^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE
+    )
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """Give a folder in which the package of the page is installed."""
+    (tmp_path / "mylib_costs.py").write_text(_block("The formula"), encoding="utf-8")
+    info = tmp_path / "mylib_costs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mylib-costs\nVersion: 1.0\n")
+    entry = _block("The entry point", "toml").partition('"pyprof.ops"]\n')[2].replace('"', "")
+    (info / "entry_points.txt").write_text(f"[pyprof.ops]\n{entry}")
+    return tmp_path
+
+
+def _python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join((str(folder), str(TOP)))
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def _capture(folder: Path) -> Path:
+    """Give a capture of one call, with the marker that `pyprof.wrap` leaves."""
+    work = [Work("rotate_kernel", (1000, 1100), (110, 120))]
+    return nsys_db(folder / "net.sqlite", work, [Range(CALL, (100, 200))])
+
+
+def test_the_check_of_the_page_passes(package: Path) -> None:
+    """The worked example of the formula comes out of the installed package."""
+    check = PAGE.rpartition("```python\n")[2].partition("```")[0]
+    done = _python(package, "-c", check)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_kernels_of_the_op_have_its_cost(package: Path) -> None:
+    """In a report, by name and arguments."""
+    net = _capture(package)
+    columns = ("-m", "pyprof.prof", "--csv", "-q", "-c", "op,flops,bytes", str(net))
+    done = _python(package, *columns)
+    assert done.stdout.splitlines()[1] == '"rotate","126","36"', done.stderr
+
+
+def test_a_package_that_cannot_be_loaded_is_named(package: Path) -> None:
+    """Once, in a warning; the report is made without it."""
+    (package / "mylib_costs.py").write_text("import gone_away", encoding="utf-8")
+    net = _capture(package)
+    done = _python(package, "-m", "pyprof.prof", "--csv", "-c", "op,flops", str(net))
+    (warning,) = [line for line in done.stderr.splitlines() if "mylib" in line]
+    assert done.returncode == 0
+    assert "the formulas of mylib_costs cannot be loaded" in warning
+    assert "gone_away" in warning
