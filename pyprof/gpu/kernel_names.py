@@ -1,4 +1,4 @@
-"""Take a kernel's name apart: the function's path, and the template arguments behind it.
+"""Kernel names: demangled, taken apart (path and template arguments), and made short.
 
 A full name may be kilobytes of C++ in which a functor, a namespace or a file name looks like
 another kernel; rules look at the path first. Mangled names work too, for captures whose names
@@ -160,6 +160,44 @@ def _identifiers(name: str, at: int) -> tuple[list[str], int]:
 
 _LONG = 6
 """No identifier has a length of so many digits."""
+
+
+# Whole names in readable form, and names short enough for a table.
+
+
+_DROPPED = ("void ", "at::", "cuda::", "native::")
+"""What a short name leaves out, as the original did."""
+
+
+@lru_cache(maxsize=_CACHE)
+def demangle(name: str) -> str:
+    """Give the C++ name of a mangled symbol; any other name as it is."""
+    if not name.startswith("_Z"):
+        return name
+    try:
+        import cxxfilt  # noqa: PLC0415 - only nvprof's captures hold mangled names
+    except (ImportError, OSError):  # Windows has no such library
+        return name
+    try:
+        return str(cxxfilt.demangle(name))
+    except (cxxfilt.Error, ValueError):
+        return name
+
+
+@lru_cache(maxsize=_CACHE)
+def short_name(long_name: str) -> str:
+    """Give a kernel's name without namespaces, template arguments and parameters. Never empty.
+
+    As the original: `void at::native::reduce_kernel<512, ...>(...)` is `reduce_kernel`; but an
+    unnamed namespace, whichever way the tool spells it, does not make the name empty, and of what
+    only wraps an operation, `cutlass::device_kernel<...>`, the operation is the name.
+    """
+    plain = long_name[:MOST_CHARS]
+    if plain.startswith("_Z") or any(bracket in plain for bracket in "<("):
+        plain = split(plain).path
+    for part in _DROPPED:
+        plain = plain.replace(part, "")
+    return plain.strip() or long_name.strip() or "unknown"
 
 
 # What the name of a collective's kernel tells: the collective; of NCCL (or RCCL) the algorithm.

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import NONE, ints, lists
+from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import collectives, launch_layers, paths, sequence
-from pyprof.parse.kernel_name import demangle, short_name
 from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.parse.kernel_name import demangle, short_name
+from pyprof.gpu.kernel_names import demangle, short_name
 from tests import strategies
 
 SHORT = [
