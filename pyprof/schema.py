@@ -25,12 +25,12 @@ NESTED, FREE = 0, 1
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
-COLLECTIVE = ("name", "group", "ranks", "size", "dtype", "in", "out")
+COLLECTIVE = ("name", "group", "description", "ranks", "size", "dtype", "in", "out")
 """Keys of what a tool, or a marker, says of a collective; each may be missing.
 
-Its name, that of its process group, the ranks in that (text: long lists are shortened; of sends and
-receives, with some tools, those that take part), their number, and what this rank gives and gets:
-the type of an element, and how many.
+Its name, that of its process group, what the group is described as, the ranks in that (text: long
+lists are shortened; of sends and receives, with some tools, those that take part), their number,
+and what this rank gives and gets: the type of an element, and how many.
 """
 
 ACTIVITIES = pa.schema(

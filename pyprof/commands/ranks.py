@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pyprof.report.ranks.findings import Across
 
 _TOP = 16
-_TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "layers", "unmatched")
+_TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parallelism", "layers",
+           "unmatched")  # fmt: skip
 
 
 @click.command("ranks", cls=cli.Command)

@@ -41,8 +41,14 @@ def describe(given: Any) -> Group:  # noqa: ANN401 - whatever torch takes
     known = _known.get(group)
     if known is None:
         ranks = tuple(c10d.get_process_group_ranks(group))
-        known = _known[group] = Group(group.group_name, ranks, _written(group.group_name, ranks))
+        described = str(getattr(group, "group_desc", ""))  # torch 2.4 and newer
+        text = _written(group.group_name, ranks, "" if described in _UNSAID else described)
+        known = _known[group] = Group(group.group_name, ranks, text)
     return known
+
+
+_UNSAID = frozenset({"", "undefined", "default_pg"})
+"""What torch describes groups as that nobody described."""
 
 
 def members_of(group: Group, peers: Sequence[int]) -> str:
@@ -73,8 +79,9 @@ def _resolved(given: Any) -> Any:  # noqa: ANN401 - as above
     return mesh.get_group(*dimension) if hasattr(mesh, "get_group") else mesh
 
 
-def _written(name: str, ranks: tuple[int, ...]) -> str:
-    return f"'group': {name!r}, 'ranks': {_spelled(ranks)!r}, 'size': {len(ranks)}"
+def _written(name: str, ranks: tuple[int, ...], description: str = "") -> str:
+    described = f", 'description': {description!r}" if description else ""
+    return f"'group': {name!r}{described}, 'ranks': {_spelled(ranks)!r}, 'size': {len(ranks)}"
 
 
 def _spelled(ranks: tuple[int, ...]) -> str:

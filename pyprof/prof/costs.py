@@ -117,7 +117,7 @@ class Rows:
 def share_costs(records: Records) -> Costs:
     """Go through the stages of costing; `Table.roofline` places the rows that come out.
 
-    `pyprof prof --explain` shows what each stage saw and decided; see `pyprof.prof.explain`.
+    `pyprof prof --explain` shows what each stage saw and decided; see `pyprof.report.explain`.
     """
     rows = choose_op_calls(records)
     grouping = group_kernels(rows)

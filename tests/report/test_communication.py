@@ -13,6 +13,7 @@ from pyprof.parse import dict_lines, parse, record_file
 from pyprof.parse.records import Coded, Records
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.table import Table
+from pyprof.report.analysis.intervals import EMPTY
 from pyprof.report.analysis.overview import overview
 from pyprof.report.ranks.collectives import collectives
 from pyprof.report.render.page import sections
@@ -78,7 +79,7 @@ def test_part_timeline_and_ranks_agree(records: Records) -> None:
     assert _communicating(records) == set(OURS)
     assert found.phases["comm"] == device.communication.total == 3000 * len(OURS)
     assert device.exposed_communication_ns == 2000 * len(OURS)
-    sorts, rows = collectives(records, 0, np.zeros(records.rows, np.int64))
+    sorts, rows, _ = collectives(records, 0, np.zeros(records.rows, np.int64), EMPTY)
     kinds = sorts.column("kind").take(rows.column("signature")).to_pylist()
     assert kinds == ["all_reduce", None, "all_reduce", "all_reduce"]
 

@@ -187,6 +187,7 @@ def launching_process(
 _COLLECTIVE = {
     "name": ("Collective name",),
     "group": ("Process Group Name", "Process Group ID"),  # the first since torch 2.3
+    "description": ("Process Group Description",),
     "ranks": ("Process Group Ranks",),
     "size": ("Group size",),
     "dtype": ("dtype",),

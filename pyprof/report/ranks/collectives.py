@@ -13,9 +13,12 @@ from pyprof import marker
 from pyprof.gpu import kernel_names
 from pyprof.ops import collectives as ops
 from pyprof.ops.dtypes import item_size
+from pyprof.parse.ranges import by_value
 from pyprof.prof.table import Table
+from pyprof.report.analysis.intervals import union, union_of
 from pyprof.report.analysis.timeline import COMMUNICATION, sorts
 from pyprof.report.ranks import tables
+from pyprof.report.ranks.parallelism import in_pipeline
 from pyprof.report.ranks.tables import UNKNOWN, numbered
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Integers, Ints
     from pyprof.parse.records import Records
+    from pyprof.report.analysis.intervals import Intervals
     from pyprof.report.ranks.tables import Columns
     from pyprof.report.ranks.waiting import Waits
 
@@ -86,19 +90,27 @@ _RANGES = ("nccl:", "c10d::")
 """What PyTorch's own ranges around a collective begin with."""
 
 
-def collectives(records: Records, rank: int, of_step: Ints) -> tuple[pa.Table, pa.Table]:
-    """Describe the kernels that communicate: `facts.SIGNATURES`, `facts.COLLECTIVES`."""
+def collectives(
+    records: Records, rank: int, of_step: Ints, computing: Intervals
+) -> tuple[pa.Table, pa.Table, int | None]:
+    """Describe the kernels that communicate: `tables.SIGNATURES`, `tables.COLLECTIVES`.
+
+    And give the time, in ns, in which the rank but waited for other stages of a pipeline; None
+    where it is in none. `computing` is when anything was computed.
+    """
     rows = np.flatnonzero(sorts(records) == COMMUNICATION)
     chosen = records.take(rows)
     known: dict[tuple[object, ...], int] = {}
     numbers = [known.setdefault(one, len(known)) for one in _signatures(chosen)]
-    names = [name for name in tables.SIGNATURES.names if name != "rank"]
-    columns = zip(*known, strict=True) if known else ([] for _ in names)
+    columns = zip(*known, strict=True) if known else ([] for _ in _KEYS)
+    described: dict[str, list[Any]] = dict(zip(_KEYS, map(list, columns), strict=True))
+    when = _intervals(records, rows, numbers, len(known))
+    described["total_ns"] = [each.total for each in when]
+    described["exposed_ns"] = [(each - computing).total for each in when]
+    described["received_bytes"] = _received(chosen, numbers, len(known))
     step = of_step[rows]
     return (
-        tables.table(
-            tables.SIGNATURES, rank, len(known), **dict(zip(names, map(list, columns), strict=True))
-        ),
+        tables.table(tables.SIGNATURES, rank, len(known), **described),
         tables.table(
             tables.COLLECTIVES,
             rank,
@@ -108,7 +120,41 @@ def collectives(records: Records, rank: int, of_step: Ints) -> tuple[pa.Table, p
             end_ns=_times(records, "end", rows),
             step=[number if number >= 0 else None for number in step.tolist()],
         ),
+        _bubble(described, when, computing),
     )
+
+
+_KEYS = ("stream", "kind", "algorithm", "group", "members", "size", "bytes", "description")
+"""What collectives of one sort have in common; the other columns are sums over them."""
+
+
+def _intervals(records: Records, rows: Ints, numbers: list[int], count: int) -> list[Intervals]:
+    """Give when the collectives of each sort ran."""
+    start, end = (records.numpy(name)[rows] for name in ("start", "end"))
+    of_sort = dict(by_value(np.array(numbers, np.int64)))
+    return [union_of(start[of_sort[place]], end[of_sort[place]]) for place in range(count)]
+
+
+def _received(records: Records, numbers: list[int], count: int) -> list[int | None]:
+    """Add up what each sort's calls received, in bytes; None where it is not told of each."""
+    total: list[int | None] = [0] * count
+    for number, told in zip(numbers, _said(records), strict=True):
+        elements, size = _whole(told.get("out")), item_size(told.get("dtype"))
+        before = total[number]
+        if before is not None:
+            total[number] = None if elements is None or size is None else before + elements * size
+    return total
+
+
+def _bubble(
+    described: Mapping[str, list[Any]], when: list[Intervals], computing: Intervals
+) -> int | None:
+    sorts = [
+        dict(zip(_KEYS, values, strict=True))
+        for values in zip(*(described[key] for key in _KEYS), strict=True)
+    ]
+    among = [each for each, is_stage in zip(when, in_pipeline(sorts), strict=True) if is_stage]
+    return (union(among) - computing).total if among else None
 
 
 def _times(records: Records, name: str, rows: Ints) -> pa.Array:
@@ -131,7 +177,7 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
         yield (
             one, kind, algorithms[place], tool.get("group"), tool.get("ranks"),
             _whole(tool.get("size")) or _whole(params.get("ranks")),
-            _whole(params.get("algo_bytes")) if told is None else told,
+            _whole(params.get("algo_bytes")) if told is None else told, tool.get("description"),
         )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from pyprof.report.ranks import links, stragglers
 from pyprof.report.ranks.clocks import clocks
 from pyprof.report.ranks.match import match
+from pyprof.report.ranks.parallelism import axes
 from pyprof.report.ranks.tables import Columns
 from pyprof.report.ranks.waiting import waits
 from pyprof.report.render import text
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyprof.report.ranks.clocks import Clock
     from pyprof.report.ranks.links import Link, SlowLink
     from pyprof.report.ranks.match import Group, Unmatched
+    from pyprof.report.ranks.parallelism import Axis
     from pyprof.report.ranks.stragglers import Late, LayerLoad, StepWait, Straggler, Together
     from pyprof.report.ranks.tables import Facts
 
@@ -133,6 +135,8 @@ class RankTime:
     compute_ns: int
     communication_ns: int
     exposed_ns: int
+    bubble_ns: int | None
+    """Waiting for other stages of a pipeline while nothing was computed; None: in no pipeline."""
     copy_ns: int
     step_ns: float | None
     """The median step after warm-up, of the rank."""
@@ -162,6 +166,8 @@ class Across:
     """Per group; `links.alike` puts like groups together."""
     slow: list[SlowLink]
     layers: list[LayerLoad]
+    axes: list[Axis]
+    """What process groups are for."""
     missing: tuple[str, ...]
     """Captures that could not be read."""
     warnings: tuple[str, ...]
@@ -207,6 +213,7 @@ def across(facts: Facts, missing: Sequence[str] = ()) -> Across:
         links=per_group,
         slow=links.slow_links(per_group),
         layers=stragglers.layer_loads(facts.layers),
+        axes=axes(columns, matched.grids),
         missing=tuple(missing),
         warnings=_told(facts.warnings),
     )

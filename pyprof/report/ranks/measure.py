@@ -86,18 +86,22 @@ def of_rank(rank: int, source: str, records: Records, capture: Capture | None, c
         raise CaptureError(f"{source}: no GPU work was captured; capture while the GPU works")
     if when is None:
         raise CaptureError(f"{source}: holds no times; parse the capture anew")
+    computing = union(device.compute for device in when.devices)
+    sorts, calls, bubble_ns = collectives(records, rank, found.of_row, computing)
     return Facts(
-        _rank(rank, source, clock, records, when, found),
+        _rank(rank, source, clock, records, when, found, bubble_ns),
         _steps(rank, records, when, found),
         _layers(rank, records),
-        *collectives(records, rank, found.of_row),
+        sorts,
+        calls,
         warnings=tuple((source, text) for text in records.warnings),
     )
 
 
 def _rank(
-    rank: int, source: str, clock: str, records: Records, when: Timeline, found: Steps
-) -> pa.Table:
+    rank: int, source: str, clock: str, records: Records, when: Timeline, found: Steps,
+    bubble_ns: int | None,
+) -> pa.Table:  # fmt: skip
     devices = when.devices
     number, pid = records.numpy("device"), records.numpy("pid")
     return tables.table(
@@ -115,6 +119,7 @@ def _rank(
         compute_ns=[device.compute.total for device in devices],
         communication_ns=[device.communication.total for device in devices],
         exposed_ns=[device.exposed_communication_ns for device in devices],
+        bubble_ns=[bubble_ns] * len(devices),
         copy_ns=[device.copy.total for device in devices],
         origin=[found.origin] * len(devices),
     )

@@ -15,6 +15,7 @@ from pyprof import safe
 from pyprof.report.ranks.collectives import Sort
 from pyprof.report.ranks.findings import RankTime
 from pyprof.report.ranks.match import Unmatched
+from pyprof.report.ranks.parallelism import Axis
 from pyprof.report.ranks.stragglers import LayerLoad, StepWait, Straggler
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ TABLES: Mapping[str, Table] = {
     "together": _TOGETHER,
     "steps": Table(attrgetter("step_waits"), _fields(StepWait)),
     "groups": _GROUPS,
+    "parallelism": Table(attrgetter("axes"), _fields(Axis)),
     "layers": Table(
         attrgetter("layers"), _fields(LayerLoad) | {"imbalance": attrgetter("imbalance")}
     ),

@@ -38,6 +38,7 @@ RANKS = pa.schema(
         "compute_ns": pa.int64(),
         "communication_ns": pa.int64(),
         "exposed_ns": pa.int64(),  # communication while nothing was computed
+        "bubble_ns": pa.int64(),  # waiting for other pipeline stages; null: no pipeline
         "copy_ns": pa.int64(),
         "origin": pa.string(),  # how steps were found; "" for none
     }
@@ -68,6 +69,10 @@ SIGNATURES = pa.schema(
         "members": _TEXT,  # the ranks in it, as the capture writes them
         "size": pa.int32(),  # the number of ranks in it
         "bytes": pa.int64(),  # algorithm bytes
+        "description": _TEXT,  # what the process group is for, as its maker says
+        "total_ns": pa.int64(),  # of all its kernels on the rank, overlaps counted once
+        "exposed_ns": pa.int64(),  # of that, while nothing was computed
+        "received_bytes": pa.int64(),  # by all calls; null: not told of each
     }
 )
 """One row per sort of collective of a rank; training repeats itself, so that they are few."""
@@ -140,6 +145,11 @@ class Signatures:
     members: Integers
     lists: Sequence[str]
     """Of members, as captures write them."""
+    description: Integers
+    descriptions: Sequence[str]
+    total_ns: Integers
+    exposed_ns: Integers
+    received_bytes: Integers
 
     @classmethod
     def of(cls, table: pa.Table) -> Signatures:
@@ -148,10 +158,13 @@ class Signatures:
         algorithm, algorithms = coded(table.column("algorithm"))
         group, groups = coded(table.column("group"))
         members, lists = coded(table.column("members"))
-        numbers = {name: _ints(table.column(name)) for name in ("rank", "stream", "size", "bytes")}
+        description, descriptions = coded(table.column("description"))
+        names = ("rank", "stream", "size", "bytes", "total_ns", "exposed_ns", "received_bytes")
+        numbers = {name: _ints(table.column(name)) for name in names}
         return cls(
             **numbers, kind=kind, kinds=kinds, algorithm=algorithm, algorithms=algorithms,
             group=group, groups=groups, members=members, lists=lists,
+            description=description, descriptions=descriptions,
         )  # fmt: skip
 
     def kind_is(self, *names: str) -> NDArray[np.bool_]:

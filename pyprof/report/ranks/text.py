@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from pyprof.report.ranks.collectives import Sort
     from pyprof.report.ranks.findings import Across, RankTime
     from pyprof.report.ranks.links import Link, SlowLink
+    from pyprof.report.ranks.parallelism import Axis
     from pyprof.report.ranks.stragglers import Straggler
 
 _LEAST = 0.005
 """A straggler costs at least this share of a step; less is no news."""
 _SHOWN = 3
 _UNEVEN = 1.1
+_BUBBLE = 0.05
+"""From this share of a rank's time on, a bubble is worth a word."""
 _NOTHING = "No rank, link or layer stands out."
 _ALONE = "One rank alone: nothing to compare it with; name the captures of the others, too."
 
@@ -43,7 +46,7 @@ def in_words(found: Across) -> Iterator[str]:
     Says so where there are none.
     """
     told = sorted([*_stragglers(found), *_slow(found)], key=lambda entry: -entry[0])
-    lines = [*(line for _, lines in told for line in lines), *_layer(found)]
+    lines = [*(line for _, lines in told for line in lines), *_layer(found), *_roles(found)]
     yield from lines or [_ALONE if len(found.numbers) == 1 else _NOTHING]
 
 
@@ -142,6 +145,19 @@ def spelled(sort: Sort) -> str:
     return f"{sort.kind or 'collective'}{size}"
 
 
+def _roles(found: Across) -> Iterator[str]:
+    """Name the stage with the largest bubble, and the rank whose experts get most."""
+    staged = [one for one in found.ranks if one.bubble_ns is not None and one.span_ns]
+    worst = max(staged, key=lambda one: (one.bubble_ns or 0) / one.span_ns, default=None)
+    if worst is not None and (share := (worst.bubble_ns or 0) / worst.span_ns) > _BUBBLE:
+        yield (f"Rank {worst.rank} spends {percent(share)} % of its time in pipeline bubbles,"
+               " waiting for other stages; more micro-batches make that less.")  # fmt: skip
+    for axis in found.axes:
+        if axis.imbalance is not None and axis.imbalance > _UNEVEN:
+            yield (f"Experts are unevenly used: rank {axis.busiest} receives"
+                   f" {axis.imbalance:.2f} times as much as the mean of its ranks.")  # fmt: skip
+
+
 def _layer(found: Across) -> Iterator[str]:
     layers = [one for one in found.layers if one.ranks > 1 and one.layer != NO_LAYER]
     uneven = [one for one in layers if (one.imbalance or 1) > _UNEVEN]
@@ -162,7 +178,7 @@ _NEWS = 0.01
 def lines(found: Across, top: int) -> Iterator[str]:
     """Give the sections, with an empty line between them; each lists `top` rows at most."""
     yield from head(found)
-    for section in (ranks, straggler_lines, collectives, layers):
+    for section in (ranks, straggler_lines, parallelism, collectives, layers):
         if shown := list(section(found, top)):
             yield ""
             yield from shown
@@ -180,21 +196,29 @@ def ranks(found: Across, top: int) -> Iterator[str]:
     ]  # fmt: skip
     waited = {one.rank: one for one in found.stragglers}
     header = ("Rank", "GPU", "Span ms", "Step ms", "Busy%", "Compute%", "Comm%", "Exposed%",
-              "Idle%", "Own ms/step", "Waited ms", "Clock us", "Residual us")  # fmt: skip
+              *(["Bubble%"] if _staged(found) else []), "Idle%", "Own ms/step", "Waited ms",
+              "Clock us", "Residual us")  # fmt: skip
     yield from _table([_rank(found, one, waited[one.rank]) for one in shown], header, ())
     if rest := len(found.ranks) - len(shown):
         yield f"... and {rest} more (--top {len(found.ranks)})"
 
 
+def _staged(found: Across) -> bool:
+    """Tell whether any rank is a stage of a pipeline."""
+    return any(one.bubble_ns is not None for one in found.ranks)
+
+
 def _rank(found: Across, one: RankTime, waited: Straggler) -> list[str]:
     clock = found.clocks.get(one.rank)
-    shares = (one.busy_ns, one.compute_ns, one.communication_ns, one.exposed_ns, one.idle_ns)
+    bubble = [one.bubble_ns] if _staged(found) else []
+    shares = [one.busy_ns, one.compute_ns, one.communication_ns, one.exposed_ns, *bubble,
+              one.idle_ns]  # fmt: skip
     return [
         str(one.rank),
         str(one.device),
         milliseconds(one.span_ns),
         milliseconds(one.step_ns),
-        *(percent(ns / one.span_ns if one.span_ns else None) for ns in shares),
+        *(percent(ns / one.span_ns if one.span_ns and ns is not None else None) for ns in shares),
         milliseconds(waited.own_ns),
         milliseconds(waited.waited_ns if clock else None),
         UNKNOWN if clock is None else f"{clock.offset_ns / 1e3:+,.1f}",
@@ -250,6 +274,31 @@ def _mostly_at(found: Across) -> dict[int, str]:
     for one in found.late:
         named.setdefault(one.rank, f"{spelled(one.sort)}, {len(one.group.ranks)} ranks")
     return named
+
+
+def parallelism(found: Across, top: int) -> Iterator[str]:
+    """Tabulate what process groups are for, where anything tells of one."""
+    if not any(axis.role for axis in found.axes):
+        return
+    header = ("Parallelism", "Known by", "Groups", "Ranks", "Calls", "Communication ms",
+              "Exposed ms", "Hidden%", "Imbalance")  # fmt: skip
+    yield from _table([_axis(axis) for axis in found.axes[:top]], header, (0, 1))
+    yield "Calls and times: per rank, the mean. Exposed: while nothing was computed."
+
+
+def _axis(axis: Axis) -> list[str]:
+    hidden = 1 - axis.exposed_ns / axis.communication_ns if axis.communication_ns else None
+    return [
+        axis.role or UNKNOWN,
+        axis.evidence or UNKNOWN,
+        str(axis.groups),
+        str(axis.ranks),
+        count(axis.calls),
+        milliseconds(axis.communication_ns),
+        milliseconds(axis.exposed_ns),
+        percent(hidden),
+        UNKNOWN if axis.imbalance is None else f"{axis.imbalance:.2f}x, rank {axis.busiest}",
+    ]
 
 
 def collectives(found: Across, top: int) -> Iterator[str]:

@@ -27,6 +27,10 @@ class Collective:
     size: int | None = None
     bytes: int | None = None
     algorithm: str | None = "RING"
+    description: str | None = None
+    total_ns: int = 0
+    exposed_ns: int = 0
+    received_bytes: int | None = None
 
 
 def collectives(rows: Iterable[Collective]) -> Columns:

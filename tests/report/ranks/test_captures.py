@@ -218,7 +218,7 @@ def test_a_table_without_rows_has_its_columns(table: str, tmp_path: Path) -> Non
         for captures in ([str(quiet)], _pair(tmp_path))
     ]
     assert names[0][0] == names[1][0]
-    assert {"late", "together", "steps", "groups", "unmatched"} & {table} == {
+    assert {"late", "together", "steps", "groups", "parallelism", "unmatched"} & {table} == {
         table for rows in names[:1] if len(rows) == 1
     }
 
