@@ -5,6 +5,8 @@ Of a capture without a GPU the first is of the ops on the CPU.
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -19,7 +21,6 @@ from pyprof.errors import CaptureError
 from pyprof.parse import parse
 from pyprof.parse.record_file import STDIN, load
 from pyprof.prof.processor import CPU, processor_of
-from pyprof.report.render.fixed_width import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,10 +125,9 @@ def _csv(found: Sequence[Row], *, raw: bool) -> str:
         )
         for r in found
     ]
-    return "".join(
-        ",".join(quoted("" if cell is None else str(cell)) for cell in line) + "\n"
-        for line in (header, *lines)
-    )
+    file = io.StringIO()
+    csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows((header, *lines))
+    return file.getvalue()
 
 
 def _tables(found: Sequence[Row]) -> str:
