@@ -1,4 +1,8 @@
-"""What sets need of a file system: this machine's, or one that fsspec reaches."""
+"""What sets need of a file system: this machine's, or one that fsspec reaches.
+
+This machine's is not left to fsspec, an extra: there, patterns match hidden files and know no
+`**.sqlite`, and its stamps of files would have every dataset written anew.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The cores of this machine: captures are worked on in processes of their own."""
+"""The cores of this machine: captures are worked on in processes of their own.
+
+The standard library's pool, and not loky or Pebble: with these, too, busy workers outlive a command
+that is killed, and with loky one lost worker takes what all others were doing with it, so that the
+watching and the second tries below would stay.
+"""
 
 from __future__ import annotations
 
