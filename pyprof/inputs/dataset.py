@@ -23,8 +23,7 @@ from pyprof import __version__, safe, schema
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.files import files_of, is_url, names, remove_abandoned, writing
 from pyprof.inputs.find import PARTITION, fetch, parts
-from pyprof.inputs.ranks import members, rank_in
-from pyprof.inputs.records import ranked
+from pyprof.inputs.ranks import members, rank_in, ranked
 from pyprof.parse import parquet, parse_file
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pyprof.inputs import dataset
 from pyprof.inputs.engine import Here
 from pyprof.inputs.files import files_of
 from pyprof.inputs.ranks import members
-from pyprof.inputs.records import records_of
+from pyprof.inputs.source import load
 from pyprof.parse import parquet, parse_file
 from tests.builders import Range, Work, nsys_db
 from tests.commands import Done, run
@@ -371,7 +371,8 @@ def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:
     memory.pipe("/bucket/out.parquet/rank=1/part-0.parquet", b"PAR1")
     assert "; 2 of them were there already" in _write(folder, url).stderr
     assert {path: memory.cat(path) for path in at_url} == at_url
-    assert [records_of(member).rows for member in members([url], Here())] == list(ROWS.values())
+    sources = [load(member, host=False) for member in members([url], Here())]
+    assert [source.table.records.rows for source in sources] == list(ROWS.values())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")

@@ -9,7 +9,8 @@ import pytest
 
 from pyprof.errors import CaptureError
 from pyprof.inputs.engine import Handle, Here
-from pyprof.inputs.ranks import Identity, Member, identify, members, rank_in
+from pyprof.inputs.ranks import Member, identify, members, rank_in
+from pyprof.schema import Identity
 from tests.builders import Range, Work, nsys_db, nvprof_db
 from tests.commands import run
 from tests.programs import generate

@@ -6,14 +6,13 @@ A library may choose another kernel for the same work; op, shapes, dtypes and la
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.inputs import source
+from pyprof.inputs.source import each_once
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
 from pyprof.report.analysis import steps
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.inputs.engine import Engine
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.report.analysis.steps import Steps
@@ -216,51 +214,39 @@ class Side:
         return self.chosen[1] - self.chosen[0] if self.chosen else len(self.steps)
 
 
-def side(of: Source, keys: tuple[str, ...], chosen: str | None = None) -> Side:
+def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = None) -> Side:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
 
     Raises click.BadParameter where it names none.
     """
-    found = steps.steps(of.table.records, of.capture)
+    found = steps.steps(source.table.records, source.capture)
     picked = bounds(found, chosen)
-    stepped = Sums.of(of, keys, found.rows(picked or (0, len(found)))) if len(found) else None
+    stepped = Sums.of(source, keys, found.rows(picked or (0, len(found)))) if len(found) else None
     return Side(
-        gpus(of),
+        gpus(source),
         keys,
         replace(found, of_row=found.of_row[:0]),
         picked,
-        stepped if picked and stepped else Sums.of(of, keys, None),
+        stepped if picked and stepped else Sums.of(source, keys, None),
         stepped,
-        of.table.source.warnings,
+        source.table.source.warnings,
     )
 
 
-def of_all(
-    sources: Sequence[str],
-    keys: tuple[str, ...],
-    chosen: str | None,
-    engine: Engine,
-    begin: Callable[[str], object] = str,
-) -> Side:
-    """Sum up one file, or all captures of a set. Raises as `side` and `source.load` do."""
-    work = partial(side, keys=keys, chosen=chosen)
-    return source.of_all(sources, work, merge, engine, begin=begin)
-
-
-def merge(a: Side, b: Side) -> Side:
+def merge_sides(a: Side, b: Side) -> Side:
     """Sum up two sets of captures from what was found of each.
 
     As in `steps.merge`, steps of another kind, an evaluation beside the training say, do not count.
     """
     alike = a.steps.kind == b.steps.kind
     return Side(
-        source.distinct(a.gpus, b.gpus),
+        each_once(a.gpus, b.gpus),
         a.keys,
         steps.merge(a.steps, b.steps),
         a.chosen or b.chosen,
         a.whole.plus(b.whole),
         a.inside.plus(b.inside) if alike and a.inside and b.inside else a.inside or b.inside,
-        source.distinct(a.warnings, b.warnings),
+        each_once(a.warnings, b.warnings),
     )
 
 

@@ -102,7 +102,7 @@ def table(columns: pa.Schema, rank: int, length: int, **values: object) -> pa.Ta
     return schema.table(columns, {"rank": np.full(length, rank), **values}, length)
 
 
-def merge(one: Facts, other: Facts) -> Facts:
+def merge_facts(one: Facts, other: Facts) -> Facts:
     """Put the facts of later ranks under those of earlier ones: associative, and exact."""
     return Facts(
         pa.concat_tables([one.ranks, other.ranks]),

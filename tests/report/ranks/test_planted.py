@@ -16,10 +16,10 @@ from pyprof.inputs.engine import Here
 from pyprof.inputs.ranks import members
 from pyprof.report.ranks import text
 from pyprof.report.ranks.findings import Across, across
-from pyprof.report.ranks.measure import measure
+from pyprof.report.ranks.measure import measure_ranks
 from pyprof.report.ranks.output_tables import as_json
 from pyprof.report.ranks.placing import TOGETHER_NS
-from pyprof.report.ranks.tables import merge
+from pyprof.report.ranks.tables import merge_facts
 from tests import commands
 from tests.inputs.cluster import cluster
 from tests.programs import TOP, python
@@ -51,8 +51,8 @@ def _generate(folder: Path, *options: str) -> dict[str, Any]:
 
 def _measured(folder: Path) -> Across:
     engine = Here()
-    handles = engine.map(measure, members([str(folder)], engine), "")
-    return across(engine.reduce(merge, handles))
+    handles = engine.map(measure_ranks, members([str(folder)], engine), "")
+    return across(engine.reduce(merge_facts, handles))
 
 
 @pytest.fixture(scope="module")

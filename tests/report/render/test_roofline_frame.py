@@ -68,7 +68,9 @@ def test_names_of_real_roofs_cover_no_point(
     name: str, size: tuple[float, float], captures: Path
 ) -> None:
     """At the sizes of the page and the picture."""
-    chart = roofline.roofline(source.load(str(captures / name), Override(REAL[name]))).chart(100)
+    chart = roofline.summarise_roofline(
+        source.load(str(captures / name), Override(REAL[name]))
+    ).chart(100)
     assert chart.roofs
     radii = [4 + 18 * one.share**0.5 for one in chart.points]
     check(frame(chart.points, chart.roofs, *size), chart.points, radii, chart.roofs)
