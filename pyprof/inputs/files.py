@@ -27,7 +27,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 
-class Files(Protocol):
+class FileSystem(Protocol):
     """A file system. Places are absolute paths or URLs."""
 
     def whole(self, source: str) -> str:
@@ -58,7 +58,7 @@ class Files(Protocol):
         """Remove a file that may be there."""
 
 
-def files_of(place: str) -> Files:
+def files_of(place: str) -> FileSystem:
     """Give the file system of a path or URL."""
     if not is_url(place):
         return Local()

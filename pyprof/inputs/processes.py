@@ -20,7 +20,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyprof.errors import PyprofError
-from pyprof.inputs.engine import Failed, Handle, Here, attempt, name_of
+from pyprof.inputs.engine import Failed, Handle, InProcess, attempt, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ _TRIES = 2
 """How often an item whose process ended is tried again, alone, before it is given up."""
 
 
-class Processes(Here):
+class Processes(InProcess):
     """An engine of `workers` processes. One that ends costs what it was doing another try."""
 
     def __init__(self, workers: int, *, strict: bool = False, quiet: bool = False) -> None:

@@ -199,7 +199,7 @@ def _numbered(urls: Sequence[str]) -> Sequence[int | None]:
     return ranks if len(set(known)) == len(ranks) and min(known) == 0 else nothing
 
 
-def ranked(records: Records, member: Member) -> Records:
+def with_ranks(records: Records, member: Member) -> Records:
     """Fill in `rank`, by process where the capture holds several.
 
     A row of a process that is none of the member's keeps the rank it has.

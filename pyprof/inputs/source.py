@@ -16,7 +16,7 @@ from pyprof import readers, schema
 from pyprof.allocator import give_back
 from pyprof.errors import CaptureError
 from pyprof.inputs.find import fetch
-from pyprof.inputs.ranks import Member, members, ranked
+from pyprof.inputs.ranks import Member, members, with_ranks
 from pyprof.parse import parse, parse_file, record_file
 from pyprof.prof.table import Override, Table
 
@@ -72,7 +72,7 @@ def load(
     member = item if isinstance(item, Member) else None
     with fetch(member.url) if member else nullcontext(item) as path:
         records, capture = _read(str(path), begin, host=host)
-    table = Table(ranked(records, member) if member else records, override or Override())
+    table = Table(with_ranks(records, member) if member else records, override or Override())
     table.check_override()
     begin("costing")
     _ = table.costs  # kept by the table

@@ -15,7 +15,7 @@ from pyprof.prof import op_calls
 from pyprof.prof.apportion import UNKNOWN, parts, portions
 from pyprof.prof.autotuning import trials
 from pyprof.prof.families import MOVES, PRODUCTS, family
-from pyprof.prof.kernel_context import situations
+from pyprof.prof.kernel_context import distinct_contexts
 from pyprof.prof.name_hints import by_name
 from pyprof.prof.op_calls import SPARSE, Fills, inside, tell_inside, without_inner
 from pyprof.prof.op_choice import choose, own_flops
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Ints, Mask
     from pyprof.ops import Cost
     from pyprof.parse.records import Coded, Records
-    from pyprof.prof.chosen_call import Work
+    from pyprof.prof.chosen_call import ChosenCall
 
 
 _HELPS = 1 << 20
@@ -60,7 +60,7 @@ class Costs:
     params_of: Ints
     call: Ints
     """Number of the op call that each row works for."""
-    work: list[Work]
+    work: list[ChosenCall]
     work_of: Ints
     helper: NDArray[np.bool_]
     """Rows that only help their op call's arithmetic, and those that were only tried."""
@@ -73,7 +73,7 @@ class _Rows:
     """The rows of a capture, what each works for, and what its name and kind tell."""
 
     records: Records
-    work: list[Work]
+    work: list[ChosenCall]
     work_of: Ints
     family: list[str]
     """Of each work."""
@@ -99,7 +99,7 @@ class _Rows:
         """Time on the GPU, ns; at least 1, so that each row has a part."""
         return np.maximum(self.records.numpy("kDuration"), 1)
 
-    def working(self, test: Callable[[Work, str], bool]) -> Mask:
+    def working(self, test: Callable[[ChosenCall, str], bool]) -> Mask:
         """Tell which rows work for an op call, of a family, that passes a test."""
         passed = [test(*pair) for pair in zip(self.work, self.family, strict=True)]
         return np.array(passed, bool)[self.work_of]
@@ -111,7 +111,7 @@ class _Rows:
 
 def share_costs(records: Records) -> Costs:
     """Find each row's op call, cost the distinct ones, and share them among their kernels."""
-    number, found = situations(records)
+    number, found = distinct_contexts(records)
     work_of, works = with_outputs(records, number, found, [choose(each) for each in found])
     name = records.coded("kLongName")
     roles = [role(text) for text in name.values]
@@ -182,12 +182,12 @@ def _costs(rows: _Rows, call: Ints, arithmetic: Mask, kernels: Ints) -> tuple[li
     """Cost each distinct op call, by how many kernels and what their names tell; and each row's."""
     untyped = rows.working(lambda work, _: work.untyped) & arithmetic
     moving = untyped & rows.working(lambda _, family: family in MOVES)
-    number, told = by_name(rows.name, call, untyped, moving, rows.kernel)
+    number, hints = by_name(rows.name, call, untyped, moving, rows.kernel)
     # One op on the CPU may do what takes two kernels on a GPU.
     kernels = np.where(rows.on_cpu, 0, np.minimum(kernels, _MOST_KERNELS))
-    first, cost_of = distinct((rows.work_of * len(told) + number) * (_MOST_KERNELS + 1) + kernels)
+    first, cost_of = distinct((rows.work_of * len(hints) + number) * (_MOST_KERNELS + 1) + kernels)
     costs = [
-        rows.work[rows.work_of[row]].cost(int(kernels[row]) or None, told[number[row]])
+        rows.work[rows.work_of[row]].cost(int(kernels[row]) or None, hints[number[row]])
         for row in first.tolist()
     ]
     return costs, cost_of

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.inputs.engine import Here, opened
-from pyprof.inputs.ranks import members, ranked
+from pyprof.inputs.engine import InProcess, opened
+from pyprof.inputs.ranks import members, with_ranks
 from pyprof.inputs.source import items, load, map_reduce
 from pyprof.parse import parse_file, record_file
 from pyprof.prof.table import Override
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 def _ranks(source: Path) -> list[Counter[int]]:
     """Count the rows of each rank, member by member."""
-    found = members([str(source)], Here())
+    found = members([str(source)], InProcess())
     return [Counter(load(member).table.records.arrow("rank").to_pylist()) for member in found]
 
 
@@ -56,8 +56,8 @@ def test_a_part_of_a_dataset_is_of_one_rank(folder: Path, tmp_path: Path) -> Non
         Counter({2: 2}),
         Counter({3: 3}),
     ]
-    member = members([str(tmp_path / "out")], Here())[1]
-    part = ranked(record_file.load(member.url), member).table()
+    member = members([str(tmp_path / "out")], InProcess())[1]
+    part = with_ranks(record_file.load(member.url), member).table()
     whole = parse_file(folder / "node0.sqlite").table()
     of_rank = [row | {"rank": 1} for row in whole.to_pylist() if row["pid"] == 8]
     assert part.to_pylist() == of_rank
@@ -108,13 +108,13 @@ def test_stages_are_those_of_one_file(folder: Path, stages: list[str], *, host: 
     def has_host(source: Source) -> bool:
         return source.capture is not None
 
-    assert map_reduce([capture], has_host, max, Here(), None, told.append, host=host) == host
+    assert map_reduce([capture], has_host, max, InProcess(), None, told.append, host=host) == host
     assert told == stages
 
 
 def test_one_file_needs_no_worker(folder: Path) -> None:
     """Nothing is sent to an engine of which nothing is asked."""
-    unused = Here()
+    unused = InProcess()
     unused.map = None  # type: ignore[assignment, method-assign]
     assert len(map_reduce([str(folder / "node0.sqlite")], _ranks_of_rows, _joined, unused)) == 5
 
@@ -123,8 +123,8 @@ def test_what_cannot_be_used_is_one_error(folder: Path) -> None:
     """An empty folder, a file that is none, a device that is not known: alone or in a set."""
     (folder / "none").mkdir()
     with pytest.raises(CaptureError, match="is a folder without captures"):
-        items([str(folder / "none")], Here())
+        items([str(folder / "none")], InProcess())
     nobody = Override(gpu="Voodoo 2")
     for paths in ([str(folder)], [str(folder / "node0.sqlite")]):
         with pytest.raises(PyprofError, match="Voodoo 2"):
-            map_reduce(paths, _ranks_of_rows, _joined, Here(), nobody)
+            map_reduce(paths, _ranks_of_rows, _joined, InProcess(), nobody)

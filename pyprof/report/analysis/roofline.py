@@ -191,7 +191,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Roofline:
+class RooflineSums:
     """What a chart is made from, small enough to send; that of several captures makes one."""
 
     gpus: tuple[str | None, ...]
@@ -215,21 +215,21 @@ class Roofline:
         return Chart(title, found, roofs(self.achieved, _MOST_ROOFS), processor(self.gpus))
 
 
-def summarise_roofline(source: Source, chosen: str | None = None) -> Roofline:
+def summarise_roofline(source: Source, chosen: str | None = None) -> RooflineSums:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
 
     Raises click.BadParameter where it names none.
     """
     table = source.table
     found = achieved(table, chosen_steps.rows(source, chosen))
-    return Roofline(
+    return RooflineSums(
         gpus(source), table.override.gpu, found, (*table.source.warnings, *table.doubts)
     )
 
 
-def merge_rooflines(a: Roofline, b: Roofline) -> Roofline:
+def merge_rooflines(a: RooflineSums, b: RooflineSums) -> RooflineSums:
     """Sum up two sets of captures from what was found of each."""
-    return Roofline(
+    return RooflineSums(
         each_once(a.gpus, b.gpus),
         a.asked,
         a.achieved.plus(b.achieved),

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof.arrays import sum_if_known
 from pyprof.inputs.source import each_once
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
@@ -95,7 +96,7 @@ _SUMS = {"calls": "sum", "rows": "sum", "ns": "sum"}
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class MatchedRows:
     """All rows by some keys, small enough to send."""
 
     sums: pa.Table
@@ -103,11 +104,11 @@ class Matched:
     known: frozenset[str]
     """The keys that a row has."""
 
-    def plus(self, other: Matched) -> Matched:
+    def plus(self, other: MatchedRows) -> MatchedRows:
         """Add the rows of another capture."""
         sums = pa.concat_tables([self.sums, other.sums])
         keys = [name for name in sums.column_names if name not in _SUMS]
-        return Matched(add_up(sums, keys, _SUMS), self.known | other.known)
+        return MatchedRows(add_up(sums, keys, _SUMS), self.known | other.known)
 
     def by(self, names: Sequence[str]) -> dict[Key, Sum]:
         """Give the sums by some of the keys: no op call has two values of one that is left out."""
@@ -118,12 +119,12 @@ class Matched:
         }
 
 
-def known_in_both(a: Matched, b: Matched, names: Sequence[str]) -> tuple[str, ...]:
+def known_in_both(a: MatchedRows, b: MatchedRows, names: Sequence[str]) -> tuple[str, ...]:
     """Leave out the keys that one of the captures knows of no row: they would match nothing."""
     return tuple(name for name in names if name in a.known & b.known)
 
 
-def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) -> Matched:
+def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) -> MatchedRows:
     """Total all rows, or those chosen, by some keys."""
     keys = {name: KEYS[name](table) for name in names}
     data = pa.table({**keys, "ns": pa.array(table.duration_ns), "call": pa.array(table.costs.call)})
@@ -134,7 +135,7 @@ def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) 
     )
     found = found.select([*names, "call_count_distinct", "ns_count", "ns_sum"])
     known = frozenset(name for name, values in keys.items() if values.null_count < len(values))
-    return Matched(found.rename_columns([*names, *_SUMS]), known)
+    return MatchedRows(found.rename_columns([*names, *_SUMS]), known)
 
 
 # One of the captures that are compared, small enough to send; several make one side.
@@ -147,7 +148,7 @@ _COSTS = ("flops", "bytes")
 class Sums:
     """Sums over some rows. Times in ns."""
 
-    matched: Matched
+    matched: MatchedRows
     time_ns: int
     busy_ns: int | None
     """Added up over GPUs; None where the records hold no times. So is `idle_ns`."""
@@ -182,8 +183,8 @@ class Sums:
         return Sums(
             self.matched.plus(other.matched),
             self.time_ns + other.time_ns,
-            _sum(self.busy_ns, other.busy_ns),
-            _sum(self.idle_ns, other.idle_ns),
+            sum_if_known([self.busy_ns, other.busy_ns]),
+            sum_if_known([self.idle_ns, other.idle_ns]),
             self.rows + other.rows,
             self.flops + other.flops,
             self.bytes + other.bytes,
@@ -248,8 +249,3 @@ def merge_sides(a: Side, b: Side) -> Side:
         a.inside.plus(b.inside) if alike and a.inside and b.inside else a.inside or b.inside,
         each_once(a.warnings, b.warnings),
     )
-
-
-def _sum(a: int | None, b: int | None) -> int | None:
-    """Add; of a sum of which a part is not known nothing is."""
-    return None if a is None or b is None else a + b

@@ -10,7 +10,7 @@ import numpy as np
 from pyprof.report.ranks import links, stragglers
 from pyprof.report.ranks.clocks import clocks
 from pyprof.report.ranks.match import match
-from pyprof.report.ranks.tables import Columns
+from pyprof.report.ranks.tables import Collectives
 from pyprof.report.ranks.waiting import waits
 from pyprof.report.render import text
 from pyprof.report.render.text import duration
@@ -185,7 +185,7 @@ class Across:
 
 def across(facts: Facts, missing: Sequence[str] = ()) -> Across:
     """Match, align and compare."""
-    columns = Columns.of(facts)
+    columns = Collectives.of(facts)
     matched = match(columns)
     aligned = clocks(columns, matched.grids, _clock_numbers(facts))
     found = waits(columns, matched.grids, aligned)

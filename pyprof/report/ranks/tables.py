@@ -160,7 +160,7 @@ class Signatures:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class Collectives:
     """One entry per collective of a rank, ordered by rank and by start within each."""
 
     rank: Integers
@@ -175,7 +175,7 @@ class Columns:
     """Per signature; equal where ranks can be in the same collective."""
 
     @classmethod
-    def of(cls, facts: Facts) -> Columns:
+    def of(cls, facts: Facts) -> Collectives:
         """Take the collectives, in the order of the ranks, whatever that of the captures."""
         table = facts.collectives
         rank = _ints(table.column("rank"))

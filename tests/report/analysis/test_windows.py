@@ -12,7 +12,7 @@ import pytest
 
 import pyprof
 from pyprof.inputs import source
-from pyprof.inputs.engine import Here
+from pyprof.inputs.engine import InProcess
 from pyprof.inputs.ranks import Member
 from pyprof.inputs.source import items
 from pyprof.marker import encode_layer
@@ -75,7 +75,7 @@ FORMS = pytest.mark.parametrize("form", ["capture", "dict", "parquet", "dataset"
 
 def load(files: dict[str, Path], form: str) -> source.Source:
     """Read one of them."""
-    (item,) = items([str(files[form])], Here())
+    (item,) = items([str(files[form])], InProcess())
     return source.load(item)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from pyprof import marker
 from pyprof.commands.ranks import _TABLES
-from pyprof.inputs.engine import Here
+from pyprof.inputs.engine import InProcess
 from pyprof.inputs.ranks import members
 from pyprof.report.analysis.intervals import union_of
 from pyprof.report.ranks.findings import Across, across
@@ -36,7 +36,7 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>
 
 
 def _across(*paths: Path) -> Across:
-    engine = Here()
+    engine = InProcess()
     handles = engine.map(measure_ranks, members([str(path) for path in paths], engine), "")
     return across(engine.reduce(merge_facts, handles))
 

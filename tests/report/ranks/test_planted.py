@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyprof.inputs.engine import Here
+from pyprof.inputs.engine import InProcess
 from pyprof.inputs.ranks import members
 from pyprof.report.ranks import text
 from pyprof.report.ranks.findings import Across, across
@@ -50,7 +50,7 @@ def _generate(folder: Path, *options: str) -> dict[str, Any]:
 
 
 def _measured(folder: Path) -> Across:
-    engine = Here()
+    engine = InProcess()
     handles = engine.map(measure_ranks, members([str(folder)], engine), "")
     return across(engine.reduce(merge_facts, handles))
 
