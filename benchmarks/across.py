@@ -86,7 +86,7 @@ def main() -> None:
     size = len(pickle.dumps(each[0]))
     print(f"{given.ranks} ranks: {size / 1e3:,.0f} kB of facts each", f"{peak_gb():.2f} GB")
     begun = time.process_time()
-    merged = tree(tables.merge, each)
+    merged = tree(tables.merge_facts, each)
     del each
     print(f"merged    {time.process_time() - begun:6.2f} s  {peak_gb():.2f} GB")
     begun = time.process_time()

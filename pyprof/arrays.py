@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Ints: TypeAlias = NDArray[np.int64]
 Integers: TypeAlias = NDArray[np.integer]
@@ -22,7 +25,8 @@ NONE = -1
 def ints(column: pa.ChunkedArray | pa.Array, absent: int = NONE) -> Ints:
     """Give an integer column as int64, with `absent` for null."""
     if column.null_count:
-        column = pc.fill_null(column, absent)
+        wide = column.cast(pa.int64()) if pa.types.is_integer(column.type) else column
+        column = pc.fill_null(wide, absent)
     return np.asarray(column.to_numpy()).astype(np.int64, copy=False)
 
 
@@ -32,3 +36,9 @@ def lists(lengths: Ints, values: pa.Array, mask: NDArray[np.bool_] | None = None
     return pa.ListArray.from_arrays(
         pa.array(offsets), values, mask=None if mask is None else pa.array(mask)
     )
+
+
+def sum_if_known(values: Sequence[int | None]) -> int | None:
+    """Add up; of a sum of which a part is unknown nothing is known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

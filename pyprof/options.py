@@ -1,7 +1,8 @@
-"""The options of every command that works on sets of captures: where the work is done."""
+"""The options that commands share: which captures, where the work is done, which peaks."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,50 +11,105 @@ import click
 from pyprof import cli
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
+    from pyprof.inputs.engine import Engine
+    from pyprof.inputs.source import Source
     from pyprof.prof.table import Override
 
-
-def engine_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --workers, --dask and --strict; the command gets the opened engine as `engine`."""
-    strict = click.option(
-        "--strict", is_flag=True, help="Stop at a capture that cannot be read; else it is left out."
-    )
-    return strict(worker_options(command))
+T = TypeVar("T")
 
 
-def worker_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --workers and --dask; the command gets the opened engine as `engine`."""
+@dataclass(frozen=True, slots=True)
+class Captures:
+    """What a command line names to read, and the engine that works on it."""
 
-    @click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Work on N captures at a time, in processes of this machine. Default: 1, in this one.",
-    )
-    @click.option(
-        "--dask",
-        metavar="ADDRESS",
-        help="Work on a running Dask cluster: its scheduler's address, or a scheduler file.",
-    )
-    @wraps(command)
-    def opened(
-        workers: int | None,
-        dask: str | None,
+    paths: tuple[str, ...]
+    engine: Engine
+    quiet: bool
+
+    def map_reduce(
+        self,
+        summarise: Callable[[Source], T],
+        merge: Callable[[T, T], T],
+        override: Override | None = None,
+        begin: Callable[[str], object] = str,
         *,
-        strict: bool = False,
-        **given: Any,  # noqa: ANN401 - the command's own
-    ) -> None:
-        if workers is not None and dask is not None:
-            raise click.UsageError("--workers and --dask exclude each other")
-        from pyprof.inputs import engine  # noqa: PLC0415 - takes time to load
+        host: bool = True,
+    ) -> T:
+        """Summarise them all; see `source.map_reduce`."""
+        from pyprof.inputs import source  # noqa: PLC0415 - loads Arrow
 
-        quiet = bool(given.get("quiet"))
-        with engine.opened(workers or 1, dask, strict=strict, quiet=quiet) as chosen:
-            command(engine=chosen, **given)
+        return source.map_reduce(
+            self.paths, summarise, merge, self.engine, override, begin, host=host
+        )
 
-    return opened
+    def stages(self, count: int) -> AbstractContextManager[Callable[[str], None]]:
+        """Show stages as `cli.stages` does: of one file, for a set has a bar of its own."""
+        return cli.stages(count, *(self.paths if len(self.paths) == 1 else ()), quiet=self.quiet)
+
+    def warn(self, texts: Sequence[str]) -> None:
+        """Warn of something, unless the user wants quiet."""
+        if not self.quiet:
+            cli.warn(texts)
+
+
+_QUIET = click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+_STRICT = click.option(
+    "--strict", is_flag=True, help="Stop at a capture that cannot be read; else it is left out."
+)
+_WORKERS = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Work on N captures at a time, in processes of this machine. Default: 1, in this one.",
+)
+_DASK = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Work on a running Dask cluster: its scheduler's address, or a scheduler file.",
+)
+
+
+def reads_captures(
+    *arguments: str, strict: bool = True
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add what names captures, and the options of work on them, to a command.
+
+    One argument, `FILE...` say, takes a capture, several, a folder, a glob or a URL; `[FILE]...`
+    stdin, too, where none is given. Each of several arguments, `A` and `B`, takes one of these. The
+    command gets them as `captures`, a Captures; `strict`: it has no --strict of its own.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def opened(**given: Any) -> None:  # noqa: ANN401 - all options, the command's own, too
+            paths = [given.pop(name) for name in names]
+            workers, dask, quiet = (given.pop(name) for name in ("workers", "dask", "quiet"))
+            if workers is not None and dask is not None:
+                raise click.UsageError("--workers and --dask exclude each other")
+            from pyprof.inputs import engine  # noqa: PLC0415 - takes time to load
+
+            stops = strict and given.pop("strict")
+            with engine.opened(workers or 1, dask, strict=stops, quiet=quiet) as chosen:
+                chosen_paths = tuple(paths) if len(paths) > 1 else paths[0] or (cli.STDOUT,)
+                command(captures=Captures(chosen_paths, chosen, quiet), **given)
+
+        options = [_QUIET, *([_STRICT] if strict else []), _WORKERS, _DASK]
+        added: list[Callable[[Any], Any]] = [*map(_argument, names, arguments), *options]
+        for add in reversed(added):
+            opened = add(opened)
+        return opened
+
+    names = ["files"] if len(arguments) == 1 else [name.lower() for name in arguments]
+    return decorate
+
+
+def _argument(name: str, metavar: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    if not metavar.endswith("..."):
+        return click.argument(name)
+    return click.argument(name, nargs=-1, required=metavar[0] != "[", metavar=metavar)
 
 
 # The options by which a user says what to measure against; all reports take the same.
@@ -87,6 +143,3 @@ def override(given: Mapping[str, Any]) -> Override:
     from pyprof.prof.table import Override  # noqa: PLC0415 - loads Arrow
 
     return Override(**{name: given[name] for name in _NAMES})
-
-
-# What `--steps` names, as rows.

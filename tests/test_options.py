@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 
+from pyprof.__main__ import main
+from pyprof.options import Captures, reads_captures
 from tests.builders import Work, nsys_db
 from tests.commands import run
 
@@ -37,3 +40,47 @@ def test_a_cluster_needs_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         1,
         'pyprof: --dask needs Dask: pip install "dask[distributed]"\n',
     )
+
+
+READERS = ("summary", "prof", "lines", "report", "roofline", "export", "diff", "ranks", "parse")
+
+
+@pytest.mark.parametrize("option", ["--quiet", "--strict", "--workers", "--dask"])
+def test_commands_that_read_captures_share_their_options(option: str) -> None:
+    """In the same words; prof has a --strict of its own."""
+    context = click.Context(main)
+    found = {}
+    for name in READERS:
+        command = main.get_command(context, name)
+        assert command is not None
+        help_of = {text: param for param in command.params for text in param.opts}
+        found[name] = help_of[option].to_info_dict()["help"]
+    if option == "--strict":
+        assert "GPU time is known" in found.pop("prof")
+    assert len(set(found.values())) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "paths"),
+    [
+        (["FILE..."], ["a", "b"], ("a", "b")),
+        (["[FILE]..."], [], ("-",)),
+        (["A", "B"], ["a", "b"], ("a", "b")),
+    ],
+)
+def test_what_is_named_comes_as_captures(
+    arguments: list[str], given: list[str], paths: tuple[str, ...]
+) -> None:
+    """Several arguments as one tuple; stdin where nothing has to be named, else it is misuse."""
+    taken: list[Captures] = []
+
+    @click.command
+    @reads_captures(*arguments)
+    def command(captures: Captures) -> None:
+        taken.append(captures)
+
+    command.main(["-q", *given], standalone_mode=False)
+    assert (taken[0].paths, taken[0].quiet) == (paths, True)
+    if paths != ("-",):
+        with pytest.raises(click.MissingParameter):
+            command.main([], standalone_mode=False)

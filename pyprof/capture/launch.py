@@ -18,7 +18,7 @@ from pyprof import signals
 from pyprof.capture import script
 from pyprof.capture.marking import mark, marked_processes
 from pyprof.capture.process_end import before_leaving
-from pyprof.capture.request import StepCounter, Steps
+from pyprof.capture.request import StepCounter, StepsToRecord
 from pyprof.cli import Main
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ class Files(NamedTuple):
 @click.option("--files", "folder", type=click.Path(path_type=Path), required=True)
 @click.option("--hangup", is_flag=True)
 @click.option("--no-init", is_flag=True)
-@click.option("--steps", type=Steps.parse)
+@click.option("--steps", type=StepsToRecord.parse)
 @click.option("--provisional", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def launch(
     folder: Path,
     hangup: bool,  # noqa: FBT001 - click passes options by name
     no_init: bool,  # noqa: FBT001 - click passes options by name
-    steps: Steps | None,
+    steps: StepsToRecord | None,
     provisional: Path | None,
     command: Sequence[str],
 ) -> None:
@@ -90,16 +90,16 @@ def _set_back(stack: ExitStack, home: Any, name: str, value: object) -> None:  #
     setattr(home, name, value)
 
 
-def _capture_steps(steps: Steps, stack: ExitStack) -> None:
+def _capture_steps(steps: StepsToRecord, stack: ExitStack) -> None:
     """Start and stop the range that nsys waits for by steps; without CUDA it waits for none."""
     import torch  # noqa: PLC0415
 
     if not torch.cuda.is_available():
         return
     from pyprof.capture.recording import count_steps  # noqa: PLC0415
-    from pyprof.instrument.range_to_capture import Windows  # noqa: PLC0415 - it imports torch
+    from pyprof.instrument.range_to_capture import RecordingWindows  # noqa: PLC0415 - it imports torch
 
-    windows = Windows(
+    windows = RecordingWindows(
         steps.schedule(), _finished(torch.cuda.profiler.start), _finished(torch.cuda.profiler.stop)
     )
     for name in ("start", "stop"):

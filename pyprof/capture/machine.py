@@ -36,7 +36,7 @@ def find_nsys() -> str | None:
         return found
     places = [path for pattern in _PLACES for path in glob(pattern)]  # noqa: PTH207 - absolute patterns
     usable = [path for path in places if os.access(path, os.X_OK)]
-    return max(usable, key=numbers, default=None)
+    return max(usable, key=version_numbers, default=None)
 
 
 def nsys_version(nsys: str) -> tuple[int, ...] | None:
@@ -71,7 +71,7 @@ def output(program: str, *args: str) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def numbers(text: str) -> tuple[int, ...]:
+def version_numbers(text: str) -> tuple[int, ...]:
     """Give the numbers in a path or version, in their order: what makes one newer than another."""
     return tuple(int(part) for part in re.findall(r"\d+", text))
 
@@ -176,7 +176,7 @@ def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
         and nvtx
         and version
         and version <= _SILENT_NVTX
-        and numbers(nvtx) >= (0, 2, 12)
+        and version_numbers(nvtx) >= (0, 2, 12)
     ):
         text = f"under nsys {said} ranges of the nvtx package {nvtx} are lost (PyProf's are not)"
         yield Finding(State.NOTE, text, "pip install nvtx==0.2.11, or a newer nsys")

@@ -48,7 +48,7 @@ def mark(stack: ExitStack, runner: Callable[..., Any]) -> None:
     import torch  # noqa: PLC0415 - the user's own
 
     from pyprof import instrument  # noqa: PLC0415 - it imports torch
-    from pyprof.capture.nvtx_ranges import Ranges  # noqa: PLC0415 - as above
+    from pyprof.capture.nvtx_ranges import NvtxRanges  # noqa: PLC0415 - as above
     from pyprof.instrument.emit import nvtx_sink  # noqa: PLC0415 - as above
     from pyprof.instrument.stack import begin_at  # noqa: PLC0415
 
@@ -57,7 +57,7 @@ def mark(stack: ExitStack, runner: Callable[..., Any]) -> None:
     instrument.begin(sink)
     stack.callback(instrument.stop)
     if not hasattr(torch._C, "_nvtx"):  # noqa: SLF001 - what torch itself asks
-        stack.enter_context(Ranges(sink).taken())
+        stack.enter_context(NvtxRanges(sink).taken())
     if torch.cuda.is_available():
         _emit(stack)
 

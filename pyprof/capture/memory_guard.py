@@ -35,7 +35,7 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-class Guard:
+class MemoryGuard:
     """A thread that calls back once, when the process has grown by more than a limit."""
 
     def __init__(

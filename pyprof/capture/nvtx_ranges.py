@@ -49,7 +49,7 @@ def profiler_ranges(recording: Callable[[], bool]) -> Sink:
     return Sink(push, pop)
 
 
-class Ranges:
+class NvtxRanges:
     """Stands where torch keeps its functions of NVTX; passes on to those, where they are there."""
 
     def __init__(self, sink: Sink) -> None:

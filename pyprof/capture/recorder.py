@@ -75,7 +75,7 @@ class Recorder:
         self._thread = 0
         self._wanted = _Wanted.NOTHING
         self._paused = False
-        self._guard: memory_guard.Guard | None = None
+        self._guard: memory_guard.MemoryGuard | None = None
         self._pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._overflow)
 
     @property
@@ -169,7 +169,7 @@ class Recorder:
             self._profiler.start_trace()
         if threading.current_thread() is threading.main_thread():
             limit = int(memory_guard.free_bytes() * self._share)
-            self._guard = memory_guard.Guard(limit, self._exceeded)
+            self._guard = memory_guard.MemoryGuard(limit, self._exceeded)
             self._guard.start()
 
     def _end(self) -> None:

@@ -12,11 +12,11 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from pyprof import instrument
 from pyprof.capture import recorder as recorders
-from pyprof.capture.nvtx_ranges import Ranges, profiler_ranges
+from pyprof.capture.nvtx_ranges import NvtxRanges, profiler_ranges
 from pyprof.capture.request import StepCounter, shown
 from pyprof.capture.script_profilers import Others
 from pyprof.instrument.emit import profiler_sink
-from pyprof.instrument.range_to_capture import Windows
+from pyprof.instrument.range_to_capture import RecordingWindows
 from pyprof.instrument.stack import begin_at
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Recording:
         self._stack = ExitStack()
         self._threaded = False
         self.others = Others(recorder.give_way, self._go_on, lambda: recorder.busy)
-        self._nvtx = Ranges(profiler_ranges(lambda: recorder.running))
+        self._nvtx = NvtxRanges(profiler_ranges(lambda: recorder.running))
         self._stack.enter_context(self.others.watched())
         self._stack.enter_context(self._nvtx.taken())
         if not recorders.ALL_THREADS:
@@ -112,7 +112,9 @@ class Recording:
             enter(script_range(start, _ignore if ignored else recorder.end_of_range))
             recorder.start(provisional=True)
             return recorder.stop
-        windows = Windows(steps.schedule(), recorder.start, recorder.stop, recorder.prepare)
+        windows = RecordingWindows(
+            steps.schedule(), recorder.start, recorder.stop, recorder.prepare
+        )
         enter(script_range(_ignore, _ignore))
         count_steps(StepCounter(windows.step), self._stack)
         return windows.finish

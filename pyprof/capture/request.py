@@ -31,7 +31,7 @@ _RANKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepsToRecord:
     """Which steps to record: after `wait` and `warmup` of them, `active`, and so on `repeat` times.
 
     As in torch.profiler.schedule, a `repeat` of 0 goes on until the script ends.
@@ -43,7 +43,7 @@ class Steps:
     repeat: int = 1
 
     @classmethod
-    def parse(cls, text: str) -> Steps:
+    def parse(cls, text: str) -> StepsToRecord:
         """Read `WAIT,WARMUP,ACTIVE[,REPEAT]`; PyprofError where it is not that."""
         parts = text.split(",")
         if len(parts) not in {3, 4} or not all(part.strip().isdecimal() for part in parts):
@@ -161,7 +161,7 @@ class Request:
     """The file's name without what the tool puts behind it."""
     whole: bool = False
     """Record all of it; else the steps, or the range that the script starts, if it starts one."""
-    steps: Steps | None = None
+    steps: StepsToRecord | None = None
     instrument: bool = True
     """Call pyprof.init() for the script."""
     graph_nodes: bool = False

@@ -70,7 +70,7 @@ class Children:
         number, self._count = self._count, self._count + 1
         index = _index(process)
         run = process.run
-        return Recorded(run, self._request, self._suffix, self._folder.name, number, index)
+        return RecordedProcess(run, self._request, self._suffix, self._folder.name, number, index)
 
 
 @contextmanager
@@ -149,7 +149,7 @@ def _told(written: list[Path], ended: int, late: int) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedProcess:
     """What a process does, with a recorder around it; pickled where it is not forked."""
 
     run: Callable[[], object]
@@ -171,7 +171,7 @@ class Recorded:
 
         stacks = not self.request.instrument
         recorder = Recorder(stacks=stacks, share=_SHARE, rank=self._rank)
-        recording = Recording(recorder, self.request, Recorded.__call__)
+        recording = Recording(recorder, self.request, RecordedProcess.__call__)
 
         @cache
         def finish() -> None:

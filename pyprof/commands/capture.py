@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyprof.capture import machine, nsys, script
-from pyprof.capture.request import Outcome, Request, Steps
+from pyprof.capture.request import Outcome, Request, StepsToRecord
 from pyprof.cli import Choice, Command, say
 from pyprof.errors import PyprofError
 
@@ -113,7 +113,7 @@ def perform(
         target,
         name,
         whole=whole,
-        steps=Steps.parse(steps) if steps else None,
+        steps=StepsToRecord.parse(steps) if steps else None,
         instrument=not no_init,
         graph_nodes=graph_nodes,
     )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from pyprof import cli
-from pyprof.options import engine_options
+from pyprof.options import Captures, reads_captures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.inputs.engine import Engine
     from pyprof.report.diff.compare import Comparison
     from pyprof.report.diff.gate import Limit
     from pyprof.report.diff.side import Side
@@ -25,8 +26,6 @@ _DEFAULT_KEYS = "op,shape,dtype,layer"
 
 
 @click.command("diff", cls=cli.Command)
-@click.argument("a")
-@click.argument("b")
 @click.option("--by", default=_DEFAULT_KEYS, show_default=True, metavar="KEYS",
               help=f"Match rows by these of {', '.join(_KEYS)}; one that a capture does not know "
               "is left out.")  # fmt: skip
@@ -43,11 +42,10 @@ _DEFAULT_KEYS = "op,shape,dtype,layer"
 @click.option("--html", "as_html", is_flag=True, help="Write a page.")
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write; .csv, .md and .html choose the format.")  # fmt: skip
-@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-@engine_options
+@reads_captures("A", "B")
 def command(
-    a: str, b: str, by: str, steps: str | None, top: int, limits: tuple[str, ...], target: str,
-    engine: Engine, *, as_csv: bool, as_html: bool, raw: bool, quiet: bool,
+    captures: Captures, by: str, steps: str | None, top: int, limits: tuple[str, ...], target: str,
+    *, as_csv: bool, as_html: bool, raw: bool,
 ) -> None:  # fmt: skip
     """Compare captures A and B: what got faster or slower in B, what is new, what is gone.
 
@@ -72,16 +70,19 @@ def command(
         cli.need("pages", "Jinja2")
     from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.diff.compare import compare  # noqa: PLC0415 - as above
-    from pyprof.report.diff.side import of_all  # noqa: PLC0415 - as above
+    from pyprof.report.diff.side import merge_sides, summarise_side  # noqa: PLC0415 - as above
 
-    with cli.stages(2 * source.STAGES + 3, a, b, quiet=quiet) as begin:
-        sides = [of_all([files], keys, steps, engine, begin) for files in (a, b)]
+    summarise = partial(summarise_side, keys=keys, chosen=steps)
+    with cli.stages(2 * source.STAGES + 1, *captures.paths, quiet=captures.quiet) as begin:
+        sides = [
+            replace(captures, paths=(path,)).map_reduce(summarise, merge_sides, begin=begin)
+            for path in captures.paths
+        ]
         begin("comparing")
         found = compare(sides[0], sides[1])
-    if not quiet:
-        for name, side in zip("AB", sides, strict=True):
-            cli.warn([f"{name}: {text}" for text in side.warnings])
-        cli.warn([found.devices] if found.devices else [])
+    for name, side in zip("AB", sides, strict=True):
+        captures.warn([f"{name}: {text}" for text in side.warnings])
+    captures.warn([found.devices] if found.devices else [])
     failed = [check for check in checks if check.broken(found) is not None]
     broken = [check.broken(found) or "" for check in failed]
     content = _written(found, form, top, broken, sides, raw=raw)

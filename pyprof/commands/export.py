@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import click
 
 from pyprof import cli
-from pyprof.options import engine_options, override, peak_options
+from pyprof.options import Captures, override, peak_options, reads_captures
 from pyprof.report import export
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from pyprof.inputs.engine import Engine
 
 _COMPRESSION = 3  # a trace repeats itself: higher levels take long and gain little
 
@@ -32,7 +31,6 @@ class _ExportCommand(cli.Command):
 
 
 @click.command("export", cls=_ExportCommand)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @peak_options
 @cli.source_option("Name lines by the source below this folder (.prof); else no source is read.")
 @cli.raw_option
@@ -40,16 +38,13 @@ class _ExportCommand(cli.Command):
     "-o", "--output", "target", required=True, metavar="OUT",
     help="Where to write; its suffix chooses the format.",
 )  # fmt: skip
-@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-@engine_options
+@reads_captures("FILE...")
 def command(
-    files: tuple[str, ...],
+    captures: Captures,
     target: str,
-    engine: Engine,
     *,
     folder: Path | None,
     raw: bool,
-    quiet: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:
     """Write FILE for another viewer; the suffix of OUT says which.
@@ -73,17 +68,17 @@ def command(
         raise click.UsageError("--source goes with .prof and .pstats")
     given: dict[str, Any] = {"folder": folder, "raw": raw}
     options = {name: given[name] for name in form.options}
-    from pyprof.inputs import source  # noqa: PLC0415 - they load Arrow
     from pyprof.report.export import write  # noqa: PLC0415 - they load Arrow
 
     with (
-        cli.stages(write.stages(form), *source.alone(files), quiet=quiet) as begin,
+        captures.stages(write.stages(form)) as begin,
         cli.output(target) as out,
         _packed(out, target) as file,
     ):
-        warnings = write.write(files, form, target, file, override(how), engine, begin, **options)
-    if not quiet:
-        cli.warn(warnings)
+        warnings = write.write(
+            captures.paths, form, target, file, override(how), captures.engine, begin, **options
+        )
+    captures.warn(warnings)
 
 
 def _packed(out: BinaryIO, target: str) -> AbstractContextManager[BinaryIO]:

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from pyprof import cli
-from pyprof.options import engine_options
-
-if TYPE_CHECKING:
-    from pyprof.inputs.engine import Engine
+from pyprof.options import Captures, reads_captures
 
 
 @click.command("lines", cls=cli.Command)
-@click.argument("files", nargs=-1, metavar="[FILE]...")
 @cli.source_option("Where the source is; else, on stdout, below the current folder.")
 @click.option("--steps", metavar="RANGE",
               help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write.")  # fmt: skip
-@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-@engine_options
-def command(
-    files: tuple[str, ...], folder: Path | None, steps: str | None, target: str, engine: Engine,
-    *, quiet: bool,
-) -> None:  # fmt: skip
+@reads_captures("[FILE]...")
+def command(captures: Captures, folder: Path | None, steps: str | None, target: str) -> None:
     """Show the source lines that FILE has GPU time for, with that time beside each.
 
     FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
@@ -49,10 +41,10 @@ def command(
     from pyprof.report.render import summary, text  # noqa: PLC0415 - load Arrow
     from pyprof.report.render.source import Sources  # noqa: PLC0415 - only now needed
 
-    with cli.stages(source.STAGES + 1, *source.alone(files), quiet=quiet) as begin:
-        found = source_lines.of_all(files or ("-",), steps, engine, begin)
-    if not quiet:
-        cli.warn(found.warnings)
+    with captures.stages(source.STAGES) as begin:
+        summarise = partial(source_lines.summarise_lines, chosen=steps)
+        found = captures.map_reduce(summarise, source_lines.merge_line_reports, begin=begin)
+    captures.warn(found.warnings)
     if folder is None and target == cli.STDOUT:
         folder = Path()
     sources = None if folder is None else Sources(folder)

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from pyprof import cli
-from pyprof.options import engine_options
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyprof.inputs.engine import Engine
+from pyprof.options import Captures, reads_captures
 
 _LINES = (".dict", ".jsonl")
 _FORMATS = (*_LINES, ".parquet")
@@ -22,7 +16,6 @@ _LONG = 200_000  # rows from which a progress bar is worth its line
 
 
 @click.command("parse", cls=cli.Command, makes_folders=True)
-@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option(
     "--kernels-only", is_flag=True, help="Leave out memory copies, memsets and graph launches."
 )
@@ -35,11 +28,8 @@ _LONG = 200_000  # rows from which a progress bar is worth its line
     help="Where to write: FILE.dict, FILE.jsonl, FILE.parquet, or FOLDER/ (or a URL) for a Parquet "
     "dataset. Default: dict lines on stdout.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-@engine_options
-def command(
-    captures: tuple[str, ...], target: str, *, kernels_only: bool, quiet: bool, engine: Engine
-) -> None:
+@reads_captures("CAPTURE...")
+def command(captures: Captures, target: str, *, kernels_only: bool) -> None:
     """Tie every kernel of CAPTURE to the op, layer, source line and forward op that caused it.
 
     CAPTURE is an nsys export (.sqlite) or report (.nsys-rep), an nvprof database, or a
@@ -65,11 +55,11 @@ def command(
         raise click.BadParameter(f"{target}: end it in {', '.join(_FORMATS)}", param_hint="'-o'")
     from pyprof.inputs.find import only  # noqa: PLC0415 - takes time to load
 
-    one = None if folder else only(captures)
+    one = None if folder else only(captures.paths)
     if one is not None:
-        _write_file(one, target, kernels_only=kernels_only, quiet=quiet)
+        _write_file(one, target, kernels_only=kernels_only, quiet=captures.quiet)
     elif folder or suffix == ".parquet":
-        _write_dataset(captures, target, engine, kernels_only=kernels_only, quiet=quiet)
+        _write_dataset(captures, target, kernels_only=kernels_only)
     else:
         raise click.BadParameter(
             "several captures make a Parquet dataset; name a folder, such as ranks.parquet/",
@@ -95,13 +85,12 @@ def _write_file(capture: str, target: str, *, kernels_only: bool, quiet: bool) -
                 dict_lines.write(records, file, advance)
 
 
-def _write_dataset(
-    captures: Sequence[str], folder: str, engine: Engine, *, kernels_only: bool, quiet: bool
-) -> None:
+def _write_dataset(captures: Captures, folder: str, *, kernels_only: bool) -> None:
     from pyprof.inputs import dataset  # noqa: PLC0415 - loads Arrow
 
-    done = dataset.write_all(captures, folder, engine, kernels_only=kernels_only)
-    if not quiet:
+    paths, engine = captures.paths, captures.engine
+    done = dataset.write_all(paths, folder, engine, kernels_only=kernels_only)
+    if not captures.quiet:
         cli.warn(done.warnings)
         ranks = len(done.ranks)
         there = ranks - done.written

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyprof import cli, safe
-from pyprof.options import override, peak_options, worker_options
+from pyprof.options import Captures, override, peak_options, reads_captures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from pyprof.inputs.engine import Engine
 
 _KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank")
 
@@ -29,7 +28,6 @@ class _ProfCommand(cli.Command):
 
 
 @click.command("prof", cls=_ProfCommand)
-@click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
     "-c", "--columns", "names", metavar="COLS", help="Columns to show, separated by commas."
 )
@@ -60,10 +58,9 @@ class _ProfCommand(cli.Command):
 @click.option(
     "-o", "--output", "target", default=cli.STDOUT, metavar="FILE", help="Where to write."
 )
-@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-@worker_options
+@reads_captures("[FILE]...", strict=False)
 def command(
-    files: tuple[str, ...], target: str, engine: Engine, *, quiet: bool, least: float | None,
+    captures: Captures, target: str, least: float | None,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
     """Report FLOPs, bytes, Tensor Core use and time of every kernel in FILE.
@@ -89,33 +86,34 @@ def command(
     from pyprof.report import nvprof_tables  # noqa: PLC0415 - they load Arrow
     from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
 
-    sources = files or ("-",)
     if how["summary"]:
-        if len(sources) > 1:
+        if len(captures.paths) > 1:
             raise click.UsageError("--summary nvprof takes one file")
         if any(how[option] for option in ("names", "width", "by", "sort", "top")):
             raise click.UsageError("--summary nvprof knows no -c, -w, --by, --sort and --top")
-        tables = nvprof_tables.rows(sources[0], quiet=quiet)
+        tables = nvprof_tables.rows(captures.paths[0], quiet=captures.quiet)
         with cli.output(target) as out:
             nvprof_tables.write(tables, out, as_csv=how["as_csv"], raw=how["raw"])
         return
     if how["explain"] is not None:
-        _explain(sources, target, how)
+        _explain(captures.paths, target, how)
         return
     asked = report.Asked(report.columns(how["names"]), how["by"], how["sort"], how["top"])
-    found = report.of_all(sources, asked, override(how), engine)
+    summarise, merge = (
+        partial(work, asked=asked) for work in (report.summarise_rows, report.merge_answers)
+    )
+    found = captures.map_reduce(summarise, merge, override(how), host=False)
     columns, rows = report.shown(found, asked)
     if how["as_csv"] and not how["raw"]:
         rows = map(safe.fields, rows)
-    if not quiet:
-        cli.warn(found.warnings)
+    captures.warn(found.warnings)
     write = report.render(
         as_csv=how["as_csv"], width=how["width"],
-        say=lambda text: None if quiet else cli.warn([text]),
+        say=lambda text: captures.warn([text]),
     )  # fmt: skip
     with cli.output(target) as out:
         write(columns, rows, out)
-    if not quiet:
+    if not captures.quiet:
         cli.say(found.known.text)
     report.demand(found.known, least)
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from pyprof import cli, safe
-from pyprof.options import engine_options
+from pyprof.options import Captures, reads_captures
 
 if TYPE_CHECKING:
-    from pyprof.inputs.engine import Engine
     from pyprof.report.ranks.findings import Across
 
 _TOP = 16
@@ -20,7 +19,6 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parall
 
 
 @click.command("ranks", cls=cli.Command)
-@click.argument("sources", nargs=-1, required=True, metavar="SET...")
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Rows to list of each table; CSV and JSON have all.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write a table as CSV.")
@@ -30,11 +28,10 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parall
 @click.option("--json", "as_json", is_flag=True, help="Write all tables as JSON.")
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write; .csv and .json choose the format.")  # fmt: skip
-@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-@engine_options
+@reads_captures("SET...")
 def command(
-    engine: Engine, sources: tuple[str, ...], top: int, table: str, target: str,
-    *, as_csv: bool, as_json: bool, raw: bool, quiet: bool,
+    captures: Captures, top: int, table: str, target: str,
+    *, as_csv: bool, as_json: bool, raw: bool,
 ) -> None:  # fmt: skip
     """Compare the ranks of a distributed job.
 
@@ -53,7 +50,7 @@ def command(
         raise click.UsageError("--csv and --json exclude each other")
     form = "csv" if as_csv else "json" if as_json else cli.form(target, "csv", "json")
     cli.check_raw(raw, form)
-    found = _across(engine, sources, quiet=quiet)
+    found = _across(captures)
     content = _content(found, form, table, raw=raw)
     if content is None:
         from pyprof.report.ranks import text as as_text  # noqa: PLC0415 - as above
@@ -64,17 +61,17 @@ def command(
         out.write(content)
 
 
-def _across(engine: Engine, sources: tuple[str, ...], *, quiet: bool) -> Across:
+def _across(captures: Captures) -> Across:
     from pyprof.inputs.ranks import members  # noqa: PLC0415 - as above
     from pyprof.report.ranks import findings, measure, tables  # noqa: PLC0415 - they load Arrow
 
-    chosen = members(sources, engine)
-    measured = engine.map(measure.measure, chosen, "measuring ranks")
+    engine = captures.engine
+    chosen = members(captures.paths, engine)
+    measured = engine.map(measure.measure_ranks, chosen, "measuring ranks")
     read = {handle.item.url for handle in measured}
     missing = [safe.url(member.url) for member in chosen if member.url not in read]
-    found = engine.conclude(tables.merge, measured, partial(findings.across, missing=missing))
-    if not quiet:
-        cli.warn(found.warnings)
+    found = engine.conclude(tables.merge_facts, measured, partial(findings.across, missing=missing))
+    captures.warn(found.warnings)
     return found
 
 

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import click
 
 from pyprof import cli
-from pyprof.options import engine_options, override, peak_options
-
-if TYPE_CHECKING:
-    from pyprof.inputs.engine import Engine
+from pyprof.options import Captures, override, peak_options, reads_captures
 
 
 @click.command("report", cls=cli.Command)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--steps", metavar="RANGE",
               help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @peak_options
 @click.option("-o", "--output", "target", default="report.html", show_default=True, metavar="FILE",
               help="Where to write; - for stdout.")  # fmt: skip
-@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-@engine_options
+@reads_captures("FILE...")
 def command(
-    files: tuple[str, ...],
+    captures: Captures,
     target: str,
     steps: str | None,
-    engine: Engine,
-    *,
-    quiet: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:
     """Write FILE as one HTML page: summary, advice, timeline, modules, roofline, ops, lines.
@@ -48,16 +41,15 @@ def command(
     cli.claims(target, "html", "htm", text=False)
     cli.need("pages", "Bokeh", "Jinja2")
     from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
-    from pyprof.report.render.page import content as whole  # noqa: PLC0415 - as above
-    from pyprof.report.render.page.content import of_all  # noqa: PLC0415 - as above
+    from pyprof.report.render.page import content as page  # noqa: PLC0415 - as above
 
-    with cli.stages(source.STAGES + 2, *source.alone(files), quiet=quiet) as begin:
-        found = of_all(files, steps, override(how), engine, begin)
+    with captures.stages(source.STAGES + 1) as begin:
+        summarise = partial(page.summarise_page, chosen=steps)
+        found = captures.map_reduce(summarise, page.merge_pages, override(how), begin)
         begin("drawing")
-        content = whole.html(found).encode()
-    if not quiet:
-        cli.warn(found.brief.warnings)
+        content = page.html(found).encode()
+    captures.warn(found.brief.warnings)
     with cli.output(target) as out:
         out.write(content)
-    if not quiet and target != cli.STDOUT:
+    if not captures.quiet and target != cli.STDOUT:
         cli.say(f"{target}: {len(content) / 1e6:.1f} MB")

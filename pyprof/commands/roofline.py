@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyprof import cli
-from pyprof.options import engine_options, override, peak_options
+from pyprof.options import Captures, override, peak_options, reads_captures
 
 if TYPE_CHECKING:
-    from pyprof.inputs.engine import Engine
     from pyprof.report.analysis.roofline import Chart
 
 PICTURES = ("png", "svg", "pdf")
@@ -19,7 +19,6 @@ FORMATS = (*PICTURES, "html")
 
 
 @click.command("roofline", cls=cli.Command)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--steps", metavar="RANGE",
               help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=100, show_default=True, metavar="N",
@@ -27,16 +26,12 @@ FORMATS = (*PICTURES, "html")
 @peak_options
 @click.option("-o", "--output", "target", default="roofline.html", show_default=True,
               metavar="FILE", help="Where to write: .html, .png, .svg or .pdf.")  # fmt: skip
-@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-@engine_options
+@reads_captures("FILE...")
 def command(
-    files: tuple[str, ...],
+    captures: Captures,
     target: str,
     steps: str | None,
     top: int,
-    engine: Engine,
-    *,
-    quiet: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:
     """Draw what the ops of FILE achieve over their FLOPs a byte, and what the GPU could.
@@ -66,14 +61,15 @@ def command(
     from pyprof.inputs import source  # noqa: PLC0415 - load Arrow
     from pyprof.report.analysis import roofline  # noqa: PLC0415 - load Arrow
 
-    with cli.stages(source.STAGES + 2, *source.alone(files), quiet=quiet) as begin:
-        data = roofline.of_all(files, steps, override(how), engine, begin)
+    with captures.stages(source.STAGES + 1) as begin:
+        summarise = partial(roofline.summarise_roofline, chosen=steps)
+        data = captures.map_reduce(summarise, roofline.merge_rooflines, override(how), begin)
         begin("drawing")
         found = data.chart(top)
         content = _drawn(found, kind)
     with cli.output(target) as out:
         out.write(content)
-    if not quiet:
+    if not captures.quiet:
         cli.warn(data.warnings)
         cli.say(f"{target}: {found.summary}")
 

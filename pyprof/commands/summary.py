@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyprof import cli
-from pyprof.options import engine_options, override, peak_options
+from pyprof.options import Captures, override, peak_options, reads_captures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyprof.inputs.engine import Engine
     from pyprof.report.analysis.overview import Brief
 
 _TOP = 15
@@ -20,7 +20,6 @@ _BY = ("op", "layer", "line")
 
 
 @click.command("summary", cls=cli.Command)
-@click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--by", type=cli.Choice(_BY), default=_BY[0], show_default=True,
               help="What to list GPU time by; layer: the tree of modules.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
@@ -31,11 +30,10 @@ _BY = ("op", "layer", "line")
 @peak_options
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write.")  # fmt: skip
-@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
-@engine_options
+@reads_captures("[FILE]...")
 def command(
-    files: tuple[str, ...], by: str, top: int, depth: int | None, steps: str | None, target: str,
-    engine: Engine, *, quiet: bool, **how: Any,  # noqa: ANN401 - options
+    captures: Captures, by: str, top: int, depth: int | None, steps: str | None, target: str,
+    **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
     """Say where the GPU time of FILE goes, how busy the GPU is, and what could be won.
 
@@ -51,13 +49,13 @@ def command(
     """
     cli.claims(target)
     from pyprof.inputs import source  # noqa: PLC0415 - they load Arrow
-    from pyprof.report.analysis.overview import of_all  # noqa: PLC0415 - as above
+    from pyprof.report.analysis import overview  # noqa: PLC0415 - as above
     from pyprof.report.render import text  # noqa: PLC0415 - they load Arrow
 
-    with cli.stages(source.STAGES + 1, *source.alone(files), quiet=quiet) as begin:
-        found = of_all(files or ("-",), steps, override(how), engine, begin)
-    if not quiet:
-        cli.warn(found.warnings)
+    with captures.stages(source.STAGES) as begin:
+        summarise = partial(overview.summarise_brief, chosen=steps)
+        found = captures.map_reduce(summarise, overview.merge_briefs, override(how), begin)
+    captures.warn(found.warnings)
     with cli.output(target) as out:
         out.write(text.finish(sections(found, by, top, depth), coloured=text.colours(target)))
 

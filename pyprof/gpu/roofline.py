@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 NS_PER_S = 1e9
 
+
+def per_second(amount: float | None, time_ns: float | None) -> float | None:
+    """Give a rate; None where the amount is unknown, or there is no time."""
+    return None if amount is None or not time_ns else amount / time_ns * NS_PER_S
+
+
 LAUNCH_NS = 5_000
 """About what starting and draining a kernel costs: shorter ones measure that, not the device."""
 

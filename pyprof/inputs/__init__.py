@@ -1,4 +1,4 @@
-"""Sets of captures: which files, whose ranks, and an engine that works on many of them.
+"""From what a user names to captures: which files, whose ranks, and engines that work on many.
 
-Knows captures as files, never what is in their rows.
+`source` is the door: `load` reads one, `map_reduce` summarises one or many.
 """

@@ -1,4 +1,8 @@
-"""A running Dask cluster: captures are worked on where its workers are, results stay there."""
+"""A running Dask cluster: captures are worked on where its workers are, results stay there.
+
+Dask maps, tries again and hands out; what is ours makes one line of each way in which that ends,
+and asks for a scheduler first, because a Client goes on trying for half a minute.
+"""
 
 from __future__ import annotations
 

@@ -23,15 +23,14 @@ from pyprof import __version__, safe, schema
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.files import files_of, is_url, names, remove_abandoned, writing
 from pyprof.inputs.find import PARTITION, fetch, parts
-from pyprof.inputs.ranks import members, rank_in
-from pyprof.inputs.records import ranked
+from pyprof.inputs.ranks import members, rank_in, with_ranks
 from pyprof.parse import parquet, parse_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyprof.inputs.engine import Engine
-    from pyprof.inputs.files import Files
+    from pyprof.inputs.files import FileSystem
     from pyprof.inputs.ranks import Member
     from pyprof.parse.records import Records
 
@@ -43,7 +42,7 @@ _SOURCE = b"pyprof.source"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WrittenRanks:
     """What became of some captures."""
 
     ranks: tuple[int, ...]
@@ -54,8 +53,8 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     """What hides or distorts something, each once."""
 
-    def __add__(self, other: Outcome) -> Outcome:
-        return Outcome(
+    def __add__(self, other: WrittenRanks) -> WrittenRanks:
+        return WrittenRanks(
             self.ranks + other.ranks,
             self.written + other.written,
             self.rows + other.rows,
@@ -65,7 +64,7 @@ class Outcome:
 
 def write_all(
     captures: Sequence[str], folder: str, engine: Engine, *, kernels_only: bool = False
-) -> Outcome:
+) -> WrittenRanks:
     """Write every rank of a set of captures that is not there yet; each is done where it is read.
 
     Raises CaptureError where none can be read or, when the engine is strict, one cannot;
@@ -94,7 +93,7 @@ def write_all(
         )
     if more := sorted(rank for rank in there.difference(done.ranks) if rank is not None):
         text = f"{folder} also holds rank {', '.join(map(str, more))}, of none of these captures"
-        done += Outcome((), 0, 0, (text,))
+        done += WrittenRanks((), 0, 0, (text,))
     return done
 
 
@@ -110,7 +109,7 @@ def part(folder: str, rank: int) -> str:
     return f"{folder}/{PARTITION}{rank}/{_PART}"
 
 
-def write(member: Member, folder: str, *, kernels_only: bool = False) -> Outcome:
+def write(member: Member, folder: str, *, kernels_only: bool = False) -> WrittenRanks:
     """Write the ranks of a capture that are not there yet.
 
     Raises CaptureError where the capture cannot be read, PyprofError where nothing can be written.
@@ -124,14 +123,16 @@ def write(member: Member, folder: str, *, kernels_only: bool = False) -> Outcome
         for rank in missing:
             files.remove(part(folder, rank))  # of another capture, or damaged
         with fetch(member.url) as path:
-            records = ranked(parse_file(path, kernels_only=kernels_only), member)
+            records = with_ranks(parse_file(path, kernels_only=kernels_only), member)
         warnings = records.warnings
         for rank in missing:
             of_rank = _of_rank(records, rank)
             rows[rank] = of_rank.rows
             with files.output(part(folder, rank)) as file:
                 parquet.write(of_rank, file, COLUMNS.with_metadata({_SOURCE: made[rank]}))
-    return Outcome(tuple(rows), len(missing), sum(found or 0 for found in rows.values()), warnings)
+    return WrittenRanks(
+        tuple(rows), len(missing), sum(found or 0 for found in rows.values()), warnings
+    )
 
 
 def tidy(folder: Path) -> None:
@@ -178,7 +179,7 @@ def captured_in(path: Path) -> str | None:
     return None if pid is None else f"{name} {stamp}"
 
 
-def _rows(files: Files, place: str, made_from: bytes) -> int | None:
+def _rows(files: FileSystem, place: str, made_from: bytes) -> int | None:
     """Count the rows of a file made from this; None where it is another or not whole."""
     try:
         with files.opened(place) as file:

@@ -120,7 +120,7 @@ def tree(merge: Callable[[T, T], T], values: Iterable[T]) -> T:
     return level[0]
 
 
-class Here:
+class InProcess:
     """The engine of results that are plain values in this process; it works in this process."""
 
     def __init__(self, *, strict: bool = False, quiet: bool = False) -> None:
@@ -189,4 +189,4 @@ def opened(
         with Processes(workers, strict=strict, quiet=quiet) as processes:
             yield processes
     else:
-        yield Here(strict=strict, quiet=quiet)
+        yield InProcess(strict=strict, quiet=quiet)

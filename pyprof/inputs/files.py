@@ -1,4 +1,8 @@
-"""What sets need of a file system: this machine's, or one that fsspec reaches."""
+"""What sets need of a file system: this machine's, or one that fsspec reaches.
+
+This machine's is not left to fsspec, an extra: there, patterns match hidden files and know no
+`**.sqlite`, and its stamps of files would have every dataset written anew.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 
-class Files(Protocol):
+class FileSystem(Protocol):
     """A file system. Places are absolute paths or URLs."""
 
     def whole(self, source: str) -> str:
@@ -54,7 +58,7 @@ class Files(Protocol):
         """Remove a file that may be there."""
 
 
-def files_of(place: str) -> Files:
+def files_of(place: str) -> FileSystem:
     """Give the file system of a path or URL."""
     if not is_url(place):
         return Local()

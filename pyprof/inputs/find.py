@@ -16,7 +16,7 @@ from pyprof.inputs.files import files_of, is_special, is_url, names
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pyprof.inputs.files import Files
+    from pyprof.inputs.files import FileSystem
 
 _SUFFIXES = (".sqlite", ".nsys-rep", ".qdrep", ".sql", ".nvvp", ".prof", ".json.gz")
 """What tools call their captures. A folder's file counts by its suffix even where it is damaged."""
@@ -119,14 +119,14 @@ def _expand(source: str) -> list[str]:
     return found
 
 
-def _matching(files: Files, match: str) -> list[str]:
+def _matching(files: FileSystem, match: str) -> list[str]:
     if files.is_folder(match):
         return _in_folder(files, match)
     records = match.endswith(_RECORDS) and not is_special(match)
     return [match] if records or _is_capture(match) else []
 
 
-def _in_folder(files: Files, folder: str) -> list[str]:
+def _in_folder(files: FileSystem, folder: str) -> list[str]:
     """Give the captures of a folder, or the parts of a dataset."""
     if found := parts(files, folder):
         return found
@@ -140,7 +140,7 @@ def _in_folder(files: Files, folder: str) -> list[str]:
     ]
 
 
-def parts(files: Files, folder: str) -> list[str]:
+def parts(files: FileSystem, folder: str) -> list[str]:
     """Give the files of a dataset with a folder for each rank, or of one such folder."""
     ranks = [folder]
     if not names(folder)[-1].startswith(PARTITION):

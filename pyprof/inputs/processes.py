@@ -1,4 +1,9 @@
-"""The cores of this machine: captures are worked on in processes of their own."""
+"""The cores of this machine: captures are worked on in processes of their own.
+
+The standard library's pool, and not loky or Pebble: with these, too, busy workers outlive a command
+that is killed, and with loky one lost worker takes what all others were doing with it, so that the
+watching and the second tries below would stay.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyprof.errors import PyprofError
-from pyprof.inputs.engine import Failed, Handle, Here, attempt, name_of
+from pyprof.inputs.engine import Failed, Handle, InProcess, attempt, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +35,7 @@ _TRIES = 2
 """How often an item whose process ended is tried again, alone, before it is given up."""
 
 
-class Processes(Here):
+class Processes(InProcess):
     """An engine of `workers` processes. One that ends costs what it was doing another try."""
 
     def __init__(self, workers: int, *, strict: bool = False, quiet: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The rank that a file of parsed records says, or its processes; all that a set reads of rows."""
+"""Captures of a set and the ranks in them: by what a file says, its name, or its place."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,18 +17,21 @@ from pyprof import readers, schema
 from pyprof.errors import CaptureError
 from pyprof.inputs.files import is_url, names
 from pyprof.inputs.find import NUMBERS, fetch, find
+from pyprof.parse.records import Records
 from pyprof.readers import read_head
+from pyprof.schema import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from pyprof.inputs.engine import Engine
+    from pyprof.parse.records import Column
 
 _PARQUET = b"PAR1"
 
 
-def identity(path: Path) -> schema.Identity:
+def _identity_of_records(path: Path) -> Identity:
     """Give the rank that all rows of a Parquet file have, or the first of dict lines.
 
     Where rows of a Parquet file say none, their processes, as for the capture they were parsed
@@ -36,30 +40,31 @@ def identity(path: Path) -> schema.Identity:
     if read_head(path).startswith(_PARQUET):
         return _in_columns(path)
     with path.open("rb") as file:
-        return schema.Identity(_in_line(file.readline(_LONGEST)))
+        return Identity(_in_line(file.readline(_LONGEST)))
 
 
 _LONGEST = 1 << 20
 """Bytes of a dict line; what has no line end for longer is no such file."""
 
 
-def _in_columns(path: Path) -> schema.Identity:
+def _in_columns(path: Path) -> Identity:
     try:
         file = pq.ParquetFile(path)
         found = file.read(["rank"])
         ranks = pc.unique(found["rank"]).to_pylist() if found.num_columns else [None]
         if ranks == [None]:
-            return schema.Identity(pids=_processes(file.read(["pid", "device", "kind"])))
+            return Identity(pids=_processes(file.read(["pid", "device", "kind"])))
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):  # reading it will say so
-        return schema.Identity()
-    return schema.Identity(_rank(ranks[0]) if len(ranks) == 1 else None)
+        return Identity()
+    return Identity(_rank(ranks[0]) if len(ranks) == 1 else None)
 
 
 def _rank(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < _MOST_RANKS else None
+    return value if type(value) is int and 0 <= value <= MOST else None
 
 
-_MOST_RANKS = 1 << 31
+MOST = 2**31 - 1
+"""A larger number is no rank."""
 
 
 def _processes(rows: pa.Table) -> tuple[int, ...]:
@@ -80,7 +85,7 @@ def _in_line(line: bytes) -> int | None:
     return _rank(found.get("rank")) if isinstance(found, dict) else None
 
 
-# Captures and the ranks in them: from what a capture says, its name, or its place in the set.
+# The same of a capture, of a file's name, and of a file's place in the set.
 
 
 _NAMED = re.compile(
@@ -88,16 +93,6 @@ _NAMED = re.compile(
     r"|(?<!\d)(\d+)of\d+(?!\d)",  # net_3of8
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What one capture tells of whose work it holds."""
-
-    rank: int | None
-    """Rank of the whole file, from its content, else from its name; None where neither says."""
-    pids: tuple[int, ...] = ()
-    """The processes with GPU work, by device, where the capture holds several processes' work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +108,9 @@ class Member:
 def identify(url: str) -> Identity:
     """Tell whose work a capture, or a file of records, holds, reading little of it.
 
-    Of one that cannot be read only its name tells; whoever reads it all will say what is wrong.
-    So it is with a URL whose name does tell: to look inside, all of it would have to be copied.
+    Its content says the rank, else its name; processes are given where there are several. Of one
+    that cannot be read only the name counts; whoever reads it all will say what is wrong. So it is
+    with a URL whose name does tell: to look inside, all of it would have to be copied.
     """
     named = rank_in(url)
     if named is not None and is_url(url):
@@ -129,25 +125,18 @@ def identify(url: str) -> Identity:
     return Identity(named, found.pids if named is None and len(found.pids) > 1 else ())
 
 
-def _identity(path: Path) -> schema.Identity:
-    if readers.is_capture(path):
-        return readers.identity(path)
-
-    return identity(path)
+def _identity(path: Path) -> Identity:
+    return readers.identity(path) if readers.is_capture(path) else _identity_of_records(path)
 
 
 def rank_in(url: str) -> int | None:
     """Give the rank that a file's name says last, else one that is a folder's whole name."""
     *folders, name = names(url)
     found = [*_NAMED.finditer(name)] or [*filter(None, map(_NAMED.fullmatch, folders))]
-    return _members_rank(found[-1][1] or found[-1][2]) if found else None
+    return _rank_of_digits(found[-1][1] or found[-1][2]) if found else None
 
 
-MOST = 2**31 - 1
-"""A larger number is no rank."""
-
-
-def _members_rank(digits: str) -> int | None:
+def _rank_of_digits(digits: str) -> int | None:
     number = int(digits) if len(digits) <= _DIGITS else MOST + 1
     return number if number <= MOST else None
 
@@ -205,6 +194,26 @@ def _numbered(urls: Sequence[str]) -> Sequence[int | None]:
     differing = [column for column in zip(*parts, strict=True) if len(set(column)) > 1]
     if len(differing) != 1 or not all(text.isdecimal() for text in differing[0]):
         return nothing
-    ranks = [_members_rank(text) for text in differing[0]]
+    ranks = [_rank_of_digits(text) for text in differing[0]]
     known = [rank for rank in ranks if rank is not None]
     return ranks if len(set(known)) == len(ranks) and min(known) == 0 else nothing
+
+
+def with_ranks(records: Records, member: Member) -> Records:
+    """Fill in `rank`, by process where the capture holds several.
+
+    A row of a process that is none of the member's keeps the rank it has.
+    """
+    columns = {**records.columns, "rank": _ranks(records, member)}
+    return Records(records.rows, columns, records.devices, records.warnings)
+
+
+def _ranks(records: Records, member: Member) -> Column:
+    ranks = [rank for _, rank in member.ranks]
+    if len(ranks) == 1:
+        return pa.array(np.full(records.rows, ranks[0], np.int64))
+    pid = records.numpy("pid")
+    found = records.numpy("rank").copy()
+    for process, rank in member.ranks:
+        found[pid == process] = rank
+    return pa.array(found, mask=found < 0)

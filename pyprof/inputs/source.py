@@ -1,18 +1,22 @@
-"""What a report is made from: the table of all rows and, where the file holds it, the capture."""
+"""The door for input: from what a user names (a file, several, a folder, a URL) to costed rows.
+
+Whatever works on captures comes through here: `load` reads one, `map_reduce` summarises one or
+many. Nobody else asks whether there are many.
+"""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pyprof import readers, schema
 from pyprof.allocator import give_back
 from pyprof.errors import CaptureError
 from pyprof.inputs.find import fetch
-from pyprof.inputs.ranks import Member
-from pyprof.inputs.records import items, ranked
+from pyprof.inputs.ranks import Member, members, with_ranks
 from pyprof.parse import parse, parse_file, record_file
 from pyprof.prof.table import Override, Table
 
@@ -20,49 +24,69 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from pyprof.inputs.engine import Engine
-    from pyprof.inputs.records import Item
+    from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
 T = TypeVar("T")
 K = TypeVar("K", bound="Hashable")
 
-STAGES = 3
-"""How often `load` says what it does."""
+Item: TypeAlias = "Member | str"
+"""A capture of a set; or a single file, of whatever rank, or `-` for dict lines on stdin."""
+
+STAGES = 4
+"""How often `map_reduce` says what it does; `load` says it once less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that was read once."""
+    """A file that was read once: the table of all rows and, where it holds it, the host's side."""
 
     table: Table
     capture: Capture | None
     """The host's side; None for dict lines and Parquet, without API calls and the user's ranges."""
 
 
+def items(paths: Sequence[str], engine: Engine) -> Sequence[Item]:
+    """Give the captures that a user names: one file is itself, all else is a set.
+
+    Raises CaptureError where a set holds nothing, or a rank twice.
+    """
+    if len(paths) == 1 and (paths[0] == record_file.STDIN or Path(paths[0]).is_file()):
+        return [paths[0]]
+    return members(paths, engine)
+
+
 def load(
-    file: str, override: Override | None = None, begin: Callable[[str], object] = str
+    item: Item,
+    override: Override | None = None,
+    begin: Callable[[str], object] = str,
+    *,
+    host: bool = True,
 ) -> Source:
     """Read a capture, dict lines or Parquet (`-`: dict lines on stdin), and cost its ops.
 
-    Tells `begin` which stage begins. Raises PyprofError where the file cannot be used, as
-    `pyprof.load` does, or where `override` names a device of which nothing is known.
+    Tells `begin` which stage begins. Without `host` only rows are kept, which takes less memory.
+    The rows of a set's capture know their rank. Raises PyprofError where the file cannot be used,
+    as `pyprof.load` does, or where `override` names a device of which nothing is known.
     """
-    return _costed(_read(file, override or Override(), begin), begin)
-
-
-def _costed(loaded: Source, begin: Callable[[str], object] = str) -> Source:
-    loaded.table.check_override()
+    member = item if isinstance(item, Member) else None
+    with fetch(member.url) if member else nullcontext(item) as path:
+        records, capture = _read(str(path), begin, host=host)
+    table = Table(with_ranks(records, member) if member else records, override or Override())
+    table.check_override()
     begin("costing")
-    _ = loaded.table.costs  # kept by the table
+    _ = table.costs  # kept by the table
     give_back()
-    return loaded
+    return Source(table, capture)
 
 
-def _read(file: str, chosen: Override, begin: Callable[[str], object] = str) -> Source:
+def _read(
+    file: str, begin: Callable[[str], object], *, host: bool
+) -> tuple[Records, Capture | None]:
     begin("reading")
     path = Path(file)
-    if file == record_file.STDIN or not readers.is_capture(path):
-        return Source(Table(record_file.load(file, raw=False), chosen), None)
+    if not host or file == record_file.STDIN or not readers.is_capture(path):
+        return record_file.load(file, raw=False), None
     capture = readers.read(path)
     if not capture.activities.num_rows:
         parse_file(path)  # says what to do
@@ -70,7 +94,7 @@ def _read(file: str, chosen: Override, begin: Callable[[str], object] = str) -> 
     begin("parsing")
     records = parse(capture)
     give_back()
-    return Source(Table(records, chosen), _host(capture))
+    return records, _host(capture)
 
 
 def _host(capture: Capture) -> Capture:
@@ -78,49 +102,36 @@ def _host(capture: Capture) -> Capture:
     return replace(capture, activities=schema.ACTIVITIES.empty_table())
 
 
-def of(
-    item: Item, override: Override | None = None, begin: Callable[[str], object] = str
-) -> Source:
-    """Read a single file as `load` does, or a capture of a set, whose rows then know their rank."""
-    if not isinstance(item, Member):
-        return load(item, override, begin)
-    with fetch(item.url) as path:
-        found = _read(str(path), override or Override())
-    records = ranked(found.table.source, item)
-    return _costed(Source(Table(records, found.table.override), found.capture))
-
-
-def of_all(
-    sources: Sequence[str],
-    work: Callable[[Source], T],
+def map_reduce(
+    paths: Sequence[str],
+    summarise: Callable[[Source], T],
     merge: Callable[[T, T], T],
     engine: Engine,
     override: Override | None = None,
     begin: Callable[[str], object] = str,
+    *,
+    host: bool = True,
 ) -> T:
-    """Work on one file, or on each capture of a set, and make what is found of them one.
+    """Summarise what `paths` name: one capture here, each of several where the engine works.
 
-    Both are plain functions; what they give is to be small, for it is sent. Raises as `work` and
-    `load` do.
+    Summaries of several are merged to one. Both are plain functions; summaries are to be small, for
+    they are sent. Raises as `items`, `load` and `summarise` do.
     """
-    found = items(sources, engine)
-    if len(found) == 1:
-        alone = of(found[0], override, begin)
+    chosen = items(paths, engine)
+    if len(chosen) == 1:
+        source = load(chosen[0], override, begin, host=host)
         begin("adding up")
-        return work(alone)
-    parts = engine.map(partial(_worked, work=work, override=override), found, "reading captures")
-    return engine.reduce(merge, parts)
+        return summarise(source)
+    work = partial(_summary, summarise=summarise, override=override, host=host)
+    return engine.reduce(merge, engine.map(work, chosen, "reading captures"))
 
 
-def _worked(item: Item, work: Callable[[Source], T], override: Override | None) -> T:
-    return work(of(item, override))
+def _summary(
+    item: Item, summarise: Callable[[Source], T], override: Override | None, *, host: bool
+) -> T:
+    return summarise(load(item, override, host=host))
 
 
-def distinct(a: Sequence[K], b: Sequence[K]) -> tuple[K, ...]:
+def each_once(a: Sequence[K], b: Sequence[K]) -> tuple[K, ...]:
     """Put what two captures tell under each other, each thing once."""
     return tuple(dict.fromkeys((*a, *b)))
-
-
-def alone(sources: Sequence[str]) -> Sequence[str]:
-    """Give a file that is alone, nothing for a set: that has a progress bar of its own."""
-    return sources if len(sources) == 1 else ()

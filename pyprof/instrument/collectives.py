@@ -22,7 +22,7 @@ REFUSALS = (RuntimeError, ValueError, LookupError, AttributeError, TypeError, As
 """What is raised where there is no such group, or no longer."""
 
 
-class Group(NamedTuple):
+class DescribedGroup(NamedTuple):
     """A process group, and what markers say of it."""
 
     name: str
@@ -30,11 +30,11 @@ class Group(NamedTuple):
     text: str
 
 
-_known: WeakKeyDictionary[Any, Group] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Any, DescribedGroup] = WeakKeyDictionary()
 """Each group is described once, and not kept alive by that."""
 
 
-def describe(given: Any) -> Group:  # noqa: ANN401 - whatever torch takes
+def describe(given: Any) -> DescribedGroup:  # noqa: ANN401 - whatever torch takes
     """Describe the group that an argument stands for. Raises one of REFUSALS."""
     c10d = torch.distributed.distributed_c10d
     group = _resolved(given)
@@ -43,7 +43,7 @@ def describe(given: Any) -> Group:  # noqa: ANN401 - whatever torch takes
         ranks = tuple(c10d.get_process_group_ranks(group))
         described = str(getattr(group, "group_desc", ""))  # torch 2.4 and newer
         text = _written(group.group_name, ranks, "" if described in _UNSAID else described)
-        known = _known[group] = Group(group.group_name, ranks, text)
+        known = _known[group] = DescribedGroup(group.group_name, ranks, text)
     return known
 
 
@@ -51,7 +51,7 @@ _UNSAID = frozenset({"", "undefined", "default_pg"})
 """What torch describes groups as that nobody described."""
 
 
-def members_of(group: Group, peers: Sequence[int]) -> str:
+def members_of(group: DescribedGroup, peers: Sequence[int]) -> str:
     """Give the text of a call in a group; with peers, of what this rank sends and receives.
 
     That is among them alone: the others take no part in it, and count their collectives without it.
@@ -226,7 +226,7 @@ def _longer(plain: str, said: str) -> str:
 
 def _said(
     op: str,
-    group: Group,
+    group: DescribedGroup,
     rule: _Rule | None,
     values: Sequence[object],
     given: Mapping[str, Any],
@@ -241,7 +241,7 @@ def _said(
     return members_of(group, [*_peers(group, op, given)]) + amounts
 
 
-def _peers(group: Group, op: str, given: Mapping[str, Any]) -> Iterator[int]:
+def _peers(group: DescribedGroup, op: str, given: Mapping[str, Any]) -> Iterator[int]:
     """Give the rank with which a call sends or receives, where it is with one."""
     rank, place = (given.get(name) for name in _PEER.get(op, ("", "")))
     if place is not None:

@@ -38,7 +38,7 @@ _MAX_DEPTH = 64
 _MAX_KNOWN = 16384
 
 
-class Name(NamedTuple):
+class ModuleName(NamedTuple):
     """A module's name, and what follows from it."""
 
     path: str
@@ -54,7 +54,7 @@ class Name(NamedTuple):
 class _Known(NamedTuple):
     module: weakref.ref[Module]
     caller: weakref.ref[Module] | None
-    name: Name
+    name: ModuleName
 
 
 class Names:
@@ -65,7 +65,7 @@ class Names:
         self._parents: Any = WeakIdKeyDictionary()
         self._searches = 0
 
-    def name(self, module: Module, caller: Module | None, prefix: str) -> Name:
+    def name(self, module: Module, caller: Module | None, prefix: str) -> ModuleName:
         """Give a module's name, called from the forward of `caller` (None: from no module's).
 
         `prefix` is what that module's Name says. A module that its caller does not hold goes by
@@ -83,7 +83,7 @@ class Names:
         path = prefix + found if found else self._path(module)
         below = f"{path}." if path else ""
         path = path or class_name(module)
-        name = Name(path, below, encode_layer(path), _written_by_torch(module))
+        name = ModuleName(path, below, encode_layer(path), _written_by_torch(module))
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
         self._known[key] = _Known(

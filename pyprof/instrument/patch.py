@@ -21,7 +21,7 @@ from pyprof.instrument.op import Op, call, make_op
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pyprof.instrument.targets import Target
+    from pyprof.instrument.targets import PatchTarget
 
 _PLACE = "what to run"
 _ADDED = ("__wrapped__", "__prepare_scriptable__", "_torchdynamo_inline")
@@ -122,7 +122,7 @@ class Patches:
         setattr(home, name, replacement)
         self._patched.append(_Patched(home, name, replacement, original, own))
 
-    def wrap_all(self, targets: Iterable[Target]) -> None:
+    def wrap_all(self, targets: Iterable[PatchTarget]) -> None:
         """Wrap each target; one that has several homes stays one object in all."""
         ops: dict[int, Op] = {}
         swapped: set[int] = set()

@@ -75,7 +75,7 @@ range_hooks = RangeHooks()
 # Windows of a training loop to capture, as a schedule of torch.profiler tells them by step.
 
 
-class Windows:
+class RecordingWindows:
     """Starts and stops a recording by steps, and marks each step in it as torch.profiler does."""
 
     def __init__(
@@ -152,7 +152,7 @@ def profile(*, schedule: Schedule | None = None) -> Iterator[None]:
         finally:
             _stop()
         return
-    windows = Windows(schedule, _start, _stop)
+    windows = RecordingWindows(schedule, _start, _stop)
     take_back = range_hooks.on_step(windows.step)
     try:
         yield

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-class Target(NamedTuple):
+class PatchTarget(NamedTuple):
     """An attribute to replace."""
 
     home: object
@@ -132,7 +132,7 @@ _UTILITIES = _words("""
     """)
 
 
-def find_targets() -> Iterator[Target]:
+def find_targets() -> Iterator[PatchTarget]:
     """Give every attribute of torch to be wrapped, in the order of naming."""
     listed = {id(f) for functions in get_overridable_functions().values() for f in functions}
     on_device = _device_constructors()
@@ -140,7 +140,7 @@ def find_targets() -> Iterator[Target]:
         for name, value in _functions(home):
             overridable = id(value) in listed
             if _is_op(home, name, overridable=overridable):
-                yield Target(home, name, value, mod, overridable or value in on_device)
+                yield PatchTarget(home, name, value, mod, overridable or value in on_device)
     for mod, homes in _distributed_homes():
         yield from _chosen(collectives.NAMES[mod], mod, homes)
     yield from _chosen(_UTILITIES, "torch.nn.utils", _utility_homes())
@@ -169,12 +169,14 @@ def _in_place_twin(home: object, name: str) -> bool:
     return plain != name and hasattr(home, plain) and plain not in _NO_WORK
 
 
-def _chosen(names: frozenset[str], mod: str, homes: tuple[ModuleType, ...]) -> Iterator[Target]:
+def _chosen(
+    names: frozenset[str], mod: str, homes: tuple[ModuleType, ...]
+) -> Iterator[PatchTarget]:
     for home in homes:
         for name in sorted(names):
             value = getattr(home, name, None)
             if isinstance(value, FunctionType):
-                yield Target(home, name, value, mod, overridable=False)
+                yield PatchTarget(home, name, value, mod, overridable=False)
 
 
 def _distributed_homes() -> Iterator[tuple[str, tuple[ModuleType, ...]]]:

@@ -37,7 +37,7 @@ class Grad:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PointwiseOp:
     """One pointwise op."""
 
     arity: int
@@ -50,13 +50,13 @@ class Rule:
 
 
 T = TRANSCENDENTAL
-RULES: dict[str, Rule] = {}
+RULES: dict[str, PointwiseOp] = {}
 
 
 def _add(names: str, arity: int, flops: int, result: str, *grads: Grad | None) -> None:
     for name in names.split():
         known = tuple(grad for grad in grads if grad is not None)
-        RULES[name] = Rule(arity, flops, result, known if len(known) == len(grads) else None)
+        RULES[name] = PointwiseOp(arity, flops, result, known if len(known) == len(grads) else None)
 
 
 def _unary(names: str, flops: int, grad: Grad | None, result: str = SAME) -> None:
@@ -210,7 +210,7 @@ class Operands:
     """What a pointwise op works on: tensors, numbers, and None where an argument is not known."""
 
     values: tuple[Value, ...]
-    rule: Rule
+    rule: PointwiseOp
     out: Tensor | None = None
     """Where the result goes, if the caller gave that."""
     alpha: Value = 1

@@ -26,7 +26,7 @@ from pyprof.parse import (
 from pyprof.parse import ranges as leaks
 from pyprof.parse import ranges as nesting
 from pyprof.parse.records import Records
-from pyprof.parse.sweep import Sweep, Told
+from pyprof.parse.sweep import DescribedSweep, Sweep
 from pyprof.readers._order import in_order
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     most = max(_LEAST, _NAMES // max(1, len(activities)))
     chain = launches.chains(sweep.nest.parent, _counted(sweep), leaf, most)
     partner = forward_backward.partners(capture, sweep, chain, launch, activities, found)
-    told = _told(sweep, (leaf, partner.op, partner.place), most)
+    described = _described(sweep, (leaf, partner.op, partner.place), most)
     give_back()  # what sorting and searching held for a while
     free = launch_layers.free(capture, launch, most)
-    built = record_columns.build(capture, activities, told, launch, leaf, chain, partner, free)
+    built = record_columns.build(capture, activities, described, launch, leaf, chain, partner, free)
     if found:
         built["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, found))
     return Records(
@@ -87,7 +87,7 @@ _NAMES, _LEAST = 1 << 22, 128
 """Ranges that all rows together list around them, and that each may list in any case."""
 
 
-def _told(sweep: Sweep, ranges: Sequence[Ints], most: int) -> Told:
+def _described(sweep: Sweep, ranges: Sequence[Ints], most: int) -> DescribedSweep:
     """Describe the paths of some ranges, and those in which DDP says what its group is."""
     used = np.unique(np.concatenate(ranges))
     ddp = texts.tell(sweep.texts, Kind.OP, collectives.is_ddp)
@@ -96,7 +96,7 @@ def _told(sweep: Sweep, ranges: Sequence[Ints], most: int) -> Told:
     place = np.full(len(sweep.paths.parent), NONE)
     place[used] = np.arange(len(used))
     described = sweep.paths.describe(sweep.texts, used, most)
-    return Told(
+    return DescribedSweep(
         sweep.nest,
         sweep.texts,
         sweep.paths,

@@ -15,7 +15,7 @@ import numpy as np
 
 from pyprof import marker
 from pyprof.arrays import NONE
-from pyprof.parse.records import numbers
+from pyprof.parse.records import number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +107,7 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
         if not len(left) or not len(candidates):
             break
         node = nodes[left]
-        keys = numbers(
+        keys = number_combinations(
             np.concatenate([where[candidates], whose[node]]),
             np.concatenate([name[candidates], name[node]]),
             np.concatenate([ranges.seq[candidates], ranges.seq[node]]),
@@ -179,7 +179,8 @@ def count_in_order(
     before = np.concatenate([[NONE], current[:-1]])
     if (~backward & (lowest <= before) & (before < highest)).any():
         current = _one_by_one(
-            [numbers.member[a:b].tolist() for a, b in zip(low, high, strict=True)], backward
+            [numbers.member[a:b].tolist() for a, b in zip(low, high, strict=True)],
+            backward,
         )
     new = np.ones(len(current), bool)
     new[1:] = (current[1:] != current[:-1]) | (op[1:] != op[:-1])

@@ -15,11 +15,11 @@ from pyprof.parse.texts import where
 
 if TYPE_CHECKING:
     from pyprof.arrays import Ints
-    from pyprof.parse.sweep import Told
+    from pyprof.parse.sweep import DescribedSweep
     from pyprof.schema import Capture
 
 
-def layers(sweep: Told, path: Ints, free: dict[int, list[str]]) -> Coded:
+def layers(sweep: DescribedSweep, path: Ints, free: dict[int, list[str]]) -> Coded:
     """Name the layers around each row, outermost first; start/end layers before nested ones."""
     values = [list(entry.layer) for entry in sweep.described]
     nested = Coded(np.where(path == NONE, len(values), path), [*values, []])

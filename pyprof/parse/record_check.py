@@ -61,7 +61,7 @@ def _plain(records: Records, name: str) -> pa.Array:
 
 def _impossible(records: Records) -> Mapping[str, Mask]:
     start, end, duration = (
-        plausible.ints(records.arrow(name)) for name in ("start", "end", "kDuration")
+        plausible.ints_or_unknown(records.arrow(name)) for name in ("start", "end", "kDuration")
     )
     timed = (start != UNKNOWN) & (end != UNKNOWN)
     with_length = duration != UNKNOWN
@@ -73,7 +73,7 @@ def _impossible(records: Records) -> Mapping[str, Mask]:
         np.where(timed | ~with_length, start, 1),
         np.where(with_length, np.where(timed, end, _from_one(duration)), UNKNOWN),
         _streams(records),
-        plausible.ints(records.arrow("corrId")),
+        plausible.ints_or_unknown(records.arrow("corrId")),
         timed & _streamed(records),
     )
     found = {**spans.impossible(plain, _bounds(launched), lambda rows: launched[rows])}
@@ -101,7 +101,7 @@ def _launched(records: Records) -> Ints:
     """Give when each row was launched; `UNKNOWN` where no call tells."""
     launch = records.arrow("launch")
     whole = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
-    return plausible.ints(pc.list_element(whole, 0))
+    return plausible.ints_or_unknown(pc.list_element(whole, 0))
 
 
 def _bounds(launched: Ints) -> tuple[int, int] | None:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pyprof.parse.forward_backward import Partners
     from pyprof.parse.launches import Chains
     from pyprof.parse.records import Column
-    from pyprof.parse.sweep import Told
+    from pyprof.parse.sweep import DescribedSweep
     from pyprof.schema import Capture
 
 
 def build(
     capture: Capture,
     activities: pa.Table,
-    sweep: Told,
+    sweep: DescribedSweep,
     launch: Ints,
     leaf: Ints,
     chain: Chains,
@@ -114,7 +114,7 @@ def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
 
 
 def _collective(
-    activities: pa.Table, sweep: Told, path: Ints, call: Column, direction: Coded
+    activities: pa.Table, sweep: DescribedSweep, path: Ints, call: Column, direction: Coded
 ) -> dict[str, Column]:
     """Give what is said of collectives, where anything is."""
     described, index = paths.with_nothing(sweep.described, path)
@@ -137,7 +137,7 @@ def _launches(capture: Capture, launch: Ints) -> dict[str, Column]:
     return {"launch": lists(np.where(known, 2, 0), both, ~known), "tid": pa.array(tid, mask=~known)}
 
 
-def _paths(sweep: Told, path: Ints) -> dict[str, Column]:
+def _paths(sweep: DescribedSweep, path: Ints) -> dict[str, Column]:
     described, index = paths.with_nothing(sweep.described, path)
     return {
         "reprMarkers": Coded(index, [list(entry.modules) for entry in described]),
@@ -145,12 +145,12 @@ def _paths(sweep: Told, path: Ints) -> dict[str, Column]:
     }
 
 
-def _traces(sweep: Told, path: Ints) -> Coded:
+def _traces(sweep: DescribedSweep, path: Ints) -> Coded:
     described, index = paths.with_nothing(sweep.described, path)
     return Coded(index, [list(entry.trace) for entry in described])
 
 
-def _own(sweep: Told, path: Ints, place: Ints, which: int) -> Ints:
+def _own(sweep: DescribedSweep, path: Ints, place: Ints, which: int) -> Ints:
     """Leave out the paths of rows whose layer (0) or trace (1) is but that of the backward call.
 
     Where the forward op is known, its own says more.
@@ -162,7 +162,7 @@ def _own(sweep: Told, path: Ints, place: Ints, which: int) -> Ints:
     return np.where(same[index] & some[place], NONE, path)
 
 
-def _forward(sweep: Told, partner: Ints, place: Ints) -> dict[str, Column]:
+def _forward(sweep: DescribedSweep, partner: Ints, place: Ints) -> dict[str, Column]:
     described = sweep.described
     ops = [paths.forward_ops(entry) for entry in described]
     return {
@@ -181,7 +181,9 @@ _DIRECTIONS = ["", "fprop", "bprop", "optim", "comm", "copy"]
 _COMM = _DIRECTIONS.index("comm")
 
 
-def _direction(activities: pa.Table, sweep: Told, path: Ints, engine: NDArray[np.bool_]) -> Coded:
+def _direction(
+    activities: pa.Table, sweep: DescribedSweep, path: Ints, engine: NDArray[np.bool_]
+) -> Coded:
     """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first.
 
     What the engine launches of itself, called from no line and in no layer, is bprop.

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import ints
 from pyprof.marker import templates as numbered
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _of_texts(column: pa.Array, function: Callable[[pa.Array], pa.Array]) -> pa.
 def encode(column: pa.Array) -> Coded:
     """Find the distinct values of a column of texts, numbers or lists of texts or numbers."""
     found = _key(column).dictionary_encode()
-    index = found.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    index = ints(found.indices)
     if pa.types.is_dictionary(column.type):
         return Coded(index, found.dictionary.to_pylist())
     first = _first_rows(index, len(found.dictionary))
@@ -225,7 +226,7 @@ def totals(number: NDArray[np.int64], values: NDArray[np.int64], count: int) -> 
     return found
 
 
-def numbers(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
+def number_combinations(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
     """Number the distinct combinations of some columns as they come."""
     _, number = distinct(columns[0])
     for column in columns[1:]:

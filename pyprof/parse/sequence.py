@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pyprof.parse.launches import Chains
     from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
-    from pyprof.parse.sweep import Told
+    from pyprof.parse.sweep import DescribedSweep
     from pyprof.schema import Capture
 
 
 def count(
-    capture: Capture, sweep: Told, chain: Chains, path: Ints, launch: Ints
+    capture: Capture, sweep: DescribedSweep, chain: Chains, path: Ints, launch: Ints
 ) -> dict[str, Column]:
     """Build the columns that depend on sequence numbers."""
     kind = sweep.texts.kind[sweep.texts.code] if len(sweep.texts.code) else np.zeros(0, np.int8)
@@ -60,14 +60,14 @@ def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:
     )
 
 
-def _old_texts(sweep: Told) -> NDArray[np.bool_]:
+def _old_texts(sweep: DescribedSweep) -> NDArray[np.bool_]:
     """Tell which templates have a sequence number and, as before 2022, no op_id."""
     return np.array(
         [", seq = " in text and ", op_id = " not in text for text in sweep.texts.templates], bool
     )
 
 
-def _pruned(sweep: Told, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
+def _pruned(sweep: DescribedSweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
     """Choose and order the ranges of rows with old texts as the original did."""
     code = sweep.texts.code[seqs.member]
     affected = np.bincount(seqs.owner[old[code]], minlength=len(seqs.offset) - 1) > 0
@@ -96,7 +96,9 @@ def _ranks(numbers: list[int]) -> tuple[int, ...]:
     return tuple(place[number] for number in numbers)
 
 
-def _ops(sweep: Told, path: Ints, seqs: Chains, old: NDArray[np.bool_]) -> tuple[Coded, Coded]:
+def _ops(
+    sweep: DescribedSweep, path: Ints, seqs: Chains, old: NDArray[np.bool_]
+) -> tuple[Coded, Coded]:
     """Name each row's ops: by its path alone, but for old texts, where numbers decide the order."""
     described, index = paths.with_nothing(sweep.described, path)
     found = [paths.ops(entry.ops, entry.seqs) for entry in described]
@@ -112,7 +114,7 @@ def _ops(sweep: Told, path: Ints, seqs: Chains, old: NDArray[np.bool_]) -> tuple
 
 
 def _ops_by_row(
-    sweep: Told, described: list[Path], index: Ints, seqs: Chains
+    sweep: DescribedSweep, described: list[Path], index: Ints, seqs: Chains
 ) -> tuple[Ints, list[list[tuple[str, str]]]]:
     known: dict[tuple[object, ...], int] = {}
     rows: list[int] = []
@@ -131,7 +133,7 @@ def _ops_by_row(
 
 
 def _numbers(
-    sweep: Told,
+    sweep: DescribedSweep,
     seqs: Chains,
     op: Ints,
     backward: NDArray[np.bool_],
@@ -157,7 +159,7 @@ def _numbers(
     }
 
 
-def _distinct_numbers(sweep: Told, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
+def _distinct_numbers(sweep: DescribedSweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
     """Give the distinct sequence numbers of each row, ascending."""
     number = sweep.texts.seq[seqs.member]
     owner = seqs.owner
@@ -173,7 +175,7 @@ def _distinct_numbers(sweep: Told, seqs: Chains, old: NDArray[np.bool_]) -> Chai
     return launches.Chains(launches.offsets(counts), number[keep])
 
 
-def _call_ids(sweep: Told, chain: Chains, ops: Chains, seqs: Chains) -> dict[str, Column]:
+def _call_ids(sweep: DescribedSweep, chain: Chains, ops: Chains, seqs: Chains) -> dict[str, Column]:
     """Number the op calls: that which the row belongs to, and one for each of its texts."""
     is_node = texts.tell(sweep.texts, Kind.SEQ, backward_nodes.is_node)
     anything = np.ones(len(is_node), bool)

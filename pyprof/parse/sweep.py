@@ -34,7 +34,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Sweep):
+class DescribedSweep(Sweep):
     """Ranges of which some paths are put into words: those that some row needs."""
 
     described: list[Path]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.parse.records import numbers
+from pyprof.parse.records import number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,9 @@ def _candidates(records: Records, work_of: Ints, call: Ints, conv: Mask) -> list
 
 def _kinds(records: Records, work_of: Ints, rows: Ints) -> Ints:
     """Number rows by op call text, process and device."""
-    return numbers(work_of[rows], records.numpy("pid")[rows], records.numpy("device")[rows])
+    return number_combinations(
+        work_of[rows], records.numpy("pid")[rows], records.numpy("device")[rows]
+    )
 
 
 def _rows(chosen: Ints, first: Ints, count: Ints, place: int) -> Ints:

@@ -12,14 +12,14 @@ from pyprof.parse.paths import tensors
 if TYPE_CHECKING:
     from pyprof.marker import Call
     from pyprof.ops import Cost
-    from pyprof.prof.name_hints import Told
+    from pyprof.prof.name_hints import NameHints
 
 OWN = -1
 """The position that stands for "no enclosing call": each kernel is a call of its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ChosenCall:
     """The op call that kernels work for, and how to cost it."""
 
     call: Call | None
@@ -50,20 +50,20 @@ class Work:
         """Tell whether the call's text holds the shape of a tensor."""
         return self.call is not None and next(tensors(self.call), None) is not None
 
-    def cost(self, gemm_kernels: int | None = None, told: Told | None = None) -> Cost:
+    def cost(self, gemm_kernels: int | None = None, hints: NameHints | None = None) -> Cost:
         """Cost the call; for a backward pass, given how many of its kernels do arithmetic.
 
-        `told` is what the names of its kernels tell that no text does.
+        `hints` are what the names of its kernels tell that no text does.
         """
         call = self.call
         if call is None:
             return ops.Cost(None, None, {}, self.reason)
         dtype = self.dtype
-        if told is not None:
-            dtype = dtype or told.dtype
-            if told.training is not None:
-                call = ops.with_argument(call, "training", told.training)
-            if told.sparse and not any(tensor.sparse for tensor in tensors(call)):
+        if hints is not None:
+            dtype = dtype or hints.dtype
+            if hints.training is not None:
+                call = ops.with_argument(call, "training", hints.training)
+            if hints.sparse and not any(tensor.sparse for tensor in tensors(call)):
                 return ops.Cost(None, None, {}, ops.NOT_STORED)
         kernels = gemm_kernels if self.gradient else None
         return ops.cost(call, self.direction, gemm_kernels=kernels, dtype=dtype, output=self.output)

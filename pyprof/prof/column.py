@@ -73,7 +73,7 @@ def spelt(coded: Coded, spell: Callable[..., str | None]) -> pa.Array:
     return Coded(coded.index, spelt).numbered()
 
 
-def numbers(lists: pa.Array) -> pa.Array:
+def spelt_lists(lists: pa.Array) -> pa.Array:
     """Spell lists of numbers with commas; null for none."""
     flat = lists.values.cast(pa.string())
     spelt = pc.binary_join(pa.ListArray.from_arrays(lists.offsets, flat, mask=lists.is_null()), ",")

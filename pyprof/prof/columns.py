@@ -24,8 +24,8 @@ from pyprof.prof.column import (
     commas,
     floats,
     known,
-    numbers,
     spelt,
+    spelt_lists,
 )
 from pyprof.prof.families import family
 from pyprof.prof.op_names import op_name
@@ -51,13 +51,13 @@ def _idx(table: Table) -> pa.Array:
 @column("seq", "SeqId", NUMBERS, 7)
 def _seq(table: Table) -> pa.Array:
     """PyTorch's sequence number."""
-    return numbers(table.records.arrow("seqId"))
+    return spelt_lists(table.records.arrow("seqId"))
 
 
 @column("altseq", "AltSeqId", NUMBERS, 7)
 def _altseq(table: Table) -> pa.Array:
     """Other sequence numbers of the kernel."""
-    return numbers(table.records.arrow("altSeqId"))
+    return spelt_lists(table.records.arrow("altSeqId"))
 
 
 @column("tid", "TId", INT, 12)

@@ -15,7 +15,7 @@ from pyprof.prof import op_calls
 from pyprof.prof.apportion import UNKNOWN, parts, portions
 from pyprof.prof.autotuning import trials
 from pyprof.prof.families import MOVES, PRODUCTS, family
-from pyprof.prof.kernel_context import situations
+from pyprof.prof.kernel_context import distinct_contexts
 from pyprof.prof.name_hints import by_name
 from pyprof.prof.op_calls import SPARSE, Fills, inside, tell_inside, without_inner
 from pyprof.prof.op_choice import choose, own_flops
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pyprof.arrays import Ints, Mask
     from pyprof.ops import Cost
     from pyprof.parse.records import Coded, Records
-    from pyprof.prof.chosen_call import Work
-    from pyprof.prof.kernel_context import Situation
-    from pyprof.prof.name_hints import Told
+    from pyprof.prof.chosen_call import ChosenCall
+    from pyprof.prof.kernel_context import KernelContext
+    from pyprof.prof.name_hints import NameHints
 
 
 _HELPS = 1 << 20
@@ -62,7 +62,7 @@ class Costs:
     params_of: Ints
     call: Ints
     """Number of the op call that each row works for."""
-    work: list[Work]
+    work: list[ChosenCall]
     work_of: Ints
     helper: NDArray[np.bool_]
     """Rows that only help their op call's arithmetic, and those that were only tried."""
@@ -75,10 +75,10 @@ class Rows:
     """The rows of a capture, what each works for, and what its name and kind tell."""
 
     records: Records
-    contexts: list[Situation]
+    contexts: list[KernelContext]
     """The distinct texts around kernels."""
     context_of: Ints
-    work: list[Work]
+    work: list[ChosenCall]
     work_of: Ints
     family: list[str]
     """Of each work."""
@@ -104,7 +104,7 @@ class Rows:
         """Time on the GPU, ns; at least 1, so that each row has a part."""
         return np.maximum(self.records.numpy("kDuration"), 1)
 
-    def working(self, test: Callable[[Work, str], bool]) -> Mask:
+    def working(self, test: Callable[[ChosenCall, str], bool]) -> Mask:
         """Tell which rows work for an op call, of a family, that passes a test."""
         passed = [test(*pair) for pair in zip(self.work, self.family, strict=True)]
         return np.array(passed, bool)[self.work_of]
@@ -130,7 +130,7 @@ def share_costs(records: Records) -> Costs:
 
 def choose_op_calls(records: Records) -> Rows:
     """Choose once per distinct context: the texts around a kernel."""
-    context_of, contexts = situations(records)
+    context_of, contexts = distinct_contexts(records)
     chosen = [choose(context) for context in contexts]
     work_of, works = with_outputs(records, context_of, contexts, chosen)
     name = records.coded("kLongName")
@@ -189,7 +189,7 @@ class Prices:
 
     costs: list[Cost]
     cost_of: Ints
-    hints: list[Told]
+    hints: list[NameHints]
     """What the names of a call's kernels say where no text does."""
     hint_of: Ints
 

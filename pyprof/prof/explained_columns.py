@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.parse.records import Records
-    from pyprof.prof.chosen_call import Work
+    from pyprof.prof.chosen_call import ChosenCall
     from pyprof.prof.table import Judgement, Table
 
 
@@ -164,7 +164,7 @@ def _unused(table: Table) -> Coded:
 
 
 def _eligible(
-    table: Table, work: Work, params: int, judgement: Judgement, gpu: str | None
+    table: Table, work: ChosenCall, params: int, judgement: Judgement, gpu: str | None
 ) -> str | None:
     kind = family(work)
     if kind not in FAMILIES or judgement.tc.value == "-":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class KernelContext:
     """The texts around a kernel: its own, and those of its forward call."""
 
     markers: tuple[str, ...]
@@ -40,8 +40,8 @@ class Situation:
         return (*self.markers, *self.seqs)
 
 
-def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
-    """Number the distinct situations: the number of each row, and the situations."""
+def distinct_contexts(records: Records) -> tuple[NDArray[np.int64], list[KernelContext]]:
+    """Number the distinct contexts: the number of each row, and the contexts."""
     parts = [
         records.coded("marker"),
         records.templates(),
@@ -54,7 +54,7 @@ def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
     own, seqs, forward, forward_seqs, backward, on_cpu = parts
     found = [
-        Situation(
+        KernelContext(
             _texts(own, row),
             _texts(seqs, row),
             _texts(forward, row),

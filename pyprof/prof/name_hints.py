@@ -38,7 +38,7 @@ def agreed(group: Ints, value: Ints) -> Ints:
 _T = TypeVar("_T")
 
 
-class Told(NamedTuple):
+class NameHints(NamedTuple):
     """What the names of an op call's kernels agree on; None for nothing."""
 
     dtype: str | None = None
@@ -50,7 +50,7 @@ class Told(NamedTuple):
 
 def by_name(
     name: Coded, call: Ints, untyped: Mask, moving: Mask, kernel: Mask
-) -> tuple[Ints, list[Told]]:
+) -> tuple[Ints, list[NameHints]]:
     """Give the number of what is told of each row's call, and what that is.
 
     `untyped` are the rows that do the arithmetic of a call of unknown types, `moving` those of them
@@ -66,8 +66,8 @@ def by_name(
         np.ravel_multi_index((types, flags, stored), shape), return_inverse=True
     )
     given = zip(*(places.tolist() for places in np.unravel_index(triples, shape)), strict=True)
-    told = [Told(dtypes[at], trains[flag], sparse[few]) for at, flag, few in given]
-    return np.asarray(number), told
+    hints = [NameHints(dtypes[at], trains[flag], sparse[few]) for at, flag, few in given]
+    return np.asarray(number), hints
 
 
 def _moved(name: str) -> str | None:

@@ -16,7 +16,7 @@ from pyprof.prof import functorch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.prof.chosen_call import Work
+    from pyprof.prof.chosen_call import ChosenCall
 
 STOPPED = "stopped: gradient checkpointing needed no more than what ran before it"
 
@@ -26,7 +26,7 @@ def stopped(text: str) -> bool:
     return text.endswith(marker.STOPPED) and marker.decode_seq(text).stopped
 
 
-def outermost(calls: Sequence[Work], texts: Sequence[str]) -> list[Work]:
+def outermost(calls: Sequence[ChosenCall], texts: Sequence[str]) -> list[ChosenCall]:
     """Choose among the calls around a row, the deepest first, which stand at positions of `texts`.
 
     Given back are those that may be charged, the outermost first.

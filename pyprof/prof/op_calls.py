@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.ops.registry import BPROP
-from pyprof.parse.records import distinct, numbers
+from pyprof.parse.records import distinct, number_combinations
 from pyprof.prof.apportion import UNKNOWN, portions
-from pyprof.prof.chosen_call import OWN, Work
+from pyprof.prof.chosen_call import OWN, ChosenCall
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pyprof.parse.records import Records
 
 
-def number(records: Records, works: list[Work], work_of: Ints, computes: NDArray[np.bool_]) -> Ints:
+def number(
+    records: Records, works: list[ChosenCall], work_of: Ints, computes: NDArray[np.bool_]
+) -> Ints:
     """Number the op calls; rows of one call share its number.
 
     `computes` are the rows that may do their op's arithmetic.
@@ -35,7 +37,7 @@ def number(records: Records, works: list[Work], work_of: Ints, computes: NDArray
     return distinct(np.array(same, np.int64)[work_of] * len(used) + call)[1]
 
 
-def chosen(records: Records, works: list[Work], work_of: Ints) -> Ints:
+def chosen(records: Records, works: list[ChosenCall], work_of: Ints) -> Ints:
     """Give the id of the call that each row works for; -1 for a row that is a call of its own."""
     position = np.array([work.position for work in works], np.int64)[work_of]
     found = np.full(len(position), -1)
@@ -91,7 +93,7 @@ def _of_one_node(records: Records) -> NDArray[np.bool_]:
     numbered = sequence.index + 1
     has_node = np.zeros(len(sequence.values) + 1, bool)
     has_node[numbered[backward & told]] = True
-    work = numbers(numbered, records.coded("marker").index, records.templates().index)
+    work = number_combinations(numbered, records.coded("marker").index, records.templates().index)
     last = np.full(len(has_node), -1)
     forward = np.flatnonzero(told & ~backward)
     last[numbered[forward]] = work[forward]  # the last assignment stays

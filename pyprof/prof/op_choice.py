@@ -20,14 +20,14 @@ from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.backward_nodes import is_node
 from pyprof.parse.paths import tensors
 from pyprof.prof import functorch, on_cpu
-from pyprof.prof.chosen_call import OWN, Work
+from pyprof.prof.chosen_call import OWN, ChosenCall
 from pyprof.prof.operands import stored, with_itself, with_repeats, with_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyprof.marker import Call
-    from pyprof.prof.kernel_context import Situation
+    from pyprof.prof.kernel_context import KernelContext
 
 
 # --- choosing -----------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Considered(NamedTuple):
     """An enclosing call that may be what kernels work for."""
 
-    work: Work
+    work: ChosenCall
     has_formula: bool
     usable: bool
     """Whether its formula can say something; the first such call is the choice."""
@@ -44,9 +44,9 @@ class Considered(NamedTuple):
     """Why it cannot."""
 
 
-def consider(situation: Situation) -> Iterator[Considered]:
+def consider(context: KernelContext) -> Iterator[Considered]:
     """Go through the enclosing calls in the order of preference, up to the first usable one."""
-    for work in (_cpu_candidates if situation.on_cpu else _gpu_candidates)(situation):
+    for work in (_cpu_candidates if context.on_cpu else _gpu_candidates)(context):
         if work.call is None or not ops.known(work.call):
             reason = "its text names no op" if work.call is None else "no formula"
             yield Considered(work, has_formula=False, usable=False, reason=reason)
@@ -58,72 +58,74 @@ def consider(situation: Situation) -> Iterator[Considered]:
             return
 
 
-def choose(situation: Situation) -> Work:
-    """Choose the op call that kernels in this situation work for."""
-    if stopped := _own_stopped(situation):
+def choose(context: KernelContext) -> ChosenCall:
+    """Choose the op call that kernels in this context work for."""
+    if stopped := _own_stopped(context):
         return stopped
-    considered = [each for each in consider(situation) if each.has_formula]
+    considered = [each for each in consider(context) if each.has_formula]
     if not considered:
-        return _unknown(situation)
+        return _unknown(context)
     if considered[-1].usable:
         return considered[-1].work
     return replace(considered[0].work, reason=considered[0].reason, output=None)
 
 
-def _unknown(situation: Situation) -> Work:
-    for work in _candidates(situation):
+def _unknown(context: KernelContext) -> ChosenCall:
+    for work in _candidates(context):
         if work.call is not None and work.call.op:
-            return Work(None, work.direction, None, work.position, f"unknown op {work.call.op}")
-    return Work(None, FPROP, None, OWN, "no marker")
+            return ChosenCall(
+                None, work.direction, None, work.position, f"unknown op {work.call.op}"
+            )
+    return ChosenCall(None, FPROP, None, OWN, "no marker")
 
 
-def own_flops(situation: Situation) -> int | None:
+def own_flops(context: KernelContext) -> int | None:
     """Give the FLOPs of the innermost op alone, None where they are not known."""
-    work = None if _own_stopped(situation) else next(_candidates(situation), None)
+    work = None if _own_stopped(context) else next(_candidates(context), None)
     if work is None or work.call is None or work.direction == BPROP or not ops.known(work.call):
         return None
     return work.cost().flops
 
 
-def _gpu_candidates(situation: Situation) -> Iterator[Work]:
+def _gpu_candidates(context: KernelContext) -> Iterator[ChosenCall]:
     """Give the enclosing calls, the deepest first; in a backward pass, then the forward's."""
-    found = [*_candidates(situation)]
+    found = [*_candidates(context)]
     own = [work.call for work in found if work.direction == FPROP]
     if (made := functorch.innermost(own)) is not None and made[0] == 0:
         yield replace(found.pop(0), call=made[1])
     yield from found
 
 
-def _cpu_candidates(situation: Situation) -> list[Work]:
+def _cpu_candidates(context: KernelContext) -> list[ChosenCall]:
     """Give the enclosing calls, the outermost first; in a backward pass, then the forward's.
 
     Of the forward's, that counts to which the node belongs, with what called it from Python: an op
     around other ops may have several nodes.
     """
-    found = list(_candidates(situation))
+    found = list(_candidates(context))
     own = [work for work in found if work.direction == FPROP]
     back = (work for work in found if work.direction == BPROP)
-    nodes_own = islice(back, 1 if len(situation.fwd_seqs) > 1 else 2)
-    return [*on_cpu.outermost(own, situation.texts), *nodes_own]
+    nodes_own = islice(back, 1 if len(context.fwd_seqs) > 1 else 2)
+    return [*on_cpu.outermost(own, context.texts), *nodes_own]
 
 
-def _own_stopped(situation: Situation) -> Work | None:
+def _own_stopped(context: KernelContext) -> ChosenCall | None:
     """Give what says that the op of a row on the CPU never ran; None where it did."""
-    texts = situation.texts
-    place = (situation.order or range(len(texts)))[-1] if texts else OWN
-    if not situation.on_cpu or place == OWN or not on_cpu.stopped(texts[place]):
+    texts = context.texts
+    place = (context.order or range(len(texts)))[-1] if texts else OWN
+    if not context.on_cpu or place == OWN or not on_cpu.stopped(texts[place]):
         return None
-    return Work(None, FPROP, None, place, on_cpu.STOPPED)
+    return ChosenCall(None, FPROP, None, place, on_cpu.STOPPED)
 
 
-def _candidates(situation: Situation) -> Iterator[Work]:
+def _candidates(context: KernelContext) -> Iterator[ChosenCall]:
     """Give the enclosing calls, the deepest first; in a backward pass, then the forward's."""
-    dtype = _dtype(situation)
-    texts = situation.texts
-    order = situation.order or tuple(range(len(texts)))
+    dtype = _dtype(context)
+    texts = context.texts
+    order = context.order or tuple(range(len(texts)))
     node = _node(texts, order)
     inward = [None, *(texts[place] for place in order)]
-    known = stored(map(_call, situation.markers))
+    known = stored(map(_call, context.markers))
     for around, place in zip(reversed(inward[:-1]), reversed(order), strict=True):
         if place == node:
             break  # what is around a backward node is not what it computes
@@ -132,13 +134,15 @@ def _candidates(situation: Situation) -> Iterator[Work]:
             call = with_repeats(call, marker.decode_seq(texts[node]))
         if call is not None and around is not None:
             call = with_itself(call, _call(around))
-        yield Work(call, FPROP, _lacking(call, dtype), place, output=_told_around(call, around))
-    if situation.backward:
+        yield ChosenCall(
+            call, FPROP, _lacking(call, dtype), place, output=_told_around(call, around)
+        )
+    if context.backward:
         output = _node_sizes(texts[node]) if node is not None else None
         position = node if node is not None else OWN
-        for text in (*reversed(situation.fwd_seqs), *reversed(situation.fwd_markers)):
+        for text in (*reversed(context.fwd_seqs), *reversed(context.fwd_markers)):
             call = _call(text)
-            yield Work(call, BPROP, _lacking(call, dtype), position, output=output)
+            yield ChosenCall(call, BPROP, _lacking(call, dtype), position, output=output)
 
 
 def _lacking(call: Call | None, dtype: str | None) -> str | None:
@@ -147,12 +151,12 @@ def _lacking(call: Call | None, dtype: str | None) -> str | None:
     return None if found and all(found) else dtype
 
 
-def node_output(situation: Situation) -> tuple[int, ...] | None:
+def node_output(context: KernelContext) -> tuple[int, ...] | None:
     """Give the shape of the forward's result, where the texts have the backward node's gradient."""
-    if not situation.backward:
+    if not context.backward:
         return None
-    texts = situation.texts
-    node = _node(texts, situation.order or tuple(range(len(texts))))
+    texts = context.texts
+    node = _node(texts, context.order or tuple(range(len(texts))))
     return _node_sizes(texts[node]) if node is not None else None
 
 
@@ -183,9 +187,9 @@ def _call(text: str) -> Call | None:
     return marker.decode_seq(text).call
 
 
-def _dtype(situation: Situation) -> str | None:
+def _dtype(context: KernelContext) -> str | None:
     """Give the dtype of the op, where the texts around it agree on one."""
-    for texts in (situation.markers, situation.fwd_markers, situation.seqs, situation.fwd_seqs):
+    for texts in (context.markers, context.fwd_markers, context.seqs, context.fwd_seqs):
         for text in reversed(texts):
             call = _call(text)
             found = {tensor.dtype for tensor in tensors(call) if tensor.dtype} if call else set()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.ops.registry import FPROP
-from pyprof.parse.records import numbers
+from pyprof.parse.records import number_combinations
 from pyprof.prof.name_hints import agreed
 from pyprof.prof.op_choice import node_output
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Ints
     from pyprof.parse.records import Records
-    from pyprof.prof.chosen_call import Work
-    from pyprof.prof.kernel_context import Situation
+    from pyprof.prof.chosen_call import ChosenCall
+    from pyprof.prof.kernel_context import KernelContext
 
 
 def with_outputs(
-    records: Records, number: Ints, situations: Sequence[Situation], works: Sequence[Work]
-) -> tuple[Ints, list[Work]]:
+    records: Records, number: Ints, contexts: Sequence[KernelContext], works: Sequence[ChosenCall]
+) -> tuple[Ints, list[ChosenCall]]:
     """Give the works that lack no more than their result's shape that shape.
 
-    `number` is the situation of each row, `works` what each situation's kernels work for; given
+    `number` is the context of each row, `works` what each context's kernels work for; given
     back are the number of each row's work, and the works. A backward node belongs to the forward
     rows of its process that have its sequence number, if those are of one thread.
     """
     places: dict[tuple[int, ...] | None, int] = {None: 0}
-    told_by = [places.setdefault(node_output(each), len(places)) for each in situations]
+    told_by = [places.setdefault(node_output(each), len(places)) for each in contexts]
     known = list(places)
     lacks = np.array([_lacks(work) for work in works], bool)[number]
     if len(known) == 1 or not lacks.any():
@@ -53,7 +53,7 @@ def with_outputs(
     return found, [_with_output(works[work], known[place]) for work, place in given]
 
 
-def _lacks(work: Work) -> bool:
+def _lacks(work: ChosenCall) -> bool:
     """Tell whether a forward call's cost is not known for an argument that was not recorded."""
     return (
         work.direction == FPROP
@@ -69,10 +69,10 @@ def _sequences(records: Records) -> tuple[Ints, NDArray[np.bool_]]:
     alone = np.diff(column.offsets.to_numpy()) == 1
     sequence = np.full(records.rows, -1)
     sequence[alone] = column.values.to_numpy()[column.offsets.to_numpy()[:-1][alone]]
-    return numbers(records.numpy("pid"), sequence), alone
+    return number_combinations(records.numpy("pid"), sequence), alone
 
 
-def _with_output(work: Work, shape: tuple[int, ...] | None) -> Work:
+def _with_output(work: ChosenCall, shape: tuple[int, ...] | None) -> ChosenCall:
     if shape is None:
         return work
     given = replace(work, output=shape, reason="")

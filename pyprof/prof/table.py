@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyprof.gpu.measured import Ceilings
     from pyprof.gpu.peaks import Rate
-    from pyprof.prof.chosen_call import Work
+    from pyprof.prof.chosen_call import ChosenCall
 
 CPU = "cpu"
 """The device of ops that were timed on the CPU; it has a peak only where one was measured."""
@@ -241,7 +241,7 @@ class Judgement:
 _NO_GPU = TensorCore(NOT_APPLICABLE, "cpu: ran on the processor", None)
 
 
-def judge(name: str, work: Work, device: Device, peak: Peaks | None) -> Judgement:
+def judge(name: str, work: ChosenCall, device: Device, peak: Peaks | None) -> Judgement:
     """Judge a kernel: Tensor Core use, the type it computes in, its peaks."""
     dtype = _op_dtype(work)
     verdict = _NO_GPU if device.name == CPU else tensor_core(name, cc=device.cuda_cc, dtype=dtype)
@@ -253,7 +253,7 @@ def judge(name: str, work: Work, device: Device, peak: Peaks | None) -> Judgemen
     return Judgement(verdict, computed, rate, memory, over_link)
 
 
-def _op_dtype(work: Work) -> str | None:
+def _op_dtype(work: ChosenCall) -> str | None:
     found = [tensor.dtype for tensor in tensors(work.call) if tensor.dtype] if work.call else []
     floats = [dtype for dtype in found if dtype.startswith(("float", "bfloat", "complex"))]
     return next(iter(floats or found), work.dtype)

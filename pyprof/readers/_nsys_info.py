@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.readers._sqlite import numbers
+from pyprof.arrays import ints
 from pyprof.readers.spans import LONGEST_NS
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _positive(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[str]:
     """Say what this capture hides, in sentences."""
-    kinds = numbers(activities.column("kind"), 0)
+    kinds = ints(activities.column("kind"), 0)
     if (graphs := kinds == schema.GRAPH).any():
         yield _graph_warning(activities, graphs)
     if not events.num_rows:
@@ -90,7 +90,7 @@ def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[s
 
 
 def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
-    starts, ends = (numbers(activities.column(name), 0) for name in ("start", "end"))
+    starts, ends = (ints(activities.column(name), 0) for name in ("start", "end"))
     lasted = np.clip(ends - starts, 0, LONGEST_NS)  # what cannot be is told elsewhere
     hidden_ms = int(lasted[graphs].sum()) / _NS_PER_MS
     shown_ms = int(lasted[~graphs].sum()) / _NS_PER_MS

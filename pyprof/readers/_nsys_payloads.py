@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.readers._sqlite import Database, numbers
+from pyprof.arrays import ints
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.readers._sqlite import Strings
+    from pyprof.readers._sqlite import Database, Strings
 
 Payload: TypeAlias = "Mapping[str, int | str]"
 """Values by their labels."""
@@ -48,7 +48,7 @@ def payloads(db: Database, events: pa.Table, strings: Strings) -> list[Payload]:
     schemas = _schemas(db)
     text = events.column("jsonText").to_pylist()
     if (ids := events.column("jsonTextId")).null_count < len(ids):
-        registered = strings.names(numbers(ids, -1), "").to_pylist()
+        registered = strings.names(ints(ids, -1), "").to_pylist()
         text = [each or other for each, other in zip(text, registered, strict=True)]
     cells = list(zip(text, events.column("binaryData").to_pylist(), strict=True))
     decoded = {cell: _of_json(cell[0]) or _of_bytes(cell[1], schemas) for cell in {*cells}}
@@ -82,7 +82,7 @@ def _schemas(db: Database) -> dict[tuple[int, int], _Fields]:
     """Give the labels, types and places of numbers, by domain and schema."""
     columns = {"domainId": int, "schemaId": int, "type": int, "offset": int, "name": str}
     rows = db.read("NVTX_PAYLOAD_SCHEMA_ENTRIES", columns)
-    domain, schema, kind, offset = (numbers(rows.column(name), 0) for name in [*columns][:4])
+    domain, schema, kind, offset = (ints(rows.column(name), 0) for name in [*columns][:4])
     found: dict[tuple[int, int], dict[str, tuple[str, str, int]]] = {}
     labels = rows.column("name").to_pylist()
     for one, other, code, place, label in zip(
@@ -143,13 +143,13 @@ def _launches(kernels: pa.Table, runtime: pa.Table) -> list[tuple[int, int] | No
     wanted = kernels.column("correlationId")
     calls = runtime.filter(pc.is_in(runtime.column("correlationId"), wanted.combine_chunks()))
     thread, corr, start = (
-        numbers(calls.column(name), -1) for name in ("globalTid", "correlationId", "start")
+        ints(calls.column(name), -1) for name in ("globalTid", "correlationId", "start")
     )
     process = thread >> _PROCESS
     made = zip(process.tolist(), corr.tolist(), thread.tolist(), start.tolist(), strict=True)
     known = {(owner, number): (one, at) for owner, number, one, at in made}
-    owners = numbers(kernels.column("globalPid"), 0) >> _PROCESS
-    keys = zip(owners.tolist(), numbers(wanted, -1).tolist(), strict=True)
+    owners = ints(kernels.column("globalPid"), 0) >> _PROCESS
+    keys = zip(owners.tolist(), ints(wanted, -1).tolist(), strict=True)
     return [known.get(key) for key in keys]
 
 
@@ -168,9 +168,9 @@ class _Ranges:
             f"WHERE {_named(db.columns(table), ours.tolist())} ORDER BY start",
         )
         self._start, self._end, thread = (
-            numbers(events.column(name), -1) for name in ("start", "end", "globalTid")
+            ints(events.column(name), -1) for name in ("start", "end", "globalTid")
         )
-        codes = numbers(events.column("textId"), -1)
+        codes = ints(events.column("textId"), -1)
         named = strings.names(codes, "").cast(pa.string())
         texts = pc.if_else(pa.array(codes >= 0), named, events.column("text")).to_pylist()
         found = payloads(db, events, strings)

@@ -17,6 +17,7 @@ from adbc_driver_manager import Error as AdbcError
 from adbc_driver_manager import NotSupportedError
 from adbc_driver_sqlite import dbapi
 
+from pyprof.arrays import ints
 from pyprof.errors import CaptureError, reason
 from pyprof.marker import templates
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from pyprof.arrays import Ints
 
@@ -318,13 +317,6 @@ def _valid_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def numbers(column: pa.ChunkedArray | pa.Array, absent: int) -> NDArray[np.int64]:
-    """Give an integer column as NumPy, with `absent` for null."""
-    if column.null_count:
-        column = pc.fill_null(column, absent)
-    return np.asarray(column.to_numpy(), np.int64)
-
-
 # A tool's table of strings, each of which other tables refer to by its id.
 
 
@@ -371,7 +363,7 @@ class Strings:
 def read(db: Database, table: str, key: str, value: str) -> Strings:
     """Read a table of strings; one that does not exist holds none."""
     found = db.read(table, {key: int, value: Numbered})
-    keys = numbers(found.column(key), -1)
+    keys = ints(found.column(key), -1)
     valid = np.flatnonzero(keys >= 0)[::-1]  # of several with one id the last counts
     ids, place = np.unique(keys[valid], return_index=True)
     nothing = pa.RecordBatch.from_struct_array(templates.split(pa.array([""])))

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import ints
 from pyprof.marker import templates
 from pyprof.readers import _cupti, _nsys_info, _nsys_payloads, _sqlite
-from pyprof.readers._sqlite import ABSENT, MAGIC, Database, Numbered, numbers
+from pyprof.readers._sqlite import ABSENT, MAGIC, Database, Numbered
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,11 +68,11 @@ def read(path: Path) -> schema.Capture:
         ranges = pool.submit(_read_ranges, db)
         strings = _sqlite.read(db, _STRINGS, "id", "value")
         runtime = _read_runtime(db)
-        pids = np.unique(_pid(numbers(runtime.column("globalTid"), 0)))
+        pids = np.unique(_pid(ints(runtime.column("globalTid"), 0)))
         activities = _activities(db, strings, runtime, int(pids[0]) if len(pids) == 1 else None)
         events = ranges.result()
     tids, (call_threads, range_threads) = _cupti.index_of(
-        [numbers(runtime.column("globalTid"), 0), numbers(events.column("globalTid"), 0)]
+        [ints(runtime.column("globalTid"), 0), ints(events.column("globalTid"), 0)]
     )
     return schema.Capture(
         tool="nsys",
@@ -133,7 +134,7 @@ def _read_runtime(db: Database) -> pa.Table:
 
 def _twins(runtime: pa.Table) -> NDArray[np.bool_]:
     """Mark the second rows of calls that were written twice."""
-    second = numbers(runtime.column("eventClass"), 0) == _DUPLICATE
+    second = ints(runtime.column("eventClass"), 0) == _DUPLICATE
     if not second.any():
         return np.asarray(second)
     key = _call_keys(runtime)
@@ -141,8 +142,8 @@ def _twins(runtime: pa.Table) -> NDArray[np.bool_]:
 
 
 def _call_keys(runtime: pa.Table) -> NDArray[np.int64]:
-    pids = _pid(numbers(runtime.column("globalTid"), 0))
-    return (pids << 33) | (numbers(runtime.column("correlationId"), _NO_CORR) & 0x1FFFFFFFF)
+    pids = _pid(ints(runtime.column("globalTid"), 0))
+    return (pids << 33) | (ints(runtime.column("correlationId"), _NO_CORR) & 0x1FFFFFFFF)
 
 
 def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: Strings) -> pa.Table:
@@ -154,7 +155,7 @@ def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: Strings) -> p
             "end": pc.coalesce(runtime.column("end"), start),
             "thread": threads,
             "corr": runtime.column("correlationId"),
-            "name": strings.names(numbers(runtime.column("nameId"), -1), "unknown call"),
+            "name": strings.names(ints(runtime.column("nameId"), -1), "unknown call"),
         },
     )
 
@@ -174,7 +175,7 @@ def _read_ranges(db: Database) -> pa.Table:
 
 
 def _ranges(events: pa.Table, threads: NDArray[np.int32], strings: Strings) -> pa.Table:
-    free = np.isin(numbers(events.column("eventType"), _PUSH_POP[0]), _START_END)
+    free = np.isin(ints(events.column("eventType"), _PUSH_POP[0]), _START_END)
     return schema.table(
         schema.RANGES,
         {
@@ -209,7 +210,7 @@ def _texts(events: pa.Table, strings: Strings) -> dict[str, pa.ChunkedArray]:
     """Give each range's text: written in place, or registered once and referred to by id."""
     texts, ids = events.select([*templates.NAMES]), events.column("textId")
     if ids.null_count < len(ids):
-        number = numbers(ids, -1)
+        number = ints(ids, -1)
         rows = np.where(number < 0, np.arange(len(ids)), len(ids) + strings.rows(number))
         texts = _cupti.concat([texts, strings.texts]).combine_chunks().take(pa.array(rows))
     texts = texts.unify_dictionaries().combine_chunks()
@@ -247,7 +248,7 @@ def _base(rows: pa.Table, kind: int, only_pid: int | None) -> dict[str, object]:
         "corr": rows.column("correlationId"),
     }
     if rows.column("globalPid").null_count < rows.num_rows:
-        columns["pid"] = _pid(numbers(rows.column("globalPid"), 0))
+        columns["pid"] = _pid(ints(rows.column("globalPid"), 0))
     elif only_pid is not None:  # exports without the column, from one process
         columns["pid"] = np.full(rows.num_rows, only_pid, np.int64)
     return columns
@@ -255,7 +256,7 @@ def _base(rows: pa.Table, kind: int, only_pid: int | None) -> dict[str, object]:
 
 def _kernels(db: Database, strings: Strings, runtime: pa.Table, only_pid: int | None) -> pa.Table:
     rows = _read(db, "KERNEL", *_KERNEL)
-    name = strings.names(numbers(rows.column("demangledName"), -1), "unknown kernel")
+    name = strings.names(ints(rows.column("demangledName"), -1), "unknown kernel")
     events = _versioned(db.tables(), "NVTX_EVENTS")
     shared = pc.add(
         pc.fill_null(rows.column("staticSharedMemory"), 0),
@@ -277,7 +278,7 @@ def _kernels(db: Database, strings: Strings, runtime: pa.Table, only_pid: int | 
 
 def _copies(db: Database, only_pid: int | None) -> pa.Table:
     rows = _read(db, "MEMCPY", "bytes", "copyKind")
-    names = _cupti.copy_names(numbers(rows.column("copyKind"), 0))
+    names = _cupti.copy_names(ints(rows.column("copyKind"), 0))
     columns = {**_base(rows, schema.MEMCPY, only_pid), "bytes": rows.column("bytes"), "name": names}
     return schema.table(schema.ACTIVITIES, columns)
 
@@ -293,7 +294,7 @@ def _sets(db: Database, only_pid: int | None) -> pa.Table:
 def _graphs(db: Database, only_pid: int | None) -> pa.Table:
     rows = _read(db, "GRAPH_TRACE", "graphId")
     names = pa.array(
-        [f"[CUDA graph {graph}]" for graph in numbers(rows.column("graphId"), -1)], pa.string()
+        [f"[CUDA graph {graph}]" for graph in ints(rows.column("graphId"), -1)], pa.string()
     )
     columns = {**_base(rows, schema.GRAPH, only_pid), "name": names.dictionary_encode()}
     return schema.table(schema.ACTIVITIES, columns)

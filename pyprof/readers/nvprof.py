@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import ints
 from pyprof.readers import _cupti, _sqlite
 from pyprof.readers._cupti import call_name
-from pyprof.readers._sqlite import MAGIC, Database, numbers
+from pyprof.readers._sqlite import MAGIC, Database
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,10 +99,10 @@ def _calls(db: Database) -> tuple[dict[str, Any], NDArray[np.int64]]:
     rows = pa.concat_tables(found)
     apis = np.repeat(np.arange(len(_API)), [table.num_rows for table in found])
     ids = np.stack(
-        [numbers(rows.column("processId"), 0), numbers(rows.column("threadId"), 0) & _TID_BITS],
+        [ints(rows.column("processId"), 0), ints(rows.column("threadId"), 0) & _TID_BITS],
         axis=1,
     )
-    codes = apis * _MOST_CALLS + numbers(rows.column("cbid"), 0)
+    codes = apis * _MOST_CALLS + ints(rows.column("cbid"), 0)
     used, inverse = np.unique(codes, return_inverse=True)
     names = [call_name(_API[code // _MOST_CALLS], int(code % _MOST_CALLS)) for code in used]
     start = rows.column("start")
@@ -123,13 +124,13 @@ def _ranges(db: Database, strings: Strings) -> tuple[dict[str, object], NDArray[
     columns = {"id": int, "flags": int, "timestamp": int, "name": int}
     db.require(_CUPTI + "MARKER", "id", "flags", "timestamp", "objectId")
     rows = db.read(_CUPTI + "MARKER", {**columns, "objectId": bytes})
-    flags, ids = numbers(rows.column("flags"), 0), numbers(rows.column("id"), -1)
+    flags, ids = ints(rows.column("flags"), 0), ints(rows.column("id"), -1)
     times = rows.column("timestamp")
     starts, ends = (np.flatnonzero(flags & bit != 0) for bit in (_START, _END))
     partner = _first_index(ids[ends], ids[starts])
     found = partner >= 0
     end_rows = pa.array(np.where(found, ends[partner] if len(ends) else 0, 0), mask=~found)
-    texts = strings.texts.take(pa.array(strings.rows(numbers(rows.column("name"), -1)[starts])))
+    texts = strings.texts.take(pa.array(strings.rows(ints(rows.column("name"), -1)[starts])))
     ranges = {
         "start": times.take(pa.array(starts)),
         "end": times.take(end_rows),
@@ -182,7 +183,7 @@ def _activities(
     rows = _cupti.concat([part for part in parts if part.num_rows] or parts[:1])
     # An activity names no process: take that of the API call which it answers.
     pids = threads[:, 0][calls["thread"]]
-    call = _first_index(numbers(calls["corr"], -1), numbers(rows.column("corr"), -2))
+    call = _first_index(ints(calls["corr"], -1), ints(rows.column("corr"), -2))
     known = call >= 0
     pid = np.where(known, pids[call] if len(pids) else 0, 0)
     if len(set(threads[:, 0])) == 1:
@@ -213,7 +214,7 @@ def _kernels(db: Database, kind: str, strings: Strings) -> pa.Table:
         schema.ACTIVITIES,
         {
             **_base(rows, schema.KERNEL),
-            "name": strings.names(numbers(rows.column("name"), -1), "unknown kernel"),
+            "name": strings.names(ints(rows.column("name"), -1), "unknown kernel"),
             **{f"grid_{axis}": rows.column(f"grid{axis.upper()}") for axis in "xyz"},
             **{f"block_{axis}": rows.column(f"block{axis.upper()}") for axis in "xyz"},
             "regs": rows.column("registersPerThread"),
@@ -224,7 +225,7 @@ def _kernels(db: Database, kind: str, strings: Strings) -> pa.Table:
 
 def _copies(db: Database, kind: str) -> pa.Table:
     rows = _read(db, kind, "bytes", "copyKind")
-    names = _cupti.copy_names(numbers(rows.column("copyKind"), 0))
+    names = _cupti.copy_names(ints(rows.column("copyKind"), 0))
     return schema.table(
         schema.ACTIVITIES,
         {**_base(rows, schema.MEMCPY), "bytes": rows.column("bytes"), "name": names},
@@ -248,7 +249,7 @@ def _devices(db: Database, strings: Strings) -> pa.Table:
         schema.DEVICES,
         {
             "device": rows.column("id"),
-            "name": strings.names(numbers(rows.column("name"), -1), "").cast(pa.string()),
+            "name": strings.names(ints(rows.column("name"), -1), "").cast(pa.string()),
             "sm_count": rows.column("numMultiprocessors"),
             "clock_hz": pc.multiply(rows.column("coreClockRate"), 1000),  # stored in kHz
             "bandwidth": pc.multiply(rows.column("globalMemoryBandwidth"), 1000),  # in kB/s

@@ -7,6 +7,7 @@ guessed: of rows that are the same one is kept, a row whose time cannot be is ke
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import ints
 from pyprof.errors import CaptureError
 from pyprof.readers import spans as times
 from pyprof.readers._order import in_order
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Ints, Mask
     from pyprof.schema import Capture
+
+ints_or_unknown = partial(ints, absent=UNKNOWN)
+"""Integer columns as int64; -1 is a value that a damaged file may hold, so null is UNKNOWN."""
 
 _STREAM = ("pid", "device", "stream")
 STREAMED = (schema.KERNEL, schema.MEMCPY, schema.MEMSET)
@@ -86,7 +91,7 @@ def once(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, int]:
     Rounded to microseconds, two short pieces of work in a row may begin and end alike: without
     length they count as the same only where every row with length is there twice.
     """
-    start, end = ints(table.column("start")), ints(table.column("end"))
+    start, end = ints_or_unknown(table.column("start")), ints_or_unknown(table.column("end"))
     repeated = _repeated(table, start, columns)
     long = start != end
     if 2 * int((repeated & long).sum()) < int(long.sum()) or not long.any():
@@ -118,7 +123,7 @@ def _codes(column: pa.ChunkedArray, rows: Ints) -> Ints:
     taken = column.take(pa.array(rows))
     if not pa.types.is_integer(taken.type):  # lists and texts, of which records may be made
         taken = pa.array(map(repr, taken.to_pylist()), pa.string()).dictionary_encode().indices
-    return ints(taken)
+    return ints_or_unknown(taken)
 
 
 def twice(count: int, what: str) -> Iterator[str]:
@@ -131,13 +136,6 @@ def twice(count: int, what: str) -> Iterator[str]:
 
 
 # --- times that cannot be -------------------------------------------------------------------------
-
-
-def ints(column: pa.ChunkedArray | pa.Array, absent: int = UNKNOWN) -> Ints:
-    """Give an integer column as int64, with `absent` for null."""
-    if column.null_count:
-        column = pc.fill_null(column.cast(pa.int64()), absent)
-    return np.asarray(column.to_numpy()).astype(np.int64, copy=False)
 
 
 class LaunchTimes:
@@ -165,17 +163,19 @@ class LaunchTimes:
 
 def launch_times(capture: Capture) -> LaunchTimes:
     """Give those of a capture."""
-    pid = ints(capture.threads.column("pid"))[ints(capture.calls.column("thread"))]
-    start, corr = (ints(capture.calls.column(name)) for name in ("start", "corr"))
+    pid = ints_or_unknown(capture.threads.column("pid"))[
+        ints_or_unknown(capture.calls.column("thread"))
+    ]
+    start, corr = (ints_or_unknown(capture.calls.column(name)) for name in ("start", "corr"))
     return LaunchTimes(start, pid, corr)
 
 
 def impossible(activities: pa.Table, launches: LaunchTimes) -> Mapping[str, Mask]:
     """Give the activities whose time cannot be, by the reason."""
     start, end, pid, corr = (
-        ints(activities.column(name)) for name in ("start", "end", "pid", "corr")
+        ints_or_unknown(activities.column(name)) for name in ("start", "end", "pid", "corr")
     )
-    streamed = np.isin(ints(activities.column("kind")), STREAMED)
+    streamed = np.isin(ints_or_unknown(activities.column("kind")), STREAMED)
     stream = streams([activities.column(name) for name in _STREAM], len(start))
     found = Spans(start, end, stream, corr, streamed)
     return times.impossible(
@@ -189,7 +189,7 @@ def streams(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Ints:
     for column in columns:
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         codes = whole.dictionary_encode(null_encoding="encode")
-        number = number * len(codes.dictionary) + ints(codes.indices)
+        number = number * len(codes.dictionary) + ints_or_unknown(codes.indices)
     few = int(number.max(initial=0)) < np.iinfo(np.int16).max
     return number.astype(np.int16) if few else number  # which sort quickly
 
@@ -252,7 +252,7 @@ def _taken_as_instants(count: int, what: str) -> Iterator[str]:
 
 def _possible_calls(calls: pa.Table) -> tuple[pa.Table, int]:
     """Let calls that end before they begin, or a day later, take no time."""
-    start, end = ints(calls.column("start")), ints(calls.column("end"))
+    start, end = ints_or_unknown(calls.column("start")), ints_or_unknown(calls.column("end"))
     wrong = _backward_or_endless(start, end)
     return _with_times(calls, wrong, start, start), int(wrong.sum())
 
@@ -270,7 +270,7 @@ def _backward_or_endless(start: Ints, end: Ints) -> Mask:
 
 def _possible_ranges(ranges: pa.Table) -> tuple[pa.Table, int]:
     """Let ranges that end before they begin, or a day later, or begin nowhere, hold nothing."""
-    start, end = ints(ranges.column("start")), ints(ranges.column("end"))
+    start, end = ints_or_unknown(ranges.column("start")), ints_or_unknown(ranges.column("end"))
     if ranges.column("end").null_count:
         end = np.where(end == UNKNOWN, start, end)
     wrong = _backward_or_endless(start, end)
@@ -301,7 +301,7 @@ def _nameless(activities: pa.Table) -> Iterator[str]:
     empty = pc.is_in(names.dictionary, pa.array(["", "unknown kernel"])).to_numpy(
         zero_copy_only=False
     )
-    count = int(np.append(empty, [True])[ints(names.indices, -1)].sum())
+    count = int(np.append(empty, [True])[ints(names.indices)].sum())
     if count > _NAMELESS * activities.num_rows:
         yield (
             f"{count:,} of {activities.num_rows:,} rows of GPU work have no name, as where the "

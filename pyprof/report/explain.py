@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyprof.gpu.peaks import Rate
     from pyprof.marker import Call, Value
-    from pyprof.prof.chosen_call import Work
+    from pyprof.prof.chosen_call import ChosenCall
     from pyprof.prof.op_choice import Considered
     from pyprof.prof.table import Judgement, Table
 
@@ -55,8 +55,8 @@ class _Row:
         return costs.cost_op_calls(self.choice, self.grouping)
 
     @cached_property
-    def work(self) -> Work:
-        work: Work = self.choice.work[self.choice.work_of[self.place]]
+    def work(self) -> ChosenCall:
+        work: ChosenCall = self.choice.work[self.choice.work_of[self.place]]
         return work
 
     @cached_property
@@ -188,7 +188,7 @@ def _verdict(each: Considered) -> str:
     return "usable" if each.usable else each.reason or costs.UNSAID
 
 
-def _direction(work: Work) -> str:
+def _direction(work: ChosenCall) -> str:
     return "backward of " if work.direction == "bprop" else ""
 
 

@@ -13,20 +13,17 @@ import pyarrow as pa
 
 from pyprof import schema
 from pyprof.inputs.engine import opened
-from pyprof.inputs.records import items
-from pyprof.inputs.records import load as load_records
+from pyprof.inputs.source import Source, map_reduce
 from pyprof.parse.records import Records, concat_coded, encode
 from pyprof.prof.columns import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column
-from pyprof.prof.group import Counts, counts, run_on
-from pyprof.prof.table import Table
+from pyprof.prof.group import Counts, counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from pyprof.inputs.records import Item
-    from pyprof.prof.table import Override
+    from pyprof.prof.table import Override, Table
 
 _Path: TypeAlias = "str | os.PathLike[str]"
 
@@ -63,15 +60,27 @@ def load(
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
     with opened(workers, strict=True) as engine:
-        chosen = items([os.fspath(each) for each in paths], engine)
-        parts = engine.map(partial(_of, override=override), chosen, "loading captures")
-        return _frame(pa.concat_tables(run_on(engine.gather(parts))))
+        named = [os.fspath(each) for each in paths]
+        rows = map_reduce(named, summarise_frame, merge_frames, engine, override, host=False)
+        return _frame(rows.data)
 
 
-def _of(item: Item, override: Override | None) -> tuple[pa.Table, Counts]:
-    records = load_records(item)
-    table = Table(records, override) if override else Table(records)
-    return as_arrow(table, numbered), counts(table)
+class FrameRows(NamedTuple):
+    """The rows of a capture, or of several, with the columns of `load`."""
+
+    data: pa.Table
+    counts: Counts
+
+
+def summarise_frame(source: Source) -> FrameRows:
+    """Make the columns of one capture."""
+    return FrameRows(as_arrow(source.table, numbered), counts(source.table))
+
+
+def merge_frames(a: FrameRows, b: FrameRows) -> FrameRows:
+    """Put rows under each other; numbers of rows and op calls run on."""
+    data = pa.concat_tables([a.data, a.counts.before(b.data)])
+    return FrameRows(data, a.counts.plus(b.counts))
 
 
 def as_arrow(

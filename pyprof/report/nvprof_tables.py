@@ -5,6 +5,8 @@ Of a capture without a GPU the first is of the ops on the CPU.
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -19,7 +21,6 @@ from pyprof.errors import CaptureError
 from pyprof.parse import parse
 from pyprof.parse.record_file import STDIN, load
 from pyprof.prof.processor import CPU, processor_of
-from pyprof.report.render.fixed_width import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,7 @@ _SECTIONS = ("GPU activities", "CPU ops", "API calls")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class NvprofRow:
     """One line of a table; times in ns, None where none of its calls has a time that is known."""
 
     section: str
@@ -49,7 +50,7 @@ class Row:
     name: str
 
 
-def rows(source: str, *, quiet: bool = False) -> list[Row]:
+def rows(source: str, *, quiet: bool = False) -> list[NvprofRow]:
     """Tabulate a capture; of records, which hold no API calls, the GPU activities alone.
 
     Says so on stderr, unless `quiet`.
@@ -77,12 +78,12 @@ def _api_calls(capture: Capture) -> pa.Table:
     return capture.calls.filter(pc.invert(pc.is_in(capture.calls.column("corr"), ops)))
 
 
-def _activities(records: Records) -> list[Row]:
+def _activities(records: Records) -> list[NvprofRow]:
     section = _SECTIONS[processor_of(records) == CPU]
     return _section(section, records.arrow("kLongName"), records.arrow("kDuration"))
 
 
-def _section(section: str, names: pa.Array, duration: pa.Array) -> list[Row]:
+def _section(section: str, names: pa.Array, duration: pa.Array) -> list[NvprofRow]:
     measures = [("ns", name) for name in ("sum", "mean", "min", "max")]
     ones = np.ones(len(names), np.int64)
     rows = pa.table({"name": names, "ns": duration, "row": ones}).group_by("name")
@@ -90,7 +91,7 @@ def _section(section: str, names: pa.Array, duration: pa.Array) -> list[Row]:
     whole = max(pc.sum(found.column("ns_sum")).as_py() or 0, 1)
     ordered = found.sort_by([("ns_sum", "descending"), ("name", "ascending")]).to_pylist()
     return [
-        Row(
+        NvprofRow(
             section,
             None if row["ns_sum"] is None else 100 * row["ns_sum"] / whole,
             row["ns_sum"],
@@ -104,12 +105,12 @@ def _section(section: str, names: pa.Array, duration: pa.Array) -> list[Row]:
     ]
 
 
-def write(found: Sequence[Row], file: BinaryIO, *, as_csv: bool, raw: bool = False) -> None:
+def write(found: Sequence[NvprofRow], file: BinaryIO, *, as_csv: bool, raw: bool = False) -> None:
     """Write the tables, for people or as one CSV with times in ns; `raw`: formulas as they are."""
     file.write((_csv(found, raw=raw) if as_csv else _tables(found)).encode())
 
 
-def _csv(found: Sequence[Row], *, raw: bool) -> str:
+def _csv(found: Sequence[NvprofRow], *, raw: bool) -> str:
     header = ("Type", "Time(%)", "Time(ns)", "Calls", "Avg(ns)", "Min(ns)", "Max(ns)", "Name")
     lines = [
         (
@@ -124,13 +125,12 @@ def _csv(found: Sequence[Row], *, raw: bool) -> str:
         )
         for r in found
     ]
-    return "".join(
-        ",".join(quoted("" if cell is None else str(cell)) for cell in line) + "\n"
-        for line in (header, *lines)
-    )
+    file = io.StringIO()
+    csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows((header, *lines))
+    return file.getvalue()
 
 
-def _tables(found: Sequence[Row]) -> str:
+def _tables(found: Sequence[NvprofRow]) -> str:
     shown = []
     for section in _SECTIONS:
         for place, row in enumerate(r for r in found if r.section == section):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -13,19 +12,17 @@ import pyarrow.compute as pc
 
 from pyprof import cli
 from pyprof.errors import PyprofError
-from pyprof.inputs.records import items, load
 from pyprof.prof import group
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Known, known
 from pyprof.prof.group import Counts, counts
-from pyprof.prof.table import Override, Table
 from pyprof.report.render import fixed_width as renderers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pyprof.inputs.engine import Engine
-    from pyprof.inputs.records import Item
+    from pyprof.inputs.source import Source
+    from pyprof.prof.table import Table
     from pyprof.report.render.fixed_width import Render
 
 _BATCH_ROWS = 1 << 16
@@ -92,30 +89,19 @@ class Answer:
     warnings: tuple[str, ...]
 
 
-def answer(item: Item, asked: Asked, override: Override) -> Answer:
-    """Answer for one capture.
-
-    Raises PyprofError where it, or a device that the override names, is of no use.
-    """
-    source = Table(load(item), override)
-    source.check_override()
-    warnings = (*source.source.warnings, *doubts(source, asked.columns))
+def summarise_rows(source: Source, asked: Asked) -> Answer:
+    """Answer for one capture."""
+    table = source.table
+    warnings = (*table.source.warnings, *doubts(table, asked.columns))
     if asked.by is not None:
-        return Answer(group.group(source, asked.by), known(source), counts(source), warnings)
-    values = {column.name: column.values(source) for column in asked.columns}
+        return Answer(group.group(table, asked.by), known(table), counts(table), warnings)
+    values = {column.name: column.values(table) for column in asked.columns}
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
-        values[name] = COLUMNS[name].values(source)
-    return Answer(_first(pa.table(values), asked), known(source), counts(source), warnings)
+        values[name] = COLUMNS[name].values(table)
+    return Answer(_first(pa.table(values), asked), known(table), counts(table), warnings)
 
 
-def of_all(sources: Sequence[str], asked: Asked, override: Override, engine: Engine) -> Answer:
-    """Answer for one file, or for all captures of a set. Raises PyprofError as `answer` does."""
-    work = partial(answer, asked=asked, override=override)
-    parts = engine.map(work, items(sources, engine), "reading captures")
-    return engine.reduce(partial(merge, asked), parts)
-
-
-def merge(asked: Asked, a: Answer, b: Answer) -> Answer:
+def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:
     """Make two answers one; rows and op calls of the second are numbered on."""
     if asked.by is not None:
         data = group.merge(a.data, b.data)

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 import pyprof  # noqa: E402 - torch is needed for it
 from pyprof.capture.launch import _capture_steps, _capture_until_a_range  # noqa: E402
-from pyprof.capture.request import Steps  # noqa: E402
+from pyprof.capture.request import StepsToRecord  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,15 +47,15 @@ def test_until_a_range(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ranges: 
 @pytest.mark.parametrize(
     ("steps", "recorded"),
     [
-        (Steps(1, 1, 2), [2, 3]),
-        (Steps(0, 0, 1), [0]),
-        (Steps(0, 1, 1, 2), [1, 3]),
-        (Steps(1, 0, 1, 0), [1, 3, 5, 7]),
-        (Steps(0, 6, 5), [6, 7]),  # the script ends before the window does
+        (StepsToRecord(1, 1, 2), [2, 3]),
+        (StepsToRecord(0, 0, 1), [0]),
+        (StepsToRecord(0, 1, 1, 2), [1, 3]),
+        (StepsToRecord(1, 0, 1, 0), [1, 3, 5, 7]),
+        (StepsToRecord(0, 6, 5), [6, 7]),  # the script ends before the window does
     ],
 )
 def test_the_range_is_on_for_the_steps_that_were_asked_for(
-    monkeypatch: pytest.MonkeyPatch, steps: Steps, recorded: list[int]
+    monkeypatch: pytest.MonkeyPatch, steps: StepsToRecord, recorded: list[int]
 ) -> None:
     """And whenever it starts or stops, nothing is left to do on the GPU."""
     told: list[str] = []
@@ -80,5 +80,5 @@ def test_without_cuda_nothing_is_started() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is CUDA here")
     with ExitStack() as stack:
-        _capture_steps(Steps(0, 0, 1), stack)
+        _capture_steps(StepsToRecord(0, 0, 1), stack)
         pyprof.step()

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from pyprof.capture.request import StepCounter, Steps, names_a_range, rank, ranked
+from pyprof.capture.request import StepCounter, StepsToRecord, names_a_range, rank, ranked
 from pyprof.errors import PyprofError
 
 
 def test_steps() -> None:
     """Three counts or four are read and written back."""
-    assert Steps.parse("5, 2,3") == Steps(5, 2, 3, 1)
-    assert Steps.parse(str(Steps(5, 2, 3, 0))) == Steps(5, 2, 3, 0)
+    assert StepsToRecord.parse("5, 2,3") == StepsToRecord(5, 2, 3, 1)
+    assert StepsToRecord.parse(str(StepsToRecord(5, 2, 3, 0))) == StepsToRecord(5, 2, 3, 0)
 
 
 @pytest.mark.parametrize("text", ["", "5", "1,2", "1,2,3,4,5", "a,b,c", "1,1,-1", "1,1,0"])
 def test_no_steps(text: str) -> None:
     """Anything else is a user's error that shows how it is meant."""
     with pytest.raises(PyprofError, match="--steps"):
-        Steps.parse(text)
+        StepsToRecord.parse(text)
 
 
 def test_counting_optimizer_steps() -> None:

@@ -24,7 +24,7 @@ from pyprof.capture.recorder import ALL_THREADS  # noqa: E402
 from pyprof.capture.request import (  # noqa: E402
     Outcome,
     Request,
-    Steps,
+    StepsToRecord,
 )
 from pyprof.capture.script import Target  # noqa: E402
 from pyprof.capture.window_files import join_trace_windows  # noqa: E402
@@ -151,8 +151,8 @@ def test_several_ranges(capture: Capture) -> None:
     ("text", "options", "steps"),
     [
         (SCHEDULE, {}, [2, 3, 6, 7]),
-        (TRAIN, {"steps": Steps(0, 1, 1, 2)}, [1, 3]),
-        (TRAIN, {"steps": Steps(0, 1, 1, 0)}, [1, 3, 5]),
+        (TRAIN, {"steps": StepsToRecord(0, 1, 1, 2)}, [1, 3]),
+        (TRAIN, {"steps": StepsToRecord(0, 1, 1, 0)}, [1, 3, 5]),
     ],
 )
 def test_windows_by_steps(
@@ -238,7 +238,7 @@ with pyprof.profile():
 
 def test_steps(capture: Capture) -> None:
     """Steps are counted by the optimizer and marked; the others are not captured."""
-    found = texts(capture(TRAIN, steps=Steps(1, 1, 2)))
+    found = texts(capture(TRAIN, steps=StepsToRecord(1, 1, 2)))
     assert rows(found, "aten::addmm") == [6, 7]
     assert [text for text in found if text.startswith("ProfilerStep")] == [
         "ProfilerStep#2",
@@ -254,13 +254,13 @@ for step in range(5):
     torch.addmm(torch.ones(2), torch.ones(step + 1, 3), torch.ones(3, 2))
     pyprof.step()
 """
-    assert rows(texts(capture(text, steps=Steps(2, 0, 1))), "aten::addmm") == [3]
+    assert rows(texts(capture(text, steps=StepsToRecord(2, 0, 1))), "aten::addmm") == [3]
 
 
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (TRAIN, {"steps": Steps(9, 1, 1)}, "ended before step 10"),
+        (TRAIN, {"steps": StepsToRecord(9, 1, 1)}, "ended before step 10"),
         ("print(1)", {}, "ran no op of torch"),
         ("import torch; torch.empty(3)[1:]", {}, "ran no op of torch"),
     ],
@@ -296,7 +296,7 @@ def test_a_range_after_too_much(capture: Capture, monkeypatch: pytest.MonkeyPatc
     """What had filled the memory before the range goes, and the range is recorded."""
     grown = iter([0, *[1 << 60] * 1000])
     monkeypatch.setattr(
-        memory_guard.Guard.__init__,
+        memory_guard.MemoryGuard.__init__,
         "__kwdefaults__",
         {"measure": lambda: next(grown, 0), "interval_s": 0.01},
     )
@@ -464,7 +464,7 @@ def test_bounded_memory(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> No
     """A recording that takes too much memory ends, says so, and the script goes on."""
     grown = iter([0, *[1 << 60] * 1000])
     monkeypatch.setattr(
-        memory_guard.Guard.__init__,
+        memory_guard.MemoryGuard.__init__,
         "__kwdefaults__",
         {"measure": lambda: next(grown), "interval_s": 0.01},
     )

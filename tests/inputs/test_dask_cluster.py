@@ -16,7 +16,7 @@ import pytest
 
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs import dataset
-from pyprof.inputs.engine import Here, opened
+from pyprof.inputs.engine import InProcess, opened
 from pyprof.inputs.ranks import members
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
@@ -64,7 +64,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 def expected(captures_of_a_run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Give what this process alone writes of the captures."""
     folder = tmp_path_factory.mktemp("here")
-    dataset.write_all([str(captures_of_a_run)], str(folder), Here())
+    dataset.write_all([str(captures_of_a_run)], str(folder), InProcess())
     return _files(folder)
 
 

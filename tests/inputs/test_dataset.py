@@ -17,10 +17,10 @@ import pytest
 
 from pyprof.errors import PyprofError
 from pyprof.inputs import dataset
-from pyprof.inputs.engine import Here
+from pyprof.inputs.engine import InProcess
 from pyprof.inputs.files import files_of
 from pyprof.inputs.ranks import members
-from pyprof.inputs.records import records_of
+from pyprof.inputs.source import load
 from pyprof.parse import parquet, parse_file
 from tests.builders import Range, Work, nsys_db
 from tests.commands import Done, run
@@ -97,7 +97,7 @@ def test_a_part_holds_what_a_file_holds(folder: Path, out: Path, tmp_path: Path)
 def test_the_number_of_workers_changes_nothing(folder: Path, out: Path, workers: str) -> None:
     """To the bit, with a capture among them that cannot be read."""
     _cut(folder, 1)
-    dataset.write_all([str(folder)], str(out), Here())
+    dataset.write_all([str(folder)], str(out), InProcess())
     expected = _files(out)
     assert sorted(expected) == ["rank=0/part-0.parquet", "rank=2/part-0.parquet"]
     other = out.with_name("other")
@@ -229,7 +229,7 @@ def test_a_failing_write_leaves_nothing(
 
     monkeypatch.setattr(parquet, "write", full)
     with pytest.raises(PyprofError, match="No space left on device; choose another place with -o"):
-        dataset.write_all([str(folder)], str(out), Here())
+        dataset.write_all([str(folder)], str(out), InProcess())
     assert not out.exists()
 
 
@@ -371,7 +371,8 @@ def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:
     memory.pipe("/bucket/out.parquet/rank=1/part-0.parquet", b"PAR1")
     assert "; 2 of them were there already" in _write(folder, url).stderr
     assert {path: memory.cat(path) for path in at_url} == at_url
-    assert [records_of(member).rows for member in members([url], Here())] == list(ROWS.values())
+    sources = [load(member, host=False) for member in members([url], InProcess())]
+    assert [source.table.records.rows for source in sources] == list(ROWS.values())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.profiler import ProfilerAction
 
-from pyprof.instrument.range_to_capture import Windows
+from pyprof.instrument.range_to_capture import RecordingWindows
 
 _OFF = (ProfilerAction.NONE, ProfilerAction.WARMUP)
 _ON = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -16,7 +16,7 @@ _ON = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 def test_windows_follow_the_schedule(actions: list[ProfilerAction]) -> None:
     """A step is recorded exactly if the schedule says so; a window ends where it is saved."""
     heard: list[str] = []
-    windows = Windows(
+    windows = RecordingWindows(
         lambda step: actions[step] if step < len(actions) else ProfilerAction.NONE,
         lambda: heard.append("["),
         lambda: heard.append("]"),
@@ -38,7 +38,7 @@ def test_preparation_before_a_window() -> None:
     """What warms up does so in the steps before its window."""
     heard: list[str] = []
     actions = [ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD]
-    windows = Windows(
+    windows = RecordingWindows(
         actions.__getitem__,
         lambda: heard.append("start"),
         lambda: heard.append("stop"),

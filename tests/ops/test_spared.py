@@ -164,13 +164,13 @@ def test_operations_by_torchs_own_kernels() -> None:
 
 def test_a_comparison_of_a_tensor_with_itself_reads_it_once() -> None:
     """As `isnan` and `isfinite` call it; marker texts with and without types."""
-    from pyprof.prof.kernel_context import Situation  # noqa: PLC0415 - the pairs of texts
+    from pyprof.prof.kernel_context import KernelContext  # noqa: PLC0415 - the pairs of texts
     from pyprof.prof.op_choice import choose  # noqa: PLC0415 - the pairs of texts
 
     for outer, inner in (("isnan", "ne"), ("isfinite", "eq")):
         one = marker.encode_seq(f"aten::{outer}", sizes=[[5, 8]], dtypes=["float32"])
         both = marker.encode_seq(f"aten::{inner}", sizes=[[5, 8]] * 2, dtypes=["float32"] * 2)
-        found = choose(Situation((), (one, both))).cost()
+        found = choose(KernelContext((), (one, both))).cost()
         assert (found.flops, found.bytes) == (40, 160 + 40)
-        alone = choose(Situation((), (both,))).cost()
+        alone = choose(KernelContext((), (both,))).cost()
         assert alone.bytes == 2 * 160 + 40

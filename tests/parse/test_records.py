@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.parse.records import Records, numbers
+from pyprof.parse.records import Records, number_combinations
 
 _FEW = st.integers(-3, 3)
 _ANY = st.integers(-(2**63), 2**63 - 1)
@@ -20,13 +20,13 @@ def test_distinct_combinations_are_numbered_as_they_come(rows: list[tuple[int, i
     known: dict[tuple[int, int, int], int] = {}
     expected = [known.setdefault(row, len(known)) for row in rows]
     columns = np.array(rows, np.int64).reshape(-1, 3).T
-    assert numbers(*columns).tolist() == expected
+    assert number_combinations(*columns).tolist() == expected
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_no_rows_have_no_numbers(count: int) -> None:
     """An empty column is a column."""
-    assert numbers(*[np.zeros(0, np.int64)] * count).tolist() == []
+    assert number_combinations(*[np.zeros(0, np.int64)] * count).tolist() == []
 
 
 _INTS = pa.int64()

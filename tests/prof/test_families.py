@@ -7,7 +7,7 @@ from pyprof.gpu.kernel_roles import FAMILY_RANKS
 from pyprof.marker import Call
 from pyprof.ops.families import FAMILIES
 from pyprof.ops.registry import BPROP, FPROP
-from pyprof.prof.chosen_call import Work
+from pyprof.prof.chosen_call import ChosenCall
 from pyprof.prof.families import PRODUCTS, family
 from pyprof.prof.op_calls import SPARSE
 
@@ -27,7 +27,7 @@ def test_families_with_kernels_of_their_own_are_families_of_ops() -> None:
 def test_a_work_has_the_family_of_its_formula() -> None:
     """Forward and backward; none where no formula is known."""
     outer = Call("torch", "kron")
-    assert family(Work(outer, FPROP, None, 0)) == "pointwise"
-    assert family(Work(Call("torch", "linear"), BPROP, None, 0)) == "gemm"
-    assert family(Work(Call("mylib", "linear"), FPROP, None, 0)) == ""
-    assert family(Work(None, FPROP, None, 0, "no marker")) == ""
+    assert family(ChosenCall(outer, FPROP, None, 0)) == "pointwise"
+    assert family(ChosenCall(Call("torch", "linear"), BPROP, None, 0)) == "gemm"
+    assert family(ChosenCall(Call("mylib", "linear"), FPROP, None, 0)) == ""
+    assert family(ChosenCall(None, FPROP, None, 0, "no marker")) == ""

@@ -11,7 +11,7 @@ torch: Any = pytest.importorskip("torch")
 
 from pyprof import marker, ops  # noqa: E402 - torch may be absent
 from pyprof.marker import Seq, Tensor, encode_seq  # noqa: E402
-from pyprof.prof.kernel_context import Situation  # noqa: E402
+from pyprof.prof.kernel_context import KernelContext  # noqa: E402
 from pyprof.prof.op_choice import choose  # noqa: E402
 from pyprof.prof.operands import with_repeats  # noqa: E402
 from tests.ops.torch_calls import Recorder  # noqa: E402
@@ -61,6 +61,6 @@ def test_a_row_in_a_means_backward(node: str, gradient: list[int], *, repeats: b
         encode_seq(node, seq=3, sizes=[gradient], dtypes=["float32"]),
         encode_seq("aten::div", sizes=[[8, 16, 7, 7], []], dtypes=["float32", "int64"]),
     )
-    found = choose(Situation((), texts, backward=True)).cost()
+    found = choose(KernelContext((), texts, backward=True)).cost()
     whole = 8 * 16 * 7 * 7
     assert found.bytes == 4 * (whole + (8 * 16 if repeats else whole))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pyprof import marker, schema
 from pyprof.readers.kineto.columns import Threads
-from pyprof.readers.kineto.nest import Chains, nested
+from pyprof.readers.kineto.nest import FrameChains, nested
 from pyprof.readers.kineto.ranges import Ranges
 from tests.readers.kineto_json import event, kernel, op, read, texts
 from tests.texts import spelt
@@ -176,7 +176,7 @@ def test_every_range_stays(spans: list[tuple[int, int, bool]]) -> None:
         ]
     )
     columns = ranges.columns()
-    layout = nested(columns, ranges.python(), Chains())
+    layout = nested(columns, ranges.python(), FrameChains())
     assert sorted(layout.order.tolist()) == list(range(len(spans)))
     assert (layout.end >= columns.start).all()
     assert (layout.end <= columns.end).all()

@@ -17,7 +17,7 @@ from pyprof.report.analysis.intervals import EMPTY
 from pyprof.report.analysis.overview import overview
 from pyprof.report.ranks.collectives import collectives
 from pyprof.report.render.page import sections
-from pyprof.report.render.page.content import content
+from pyprof.report.render.page.content import summarise_page
 from tests.commands import run
 from tests.report.captures import ADD, NCCL, Range, Work, capture
 
@@ -95,7 +95,7 @@ def test_page_and_summary_agree(records: Records, tmp_path: Path) -> None:
     with path.open("wb") as file:
         dict_lines.write(old, file)
     assert _communicating(record_file.load(str(path))) == set(OURS)
-    page = content(Source(Table(record_file.load(str(path))), None)).brief
+    page = summarise_page(Source(Table(record_file.load(str(path))), None)).brief
     assert ("communication", "12.000 us") in [row[:2] for row in sections.phases(page)]
     assert ("communication exposed", "8.000 us") in [card[:2] for card in sections.cards(page)]
     lines = run("summary", path).stdout.splitlines()

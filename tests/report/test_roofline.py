@@ -30,7 +30,7 @@ def net(tmp_path: Path) -> Path:
 
 
 def _chart(path: Path, override: Override | None = None, limit: int = 100) -> Chart:
-    return roofline.roofline(source.load(str(path), override)).chart(limit)
+    return roofline.summarise_roofline(source.load(str(path), override)).chart(limit)
 
 
 def test_a_point_is_the_rate_of_the_rows_that_it_stands_for(net: Path) -> None:

@@ -12,7 +12,7 @@ from pyprof.inputs import source
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.parse import dict_lines, parse
 from pyprof.report.analysis.idle import CAUSES
-from pyprof.report.analysis.overview import brief, merge, overview
+from pyprof.report.analysis.overview import merge_briefs, overview, summarise_brief
 from pyprof.report.render import text
 from tests.builders import CAPTURES, nsys_db
 from tests.builders import Range as NsysRange
@@ -87,7 +87,7 @@ def test_chosen_steps_alone_are_shown(net: Path) -> None:
     loaded = source.load(str(net))
     found = overview(loaded, "3:")
     assert found.timeline is not None
-    assert (found.chosen, brief(loaded, "3:").step_count) == ((3, 5), 2)
+    assert (found.chosen, summarise_brief(loaded, "3:").step_count) == ((3, 5), 2)
     assert sum(found.phases.values()) == found.timeline.devices[0].busy_ns == 80_000
     assert "shown: 3 to 4" in run("summary", "-q", "--steps", "3:", net).stdout
 
@@ -140,7 +140,7 @@ def test_windows_are_told_and_their_pause_is_no_time(tmp_path: Path) -> None:
         NsysWork(at=(8_000_350, 8_000_500), call=(8_000_110, 8_000_120)),
     ]
     net = nsys_db(tmp_path / "net.sqlite", work)
-    found = brief(source.load(str(net)))
+    found = summarise_brief(source.load(str(net)))
     assert found.times is not None
     (device,) = found.times.devices
     assert (device.windows, device.paused_ns) == (2, 8_000_100 - 1250)
@@ -150,7 +150,7 @@ def test_windows_are_told_and_their_pause_is_no_time(tmp_path: Path) -> None:
 
 def test_times_per_step_are_means_of_one_set_of_steps(tmp_path: Path) -> None:
     """What a step takes, and what its ops take in it: the same steps, warm-up left out of both."""
-    found = brief(source.load(str(_net_with_warm_up(tmp_path / "net.sqlite"))))
+    found = summarise_brief(source.load(str(_net_with_warm_up(tmp_path / "net.sqlite"))))
     assert (found.steps.warm_up, found.step_count) == (1, 4)
     assert found.averaged is not None
     assert found.steps.mean_ns(found.averaged) == 1_000_000
@@ -222,7 +222,7 @@ SHARED = sorted(
 @pytest.mark.parametrize("path", SHARED, ids=lambda path: path.parent.name)
 def test_lines_of_real_summaries_are_100_characters_at_most(path: Path) -> None:
     """By op, by layer and by line."""
-    loaded = brief(source.load(str(path)))
+    loaded = summarise_brief(source.load(str(path)))
     for by in ("op", "layer", "line"):
         written = text.finish(sections(loaded, by, 15, None), coloured=False).decode()
         assert max(map(len, written.splitlines())) <= 100
@@ -239,11 +239,11 @@ def test_one_word_for_each_direction(tmp_path: Path) -> None:
 
 def test_a_capture_without_steps_adds_nothing_to_a_step(tmp_path: Path) -> None:
     """An evaluation beside the training is part of all time, and of no step."""
-    with_steps = brief(source.load(str(_net_with_warm_up(tmp_path / "a.sqlite"))))
+    with_steps = summarise_brief(source.load(str(_net_with_warm_up(tmp_path / "a.sqlite"))))
     alone = nsys_db(tmp_path / "b.sqlite", [NsysWork("gemm", at=(100, 5100), call=(10, 20))], [])
-    without = brief(source.load(str(alone)))
+    without = summarise_brief(source.load(str(alone)))
     assert sum(op.step_ns for op in without.ops) == 5000
-    for both in (merge(with_steps, without), merge(without, with_steps)):
+    for both in (merge_briefs(with_steps, without), merge_briefs(without, with_steps)):
         assert sum(op.step_ns for op in both.ops) == pytest.approx(10_000)
         assert both.layers.step_ns == pytest.approx(10_000)
         assert both.known.total_ns == with_steps.known.total_ns + 5000

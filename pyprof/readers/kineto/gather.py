@@ -12,7 +12,7 @@ from pyprof import schema
 from pyprof.readers.kineto import cpu, gpu
 from pyprof.readers.kineto.checkpointing import stopped
 from pyprof.readers.kineto.columns import Threads, instant, ints, microseconds, whole
-from pyprof.readers.kineto.nest import Chains, Nested, nested, range_table
+from pyprof.readers.kineto.nest import FrameChains, Nested, nested, range_table
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Gathered:
     def capture(self, trace: Trace) -> schema.Capture:
         """Make the Capture of a trace whose events have all been added."""
         ranges = self._ranges.columns()
-        chains = Chains()
+        chains = FrameChains()
         layout = nested(ranges, self._ranges.python(), chains)
         activities, calls = self._work(ranges, layout)
         on_gpu = bool(self._activities)

@@ -42,7 +42,7 @@ class Nested(NamedTuple):
     """By row: the row of the op that it lies in; -1 for none."""
 
 
-class Chains:
+class FrameChains:
     """Chains of Python frames, each a longer one's beginning or end of line."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Chains:
         return found[::-1]
 
 
-def nested(ranges: Columns, python: Columns, chains: Chains) -> Nested:
+def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
     """Lay out the ranges of every thread. Rows of `python` only give them their frames."""
     count = len(ranges.start)
     both = type(ranges)(*(np.concatenate(pair) for pair in zip(ranges, python, strict=True)))
@@ -104,7 +104,7 @@ _OUTSIDE = _Open(-1, -1, _FOREVER, NOTE, -1, -1, traced=False, stack=-1, layers=
 class _Sweep:
     """One pass over all ranges in order of thread and start."""
 
-    def __init__(self, ranges: Columns, end: Ints, count: int, chains: Chains) -> None:
+    def __init__(self, ranges: Columns, end: Ints, count: int, chains: FrameChains) -> None:
         self._ranges = ranges
         self._chains = chains
         self.end = end
@@ -194,7 +194,7 @@ class _Rows(NamedTuple):
 
 
 def range_table(
-    ranges: Ranges, nested: Nested, chains: Chains, forward: pa.Array, stopped: Ints
+    ranges: Ranges, nested: Nested, chains: FrameChains, forward: pa.Array, stopped: Ints
 ) -> pa.Table:
     """Give the rows of all ranges and of what is written around them.
 
@@ -237,7 +237,7 @@ def _with_stopped(written: pa.Table, rows: Ints) -> pa.Table:
 
 
 def _pool(
-    written: pa.Table, ranges: Ranges, chains: Chains, nested: Nested
+    written: pa.Table, ranges: Ranges, chains: FrameChains, nested: Nested
 ) -> tuple[pa.Table, dict[str, Ints]]:
     """Give all texts there are, and where those of each kind are by number."""
     frames = list(ranges.frames.values())

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import ints
 from pyprof.gpu.kernel_dtypes import tensor_core_takes
 from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import Role, role
@@ -138,7 +139,7 @@ class Case:
         called = self.capture.calls
         is_graph = partial(pc.match_substring, pattern="GraphLaunch")
         found = called.filter(where(called.column("name"), is_graph))
-        return np.asarray(pc.fill_null(found.column("start"), -1)).astype(np.int64)
+        return ints(found.column("start"))
 
     @cached_property
     def loading(self) -> Mapping[str, Intervals]:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import ints
 from pyprof.parse.ranges import by_value
 from pyprof.report.analysis.intervals import EMPTY, Intervals, union, union_of
 
@@ -94,9 +95,9 @@ def _captured(capture: Capture) -> Calls:
     names = table.column("name").combine_chunks()
     code = [SORTS.index(sort) if (sort := sort_of(text)) else -1
             for text in names.dictionary.to_pylist()]  # fmt: skip
-    sorted_as = np.array([*code, -1], np.int64)[_ints(names.indices)]
-    pid = _ints(capture.threads.column("pid"))[_ints(table.column("thread"))]
-    start, end = _ints(table.column("start")), _ints(table.column("end"))
+    sorted_as = np.array([*code, -1], np.int64)[ints(names.indices)]
+    pid = ints(capture.threads.column("pid"))[ints(table.column("thread"))]
+    start, end = ints(table.column("start")), ints(table.column("end"))
     return _ordered(pid, start, end, sorted_as, complete=True)
 
 
@@ -121,9 +122,5 @@ def launches(records: Records) -> tuple[Ints, Ints]:
     """Give start and end of the API call that gave each row to the GPU; -1 where not known."""
     launch = records.arrow("launch")
     whole = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
-    begin, end = (pc.fill_null(pc.list_element(whole, place), -1) for place in (0, 1))
-    return _ints(begin), _ints(end)
-
-
-def _ints(column: object) -> Ints:
-    return np.asarray(pc.fill_null(column, -1)).astype(np.int64)
+    begin, end = (pc.list_element(whole, place) for place in (0, 1))
+    return ints(begin), ints(end)

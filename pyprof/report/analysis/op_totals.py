@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.gpu.roofline import NS_PER_S
+from pyprof.gpu.roofline import NS_PER_S, per_second
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
 
@@ -81,15 +81,11 @@ def totals(found: pa.Table) -> list[Total]:
             calls=row["calls"],
             time_ns=row["ns"],
             share=row["ns"] / whole,
-            flops_per_s=_rate(row["flops"], row["flops_ns"]),
-            bytes_per_s=_rate(row["bytes"], row["bytes_ns"]),
+            flops_per_s=per_second(row["flops"] or None, row["flops_ns"]),
+            bytes_per_s=per_second(row["bytes"] or None, row["bytes_ns"]),
         )
         for row in found.sort_by(order).to_pylist()
     ]
-
-
-def _rate(amount: float, time_ns: int) -> float | None:
-    return amount / time_ns * NS_PER_S if amount and time_ns else None
 
 
 # The ops that take most GPU time, each with what it achieved: a line per op, direction and line.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.allocator import give_back
-from pyprof.inputs import source
+from pyprof.inputs.source import each_once
 from pyprof.prof.coverage import Known, known
 from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
@@ -21,13 +20,12 @@ from pyprof.report.analysis.steps import merge as merge_steps
 from pyprof.report.analysis.timeline import Timeline, timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from pyprof.inputs.engine import Engine
     from pyprof.inputs.source import Source
-    from pyprof.prof.table import Override, Table
+    from pyprof.prof.table import Table
     from pyprof.report.analysis.layer_tree import Node
     from pyprof.report.analysis.timeline import DeviceTime
 
@@ -235,15 +233,15 @@ class Brief:
         return self.averaged[1] - self.averaged[0] if self.averaged else None
 
 
-def brief(of: Source, chosen: str | None = None) -> Brief:
+def summarise_brief(source: Source, chosen: str | None = None) -> Brief:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
 
     Raises click.BadParameter where it names none.
     """
-    return shortened(of, overview(of, chosen))
+    return shortened(source, overview(source, chosen))
 
 
-def shortened(of: Source, found: Overview) -> Brief:
+def shortened(source: Source, found: Overview) -> Brief:
     """Leave the rows out of an overview."""
     return Brief(
         found.gpus,
@@ -254,31 +252,21 @@ def shortened(of: Source, found: Overview) -> Brief:
         found.phases,
         found.known,
         found.ops,
-        layer_tree.tree(of.table, found.rows, per_step(of.table, found.steps, found.chosen)),
+        layer_tree.tree(
+            source.table, found.rows, per_step(source.table, found.steps, found.chosen)
+        ),
         advice.without_rows(found.advice),
-        (*of.table.source.warnings, *of.table.doubts),
+        (*source.table.source.warnings, *source.table.doubts),
     )
 
 
-def of_all(
-    sources: Sequence[str],
-    chosen: str | None,
-    override: Override,
-    engine: Engine,
-    begin: Callable[[str], object] = str,
-) -> Brief:
-    """Sum up one file, or all captures of a set. Raises as `brief` and `source.load` do."""
-    work = partial(brief, chosen=chosen)
-    return source.of_all(sources, work, merge, engine, override, begin)
-
-
-def merge(a: Brief, b: Brief) -> Brief:
+def merge_briefs(a: Brief, b: Brief) -> Brief:
     """Sum up two sets of captures from what was found of each."""
     joined = merge_steps(a.steps, b.steps)
     a, b = (one if one.steps.kind == joined.kind else _outside(one) for one in (a, b))
     return Brief(
-        source.distinct(a.gpus, b.gpus),
-        source.distinct(a.peaks, b.peaks)[:MOST_PEAKS],
+        each_once(a.gpus, b.gpus),
+        each_once(a.peaks, b.peaks)[:MOST_PEAKS],
         a.chosen or b.chosen,
         joined,
         a.times.plus(b.times) if a.times and b.times else a.times or b.times,
@@ -287,7 +275,7 @@ def merge(a: Brief, b: Brief) -> Brief:
         op_totals.merge_op_totals(a.ops, b.ops),
         layer_tree.merge(a.layers, b.layers),
         advice.merge(a.advice, b.advice),
-        source.distinct(a.warnings, b.warnings),
+        each_once(a.warnings, b.warnings),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from pyprof.errors import PyprofError
 from pyprof.gpu.roofline import NS_PER_S
-from pyprof.inputs import source
+from pyprof.inputs.source import each_once
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
 from pyprof.prof.processor import GPU, processor
@@ -22,12 +21,11 @@ from pyprof.report.analysis.overview import gpus
 from pyprof.report.render.text import duration, number, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyprof.arrays import Mask
-    from pyprof.inputs.engine import Engine
     from pyprof.inputs.source import Source
-    from pyprof.prof.table import Override, Table
+    from pyprof.prof.table import Table
 
 
 _KEYS = ("op", "dir", "kernel", "bound")
@@ -193,7 +191,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Roofline:
+class RooflineSums:
     """What a chart is made from, small enough to send; that of several captures makes one."""
 
     gpus: tuple[str | None, ...]
@@ -217,33 +215,23 @@ class Roofline:
         return Chart(title, found, roofs(self.achieved, _MOST_ROOFS), processor(self.gpus))
 
 
-def roofline(of: Source, chosen: str | None = None) -> Roofline:
+def summarise_roofline(source: Source, chosen: str | None = None) -> RooflineSums:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
 
     Raises click.BadParameter where it names none.
     """
-    table = of.table
-    found = achieved(table, chosen_steps.rows(of, chosen))
-    return Roofline(gpus(of), table.override.gpu, found, (*table.source.warnings, *table.doubts))
+    table = source.table
+    found = achieved(table, chosen_steps.rows(source, chosen))
+    return RooflineSums(
+        gpus(source), table.override.gpu, found, (*table.source.warnings, *table.doubts)
+    )
 
 
-def of_all(
-    sources: Sequence[str],
-    chosen: str | None,
-    override: Override,
-    engine: Engine,
-    begin: Callable[[str], object] = str,
-) -> Roofline:
-    """Sum up one file, or all captures of a set. Raises as `roofline` and `source.load` do."""
-    work = partial(roofline, chosen=chosen)
-    return source.of_all(sources, work, merge, engine, override, begin)
-
-
-def merge(a: Roofline, b: Roofline) -> Roofline:
+def merge_rooflines(a: RooflineSums, b: RooflineSums) -> RooflineSums:
     """Sum up two sets of captures from what was found of each."""
-    return Roofline(
-        source.distinct(a.gpus, b.gpus),
+    return RooflineSums(
+        each_once(a.gpus, b.gpus),
         a.asked,
         a.achieved.plus(b.achieved),
-        source.distinct(a.warnings, b.warnings),
+        each_once(a.warnings, b.warnings),
     )

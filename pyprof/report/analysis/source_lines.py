@@ -6,12 +6,11 @@ Exact without CUDA_LAUNCH_BLOCKING: the capture ties each kernel to the stack th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.inputs import source
+from pyprof.inputs.source import each_once
 from pyprof.parse.paths import file_and_line, user_line
 from pyprof.parse.records import totals
 from pyprof.prof.processor import GPU, processor_of
@@ -20,12 +19,11 @@ from pyprof.report.analysis import chosen_steps
 from pyprof.report.analysis.timeline import BLOCKING, timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from pyprof.arrays import Mask
-    from pyprof.inputs.engine import Engine
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.report.advice import Advice
@@ -145,31 +143,19 @@ class Lines:
         return [entry for entry in self.advice if any(part.line for part in entry.evidence)]
 
 
-def lines(of: Source, chosen: str | None) -> Lines:
+def summarise_lines(source: Source, chosen: str | None) -> Lines:
     """Look at a capture, or the steps of it that `chosen` (`3:`) names.
 
     Raises click.BadParameter where it names none.
     """
-    rows = chosen_steps.rows(of, chosen)
-    timed = timeline(of.table.records, of.capture, rows)
-    given = advice.advise(of.table, timed, of.capture, rows)
+    rows = chosen_steps.rows(source, chosen)
+    timed = timeline(source.table.records, source.capture, rows)
+    given = advice.advise(source.table, timed, source.capture, rows)
     blocking = [BLOCKING] if timed is not None and timed.blocking else []
     return Lines(
-        source_lines(of.table, rows),
+        source_lines(source.table, rows),
         advice.without_rows(given),
-        (*of.table.source.warnings, *blocking),
-    )
-
-
-def of_all(
-    sources: Sequence[str],
-    chosen: str | None,
-    engine: Engine,
-    begin: Callable[[str], object] = str,
-) -> Lines:
-    """Look at one file, or at all captures of a set. Raises as `lines` and `source.load` do."""
-    return source.of_all(
-        sources, partial(lines, chosen=chosen), merge_line_reports, engine, begin=begin
+        (*source.table.source.warnings, *blocking),
     )
 
 
@@ -178,5 +164,5 @@ def merge_line_reports(a: Lines, b: Lines) -> Lines:
     return Lines(
         merge_line_times(a.found, b.found),
         advice.merge(a.advice, b.advice),
-        source.distinct(a.warnings, b.warnings),
+        each_once(a.warnings, b.warnings),
     )

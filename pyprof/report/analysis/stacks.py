@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof.arrays import ints
 from pyprof.parse.paths import file_and_line
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.op_names import qualified
@@ -68,7 +69,7 @@ def _codes(values: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
     coded = values.dictionary_encode()
     if hasattr(coded, "combine_chunks"):
         coded = coded.combine_chunks()
-    index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    index = ints(coded.indices)
     return index, [*coded.dictionary.to_pylist(), None]
 
 

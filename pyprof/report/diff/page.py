@@ -42,7 +42,7 @@ def page_of(found: Comparison, gpus: Sequence[str], broken: Sequence[str] = ()) 
 def _cells(change: Change) -> Iterator[Cell]:
     for part in change.key:
         yield text(part)
-    status, *spelt = render.numbers(change)
+    status, *spelt = render.change_cells(change)
     yield text(status, sort=status)
     values = (
         change.a_ns if change.a else None,

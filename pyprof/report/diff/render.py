@@ -81,7 +81,7 @@ def header(found: Comparison) -> tuple[str, ...]:
 def changes(found: Comparison, limit: int | None) -> Iterator[tuple[str, ...]]:
     """Give a row for each op that changed, the largest difference first."""
     for entry in found.differing[:limit]:
-        yield (*_names(entry.key), *numbers(entry))
+        yield (*_names(entry.key), *change_cells(entry))
 
 
 def _names(key: Sequence[str | None]) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _names(key: Sequence[str | None]) -> Iterator[str]:
         yield UNKNOWN if part is None else part
 
 
-def numbers(entry: Change) -> tuple[str, ...]:
+def change_cells(entry: Change) -> tuple[str, ...]:
     """Spell one change."""
     return (
         entry.status,

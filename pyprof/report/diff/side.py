@@ -6,14 +6,14 @@ A library may choose another kernel for the same work; op, shapes, dtypes and la
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.inputs import source
+from pyprof.arrays import sum_if_known
+from pyprof.inputs.source import each_once
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
 from pyprof.report.analysis import steps
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.inputs.engine import Engine
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.report.analysis.steps import Steps
@@ -97,7 +96,7 @@ _SUMS = {"calls": "sum", "rows": "sum", "ns": "sum"}
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class MatchedRows:
     """All rows by some keys, small enough to send."""
 
     sums: pa.Table
@@ -105,11 +104,11 @@ class Matched:
     known: frozenset[str]
     """The keys that a row has."""
 
-    def plus(self, other: Matched) -> Matched:
+    def plus(self, other: MatchedRows) -> MatchedRows:
         """Add the rows of another capture."""
         sums = pa.concat_tables([self.sums, other.sums])
         keys = [name for name in sums.column_names if name not in _SUMS]
-        return Matched(add_up(sums, keys, _SUMS), self.known | other.known)
+        return MatchedRows(add_up(sums, keys, _SUMS), self.known | other.known)
 
     def by(self, names: Sequence[str]) -> dict[Key, Sum]:
         """Give the sums by some of the keys: no op call has two values of one that is left out."""
@@ -120,12 +119,12 @@ class Matched:
         }
 
 
-def known_in_both(a: Matched, b: Matched, names: Sequence[str]) -> tuple[str, ...]:
+def known_in_both(a: MatchedRows, b: MatchedRows, names: Sequence[str]) -> tuple[str, ...]:
     """Leave out the keys that one of the captures knows of no row: they would match nothing."""
     return tuple(name for name in names if name in a.known & b.known)
 
 
-def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) -> Matched:
+def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) -> MatchedRows:
     """Total all rows, or those chosen, by some keys."""
     keys = {name: KEYS[name](table) for name in names}
     data = pa.table({**keys, "ns": pa.array(table.duration_ns), "call": pa.array(table.costs.call)})
@@ -136,7 +135,7 @@ def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) 
     )
     found = found.select([*names, "call_count_distinct", "ns_count", "ns_sum"])
     known = frozenset(name for name, values in keys.items() if values.null_count < len(values))
-    return Matched(found.rename_columns([*names, *_SUMS]), known)
+    return MatchedRows(found.rename_columns([*names, *_SUMS]), known)
 
 
 # One of the captures that are compared, small enough to send; several make one side.
@@ -149,7 +148,7 @@ _COSTS = ("flops", "bytes")
 class Sums:
     """Sums over some rows. Times in ns."""
 
-    matched: Matched
+    matched: MatchedRows
     time_ns: int
     busy_ns: int | None
     """Added up over GPUs; None where the records hold no times. So is `idle_ns`."""
@@ -184,8 +183,8 @@ class Sums:
         return Sums(
             self.matched.plus(other.matched),
             self.time_ns + other.time_ns,
-            _sum(self.busy_ns, other.busy_ns),
-            _sum(self.idle_ns, other.idle_ns),
+            sum_if_known([self.busy_ns, other.busy_ns]),
+            sum_if_known([self.idle_ns, other.idle_ns]),
             self.rows + other.rows,
             self.flops + other.flops,
             self.bytes + other.bytes,
@@ -216,54 +215,37 @@ class Side:
         return self.chosen[1] - self.chosen[0] if self.chosen else len(self.steps)
 
 
-def side(of: Source, keys: tuple[str, ...], chosen: str | None = None) -> Side:
+def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = None) -> Side:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
 
     Raises click.BadParameter where it names none.
     """
-    found = steps.steps(of.table.records, of.capture)
+    found = steps.steps(source.table.records, source.capture)
     picked = bounds(found, chosen)
-    stepped = Sums.of(of, keys, found.rows(picked or (0, len(found)))) if len(found) else None
+    stepped = Sums.of(source, keys, found.rows(picked or (0, len(found)))) if len(found) else None
     return Side(
-        gpus(of),
+        gpus(source),
         keys,
         replace(found, of_row=found.of_row[:0]),
         picked,
-        stepped if picked and stepped else Sums.of(of, keys, None),
+        stepped if picked and stepped else Sums.of(source, keys, None),
         stepped,
-        of.table.source.warnings,
+        source.table.source.warnings,
     )
 
 
-def of_all(
-    sources: Sequence[str],
-    keys: tuple[str, ...],
-    chosen: str | None,
-    engine: Engine,
-    begin: Callable[[str], object] = str,
-) -> Side:
-    """Sum up one file, or all captures of a set. Raises as `side` and `source.load` do."""
-    work = partial(side, keys=keys, chosen=chosen)
-    return source.of_all(sources, work, merge, engine, begin=begin)
-
-
-def merge(a: Side, b: Side) -> Side:
+def merge_sides(a: Side, b: Side) -> Side:
     """Sum up two sets of captures from what was found of each.
 
     As in `steps.merge`, steps of another kind, an evaluation beside the training say, do not count.
     """
     alike = a.steps.kind == b.steps.kind
     return Side(
-        source.distinct(a.gpus, b.gpus),
+        each_once(a.gpus, b.gpus),
         a.keys,
         steps.merge(a.steps, b.steps),
         a.chosen or b.chosen,
         a.whole.plus(b.whole),
         a.inside.plus(b.inside) if alike and a.inside and b.inside else a.inside or b.inside,
-        source.distinct(a.warnings, b.warnings),
+        each_once(a.warnings, b.warnings),
     )
-
-
-def _sum(a: int | None, b: int | None) -> int | None:
-    """Add; of a sum of which a part is not known nothing is."""
-    return None if a is None or b is None else a + b

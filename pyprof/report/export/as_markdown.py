@@ -30,7 +30,7 @@ _HEADER = ("calls", "{} time", "share (%)", "mean", "TFLOP/s", "GB/s")
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class ReportSums:
     """What the report says, small enough to send."""
 
     known: Known
@@ -40,11 +40,11 @@ class Sums:
     advice: list[Advice]
 
 
-def sums(source: Source) -> Sums:
+def sums(source: Source) -> ReportSums:
     """Sum up a capture."""
     table = source.table
     timed = timeline(table.records, source.capture)
-    return Sums(
+    return ReportSums(
         known(table),
         table.records.rows,
         {key: op_totals.sums(table, [key]) for key, _ in _SECTIONS},
@@ -52,9 +52,9 @@ def sums(source: Source) -> Sums:
     )
 
 
-def merge(a: Sums, b: Sums) -> Sums:
+def merge(a: ReportSums, b: ReportSums) -> ReportSums:
     """Sum up two sets of captures from what was found of each."""
-    return Sums(
+    return ReportSums(
         a.known.plus(b.known),
         a.rows + b.rows,
         {key: op_totals.merge_totals(a.groups[key], b.groups[key]) for key in a.groups},
@@ -62,12 +62,12 @@ def merge(a: Sums, b: Sums) -> Sums:
     )
 
 
-def write(found: Sums, file: BinaryIO) -> None:
+def write(found: ReportSums, file: BinaryIO) -> None:
     """Write the report; tables that would say nothing are left out."""
     file.write("\n".join(_lines(found)).encode())
 
 
-def _lines(found: Sums) -> Iterator[str]:
+def _lines(found: ReportSums) -> Iterator[str]:
     on = found.known.processor
     yield f"# {on} profile\n"
     rows = "ops" if on == CPU else "kernels and copies"

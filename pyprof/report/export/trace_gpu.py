@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import ints
 from pyprof.parse.records import distinct
 from pyprof.prof.columns import COLUMNS
 from pyprof.report.analysis.timeline import in_order, streams
@@ -129,7 +130,7 @@ def _left_out(records: Records) -> pa.Array:
 def _texts(column: pa.DictionaryArray) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    index = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    index = ints(column.indices)
     return coded(column.dictionary.to_pylist(), index)
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import marker, schema
+from pyprof.arrays import ints
 from pyprof.marker import Kind
 from pyprof.parse.texts import read_texts
 from pyprof.report.export.trace_lines import (
@@ -23,7 +24,6 @@ from pyprof.report.export.trace_lines import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyprof.arrays import Ints
     from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
@@ -51,7 +51,7 @@ def calls(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
         yield fill(
             _SLICE,
             cat=coded(["cuda_runtime"], np.zeros(table.num_rows, np.int64)),
-            name=coded(name.dictionary.to_pylist(), _ints(name.indices)),
+            name=coded(name.dictionary.to_pylist(), ints(name.indices)),
             corr=numbers_or_null(table.column("corr").combine_chunks()),
             **_where(capture, table, begin_ns),
         )
@@ -84,7 +84,7 @@ def ranges(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
     texts = read_texts(closed)
     shown = [_shown(text, kind) for text, kind in zip(texts.templates, texts.kind, strict=True)]
     cat = np.array([entry is not None for entry in shown], bool)[texts.code]
-    free = _ints(closed.column("style")) == schema.FREE
+    free = ints(closed.column("style")) == schema.FREE
     for rows, free_style in ((cat & ~free, False), (cat & free, True)):
         if rows.any():
             chosen = closed.filter(pa.array(rows))
@@ -108,16 +108,16 @@ def _free(
     number = integers(np.arange(chosen.num_rows))
     place = {name: where[name] for name in ("pid", "tid")}
     for phase, bound in (("b", "start"), ("e", "end")):
-        time = microseconds(_ints(chosen.column(bound)) - begin_ns)
+        time = microseconds(ints(chosen.column(bound)) - begin_ns)
         yield fill(_FREE.replace("$phase", phase), **labels, **place, ts=time, id=number)
 
 
 def _where(capture: Capture, table: pa.Table, begin_ns: int) -> dict[str, pa.Array]:
-    thread = _ints(table.column("thread"))
-    start, end = _ints(table.column("start")), _ints(table.column("end"))
+    thread = ints(table.column("thread"))
+    start, end = ints(table.column("start")), ints(table.column("end"))
     return {
-        "pid": integers(_ints(capture.threads.column("pid"))[thread]),
-        "tid": integers(_ints(capture.threads.column("tid"))[thread]),
+        "pid": integers(ints(capture.threads.column("pid"))[thread]),
+        "tid": integers(ints(capture.threads.column("tid"))[thread]),
         "ts": microseconds(start - begin_ns),
         "dur": microseconds(end - start),
     }
@@ -133,7 +133,3 @@ def _shown(text: str, kind: int) -> tuple[str, str] | None:
     if kind == Kind.SEQ:
         return _OPS, marker.decode_seq(text).name
     return _USER, marker.layer_name(text) if kind == Kind.LAYER else text
-
-
-def _ints(column: pa.Array | pa.ChunkedArray) -> Ints:
-    return np.asarray(pc.fill_null(column, -1)).astype(np.int64)

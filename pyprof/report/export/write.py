@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 from pyprof import cli, schema
 from pyprof.allocator import give_back
 from pyprof.errors import PyprofError
-from pyprof.inputs import source
-from pyprof.inputs.records import items
+from pyprof.inputs.source import STAGES, each_once, items, load, map_reduce
 from pyprof.prof.group import counts, run_on
 from pyprof.report.export import Listing, Part, Summing
 from pyprof.report.frame import as_arrow, numbered
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 
     from pyprof.inputs.engine import Engine
     from pyprof.inputs.ranks import Member
-    from pyprof.inputs.records import Item
-    from pyprof.inputs.source import Source
+    from pyprof.inputs.source import Item, Source
     from pyprof.parse.records import Records
     from pyprof.prof.columns import Column
     from pyprof.prof.table import Override, Table
@@ -122,11 +120,11 @@ class _Written(NamedTuple):
 
 def stages(form: Format) -> int:
     """Count how often `write` says of a single file what it does."""
-    return source.STAGES + (2 if isinstance(form.load(), Summing) else 1)
+    return STAGES + isinstance(form.load(), Summing)
 
 
 def write(
-    sources: Sequence[str],
+    paths: Sequence[str],
     form: Format,
     target: str,
     file: BinaryIO,
@@ -139,19 +137,20 @@ def write(
 
     The options are those that the format takes.
 
-    Of rows each rank's are written to a file beside the target first. Raises as `source.load` does.
+    Of rows each rank's are written to a file beside the target first. Raises as `load` does.
     """
     exporter = form.load()
     if isinstance(exporter, Summing):
-        work, merge = partial(_sums, exporter.sums), partial(_merged, exporter.merge)
-        found: _Summed = source.of_all(sources, work, merge, engine, override, begin)
+        summarise = partial(_summarise_sums, exporter.sums)
+        merge = partial(_merge_summed, exporter.merge)
+        summed: _Summed = map_reduce(paths, summarise, merge, engine, override, begin)
         begin("writing")
-        exporter.write(found.sums, file, **options)
-        return found.warnings
-    chosen = items(sources, engine)
-    if len(chosen) > 1:
+        exporter.write(summed.sums, file, **options)
+        return summed.warnings
+    chosen = items(paths, engine)
+    if len(chosen) > 1:  # rows of one capture need no file of their own
         return _ranks(chosen, exporter, Path(target), file, override, engine, options)
-    alone = source.of(chosen[0], override, begin)
+    alone = load(chosen[0], override, begin)
     begin("writing")
     if isinstance(exporter, Listing):
         exporter.write(alone, file)
@@ -162,12 +161,12 @@ def write(
     return alone.table.source.warnings
 
 
-def _sums(sums: Callable[[Source], Any], of: Source) -> _Summed:
-    return _Summed(sums(of), of.table.source.warnings)
+def _summarise_sums(sums: Callable[[Source], Any], source: Source) -> _Summed:
+    return _Summed(sums(source), source.table.source.warnings)
 
 
-def _merged(merge: Callable[[Any, Any], Any], a: _Summed, b: _Summed) -> _Summed:
-    return _Summed(merge(a.sums, b.sums), source.distinct(a.warnings, b.warnings))
+def _merge_summed(merge: Callable[[Any, Any], Any], a: _Summed, b: _Summed) -> _Summed:
+    return _Summed(merge(a.sums, b.sums), each_once(a.warnings, b.warnings))
 
 
 def _ranks(
@@ -198,17 +197,17 @@ def _part(
     ranks = [str(rank) for _, rank in item.ranks]
     path = Path(folder, ranks[0])
     name = f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(ranks)}"
-    found = source.of(item, override)
+    source = load(item, override)
     try:
         with path.open("wb") as file:
-            keep(found, file)
+            keep(source, file)
     except OSError as error:
         raise PyprofError(
             f"{path}: {error.strerror or error}; workers write beside the target: choose a place "
             "that they and you can write to"
         ) from None
-    return _Written(Part(name, path, counts(found.table)), found.table.source.warnings)
+    return _Written(Part(name, path, counts(source.table)), source.table.source.warnings)
 
 
-def _keep(found: Source, file: BinaryIO) -> None:
-    keep(found.table, file)
+def _keep(source: Source, file: BinaryIO) -> None:
+    keep(source.table, file)

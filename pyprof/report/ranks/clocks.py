@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Integers
     from pyprof.report.ranks.match import Grid
-    from pyprof.report.ranks.tables import Columns
+    from pyprof.report.ranks.tables import Collectives
 
 
 _SHARE = 95
@@ -77,7 +77,7 @@ class _Ends:
 
 
 def clocks(
-    columns: Columns, grids: Sequence[Grid], numbers: Mapping[int, int]
+    columns: Collectives, grids: Sequence[Grid], numbers: Mapping[int, int]
 ) -> Mapping[int, Clock]:
     """Align the ranks that share collectives, directly or through others, with the first of them.
 
@@ -113,7 +113,9 @@ def _join(
         joined = [number for place in fullest for number in _add(ends[place], found)]
 
 
-def _ends(columns: Columns, grids: Sequence[Grid], numbers: Mapping[int, int]) -> Sequence[_Ends]:
+def _ends(
+    columns: Collectives, grids: Sequence[Grid], numbers: Mapping[int, int]
+) -> Sequence[_Ends]:
     """Give the ends of collectives that nobody leaves early; of all, where there are no such."""
     what = columns.signatures
     holding = what.kind_is(*SYNCHRONISING)

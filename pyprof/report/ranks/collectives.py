@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Integers, Ints
     from pyprof.parse.records import Records
     from pyprof.report.analysis.intervals import Intervals
-    from pyprof.report.ranks.tables import Columns
+    from pyprof.report.ranks.tables import Collectives
     from pyprof.report.ranks.waiting import Waits
 
 
@@ -53,7 +53,7 @@ class Sort:
         return self.kind, self.algorithm, self.mixed, None if self.mixed else self.bytes
 
 
-def by_sort(columns: Columns, one: Waits) -> Iterator[tuple[Sort, Integers]]:
+def by_sort(columns: Collectives, one: Waits) -> Iterator[tuple[Sort, Integers]]:
     """Give the sorts of a group's collectives, and which of them are of each."""
     what = columns.signatures
     kind, algorithm = what.kind[one.signature], what.algorithm[one.signature]

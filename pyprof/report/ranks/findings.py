@@ -11,7 +11,7 @@ from pyprof.report.ranks import links, stragglers
 from pyprof.report.ranks.clocks import clocks
 from pyprof.report.ranks.match import match
 from pyprof.report.ranks.parallelism import axes
-from pyprof.report.ranks.tables import Columns
+from pyprof.report.ranks.tables import Collectives
 from pyprof.report.ranks.waiting import waits
 from pyprof.report.render import text
 from pyprof.report.render.text import duration
@@ -191,7 +191,7 @@ class Across:
 
 def across(facts: Facts, missing: Sequence[str] = ()) -> Across:
     """Match, align and compare."""
-    columns = Columns.of(facts)
+    columns = Collectives.of(facts)
     matched = match(columns)
     aligned = clocks(columns, matched.grids, _clock_numbers(facts))
     found = waits(columns, matched.grids, aligned)

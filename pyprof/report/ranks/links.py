@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.gpu.roofline import NS_PER_S
+from pyprof.arrays import sum_if_known
+from pyprof.gpu.roofline import per_second
 from pyprof.ops.collectives import bus_factor
 from pyprof.report.ranks.collectives import by_sort
 from pyprof.report.ranks.match import spans
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Integers
     from pyprof.report.ranks.collectives import Sort
     from pyprof.report.ranks.match import Group
-    from pyprof.report.ranks.tables import Columns
+    from pyprof.report.ranks.tables import Collectives
     from pyprof.report.ranks.waiting import Waits
 
 
@@ -58,8 +59,8 @@ class Link:
     def algorithm_rate(self) -> float | None:
         """Algorithm bytes per s, of mixed sizes all by all; None where either is not known."""
         if self.sort.mixed:
-            return _rate(self.total_bytes, self.total_ns)
-        return _rate(self.sort.bytes, self.transfer_ns)
+            return per_second(self.total_bytes, self.total_ns)
+        return per_second(self.sort.bytes, self.transfer_ns)
 
     @property
     def bus_rate(self) -> float | None:
@@ -95,11 +96,7 @@ class SlowLink:
         return spans(self.link.groups[0].ranks.tolist())
 
 
-def _rate(amount: int | None, time_ns: float | None) -> float | None:
-    return None if amount is None or not time_ns else amount / time_ns * NS_PER_S
-
-
-def links(columns: Columns, waits: Sequence[Waits]) -> list[Link]:
+def links(columns: Collectives, waits: Sequence[Waits]) -> list[Link]:
     """Total the collectives of each group by kind, algorithm and bytes."""
     return [_link(one, *same) for one in waits for same in by_sort(columns, one)]
 
@@ -141,7 +138,7 @@ def _joined(same: Sequence[Link]) -> Link:
     sizes = [one.total_bytes for one in same if one.total_ns is not None]
     given = [one.sort.bytes for one in same]
     first = same[0]
-    mean = _sum([size and size * one.calls for size, one in zip(given, same, strict=True)])
+    mean = sum_if_known([size and size * one.calls for size, one in zip(given, same, strict=True)])
     return Link(
         replace(first.sort, bytes=None if mean is None else mean // calls),
         first.ranks,
@@ -150,13 +147,8 @@ def _joined(same: Sequence[Link]) -> Link:
         sum(one.wait_ns * one.calls for one in same) / calls,
         float(np.median(moved)) if moved else None,
         sum(totals) if totals else None,
-        _sum(sizes) if sizes else None,
+        sum_if_known(sizes) if sizes else None,
     )
-
-
-def _sum(sizes: Sequence[int | None]) -> int | None:
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
 
 
 def slow_links(found: Iterable[Link]) -> list[SlowLink]:

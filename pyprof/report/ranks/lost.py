@@ -14,7 +14,7 @@ from pyprof.report.ranks.placing import NOWHERE, Placed, least, likely
 
 if TYPE_CHECKING:
     from pyprof.arrays import Integers, Mask
-    from pyprof.report.ranks.tables import Columns
+    from pyprof.report.ranks.tables import Collectives
 
 
 _APART_NS = 100_000
@@ -27,7 +27,7 @@ _FEW = 3
 """So many that fit are no chance."""
 
 
-def followed(columns: Columns, reference: Integers, rows: Integers, placed: Placed) -> Placed:
+def followed(columns: Collectives, reference: Integers, rows: Integers, placed: Placed) -> Placed:
     """Lay rows beside others of which some were lost; what was placed, where none seem to be.
 
     Rows that the other has lost are left out.
@@ -75,7 +75,7 @@ _LEFT_OUT = np.iinfo(np.int64).min
 class _Pair:
     """Two ranks' collectives of a group."""
 
-    def __init__(self, columns: Columns, reference: Integers, rows: Integers) -> None:
+    def __init__(self, columns: Collectives, reference: Integers, rows: Integers) -> None:
         self._ends = columns.end_ns[reference], columns.end_ns[rows]
         same = columns.same[columns.signature[reference]], columns.same[columns.signature[rows]]
         self._same = same

@@ -11,7 +11,7 @@ import numpy as np
 from pyprof.ops.collectives import SEND_RECV
 from pyprof.report.ranks.lost import followed
 from pyprof.report.ranks.placing import NOWHERE, Placed, by_leaving, first, place
-from pyprof.report.ranks.tables import UNKNOWN, Columns, Signatures, numbered
+from pyprof.report.ranks.tables import UNKNOWN, Collectives, Signatures, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,7 +67,7 @@ class Matched:
     unmatched: tuple[Unmatched, ...]
 
 
-def match(columns: Columns) -> Matched:
+def match(columns: Collectives) -> Matched:
     """Match collectives, ordered by rank and by start within each.
 
     Where captures name process groups, those of one name and the same ranks belong together, in
@@ -112,7 +112,7 @@ def _lanes(what: Signatures) -> Integers:
     return numbered(what.group, what.members, exchange, one_rank, stream)
 
 
-def _streams(columns: Columns, lane: Integers) -> list[Integers]:
+def _streams(columns: Collectives, lane: Integers) -> list[Integers]:
     """Give the rows of each rank's communicators, each in order."""
     number = numbered(columns.signatures.rank, lane)[columns.signature]
     order = np.argsort(number, kind="stable").astype(np.int32)
@@ -139,7 +139,7 @@ _PAIR = 2
 _NUMBER = re.compile(r"\d+")
 
 
-def _in_order(columns: Columns, streams: list[Integers]) -> Iterable[list[Placed]]:
+def _in_order(columns: Collectives, streams: list[Integers]) -> Iterable[list[Placed]]:
     """Put the streams of one group side by side; those that fit nowhere, beside each other."""
     bundles: list[list[Placed]] = []
     for rows in sorted(streams, key=len, reverse=True):  # who lacks none is the one to compare with
@@ -152,7 +152,7 @@ def _in_order(columns: Columns, streams: list[Integers]) -> Iterable[list[Placed
     return [sorted(bundle, key=lambda one: columns.rank_of(one.rows)) for bundle in bundles]
 
 
-def _beside(columns: Columns, reference: Integers, rows: Integers) -> Placed:
+def _beside(columns: Collectives, reference: Integers, rows: Integers) -> Placed:
     return followed(columns, reference, rows, place(columns, reference, rows))
 
 
@@ -160,7 +160,7 @@ _VARIANTS = 8
 """In one group ranks do the same in the same order; so many exceptions are looked at."""
 
 
-def _grid(columns: Columns, bundle: list[Placed]) -> Grid:
+def _grid(columns: Collectives, bundle: list[Placed]) -> Grid:
     low = min(int(one.at[0]) for one in bundle)
     length = max(int(one.at[-1]) for one in bundle) + 1 - low
     rows = np.full((len(bundle), length), ABSENT, np.int32)
@@ -178,7 +178,7 @@ def _largest_first(grid: Grid) -> tuple[int, list[int], str]:
     return -len(grid.group.ranks), grid.group.ranks.tolist(), grid.group.name
 
 
-def _why(columns: Columns, alone: Integers, group: list[Integers]) -> str:
+def _why(columns: Collectives, alone: Integers, group: list[Integers]) -> str:
     what, one = columns.signatures, columns.of_row(alone[0])
     if what.size[one] == 1:
         return "a group of one rank"

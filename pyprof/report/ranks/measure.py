@@ -50,7 +50,7 @@ def of_process(capture: Capture, pid: int) -> Capture:
 # From one capture to the facts of its ranks: where the work on many captures is done.
 
 
-def measure(member: Member) -> Facts:
+def measure_ranks(member: Member) -> Facts:
     """Read a capture, or what parse wrote from one, and keep the facts of each of its ranks.
 
     Raises PyprofError where it cannot be used.
@@ -62,7 +62,7 @@ def measure(member: Member) -> Facts:
             of_rank(rank, source, records, capture, clock)
             for rank, records, capture in _ranks(path, member)
         ]
-    return reduce(tables.merge, parts)
+    return reduce(tables.merge_facts, parts)
 
 
 def _ranks(path: Path, member: Member) -> Iterator[tuple[int, Records, Capture | None]]:

@@ -29,7 +29,7 @@ Columns = dict[str, "Callable[[Any], Cell]"]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class OutputTable:
     """A table: what it has a row of, and what each column tells of one."""
 
     items: Callable[[Across], Iterable[Any]]
@@ -62,7 +62,7 @@ def _members(group: Group) -> str:
     return " ".join(map(str, group.ranks.tolist()))
 
 
-_RANKS = Table(  # one row per GPU of a rank: its times, its clock
+_RANKS = OutputTable(  # one row per GPU of a rank: its times, its clock
     lambda found: ((one, found.clocks.get(one.rank)) for one in found.ranks),
     _of_first(_fields(RankTime))
     | _of_second({
@@ -76,27 +76,31 @@ _RANKS = Table(  # one row per GPU of a rank: its times, its clock
     }),
 )  # fmt: skip
 
-_LATE = Table(  # one row per rank, process group and sort of collectives to which it came last
-    attrgetter("late"),
-    {
-        "rank": attrgetter("rank"),
-        "group": attrgetter("group.name"),
-        "members": lambda one: _members(one.group),
-        **_fields(Sort, "sort."),
-        "last": attrgetter("last"),
-        "cost_ns": attrgetter("cost_ns"),
-    },
+_LATE = (
+    OutputTable(  # one row per rank, process group and sort of collectives to which it came last
+        attrgetter("late"),
+        {
+            "rank": attrgetter("rank"),
+            "group": attrgetter("group.name"),
+            "members": lambda one: _members(one.group),
+            **_fields(Sort, "sort."),
+            "last": attrgetter("last"),
+            "cost_ns": attrgetter("cost_ns"),
+        },
+    )
 )
 
-_TOGETHER = Table(  # one row per set of ranks that came last within the residual of each other
-    attrgetter("together"),
-    {
-        "ranks": lambda one: " ".join(map(str, one.ranks)),
-        "cost_ns": attrgetter("cost_ns"),
-    },
+_TOGETHER = (
+    OutputTable(  # one row per set of ranks that came last within the residual of each other
+        attrgetter("together"),
+        {
+            "ranks": lambda one: " ".join(map(str, one.ranks)),
+            "cost_ns": attrgetter("cost_ns"),
+        },
+    )
 )
 
-_GROUPS = Table(  # one row per process group, kind, algorithm and size
+_GROUPS = OutputTable(  # one row per process group, kind, algorithm and size
     lambda found: [
         (link, slow.get(id(link)))
         for slow in [{id(one.link): one for one in found.slow}]
@@ -118,18 +122,18 @@ _GROUPS = Table(  # one row per process group, kind, algorithm and size
     | _of_second({"times_like_groups": attrgetter("times")}),
 )  # fmt: skip
 
-TABLES: Mapping[str, Table] = {
+TABLES: Mapping[str, OutputTable] = {
     "ranks": _RANKS,
-    "stragglers": Table(attrgetter("stragglers"), _fields(Straggler)),
+    "stragglers": OutputTable(attrgetter("stragglers"), _fields(Straggler)),
     "late": _LATE,
     "together": _TOGETHER,
-    "steps": Table(attrgetter("step_waits"), _fields(StepWait)),
+    "steps": OutputTable(attrgetter("step_waits"), _fields(StepWait)),
     "groups": _GROUPS,
-    "parallelism": Table(attrgetter("axes"), _fields(Axis)),
-    "layers": Table(
+    "parallelism": OutputTable(attrgetter("axes"), _fields(Axis)),
+    "layers": OutputTable(
         attrgetter("layers"), _fields(LayerLoad) | {"imbalance": attrgetter("imbalance")}
     ),
-    "unmatched": Table(attrgetter("unmatched"), _fields(Unmatched)),
+    "unmatched": OutputTable(attrgetter("unmatched"), _fields(Unmatched)),
 }
 
 

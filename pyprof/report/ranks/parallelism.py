@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Integers
     from pyprof.report.ranks.match import Grid, Group
-    from pyprof.report.ranks.tables import Columns
+    from pyprof.report.ranks.tables import Collectives
 
 TENSOR, PIPELINE, DATA, EXPERT, CONTEXT = "TP", "PP", "DP", "EP", "CP"
 
@@ -92,7 +92,7 @@ def _of_words(text: str) -> str:
     return next((role for role, names in _WORDS if words & names), "")
 
 
-def axes(columns: Columns, grids: Sequence[Grid]) -> list[Axis]:
+def axes(columns: Collectives, grids: Sequence[Grid]) -> list[Axis]:
     """Total the groups of each role; the one with most exposed communication first."""
     entries = [np.unique(columns.signature[grid.rows[grid.rows >= 0]]) for grid in grids]
     roles = [_role(columns, grid.group, used) for grid, used in zip(grids, entries, strict=True)]
@@ -109,7 +109,7 @@ def axes(columns: Columns, grids: Sequence[Grid]) -> list[Axis]:
     return sorted(found, key=lambda axis: (-axis.exposed_ns, axis.role, axis.ranks))
 
 
-def _role(columns: Columns, group: Group, entries: Integers) -> Role:
+def _role(columns: Collectives, group: Group, entries: Integers) -> Role:
     what = columns.signatures
     described = {what.descriptions[place] for place in what.description[entries] if place >= 0}
     kinds = {what.kinds[place] if place >= 0 else None for place in what.kind[entries]}
@@ -118,7 +118,12 @@ def _role(columns: Columns, group: Group, entries: Integers) -> Role:
 
 
 def _axis(
-    columns: Columns, role: str, evidence: str, size: int, grids: Sequence[Grid], entries: Integers
+    columns: Collectives,
+    role: str,
+    evidence: str,
+    size: int,
+    grids: Sequence[Grid],
+    entries: Integers,
 ) -> Axis:
     what = columns.signatures
     ranks = len(np.unique(what.rank[entries]))
@@ -131,7 +136,7 @@ def _axis(
     )  # fmt: skip
 
 
-def _imbalance(columns: Columns, entries: Integers) -> tuple[int | None, float | None]:
+def _imbalance(columns: Collectives, entries: Integers) -> tuple[int | None, float | None]:
     """Give the rank that receives most in all-to-alls, and how many times the mean."""
     what = columns.signatures
     exchanged = entries[what.kind_is(ALL_TO_ALL)[entries]]
@@ -149,7 +154,7 @@ def _imbalance(columns: Columns, entries: Integers) -> tuple[int | None, float |
 # --- by layout ------------------------------------------------------------------------------------
 
 
-def _reduces(columns: Columns, entries: Integers) -> bool:
+def _reduces(columns: Collectives, entries: Integers) -> bool:
     """Tell whether a group does what tensor and data parallelism do, and nothing else."""
     kinds = columns.signatures.kind_is(ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, *_BESIDES)
     return bool(kinds[entries].all())

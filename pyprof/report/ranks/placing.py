@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyprof.arrays import Integers
-    from pyprof.report.ranks.tables import Columns
+    from pyprof.report.ranks.tables import Collectives
 
 
 TOGETHER_NS = 25_000
@@ -26,7 +26,7 @@ _FEW = 4
 """Fewer collectives fit somewhere by chance."""
 
 
-def by_leaving(columns: Columns, streams: list[Integers]) -> list[list[Placed]]:
+def by_leaving(columns: Collectives, streams: list[Integers]) -> list[list[Placed]]:
     """Bundle the streams of ranks whose collectives end after the same times as the first one's."""
     of_length: dict[int, list[Integers]] = {}
     for rows in streams:
@@ -35,7 +35,7 @@ def by_leaving(columns: Columns, streams: list[Integers]) -> list[list[Placed]]:
     return _with_others(columns, bundles)
 
 
-def _of_as_many(columns: Columns, streams: list[Integers]) -> list[list[Placed]]:
+def _of_as_many(columns: Collectives, streams: list[Integers]) -> list[list[Placed]]:
     """Bundle streams with as many collectives: they begin with the same one, if they are alike."""
     few = np.linspace(0, len(streams[0]) - 1, _LOOKED_AT).astype(np.int64)
     looks = np.stack([columns.end_ns[rows[few]] for rows in streams])
@@ -72,7 +72,7 @@ def _medians(ends: Integers) -> Integers:
     return np.partition(ends, middle, axis=1)[:, middle : middle + 1]
 
 
-def _with_others(columns: Columns, bundles: list[list[Placed]]) -> list[list[Placed]]:
+def _with_others(columns: Collectives, bundles: list[list[Placed]]) -> list[list[Placed]]:
     """Add who is left alone to those nearest in number, of which its capture has fewer, or more."""
     length = np.array([len(bundle[0].rows) for bundle in bundles])
     alone = [place for place, bundle in enumerate(bundles) if len(bundle) == 1]
@@ -91,7 +91,7 @@ def _with_others(columns: Columns, bundles: list[list[Placed]]) -> list[list[Pla
     return [bundle for bundle in ranks if bundle]
 
 
-def _near(columns: Columns, bundle: list[Placed], rows: Integers) -> Placed:
+def _near(columns: Collectives, bundle: list[Placed], rows: Integers) -> Placed:
     """Place a rank's rows beside those of others."""
     if columns.rank_of(rows) in {columns.rank_of(one.rows) for one in bundle}:
         return NOWHERE
@@ -136,7 +136,7 @@ def first(rows: Integers) -> Placed:
     return Placed(rows, np.arange(len(rows)), 0.0)
 
 
-def place(columns: Columns, reference: Integers, rows: Integers) -> Placed:
+def place(columns: Collectives, reference: Integers, rows: Integers) -> Placed:
     """Find where rows fit: the same sorts side by side, left after the same times. Else NOWHERE.
 
     A clock's offset moves all ends alike, so that it does not matter.
@@ -150,7 +150,7 @@ def place(columns: Columns, reference: Integers, rows: Integers) -> Placed:
     return best if best.spread_ns < _SURER * even.spread_ns else even
 
 
-def fit(columns: Columns, reference: Integers, rows: Integers, shift: int = 0) -> Placed:
+def fit(columns: Collectives, reference: Integers, rows: Integers, shift: int = 0) -> Placed:
     """Lay the rows at one place; NOWHERE where sorts differ, or too few lie side by side."""
     low, high = max(shift, 0), min(len(reference), shift + len(rows))
     if high - low < least(reference, rows):
@@ -169,7 +169,7 @@ def least(reference: Integers, rows: Integers) -> int:
     return min((min(len(reference), len(rows)) + 1) // 2, _ENOUGH)
 
 
-def likely(columns: Columns, reference: Integers, rows: Integers) -> Iterable[int]:
+def likely(columns: Collectives, reference: Integers, rows: Integers) -> Iterable[int]:
     """Give the shifts that are worth a closer look; of few collectives, all.
 
     Of many, those where the first, the middle or the last few of one rank are left after the
@@ -185,7 +185,7 @@ def likely(columns: Columns, reference: Integers, rows: Integers) -> Iterable[in
     ]
 
 
-def _likest(columns: Columns, rows: Integers, few: Integers) -> int:
+def _likest(columns: Collectives, rows: Integers, few: Integers) -> int:
     """Give where a few collectives of one rank fit best among those of another."""
     places = len(rows) - len(few) + 1
     after, wanted = np.diff(columns.end_ns[rows]), np.diff(columns.end_ns[few]).tolist()

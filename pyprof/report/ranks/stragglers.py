@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Integers
     from pyprof.report.ranks.collectives import Sort
     from pyprof.report.ranks.match import Group
-    from pyprof.report.ranks.tables import Columns
+    from pyprof.report.ranks.tables import Collectives
     from pyprof.report.ranks.waiting import Waits
 
 
@@ -145,7 +145,7 @@ def _blamed(last: Integers, costs: Integers) -> Iterator[tuple[int, int, int]]:
     return zip(ranks.tolist(), counts.tolist(), cost.tolist(), strict=True)
 
 
-def by_collective(columns: Columns, waits: Sequence[Waits]) -> list[Late]:
+def by_collective(columns: Collectives, waits: Sequence[Waits]) -> list[Late]:
     """Total what each rank cost at each sort of collective, the dearest first."""
     found = [
         Late(rank, one.group, sort, count, cost)

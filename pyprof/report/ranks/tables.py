@@ -107,7 +107,7 @@ def table(columns: pa.Schema, rank: int, length: int, **values: object) -> pa.Ta
     return schema.table(columns, {"rank": np.full(length, rank), **values}, length)
 
 
-def merge(one: Facts, other: Facts) -> Facts:
+def merge_facts(one: Facts, other: Facts) -> Facts:
     """Put the facts of later ranks under those of earlier ones: associative, and exact."""
     return Facts(
         pa.concat_tables([one.ranks, other.ranks]),
@@ -173,7 +173,7 @@ class Signatures:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class Collectives:
     """One entry per collective of a rank, ordered by rank and by start within each."""
 
     rank: Integers
@@ -188,7 +188,7 @@ class Columns:
     """Per signature; equal where ranks can be in the same collective."""
 
     @classmethod
-    def of(cls, facts: Facts) -> Columns:
+    def of(cls, facts: Facts) -> Collectives:
         """Take the collectives, in the order of the ranks, whatever that of the captures."""
         table = facts.collectives
         rank = _ints(table.column("rank"))

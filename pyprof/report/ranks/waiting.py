@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Integers
     from pyprof.report.ranks.clocks import Clock
     from pyprof.report.ranks.match import Grid, Group
-    from pyprof.report.ranks.tables import Columns
+    from pyprof.report.ranks.tables import Collectives
 
 
 NOBODY = -1
@@ -67,14 +67,14 @@ class Waits:
 
 
 def waits(
-    columns: Columns, grids: Sequence[Grid], clocks: Mapping[int, Clock]
+    columns: Collectives, grids: Sequence[Grid], clocks: Mapping[int, Clock]
 ) -> tuple[Waits, ...]:
     """Take the collectives of every group apart; a group of which one rank is aligned has none."""
     found = (_waits(columns, grid, clocks) for grid in grids)
     return tuple(one for one in found if one is not None)
 
 
-def _waits(columns: Columns, grid: Grid, clocks: Mapping[int, Clock]) -> Waits | None:
+def _waits(columns: Collectives, grid: Grid, clocks: Mapping[int, Clock]) -> Waits | None:
     aligned = _on_one_clock(grid.group, clocks)
     there = grid.rows[aligned] != ABSENT
     chosen = np.flatnonzero(there.sum(axis=0) > 1)
@@ -103,7 +103,7 @@ def _on_one_clock(group: Group, clocks: Mapping[int, Clock]) -> list[int]:
 
 
 def _part(
-    columns: Columns, clock: Sequence[Clock], ranks: Integers, rows: Integers, whole: bool,  # noqa: FBT001 - one of few
+    columns: Collectives, clock: Sequence[Clock], ranks: Integers, rows: Integers, whole: bool,  # noqa: FBT001 - one of few
 ) -> tuple[Integers, ...]:  # fmt: skip
     """Take some collectives of a group apart; gives what `Waits` has behind the ranks."""
     there = rows != ABSENT

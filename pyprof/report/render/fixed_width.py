@@ -196,12 +196,6 @@ def write_csv(columns: Sequence[Column], batches: Iterable[pa.Table], file: Bina
         csv.write_csv(pa.table(texts, [column.name for column in columns]), file, options)
 
 
-def quoted(text: str) -> str:
-    """Quote one CSV field."""
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"'
-
-
 def as_text(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
     """Write fields separated by blanks; what is not known is `-`."""
     file.write((" ".join(column.header for column in columns) + "\n").encode())

@@ -21,7 +21,7 @@ DATASHEET, MEASURED = "datasheet", "measured"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PeaksRow:
     """The peaks of one device."""
 
     gpu: str
@@ -36,10 +36,10 @@ class Row:
     doubts: tuple[str, ...] = field(default=())
 
 
-def card_rows() -> list[Row]:
+def card_rows() -> list[PeaksRow]:
     """Give the table of cards."""
     return [
-        Row(
+        PeaksRow(
             gpu=str(card["gpu"]),
             basis=DATASHEET,
             rates={key: float(str(card[key])) for key in RATE_KEYS if card[key] is not None},
@@ -53,10 +53,10 @@ def card_rows() -> list[Row]:
     ]
 
 
-def measured_rows(found: Iterable[Ceilings]) -> list[Row]:
+def measured_rows(found: Iterable[Ceilings]) -> list[PeaksRow]:
     """Give what was measured, in the units of the table."""
     return [
-        Row(
+        PeaksRow(
             gpu=ceiling.device,
             basis=MEASURED,
             rates={key: rate / TERA for key, rate in ceiling.flops.items()},
@@ -66,7 +66,7 @@ def measured_rows(found: Iterable[Ceilings]) -> list[Row]:
     ]
 
 
-def find(name: str | None, measured: Sequence[Row]) -> list[Row]:
+def find(name: str | None, measured: Sequence[PeaksRow]) -> list[PeaksRow]:
     """Give the rows of a device's name, or of a part of one; all rows for None.
 
     Raises PyprofError where there is none.
@@ -103,7 +103,7 @@ _SHOWN = {
 }
 
 
-def overview(rows: Sequence[Row]) -> Iterator[str]:
+def overview(rows: Sequence[PeaksRow]) -> Iterator[str]:
     """Show a device a line, and what is doubtful below."""
     for basis in (DATASHEET, MEASURED):
         chosen = [row for row in rows if row.basis == basis]
@@ -119,7 +119,7 @@ def overview(rows: Sequence[Row]) -> Iterator[str]:
         yield from (f"  {doubt}" for doubt in doubts)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: PeaksRow) -> tuple[str, ...]:
     rates = [
         number(next((row.rates[key] for key in keys if key in row.rates), None))
         for keys in _SHOWN.values()
@@ -129,7 +129,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (f"{row.gpu}{mark}", row.cc or UNKNOWN, sms, *rates, number(row.gb_s))
 
 
-def each(rows: Sequence[Row]) -> Iterator[str]:
+def each(rows: Sequence[PeaksRow]) -> Iterator[str]:
     """Show each device with every rate that is known, its sources and doubts."""
     for row in rows:
         known = [f"compute capability {row.cc}"] if row.cc else []
@@ -143,7 +143,7 @@ def each(rows: Sequence[Row]) -> Iterator[str]:
         yield from (f"  doubt: {doubt}" for doubt in row.doubts)
 
 
-def as_csv(rows: Sequence[Row], *, raw: bool = False) -> bytes:
+def as_csv(rows: Sequence[PeaksRow], *, raw: bool = False) -> bytes:
     """Write every figure, quoted; empty where there is none. `raw`: formulas as they are."""
     file = io.StringIO()
     writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")

@@ -45,7 +45,7 @@ class Label(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class LogAxes:
     """Logarithmic axes over a picture of some size, in pixels or any other unit."""
 
     x: tuple[float, float]
@@ -76,14 +76,14 @@ class Frame:
         )
 
 
-def frame(points: Sequence[Point], roofs: Sequence[Roof], width: float, height: float) -> Frame:
+def frame(points: Sequence[Point], roofs: Sequence[Roof], width: float, height: float) -> LogAxes:
     """Give the axes that hold all points and both sides of every ridge."""
     at = [point.intensity for point in points]
     low = min([min(at) / 3, *(roof.ridge / 3 for roof in roofs)])
     high = max([max(at) * 3, *(roof.ridge * 8 for roof in roofs)])
     rates = [point.flops_per_s / TERA for point in points]
     rates += [float(height_of(roof, x)) for roof in roofs for x in (low, high)]
-    return Frame((low, high), (min(rates) / 2, max(rates) * 2), width, height)
+    return LogAxes((low, high), (min(rates) / 2, max(rates) * 2), width, height)
 
 
 def height_of(roof: Roof, x: float | Floats) -> Floats:
@@ -92,7 +92,7 @@ def height_of(roof: Roof, x: float | Floats) -> Floats:
 
 
 def labels(
-    on: Frame, points: Sequence[Point], radii: Sequence[float], roofs: Sequence[Roof],
+    on: LogAxes, points: Sequence[Point], radii: Sequence[float], roofs: Sequence[Roof],
     letter: float, line: float,
 ) -> list[Label]:  # fmt: skip
     """Name each roof and each bandwidth where no point, roof or other name is, if there is room.
@@ -116,19 +116,19 @@ def labels(
     return found
 
 
-def _points(on: Frame, points: Sequence[Point], radii: Sequence[float]) -> Iterator[Box]:
+def _points(on: LogAxes, points: Sequence[Point], radii: Sequence[float]) -> Iterator[Box]:
     for point, radius in zip(points, radii, strict=True):
         x, y = map(float, on.place(point.intensity, point.flops_per_s / TERA))
         yield Box(x - radius, y - radius, x + radius, y + radius)
 
 
-def _line(on: Frame, roof: Roof) -> Iterator[Box]:
+def _line(on: LogAxes, roof: Roof) -> Iterator[Box]:
     x = np.geomspace(*on.x, int(on.width / _APART))
     for left, bottom in np.stack(on.place(x, height_of(roof, x)), axis=1).tolist():
         yield Box(left, bottom, left, bottom)
 
 
-def _flat(on: Frame, roof: Roof, width: float, line: float) -> list[tuple[Box, str, bool]]:
+def _flat(on: LogAxes, roof: Roof, width: float, line: float) -> list[tuple[Box, str, bool]]:
     """Give the places along the flat part of a roof: right ones first, then ever further off."""
     ridge, y = map(float, on.place(roof.ridge, roof.flops_per_s / TERA))
     end = on.width - _GAP
@@ -141,7 +141,7 @@ def _flat(on: Frame, roof: Roof, width: float, line: float) -> list[tuple[Box, s
     ]
 
 
-def _slope(on: Frame, roof: Roof, width: float, line: float) -> list[tuple[Box, str, bool]]:
+def _slope(on: LogAxes, roof: Roof, width: float, line: float) -> list[tuple[Box, str, bool]]:
     """Give the places below the slope of a bandwidth, from its lower end on."""
     found = []
     ridge = float(on.place(roof.ridge, 1.0)[0])

@@ -11,7 +11,7 @@ import numpy as np
 
 from pyprof import cli
 from pyprof.report.analysis.bounds import BOUNDS, UNKNOWN
-from pyprof.report.render.roofline_frame import Frame, frame, height_of, labels
+from pyprof.report.render.roofline_frame import LogAxes, frame, height_of, labels
 from pyprof.report.render.text import cut, percent
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def picture(chart: Chart, kind: str) -> bytes:
     return file.getvalue()
 
 
-def _roofs(axes: Axes, chart: Chart, on: Frame) -> None:
+def _roofs(axes: Axes, chart: Chart, on: LogAxes) -> None:
     for roof in chart.roofs:
         x = np.array([on.x[0], roof.ridge, on.x[1]])
         axes.plot(x, height_of(roof, x), color="#555555", linewidth=1.2, zorder=1)
@@ -64,7 +64,7 @@ def _roofs(axes: Axes, chart: Chart, on: Frame) -> None:
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6, zorder=0)
 
 
-def _labels(axes: Axes, chart: Chart, on: Frame) -> None:
+def _labels(axes: Axes, chart: Chart, on: LogAxes) -> None:
     radii = [max(_area(point) ** 0.5 / 2, _FONT_SIZE) for point in chart.points]
     letter, line = 0.6 * _FONT_SIZE, 1.3 * _FONT_SIZE
     for label in labels(on, chart.points, radii, chart.roofs, letter, line):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyprof.inputs import source
-from pyprof.report.analysis.overview import Brief, brief, merge
+from pyprof.report.analysis.overview import Brief, merge_briefs, summarise_brief
 from tests.report.captured import capture
 from tests.report.together import together
 
@@ -30,7 +30,10 @@ OLD = "nvprof-v100-apex/net.dict"
 def check(files: list[str]) -> Brief:
     """Compare what was merged with what was found of all rows at once."""
     sources = [source.load(file) for file in files]
-    whole, merged = brief(together(sources)), reduce(merge, map(brief, sources))
+    whole, merged = (
+        summarise_brief(together(sources)),
+        reduce(merge_briefs, map(summarise_brief, sources)),
+    )
     assert merged.known == whole.known
     assert merged.phases == whole.phases
     assert _nodes(merged.layers) == _nodes(whole.layers)
@@ -67,7 +70,7 @@ def test_ranks_of_a_training_add_up(tmp_path: Path) -> None:
         str(capture(tmp_path / f"rank{rank}.sqlite", slower=slower, steps=4))
         for rank, slower in enumerate((1, 2, 1))
     ]
-    found, whole = check(files), brief(together([source.load(file) for file in files]))
+    found, whole = check(files), summarise_brief(together([source.load(file) for file in files]))
     assert found.times is not None
     assert len(found.times.devices) == 3
     assert len(found.steps) == 4

@@ -12,14 +12,14 @@ import pytest
 
 import pyprof
 from pyprof.inputs import source
-from pyprof.inputs.engine import Here
+from pyprof.inputs.engine import InProcess
 from pyprof.inputs.ranks import Member
-from pyprof.inputs.records import items
+from pyprof.inputs.source import items
 from pyprof.marker import encode_layer
-from pyprof.report.analysis.overview import brief, overview
+from pyprof.report.analysis.overview import overview, summarise_brief
 from pyprof.report.diff.compare import compare
-from pyprof.report.diff.side import side
-from pyprof.report.ranks.measure import measure
+from pyprof.report.diff.side import summarise_side
+from pyprof.report.ranks.measure import measure_ranks
 from pyprof.report.render.page.timeline import strips
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
@@ -75,14 +75,14 @@ FORMS = pytest.mark.parametrize("form", ["capture", "dict", "parquet", "dataset"
 
 def load(files: dict[str, Path], form: str) -> source.Source:
     """Read one of them."""
-    (item,) = items([str(files[form])], Here())
-    return source.of(item)
+    (item,) = items([str(files[form])], InProcess())
+    return source.load(item)
 
 
 @FORMS
 def test_time_is_that_of_the_windows(files: dict[str, Path], form: str) -> None:
     """Busy, idle and span by counting microseconds; steps that begin with a window and others."""
-    found = brief(load(files, form))
+    found = summarise_brief(load(files, form))
     assert found.times is not None
     (device,) = found.times.devices
     step = {at for start, length, _ in KERNELS for at in range(start, start + length)}
@@ -106,7 +106,7 @@ def test_rows_tell_their_window(files: dict[str, Path], form: str) -> None:
     first = frame.groupby("window").head(1)
     assert first["gap"].isna().all()
     assert frame["gap"].isna().sum() == len(BEGINS)
-    found = brief(load(files, form))
+    found = summarise_brief(load(files, form))
     assert found.times is not None
     assert frame["gap"].sum() == found.times.devices[0].idle_ns
 
@@ -114,7 +114,7 @@ def test_rows_tell_their_window(files: dict[str, Path], form: str) -> None:
 @FORMS
 def test_chosen_steps(files: dict[str, Path], form: str) -> None:
     """The second step of the first window and both of the next: no pause is in their time."""
-    found = brief(load(files, form), "1:4")
+    found = summarise_brief(load(files, form), "1:4")
     assert found.times is not None
     (device,) = found.times.devices
     assert (device.windows, device.span_ns) == (2, (100 + 185) * US)
@@ -126,7 +126,7 @@ def test_ranks(files: dict[str, Path], form: str) -> None:
     path = files[form]
     if form == "dataset":
         (path,) = path.rglob("*.parquet")
-    facts = measure(Member(str(path), ((None, 0),)))
+    facts = measure_ranks(Member(str(path), ((None, 0),)))
     (row,) = facts.ranks.select(["span_ns", "busy_ns", "idle_ns"]).to_pylist()
     assert row == {"span_ns": 555 * US, "busy_ns": 456 * US, "idle_ns": 99 * US}
     assert facts.steps.column("duration_ns").to_pylist() == [85 * US, 100 * US] * 3
@@ -153,7 +153,10 @@ def test_the_page_shows_no_pause(files: dict[str, Path], form: str) -> None:
 def test_nothing_differs_between_them(files: dict[str, Path]) -> None:
     """`pyprof diff` of the capture and of what was parsed from it."""
     for form in ("dict", "parquet", "dataset"):
-        found = compare(side(load(files, "capture"), ("op",)), side(load(files, form), ("op",)))
+        found = compare(
+            summarise_side(load(files, "capture"), ("op",)),
+            summarise_side(load(files, form), ("op",)),
+        )
         assert {metric.delta for metric in found.metrics.values()} <= {0, None}
         assert found.per_step == (6, 6)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyprof.inputs import source
-from pyprof.report.diff.side import Side, Sums, matched, merge, side
+from pyprof.report.diff.side import Side, Sums, matched, merge_sides, summarise_side
 from tests.report.captured import capture
 from tests.report.together import together
 
@@ -49,8 +49,8 @@ def check(files: list[str], steps: str | None = None) -> tuple[Side, Side]:
     """Compare what was merged with what was found of all rows at once; give both."""
     names = ("op", *PERHAPS)
     sources = [source.load(file) for file in files]
-    merged = reduce(merge, [side(one, names, steps) for one in sources])
-    whole = side(together(sources), names, steps)
+    merged = reduce(merge_sides, [summarise_side(one, names, steps) for one in sources])
+    whole = summarise_side(together(sources), names, steps)
     for name in ("chosen", "warnings", "step_count"):
         assert getattr(merged, name) == getattr(whole, name), name
     assert {*merged.gpus} == {*whole.gpus}
@@ -91,9 +91,9 @@ def test_ranks_of_a_training_add_up(steps: str | None, tmp_path: Path) -> None:
 
 def test_steps_of_another_kind_do_not_count(tmp_path: Path) -> None:
     """An evaluation beside the training: what it runs is no part of the training's steps."""
-    found = side(source.load(str(capture(tmp_path / "net.sqlite", steps=4))), ("op",))
+    found = summarise_side(source.load(str(capture(tmp_path / "net.sqlite", steps=4))), ("op",))
     other = replace(found, steps=replace(found.steps, origin="Optimizer.step"))
-    merged = merge(found, other)
+    merged = merge_sides(found, other)
     assert merged.steps.kind == found.steps.kind
     assert merged.inside is found.inside
     assert merged.whole.rows == 2 * found.whole.rows

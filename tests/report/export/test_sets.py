@@ -18,7 +18,7 @@ import pytest
 
 import pyprof
 from pyprof.errors import PyprofError
-from pyprof.inputs.engine import Here, opened
+from pyprof.inputs.engine import InProcess, opened
 from pyprof.prof.table import Override
 from pyprof.report import export as exporters
 from pyprof.report.export import write as exported
@@ -90,7 +90,7 @@ def test_the_number_of_workers_changes_nothing(
 ) -> None:
     """To the byte."""
     sources = request.getfixturevalue(name)
-    assert write(sources, form, tmp_path, workers) == write(sources, form, tmp_path, Here())
+    assert write(sources, form, tmp_path, workers) == write(sources, form, tmp_path, InProcess())
 
 
 def export(sources: Path, target: Path, *options: str) -> bytes:
@@ -100,7 +100,7 @@ def export(sources: Path, target: Path, *options: str) -> bytes:
     return target.read_bytes()
 
 
-class Elsewhere(Here):
+class Elsewhere(InProcess):
     """An engine that does not see the files of this machine."""
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyprof import schema
 from pyprof.report.ranks import tables
-from pyprof.report.ranks.tables import Columns
+from pyprof.report.ranks.tables import Collectives
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,9 +33,9 @@ class Collective:
     received_bytes: int | None = None
 
 
-def collectives(rows: Iterable[Collective]) -> Columns:
+def collectives(rows: Iterable[Collective]) -> Collectives:
     """Write what the ranks' facts would hold."""
-    return Columns.of(gathered(rows))
+    return Collectives.of(gathered(rows))
 
 
 def gathered(rows: Iterable[Collective]) -> tables.Facts:

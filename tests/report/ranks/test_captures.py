@@ -14,13 +14,13 @@ import pytest
 
 from pyprof import marker
 from pyprof.commands.ranks import _TABLES
-from pyprof.inputs.engine import Here
+from pyprof.inputs.engine import InProcess
 from pyprof.inputs.ranks import members
 from pyprof.report.analysis.intervals import union_of
 from pyprof.report.ranks.findings import Across, across
-from pyprof.report.ranks.measure import measure
+from pyprof.report.ranks.measure import measure_ranks
 from pyprof.report.ranks.output_tables import TABLES
-from pyprof.report.ranks.tables import merge
+from pyprof.report.ranks.tables import merge_facts
 from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.commands import run
 from tests.programs import pyprof
@@ -36,9 +36,9 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>
 
 
 def _across(*paths: Path) -> Across:
-    engine = Here()
-    handles = engine.map(measure, members([str(path) for path in paths], engine), "")
-    return across(engine.reduce(merge, handles))
+    engine = InProcess()
+    handles = engine.map(measure_ranks, members([str(path) for path in paths], engine), "")
+    return across(engine.reduce(merge_facts, handles))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 from pyprof.report.ranks.findings import across
 from pyprof.report.ranks.match import match
-from pyprof.report.ranks.tables import Columns
+from pyprof.report.ranks.tables import Collectives
 from tests.report.ranks.literal import Collective, gathered
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def test_what_a_tool_lost_makes_nobody_wait(
                 rows.append(Collective(rank, (left - 50_000, left), kind))
                 true.append(number)
     facts = gathered(rows)
-    (grid,) = match(Columns.of(facts)).grids
+    (grid,) = match(Collectives.of(facts)).grids
     for column in grid.rows.T.tolist():
         assert len({true[row] for row in column if row >= 0}) == 1
     found = across(facts)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyprof.inputs.engine import Here
+from pyprof.inputs.engine import InProcess
 from pyprof.inputs.ranks import members
-from pyprof.report.ranks.measure import measure
+from pyprof.report.ranks.measure import measure_ranks
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.report.captures import GEMM, NCCL
@@ -32,9 +32,9 @@ def test_exposed_communication_of_a_step_behind_a_pause(
         Work(NCCL, (again - 270, again - 200), call=(again - 375, again - 371)),
     ]
     ranges = [Range("step 0", (100, 200)), Range("step 1", (again - 395, again - 300))]
-    engine = Here()
+    engine = InProcess()
     (member,) = members([str(nsys_db(tmp_path / "net.sqlite", work, ranges))], engine)
-    steps = measure(member).steps
+    steps = measure_ranks(member).steps
     assert steps.column("duration_ns").to_pylist() == [100, second]
     assert steps.column("exposed_ns").to_pylist() == [20, 70]
 

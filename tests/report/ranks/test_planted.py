@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyprof.inputs.engine import Here
+from pyprof.inputs.engine import InProcess
 from pyprof.inputs.ranks import members
 from pyprof.report.ranks import text
 from pyprof.report.ranks.findings import Across, across
-from pyprof.report.ranks.measure import measure
+from pyprof.report.ranks.measure import measure_ranks
 from pyprof.report.ranks.output_tables import as_json
 from pyprof.report.ranks.placing import TOGETHER_NS
-from pyprof.report.ranks.tables import merge
+from pyprof.report.ranks.tables import merge_facts
 from tests import commands
 from tests.inputs.cluster import cluster
 from tests.programs import TOP, python
@@ -50,9 +50,9 @@ def _generate(folder: Path, *options: str) -> dict[str, Any]:
 
 
 def _measured(folder: Path) -> Across:
-    engine = Here()
-    handles = engine.map(measure, members([str(folder)], engine), "")
-    return across(engine.reduce(merge, handles))
+    engine = InProcess()
+    handles = engine.map(measure_ranks, members([str(folder)], engine), "")
+    return across(engine.reduce(merge_facts, handles))
 
 
 @pytest.fixture(scope="module")

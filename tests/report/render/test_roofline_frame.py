@@ -13,7 +13,7 @@ from pyprof.inputs import source
 from pyprof.prof.table import Override
 from pyprof.report.analysis import roofline
 from pyprof.report.analysis.roofline import Point, Roof
-from pyprof.report.render.roofline_frame import Box, Frame, Label, frame, height_of, labels
+from pyprof.report.render.roofline_frame import Box, Label, LogAxes, frame, height_of, labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ def point(intensity: float, flops_per_s: float, share: float = 0.1) -> Point:
     return Point("op", "kernel", None, intensity, flops_per_s, share, "", "")
 
 
-def box(on: Frame, label: Label) -> Box:
+def box(on: LogAxes, label: Label) -> Box:
     """Give the place that a label takes."""
     x, y = map(float, on.place(label.x, label.y))
     left = x if label.align == "left" else x - LETTER * len(label.text)
@@ -41,7 +41,7 @@ def box(on: Frame, label: Label) -> Box:
     return Box(left, bottom, left + LETTER * len(label.text), bottom + LINE)
 
 
-def check(on: Frame, points: Sequence[Point], radii: Sequence[float], roofs: list[Roof]) -> None:
+def check(on: LogAxes, points: Sequence[Point], radii: Sequence[float], roofs: list[Roof]) -> None:
     """Every name is inside, and on no point, roof or other name."""
     found = labels(on, points, radii, roofs, LETTER, LINE)
     assert {label.text for label in found} >= {roof.label for roof in roofs}
@@ -68,7 +68,9 @@ def test_names_of_real_roofs_cover_no_point(
     name: str, size: tuple[float, float], captures: Path
 ) -> None:
     """At the sizes of the page and the picture."""
-    chart = roofline.roofline(source.load(str(captures / name), Override(REAL[name]))).chart(100)
+    chart = roofline.summarise_roofline(
+        source.load(str(captures / name), Override(REAL[name]))
+    ).chart(100)
     assert chart.roofs
     radii = [4 + 18 * one.share**0.5 for one in chart.points]
     check(frame(chart.points, chart.roofs, *size), chart.points, radii, chart.roofs)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyprof import __version__
-from pyprof.inputs import source
+from pyprof.inputs.source import each_once
 from pyprof.report.analysis import op_totals, roofline, source_lines
-from pyprof.report.analysis import overview as brief
-from pyprof.report.analysis.overview import overview
+from pyprof.report.analysis.overview import merge_briefs, overview, shortened
 from pyprof.report.analysis.roofline import achieved
 from pyprof.report.render import page
 from pyprof.report.render.page import figures, icicle, sections
@@ -19,13 +17,11 @@ from pyprof.report.render.page.sections import KERNELS, full_names
 from pyprof.report.render.page.timeline import strips
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
-    from pyprof.inputs.engine import Engine
     from pyprof.inputs.source import Source
-    from pyprof.prof.table import Override
     from pyprof.report.analysis.overview import Brief
     from pyprof.report.analysis.roofline import Achieved
     from pyprof.report.analysis.source_lines import SourceLines
@@ -50,47 +46,35 @@ class Content:
     """What the capture's reader warns of."""
 
 
-def content(of: Source, chosen: str | None = None) -> Content:
+def summarise_page(source: Source, chosen: str | None = None) -> Content:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
 
     Raises click.BadParameter where it names none.
     """
-    table, found = of.table, overview(of, chosen)
+    table, found = source.table, overview(source, chosen)
     return Content(
-        brief.shortened(of, found),
+        shortened(source, found),
         op_totals.sums(table, KERNELS, found.rows),
         full_names(table),
         op_totals.sums(table, OPS, found.rows),
         source_lines.source_lines(table, found.rows),
         achieved(table, found.rows),
-        strips(of, found),
+        strips(source, found),
         table.source.warnings,
     )
 
 
-def of_all(
-    sources: Sequence[str],
-    chosen: str | None,
-    override: Override,
-    engine: Engine,
-    begin: Callable[[str], object] = str,
-) -> Content:
-    """Sum up one file, or all captures of a set. Raises as `content` and `source.load` do."""
-    work = partial(content, chosen=chosen)
-    return source.of_all(sources, work, merge, engine, override, begin)
-
-
-def merge(a: Content, b: Content) -> Content:
+def merge_pages(a: Content, b: Content) -> Content:
     """Sum up two sets of captures from what was found of each."""
     return Content(
-        brief.merge(a.brief, b.brief),
+        merge_briefs(a.brief, b.brief),
         op_totals.merge_totals(a.kernels, b.kernels),
         {**b.full_names, **a.full_names},
         op_totals.merge_totals(a.ops, b.ops),
         source_lines.merge_line_times(a.lines, b.lines),
         a.achieved.plus(b.achieved),
         a.strips.plus(b.strips) if a.strips and b.strips else a.strips or b.strips,
-        source.distinct(a.warnings, b.warnings),
+        each_once(a.warnings, b.warnings),
     )
 
 

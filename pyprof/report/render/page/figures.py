@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bokeh.plotting import figure as Figure  # noqa: N812 - it is a class
 
     from pyprof.report.analysis.roofline import Point, Roof
-    from pyprof.report.render.page.icicle import Box
+    from pyprof.report.render.page.icicle import IcicleBox
     from pyprof.report.render.page.timeline import Strip
 
 SORTS = {"compute": "#3b82c4", "communication": "#d9822b", "copy": "#8e6bbf"}
@@ -109,7 +109,7 @@ def _points(made: Figure, points: Sequence[Point]) -> None:
     made.add_tools(HoverTool(renderers=[drawn], tooltips=labels))
 
 
-def icicle(boxes: Sequence[Box], total_ns: float, processor: str) -> Mapping[str, Any]:
+def icicle(boxes: Sequence[IcicleBox], total_ns: float, processor: str) -> Mapping[str, Any]:
     """Draw a tree as boxes below their parents, as wide as their time."""
     from bokeh.models import ColumnDataSource, HoverTool  # noqa: PLC0415 - extra
 

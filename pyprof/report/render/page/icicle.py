@@ -21,7 +21,7 @@ _MOST_BOXES = 3000
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class IcicleBox:
     """One node."""
 
     name: str
@@ -68,7 +68,7 @@ def _sum(name: str, children: list[Node]) -> Node:
     return Node(name, 0, 0, total, sum(child.rows for child in children), ordered)
 
 
-def boxes(root: Node, whole_name: str) -> list[Box]:
+def boxes(root: Node, whole_name: str) -> list[IcicleBox]:
     """Lay the tree out, children side by side below their parent; the longest boxes of it."""
     found = list(_boxes(root, root.total_ns * _LEAST, (), 0, 0, whole_name))
     # A parent is at least as long as its children, and comes before them: none is left alone.
@@ -77,10 +77,10 @@ def boxes(root: Node, whole_name: str) -> list[Box]:
 
 def _boxes(
     node: Node, least_ns: float, path: tuple[str, ...], start_ns: int, colour: int, name: str
-) -> Iterator[Box]:
+) -> Iterator[IcicleBox]:
     depth = len(path)
     times = f"{duration(node.total_ns)} in all, {duration(node.self_ns)} itself, {node.rows:,} rows"
-    yield Box(name, ".".join(path) or name, depth, start_ns, node.total_ns, times, colour)
+    yield IcicleBox(name, ".".join(path) or name, depth, start_ns, node.total_ns, times, colour)
     if depth >= _MOST_LEVELS:
         return
     at = start_ns

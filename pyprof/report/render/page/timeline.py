@@ -53,7 +53,7 @@ class Strip:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TimelineRow:
     """What one device did in one step, or in one recording."""
 
     name: str
@@ -69,8 +69,8 @@ class DeviceRows:
     name: str
     step_kind: str
     """Of `steps.Steps`; steps of another kind are not those of the same number."""
-    by_step: Mapping[int, Row]
-    recordings: list[Row]
+    by_step: Mapping[int, TimelineRow]
+    recordings: list[TimelineRow]
     """What was recorded without a pause, to be shown where no steps are."""
 
 
@@ -147,8 +147,8 @@ def _name(device: DeviceTime) -> str:
     return f"{'CPU' if device.on_cpu else f'GPU {device.device}'}, {owner}"
 
 
-def _row(device: DeviceTime, name: str, start: int, end: int) -> Row:
-    return Row(name, end - start, _bins(device, start, end))
+def _row(device: DeviceTime, name: str, start: int, end: int) -> TimelineRow:
+    return TimelineRow(name, end - start, _bins(device, start, end))
 
 
 def _recordings(device: DeviceTime) -> list[tuple[str, int, int]]:

@@ -11,7 +11,7 @@ import pytest
 from pyprof.inputs import source
 from pyprof.report.analysis import roofline
 from pyprof.report.render.page import icicle, sections
-from pyprof.report.render.page.content import content, html, merge
+from pyprof.report.render.page.content import html, merge_pages, summarise_page
 from tests.report.captured import STEP_NS, capture
 from tests.report.together import together
 
@@ -32,7 +32,10 @@ REAL = (
 def check(files: list[str]) -> Content:
     """Compare what was merged with what was found of all rows at once."""
     sources = [source.load(file) for file in files]
-    merged, whole = reduce(merge, map(content, sources)), content(together(sources))
+    merged, whole = (
+        reduce(merge_pages, map(summarise_page, sources)),
+        summarise_page(together(sources)),
+    )
     assert list(sections.cards(merged.brief)) == list(sections.cards(whole.brief))
     assert sections.kernels(merged.kernels, {}) == sections.kernels(whole.kernels, {})
     assert merged.full_names.keys() == whole.full_names.keys()
@@ -61,7 +64,7 @@ def test_each_rank_has_its_strips_on_its_own_clock(tmp_path: Path) -> None:
         str(capture(tmp_path / f"{rank}.sqlite", steps=3, slower=rank + 1, clock_ns=rank * 10**12))
         for rank in range(2)
     ]
-    found, alone = strip(check(files)), [strip(content(source.load(file))) for file in files]
+    found, alone = strip(check(files)), [strip(summarise_page(source.load(file))) for file in files]
     names = [f"step {step}" for step in range(3)]
     assert [label.split(" (")[0] for label in found.labels] == [
         f"GPU 0, process {pid}: {name}" for pid in (1, 1) for name in names
@@ -74,7 +77,7 @@ def test_each_rank_has_its_strips_on_its_own_clock(tmp_path: Path) -> None:
 def test_of_many_ranks_the_first_are_drawn(tmp_path: Path) -> None:
     """Eight GPUs, three steps each: the first, and the two that were slowest; all are counted."""
     file = str(capture(tmp_path / "net.sqlite", steps=20))
-    found = reduce(merge, [content(source.load(file))] * 10)
+    found = reduce(merge_pages, [summarise_page(source.load(file))] * 10)
     drawn = strip(found)
     assert [label.split()[5] for label in drawn.labels] == ["0", "1", "2"] * 8
     assert drawn.steps_left_out == 17

@@ -15,10 +15,10 @@ from tests.report.captured import capture
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyprof.report.render.page.icicle import Box
+    from pyprof.report.render.page.icicle import IcicleBox
 
 
-def enclosed(boxes: list[Box]) -> bool:
+def enclosed(boxes: list[IcicleBox]) -> bool:
     """Tell whether each box lies within one of the level above, and none overlaps its neighbour."""
     levels: dict[int, list[tuple[int, int]]] = {}
     for box in boxes:

@@ -1,0 +1,130 @@
+"""The door for input: one file or many come out alike, and rows of a set know their rank."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.errors import CaptureError, PyprofError
+from pyprof.inputs.engine import InProcess, opened
+from pyprof.inputs.ranks import members, with_ranks
+from pyprof.inputs.source import items, load, map_reduce
+from pyprof.parse import parse_file, record_file
+from pyprof.prof.table import Override
+from tests.builders import Work, nsys_db
+from tests.commands import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof.inputs.source import Source
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Give a folder of two captures, with two ranks of 2 and 3 rows each."""
+    path = tmp_path / "run"
+    path.mkdir()
+    work = [
+        Work(at=(n * 10, n * 10 + 5), pid=7 if n % 5 < 2 else 8, device=n % 5 // 2)
+        for n in range(5)
+    ]
+    for node in range(2):
+        nsys_db(path / f"node{node}.sqlite", work)
+    return path
+
+
+def _ranks(source: Path) -> list[Counter[int]]:
+    """Count the rows of each rank, member by member."""
+    found = members([str(source)], InProcess())
+    return [Counter(load(member).table.records.arrow("rank").to_pylist()) for member in found]
+
+
+def test_ranks_of_a_capture_are_told_apart_by_process(folder: Path) -> None:
+    """Numbered on from capture to capture."""
+    assert _ranks(folder) == [Counter({0: 2, 1: 3}), Counter({2: 2, 3: 3})]
+
+
+def test_a_part_of_a_dataset_is_of_one_rank(folder: Path, tmp_path: Path) -> None:
+    """Its rows are the capture's, every other column as it was."""
+    run("parse", folder, "-o", f"{tmp_path / 'out'}/")
+    assert _ranks(tmp_path / "out") == [
+        Counter({0: 2}),
+        Counter({1: 3}),
+        Counter({2: 2}),
+        Counter({3: 3}),
+    ]
+    member = members([str(tmp_path / "out")], InProcess())[1]
+    part = with_ranks(record_file.load(member.url), member).table()
+    whole = parse_file(folder / "node0.sqlite").table()
+    of_rank = [row | {"rank": 1} for row in whole.to_pylist() if row["pid"] == 8]
+    assert part.to_pylist() == of_rank
+
+
+def test_a_capture_of_one_rank(tmp_path: Path) -> None:
+    """All of its rows, and those that were parsed from it."""
+    capture = nsys_db(tmp_path / "net.rank6.sqlite", [Work()] * 3)
+    assert _ranks(capture) == [Counter({6: 3})]
+    lines = tmp_path / "net.rank6.dict"
+    run("parse", capture, "-o", lines)
+    assert _ranks(lines) == [Counter({6: 3})]
+
+
+def _ranks_of_rows(source: Source) -> list[int | None]:
+    """Summarise a capture by the rank of each of its rows, unknown where it is no part of a set."""
+    ranks: list[int | None] = source.table.records.arrow("rank").to_pylist()
+    return ranks
+
+
+def _joined(a: list[int | None], b: list[int | None]) -> list[int | None]:
+    """Merge two summaries."""
+    return a + b
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_many_captures_are_summarised_as_one_is(folder: Path, workers: int) -> None:
+    """A folder, a glob and its files are a set, in which rows know their rank; one file is not."""
+    one, two = sorted(map(str, folder.iterdir()))
+    with opened(workers) as engine:
+        for paths in ([str(folder)], [f"{folder}/*"], [two, one]):
+            found = map_reduce(paths, _ranks_of_rows, _joined, engine)
+            assert Counter(found) == Counter({0: 2, 1: 3, 2: 2, 3: 3})
+            assert found == sorted(found, key=str)
+        assert map_reduce([one], _ranks_of_rows, _joined, engine) == [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("host", "stages"),
+    [(True, ["reading", "parsing", "costing", "adding up"]),
+     (False, ["reading", "costing", "adding up"])],
+)  # fmt: skip
+def test_stages_are_those_of_one_file(folder: Path, stages: list[str], *, host: bool) -> None:
+    """What is done in this process is told; rows alone hold nothing of the host."""
+    told: list[str] = []
+    capture = str(folder / "node0.sqlite")
+
+    def has_host(source: Source) -> bool:
+        return source.capture is not None
+
+    assert map_reduce([capture], has_host, max, InProcess(), None, told.append, host=host) == host
+    assert told == stages
+
+
+def test_one_file_needs_no_worker(folder: Path) -> None:
+    """Nothing is sent to an engine of which nothing is asked."""
+    unused = InProcess()
+    unused.map = None  # type: ignore[assignment, method-assign]
+    assert len(map_reduce([str(folder / "node0.sqlite")], _ranks_of_rows, _joined, unused)) == 5
+
+
+def test_what_cannot_be_used_is_one_error(folder: Path) -> None:
+    """An empty folder, a file that is none, a device that is not known: alone or in a set."""
+    (folder / "none").mkdir()
+    with pytest.raises(CaptureError, match="is a folder without captures"):
+        items([str(folder / "none")], InProcess())
+    nobody = Override(gpu="Voodoo 2")
+    for paths in ([str(folder)], [str(folder / "node0.sqlite")]):
+        with pytest.raises(PyprofError, match="Voodoo 2"):
+            map_reduce(paths, _ranks_of_rows, _joined, InProcess(), nobody)
