@@ -39,7 +39,8 @@ def plausible(capture: Capture, path: Path) -> Capture:
 
     Raises CaptureError where no activity has a time that can be.
     """
-    activities, doubled = in_order(capture.activities), 0
+    activities, blank = _written(in_order(capture.activities))
+    doubled = 0
     if not _merged(capture):
         activities, doubled = once(activities, _ACTIVITY)
     calls, doubled_calls = once(capture.calls, _CALL)
@@ -50,6 +51,7 @@ def plausible(capture: Capture, path: Path) -> Capture:
     calls, backward = _possible_calls(calls)
     ranges, misplaced = _possible_ranges(capture.ranges)
     said = (
+        *_nothing_in(blank),
         *twice(doubled, "rows of GPU work"),
         *twice(doubled_calls, "API calls"),
         *timeless(wrong, activities.num_rows),
@@ -64,6 +66,40 @@ def plausible(capture: Capture, path: Path) -> Capture:
         ranges=ranges,
         warnings=(*capture.warnings, *said),
     )
+
+
+# --- rows that are none ---------------------------------------------------------------------------
+
+_SAYING = ("start", "end", "device", "stream", "corr", "bytes", "grid_x", "regs", "collective")
+_NO_NAMES = ("", "unknown kernel", "[CUDA memcpy]", "[CUDA memset]")
+"""What readers call work of which a file does not tell the name."""
+
+
+def _written(activities: pa.Table) -> tuple[pa.Table, int]:
+    """Leave out rows that hold nothing, as blanked pages of a database have; count them.
+
+    A damaged page may have any number of them: they were no work.
+    """
+    if not all(activities.column(name).null_count for name in _SAYING):
+        return activities, 0
+    names = activities.column("name").combine_chunks()
+    nameless = np.flatnonzero(pc.is_in(names.dictionary, pa.array(_NO_NAMES)))
+    blank = np.isin(ints(names.indices, _NO_CODE), [*nameless, _NO_CODE])
+    for name in _SAYING:
+        blank &= np.asarray(activities.column(name).is_null())
+    count = int(blank.sum())
+    return (activities.filter(pa.array(~blank)) if count else activities), count
+
+
+_NO_CODE = -1
+
+
+def _nothing_in(count: int) -> Iterator[str]:
+    if count:
+        yield (
+            f"{count:,} rows of GPU work hold nothing, no time, stream or name, and are left out: "
+            "the file is damaged; export or capture again"
+        )
 
 
 # --- rows that are there twice --------------------------------------------------------------------

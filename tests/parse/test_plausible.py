@@ -109,6 +109,33 @@ def test_rows_that_are_there_twice_count_once(tool: str, truth: Truth) -> None:
 
 
 @FEW
+@given(TRUTHS, st.integers(1, 300))
+@pytest.mark.parametrize("tool", ["nsys", "nvprof"])
+def test_rows_that_hold_nothing_are_none(tool: str, truth: Truth, count: int) -> None:
+    """A blanked page may have any number of them: they are counted in a warning alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), tool, truth)
+        table = damage.TABLES[tool]
+        damage.sql(path, *[f"INSERT INTO {table} DEFAULT VALUES"] * count)
+        records = record_file.load(str(path))
+    assert records.rows == len(truth.kernels)
+    assert records.numpy("kDuration").sum() == truth.total_ns()
+    (said,) = records.warnings
+    assert f"{count} rows of GPU work hold nothing" in said
+
+
+@pytest.mark.parametrize("column", ["streamId", "deviceId", "correlationId"])
+def test_a_row_that_holds_one_thing_is_kept(column: str, tmp_path: Path) -> None:
+    """It is work, of which the time is unknown."""
+    truth = Truth(((10**9, 10**9 + 5000),))
+    path = write(tmp_path, "nsys", truth)
+    damage.sql(path, f"INSERT INTO {damage.TABLES['nsys']} ({column}) VALUES (7)")
+    records = record_file.load(str(path))
+    assert records.rows == 2
+    assert "1 have no start" in records.warnings[0]
+
+
+@FEW
 @given(TRUTHS)
 @pytest.mark.parametrize("bound", ["start", "end"])
 @pytest.mark.parametrize("tool", ["nsys", "nvprof"])
