@@ -11,12 +11,12 @@ import pytest
 
 from pyprof import readers
 from pyprof.readers import nsys
+from tests import damage
 from tests.fuzz import run
 from tests.fuzz.checks import COMMANDS, Done, broken, outcome
 from tests.fuzz.mutate import DAMAGE
 from tests.fuzz.run import Tally, _batch, damaged
 from tests.fuzz.seeds import Seed, seeds
-from tests import damage
 from tests.fuzz.truth import Truth, truth
 
 if TYPE_CHECKING:

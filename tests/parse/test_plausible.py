@@ -129,7 +129,7 @@ def test_a_row_that_holds_one_thing_is_kept(column: str, tmp_path: Path) -> None
     """It is work, of which the time is unknown."""
     truth = Truth(((10**9, 10**9 + 5000),))
     path = write(tmp_path, "nsys", truth)
-    damage.sql(path, f"INSERT INTO {damage.TABLES['nsys']} ({column}) VALUES (7)")
+    damage.sql(path, f"INSERT INTO {damage.TABLES['nsys']} ({column}) VALUES (7)")  # noqa: S608
     records = record_file.load(str(path))
     assert records.rows == 2
     assert "1 have no start" in records.warnings[0]
