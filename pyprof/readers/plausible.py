@@ -44,17 +44,21 @@ def plausible(capture: Capture, path: Path) -> Capture:
     if not _merged(capture):
         activities, doubled = once(activities, _ACTIVITY)
     calls, doubled_calls = once(capture.calls, _CALL)
-    wrong = impossible(activities, launch_times(capture))
-    all_wrong = activities.num_rows and any_of(wrong, activities.num_rows).all()
-    if all_wrong:
+    spans = _spans(activities)
+    wrong = _impossible(activities, spans, launch_times(capture))
+    gone = any_of(wrong, activities.num_rows)
+    if activities.num_rows and gone.all():
         raise CaptureError(none_left(path, wrong, activities.num_rows))
     calls, backward = _possible_calls(calls)
     ranges, misplaced = _possible_ranges(capture.ranges)
+    ranges, doubled_ranges = _ranges_once(ranges)
     said = (
         *_nothing_in(blank),
         *twice(doubled, "rows of GPU work"),
         *twice(doubled_calls, "API calls"),
+        *twice(doubled_ranges, "ranges"),
         *timeless(wrong, activities.num_rows),
+        *_overtaken(capture, activities, spans, gone),
         *_taken_as_instants(backward, "API calls"),
         *_taken_as_instants(misplaced, "ranges"),
         *_nameless(activities),
@@ -106,6 +110,9 @@ def _nothing_in(count: int) -> Iterator[str]:
 
 _ACTIVITY = ("end", "device", "stream", "corr", "pid", "kind", "name", "grid_x", "bytes")
 _CALL = ("end", "thread", "corr", "name")
+_RANGE = ("end", "thread", "style", "text", "seq", "op_id")
+_TWICE = 0.25
+"""From this share of ranges that are there twice on, a table was; of fewer, it is chance."""
 
 
 def _merged(capture: Capture) -> bool:
@@ -129,6 +136,15 @@ def once(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, int]:
         repeated &= long
     count = int(repeated.sum())
     return (table.filter(pa.array(~repeated)) if count else table), count
+
+
+def _ranges_once(ranges: pa.Table) -> tuple[pa.Table, int]:
+    """Keep one of the ranges that are alike, where these are many; give the number of others.
+
+    By clocks of microseconds one may be as long as the one inside of it that has its name.
+    """
+    kept, count = once(ranges, _RANGE)
+    return (kept, count) if count >= _TWICE * ranges.num_rows else (ranges, 0)
 
 
 def _repeated(table: pa.Table, start: Ints, columns: Sequence[str]) -> Mask:
@@ -161,8 +177,8 @@ def twice(count: int, what: str) -> Iterator[str]:
     """Tell of rows that were left out because they were there already."""
     if count:
         yield (
-            f"{count:,} {what} are there twice, alike in time, stream, id and name: each counts "
-            "once; a table was written twice: export it again"
+            f"{count:,} {what} are there twice, alike in time, place and name: each counts once; "
+            "a table was written twice: export it again"
         )
 
 
@@ -206,17 +222,43 @@ def launch_times(capture: Capture) -> LaunchTimes:
     return LaunchTimes(start, pid, corr)
 
 
-def impossible(activities: pa.Table, launches: LaunchTimes) -> Mapping[str, Mask]:
-    """Give the activities whose time cannot be, by the reason."""
-    start, end, pid, corr = (
-        ints(activities.column(name)) for name in ("start", "end", "pid", "corr")
+def _spans(activities: pa.Table) -> Spans:
+    start, end, corr, kind = (
+        ints(activities.column(name)) for name in ("start", "end", "corr", "kind")
     )
-    streamed = np.isin(ints(activities.column("kind")), STREAMED)
     stream = streams([activities.column(name) for name in _STREAM], len(start))
-    found = Spans(start, end, stream, corr, streamed)
+    return Spans(start, end, stream, corr, np.isin(kind, STREAMED))
+
+
+def _impossible(activities: pa.Table, spans: Spans, launches: LaunchTimes) -> Mapping[str, Mask]:
+    """Give the activities whose time cannot be, by the reason."""
+    pid, corr = ints(activities.column("pid")), spans.launch
     return times.impossible(
-        found, launches.bounds(), lambda rows: launches.of(pid[rows], corr[rows])
+        spans, launches.bounds(), lambda rows: launches.of(pid[rows], corr[rows])
     )
+
+
+def _overtaken(capture: Capture, activities: pa.Table, spans: Spans, gone: Mask) -> Iterator[str]:
+    """Tell of work that is too long for the next of its stream.
+
+    Traces may be of AMD's GPUs, whose copies are beside their stream.
+    """
+    if _merged(capture):  # streams of several ranks have one number
+        return
+    looked_at = ~gone & spans.streamed
+    if capture.tool == "kineto":
+        looked_at &= ints(activities.column("kind")) == schema.KERNEL
+    yield from overtaken(spans, looked_at)
+
+
+def overtaken(spans: Spans, looked_at: Mask) -> Iterator[str]:
+    """Tell of rows, of those that are looked at, that are too long for the next of their stream."""
+    if count := int(times.overtaken(spans, looked_at).sum()):
+        yield (
+            f"{count:,} of {int(looked_at.sum()):,} rows of GPU work end after the next of their "
+            "stream has ended, which cannot be: they are listed as recorded, and sums are too "
+            "large; export or capture again"
+        )
 
 
 def streams(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Ints:

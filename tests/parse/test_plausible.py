@@ -169,6 +169,39 @@ def test_one_kernel_that_outlasts_its_stream_is_told(
 
 
 @FEW
+@given(TRUTHS, st.data())
+@pytest.mark.parametrize("tool", CAPTURES)
+def test_a_kernel_that_ends_behind_the_next_is_told(
+    tool: str, truth: Truth, data: st.DataObject
+) -> None:
+    """Too long by little: it stays, and there is a word, as long as its stream contradicts it."""
+    row = data.draw(st.integers(0, len(truth.kernels) - 2))
+    longer = list(truth.kernels)
+    more_ns = data.draw(st.integers(3_000, 9_000))
+    longer[row] = (longer[row][0], longer[row + 1][1] + more_ns)
+    with tempfile.TemporaryDirectory() as folder:
+        records = load(write(Path(folder), tool, Truth(tuple(longer))), tool)
+    (said,) = records.warnings
+    assert f"1 of {len(longer)} rows of GPU work end after the next" in said
+    assert records.numpy("kDuration").sum() == Truth(tuple(longer)).total_ns()
+
+
+@FEW
+@given(TRUTHS, st.data())
+@pytest.mark.parametrize("tool", CAPTURES)
+def test_kernels_that_overlap_a_little_are_believed(
+    tool: str, truth: Truth, data: st.DataObject
+) -> None:
+    """A kernel may begin before the one that it depends on has ended, but not end before it."""
+    row = data.draw(st.integers(0, len(truth.kernels) - 2))
+    longer = list(truth.kernels)
+    longer[row] = (longer[row][0], longer[row + 1][1])
+    with tempfile.TemporaryDirectory() as folder:
+        records = load(write(Path(folder), tool, Truth(tuple(longer))), tool)
+    assert records.warnings == ()
+
+
+@FEW
 @given(TRUTHS, st.integers(1, 20), st.booleans())
 @pytest.mark.parametrize("tool", TOOLS)
 def test_long_kernels_are_believed(tool: str, truth: Truth, seconds: int, last: bool) -> None:  # noqa: FBT001
