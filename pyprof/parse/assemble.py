@@ -142,8 +142,10 @@ def _sweep(capture: Capture) -> Sweep:
     end = np.where(still_open, _last(capture), end)
     nested = ints(ranges.column("style")) == schema.NESTED
     leaked = leaks.leaked(thread, start, kind, still_open)
-    endless = leaks.endless(thread, kind, still_open & nested & ~leaked)
-    wanted = (kind != Kind.CONTEXT) & nested & ~leaked & ~endless
+    endless = leaks.too_many(thread, kind, still_open & nested & ~leaked)
+    from_first = nested & (start == start.min(initial=_NEVER)) & (end > start)
+    startless = leaks.too_many(thread, kind, from_first)
+    wanted = (kind != Kind.CONTEXT) & nested & ~leaked & ~endless & ~startless
     row = np.flatnonzero(wanted)
     found = nesting.nest(thread[row], start[row], end[row], _tiebreaks(read, kind, row))
     row = row[found.order]
@@ -155,8 +157,11 @@ def _sweep(capture: Capture) -> Sweep:
         interned,
         interned.backward(chosen),
         row,
-        tuple(evidence.ranges(read, endless)),
+        tuple(evidence.ranges(read, endless, startless)),
     )
+
+
+_NEVER = np.iinfo(np.int64).max
 
 
 def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: Ints) -> Ints:

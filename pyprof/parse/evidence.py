@@ -43,6 +43,8 @@ _LOOKED_AT = 5_000
 """Calls of which this is asked, evenly among all: more tell no more."""
 _ODD = 0.1
 """The share that kernels have of the work of calls that launch none, where ids are shifted."""
+_DISORDERED = 0.01
+"""The share of rows behind others that were launched later, from which on it is no chance."""
 _LAUNCHING = "Launch"
 _OTHER_CALLS = (
     r"^cu(?:da)?(?:Memcpy|Memset|Malloc|MemAlloc|MemFree|Free|Stream|Event|Device|Ctx|Module|Get)"
@@ -68,9 +70,12 @@ def launches(
 
 def _shifted(capture: Capture, activities: pa.Table, windows: Windows, launch: Ints) -> str | None:
     """Say that correlation ids are those of other calls; None where nothing says so."""
-    count = _of_other_calls(capture, activities, launch)
-    if count:
+    if count := _of_other_calls(capture, activities, launch):
         why = f"{count:,} kernels have the id of a call that launches none"
+    elif count := _copies_of_launches(capture, activities, launch):
+        why = f"{count:,} copies and fills have the id of a call that launches kernels"
+    elif count := _out_of_order(capture, activities, launch):
+        why = f"{count:,} rows began before others of their stream that were launched earlier"
     elif _explained_by_shift(capture, activities, windows, launch):
         why = "kernels begin before their launch, but after the call with the next id"
     else:
@@ -94,6 +99,47 @@ def _of_other_calls(capture: Capture, activities: pa.Table, launch: Ints) -> int
     kernels = by_other & (ints(activities.column("kind")) == schema.KERNEL)
     count = int(kernels.sum())
     return count if count > 1 and count >= _ODD * by_other.sum() else 0
+
+
+def _copies_of_launches(capture: Capture, activities: pa.Table, launch: Ints) -> int:
+    """Count the copies and fills of calls that launch kernels alone; 0 where they are few.
+
+    (AMD's fills are kernels.)
+    """
+    by_kernel = _named(capture, _KERNEL_CALLS)[launch]
+    moves = np.isin(ints(activities.column("kind")), (schema.MEMCPY, schema.MEMSET))
+    count = int((by_kernel & moves).sum())
+    return count if count >= _FEW and count >= _ODD * (moves & (launch != NONE)).sum() else 0
+
+
+_KERNEL_CALLS = r"^cu(?:da)?LaunchKernel"
+
+
+def _named(capture: Capture, pattern: str) -> Mask:
+    """Mark the calls whose name matches; one more, for NONE, is not."""
+    names = capture.calls.column("name").combine_chunks()
+    found = pc.fill_null(pc.match_substring_regex(names.dictionary, pattern), fill_value=False)
+    return np.append(np.append(np.asarray(found), [False])[ints(names.indices)], [False])
+
+
+def _out_of_order(capture: Capture, activities: pa.Table, launch: Ints) -> int:
+    """Count what began on its stream before work that an earlier call launched; 0 where it is few.
+
+    Inside of a graph nothing has an order, and AMD's queues have several streams.
+    """
+    rows = np.flatnonzero(_named(capture, _IN_ORDER)[launch])
+    keys = [ints(activities.column(name))[rows] for name in ("pid", "device", "stream")]
+    start = ints(activities.column("start"), _NEVER)[rows]
+    order = np.lexsort((start, *keys))
+    same = np.all([key[order][1:] == key[order][:-1] for key in keys], axis=0)
+    same &= start[order][1:] > start[order][:-1]
+    call = launch[rows[order]]
+    begun, ended = (ints(capture.calls.column(name)) for name in ("start", "end"))
+    count = int((same & (begun[call][:-1] > ended[call][1:])).sum())
+    return count if count >= _FEW and count >= _DISORDERED * same.sum() else 0
+
+
+_IN_ORDER = r"^cu(?:da)?(?:LaunchKernel|Memcpy|Memset)"
 
 
 def _lead(capture: Capture, activities: pa.Table, launch: Ints) -> Ints:
@@ -213,7 +259,7 @@ def ranges_of(
         )
         return np.full(len(launch), NONE), (said,)
     leaf = correlate.ranges_of(capture, nest, launch)
-    return leaf, tuple(_apart(nest, thread, start, leaf))
+    return leaf, (*_apart(nest, thread, start, leaf), *_on_other_threads(nest, thread, leaf))
 
 
 def _during(nest: Nest, thread: Ints, start: Ints, end: Ints) -> Mask:
@@ -243,8 +289,26 @@ def _apart(nest: Nest, thread: Ints, start: Ints, leaf: Ints) -> Iterator[str]:
         )
 
 
-def ranges(read: texts.Texts, endless: Mask) -> Iterator[str]:
-    """Say what is wrong with the ends and the texts of ranges."""
+def _on_other_threads(nest: Nest, thread: Ints, leaf: Ints) -> Iterator[str]:
+    """Tell of ranges all of which are on threads that launch nothing."""
+    ours = nest.end > nest.start
+    if (leaf != NONE).any() or int(ours.sum()) < _FEW or len(thread) < _FEW:
+        return
+    if not np.isin(nest.thread[ours], thread).any():
+        yield (
+            f"all {int(ours.sum()):,} ranges are on threads that launch nothing: kernels have no "
+            "op; mark the threads that launch, or, where those did, export or capture again"
+        )
+
+
+def ranges(read: texts.Texts, endless: Mask, startless: Mask) -> Iterator[str]:
+    """Say what is wrong with the bounds and the texts of ranges."""
+    if count := int(startless.sum()):
+        yield (
+            f"{count:,} of {len(startless):,} ranges begin at the capture's first instant, more "
+            "than are ever inside of one another: their starts are lost, and nothing is attributed "
+            "to them; export or capture again"
+        )
     if count := int(endless.sum()):
         yield (
             f"{count:,} of {len(endless):,} ranges have no end, more than are ever inside of one "

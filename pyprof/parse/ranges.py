@@ -157,8 +157,8 @@ def depths(parent: Ints) -> Ints:
 
 
 _DEEPEST = 8, 64
-"""Ops, and layers, that are inside of one another when a capture ends. Of more the ends were lost:
-then nothing tells what is inside of what."""
+"""Ops, and layers, that are inside of one another when a capture begins or ends. Of more the bounds
+were lost: then nothing tells what is inside of what."""
 
 _OPS = (Kind.OP, Kind.TRACE, Kind.MODULE, Kind.SEQ)
 _LAYERS = (Kind.LAYER, Kind.OPTIMIZER)
@@ -176,15 +176,16 @@ def leaked(
     return suspect & (start <= last_closed[thread])
 
 
-def endless(
-    thread: Ints, kind: NDArray[np.int8], left_open: NDArray[np.bool_]
+def too_many(
+    thread: Ints, kind: NDArray[np.int8], unbounded: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Tell which ranges have lost their end: all that a thread left open, where they are too many.
+    """Tell which ranges have lost a bound: all that a thread has open at once, where too many.
 
-    `left_open` are those that are not leaked.
+    `unbounded` are those that are open when the capture ends, but for what leaked; or when it
+    begins.
     """
     found = np.zeros(len(thread), bool)
     for chosen, most in ((np.isin(kind, _OPS), _DEEPEST[0]), (np.isin(kind, _LAYERS), _DEEPEST[1])):
-        count = np.bincount(thread[left_open & chosen], minlength=int(thread.max(initial=0)) + 1)
-        found |= left_open & (count > most)[thread]
+        count = np.bincount(thread[unbounded & chosen], minlength=int(thread.max(initial=0)) + 1)
+        found |= unbounded & (count > most)[thread]
     return found

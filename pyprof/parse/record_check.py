@@ -15,12 +15,13 @@ from pyprof.readers import plausible, spans
 from pyprof.readers.spans import LONGEST_NS, UNKNOWN, Spans
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyprof.arrays import Ints, Mask
 
 
 _OTHER = "take another time than from start to end"
+_STREAM = ("rank", "pid", "device", "stream")
 _KEYS = ("end", "device", "stream", "corrId", "pid", "kind", "name", "rank", "bytes")
 
 
@@ -30,13 +31,15 @@ def plausible_records(source: str, records: Records) -> Records:
     Raises RecordsError where no row has a time that can be.
     """
     records, twice = _once(records)
-    wrong = _impossible(records)
+    ran = _spans(records)
+    wrong = _impossible(records, ran)
     gone = plausible.any_of(wrong, records.rows)
     if records.rows and gone.all():
         raise RecordsError(plausible.none_left(source, wrong, records.rows))
     said = (
         *plausible.twice(twice, "rows"),
         *plausible.timeless(wrong, records.rows),
+        *plausible.overtaken(ran, ~gone & _of_kinds(records, (schema.KERNEL,))),
     )
     if not said:
         return records
@@ -59,23 +62,30 @@ def _plain(records: Records, name: str) -> pa.Array:
     return pa.array(column.index) if isinstance(column, Coded) else records.arrow(name)
 
 
-def _impossible(records: Records) -> Mapping[str, Mask]:
+def _spans(records: Records) -> Spans:
+    """Give when work ran; of old files, and lines put together from several, how long alone."""
     start, end, duration = (
         plausible.ints_or_unknown(records.arrow(name)) for name in ("start", "end", "kDuration")
     )
     timed = (start != UNKNOWN) & (end != UNKNOWN)
     with_length = duration != UNKNOWN
-    with np.errstate(over="ignore"):
-        other = timed & with_length & (end - start != duration)
-    launched = _launched(records)
-    # Old files, and lines put together from several, tell durations alone: those are judged alone.
-    plain = Spans(
+    return Spans(
         np.where(timed | ~with_length, start, 1),
         np.where(with_length, np.where(timed, end, _from_one(duration)), UNKNOWN),
         _streams(records),
         plausible.ints_or_unknown(records.arrow("corrId")),
-        timed & _streamed(records),
+        timed & _of_kinds(records, plausible.STREAMED),
     )
+
+
+def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
+    start, end, duration = (
+        plausible.ints_or_unknown(records.arrow(name)) for name in ("start", "end", "kDuration")
+    )
+    known = (start != UNKNOWN) & (end != UNKNOWN) & (duration != UNKNOWN)
+    with np.errstate(over="ignore"):
+        other = known & (end - start != duration)
+    launched = _launched(records)
     found = {**spans.impossible(plain, _bounds(launched), lambda rows: launched[rows])}
     other &= ~plausible.any_of(found, records.rows)
     return {**found, _OTHER: other} if other.any() else found
@@ -87,13 +97,12 @@ def _from_one(duration: Ints) -> Ints:
 
 
 def _streams(records: Records) -> Ints:
-    names = ("pid", "device", "stream")
-    return plausible.streams([records.arrow(name) for name in names], records.rows)
+    return plausible.streams([records.arrow(name) for name in _STREAM], records.rows)
 
 
-def _streamed(records: Records) -> Mask:
+def _of_kinds(records: Records, kinds: Sequence[int]) -> Mask:
     kind = records.coded("kind")
-    names = [schema.KINDS[number] for number in plausible.STREAMED]
+    names = [schema.KINDS[number] for number in kinds]
     return np.array([*(value in names for value in kind.values), False])[kind.index]
 
 

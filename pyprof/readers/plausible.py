@@ -44,20 +44,26 @@ def plausible(capture: Capture, path: Path) -> Capture:
 
     Raises CaptureError where no activity has a time that can be.
     """
-    activities, doubled = in_order(capture.activities), 0
+    activities, blank = _written(in_order(capture.activities))
+    doubled = 0
     if not _merged(capture):
         activities, doubled = once(activities, _ACTIVITY)
     calls, doubled_calls = once(capture.calls, _CALL)
-    wrong = impossible(activities, launch_times(capture))
-    all_wrong = activities.num_rows and any_of(wrong, activities.num_rows).all()
-    if all_wrong:
+    spans = _spans(activities)
+    wrong = _impossible(activities, spans, launch_times(capture))
+    gone = any_of(wrong, activities.num_rows)
+    if activities.num_rows and gone.all():
         raise CaptureError(none_left(path, wrong, activities.num_rows))
     calls, backward = _possible_calls(calls)
     ranges, misplaced = _possible_ranges(capture.ranges)
+    ranges, doubled_ranges = _ranges_once(ranges)
     said = (
+        *_nothing_in(blank),
         *twice(doubled, "rows of GPU work"),
         *twice(doubled_calls, "API calls"),
+        *twice(doubled_ranges, "ranges"),
         *timeless(wrong, activities.num_rows),
+        *_overtaken(capture, activities, spans, gone),
         *_taken_as_instants(backward, "API calls"),
         *_taken_as_instants(misplaced, "ranges"),
         *_nameless(activities),
@@ -71,10 +77,47 @@ def plausible(capture: Capture, path: Path) -> Capture:
     )
 
 
+# --- rows that are none ---------------------------------------------------------------------------
+
+_SAYING = ("start", "end", "device", "stream", "corr", "bytes", "grid_x", "regs", "collective")
+_NO_NAMES = ("", "unknown kernel", "[CUDA memcpy]", "[CUDA memset]")
+"""What readers call work of which a file does not tell the name."""
+
+
+def _written(activities: pa.Table) -> tuple[pa.Table, int]:
+    """Leave out rows that hold nothing, as blanked pages of a database have; count them.
+
+    A damaged page may have any number of them: they were no work.
+    """
+    if not all(activities.column(name).null_count for name in _SAYING):
+        return activities, 0
+    names = activities.column("name").combine_chunks()
+    nameless = np.flatnonzero(pc.is_in(names.dictionary, pa.array(_NO_NAMES)))
+    blank = np.isin(ints_or_unknown(names.indices, _NO_CODE), [*nameless, _NO_CODE])
+    for name in _SAYING:
+        blank &= np.asarray(activities.column(name).is_null())
+    count = int(blank.sum())
+    return (activities.filter(pa.array(~blank)) if count else activities), count
+
+
+_NO_CODE = -1
+
+
+def _nothing_in(count: int) -> Iterator[str]:
+    if count:
+        yield (
+            f"{count:,} rows of GPU work hold nothing, no time, stream or name, and are left out: "
+            "the file is damaged; export or capture again"
+        )
+
+
 # --- rows that are there twice --------------------------------------------------------------------
 
 _ACTIVITY = ("end", "device", "stream", "corr", "pid", "kind", "name", "grid_x", "bytes")
 _CALL = ("end", "thread", "corr", "name")
+_RANGE = ("end", "thread", "style", "text", "seq", "op_id")
+_TWICE = 0.25
+"""From this share of ranges that are there twice on, a table was; of fewer, it is chance."""
 
 
 def _merged(capture: Capture) -> bool:
@@ -98,6 +141,15 @@ def once(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, int]:
         repeated &= long
     count = int(repeated.sum())
     return (table.filter(pa.array(~repeated)) if count else table), count
+
+
+def _ranges_once(ranges: pa.Table) -> tuple[pa.Table, int]:
+    """Keep one of the ranges that are alike, where these are many; give the number of others.
+
+    By clocks of microseconds one may be as long as the one inside of it that has its name.
+    """
+    kept, count = once(ranges, _RANGE)
+    return (kept, count) if count >= _TWICE * ranges.num_rows else (ranges, 0)
 
 
 def _repeated(table: pa.Table, start: Ints, columns: Sequence[str]) -> Mask:
@@ -130,8 +182,8 @@ def twice(count: int, what: str) -> Iterator[str]:
     """Tell of rows that were left out because they were there already."""
     if count:
         yield (
-            f"{count:,} {what} are there twice, alike in time, stream, id and name: each counts "
-            "once; a table was written twice: export it again"
+            f"{count:,} {what} are there twice, alike in time, place and name: each counts once; "
+            "a table was written twice: export it again"
         )
 
 
@@ -170,17 +222,43 @@ def launch_times(capture: Capture) -> LaunchTimes:
     return LaunchTimes(start, pid, corr)
 
 
-def impossible(activities: pa.Table, launches: LaunchTimes) -> Mapping[str, Mask]:
-    """Give the activities whose time cannot be, by the reason."""
-    start, end, pid, corr = (
-        ints_or_unknown(activities.column(name)) for name in ("start", "end", "pid", "corr")
+def _spans(activities: pa.Table) -> Spans:
+    start, end, corr, kind = (
+        ints_or_unknown(activities.column(name)) for name in ("start", "end", "corr", "kind")
     )
-    streamed = np.isin(ints_or_unknown(activities.column("kind")), STREAMED)
     stream = streams([activities.column(name) for name in _STREAM], len(start))
-    found = Spans(start, end, stream, corr, streamed)
+    return Spans(start, end, stream, corr, np.isin(kind, STREAMED))
+
+
+def _impossible(activities: pa.Table, spans: Spans, launches: LaunchTimes) -> Mapping[str, Mask]:
+    """Give the activities whose time cannot be, by the reason."""
+    pid, corr = ints_or_unknown(activities.column("pid")), spans.launch
     return times.impossible(
-        found, launches.bounds(), lambda rows: launches.of(pid[rows], corr[rows])
+        spans, launches.bounds(), lambda rows: launches.of(pid[rows], corr[rows])
     )
+
+
+def _overtaken(capture: Capture, activities: pa.Table, spans: Spans, gone: Mask) -> Iterator[str]:
+    """Tell of work that is too long for the next of its stream.
+
+    Traces may be of AMD's GPUs, whose copies are beside their stream.
+    """
+    if _merged(capture):  # streams of several ranks have one number
+        return
+    looked_at = ~gone & spans.streamed
+    if capture.tool == "kineto":
+        looked_at &= ints_or_unknown(activities.column("kind")) == schema.KERNEL
+    yield from overtaken(spans, looked_at)
+
+
+def overtaken(spans: Spans, looked_at: Mask) -> Iterator[str]:
+    """Tell of rows, of those that are looked at, that are too long for the next of their stream."""
+    if count := int(times.overtaken(spans, looked_at).sum()):
+        yield (
+            f"{count:,} of {int(looked_at.sum()):,} rows of GPU work end after the next of their "
+            "stream has ended, which cannot be: they are listed as recorded, and sums are too "
+            "large; export or capture again"
+        )
 
 
 def streams(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Ints:
@@ -301,7 +379,7 @@ def _nameless(activities: pa.Table) -> Iterator[str]:
     empty = pc.is_in(names.dictionary, pa.array(["", "unknown kernel"])).to_numpy(
         zero_copy_only=False
     )
-    count = int(np.append(empty, [True])[ints(names.indices)].sum())
+    count = int(np.append(empty, [True])[ints_or_unknown(names.indices)].sum())
     if count > _NAMELESS * activities.num_rows:
         yield (
             f"{count:,} of {activities.num_rows:,} rows of GPU work have no name, as where the "

@@ -109,6 +109,27 @@ def impossible(
     return found.wrong
 
 
+def overtaken(spans: Spans, possible: Mask) -> Mask:
+    """Mark rows that end behind the one that their stream began after them.
+
+    Their time is too long, though less than what `impossible` takes for damage. Work of one launch,
+    as a graph's, may overlap.
+    """
+    found = np.zeros(len(spans.start), bool)
+    rows, same = _by_stream(spans, possible & spans.streamed & (spans.end > spans.start))
+    end = spans.end[rows]
+    pair = np.flatnonzero(same[1:] & (end[:-1] > end[1:] + _ROUNDED_NS))
+    if len(pair):
+        launch, times = np.unique(spans.launch[rows], return_counts=True)
+        alone = (times == 1)[np.searchsorted(launch, spans.launch[rows])]
+        found[rows[pair[alone[pair] & alone[pair + 1]]]] = True
+    return found
+
+
+_ROUNDED_NS = 2_000
+"""By so much tools that count in microseconds may be wrong."""
+
+
 def _by_stream(spans: Spans, wanted: Mask) -> tuple[Ints, Mask]:
     """Give the wanted rows by stream and start, and which of them are on the stream of the last."""
     rows = np.flatnonzero(wanted)

@@ -62,7 +62,7 @@ def commands_for(kind: str) -> list[str]:
     ]
 
 
-OFF = frozenset({"terminal", "times"})
+OFF = frozenset({"terminal"})
 """Rules that are not looked at: terminals are safe; a row with impossible times is told."""
 
 
@@ -105,8 +105,13 @@ def _ends_as_said(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
     for word in ("Traceback", "internal error", "not enough memory", "Warning:", "Exception "):
         if word in text:
             yield f"{word} in {text[max(0, text.index(word) - 150) :][:400]!r}"
+    if not done.code and (strange := [line for line in _errors(text) if not _OURS.match(line)]):
+        yield f"a library's words: {strange[0][:300]!r}"
     if done.code == 1 and len(_errors(text)) != 1:
         yield f"not one line: {text[:600]!r}"
+
+
+_OURS = re.compile(r"pyprof\b.*?: ")
 
 
 def _errors(text: str) -> list[str]:

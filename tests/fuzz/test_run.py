@@ -11,6 +11,7 @@ import pytest
 
 from pyprof import readers
 from pyprof.readers import nsys
+from tests import damage
 from tests.fuzz import run
 from tests.fuzz.checks import COMMANDS, Done, broken, outcome
 from tests.fuzz.mutate import DAMAGE
@@ -128,3 +129,27 @@ def test_some_inputs(small: list[Seed]) -> None:
     assert _batch(small, 0, list(range(60)), 1, tally) == []
     assert tally.failures == {}
     assert sum(tally.inputs.values()) == 60
+
+
+@pytest.mark.parametrize(
+    ("tool", "name"),
+    [("nsys", "no start"), ("nsys", "no end"), ("nvprof", "no start"), ("nvprof", "swapped"),
+     ("kineto", "infinite"), ("kineto", "huge start"), ("kineto", "null")],
+)  # fmt: skip
+def test_the_truth_counts_rows_whose_time_is_lost(tool: str, name: str, tmp_path: Path) -> None:
+    """As pyprof does; a sum it does not give then."""
+    whole = damage.Truth(tuple((n * 10**6, n * 10**6 + 5000) for n in range(1, 5)))
+    path = damage.CAPTURES[tool](tmp_path / "net", whole)
+    kind = "json" if tool == "kineto" else "sqlite"
+    assert truth(path, kind) == Truth(4, 20_000)
+    damage.spans(path, tool, name, [1])
+    assert truth(path, kind) == Truth(4, None)
+    assert readers.read(path).activities.num_rows == 4
+
+
+def test_the_truth_counts_no_rows_that_hold_nothing(tmp_path: Path) -> None:
+    """As pyprof does."""
+    path = damage.nvprof(tmp_path / "net", damage.Truth(((10**6, 10**6 + 5000),)))
+    damage.sql(path, f"INSERT INTO {damage.TABLES['nvprof']} DEFAULT VALUES")
+    assert truth(path, "sqlite") == Truth(1, 5000)
+    assert readers.read(path).activities.num_rows == 1

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 _WORK = {"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"}
@@ -57,10 +57,9 @@ def _of_trace(whole: Any) -> Truth | None:  # noqa: ANN401 - JSON
         and isinstance(event.get("cat"), str)
         and event["cat"] in _WORK
     ]
-    timed = [event for event in events if _is_time(event.get("ts"))]
-    if any(isinstance(event.get("ts"), str) for event in events) or not timed:
+    if not events or any(isinstance(event.get("ts"), str) for event in events):
         return None
-    return _summed((_ns(event["ts"]), _ns(event.get("dur"))) for event in timed)
+    return _summed((_ns(event.get("ts")), _ns(event.get("dur"))) for event in events)
 
 
 _MOST_US = 2**61 / 1000
@@ -88,16 +87,41 @@ def _of_sqlite(path: Path) -> Truth | None:
             if any(str(name).startswith(f"{_PREFIX}{kind}_V") for name in names):
                 return None  # which of them counts is the reader's rule
             if _PREFIX + kind in names:
-                found = db.execute(f'SELECT start, "end" FROM "{_PREFIX}{kind}"').fetchall()  # noqa: S608
-                if not all(_whole(value) for row in found for value in row):
+                found = list(_written(db.execute(f'SELECT * FROM "{_PREFIX}{kind}"')))  # noqa: S608
+                if not all(_is_clear(row) for row in found):
                     return None
-                spans += found
-    return _summed((start, None if end is None else end - start) for start, end in spans if
-                   start not in (None, _NOTHING)) if spans else None  # fmt: skip
+                spans += [(row["start"], row["end"]) for row in found]
+    return _summed(map(_span, spans)) if spans else None
+
+
+def _written(rows: sqlite3.Cursor) -> Iterator[dict[str, Any]]:
+    """Yield the rows that hold anything beside their number."""
+    names = [column[0] for column in rows.description]
+    for values in rows:
+        row = dict(zip(names, values, strict=True))
+        if any(value is not None for name, value in row.items() if name not in _NUMBERS):
+            yield {"start": None, "end": None, **row}
+
+
+_NUMBERS = ("_id_", "id")
+_PLACES = ("start", "end", "deviceId", "streamId", "correlationId")
+
+
+def _is_clear(row: dict[str, Any]) -> bool:
+    """Tell whether times are whole numbers, and the row has some place: else the reader judges."""
+    times = all(_whole(row[key]) for key in ("start", "end"))
+    return times and any(row.get(key) is not None for key in _PLACES)
 
 
 _NOTHING = -(2**63)
 """The start that no clock shows: it stands for none."""
+
+
+def _span(row: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
+    start, end = row
+    if start is None or start == _NOTHING:
+        return None, None
+    return start, None if end is None else end - start
 
 
 def _whole(value: object) -> bool:
@@ -110,7 +134,8 @@ def _summed(spans: Iterable[tuple[int | None, int | None]]) -> Truth | None:
     None where two agree in both: whether they are one that was written twice is the reader's rule.
     """
     spans = list(spans)
-    if len(set(spans)) < len(spans):
+    timed = [span for span in spans if span[0] is not None]
+    if len(set(timed)) < len(timed):
         return None
     lengths = [length if start is not None and start >= 0 else None for start, length in spans]
     known = [length for length in lengths if length is not None and 0 <= length < _LONG_NS]

@@ -93,6 +93,44 @@ def test_kernels_long_before_the_next_launch_have_the_ids_of_others(tmp_path: Pa
     assert "after the call with the next id" in said
 
 
+@settings(max_examples=5, deadline=None)
+@given(st.lists(st.integers(15_000, 10**6), min_size=6, max_size=20), st.sampled_from([-1, 1]))
+def test_ids_moved_among_kernels_alone(gaps: list[int], by: int) -> None:
+    """Each kernel has the id of the one before or behind: they overtake the copies between them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = whole(Path(folder) / "net.sqlite", gaps)
+        ids = [3 * step + kernel for step in range(len(gaps)) for kernel in (2, 3)]
+        moved = zip(ids, [*ids[by:], *ids[:by]], strict=True)
+        damage.sql(
+            path,
+            *(f"UPDATE {_KERNEL} SET correlationId = {-new} WHERE correlationId = {old}"  # noqa: S608
+              for old, new in moved),
+            f"UPDATE {_KERNEL} SET correlationId = -correlationId",  # noqa: S608
+        )  # fmt: skip
+        count, (said,) = attributed(path)
+    assert count == 0
+    assert "correlation ids do not belong together" in said
+    assert "launched earlier" in said
+
+
+def test_copies_with_the_ids_of_launches(tmp_path: Path) -> None:
+    """A call that launches a kernel copies nothing."""
+    path = whole(tmp_path / "net.sqlite")
+    copies = "CUPTI_ACTIVITY_KIND_MEMCPY"
+    damage.sql(path, f"UPDATE {copies} SET correlationId = correlationId + 1")  # noqa: S608
+    count, (said,) = attributed(path)
+    assert count == 0
+    assert f"{STEPS} copies and fills have the id of a call that launches kernels" in said
+
+
+def test_streams_that_run_at_once_have_no_order(tmp_path: Path) -> None:
+    """Of one stream alone work comes in the order of its launches."""
+    path = whole(tmp_path / "net.sqlite")
+    later = 'start = start + 90000, "end" = "end" + 90000'
+    damage.sql(path, f"UPDATE {_KERNEL} SET streamId = 9, {later} WHERE rowid % 2")  # noqa: S608
+    assert attributed(path) == (3 * STEPS, ())
+
+
 def test_a_gpu_clock_that_is_behind_is_told_and_ops_are_kept(tmp_path: Path) -> None:
     """Ids tie kernels to calls whatever the clock says."""
     path = whole(tmp_path / "net.sqlite", copies=False)
@@ -185,6 +223,65 @@ def test_ranges_with_times_that_cannot_be_hold_nothing(change: str, tmp_path: Pa
     count, (said,) = attributed(path)
     assert count == 0
     assert f"{3 * STEPS} ranges have times that cannot be" in said
+
+
+@pytest.mark.parametrize("where", ["", "WHERE rowid % 2"])
+def test_ranges_that_begin_at_0_hold_nothing(where: str, tmp_path: Path) -> None:
+    """Else those that end last would hold all that came before."""
+    path = whole(tmp_path / "net.sqlite")
+    damage.sql(path, f"UPDATE NVTX_EVENTS SET start = 0 {where}")  # noqa: S608
+    count, (said,) = attributed(path)
+    damaged = 3 * STEPS // (2 if where else 1)
+    assert count == 3 * STEPS - damaged
+    assert f"{damaged} of {3 * STEPS} ranges begin at the capture's first instant" in said
+
+
+def test_ranges_that_a_capture_found_open_are_believed(tmp_path: Path) -> None:
+    """A few, inside of one another, may begin with it."""
+    ranges = [Range(OP.replace("relu", f"op{n}"), (0, 10_000 - n)) for n in range(6)]
+    path = nsys_db(tmp_path / "net.sqlite", [Work(call=(2_000, 2_100), at=(2_200, 3_000))], ranges)
+    assert attributed(path) == (1, ())
+
+
+def test_ranges_on_threads_that_launch_nothing_are_told(tmp_path: Path) -> None:
+    """As where the thread ids of calls are those of others."""
+    path = whole(tmp_path / "net.sqlite")
+    damage.sql(path, f"UPDATE {_API} SET globalTid = globalTid + 1")  # noqa: S608
+    count, (said,) = attributed(path)
+    assert count == 0
+    assert f"all {3 * STEPS} ranges are on threads that launch nothing" in said
+
+
+@pytest.mark.parametrize("tool", CAPTURES)
+def test_ranges_that_are_there_twice_count_once(tool: str, tmp_path: Path) -> None:
+    """A table that was written twice, which would name each op twice."""
+    truth = damage.Truth(tuple((10**9 + n * 10**5, 10**9 + n * 10**5 + 9_000) for n in range(20)))
+    path = CAPTURES[tool](tmp_path / "net", truth)
+    before = parse_file(path)
+    if tool == "kineto":
+        trace = json.loads(path.read_text())
+        trace["traceEvents"] += [e for e in trace["traceEvents"] if e["cat"] == "cpu_op"]
+        path.write_text(json.dumps(trace))
+    elif tool == "nsys":
+        damage.sql(path, "INSERT INTO NVTX_EVENTS SELECT * FROM NVTX_EVENTS")
+    else:
+        markers = "CUPTI_ACTIVITY_KIND_MARKER"
+        again = "flags, timestamp, id + 1000, objectId, name"
+        columns = "flags, timestamp, id, objectId, name"
+        damage.sql(path, f"INSERT INTO {markers} ({columns}) SELECT {again} FROM {markers}")  # noqa: S608
+    after = parse_file(path)
+    assert after.table().equals(before.table())
+    (said,) = after.warnings
+    assert "20 ranges are there twice" in said
+
+
+def test_a_range_may_be_as_long_as_the_one_inside(tmp_path: Path) -> None:
+    """Of few that are alike nothing was written twice."""
+    work = [
+        Work(call=(n * 100 + 20, n * 100 + 30), at=(n * 100 + 40, n * 100 + 50)) for n in range(9)
+    ]
+    ranges = [Range(OP, (n * 100, n * 100 + 99)) for n in (0, *range(9))]
+    assert attributed(nsys_db(tmp_path / "net.sqlite", work, ranges)) == (9, ())
 
 
 def test_lost_strings_are_told(tmp_path: Path) -> None:

@@ -109,6 +109,33 @@ def test_rows_that_are_there_twice_count_once(tool: str, truth: Truth) -> None:
 
 
 @FEW
+@given(TRUTHS, st.integers(1, 300))
+@pytest.mark.parametrize("tool", ["nsys", "nvprof"])
+def test_rows_that_hold_nothing_are_none(tool: str, truth: Truth, count: int) -> None:
+    """A blanked page may have any number of them: they are counted in a warning alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), tool, truth)
+        table = damage.TABLES[tool]
+        damage.sql(path, *[f"INSERT INTO {table} DEFAULT VALUES"] * count)
+        records = record_file.load(str(path))
+    assert records.rows == len(truth.kernels)
+    assert records.numpy("kDuration").sum() == truth.total_ns()
+    (said,) = records.warnings
+    assert f"{count} rows of GPU work hold nothing" in said
+
+
+@pytest.mark.parametrize("column", ["streamId", "deviceId", "correlationId"])
+def test_a_row_that_holds_one_thing_is_kept(column: str, tmp_path: Path) -> None:
+    """It is work, of which the time is unknown."""
+    truth = Truth(((10**9, 10**9 + 5000),))
+    path = write(tmp_path, "nsys", truth)
+    damage.sql(path, f"INSERT INTO {damage.TABLES['nsys']} ({column}) VALUES (7)")  # noqa: S608
+    records = record_file.load(str(path))
+    assert records.rows == 2
+    assert "1 have no start" in records.warnings[0]
+
+
+@FEW
 @given(TRUTHS)
 @pytest.mark.parametrize("bound", ["start", "end"])
 @pytest.mark.parametrize("tool", ["nsys", "nvprof"])
@@ -139,6 +166,39 @@ def test_one_kernel_that_outlasts_its_stream_is_told(
         records = load(write(Path(folder), tool, Truth(tuple(longer))), tool)
     assert records.numpy("kDuration").sum() == truth.total_ns([row])
     assert "1 of " in records.warnings[0]
+
+
+@FEW
+@given(TRUTHS, st.data())
+@pytest.mark.parametrize("tool", CAPTURES)
+def test_a_kernel_that_ends_behind_the_next_is_told(
+    tool: str, truth: Truth, data: st.DataObject
+) -> None:
+    """Too long by little: it stays, and there is a word, as long as its stream contradicts it."""
+    row = data.draw(st.integers(0, len(truth.kernels) - 2))
+    longer = list(truth.kernels)
+    more_ns = data.draw(st.integers(3_000, 9_000))
+    longer[row] = (longer[row][0], longer[row + 1][1] + more_ns)
+    with tempfile.TemporaryDirectory() as folder:
+        records = load(write(Path(folder), tool, Truth(tuple(longer))), tool)
+    (said,) = records.warnings
+    assert f"1 of {len(longer)} rows of GPU work end after the next" in said
+    assert records.numpy("kDuration").sum() == Truth(tuple(longer)).total_ns()
+
+
+@FEW
+@given(TRUTHS, st.data())
+@pytest.mark.parametrize("tool", CAPTURES)
+def test_kernels_that_overlap_a_little_are_believed(
+    tool: str, truth: Truth, data: st.DataObject
+) -> None:
+    """A kernel may begin before the one that it depends on has ended, but not end before it."""
+    row = data.draw(st.integers(0, len(truth.kernels) - 2))
+    longer = list(truth.kernels)
+    longer[row] = (longer[row][0], longer[row + 1][1])
+    with tempfile.TemporaryDirectory() as folder:
+        records = load(write(Path(folder), tool, Truth(tuple(longer))), tool)
+    assert records.warnings == ()
 
 
 @FEW

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from pyprof.report.analysis.intervals import complement
 from pyprof.report.render.text import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyprof.arrays import Floats, Ints
     from pyprof.inputs.source import Source
@@ -100,10 +101,10 @@ class Strips:
         chosen = _some(steps, of.duration_ns, _most(len(self.devices)))
         several = len(self.devices) > 1
         labels, rows = [], []
-        for device in self.devices:
+        for device, name in zip(self.devices, self._names(), strict=True):
             alike = device.by_step if device.step_kind == of.kind else {}
             shown = [alike[step] for step in chosen if step in alike] or device.recordings
-            labels += [f"{device.name}: {row.name}" if several else row.name for row in shown]
+            labels += [f"{name}: {row.name}" if several else row.name for row in shown]
             rows += shown
         row_of = np.repeat(np.arange(len(rows)), [len(row.bins[0]) for row in rows])
         left, right, busy, sort = (
@@ -113,6 +114,14 @@ class Strips:
             labels, [row.length_ns for row in rows], row_of.tolist(), left, right, busy,
             [_SORTS[place] for place in sort.astype(int).tolist()], len(steps) - len(chosen),
         )  # fmt: skip
+
+    def _names(self) -> Iterator[str]:
+        """Name the devices; of some alike, as two processes of one rank are, count the others."""
+        times: Counter[str] = Counter()
+        for device in self.devices:
+            times[device.name] += 1
+            count = times[device.name]
+            yield device.name if count == 1 else f"{device.name} ({count})"
 
 
 def strips(source: Source, found: Overview) -> Strips | None:

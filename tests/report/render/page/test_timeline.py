@@ -85,3 +85,13 @@ def test_a_pause_of_the_profiler_is_not_drawn(tmp_path: Path) -> None:
     found = drawn(nsys_db(tmp_path / "net.sqlite", work))
     assert found.labels == ["window 0", "window 1"]
     assert found.length_ns == [250, 400]
+
+
+def test_devices_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    """Process 7 on GPU 0 of two hosts: each has a row of its own."""
+    work = [Work(at=(1000, 1250), call=(900, 910), pid=7)]
+    loaded = source.load(str(nsys_db(tmp_path / "net.sqlite", work)))
+    cut = strips(loaded, overview(loaded))
+    assert cut is not None
+    both = cut.plus(cut).strip(overview(loaded).steps)
+    assert both.labels == ["GPU 0, process 7: all", "GPU 0, process 7 (2): all"]
