@@ -55,7 +55,14 @@ def _unknown(situation: Situation) -> Work:
     for work in _candidates(situation):
         if work.call is not None and work.call.op:
             return Work(None, work.direction, None, work.position, f"unknown op {work.call.op}")
-    return Work(None, FPROP, None, OWN, "no marker")
+    return Work(None, FPROP, None, OWN, UNSEEN if situation.replayed else "no marker")
+
+
+UNSEEN = (
+    "in a CUDA graph whose capture was not recorded: start profiling before the graph is captured "
+    "(nsys: with --cuda-graph-trace=node)"
+)
+"""Why nothing is known of what a graph replays."""
 
 
 def own_flops(situation: Situation) -> int | None:
