@@ -71,6 +71,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         warnings=(
             *capture.warnings,
             *doubted,
+            *sites.doubts(activities, site),
             *range_doubts,
             *sweep.doubts,
             *_too_deep(sweep, leaf, most, free),
@@ -85,7 +86,7 @@ def doubts(capture: Capture) -> tuple[str, ...]:
     launch, of_launches = evidence.launches(capture, activities, profiler_windows.windows(capture))
     site = sites.find(capture, activities, launch)
     _, of_ranges = evidence.ranges_of(activities, sweep.nest, site)
-    return (*of_launches, *of_ranges, *sweep.doubts)
+    return (*of_launches, *sites.doubts(activities, site), *of_ranges, *sweep.doubts)
 
 
 _NAMES, _LEAST = 1 << 22, 128
