@@ -42,3 +42,27 @@ def sum_if_known(values: Sequence[int | None]) -> int | None:
     """Add up; of a sum of which a part is unknown nothing is known."""
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
+
+
+def latest_before(keys: Ints, starts: Ints, wanted: Ints, before: Ints) -> Ints:
+    """Find, among entries with the wanted key, the last that starts no later than `before`.
+
+    NONE where there is none.
+    """
+    if not len(keys):
+        return np.full(len(wanted), NONE)
+    merged = np.lexsort(
+        (
+            np.concatenate([np.zeros(len(keys), np.int8), np.ones(len(wanted), np.int8)]),
+            np.concatenate([starts, before]),
+            np.concatenate([keys, wanted]),
+        )
+    )
+    entry = merged < len(keys)
+    # Carried along the sorted rows, the last entry's row is what a node looks for.
+    last = np.maximum.accumulate(np.where(entry, np.arange(len(merged)), -1))
+    row = np.where(last >= 0, merged[last], NONE)[~entry]
+    found = np.full(len(wanted), NONE)
+    found[merged[~entry] - len(keys)] = row
+    same = (found != NONE) & (keys[found] == wanted)
+    return np.where(same, found, NONE)

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof import marker, schema
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import NONE
 from pyprof.parse.records import Coded
 from pyprof.parse.texts import where
 
 if TYPE_CHECKING:
     from pyprof.arrays import Ints
+    from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import DescribedSweep
     from pyprof.schema import Capture
 
@@ -26,18 +27,16 @@ def layers(sweep: DescribedSweep, path: Ints, free: dict[int, list[str]]) -> Cod
     return _combine(nested, free) if free else nested
 
 
-def free(capture: Capture, launch: Ints, most: int) -> dict[int, list[str]]:
-    """Find the start/end layers around each launch, on the thread that started them.
+def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
+    """Find the start/end layers around each row's site, on the thread that started them.
 
     Of more than `most`, those that were started last.
     """
     ranges = capture.ranges.filter(pc.equal(capture.ranges.column("style"), schema.FREE))
     is_layer = where(ranges.column("text"), partial(pc.starts_with, pattern="layer:"))
     ranges = ranges.filter(is_layer).sort_by("start")
-    rows = np.flatnonzero(launch != NONE) if len(ranges) else np.zeros(0, np.int64)
-    thread, start, end = (
-        ints(capture.calls.column(n))[launch[rows]] for n in ("thread", "start", "end")
-    )
+    rows = np.flatnonzero(site.row != NONE) if len(ranges) else np.zeros(0, np.int64)
+    thread, start, end = (part[site.row[rows]] for part in (site.thread, site.start, site.end))
     order = np.lexsort((start, thread))
     rows, thread, start, end = rows[order], thread[order], start[order], end[order]
     found: dict[int, list[str]] = {}

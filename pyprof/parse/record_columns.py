@@ -12,16 +12,19 @@ from pyprof import schema
 from pyprof.arrays import NONE, ints, lists
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
-from pyprof.parse import collectives, launch_layers, paths, sequence
+from pyprof.parse import collectives, launch_layers, paths, sequence, sites
 from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
     from pyprof.parse.forward_backward import Partners
     from pyprof.parse.launches import Chains
     from pyprof.parse.records import Column
+    from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import DescribedSweep
     from pyprof.schema import Capture
 
@@ -31,6 +34,7 @@ def build(
     activities: pa.Table,
     sweep: DescribedSweep,
     launch: Ints,
+    site: Sites,
     leaf: Ints,
     chain: Chains,
     partners: Partners,
@@ -41,8 +45,8 @@ def build(
     direction = _direction(activities, sweep, path, partners.engine)
     # A collective is of many parameters, not of the one that it waited for.
     place = np.where(direction.index == _COMM, partner, place)
-    counted = sequence.count(capture, sweep, chain, path, launch)
-    return {
+    counted = sequence.count(capture, sweep, chain, path, site)
+    built = {
         **_names(activities),
         **_work(activities),
         **_devices(capture, activities),
@@ -56,6 +60,24 @@ def build(
         **_forward(sweep, partner, place),
         **paths.arguments(sweep.described, path, partner),
     }
+    return built | _sites(site, built)
+
+
+def _sites(site: Sites, built: Mapping[str, Column]) -> dict[str, Column]:
+    """Say how each row's op was found, and of which replay of a graph the row is part."""
+    marker, op, forward = (_says(built[name]) for name in ("marker", "op", "fwdOp"))
+    by_forward = forward & ~marker & (site.via == sites.LAUNCH)
+    via = np.where(by_forward, sites.FORWARD_OP, np.where(op | forward, site.via, NONE))
+    replay: dict[str, Column] = {}
+    if (inside := site.replay != NONE).any():
+        replay = {"replay": pa.array(site.replay, mask=~inside)}
+    return {"via": Coded(via, list(schema.VIAS)), **replay}
+
+
+def _says(column: Column) -> Mask:
+    """Tell which rows have something in a column of lists."""
+    coded = column if isinstance(column, Coded) else encode(column)
+    return np.array([*(bool(value) for value in coded.values), False])[coded.index]
 
 
 def _names(activities: pa.Table) -> dict[str, Column]:

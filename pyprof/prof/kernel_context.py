@@ -33,6 +33,8 @@ class KernelContext:
     order: tuple[int, ...] = ()
     """Positions of markers and then seqs, outermost first."""
     on_cpu: bool = False
+    replayed: bool = False
+    """A CUDA graph launched it."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -49,10 +51,11 @@ def distinct_contexts(records: Records) -> tuple[NDArray[np.int64], list[KernelC
         records.coded("fwdSeqMarker"),
         _is(records, "dir", BPROP),
         _is(records, "kind", schema.KINDS[schema.CPU]),
+        _replayed(records),
     ]
     number, first = _combine(parts)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
-    own, seqs, forward, forward_seqs, backward, on_cpu = parts
+    own, seqs, forward, forward_seqs, backward, on_cpu, replayed = parts
     found = [
         KernelContext(
             _texts(own, row),
@@ -62,6 +65,7 @@ def distinct_contexts(records: Records) -> tuple[NDArray[np.int64], list[KernelC
             backward=bool(backward.index[row]),
             order=_inward(ids),
             on_cpu=bool(on_cpu.index[row]),
+            replayed=bool(replayed.index[row]),
         )
         for row, ids in zip(first.tolist(), order, strict=True)
     ]
@@ -85,6 +89,12 @@ def _texts(part: Coded, row: int) -> tuple[str, ...]:
 def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
     # Ids ascend inward; files without them list texts outermost first.
     return tuple(np.argsort(ids, kind="stable").tolist()) if ids else ()
+
+
+def _replayed(records: Records) -> Coded:
+    """Tell which rows a CUDA graph launched."""
+    inside = records.numpy("replay") >= 0
+    return Coded(inside.astype(np.int64), [False, True])
 
 
 def _is(records: Records, name: str, wanted: str) -> Coded:

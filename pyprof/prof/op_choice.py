@@ -76,7 +76,14 @@ def _unknown(context: KernelContext) -> ChosenCall:
             return ChosenCall(
                 None, work.direction, None, work.position, f"unknown op {work.call.op}"
             )
-    return ChosenCall(None, FPROP, None, OWN, "no marker")
+    return ChosenCall(None, FPROP, None, OWN, UNSEEN if context.replayed else "no marker")
+
+
+UNSEEN = (
+    "in a CUDA graph, and no marker of its capture was recorded: call pyprof.init() and start "
+    "profiling before the graph is captured (nsys: with --cuda-graph-trace=node)"
+)
+"""Why nothing is known of what a graph replays."""
 
 
 def own_flops(context: KernelContext) -> int | None:

@@ -93,7 +93,7 @@ def _written(activities: pa.Table) -> tuple[pa.Table, int]:
         return activities, 0
     names = activities.column("name").combine_chunks()
     nameless = np.flatnonzero(pc.is_in(names.dictionary, pa.array(_NO_NAMES)))
-    blank = np.isin(ints_or_unknown(names.indices, _NO_CODE), [*nameless, _NO_CODE])
+    blank = np.isin(ints(names.indices, _NO_CODE), [*nameless, _NO_CODE])
     for name in _SAYING:
         blank &= np.asarray(activities.column(name).is_null())
     count = int(blank.sum())
@@ -113,7 +113,9 @@ def _nothing_in(count: int) -> Iterator[str]:
 
 # --- rows that are there twice --------------------------------------------------------------------
 
-_ACTIVITY = ("end", "device", "stream", "corr", "pid", "kind", "name", "grid_x", "bytes")
+_ACTIVITY = (
+    *("end", "device", "stream", "corr", "pid", "kind", "name", "grid_x", "bytes", "graph_node"),
+)
 _CALL = ("end", "thread", "corr", "name")
 _RANGE = ("end", "thread", "style", "text", "seq", "op_id")
 _TWICE = 0.25
