@@ -143,7 +143,7 @@ def write(
     if isinstance(exporter, Summing):
         summarise = partial(_summarise_sums, exporter.sums)
         merge = partial(_merge_summed, exporter.merge)
-        summed = map_reduce(paths, summarise, merge, engine, override, begin)
+        summed: _Summed = map_reduce(paths, summarise, merge, engine, override, begin)
         begin("writing")
         exporter.write(summed.sums, file, **options)
         return summed.warnings
