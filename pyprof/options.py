@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pyprof import cli
+from pyprof import cli, guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyprof.inputs.engine import Engine
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Override
+
+    _Options = Callable[[Callable[..., None]], Callable[..., None]]
 
 T = TypeVar("T")
 
@@ -72,20 +74,22 @@ _DASK = click.option(
 )
 
 
-def reads_captures(
-    *arguments: str, strict: bool = True
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def reads_captures(*arguments: str, strict: bool = True) -> _Options:
     """Add what names captures, and the options of work on them, to a command.
 
     One argument, `FILE...` say, takes a capture, several, a folder, a glob or a URL; `[FILE]...`
     stdin, too, where none is given. Each of several arguments, `A` and `B`, takes one of these. The
-    command gets them as `captures`, a Captures; `strict`: it has no --strict of its own.
+    command gets them as `captures`, a Captures. Without `strict` it has a --strict of its own.
     """
+    names = ["files"] if len(arguments) == 1 else [name.lower() for name in arguments]
+    options: list[_Options] = [*map(_argument, names, arguments), _QUIET]
+    options += [_STRICT, _WORKERS, _DASK] if strict else [_WORKERS, _DASK]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def opened(**given: Any) -> None:  # noqa: ANN401 - all options, the command's own, too
-            paths = [given.pop(name) for name in names]
+            named = [given.pop(name) for name in names]
+            paths = tuple(named) if len(named) > 1 else named[0] or (guard.STDIN,)
             workers, dask, quiet = (given.pop(name) for name in ("workers", "dask", "quiet"))
             if workers is not None and dask is not None:
                 raise click.UsageError("--workers and --dask exclude each other")
@@ -93,20 +97,17 @@ def reads_captures(
 
             stops = strict and given.pop("strict")
             with engine.opened(workers or 1, dask, strict=stops, quiet=quiet) as chosen:
-                chosen_paths = tuple(paths) if len(paths) > 1 else paths[0] or (cli.STDOUT,)
-                command(captures=Captures(chosen_paths, chosen, quiet), **given)
+                command(captures=Captures(paths, chosen, quiet), **given)
 
-        options = [_QUIET, *([_STRICT] if strict else []), _WORKERS, _DASK]
-        added: list[Callable[[Any], Any]] = [*map(_argument, names, arguments), *options]
-        for add in reversed(added):
-            opened = add(opened)
-        return opened
+        made: Callable[..., None] = opened
+        for add in reversed(options):
+            made = add(made)
+        return made
 
-    names = ["files"] if len(arguments) == 1 else [name.lower() for name in arguments]
     return decorate
 
 
-def _argument(name: str, metavar: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _argument(name: str, metavar: str) -> _Options:
     if not metavar.endswith("..."):
         return click.argument(name)
     return click.argument(name, nargs=-1, required=metavar[0] != "[", metavar=metavar)

@@ -19,13 +19,9 @@ from pyprof.readers.kineto.ranges import OP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy.typing as npt
-
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
     from pyprof.readers.kineto.nest import Nested
     from pyprof.readers.kineto.ranges import Columns
-
-    Mask = npt.NDArray[np.bool_]
 
 _NODE = re.compile(r"\w+Backward\d+$")
 _HOOK = "aten::detach"

@@ -14,14 +14,10 @@ from pyprof.readers.kineto.ranges import OP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy.typing as npt
-
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
     from pyprof.readers.kineto.columns import Threads
     from pyprof.readers.kineto.nest import Nested
     from pyprof.readers.kineto.ranges import Columns
-
-    Mask = npt.NDArray[np.bool_]
 
 _VIEWS = (
     "_conj _fw_primal _indices _make_dual _neg_view _nested_view_from_buffer _reshape_alias "
