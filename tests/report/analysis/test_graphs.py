@@ -161,3 +161,28 @@ def test_layers_and_lines_follow(tmp_path: Path) -> None:
     (net,) = (line for line in tree.splitlines() if line.strip().startswith("net "))
     assert net.split()[2] == "100.0"
     assert net.split()[-1] == "12"
+
+
+def test_a_graphed_run_lines_up_with_an_eager_one(tmp_path: Path) -> None:
+    """Op by op: the same ops with the same time, FLOPs and layer; what differs is told of each."""
+    layer, mm, add = CAPTURED
+    eager, ranges = [], []
+    for number, entry in enumerate(replays(4)):
+        replay, place = divmod(number, 3)
+        by = 1000 + 10_000 * replay
+        if not place:
+            ranges += [replace(r, at=(r.at[0] + by, (r.at[1] or 0) + by)) for r in (layer, mm, add)]
+        call = by + (22, 45, 55)[place]
+        eager.append(
+            replace(entry, call=(call, call + 2), corr=number, api="cudaLaunchKernel", node=None)
+        )
+    nsys_db(tmp_path / "eager.sqlite", eager, ranges)
+    read(tmp_path, replays(4))
+    same = run("diff", tmp_path / "eager.sqlite", tmp_path / "a.sqlite")
+    assert same.code == 0
+    assert "no op changed" in same.stdout
+    slower = [replace(w, at=(w.at[0], w.at[1] + 20)) if w.node == 1 else w for w in replays(4)]
+    read(tmp_path, slower)
+    (line,) = (text for text in run("diff", tmp_path / "eager.sqlite", tmp_path / "a.sqlite")
+               .stdout.splitlines() if text.startswith("mm "))  # fmt: skip
+    assert "+20.0 %" in line
