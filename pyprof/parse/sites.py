@@ -73,7 +73,8 @@ def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
     node = _known(ints(activities.column("graph_node")), captured[0])
     in_graph = (node != NONE) | _launches_graph(calls)[launch]
     replay = _replays(activities, launch, in_graph)
-    row = np.where(in_graph, NONE, launch)
+    whole = ints(activities.column("kind")) == schema.GRAPH
+    row = np.where(in_graph & ~whole, NONE, launch)
     row = np.where(node != NONE, len(called[0]) + node, row)
     via = np.append(ints(nodes.column("via")), NONE)[node]
     thread, start, end = (np.concatenate(pair) for pair in zip(called, captured, strict=True))
