@@ -68,8 +68,8 @@ def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
     called = [ints(calls.column(name)) for name in ("thread", "start", "end")]
     captured = [ints(nodes.column(name)) for name in ("thread", "time", "time")]
     node = _known(ints(activities.column("graph_node")), captured[0])
-    in_graph = (node != NONE) | _launches_graph(calls)[launch]
-    replay = _replays(activities, launch, in_graph)
+    replay = replays(capture, activities, launch)
+    in_graph = replay != NONE
     row = np.where(in_graph, NONE, launch)
     row = np.where(node != NONE, len(called[0]) + node, row)
     via = np.append(ints(nodes.column("via")), NONE)[node]
@@ -83,6 +83,14 @@ def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
         replay=replay,
         instance=_instances(node, replay),
     )
+
+
+def replays(capture: Capture, activities: pa.Table, launch: Ints) -> Ints:
+    """Number the launches of graphs that activities are part of; NONE outside graphs."""
+    nodes = capture.graph_nodes
+    node = _known(ints(activities.column("graph_node")), ints(nodes.column("thread")))
+    in_graph = (node != NONE) | (ints(activities.column("node_id")) != NONE)
+    return _replays(activities, launch, in_graph | _launches_graph(capture.calls)[launch])
 
 
 def _known(node: Ints, thread: Ints) -> Ints:

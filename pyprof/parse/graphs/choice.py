@@ -1,0 +1,169 @@
+"""Which captured graph each replay is of: by what is alike, by the step's batch size, by order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.arrays import NONE, ints
+from pyprof.marker import graph_sizes
+from pyprof.parse.graphs.matching import LEAST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyprof.parse.graphs.replays import Replays
+    from pyprof.schema import GraphCaptures
+
+
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    """A file, and the graphs that were captured in it, in their order."""
+
+    graphs: tuple[int, ...]
+    batch_size: int | None
+
+
+@dataclass(slots=True)
+class Choice:
+    """The graph of each subject, and of how many replays several graphs could be it."""
+
+    graph: dict[int, int] = field(default_factory=dict)
+    ambiguous: set[int] = field(default_factory=set)
+    """Subjects that several captured graphs are alike, whose ops differ."""
+
+
+def choose(
+    replays: Replays,
+    captures: GraphCaptures,
+    alike: Callable[[int, int], float],
+    same_ops: Callable[[Sequence[int]], bool],
+) -> Choice:
+    """Choose the captured graph of each subject.
+
+    `alike` gives the share of a graph and a subject that is alike, `same_ops` whether graphs have
+    the same ops in the same places. In a step of as many launches as a recording has graphs the
+    n-th launch is of the n-th graph; so it is of launches in a row that are alike all graphs of a
+    recording. A launch that is alike one graph alone is of that one.
+    """
+    chooser = _Chooser(replays, captures, alike, same_ops)
+    chooser.by_number()
+    for group, size in chooser.groups():
+        chooser.take(group, size)
+    return chooser.choice
+
+
+class _Chooser:
+    def __init__(
+        self,
+        replays: Replays,
+        captures: GraphCaptures,
+        alike: Callable[[int, int], float],
+        same_ops: Callable[[Sequence[int]], bool],
+    ) -> None:
+        self._replays = replays
+        self._sizes = captures.batch_sizes
+        self._alike, self._same_ops = alike, same_ops
+        recording = ints(captures.graphs.column("recording"))
+        self._recordings = [
+            _Recording(tuple(np.flatnonzero(recording == number).tolist()), size)
+            for number, size in enumerate(captures.recordings.column("batch_size").to_pylist())
+        ]
+        self._subject = np.full(len(replays.start), NONE)
+        for number, subject in enumerate(replays.subjects):
+            self._subject[list(subject.replays)] = number
+        self.choice = Choice()
+
+    def by_number(self) -> None:
+        """Where a tool numbers graphs: the n-th is the n-th that was captured, if all are alike.
+
+        Numbers rise as graphs are captured.
+        """
+        numbered = [n for n, subject in enumerate(self._replays.subjects) if subject.ordered]
+        if len(numbered) != len(self._replays.subjects):
+            return
+        fitting = [r for r in self._recordings if self._all_alike(r.graphs, numbered)]
+        if len(fitting) == 1 and len(numbered) > 1:
+            self._assign(numbered, fitting[0].graphs)
+
+    def groups(self) -> Iterator[tuple[list[int], int | None]]:
+        """Give the subjects that each step launches, in order, and the step's batch size.
+
+        Launches outside of steps are one group.
+        """
+        order = np.lexsort((self._replays.start, self._replays.step))
+        order = order[self._subject[order] != NONE]
+        for part in np.split(order, np.flatnonzero(np.diff(self._replays.step[order])) + 1):
+            if len(part):
+                size = int(self._replays.batch_size[part[0]])
+                yield self._subject[part].tolist(), None if size == NONE else size
+
+    def take(self, group: list[int], size: int | None) -> None:
+        """Choose for the launches of one step."""
+        allowed = self._of_size(size)
+        if self._whole_step(group, allowed):
+            return
+        place = 0
+        while place < len(group):
+            place += self._in_a_row(group, place, allowed) or self._alone(group[place], allowed)
+
+    def _of_size(self, size: int | None) -> list[_Recording]:
+        if size is None:
+            return self._recordings
+        wanted = graph_sizes.chosen(size, self._sizes)
+        return [r for r in self._recordings if r.batch_size in {None, wanted}]
+
+    def _whole_step(self, group: list[int], allowed: list[_Recording]) -> bool:
+        shares = [
+            (sum(shares) / len(shares), min(shares), recording)
+            for recording in allowed
+            if len(recording.graphs) == len(group)
+            for shares in [list(map(self._alike, recording.graphs, group))]
+        ]
+        best = max((mean for mean, _, _ in shares), default=0.0)
+        if best < LEAST:
+            return False
+        fitting = [r for mean, _, r in shares if mean == best]
+        return self._agreed(group, [r.graphs for r in fitting])
+
+    def _in_a_row(self, group: list[int], place: int, allowed: list[_Recording]) -> int:
+        """Take the longest recording that the next launches are alike; give its length, or 0."""
+        fitting = [
+            recording.graphs
+            for recording in allowed
+            if 1 < len(recording.graphs) <= len(group) - place
+            and self._all_alike(recording.graphs, group[place:])
+        ]
+        longest = max(map(len, fitting), default=0)
+        row = group[place : place + longest]
+        if longest and self._agreed(row, [graphs for graphs in fitting if len(graphs) == longest]):
+            return longest
+        return 0
+
+    def _alone(self, subject: int, allowed: list[_Recording]) -> int:
+        if subject not in self.choice.graph:
+            graphs = [g for r in allowed for g in r.graphs if self._alike(g, subject) == 1]
+            if graphs:
+                self._agreed([subject], [(graph,) for graph in graphs])
+        return 1
+
+    def _all_alike(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
+        return len(graphs) <= len(subjects) and all(
+            self._alike(graph, subject) == 1
+            for graph, subject in zip(graphs, subjects, strict=False)
+        )
+
+    def _agreed(self, subjects: list[int], candidates: Sequence[Sequence[int]]) -> bool:
+        """Assign the first candidate if all have the same ops; tell of subjects where not."""
+        if all(self._same_ops(graphs) for graphs in zip(*candidates, strict=True)):
+            self._assign(subjects, candidates[0])
+            return True
+        self.choice.ambiguous.update(subjects)
+        return False
+
+    def _assign(self, subjects: Sequence[int], graphs: Sequence[int]) -> None:
+        for subject, graph in zip(subjects, graphs, strict=True):
+            if self._alike(graph, subject) > 0:
+                self.choice.graph.setdefault(subject, graph)

@@ -1,0 +1,130 @@
+"""The calls of a trace that made the nodes of graphs: those between begin and end of a capture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.arrays import NONE
+from pyprof.arrays import ints as integers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyprof.arrays import Ints
+
+_BEGIN = r"^(?:cuda|cu|hip)StreamBeginCapture"
+_END = r"^(?:cuda|cu|hip)StreamEndCapture"
+_NODES = (
+    (schema.GRAPH, r"GraphLaunch"),  # a graph inside of one
+    (NONE, r"LaunchHostFunc"),
+    (schema.KERNEL, r"Launch"),
+    (schema.MEMCPY, r"^(?:cuda|cu|hip)Memcpy"),
+    (schema.MEMSET, r"^(?:cuda|cu|hip)Mem[sS]et(?:D\d+|2D|3D|Async|_|$)"),
+)
+"""Kinds of nodes and the calls that make them; the first that matches."""
+
+
+class _Span(NamedTuple):
+    """The capture of one graph."""
+
+    begin: int
+    end: int
+    thread: int
+
+
+def captured(
+    calls: pa.Table, launched: Callable[[], pa.Table], ran: pa.Array, process: Ints
+) -> tuple[pa.Table, int]:
+    """Give the calls that made nodes, as CAPTURED_LAUNCHES, and how many graphs were captured.
+
+    `launched` gives what each call tells of its kernel, `ran` the correlation ids of what ran: a
+    call that launched something made no node. `process` is that of each thread. A capture whose
+    end the trace does not hold counts for nothing.
+    """
+    spans = list(_spans(calls))
+    if not spans:
+        return schema.CAPTURED_LAUNCHES.empty_table(), 0
+    rows, graph, kind = _nodes(calls, spans, ran, process)
+    told = launched().take(pa.array(rows))
+    columns = {name: told.column(name) for name in told.column_names}
+    columns |= {
+        "graph": graph.astype(np.int32),
+        "thread": calls["thread"].take(pa.array(rows)),
+        "time": calls["start"].take(pa.array(rows)),
+        "kind": kind.astype(np.int8),
+    }
+    return schema.table(schema.CAPTURED_LAUNCHES, columns), len(spans)
+
+
+def _spans(calls: pa.Table) -> Iterator[_Span]:
+    """Give the captures that were begun and ended, in the order in which they began."""
+    begin, end = _matching(calls, _BEGIN), _matching(calls, _END)
+    if not begin.any() or not end.any():
+        return
+    rows = np.flatnonzero(begin | end)
+    start, ends, thread = (integers(calls[name])[rows] for name in ("start", "end", "thread"))
+    opened: dict[int, int] = {}
+    spans = []
+    for place in np.argsort(start, kind="stable").tolist():
+        on = int(thread[place])
+        if begin[rows[place]]:
+            opened[on] = int(ends[place])
+        elif (since := opened.pop(on, None)) is not None:
+            spans.append(_Span(since, int(start[place]), on))
+    yield from sorted(spans)
+
+
+def _matching(calls: pa.Table, pattern: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    names = calls["name"].combine_chunks()
+    if not len(names):
+        return np.zeros(0, bool)
+    answers = pc.match_substring_regex(names.dictionary, pattern).take(names.indices)
+    return np.asarray(pc.fill_null(answers, fill_value=False).to_numpy(zero_copy_only=False), bool)
+
+
+def _nodes(
+    calls: pa.Table, spans: list[_Span], ran: pa.Array, process: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Give the rows of calls that made nodes, the graph and the kind of each."""
+    kind = np.full(len(calls), NONE)
+    for number, pattern in reversed(_NODES):
+        kind[_matching(calls, pattern)] = number
+    corr = calls["corr"]
+    gone = pc.is_in(corr, value_set=ran.drop_null()).combine_chunks()
+    kind[np.asarray(gone.to_numpy(zero_copy_only=False), bool)] = NONE
+    start, thread = integers(calls["start"]), integers(calls["thread"])
+    rows = np.flatnonzero(kind != NONE)
+    rows = rows[np.lexsort((-integers(calls["end"])[rows], start[rows]))]
+    rows = rows[_outer(integers(corr)[rows], process[thread[rows]])]
+    graph = _graphs(spans, start[rows], thread[rows], process)
+    rows, graph = rows[graph != NONE], graph[graph != NONE]
+    return rows, graph, kind[rows]
+
+
+def _outer(corr: Ints, process: Ints) -> Ints:
+    """Leave out the driver's call inside a call of the runtime: both have one correlation id."""
+    pairs = np.stack([process, np.where(corr == NONE, -2 - np.arange(len(corr)), corr)])
+    return np.sort(np.unique(pairs, axis=1, return_index=True)[1])
+
+
+def _graphs(spans: list[_Span], start: Ints, thread: Ints, process: Ints) -> Ints:
+    """Give the graph that was being captured at each call; NONE where there was none.
+
+    Autograd's thread launches what is captured on another; where several threads capture at a
+    time, each does so for itself.
+    """
+    graph = np.full(len(start), NONE)
+    several = np.zeros(len(start), bool)
+    for number, span in enumerate(spans):
+        low, high = np.searchsorted(start, [span.begin, span.end])
+        inside = low + np.flatnonzero(process[thread[low:high]] == process[span.thread])
+        own = thread[inside] == span.thread
+        several[inside] |= (graph[inside] != NONE) & ~own
+        graph[inside[own | (graph[inside] == NONE)]] = number
+        several[inside[own]] = False
+    return np.where(several, NONE, graph)
