@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pyprof import cli, guard
+from pyprof.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -99,7 +101,7 @@ def reads_captures(*arguments: str, strict: bool = True) -> _Options:
             with engine.opened(workers or 1, dask, strict=stops, quiet=quiet) as chosen:
                 command(captures=Captures(paths, chosen, quiet), **given)
 
-        made: Callable[..., None] = opened
+        made = capture_options(opened)
         for add in reversed(options):
             made = add(made)
         return made
@@ -111,6 +113,29 @@ def _argument(name: str, metavar: str) -> _Options:
     if not metavar.endswith("..."):
         return click.argument(name)
     return click.argument(name, nargs=-1, required=metavar[0] != "[", metavar=metavar)
+
+
+def capture_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what is read beside captures; it is set while the command runs."""
+
+    @click.option(
+        "--graph-captures",
+        multiple=True,
+        metavar="PATH",
+        help="Traces of the capture of CUDA graphs: a file, or a folder of them; may be repeated. "
+        "Default: capture_traces/ beside each trace.",
+    )
+    @wraps(command)
+    def with_inputs(graph_captures: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - the command's own
+        from pyprof.readers import settings  # noqa: PLC0415 - only where captures are read
+
+        for place in graph_captures:
+            if not Path(place).exists():
+                raise CaptureError(f"{place}: no such file or folder; check --graph-captures")
+        with settings.using([str(Path(place).absolute()) for place in graph_captures]):
+            command(**given)
+
+    return with_inputs
 
 
 # The options by which a user says what to measure against; all reports take the same.

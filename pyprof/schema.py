@@ -55,6 +55,7 @@ ACTIVITIES = pa.schema(
         "rank": pa.int32(),  # rank in a distributed job
         "collective": _TEXT,  # what the tool says of one, as JSON; see COLLECTIVE
         "graph_node": pa.int32(),  # row of `graph_nodes`; null: in no graph, or captured unseen
+        "node_id": pa.int64(),  # the tool's number of its node in a graph; rises as nodes are made
     }
 )
 """One row per piece of GPU work (or, in a capture without a GPU, per CPU op)."""
@@ -123,6 +124,55 @@ GRAPH_NODES = pa.schema(
 Nodes that were made of one another, as instances and clones of a graph are, share a row.
 """
 
+CAPTURED_LAUNCHES = pa.schema(
+    {
+        "graph": pa.int32(),  # row of GraphCaptures.graphs
+        "thread": pa.int32(),  # row of `threads`
+        "time": pa.int64(),  # ns
+        "kind": pa.int8(),  # index into KINDS
+        "name": _TEXT,  # the kernel's, as far as the call tells it
+        "grid_x": pa.int32(),
+        "grid_y": pa.int32(),
+        "grid_z": pa.int32(),
+        "block_x": pa.int32(),
+        "block_y": pa.int32(),
+        "block_z": pa.int32(),
+        "smem": pa.int64(),
+    }
+)
+"""One row per call that made a node of a graph, in the order of the calls."""
+
+CAPTURED_GRAPHS = pa.schema({"recording": pa.int32()})
+"""One row per graph that was captured, in the order of their captures."""
+
+RECORDINGS = pa.schema(
+    {
+        "file": pa.string(),
+        "batch_size": pa.int64(),
+        "mode": pa.string(),  # FULL, PIECEWISE; null where nothing says
+        "first_thread": pa.int32(),  # its threads: from here to the next's; null: the capture's own
+    }
+)
+"""One row per file in which graphs were captured."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCaptures:
+    """How graphs were captured of which the tool does not tell the nodes.
+
+    Their ranges are kept apart from those of the capture: they are of another time, often of
+    another file. Only what ties kernels to ops looks at them.
+    """
+
+    launches: pa.Table
+    graphs: pa.Table
+    recordings: pa.Table
+    ranges: pa.Table
+    """As `Capture.ranges`, on threads of their own."""
+    batch_sizes: tuple[int, ...] = ()
+    """All that were captured, those included of which no recording could be read."""
+
+
 TABLES: Mapping[str, pa.Schema] = {
     "activities": ACTIVITIES,
     "calls": CALLS,
@@ -149,6 +199,7 @@ class Capture:
     graph_nodes: pa.Table = field(default_factory=GRAPH_NODES.empty_table)
     warnings: tuple[str, ...] = field(default=())
     """Sentences for the user about what this capture hides or distorts."""
+    graph_captures: GraphCaptures | None = None
 
 
 @dataclass(frozen=True, slots=True)

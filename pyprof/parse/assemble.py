@@ -26,6 +26,7 @@ from pyprof.parse import (
 )
 from pyprof.parse import ranges as leaks
 from pyprof.parse import ranges as nesting
+from pyprof.parse.graphs import attribution
 from pyprof.parse.records import Records
 from pyprof.parse.sweep import DescribedSweep, Sweep
 from pyprof.readers._order import in_order
@@ -47,6 +48,7 @@ for _place, _kind in enumerate(
 
 def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     """Turn a capture into records."""
+    capture, inferred = attribution.attributed(capture, _sweep)
     activities = _ordered(capture.activities, kernels_only=kernels_only)
     sweep = _sweep(capture)
     found = profiler_windows.windows(capture)
@@ -71,6 +73,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         devices=capture.devices,
         warnings=(
             *capture.warnings,
+            *inferred,
             *doubted,
             *sites.doubts(activities, site),
             *range_doubts,
@@ -82,12 +85,14 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
 
 def doubts(capture: Capture) -> tuple[str, ...]:
     """Say what is wrong with what ties work to ops, as records that are made of it would."""
+    capture, inferred = attribution.attributed(capture, _sweep)
     activities = _ordered(capture.activities, kernels_only=False)
     sweep = _sweep(capture)
     launch, of_launches = evidence.launches(capture, activities, profiler_windows.windows(capture))
     site = sites.find(capture, activities, launch)
     _, of_ranges = evidence.ranges_of(activities, sweep.nest, site)
-    return (*of_launches, *sites.doubts(activities, site), *of_ranges, *sweep.doubts)
+    replayed = sites.doubts(activities, site)
+    return (*inferred, *of_launches, *replayed, *of_ranges, *sweep.doubts)
 
 
 def _graphs_outside_ops(

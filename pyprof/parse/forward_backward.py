@@ -120,7 +120,7 @@ def _seq_ranges(
     capture: Capture, sweep: Sweep, node: NDArray[np.bool_], device: Ints, windows: Windows
 ) -> backward_nodes.SeqRanges:
     backward = sweep.backward[sweep.paths.of_range]
-    pid = ints(capture.threads.column("pid"))
+    pid, device = _apart(capture, device)
     thread = sweep.nest.thread
     return backward_nodes.SeqRanges(
         name=_names(sweep.texts),
@@ -134,6 +134,19 @@ def _seq_ranges(
         device=device[thread],
         forward_thread=ints(capture.ranges.column("forward_thread"))[sweep.row],
     )
+
+
+def _apart(capture: Capture, device: Ints) -> tuple[Ints, Ints]:
+    """Give each thread's process and device; a recording of graphs' capture has its own.
+
+    Sequence numbers of another recording, which may be of the same process, are other numbers.
+    """
+    recording = np.full(len(capture.threads), NONE)
+    if capture.graph_captures is not None:
+        first = capture.graph_captures.recordings.column("first_thread").drop_null()
+        recording = np.searchsorted(ints(first), np.arange(len(recording)), side="right") - 1
+    pid = np.where(recording == NONE, ints(capture.threads.column("pid")), -2 - recording)
+    return pid, np.where(recording == NONE, device, -2 - recording)
 
 
 def _names(read: texts.Texts) -> Ints:

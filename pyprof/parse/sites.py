@@ -71,8 +71,8 @@ def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
     called = [ints(calls.column(name)) for name in ("thread", "start", "end")]
     captured = [ints(nodes.column(name)) for name in ("thread", "time", "time")]
     node = _known(ints(activities.column("graph_node")), captured[0])
-    in_graph = (node != NONE) | _launches_graph(calls)[launch]
-    replay = _replays(activities, launch, in_graph)
+    replay = replays(capture, activities, launch)
+    in_graph = replay != NONE
     whole = ints(activities.column("kind")) == schema.GRAPH
     row = np.where(in_graph & ~whole, NONE, launch)
     row = np.where(node != NONE, len(called[0]) + node, row)
@@ -87,6 +87,20 @@ def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
         replay=replay,
         instance=_instances(node, replay),
     )
+
+
+def replays(capture: Capture, activities: pa.Table, launch: Ints) -> Ints:
+    """Number the launches of graphs that activities are part of; NONE outside graphs."""
+    nodes = capture.graph_nodes
+    node = _known(ints(activities.column("graph_node")), ints(nodes.column("thread")))
+    in_graph = (node != NONE) | (ints(activities.column("node_id")) != NONE)
+    return _replays(activities, launch, in_graph | launches_graph(capture.calls)[launch])
+
+
+def replayed(capture: Capture, activities: pa.Table, launch: Ints) -> Mask:
+    """Tell which activities are work of a graph's node; one row for a whole graph is not."""
+    of_node = ints(activities.column("kind")) != schema.GRAPH
+    return np.asarray((replays(capture, activities, launch) != NONE) & of_node, bool)
 
 
 def doubts(activities: pa.Table, site: Sites) -> Iterator[str]:
@@ -110,7 +124,7 @@ def _known(node: Ints, thread: Ints) -> Ints:
     return np.where(np.append(thread, NONE)[node] != NONE, node, NONE)
 
 
-def _launches_graph(calls: pa.Table) -> Mask:
+def launches_graph(calls: pa.Table) -> Mask:
     """Tell which calls launch a graph, and, last, that none does not."""
     if not calls.num_rows:
         return np.zeros(1, bool)

@@ -143,7 +143,7 @@ class _Process:
         """Instantiate or clone a graph, inside some op that has nothing to do with it."""
         tid = self._thread()
         _, place = self._op(tid)
-        copied = tuple((self._node(tid, node), *rest) for node, *rest in graph.nodes)
+        copied = tuple((self._node(tid, node[0]), *node[1:]) for node in graph.nodes)
         self._end(place)
         return _Graph(copied)
 

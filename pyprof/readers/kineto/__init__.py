@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyprof.errors import CaptureError
-from pyprof.readers.kineto import gather
+from pyprof.readers.kineto import gather, graph_captures
 from pyprof.readers.kineto.gather import Gathered
 from pyprof.readers.kineto.stream import Trace
 from pyprof.schema import Identity
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pyprof.readers.kineto.gather import Recording
     from pyprof.schema import Capture
 
 _HEAD_BYTES = 1 << 16
@@ -46,17 +47,29 @@ def sniff(path: Path, head: bytes) -> bool:
 
 def read(path: Path) -> Capture:
     """Read a trace; CaptureError where it holds neither GPU work nor ops of torch.profiler."""
-    trace = Trace(path)
-    gathered = Gathered()
-    with _no_collection():
-        for events in trace.events():
-            gathered.add(events)
+    gathered, trace = _gathered(path)
     if gathered.empty:
         raise CaptureError(
             f"{path}: no GPU work and no ops of torch.profiler in this trace; "
             "record the part of the script that works on tensors"
         )
-    return gathered.capture(trace)
+    capture = gathered.capture(trace)
+    return graph_captures.attached(capture, path, gathered.captured(trace), _recording)
+
+
+def _gathered(path: Path) -> tuple[Gathered, Trace]:
+    trace = Trace(path)
+    gathered = Gathered()
+    with _no_collection():
+        for events in trace.events():
+            gathered.add(events)
+    return gathered, trace
+
+
+def _recording(path: Path) -> tuple[Recording, Trace]:
+    """Read how graphs were captured in a trace."""
+    gathered, trace = _gathered(path)
+    return gathered.recording(trace), trace
 
 
 def identity(path: Path) -> Identity:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.readers.kineto import cpu, gpu
+from pyprof.readers.kineto import cpu, gpu, graph_nodes
 from pyprof.readers.kineto.checkpointing import stopped
 from pyprof.readers.kineto.columns import Threads, instant, ints, microseconds, whole
 from pyprof.readers.kineto.nest import FrameChains, Nested, nested, range_table
@@ -122,6 +123,14 @@ def _orphans(activities: pa.Table, calls: pa.Table) -> Iterator[str]:
         )
 
 
+class Recording(NamedTuple):
+    """How the graphs of a trace were captured."""
+
+    captured: graph_nodes.Captured
+    ranges: pa.Table
+    threads: pa.Table
+
+
 # Events of a trace gathered by category, then made into the tables of a Capture.
 
 
@@ -135,6 +144,7 @@ class Gathered:
         self._activities: list[pa.Table] = []
         self._calls: list[pa.Table] = []
         self._launch_sizes: list[pa.Table] = []
+        self._launched: list[pa.Table] = []
         self._hosts: list[int] = []
         self.empty = True
         self.untimed = 0
@@ -179,6 +189,7 @@ class Gathered:
         elif gpu.is_call(category):
             self._calls.append(gpu.calls(group, self._threads))
             self._launch_sizes.append(gpu.launch_sizes(group))
+            self._launched.append(gpu.launched(group))
         elif category == "fwdbwd":
             self._flows.add(group)
             return
@@ -196,9 +207,7 @@ class Gathered:
         base = base_ns(trace.header)
         ranks = pa.repeat(pa.scalar(rank(trace.header), pa.int32()), activities.num_rows)
         used = pc.unique(activities["device"]).drop_null().to_pylist() if on_gpu else []
-        forward = forward_threads(ranges, self._flows)
-        left = stopped(ranges, layout, list(self._ranges.names.values()))
-        table = range_table(self._ranges, layout, chains, forward, left)
+        table = self._table(ranges, layout, chains)
         return schema.Capture(
             tool="kineto",
             version=version(trace.header),
@@ -209,6 +218,40 @@ class Gathered:
             devices=devices(trace.header, used),
             warnings=tuple(warnings(trace, activities, calls, self.untimed)),
         )
+
+    def recording(self, trace: Trace) -> Recording:
+        """Give what a trace whose events have all been added says of how graphs were captured."""
+        ranges = self._ranges.columns()
+        chains = FrameChains()
+        layout = nested(ranges, self._ranges.python(), chains)
+        base = base_ns(trace.header)
+        return Recording(
+            captured=self.captured(trace),
+            ranges=_shifted(self._table(ranges, layout, chains), base),
+            threads=_threads(self._threads),
+        )
+
+    def captured(self, trace: Trace) -> graph_nodes.Captured:
+        """Give the graphs that were captured in the trace."""
+        found = self._captured()
+        launches = _shifted(found.launches, base_ns(trace.header), ("time",))
+        return found._replace(launches=launches)
+
+    def _captured(self) -> graph_nodes.Captured:
+        calls = _joined(schema.CALLS, self._calls)
+        ran = [table["corr"].combine_chunks() for table in self._activities]
+        processes = np.array([pid for pid, _ in self._threads.known], dtype=np.int64)
+        return graph_nodes.captured(
+            calls,
+            lambda: _joined(gpu.LAUNCHED, self._launched),
+            pa.concat_arrays([pa.array([], pa.int64()), *ran]),
+            processes,
+        )
+
+    def _table(self, ranges: Columns, layout: Nested, chains: FrameChains) -> pa.Table:
+        forward = forward_threads(ranges, self._flows)
+        left = stopped(ranges, layout, list(self._ranges.names.values()))
+        return range_table(self._ranges, layout, chains, forward, left)
 
     def _work(self, ranges: Columns, layout: Nested) -> tuple[pa.Table, pa.Table]:
         """Give activities and calls; where no GPU worked, the CPU's."""
@@ -234,11 +277,11 @@ def _set(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
     return table.set_column(place, table.schema.field(place), column)
 
 
-def _shifted(table: pa.Table, base_ns: int) -> pa.Table:
+def _shifted(table: pa.Table, base_ns: int, columns: Sequence[str] = ("start", "end")) -> pa.Table:
     """Move a table's times from the trace's base to 1970."""
     if not base_ns:
         return table
-    for name in ("start", "end"):
+    for name in columns:
         table = _set(table, name, pc.add(table[name], base_ns))
     return table
 

@@ -72,13 +72,67 @@ def activities(kind: int, events: list[Event]) -> pa.Table:
         "smem": ints([a.get("shared memory") for a in args]),
         "bytes": ints([_size(a) for a in args]),
         "collective": pa.array([_collective(a) for a in args], pa.string()),
+        "node_id": node_ids(args),
+        **_three_sizes(args),
     }
-    for key in ("grid", "block"):
-        sizes = [_three(a.get(key)) for a in args]
-        for axis, letter in enumerate("xyz"):
-            columns[f"{key}_{letter}"] = ints([size[axis] for size in sizes], pa.int32())
     columns["device"] = columns["device"].cast(pa.int32(), safe=False)
     return schema.table(schema.ACTIVITIES, columns)
+
+
+def node_ids(args: list[dict[str, Any]]) -> pa.Array:
+    """Give the node of a graph that each event is of: the graph's number above 32 bits of its own.
+
+    Some writers keep only those bits, and the graph's number beside them.
+    """
+    found = ints([a.get("graph node id") for a in args])
+    if found.null_count == len(found):
+        return found
+    graph = ints([a.get("graph id") for a in args])
+    packed = pa.compute.add(pa.compute.multiply(graph, 1 << 32), found)
+    fits = pa.compute.and_(pa.compute.less(graph, 1 << 31), pa.compute.greater(graph, 0))
+    alone = pa.compute.and_(fits, pa.compute.less(found, 1 << 32))
+    found = pa.compute.if_else(pa.compute.fill_null(alone, fill_value=False), packed, found)
+    return pa.compute.if_else(pa.compute.greater(found, 0), found, None)
+
+
+def _three_sizes(args: list[dict[str, Any]]) -> dict[str, pa.Array]:
+    """Give the columns of grid and block."""
+    return {
+        f"{key}_{letter}": ints([size[axis] for size in sizes], pa.int32())
+        for key in ("grid", "block")
+        for sizes in [[_three(a.get(key)) for a in args]]
+        for axis, letter in enumerate("xyz")
+    }
+
+
+def launched(events: list[Event]) -> pa.Table:
+    """Give what some calls tell of the kernels that they launch, a row a call; AMD's do.
+
+    Columns: name, grid, block, smem, all null where calls tell nothing.
+    """
+    args = [_args(event) for event in events]
+    if not any("kernel" in a for a in args):
+        return schema.table(LAUNCHED, {}, len(events))
+    columns = _three_sizes(args)
+    in_threads = pa.array([str(event.get("name")) in _IN_THREADS for event in events])
+    for axis in "xyz":
+        block = columns[f"block_{axis}"]
+        counted = pa.compute.and_kleene(in_threads, pa.compute.greater(block, 0))
+        threads = pa.compute.if_else(pa.compute.fill_null(counted, fill_value=False), block, 1)
+        columns[f"grid_{axis}"] = pa.compute.divide(columns[f"grid_{axis}"], threads)
+    names = [a.get("kernel") for a in args]
+    return schema.table(
+        LAUNCHED,
+        {
+            **columns,
+            "name": [name if isinstance(name, str) and name else None for name in names],
+            "smem": ints([a.get("shared memory") for a in args]),
+        },
+    )
+
+
+LAUNCHED = pa.schema(list(schema.CAPTURED_LAUNCHES)[4:])
+"""The columns of `launched`."""
 
 
 def calls(events: list[Event], threads: Threads) -> pa.Table:

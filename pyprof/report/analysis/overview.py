@@ -21,7 +21,7 @@ from pyprof.report.analysis.steps import merge as merge_steps
 from pyprof.report.analysis.timeline import Timeline, timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 

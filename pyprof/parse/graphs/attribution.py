@@ -1,0 +1,476 @@
+"""The nodes of graphs whose nodes the tool does not tell, from recordings and eager runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import marker, schema
+from pyprof.arrays import NONE, ints
+from pyprof.marker import Kind
+from pyprof.parse import launches as correlate
+from pyprof.parse import sites
+from pyprof.parse.graphs import choice, matching
+from pyprof.parse.graphs import replays as replaying
+from pyprof.parse.graphs.fitting import fits
+from pyprof.parse.profiler_windows import windows
+from pyprof.parse.ranges import innermost
+from pyprof.readers._order import in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyprof.arrays import Ints, Mask
+    from pyprof.parse.graphs.replays import Replays, Subject
+    from pyprof.parse.sweep import Sweep
+    from pyprof.schema import Capture, GraphCaptures
+
+CAPTURED, TWIN = (schema.VIAS.index(via) for via in ("graph capture", "eager twin"))
+_NODE = schema.VIAS.index("graph node")
+
+_FEWEST = 2
+"""Kernels of a sequence that is inferred from: one alone may be anything's."""
+
+
+def attributed(
+    capture: Capture, nested: Callable[[Capture], Sweep]
+) -> tuple[Capture, tuple[str, ...]]:
+    """Give replayed work its graph node where it has none, and say how, in sentences for the user.
+
+    The ranges of recordings are then among the capture's own. `nested` nests the ranges of a
+    capture; it is asked only where some graph was replayed of which nodes are missing.
+    """
+    if not _replays_any(capture):
+        return capture, ()
+    capture = _joined(capture)
+    activities = in_order(capture.activities)
+    launch = correlate.launches(capture, activities, windows(capture))
+    if not (sites.replayed(capture, activities, launch) & ~_told(capture, activities)).any():
+        return capture, ()
+    found = replaying.find(capture, activities, launch)
+    work = _Work(capture, activities, launch, found, nested(capture))
+    if capture.graph_captures is not None:
+        work.from_recordings(capture.graph_captures)
+    work.from_twins()
+    return work.capture(), tuple(work.sentences())
+
+
+def _replays_any(capture: Capture) -> bool:
+    """Tell whether a graph was launched at all: most captures have none."""
+    node = capture.activities.column("node_id")
+    return node.null_count < len(node) or bool(sites.launches_graph(capture.calls).any())
+
+
+def _joined(capture: Capture) -> Capture:
+    """Put the ranges of recordings among the capture's own; they are of threads of their own."""
+    captures = capture.graph_captures
+    if captures is None or not len(captures.ranges):
+        return capture
+    both = pa.concat_tables([capture.ranges, captures.ranges]).unify_dictionaries()
+    return replace(capture, ranges=both.combine_chunks())
+
+
+def _told(capture: Capture, activities: pa.Table) -> Mask:
+    """Tell which activities have a node with an op: what annotates nodes tells lines alone."""
+    node = ints(activities.column("graph_node"))
+    thread = np.append(ints(capture.graph_nodes.column("thread")), NONE)[node]
+    told = thread != NONE
+    if capture.graph_captures is not None:
+        first = ints(capture.graph_captures.recordings.column("first_thread").drop_null())
+        told &= (thread < first.min()) if len(first) else True
+    return np.asarray(told, bool)
+
+
+@dataclass(slots=True)
+class _Counts:
+    """Kernels of graphs, by what became of them."""
+
+    named: int = 0
+    ordered: int = 0
+    twins: int = 0
+
+
+class _Work:
+    """What is known so far of the nodes of one capture."""
+
+    def __init__(
+        self, capture: Capture, activities: pa.Table, launch: Ints, found: Replays, sweep: Sweep
+    ) -> None:
+        self._capture, self._activities, self._launch = capture, activities, launch
+        self._replays, self._sweep = found, sweep
+        self._before = ints(activities.column("graph_node"))
+        self._told = _told(capture, activities)
+        count = len(activities)
+        self._thread, self._time, self._via = (np.full(count, NONE) for _ in range(3))
+        self._place = np.full(count, NONE)
+        """The launch of a recording that each activity was."""
+        self._counts = _Counts()
+        self._used: set[int] = set()
+        """Recordings that some replay is of."""
+        self._ambiguous = 0
+
+    # --- recordings -------------------------------------------------------------------------------
+
+    def from_recordings(self, captures: GraphCaptures) -> None:
+        """Tie replays to the graphs of recordings."""
+        graph = ints(captures.launches.column("graph"))
+        count = len(captures.graphs)
+        order = np.argsort(graph, kind="stable")
+        bounds = np.searchsorted(graph[order], np.arange(count + 1))
+        rows = [order[low:high] for low, high in pairwise(bounds.tolist())]
+        known = ints(captures.launches.column("name").combine_chunks().indices) != NONE
+        kind = replaying.kinds(captures.launches)
+        named = [bool((known | (kind != schema.KERNEL))[part].all()) for part in rows]
+        subjects = self._replays.subjects
+        made = choice.choose(self._replays, captures, _Compared(self, rows, named))
+        recording = ints(captures.graphs.column("recording"))
+        for which, number in made.graph.items():
+            self._tie(subjects[which], rows[number], captures, named=named[number])
+            self._used.add(int(recording[number]))
+        left = made.ambiguous - made.graph.keys()
+        self._ambiguous = sum(len(subjects[which].rows) for which in left)
+
+    def alike(self, launches: Ints, subject: int, *, named: bool) -> float:
+        """Give the share of some launches and a subject that is alike."""
+        chosen = self._replays.subjects[subject]
+        if named:
+            return matching.share(*self._both(launches, chosen.rows))
+        place = self._by_order(launches, chosen.rows, ordered=chosen.ordered)
+        return float((place != NONE).any())
+
+    def common(self, launches: Ints, subject: int) -> int:
+        """Count the kernels that some launches and a subject have in common."""
+        return matching.common(*self._both(launches, self._replays.subjects[subject].rows))
+
+    def kernels(self, subject: int) -> int:
+        """Count the kernels of a subject."""
+        return len(self._replays.subjects[subject].rows)
+
+    def _both(self, launches: Ints, rows: Ints) -> tuple[matching.Kernels, matching.Kernels]:
+        return self._replays.of_launches.take(launches), self._replays.of_activities.take(rows)
+
+    def _by_order(self, launches: Ints, kernels: Ints, *, ordered: bool) -> Ints:
+        """Match by order alone; nothing where some op cannot have launched its kernel."""
+        captures = self._captures
+        stream = self._replays.of_activities.stream[kernels]
+        nothing = np.full(len(kernels), NONE)
+        if not ordered and len(np.unique(stream)) > 1:
+            return nothing
+        found = matching.unnamed(
+            replaying.kinds(captures.launches)[launches],
+            replaying.kinds(self._activities)[kernels],
+        )
+        if (found == NONE).any():
+            return nothing
+        ops = self._launch_ops[launches].tolist()
+        code, names = self._names
+        pairs = set(zip(ops, code[kernels].tolist(), strict=True))
+        wrong = any(not fits(self._op_texts[op] if op >= 0 else None, names[name])
+                    for op, name in pairs)  # fmt: skip
+        return nothing if wrong else found
+
+    def _tie(
+        self, subject: Subject, launches: Ints, captures: GraphCaptures, *, named: bool
+    ) -> None:
+        if named:
+            place = matching.places(*self._both(launches, subject.rows))
+        else:
+            place = self._by_order(launches, subject.rows, ordered=subject.ordered)
+        rows, place = self._spread(subject, place)
+        rows, place = rows[place != NONE], place[place != NONE]
+        self._place[rows] = launches[place]
+        self._set(rows, captures.launches, launches[place])
+        self._counts.named += len(rows) * named
+        self._counts.ordered += len(rows) * (not named)
+
+    def _set(self, rows: Ints, table: pa.Table, source: Ints) -> None:
+        self._thread[rows] = ints(table.column("thread"))[source]
+        self._time[rows] = ints(table.column("time"))[source]
+        self._via[rows] = CAPTURED
+
+    def _spread(self, subject: Subject, place: Ints) -> tuple[Ints, Ints]:
+        """Give a subject's rows of all its replays, and what was found for each."""
+        if len(subject.replays) <= 1:
+            return subject.rows, place
+        node = ints(self._activities.column("node_id"))
+        rows = np.flatnonzero(np.isin(self._replays.replay, subject.replays))
+        order = np.argsort(node[subject.rows], kind="stable")
+        found = np.searchsorted(node[subject.rows], node[rows], sorter=order)
+        return rows, place[order[found]]
+
+    # --- eager twins ------------------------------------------------------------------------------
+
+    def from_twins(self) -> None:
+        """Tie what is left to the like of it that ran outside of graphs."""
+        subjects = [subject for subject in map(self._kernels, self._replays.subjects) if subject]
+        eager = self._eager() if subjects else np.zeros(0, np.int64)
+        if not len(eager):
+            return
+        key = self._replays.of_activities.levels[0]
+        call = self._launch[eager]
+        thread, start, end = (
+            ints(self._capture.calls.column(name))[call] for name in ("thread", "start", "end")
+        )
+        ops = self._around(thread, start, end)
+        known: dict[bytes, Ints | None] = {}
+        for subject in subjects:
+            wanted = key[subject.rows]
+            text = wanted.tobytes()
+            if text not in known:
+                known[text] = self._twin(wanted, key[eager], thread, ops)
+            if (twin := known[text]) is not None:
+                rows, place = self._spread_kernels(subject, twin)
+                self._thread[rows], self._time[rows] = thread[place], start[place]
+                self._via[rows] = TWIN
+                self._counts.twins += len(rows)
+
+    def _kernels(self, subject: Subject) -> Subject | None:
+        """Give the kernels of a subject of which none is tied, if their order is known."""
+        kind = replaying.kinds(self._activities)[subject.rows]
+        rows = subject.rows[kind == schema.KERNEL]
+        streams = np.unique(self._replays.of_activities.stream[rows])
+        tied = (self._via[rows] != NONE) | self._told[rows]
+        if len(rows) < _FEWEST or tied.any() or (len(streams) > 1 and not subject.ordered):
+            return None
+        return replace(subject, rows=rows)
+
+    def _eager(self) -> Ints:
+        """Give the kernels that were launched outside of graphs, by thread and time of the call."""
+        kernel = replaying.kinds(self._activities) == schema.KERNEL
+        rows = np.flatnonzero((self._replays.replay == NONE) & (self._launch != NONE) & kernel)
+        call = self._launch[rows]
+        thread, start = (
+            ints(self._capture.calls.column(name))[call] for name in ("thread", "start")
+        )
+        return np.asarray(rows[np.lexsort((start, thread))])
+
+    def _spread_kernels(self, subject: Subject, place: Ints) -> tuple[Ints, Ints]:
+        if len(subject.replays) <= 1:
+            return subject.rows, place
+        node = ints(self._activities.column("node_id"))
+        ours = np.isin(self._replays.replay, subject.replays)
+        rows = np.flatnonzero(ours & np.isin(node, node[subject.rows]))
+        order = np.argsort(node[subject.rows], kind="stable")
+        return rows, place[order[np.searchsorted(node[subject.rows], node[rows], sorter=order)]]
+
+    def _twin(self, wanted: Ints, within: Ints, thread: Ints, ops: Ints) -> Ints | None:
+        """Give the last sequence that is alike, if all that are have the same ops; else None."""
+        length = len(wanted)
+        found = matching.twins(wanted.tolist(), within)
+        found = found[thread[found] == thread[found + length - 1]] if len(found) else found
+        if not len(found):
+            return None
+        chosen = ops[found[:, None] + np.arange(length)]
+        if (chosen != chosen[-1]).any() or (chosen[-1] == NONE).all():
+            return None
+        return np.asarray(found[-1] + np.arange(length))
+
+    # --- ops --------------------------------------------------------------------------------------
+
+    @property
+    def _captures(self) -> GraphCaptures:
+        captures = self._capture.graph_captures
+        assert captures is not None  # noqa: S101 - asked of recordings only
+        return captures
+
+    def _around(self, thread: Ints, start: Ints, end: Ints) -> Ints:
+        """Give a number of what is around each: ops with their arguments, and layers."""
+        leaf = innermost(self._sweep.nest, thread, start, end)
+        return np.append(self._situation, NONE)[leaf]
+
+    @cached_property
+    def _situation(self) -> Ints:
+        """Number, for each range of the sweep, the chain of texts and arguments that it ends."""
+        from pyprof.parse import paths  # noqa: PLC0415 - as the module that it is needed of
+
+        inputs = self._capture.ranges.column("inputs").combine_chunks()
+        code = ints(inputs.indices)[self._sweep.row] + 1
+        text = self._sweep.texts.code.astype(np.int64) if len(self._sweep.row) else code
+        # What is on which line of a script matters not.
+        line = self._sweep.texts.kind == Kind.TRACE
+        text = np.where(line[text], len(line), text) if len(text) else text
+        both = np.unique(text * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
+        return paths.intern(self._sweep.nest.parent, both.astype(np.int32)).of_range
+
+    @cached_property
+    def _launch_leaf(self) -> Ints:
+        table = self._captures.launches
+        thread, time = (ints(table.column(name)) for name in ("thread", "time"))
+        return innermost(self._sweep.nest, thread, time, time)
+
+    @cached_property
+    def launch_situation(self) -> Ints:
+        """Give what is around each launch of the recordings."""
+        return np.append(self._situation, NONE)[self._launch_leaf]
+
+    @cached_property
+    def _launch_ops(self) -> Ints:
+        """Give the template of the innermost op around each launch; NONE for none."""
+        is_op = np.isin(self._sweep.texts.kind, (Kind.OP, Kind.SEQ))
+        wanted = is_op[self._sweep.texts.code] if len(self._sweep.row) else np.zeros(0, bool)
+        chain = correlate.chains(self._sweep.nest.parent, wanted, self._launch_leaf, 1 << 10)
+        op = correlate.last(chain, wanted)
+        return np.where(op == NONE, NONE, np.append(self._sweep.texts.code, NONE)[op])
+
+    @cached_property
+    def _op_texts(self) -> list[str]:
+        return [_op_name(text) for text in self._sweep.texts.templates]
+
+    @cached_property
+    def _names(self) -> tuple[Ints, list[str]]:
+        column = self._activities.column("name").combine_chunks()
+        return ints(column.indices), column.dictionary.to_pylist()
+
+    # --- what comes out ---------------------------------------------------------------------------
+
+    def capture(self) -> Capture:
+        """Give the capture with the nodes that were found."""
+        rows = np.flatnonzero(self._via != NONE)
+        if not len(rows):
+            return replace(self._capture, activities=self._activities)
+        nodes = np.stack([column[rows] for column in (self._thread, self._time, self._via)])
+        distinct, number = np.unique(nodes, axis=1, return_inverse=True)
+        thread, time, via = distinct
+        more = schema.table(
+            schema.GRAPH_NODES,
+            {"thread": thread.astype(np.int32), "time": time, "via": via.astype(np.int8)},
+        )
+        node = self._before.copy()
+        node[rows] = len(self._capture.graph_nodes) + number.reshape(-1)
+        activities = _with(self._activities, "graph_node", pa.array(node, mask=node == NONE))
+        return replace(
+            self._capture,
+            activities=self._sized(activities),
+            graph_nodes=pa.concat_tables([self._capture.graph_nodes, more]).combine_chunks(),
+        )
+
+    def _sized(self, activities: pa.Table) -> pa.Table:
+        """Fill in the grid and the shared memory that only the captured call tells."""
+        if not (self._place != NONE).any():
+            return activities
+        table = self._captures.launches
+        index = pa.array(self._place, mask=self._place == NONE)
+        for name in ("smem", *(f"{part}_{axis}" for part in ("grid", "block") for axis in "xyz")):
+            told = table.column(name).combine_chunks().take(index)
+            column = pc.coalesce(activities.column(name).combine_chunks(), told)
+            activities = _with(activities, name, column)
+        return activities
+
+    def sentences(self) -> Iterator[str]:
+        """Say what was inferred, and what was not found."""
+        replayed = int(self._replays.replayed.sum())
+        counts = self._counts
+        if counts.named:
+            yield (
+                f"{counts.named:,} of {replayed:,} pieces of replayed work are matched by name and "
+                f"order with the capture of their graphs{self._files(self._used)}"
+            )
+        if counts.ordered:
+            yield (
+                f"{counts.ordered:,} of {replayed:,} pieces of replayed work are matched by order "
+                f"alone with the capture of their graphs{self._files(self._used)}: the calls of "
+                "this trace do not name their kernels, but ops fit them"
+            )
+        if counts.twins:
+            yield (
+                f"{counts.twins:,} of {replayed:,} pieces of replayed work have the op of the same "
+                "kernels where they ran outside graphs: inferred"
+            )
+        yield from self._unmatched(replayed)
+
+    def _unmatched(self, replayed: int) -> Iterator[str]:
+        captures = self._capture.graph_captures
+        lacking = self._replays.replayed & (self._via == NONE) & ~self._told
+        left = int(lacking.sum())
+        if captures is None or not left:
+            return
+        if self._ambiguous:
+            yield (
+                f"{self._ambiguous:,} kernels of graphs fit several captured graphs with other "
+                "ops: they have none; capture with ranges that say the batch size"
+            )
+        unused = set(ints(captures.graphs.column("recording")).tolist()) - self._used
+        if unused:
+            yield (
+                f"no replay fits the graphs captured in{self._files(unused)}: of another model, "
+                f"batch size or run, or cut short; {left:,} of {replayed:,} pieces of replayed "
+                "work have no op"
+            )
+        elif not self._ambiguous:
+            yield (
+                f"{left:,} of {replayed:,} pieces of replayed work fit no captured graph"
+                f"{self._sizes(lacking)}: they have no op"
+            )
+
+    def _sizes(self, lacking: Mask) -> str:
+        sizes = np.unique(self._replays.batch_size[self._replays.replay[lacking]])
+        listed = [str(size) for size in sizes.tolist() if size != NONE]
+        return f" (batch size {', '.join(listed[:_LISTED])})" if listed else ""
+
+    def _files(self, recordings: Sequence[int] | set[int]) -> str:
+        names = self._captures.recordings.column("file").to_pylist()
+        listed = sorted({Path(names[number]).name for number in recordings})
+        more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
+        return f" ({', '.join(listed[:_LISTED])}{more})"
+
+
+_LISTED = 3
+_NEAR = 0.25
+"""The share of a graph from which on what is left of it may be taken for another, whole one."""
+
+
+class _Compared:
+    """How the graphs of recordings compare with what was replayed, each pair looked at once."""
+
+    def __init__(self, work: _Work, rows: Sequence[Ints], named: Sequence[bool]) -> None:
+        self._work, self._rows, self._named = work, rows, named
+        self._known: dict[tuple[int, int], float] = {}
+
+    def alike(self, graph: int, subject: int) -> float:
+        """Give the share of both that is alike; 1 where all is."""
+        pair = graph, subject
+        if pair not in self._known:
+            rows = self._rows[graph]
+            self._known[pair] = self._work.alike(rows, subject, named=self._named[graph])
+        return self._known[pair]
+
+    def near(self, graph: int, subject: int) -> bool:
+        """Tell whether one of both can be the other, of which something was lost."""
+        rows, count = self._rows[graph], self._work.kernels(subject)
+        fewer, more = sorted((len(rows), count))
+        if not _NEAR * more <= fewer < more:
+            return False
+        return self._work.common(rows, subject) == fewer
+
+    def named(self, graph: int) -> bool:
+        """Tell whether the launches of a graph name their kernels."""
+        return self._named[graph]
+
+    def same_ops(self, graphs: Sequence[int]) -> bool:
+        """Compare the ops, and their arguments, of all with those of the first."""
+        first, *others = graphs
+        ops = self._work.launch_situation
+        return all(
+            np.array_equal(ops[self._rows[first]], ops[self._rows[other]]) for other in set(others)
+        )
+
+
+def _op_name(text: str) -> str:
+    kind = marker.classify(text)
+    if kind == Kind.OP:
+        call = marker.decode_op(text)
+        return call.op if call is not None else text
+    return marker.decode_seq(text).name if kind == Kind.SEQ else text
+
+
+def _with(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    place = table.schema.get_field_index(name)
+    kind = table.schema.field(place)
+    return table.set_column(place, kind, column.cast(kind.type))

@@ -1,0 +1,205 @@
+"""Which captured graph each replay is of: by what is alike, by the step's batch size, by order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from pyprof.arrays import NONE, ints
+from pyprof.marker import graph_sizes
+from pyprof.parse.graphs.matching import LEAST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyprof.parse.graphs.replays import Replays
+    from pyprof.schema import GraphCaptures
+
+
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    """A file, and the graphs that were captured in it, in their order."""
+
+    graphs: tuple[int, ...]
+    batch_size: int | None
+
+
+@dataclass(slots=True)
+class Choice:
+    """The graph of each subject, and of how many replays several graphs could be it."""
+
+    graph: dict[int, int] = field(default_factory=dict)
+    ambiguous: set[int] = field(default_factory=set)
+    """Subjects that several captured graphs are alike, whose ops differ."""
+
+
+def choose(
+    replays: Replays,
+    captures: GraphCaptures,
+    compared: Compared,
+) -> Choice:
+    """Choose the captured graph of each subject.
+
+    In a step of as many launches as a recording has graphs the n-th launch is of the n-th graph; so
+    it is of launches in a row that are alike all graphs of a recording. Elsewhere a launch that is
+    alike one graph alone, and is near no other, is of that one.
+    """
+    chooser = _Chooser(replays, captures, compared)
+    chooser.by_number()
+    for group, size, is_step in chooser.groups():
+        chooser.take(group, size, is_step=is_step)
+    return chooser.choice
+
+
+class Compared(Protocol):
+    """How captured graphs and subjects compare."""
+
+    def alike(self, graph: int, subject: int) -> float:
+        """Give the share of both that is alike; 1 where all is."""
+
+    def near(self, graph: int, subject: int) -> bool:
+        """Tell whether one of both can be the other, of which something was lost."""
+
+    def named(self, graph: int) -> bool:
+        """Tell whether the launches of a graph name their kernels."""
+
+    def same_ops(self, graphs: Sequence[int]) -> bool:
+        """Tell whether graphs have the same ops in the same places."""
+
+
+class _Chooser:
+    def __init__(
+        self,
+        replays: Replays,
+        captures: GraphCaptures,
+        compared: Compared,
+    ) -> None:
+        self._replays = replays
+        self._sizes = captures.batch_sizes
+        self._compared = compared
+        recording = ints(captures.graphs.column("recording"))
+        self._recordings = [
+            _Recording(tuple(np.flatnonzero(recording == number).tolist()), size)
+            for number, size in enumerate(captures.recordings.column("batch_size").to_pylist())
+        ]
+        self._subject = np.full(len(replays.start), NONE)
+        for number, subject in enumerate(replays.subjects):
+            self._subject[list(subject.replays)] = number
+        self.choice = Choice()
+
+    def by_number(self) -> None:
+        """Where a tool numbers graphs: the n-th is the n-th that was captured, if all are alike.
+
+        Numbers rise as graphs are captured.
+        """
+        numbered = [n for n, subject in enumerate(self._replays.subjects) if subject.ordered]
+        if len(numbered) != len(self._replays.subjects):
+            return
+        fitting = [r for r in self._recordings if self._all_alike(r.graphs, numbered)]
+        fitting = [r for r in fitting if len(r.graphs) == len(numbered)]
+        if len(fitting) == len(self._recordings) == 1 and len(numbered) > 1:
+            self._assign(numbered, fitting[0].graphs)
+
+    def groups(self) -> Iterator[tuple[list[int], int | None, bool]]:
+        """Give the subjects that each step launches, its batch size, and whether it is a step.
+
+        Launches outside of steps are one group.
+        """
+        order = np.lexsort((self._replays.start, self._replays.step))
+        order = order[self._subject[order] != NONE]
+        for part in np.split(order, np.flatnonzero(np.diff(self._replays.step[order])) + 1):
+            if len(part):
+                size = int(self._replays.batch_size[part[0]])
+                is_step = bool(self._replays.step[part[0]] != NONE)
+                yield self._subject[part].tolist(), None if size == NONE else size, is_step
+
+    def take(self, group: list[int], size: int | None, *, is_step: bool) -> None:
+        """Choose for the launches of one step, or for all that are outside of steps.
+
+        Where some of a step's kernels were lost, what is left of one graph may look like another:
+        a step with the launches of a recording is of that one or of none.
+        """
+        allowed = self._of_size(size)
+        whole = [r for r in allowed if len(r.graphs) == len(group)]
+        known = size is not None and all(r.batch_size is not None for r in whole)
+        if is_step and whole and (known or len(whole) == 1):
+            self._whole_step(group, whole)
+            return
+        place = 0
+        while place < len(group):
+            place += self._in_a_row(group, place, allowed) or self._alone(group[place], allowed)
+
+    def _of_size(self, size: int | None) -> list[_Recording]:
+        if size is None:
+            return self._recordings
+        wanted = graph_sizes.chosen(size, self._sizes)
+        return [r for r in self._recordings if r.batch_size in {None, wanted}]
+
+    def _whole_step(self, group: list[int], recordings: list[_Recording]) -> None:
+        """Take the recording, of as many graphs, that the launches of a step are most alike."""
+        shares = [
+            sum(map(self._compared.alike, recording.graphs, group)) / len(group)
+            for recording in recordings
+        ]
+        if (best := max(shares)) >= LEAST:
+            pairs = zip(recordings, shares, strict=True)
+            self._agreed(group, [r.graphs for r, mean in pairs if mean == best])
+
+    def _in_a_row(self, group: list[int], place: int, allowed: list[_Recording]) -> int:
+        """Take the longest recording that the next launches are alike; give its length, or 0."""
+        fitting = [
+            recording.graphs
+            for recording in allowed
+            if 1 < len(recording.graphs) <= len(group) - place
+            and (len(allowed) == 1 or all(map(self._compared.named, recording.graphs)))
+            and self._all_alike(recording.graphs, group[place:])
+            and self._pinned(recording.graphs, group[place:])
+        ]
+        longest = max(map(len, fitting), default=0)
+        row = group[place : place + longest]
+        if longest and self._agreed(row, [graphs for graphs in fitting if len(graphs) == longest]):
+            return longest
+        return 0
+
+    def _pinned(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
+        """Tell whether some launch is alike its graph alone, so that the row begins where it does.
+
+        Recording may have begun amid a step: of graphs of equal kernels the n-th is not known.
+        """
+        return any(
+            all(self._compared.alike(other, subject) < 1 for other in graphs if other != graph)
+            for graph, subject in zip(graphs, subjects, strict=False)
+        )
+
+    def _alone(self, subject: int, allowed: list[_Recording]) -> int:
+        if subject not in self.choice.graph:
+            candidates = [graph for recording in allowed for graph in recording.graphs]
+            if len(candidates) > 1:  # where launches name no kernels, any may have as many
+                candidates = [*filter(self._compared.named, candidates)]
+            graphs = [g for g in candidates if self._compared.alike(g, subject) == 1]
+            if graphs and any(self._compared.near(graph, subject) for graph in candidates):
+                self.choice.ambiguous.add(subject)
+            elif graphs:
+                self._agreed([subject], [(graph,) for graph in graphs])
+        return 1
+
+    def _all_alike(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
+        return len(graphs) <= len(subjects) and all(
+            self._compared.alike(graph, subject) == 1
+            for graph, subject in zip(graphs, subjects, strict=False)
+        )
+
+    def _agreed(self, subjects: list[int], candidates: Sequence[Sequence[int]]) -> bool:
+        """Assign the first candidate if all have the same ops; tell of subjects where not."""
+        if all(self._compared.same_ops(graphs) for graphs in zip(*candidates, strict=True)):
+            self._assign(subjects, candidates[0])
+            return True
+        self.choice.ambiguous.update(subjects)
+        return False
+
+    def _assign(self, subjects: Sequence[int], graphs: Sequence[int]) -> None:
+        for subject, graph in zip(subjects, graphs, strict=True):
+            if self._compared.alike(graph, subject) > 0:
+                self.choice.graph.setdefault(subject, graph)

@@ -1,0 +1,206 @@
+"""The replays of a capture and the launches of its recordings, with keys by which they compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.arrays import NONE, ints
+from pyprof.gpu.kernel_names import demangle, split
+from pyprof.marker import graph_sizes
+from pyprof.parse import sites
+from pyprof.parse.graphs.matching import Kernels
+from pyprof.parse.ranges import innermost, nest
+from pyprof.parse.records import number_combinations
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyprof.arrays import Ints, Mask
+    from pyprof.schema import Capture
+
+_AXES = tuple(f"{name}_{axis}" for name in ("grid", "block") for axis in "xyz")
+_LOW_BITS = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Kernels that are one graph's: of all its replays where the tool counts nodes, else of one."""
+
+    rows: Ints
+    """Of activities, one for each node, in the order of nodes, else of their start."""
+    replays: tuple[int, ...]
+    ordered: bool
+    """Whether the order is that in which nodes were made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replays:
+    """What graphs replayed, and how it compares with what was captured."""
+
+    replay: Ints
+    """Of each activity; NONE outside graphs."""
+    start: Ints
+    """When each replay was launched, ns; else when its first kernel began."""
+    step: Ints
+    """The step that each replay is of; NONE where no range says."""
+    batch_size: Ints
+    """Of each replay's step; NONE where none is stated."""
+    subjects: tuple[Subject, ...]
+    replayed: Mask
+    """Of each activity: whether it is a node's work, not the launch of a whole graph."""
+    of_activities: Kernels
+    of_launches: Kernels
+    """Of the recordings; empty where there are none."""
+
+
+def find(capture: Capture, activities: pa.Table, launch: Ints) -> Replays:
+    """Gather the replays of a capture; `launch` is the call that launched each activity."""
+    replay = sites.replays(capture, activities, launch)
+    replayed = sites.replayed(capture, activities, launch)
+    of_activities, of_launches = _kernels(capture, activities)
+    rows = np.flatnonzero(replay != NONE)
+    count = int(replay.max(initial=NONE)) + 1
+    first = np.full(count, len(replay))
+    np.minimum.at(first, replay[rows], rows)
+    call = launch[first]
+    begun = ints(activities.column("start"))[first]
+    start = np.where(call == NONE, begun, np.append(ints(capture.calls.column("start")), 0)[call])
+    thread = np.append(ints(capture.calls.column("thread")), NONE)[call]
+    step, size = _steps(capture, thread, start)
+    return Replays(
+        replay,
+        start,
+        step,
+        size,
+        tuple(_subjects(activities, np.where(replayed, replay, NONE))),
+        replayed,
+        of_activities,
+        of_launches,
+    )
+
+
+def _subjects(activities: pa.Table, replay: Ints) -> list[Subject]:
+    """Put kernels together that are of one graph."""
+    node = ints(activities.column("node_id"))
+    rows = np.flatnonzero(replay != NONE)
+    without = np.zeros(int(replay.max(initial=NONE)) + 1, bool)
+    without[replay[rows[node[rows] == NONE]]] = True
+    ordered = ~without[replay[rows]]
+    graph = np.where(ordered, node[rows] >> 32, 0)
+    several = graph > 0
+    pid = ints(activities.column("pid"))[rows]
+    number = number_combinations(
+        np.where(several, graph, NONE),
+        np.where(several, pid, NONE),
+        np.where(several, NONE, replay[rows]),
+    )
+    place = np.where(ordered, node[rows] & _LOW_BITS, np.arange(len(rows)))
+    order = np.lexsort((np.arange(len(rows)), place, number))
+    found = []
+    for part in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
+        if len(part):
+            same = several[part[0]] & (np.diff(place[part], prepend=NONE) == 0)
+            found.append(
+                Subject(
+                    rows[part[~same]],
+                    tuple(np.unique(replay[rows[part]]).tolist()),
+                    ordered=bool(ordered[part[0]]),
+                )
+            )
+    return found
+
+
+# --- steps ----------------------------------------------------------------------------------------
+
+
+def _steps(capture: Capture, thread: Ints, time: Ints) -> tuple[Ints, Ints]:
+    """Find the step around each launch, and its batch size."""
+    ranges = capture.ranges
+    text = ranges.column("text").combine_chunks()
+    known = [graph_sizes.batch_size(entry) or NONE for entry in text.dictionary.to_pylist()]
+    size = np.array([*known, NONE], np.int64)[ints(text.indices)]
+    rows = np.flatnonzero(size != NONE)
+    on, start, end = (ints(ranges.column(name))[rows] for name in ("thread", "start", "end"))
+    end = np.where(end == NONE, np.iinfo(np.int64).max, end)
+    nested = nest(on, start, end, np.arange(len(rows)))
+    found = innermost(nested, thread, time, time)
+    known_size = np.append(size[rows][nested.order], NONE)[found]
+    return found, np.where(found == NONE, NONE, known_size)
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+def _kernels(capture: Capture, activities: pa.Table) -> tuple[Kernels, Kernels]:
+    """Give the keys of activities and of the launches of recordings."""
+    tables = [activities]
+    if capture.graph_captures is not None:
+        tables.append(capture.graph_captures.launches)
+    else:
+        tables.append(schema.CAPTURED_LAUNCHES.empty_table())
+    split_at = len(activities)
+    whole, function = _names(tables)
+    sizes = _sizes(tables)
+    both = number_combinations(whole, sizes) if len(whole) else whole
+    level = np.where((whole == NONE) | (sizes == NONE), NONE, both)
+    streams = np.concatenate(
+        [ints(activities.column("stream")), np.zeros(len(tables[1]), np.int64)]
+    )
+    all_ = Kernels((level, whole, function), streams)
+    rows = np.arange(len(whole))
+    return all_.take(rows[:split_at]), all_.take(rows[split_at:])
+
+
+def _names(tables: list[pa.Table]) -> tuple[Ints, Ints]:
+    """Number names, and functions, of kernels; what copies and fills is of one name each."""
+    wholes: dict[str, int] = {}
+    functions: dict[str, int] = {}
+    found: tuple[list[Ints], list[Ints]] = ([], [])
+    for table in tables:
+        column = table.column("name").combine_chunks()
+        kind = ints(table.column("kind"))
+        names = [_plain(name) for name in column.dictionary.to_pylist()]
+        index = ints(column.indices)
+        pairs = ((wholes, [n for n, _ in names]), (functions, [f for _, f in names]))
+        for (known, listed), parts in zip(pairs, found, strict=True):
+            codes = [known.setdefault(text, len(known)) for text in listed]
+            part = np.array([*codes, NONE], np.int64)[index]
+            for number, text in ((schema.MEMCPY, _COPY), (schema.MEMSET, _FILL)):
+                part[kind == number] = known.setdefault(text, len(known))
+            parts.append(part)
+    return np.concatenate(found[0]), np.concatenate(found[1])
+
+
+_COPY, _FILL = "[copy]", "[fill]"
+
+
+def _plain(name: str) -> tuple[str, str]:
+    """Give a kernel's name as every tool spells it, and its function's alone."""
+    if name.startswith("__amd_rocclr_copy"):
+        return _COPY, _COPY
+    if name.startswith("__amd_rocclr_fill"):
+        return _FILL, _FILL
+    whole = demangle(name.removesuffix(".kd"))
+    return "".join(whole.split()), split(whole).path
+
+
+def _sizes(tables: list[pa.Table]) -> Ints:
+    """Number grids and blocks; NONE where one is not known."""
+    columns = [
+        np.concatenate([ints(table.column(axis)) for table in tables]).astype(np.int64)
+        for axis in _AXES
+    ]
+    if not len(columns[0]):
+        return columns[0]
+    known = np.logical_and.reduce([column != NONE for column in columns])
+    return np.where(known, number_combinations(*columns), NONE)
+
+
+def kinds(table: pa.Table) -> Ints:
+    """Give the kind of each activity or launch."""
+    return ints(pc.fill_null(table.column("kind"), NONE))

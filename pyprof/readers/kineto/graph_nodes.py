@@ -1,0 +1,148 @@
+"""The calls of a trace that made the nodes of graphs: those between begin and end of a capture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.arrays import NONE
+from pyprof.arrays import ints as integers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyprof.arrays import Ints, Mask
+
+_BEGIN = r"^(?:cuda|cu|hip)StreamBeginCapture"
+_END = r"^(?:cuda|cu|hip)StreamEndCapture"
+_NODES = (
+    (schema.GRAPH, r"GraphLaunch"),  # a graph inside of one
+    (NONE, r"LaunchHostFunc"),
+    (schema.KERNEL, r"Launch"),
+    (schema.MEMCPY, r"^(?:cuda|cu|hip)Memcpy"),
+    (schema.MEMSET, r"^(?:cuda|cu|hip)Mem[sS]et(?:D\d+|2D|3D|Async|_|$)"),
+)
+"""Kinds of nodes and the calls that make them; the first that matches."""
+
+
+class Captured(NamedTuple):
+    """The graphs that were captured in a trace."""
+
+    launches: pa.Table
+    """The calls that made nodes, as CAPTURED_LAUNCHES."""
+    graphs: int
+    whole: bool
+    """Whether each capture that begins ends, and the other way round."""
+
+
+class _Span(NamedTuple):
+    """The capture of one graph."""
+
+    begin: int
+    end: int
+    thread: int
+
+
+def captured(
+    calls: pa.Table, launched: Callable[[], pa.Table], ran: pa.Array, process: Ints
+) -> Captured:
+    """Find the graphs that were captured, and the calls that made their nodes.
+
+    `launched` gives what each call tells of its kernel, `ran` the correlation ids of what ran: a
+    call that launched something made no node. `process` is that of each thread. A capture whose
+    end the trace does not hold counts for nothing.
+    """
+    spans, whole = _spans(calls)
+    if not spans:
+        return Captured(schema.CAPTURED_LAUNCHES.empty_table(), 0, whole)
+    rows, graph, kind = _nodes(calls, spans, ran, process)
+    told = launched().take(pa.array(rows))
+    columns = {name: told.column(name) for name in told.column_names}
+    columns |= {
+        "graph": graph.astype(np.int32),
+        "thread": calls["thread"].take(pa.array(rows)),
+        "time": calls["start"].take(pa.array(rows)),
+        "kind": kind.astype(np.int8),
+    }
+    return Captured(schema.table(schema.CAPTURED_LAUNCHES, columns), len(spans), whole)
+
+
+def _spans(calls: pa.Table) -> tuple[list[_Span], bool]:
+    """Give the captures, in the order in which they began, and whether all began and ended."""
+    begin, end = _matching(calls, _BEGIN), _matching(calls, _END)
+    rows = np.flatnonzero(begin | end)
+    start, ends, thread = (integers(calls[name])[rows] for name in ("start", "end", "thread"))
+    opened: dict[int, int] = {}
+    spans, whole = [], True
+    for place in np.argsort(start, kind="stable").tolist():
+        on = int(thread[place])
+        since = opened.pop(on, None)
+        begins = bool(begin[rows[place]])
+        whole &= begins == (since is None)
+        if begins:
+            opened[on] = int(ends[place])
+        elif since is not None:
+            spans.append(_Span(since, int(start[place]), on))
+    return sorted(spans), whole and not opened
+
+
+def _matching(calls: pa.Table, pattern: str) -> Mask:
+    names = calls["name"].combine_chunks()
+    if not len(names):
+        return np.zeros(0, bool)
+    answers = pc.match_substring_regex(names.dictionary, pattern).take(names.indices)
+    return np.asarray(pc.fill_null(answers, fill_value=False).to_numpy(zero_copy_only=False), bool)
+
+
+def _nodes(
+    calls: pa.Table, spans: list[_Span], ran: pa.Array, process: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Give the rows of calls that made nodes, the graph and the kind of each."""
+    kind = np.full(len(calls), NONE)
+    for number, pattern in reversed(_NODES):
+        kind[_matching(calls, pattern)] = number
+    corr = calls["corr"]
+    gone = pc.is_in(corr, value_set=ran.drop_null()).combine_chunks()
+    kind[np.asarray(gone.to_numpy(zero_copy_only=False), bool)] = NONE
+    start, thread = integers(calls["start"]), integers(calls["thread"])
+    rows = np.flatnonzero(kind != NONE)
+    rows = rows[np.lexsort((-integers(calls["end"])[rows], start[rows]))]
+    ends = integers(calls["end"])[rows]
+    rows = rows[_outer(integers(corr)[rows], process[thread[rows]], start[rows], ends)]
+    graph = _graphs(spans, start[rows], thread[rows], process)
+    rows, graph = rows[graph != NONE], graph[graph != NONE]
+    return rows, graph, kind[rows]
+
+
+def _outer(corr: Ints, process: Ints, start: Ints, end: Ints) -> Mask:
+    """Leave out the driver's call inside a call of the runtime: both have one correlation id.
+
+    Ids come again in another window of a recording. Rows are in order of their start.
+    """
+    order = np.lexsort((np.arange(len(corr)), corr, process))
+    same = (np.diff(corr[order], prepend=NONE) == 0) & (np.diff(process[order], prepend=NONE) == 0)
+    inside = np.zeros(len(corr), bool)
+    inside[order[1:]] = same[1:] & (start[order[1:]] <= end[order[:-1]])
+    return np.asarray(~inside | (corr == NONE))
+
+
+def _graphs(spans: list[_Span], start: Ints, thread: Ints, process: Ints) -> Ints:
+    """Give the graph that was being captured at each call; NONE where there was none.
+
+    Autograd's thread launches what is captured on another; where several threads capture at a
+    time, each does so for itself.
+    """
+    graph = np.full(len(start), NONE)
+    several = np.zeros(len(start), bool)
+    for number, span in enumerate(spans):
+        low, high = np.searchsorted(start, [span.begin, span.end])
+        inside = low + np.flatnonzero(process[thread[low:high]] == process[span.thread])
+        own = thread[inside] == span.thread
+        several[inside] |= (graph[inside] != NONE) & ~own
+        graph[inside[own | (graph[inside] == NONE)]] = number
+        several[inside[own]] = False
+    return np.where(several, NONE, graph)

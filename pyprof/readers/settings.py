@@ -1,0 +1,46 @@
+"""What a user names beside captures, for whatever reads them while a command runs."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+CAPTURE_TRACES = "capture_traces"
+"""What frameworks call the folder, beside a trace, of traces in which its graphs were captured."""
+
+_GRAPH_CAPTURES: ContextVar[tuple[str, ...]] = ContextVar("graph_captures", default=())
+
+
+def graph_captures() -> tuple[str, ...]:
+    """Give the files and folders of traces in which graphs were captured."""
+    return _GRAPH_CAPTURES.get()
+
+
+@contextmanager
+def using(graph_captures: Sequence[str]) -> Iterator[None]:
+    """Let captures be read with these, instead of those beside them."""
+    token = _GRAPH_CAPTURES.set(tuple(graph_captures))
+    try:
+        yield
+    finally:
+        _GRAPH_CAPTURES.reset(token)
+
+
+class Carried(Generic[A, T]):
+    """A function of one argument that has its settings wherever it is called."""
+
+    def __init__(self, function: Callable[[A], T]) -> None:
+        self.function = function
+        self.graph_captures = graph_captures()
+
+    def __call__(self, item: A) -> T:
+        """Call it."""
+        with using(self.graph_captures):
+            return self.function(item)
