@@ -81,6 +81,7 @@ RANGES = pa.schema(
         "op_id": pa.int64(),
         "inputs": pa.dictionary(pa.int32(), pa.binary()),
         "forward_thread": pa.int32(),  # row of `threads`, for a backward op where the tool says so
+        "domain": _TEXT,  # of NVTX: who pushed it; null for the default one
     }
 )
 """One row per annotated range: NVTX ranges, or the ops and annotations of torch.profiler."""

@@ -22,6 +22,7 @@ from pyprof.parse import (
     profiler_windows,
     record_columns,
     texts,
+    user_ranges,
 )
 from pyprof.parse import ranges as leaks
 from pyprof.parse import ranges as nesting
@@ -39,7 +40,10 @@ if TYPE_CHECKING:
 
 _TIEBREAK = np.zeros(len(Kind), np.int64)
 for _place, _kind in enumerate(
-    (Kind.LAYER, Kind.OPTIMIZER, Kind.TRACE, Kind.MODULE, Kind.OP, Kind.SEQ, Kind.CONTEXT)
+    (
+        *(Kind.STEP, Kind.USER, Kind.LAYER, Kind.OPTIMIZER, Kind.TRACE, Kind.MODULE, Kind.OP),
+        *(Kind.SEQ, Kind.CONTEXT),
+    )
 ):
     _TIEBREAK[_kind] = _place  # of ranges with equal bounds: which encloses which
 
@@ -54,10 +58,12 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     most = max(_LEAST, _NAMES // max(1, len(activities)))
     chain = launches.chains(sweep.nest.parent, _counted(sweep), leaf, most)
     partner = forward_backward.partners(capture, sweep, chain, launch, activities, found)
-    told = _told(sweep, (leaf, partner.op, partner.place), most)
+    around = user_ranges.around_backward(capture, sweep, launch)
+    told = _told(sweep, (leaf, partner.op, partner.place, around), most)
     give_back()  # what sorting and searching held for a while
     free = launch_layers.free(capture, launch, most)
-    built = record_columns.build(capture, activities, told, launch, leaf, chain, partner, free)
+    owned = record_columns.Owners(launch, leaf, around, chain, partner, free)
+    built = record_columns.build(capture, activities, told, owned)
     if found:
         built["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, found))
     return Records(
@@ -135,7 +141,7 @@ _KERNELS = (schema.KERNEL, schema.CPU)
 def _sweep(capture: Capture) -> Sweep:
     ranges = capture.ranges
     read = texts.read_texts(ranges)
-    kind = texts.kinds(read)
+    kind = np.where(user_ranges.of_library(ranges), np.int8(Kind.CONTEXT), texts.kinds(read))
     thread, start = ints(ranges.column("thread")), ints(ranges.column("start"))
     end = ints(ranges.column("end"))
     still_open = end == NONE
@@ -148,7 +154,7 @@ def _sweep(capture: Capture) -> Sweep:
     found = nesting.nest(thread[row], start[row], end[row], _tiebreaks(read, kind, row))
     row = row[found.order]
     chosen = texts.select(read, row)
-    interned = paths.intern(found.parent, chosen.code)
+    interned = paths.intern(found.parent, user_ranges.codes(chosen))
     return Sweep(
         found,
         chosen,

@@ -18,6 +18,7 @@ import numpy as np
 from pyprof import marker
 from pyprof.arrays import NONE, Ints
 from pyprof.marker import Kind, Tensor
+from pyprof.parse import user_ranges
 from pyprof.parse.backward_nodes import is_engine
 from pyprof.parse.ranges import depths
 from pyprof.parse.records import Coded
@@ -93,6 +94,8 @@ class Path:
     """Templates of PyTorch's own ranges."""
     backward: bool = False
     optimizer: bool = False
+    says: str = ""
+    """Direction that the name of the innermost user's range says."""
     of_caller: tuple[bool, bool] = (False, False)
     """In a backward pass, whether layer and trace are but those around it: where it was called."""
 
@@ -198,8 +201,8 @@ class _Around:
     def enter(self, text: str, kind: Kind) -> None:
         """Go into a range."""
         self._before.append((tuple(map(len, self._lists)), self._state))
-        if kind == Kind.LAYER:
-            self._layers.append(marker.layer_name(text))
+        if kind in user_ranges.NAMED:
+            self._enter_named(text, kind)
         elif kind == Kind.TRACE:
             self._state = self._state._replace(trace=_user_trace(text))
         elif kind == Kind.MODULE:
@@ -221,6 +224,7 @@ class _Around:
         """Say what is around."""
         state = self._state
         layer, modules, markers, ops, seqs = (tuple(x[-self._most :]) for x in self._lists)
+        layer = layer or state.step
         same = (len(self._layers) == state.caller_layers, state.trace == state.caller_trace)
         return Path(
             layer,
@@ -231,8 +235,19 @@ class _Around:
             seqs,
             state.backward,
             state.optimizer,
+            state.says,
             same if state.backward else (False, False),
         )
+
+    def _enter_named(self, text: str, kind: Kind) -> None:
+        """Go into what has a name: a layer, or a step, whose name stands where no layer's does."""
+        name = user_ranges.name(text, kind)
+        if kind == Kind.STEP:
+            self._state = self._state._replace(step=(name,) if name else ())
+        else:
+            self._layers.append(name)
+        says = user_ranges.says(name, kind) or self._state.says
+        self._state = self._state._replace(says=says)
 
     def _enter_op(self, text: str) -> None:
         call = marker.decode_op(text)
@@ -245,6 +260,7 @@ class _Around:
 
     def _enter_seq(self, text: str) -> None:
         if _is_checkpoint(text):
+            self._state = self._state._replace(says="")  # in it the forward pass runs again
             return
         self._seqs.append(text)
         if not self._state.backward and _is_node(text):
@@ -261,6 +277,9 @@ class _State(NamedTuple):
     optimizer: bool = False
     caller_layers: int = 0
     """Layers around the backward pass that it is in."""
+    step: tuple[str, ...] = ()
+    """Name of the innermost step around."""
+    says: str = ""
     caller_trace: tuple[str, ...] = ()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,22 +26,32 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-def build(
-    capture: Capture,
-    activities: pa.Table,
-    sweep: Told,
-    launch: Ints,
-    leaf: Ints,
-    chain: Chains,
-    partners: Partners,
-    free: dict[int, list[str]],
-) -> dict[str, Column]:
+class Owners(NamedTuple):
+    """Per row: the calls and ranges that it belongs to; NONE where there is none."""
+
+    launch: Ints
+    """Row of `calls`."""
+    leaf: Ints
+    """The innermost range around the launch."""
+    around: Ints
+    """The user's range around the backward pass that the launch is part of, on another thread."""
+    chain: Chains
+    partners: Partners
+    free: dict[int, list[str]]
+    """Names of start/end ranges around some rows."""
+
+
+def build(capture: Capture, activities: pa.Table, sweep: Told, owners: Owners) -> dict[str, Column]:
     """Build every column of `schema.RECORD` that this capture can fill."""
-    path, partner, place = (sweep.path(ranges) for ranges in (leaf, partners.op, partners.place))
-    direction = _direction(activities, sweep, path, partners.engine)
+    launch, partners = owners.launch, owners.partners
+    path, partner, place, around = (
+        sweep.path(ranges) for ranges in (owners.leaf, partners.op, partners.place, owners.around)
+    )
+    direction = _direction(activities, sweep, path, around, partners.engine)
     # A collective is of many parameters, not of the one that it waited for.
     place = np.where(direction.index == _COMM, partner, place)
-    counted = sequence.count(capture, sweep, chain, path, launch)
+    counted = sequence.count(capture, sweep, owners.chain, path, launch)
+    layered = _layered(sweep, _own(sweep, path, place, 0), place, around)
     return {
         **_names(activities),
         **_work(activities),
@@ -50,7 +60,7 @@ def build(
         **_launches(capture, launch),
         **_paths(sweep, path),
         "trace": _traces(sweep, _own(sweep, path, place, 1)),
-        "layer": launch_layers.layers(sweep, _own(sweep, path, place, 0), free),
+        "layer": launch_layers.layers(sweep, layered, owners.free),
         "dir": direction,
         **counted,
         **_forward(sweep, partner, place),
@@ -162,6 +172,12 @@ def _own(sweep: Told, path: Ints, place: Ints, which: int) -> Ints:
     return np.where(same[index] & some[place], NONE, path)
 
 
+def _layered(sweep: Told, path: Ints, place: Ints, around: Ints) -> Ints:
+    """Put what is around the backward pass where neither a row's path nor its forward op's says."""
+    says = np.array([*(bool(entry.layer) for entry in sweep.described), False])
+    return np.where(says[path] | says[place] | (around == NONE), path, around)
+
+
 def _forward(sweep: Told, partner: Ints, place: Ints) -> dict[str, Column]:
     described = sweep.described
     ops = [paths.forward_ops(entry) for entry in described]
@@ -181,16 +197,21 @@ _DIRECTIONS = ["", "fprop", "bprop", "optim", "comm", "copy"]
 _COMM = _DIRECTIONS.index("comm")
 
 
-def _direction(activities: pa.Table, sweep: Told, path: Ints, engine: NDArray[np.bool_]) -> Coded:
+def _direction(
+    activities: pa.Table, sweep: Told, path: Ints, around: Ints, engine: NDArray[np.bool_]
+) -> Coded:
     """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first.
 
-    What the engine launches of itself, called from no line and in no layer, is bprop.
+    What the engine launches of itself, called from no line and in no layer, is bprop. PyTorch's
+    own ranges go before what the user's names say, these before the mere presence of an op.
     """
     described, index = paths.with_nothing(sweep.described, path)
     flags = np.array(
         [(entry.backward, entry.optimizer, bool(entry.ops or entry.seqs)) for entry in described]
     )[index]
     called = np.array([bool(entry.trace or entry.layer) for entry in described])[index]
+    says = np.array([_DIRECTIONS.index(entry.says) for entry in described])
+    said = np.where(says[index] > 0, says[index], np.append(says, 0)[around])
     kind = ints(activities.column("kind"))
     name, names = _coded_names(activities)
     comm = np.array([communicates(text) for text in map(demangle, names)], bool)[name]
@@ -200,9 +221,10 @@ def _direction(activities: pa.Table, sweep: Told, path: Ints, engine: NDArray[np
             comm,
             flags[:, 0] | (engine & flags[:, 2] & ~called),
             flags[:, 1],
+            said > 1,
             flags[:, 2],
         ],
-        [5, _COMM, 2, 3, 1],
-        0,
+        [5, _COMM, 2, 3, said, 1],
+        said,
     )
     return Coded(code.astype(np.int64), _DIRECTIONS)

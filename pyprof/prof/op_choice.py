@@ -55,7 +55,11 @@ def _unknown(situation: Situation) -> Work:
     for work in _candidates(situation):
         if work.call is not None and work.call.op:
             return Work(None, work.direction, None, work.position, f"unknown op {work.call.op}")
-    return Work(None, FPROP, None, OWN, "no marker")
+    return Work(None, FPROP, None, OWN, ONLY_RANGES if situation.in_range else NO_MARKER)
+
+
+NO_MARKER, ONLY_RANGES = "no marker", "only ranges, no op"
+"""Why nothing is known of work for which no op was recorded."""
 
 
 def own_flops(situation: Situation) -> int | None:

@@ -36,6 +36,9 @@ TEXTS = (
     "MmBackward0, seq = 1",
     "torch.utils.checkpoint.CheckpointFunctionBackward, seq = 3",
     "Optimizer.step#SGD.step",
+    "attention",
+    "mlp (backward)",
+    "iteration 3",
 )
 
 
@@ -58,7 +61,15 @@ def _expected(texts: list[str], most: int) -> paths.Path:
     nodes = [place for place, text in enumerate(texts) if text in seqs and "Mm" in text]
     traces = [marker.decode_trace(t) for t in of[Kind.TRACE]]
     caller = _expected(texts[: nodes[0]], 1000) if nodes else None
-    layer = tuple(marker.layer_name(t) for t in of[Kind.LAYER])
+    inside = kinds[nodes[0] :] if nodes else []
+    named = tuple(
+        marker.layer_name(t) if k == Kind.LAYER else marker.range_name(t)
+        for t, k in zip(texts, kinds, strict=True)
+        if k in (Kind.LAYER, Kind.USER)
+    )
+    layer = named or ("iteration",) * bool(of[Kind.STEP])
+    again = max((n for n, text in enumerate(texts) if "CheckpointFunction" in text), default=-1)
+    says = "bprop" if any("(backward)" in text for text in texts[again + 1 :]) else ""
     trace = traces[-1] if traces else ()
     return paths.Path(
         layer[-most:],
@@ -69,7 +80,10 @@ def _expected(texts: list[str], most: int) -> paths.Path:
         tuple(seqs)[-most:],
         bool(nodes),
         bool(of[Kind.OPTIMIZER]) or any(c.op == "step" for _, c in calls if c),
-        (layer == caller.layer, trace == caller.trace) if caller else (False, False),
+        says,
+        (not {Kind.LAYER, Kind.USER} & {*inside}, trace == caller.trace)
+        if caller
+        else (False, False),
     )
 
 

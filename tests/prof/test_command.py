@@ -220,6 +220,13 @@ def test_a_reason_is_named_for_work_that_took_no_time() -> None:
     assert "unknown for 1 row: no marker (0.0 % in 1)" in done.stderr
 
 
+def test_no_marker_is_said_only_where_there_was_none() -> None:
+    """Work in a range of the user's was marked, though no op is known."""
+    record = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "layer": ["attention"]}
+    done = run("prof", "-", stdin=f"{record}\n")
+    assert "unknown for 1 row: only ranges, no op (100.0 % in 1)" in done.stderr
+
+
 @pytest.mark.parametrize(("percent", "code"), [("98", 0), ("98.1", 1), ("0", 0), ("100", 1)])
 def test_strict_fails_where_too_little_is_known(percent: str, code: int, path: Path) -> None:
     """The report is written all the same; the exit code and one line say that it falls short."""

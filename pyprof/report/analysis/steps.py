@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.marker import Kind, classify, plain_layer
+from pyprof.marker import STEP_PATTERN, Kind, classify, plain_layer
 from pyprof.parse.paths import unnumbered
 from pyprof.parse.records import Records
 from pyprof.parse.texts import where
@@ -32,11 +32,6 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-_ITERATION = (
-    r"(?i)^(?:layer:)?\W*(?:profiler|train(?:ing)?|eval|test|val(?:idation)?|inference)?[\s_.:#-]*"
-    r"(?:step|iter|iteration|batch|mini-?batch)s?(?:[\s_.:#=(\[-]*\d+.*)?$"
-)
-"""Names of iterations; an RE2 pattern."""
 _DIGITS = re.compile(r"\d+")
 
 # --- from ranges --------------------------------------------------------------------------------
@@ -45,12 +40,12 @@ _DIGITS = re.compile(r"\d+")
 def iterations(capture: Capture) -> tuple[str, Ints, Ints] | None:
     """Find ranges that name iterations; of several sorts, the one that covers most time."""
     ranges = capture.ranges
-    is_iteration = partial(pc.match_substring_regex, pattern=_ITERATION)
+    is_iteration = partial(pc.match_substring_regex, pattern=STEP_PATTERN)
     texts = ranges.filter(where(ranges.column("text"), is_iteration))
     distinct = texts.column("text").unique().to_pylist()
     named: dict[str, list[str]] = {}
     for text in distinct:
-        if classify(text) in (Kind.CONTEXT, Kind.LAYER):
+        if classify(text) in (Kind.STEP, Kind.LAYER):
             named.setdefault(_DIGITS.sub("N", plain_layer(unnumbered(text))), []).append(text)
     best = max(
         ((total, name, start, end)
