@@ -54,6 +54,7 @@ ACTIVITIES = pa.schema(
         "bytes": pa.int64(),  # moved by a memcpy or set by a memset
         "rank": pa.int32(),  # rank in a distributed job
         "collective": _TEXT,  # what the tool says of one, as JSON; see COLLECTIVE
+        "graph_node": pa.int32(),  # row of `graph_nodes`; null: in no graph, or captured unseen
     }
 )
 """One row per piece of GPU work (or, in a capture without a GPU, per CPU op)."""
@@ -103,12 +104,33 @@ DEVICES = pa.schema(
 )
 """One row per GPU that the capture describes."""
 
+VIAS = ("launch", "forward op", "graph node", "graph capture", "eager twin", "user range")
+"""How the op of GPU work was found.
+
+By the call that launched it; for a backward pass, by its forward op; for what a graph replays: by
+the node that the tool names, by a trace of the graph's capture, or, inferred, by the like of it
+that ran outside of graphs; by what the user wrote around it.
+"""
+
+GRAPH_NODES = pa.schema(
+    {
+        "thread": pa.int32(),  # row of `threads`
+        "time": pa.int64(),  # ns
+        "via": pa.int8(),  # index into VIAS
+    }
+)
+"""One row per place where the op of a graph's node was captured: there its ranges are.
+
+Nodes that were made of one another, as instances and clones of a graph are, share a row.
+"""
+
 TABLES: Mapping[str, pa.Schema] = {
     "activities": ACTIVITIES,
     "calls": CALLS,
     "ranges": RANGES,
     "threads": THREADS,
     "devices": DEVICES,
+    "graph_nodes": GRAPH_NODES,
 }
 
 
@@ -125,6 +147,7 @@ class Capture:
     ranges: pa.Table
     threads: pa.Table
     devices: pa.Table
+    graph_nodes: pa.Table = field(default_factory=GRAPH_NODES.empty_table)
     warnings: tuple[str, ...] = field(default=())
     """Sentences for the user about what this capture hides or distorts."""
 
@@ -228,6 +251,8 @@ RECORD = pa.schema(
         pa.field("smem", pa.int64()),
         pa.field("gpu", pa.string()),
         pa.field("collective", pa.string()),  # JSON of COLLECTIVE
+        pa.field("via", pa.string()),  # one of VIAS: how its op was found; null: it was not
+        pa.field("replay", pa.int64()),  # launch of a graph that it is part of, from 0
         # For a backward kernel, what is known of its forward call:
         pa.field("fwdMarker", _TEXTS),
         pa.field("fwdSeqMarker", _TEXTS),  # without their numbers

@@ -21,6 +21,7 @@ from pyprof.parse import (
     paths,
     profiler_windows,
     record_columns,
+    sites,
     texts,
     user_ranges,
 )
@@ -54,15 +55,18 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     sweep = _sweep(capture)
     found = profiler_windows.windows(capture)
     launch, doubted = evidence.launches(capture, activities, found)
-    leaf, range_doubts = evidence.ranges_of(capture, activities, sweep.nest, launch)
+    site = sites.find(capture, activities, launch)
+    leaf, range_doubts = evidence.ranges_of(activities, sweep.nest, site)
     most = max(_LEAST, _NAMES // max(1, len(activities)))
     chain = launches.chains(sweep.nest.parent, _counted(sweep), leaf, most)
-    partner = forward_backward.partners(capture, sweep, chain, launch, activities, found)
-    around = user_ranges.around_backward(capture, sweep, launch)
+    partner = forward_backward.partners(capture, sweep, chain, site, activities, found)
+    around = np.full(len(launch), NONE)
+    if not range_doubts:
+        around = user_ranges.around(capture, sweep, launch, site)
     told = _told(sweep, (leaf, partner.op, partner.place, around), most)
     give_back()  # what sorting and searching held for a while
-    free = launch_layers.free(capture, launch, most)
-    owned = record_columns.Owners(launch, leaf, around, chain, partner, free)
+    free = launch_layers.free(capture, site, most)
+    owned = record_columns.Owners(launch, site, leaf, around, chain, partner, free)
     built = record_columns.build(capture, activities, told, owned)
     if found:
         built["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, found))
@@ -73,6 +77,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         warnings=(
             *capture.warnings,
             *doubted,
+            *sites.doubts(activities, site),
             *range_doubts,
             *sweep.doubts,
             *_too_deep(sweep, leaf, most, free),
@@ -85,8 +90,9 @@ def doubts(capture: Capture) -> tuple[str, ...]:
     activities = _ordered(capture.activities, kernels_only=False)
     sweep = _sweep(capture)
     launch, of_launches = evidence.launches(capture, activities, profiler_windows.windows(capture))
-    _, of_ranges = evidence.ranges_of(capture, activities, sweep.nest, launch)
-    return (*of_launches, *of_ranges, *sweep.doubts)
+    site = sites.find(capture, activities, launch)
+    _, of_ranges = evidence.ranges_of(activities, sweep.nest, site)
+    return (*of_launches, *sites.doubts(activities, site), *of_ranges, *sweep.doubts)
 
 
 _NAMES, _LEAST = 1 << 22, 128

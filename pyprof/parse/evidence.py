@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Ints, Mask
     from pyprof.parse.profiler_windows import Windows
     from pyprof.parse.ranges import Nest
+    from pyprof.parse.sites import Sites
     from pyprof.schema import Capture
 
 
@@ -190,20 +191,16 @@ def _behind_others(activities: pa.Table, kernel: Mask, without: Mask) -> int:
 # --- ranges ---------------------------------------------------------------------------------------
 
 
-def ranges_of(
-    capture: Capture, activities: pa.Table, nest: Nest, launch: Ints
-) -> tuple[Ints, tuple[str, ...]]:
-    """Find the innermost range around each launch, and say what is wrong with that.
+def ranges_of(activities: pa.Table, nest: Nest, site: Sites) -> tuple[Ints, tuple[str, ...]]:
+    """Find the innermost range around each row's site, and say what is wrong with that.
 
     NONE where there is none, and throughout where ranges and calls are not of one clock.
     """
     # What an op on the CPU was called by is the op itself, inside which others begin and end.
     on_gpu = ints(activities.column("kind")) != schema.CPU
-    known = launch[on_gpu & (launch != NONE)]
+    known = site.row[on_gpu & (site.row != NONE)]
     row = np.unique(known[:: len(known) // _LOOKED_AT + 1])
-    thread, start, end = (
-        ints(capture.calls.column(name))[row] for name in ("thread", "start", "end")
-    )
+    thread, start, end = site.thread[row], site.start[row], site.end[row]
     count = int(_during(nest, thread, start, end).sum())
     if count >= _FEW and count >= _DURING * len(row):
         said = (
@@ -211,8 +208,8 @@ def ranges_of(
             "that were looked at), which cannot be: their clock is another one: work is tied to no "
             "op or line, rather than to wrong ones; capture again"
         )
-        return np.full(len(launch), NONE), (said,)
-    leaf = correlate.ranges_of(capture, nest, launch)
+        return np.full(len(site.row), NONE), (said,)
+    leaf = site.around(nest)
     return leaf, tuple(_apart(nest, thread, start, leaf))
 
 

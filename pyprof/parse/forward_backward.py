@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Ints
     from pyprof.parse.profiler_windows import Windows
+    from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import Sweep
     from pyprof.schema import Capture
 
@@ -36,7 +37,7 @@ def partners(
     capture: Capture,
     sweep: Sweep,
     chain: launches.Chains,
-    launch: Ints,
+    site: Sites,
     activities: pa.Table,
     windows: Windows,
 ) -> Partners:
@@ -46,10 +47,10 @@ def partners(
     numbered = sweep.texts.seq >= 0
     innermost = launches.last(chain, (node & numbered) | engine)
     innermost = _numbered_node(sweep, node & numbered, engine & ~numbered, innermost)
-    between = _on_engine(capture, sweep, node & numbered, launch) & (innermost == NONE)
+    between = _on_engine(capture, sweep, node & numbered, site.caller) & (innermost == NONE)
     maker = np.where(innermost == NONE, _maker(sweep, node & numbered, chain, between), innermost)
     used = np.unique(maker[maker != NONE])
-    device = _main_device(capture, launch, activities)
+    device = _main_device(capture, site.caller, activities)
     ranges = _seq_ranges(capture, sweep, node | engine, device, windows)
     forward = backward_nodes.forward_of(ranges, used)
     known = np.where(ranges.name[forward] == ranges.name[used], forward, NONE)
@@ -66,7 +67,7 @@ def _taken(forward: Ints, used: Ints, nodes: Ints) -> Ints:
 
 
 def _on_engine(
-    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], launch: Ints
+    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], caller: Ints
 ) -> NDArray[np.bool_]:
     """Tell which rows are of threads whose nodes all go back over ops of other threads."""
     thread = sweep.nest.thread
@@ -76,7 +77,6 @@ def _on_engine(
     some, others = (
         np.bincount(thread[rows], minlength=count) for rows in (node & foreign, node & ~foreign)
     )
-    caller = np.append(ints(capture.calls.column("thread")), NONE)[launch]
     found: NDArray[np.bool_] = ((some > 0) & (others == 0))[caller]
     return found
 
@@ -146,12 +146,12 @@ def _names(read: texts.Texts) -> Ints:
     return codes[read.code]
 
 
-def _main_device(capture: Capture, launch: Ints, activities: pa.Table) -> Ints:
+def _main_device(capture: Capture, caller: Ints, activities: pa.Table) -> Ints:
     """Find the device on which each thread launches most; NONE where it launches nothing."""
     threads = len(capture.threads)
     main = np.full(threads, NONE)
-    known = launch != NONE
-    thread = ints(capture.calls.column("thread"))[launch[known]]
+    known = caller != NONE
+    thread = caller[known]
     device = ints(activities.column("device"))[known]
     pairs, counts = np.unique(np.stack([thread, device], axis=1), axis=0, return_counts=True)
     rising = np.lexsort((-pairs[:, 1], counts, pairs[:, 0]))  # of equals, the first device counts

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import NONE
 from pyprof.parse import user_ranges
 from pyprof.parse.records import Coded
 
 if TYPE_CHECKING:
     from pyprof.arrays import Ints
+    from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import Told
     from pyprof.schema import Capture
 
@@ -26,8 +27,8 @@ def layers(sweep: Told, path: Ints, free: dict[int, list[str]]) -> Coded:
     return _combine(nested, free) if free else nested
 
 
-def free(capture: Capture, launch: Ints, most: int) -> dict[int, list[str]]:
-    """Find the start/end layers around each launch, on the thread that started them.
+def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
+    """Find the start/end layers around each row's site, on the thread that started them.
 
     Of more than `most`, those that were started last.
     """
@@ -35,10 +36,8 @@ def free(capture: Capture, launch: Ints, most: int) -> dict[int, list[str]]:
     if not len(ranges):
         return {}
     ranges = ranges.filter(pa.array(user_ranges.named(ranges))).sort_by("start")
-    rows = np.flatnonzero(launch != NONE) if len(ranges) else np.zeros(0, np.int64)
-    thread, start, end = (
-        ints(capture.calls.column(n))[launch[rows]] for n in ("thread", "start", "end")
-    )
+    rows = np.flatnonzero(site.row != NONE) if len(ranges) else np.zeros(0, np.int64)
+    thread, start, end = (part[site.row[rows]] for part in (site.thread, site.start, site.end))
     order = np.lexsort((start, thread))
     rows, thread, start, end = rows[order], thread[order], start[order], end[order]
     found: dict[int, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Which API call launched each piece of GPU work, and which range that call was made in."""
+"""Which API call launched each piece of GPU work; and the chains of ranges around such work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from pyprof.arrays import NONE, ints
 from pyprof.parse.profiler_windows import processes
-from pyprof.parse.ranges import Nest, innermost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,18 +63,6 @@ def _keys(owners: Sequence[Ints], corr: Sequence[Ints]) -> tuple[Ints, ...]:
         )
         for owner, number in zip(owners, corr, strict=True)
     )
-
-
-def ranges_of(capture: Capture, ranges: Nest, launch: Ints) -> Ints:
-    """Find the innermost range around each launch; NONE where there is no launch or no range."""
-    found = np.full(len(launch), NONE)
-    known = np.flatnonzero(launch != NONE)
-    row = launch[known]
-    thread, start, end = (
-        ints(capture.calls.column(name))[row] for name in ("thread", "start", "end")
-    )
-    found[known] = innermost(ranges, thread, start, end)
-    return found
 
 
 # The op calls around each piece of GPU work, as flat arrays: the ranges of every chain.

@@ -11,17 +11,20 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import NONE, ints, lists
 from pyprof.gpu.kernel_roles import communicates
-from pyprof.parse import collectives, launch_layers, paths, sequence
+from pyprof.parse import collectives, launch_layers, paths, sequence, sites
 from pyprof.parse.kernel_name import demangle, short_name
 from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
     from pyprof.parse.forward_backward import Partners
     from pyprof.parse.launches import Chains
     from pyprof.parse.records import Column
+    from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import Told
     from pyprof.schema import Capture
 
@@ -31,10 +34,11 @@ class Owners(NamedTuple):
 
     launch: Ints
     """Row of `calls`."""
+    site: Sites
     leaf: Ints
-    """The innermost range around the launch."""
+    """The innermost range around the site."""
     around: Ints
-    """The user's range around the backward pass that the launch is part of, on another thread."""
+    """The range whose layers count where no op's do; see `user_ranges.around`."""
     chain: Chains
     partners: Partners
     free: dict[int, list[str]]
@@ -50,9 +54,9 @@ def build(capture: Capture, activities: pa.Table, sweep: Told, owners: Owners) -
     direction = _direction(activities, sweep, path, around, partners.engine)
     # A collective is of many parameters, not of the one that it waited for.
     place = np.where(direction.index == _COMM, partner, place)
-    counted = sequence.count(capture, sweep, owners.chain, path, launch)
+    counted = sequence.count(capture, sweep, owners.chain, path, owners.site)
     layered = _layered(sweep, _own(sweep, path, place, 0), place, around)
-    return {
+    built = {
         **_names(activities),
         **_work(activities),
         **_devices(capture, activities),
@@ -66,6 +70,25 @@ def build(capture: Capture, activities: pa.Table, sweep: Told, owners: Owners) -
         **_forward(sweep, partner, place),
         **paths.arguments(sweep.described, path, partner),
     }
+    return built | _sites(owners.site, built)
+
+
+def _sites(site: Sites, built: Mapping[str, Column]) -> dict[str, Column]:
+    """Say how each row's op was found, and of which replay of a graph the row is part."""
+    marker, op, forward = (_says(built[name]) for name in ("marker", "op", "fwdOp"))
+    by_forward = forward & ~marker & (site.via == sites.LAUNCH)
+    by_range = np.where(_says(built["layer"]), sites.USER_RANGE, NONE)
+    via = np.where(by_forward, sites.FORWARD_OP, np.where(op | forward, site.via, by_range))
+    replay: dict[str, Column] = {}
+    if (inside := site.replay != NONE).any():
+        replay = {"replay": pa.array(site.replay, mask=~inside)}
+    return {"via": Coded(via, list(schema.VIAS)), **replay}
+
+
+def _says(column: Column) -> Mask:
+    """Tell which rows have something in a column of lists."""
+    coded = column if isinstance(column, Coded) else encode(column)
+    return np.array([*(bool(value) for value in coded.values), False])[coded.index]
 
 
 def _names(activities: pa.Table) -> dict[str, Column]:

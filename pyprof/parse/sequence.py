@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.arrays import NONE, ints, lists
+from pyprof.arrays import NONE, lists
 from pyprof.marker import Kind, templates
 from pyprof.parse import backward_nodes, launches, paths, texts
 from pyprof.parse.ranges import by_value
-from pyprof.parse.records import Coded, encode
+from pyprof.parse.records import Coded, encode, numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from pyprof.parse.launches import Chains
     from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
+    from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import Told
     from pyprof.schema import Capture
 
 
 def count(
-    capture: Capture, sweep: Told, chain: Chains, path: Ints, launch: Ints
+    capture: Capture, sweep: Told, chain: Chains, path: Ints, site: Sites
 ) -> dict[str, Column]:
     """Build the columns that depend on sequence numbers."""
     kind = sweep.texts.kind[sweep.texts.code] if len(sweep.texts.code) else np.zeros(0, np.int8)
@@ -34,8 +35,8 @@ def count(
     seqs = _pruned(sweep, seqs, old) if old.any() else seqs
     mods, names = _ops(sweep, path, seqs, old)
     backward = np.array([*(entry.backward for entry in sweep.described), False])[path]
-    thread = np.full(len(path), NONE)
-    thread[launch != NONE] = ints(capture.calls.column("thread"))[launch[launch != NONE]]
+    # A replay goes through numbers anew, those of when it was captured.
+    flow = numbers(site.caller, site.replay) if len(path) else site.caller
     ops = chain.filter(kind[chain.member] == Kind.OP)
     lengths = np.diff(seqs.offset)
     return {
@@ -43,8 +44,8 @@ def count(
         "op": names,
         "seqMarker": lists(lengths, _texts(capture, sweep.row[seqs.member])),
         "seqTemplate": encode(lists(lengths, _templates(sweep.texts, seqs))),
-        **_numbers(sweep, seqs, names.index, backward, thread, old),
-        **_call_ids(sweep, chain, ops, seqs),
+        **_numbers(sweep, seqs, names.index, backward, flow, old),
+        **_call_ids(sweep, chain, ops, seqs, site.instance),
     }
 
 
@@ -135,7 +136,7 @@ def _numbers(
     seqs: Chains,
     op: Ints,
     backward: NDArray[np.bool_],
-    thread: Ints,
+    flow: Ints,
     old: NDArray[np.bool_],
 ) -> dict[str, Column]:
     """Count as the original did: the current number, the others, the place within the op."""
@@ -143,7 +144,7 @@ def _numbers(
     has = np.diff(numbers.offset) > 0
     current, sub = np.full(len(op), NONE), np.zeros(len(op), np.int64)
     counted = np.flatnonzero(has)
-    for _, place in by_value(thread[counted]):
+    for _, place in by_value(flow[counted]):
         rows = counted[place]
         current[rows], sub[rows] = backward_nodes.count_in_order(
             numbers, rows, op[rows], backward[rows]
@@ -173,17 +174,24 @@ def _distinct_numbers(sweep: Told, seqs: Chains, old: NDArray[np.bool_]) -> Chai
     return launches.Chains(launches.offsets(counts), number[keep])
 
 
-def _call_ids(sweep: Told, chain: Chains, ops: Chains, seqs: Chains) -> dict[str, Column]:
-    """Number the op calls: that which the row belongs to, and one for each of its texts."""
+def _call_ids(
+    sweep: Told, chain: Chains, ops: Chains, seqs: Chains, instance: Ints
+) -> dict[str, Column]:
+    """Number the op calls: that which the row belongs to, and one for each of its texts.
+
+    What was captured once is another call each time that it runs.
+    """
     is_node = texts.tell(sweep.texts, Kind.SEQ, backward_nodes.is_node)
     anything = np.ones(len(is_node), bool)
     found = launches.last(ops, anything)
     for other in (launches.last(seqs, is_node), launches.first(chain, anything)):
         found = np.where(found == NONE, other, found)
+    before = instance * len(is_node)
     owner = np.concatenate([ops.owner, seqs.owner])
-    both = np.concatenate([ops.member, seqs.member])[np.argsort(owner, kind="stable")]
+    both = np.concatenate([ops.member, seqs.member]) + before[owner]
+    both = both[np.argsort(owner, kind="stable")]
     lengths = np.diff(ops.offset) + np.diff(seqs.offset)
     return {
-        "opId": pa.array(found, mask=found == NONE),
+        "opId": pa.array(found + before, mask=found == NONE),
         "callIds": lists(lengths, pa.array(both)),
     }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import Ints, Mask
+    from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import Sweep
     from pyprof.schema import Capture
 
@@ -84,7 +85,28 @@ def codes(read: texts.Texts) -> NDArray[np.int32]:
     return shared[read.code] if len(read.code) else read.code
 
 
-def around_backward(capture: Capture, sweep: Sweep, launch: Ints) -> Ints:
+def around(capture: Capture, sweep: Sweep, launch: Ints, site: Sites) -> Ints:
+    """Find the range whose layers count where those of the site's ops say nothing; NONE for none.
+
+    For what a graph replays, that around the launch of the graph; else that around a backward pass.
+    """
+    found = _around_backward(capture, sweep, launch)
+    rows = np.flatnonzero((site.row != launch) & (launch != NONE))
+    if len(rows):
+        at_launch = innermost(sweep.nest, *_launches(capture, launch[rows]))
+        found[rows] = np.where(at_launch == NONE, found[rows], at_launch)
+    return found
+
+
+def _launches(capture: Capture, rows: Ints) -> tuple[Ints, Ints, Ints]:
+    """Give the threads, starts and ends of API calls."""
+    thread, start, end = (
+        ints(capture.calls.column(name))[rows] for name in ("thread", "start", "end")
+    )
+    return thread, start, end
+
+
+def _around_backward(capture: Capture, sweep: Sweep, launch: Ints) -> Ints:
     """Find the user's range around the backward pass in which a row was launched; NONE for none.
 
     PyTorch runs that on a thread of its own while the caller waits: of a thread that has no named
@@ -97,9 +119,7 @@ def around_backward(capture: Capture, sweep: Sweep, launch: Ints) -> Ints:
     if not len(backward) or not len(rows):
         return found
     pid = np.append(ints(capture.threads.column("pid")), NONE)
-    thread, start, end = (
-        ints(capture.calls.column(column))[launch[rows]] for column in ("thread", "start", "end")
-    )
+    thread, start, end = _launches(capture, launch[rows])
     caller = sweep.nest.thread[backward]
     alone = ~np.isin(pid[caller], _of_several(pid[caller], caller))
     backward, caller = backward[alone], caller[alone]

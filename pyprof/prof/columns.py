@@ -296,6 +296,12 @@ def _why(table: Table) -> pa.Array:
     return explained_columns.reasons(table)
 
 
+@column("via", "Via", TEXT, 8)
+def _via(table: Table) -> pa.Array:
+    """How its op was found: launch, forward op, or, in a CUDA graph, graph node and others."""
+    return table.records.coded("via").numbered()
+
+
 @column("opid", "OpId", INT, 8)
 def _opid(table: Table) -> pa.Array:
     """Number of the op call that it works for: its kernels share the call's cost."""

@@ -40,7 +40,11 @@ _MOST_KERNELS = 1 << 16
 
 _GRADIENTS = ("dgrad", "wgrad")
 
-_KNOWN, _GRAPH = "", "the kernels of a CUDA graph launch are not in the capture"
+_KNOWN = ""
+_GRAPH = (
+    "the kernels of a CUDA graph launch are not in the capture: capture with "
+    "nsys profile --cuda-graph-trace=node"
+)
 _NO_SIZE = "the capture does not tell how many bytes were copied or set"
 _FIRST_REASONS = (_KNOWN, _GRAPH, _NO_SIZE)
 _INSIDE = "inside it: "

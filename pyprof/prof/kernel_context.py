@@ -35,6 +35,8 @@ class Situation:
     on_cpu: bool = False
     in_range: bool = False
     """No text is around it, but a named range."""
+    replayed: bool = False
+    """A CUDA graph launched it."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -52,10 +54,11 @@ def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
         _is(records, "dir", BPROP),
         _is(records, "kind", schema.KINDS[schema.CPU]),
         _only_named(records),
+        _replayed(records),
     ]
     number, first = _combine(parts)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
-    own, seqs, forward, forward_seqs, backward, on_cpu, in_range = parts
+    own, seqs, forward, forward_seqs, backward, on_cpu, in_range, replayed = parts
     found = [
         Situation(
             _texts(own, row),
@@ -66,6 +69,7 @@ def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
             order=_inward(ids),
             on_cpu=bool(on_cpu.index[row]),
             in_range=bool(in_range.index[row]),
+            replayed=bool(replayed.index[row]),
         )
         for row, ids in zip(first.tolist(), order, strict=True)
     ]
@@ -98,6 +102,12 @@ def _texts(part: Coded, row: int) -> tuple[str, ...]:
 def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
     # Ids ascend inward; files without them list texts outermost first.
     return tuple(np.argsort(ids, kind="stable").tolist()) if ids else ()
+
+
+def _replayed(records: Records) -> Coded:
+    """Tell which rows a CUDA graph launched."""
+    inside = records.numpy("replay") >= 0
+    return Coded(inside.astype(np.int64), [False, True])
 
 
 def _is(records: Records, name: str, wanted: str) -> Coded:

@@ -55,11 +55,21 @@ def _unknown(situation: Situation) -> Work:
     for work in _candidates(situation):
         if work.call is not None and work.call.op:
             return Work(None, work.direction, None, work.position, f"unknown op {work.call.op}")
-    return Work(None, FPROP, None, OWN, ONLY_RANGES if situation.in_range else NO_MARKER)
+    return Work(None, FPROP, None, OWN, _unmarked(situation))
 
 
-NO_MARKER, ONLY_RANGES = "no marker", "only ranges, no op"
-"""Why nothing is known of work for which no op was recorded."""
+def _unmarked(situation: Situation) -> str:
+    """Say why nothing is known of work for which no op was recorded."""
+    if situation.replayed:
+        return UNSEEN
+    return "only ranges, no op" if situation.in_range else "no marker"
+
+
+UNSEEN = (
+    "in a CUDA graph, and no marker of its capture was recorded: call pyprof.init() and start "
+    "profiling before the graph is captured (nsys: with --cuda-graph-trace=node)"
+)
+"""Why nothing is known of what a graph replays."""
 
 
 def own_flops(situation: Situation) -> int | None:

@@ -68,7 +68,9 @@ def plausible(capture: Capture, path: Path) -> Capture:
 
 # --- rows that are there twice --------------------------------------------------------------------
 
-_ACTIVITY = ("end", "device", "stream", "corr", "pid", "kind", "name", "grid_x", "bytes")
+_ACTIVITY = (
+    *("end", "device", "stream", "corr", "pid", "kind", "name", "grid_x", "bytes", "graph_node"),
+)
 _CALL = ("end", "thread", "corr", "name")
 
 

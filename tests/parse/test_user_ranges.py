@@ -142,3 +142,15 @@ def test_all_work_of_captures_with_ranges_of_their_own_is_in_one(captures: Path,
     assert all(layers.at(row) for row in range(len(layers)))
     names = {part for path in layers.values for part in path}
     assert {"Self-Attention", "Add & Norm 1"} <= names or "computing attention scores" in names
+
+
+def test_what_a_graph_replays_is_in_the_range_around_its_launch(tmp_path: Path) -> None:
+    """Where nothing tells where it was captured."""
+    path = nsys_db(
+        tmp_path / "a.sqlite",
+        (Work(call=(100, 110), api="cudaGraphLaunch_v10000"),),
+        around("generate", "decode"),
+    )
+    records = parse_file(path)
+    assert records.arrow("layer").to_pylist() == [["generate", "decode"]]
+    assert records.arrow("via").to_pylist() == ["user range"]

@@ -1,0 +1,153 @@
+"""Where the op of each piece of GPU work called it: at its launch or, in a graph, when captured.
+
+The launch of a graph says nothing of the ops in it: it may be anywhere. What a graph holds was
+given to a stream once, while the graph was captured, by the ops whose work it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.arrays import NONE, ints
+from pyprof.parse.ranges import innermost
+from pyprof.parse.records import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from pyprof.arrays import Ints, Mask
+    from pyprof.parse.ranges import Nest
+    from pyprof.schema import Capture
+
+LAUNCH, FORWARD_OP, USER_RANGE = (
+    schema.VIAS.index(via) for via in ("launch", "forward op", "user range")
+)
+
+_NS_PER_MS = 1e6
+_GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """Intervals on threads, those of API calls and the instants of captures; which is each row's.
+
+    `thread`, `start` and `end` have one entry per site, the others one per row.
+    """
+
+    thread: Ints
+    start: Ints
+    end: Ints
+    row: Ints
+    """The site of each row; NONE where nothing tells."""
+    via: Ints
+    """How it was found, as an index into `schema.VIAS`; NONE where it was not."""
+    replay: Ints
+    """Which launch of a graph the row is part of, from 0 in order of start; NONE outside graphs."""
+    instance: Ints
+    """0 for what was launched; a number of its own for each time that a captured op ran again."""
+
+    @property
+    def caller(self) -> Ints:
+        """Give the thread of each row's site; NONE where there is none."""
+        return np.append(self.thread, NONE)[self.row]
+
+    def around(self, ranges: Nest) -> Ints:
+        """Find the innermost range around each row's site; NONE without a site or a range."""
+        found = np.full(len(self.row), NONE)
+        known = np.flatnonzero(self.row != NONE)
+        row = self.row[known]
+        found[known] = innermost(ranges, self.thread[row], self.start[row], self.end[row])
+        return found
+
+
+def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
+    """Find where each activity was called; `launch` is the row of the call that launched it."""
+    calls, nodes = capture.calls, capture.graph_nodes
+    called = [ints(calls.column(name)) for name in ("thread", "start", "end")]
+    captured = [ints(nodes.column(name)) for name in ("thread", "time", "time")]
+    node = _known(ints(activities.column("graph_node")), captured[0])
+    in_graph = (node != NONE) | _launches_graph(calls)[launch]
+    replay = _replays(activities, launch, in_graph)
+    row = np.where(in_graph, NONE, launch)
+    row = np.where(node != NONE, len(called[0]) + node, row)
+    via = np.append(ints(nodes.column("via")), NONE)[node]
+    thread, start, end = (np.concatenate(pair) for pair in zip(called, captured, strict=True))
+    return Sites(
+        thread=thread,
+        start=start,
+        end=end,
+        row=row,
+        via=np.where(in_graph | (launch == NONE), via, LAUNCH),
+        replay=replay,
+        instance=_instances(node, replay),
+    )
+
+
+def doubts(activities: pa.Table, site: Sites) -> Iterator[str]:
+    """Say how much was replayed of graphs whose capture is not known."""
+    replayed = (site.replay != NONE) & (ints(activities.column("kind")) != schema.GRAPH)
+    rows = np.flatnonzero(replayed & (site.row == NONE))
+    if len(rows):
+        start, end = (ints(activities.column(name))[rows] for name in ("start", "end"))
+        timed = (start != NONE) & (end != NONE)
+        unseen_ms = (end - start)[timed].sum() / _NS_PER_MS
+        yield (
+            f"{len(rows):,} of {int(replayed.sum()):,} kernels and copies that CUDA graphs "
+            f"replayed ({unseen_ms:,.2f} ms) have no op: the capture of their graphs was not "
+            "recorded; start profiling before graphs are captured (nsys: with "
+            "--cuda-graph-trace=node)"
+        )
+
+
+def _known(node: Ints, thread: Ints) -> Ints:
+    """Leave out the nodes of which no thread is known."""
+    return np.where(np.append(thread, NONE)[node] != NONE, node, NONE)
+
+
+def _launches_graph(calls: pa.Table) -> Mask:
+    """Tell which calls launch a graph, and, last, that none does not."""
+    if not calls.num_rows:
+        return np.zeros(1, bool)
+    names = calls.column("name").combine_chunks()
+    graph = pc.match_substring_regex(names.dictionary, _GRAPH_LAUNCH).fill_null(False)  # noqa: FBT003
+    by_name = np.append(graph.to_numpy(zero_copy_only=False), [False])
+    return np.append(by_name[ints(names.indices)], [False])
+
+
+def _replays(activities: pa.Table, launch: Ints, in_graph: Mask) -> Ints:
+    """Number the launches of graphs; of one that was not recorded, by its correlation id."""
+    found = np.full(len(launch), NONE)
+    pid, corr = (ints(activities.column(name)) for name in ("pid", "corr"))
+    rows = np.flatnonzero(in_graph & ((launch != NONE) | (corr != NONE)))
+    if len(rows):
+        unrecorded = launch[rows] == NONE
+        keys = [np.where(unrecorded, column[rows], NONE) for column in (pid, corr)]
+        found[rows] = numbers(launch[rows], *keys)
+    return found
+
+
+def _instances(node: Ints, replay: Ints) -> Ints:
+    """Number the runs of what was captured: by replay and, in loops and clones, by turn."""
+    found = np.zeros(len(node), np.int64)
+    rows = np.flatnonzero(node != NONE)
+    if len(rows):
+        key = numbers(replay[rows], node[rows])
+        found[rows] = 1 + numbers(replay[rows], _turns(key))
+    return found
+
+
+def _turns(key: Ints) -> Ints:
+    """Count how often each key came before."""
+    order = np.argsort(key, kind="stable")
+    place = np.arange(len(key))
+    first = np.diff(key[order], prepend=NONE - 1) != 0
+    found = np.empty(len(key), np.int64)
+    found[order] = place - np.maximum.accumulate(np.where(first, place, 0))
+    return found
