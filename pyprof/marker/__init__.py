@@ -18,8 +18,8 @@ A capture that knows more than emit_nvtx writes it behind, in the same style:
 `dtypes = ['float32', ''], strides = [[3, 1], []], inputs = ['', '2']`, and `stopped = True` of an
 op that began and never ran.
 
-Any other text is the user's name for a part of the program (`attn(F)`, `Self-Attention`), for a step
-of a loop (`iteration 3`), or a library's for its own work (`library_ranges` lists those).
+Any other text is the user's name for a part of the program (`attn(F)`, `Self-Attention`), for a
+step of a loop (`iteration 3`), or a library's for its own work (`library_ranges` lists those).
 
 Texts come from files of unknown origin: decoding never raises and never evaluates. `numbered`,
 which needs Arrow, takes millions of texts apart.
@@ -54,6 +54,7 @@ from pyprof.marker.model import (
     Value,
     is_backward,
 )
+from pyprof.marker.serving_steps import ServingStep, serving_step
 from pyprof.marker.user_ranges import BACKWARD, STEP_PATTERN, direction, range_name, step_name
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "Kind",
     "Opaque",
     "Seq",
+    "ServingStep",
     "Summary",
     "Tensor",
     "Value",
@@ -87,5 +89,6 @@ __all__ = [
     "layer_name",
     "plain_layer",
     "range_name",
+    "serving_step",
     "step_name",
 ]

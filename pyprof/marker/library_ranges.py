@@ -33,8 +33,8 @@ _NAMES = re.compile(
     | (?:Optimizer\.(?:step|zero_grad|profile_hook)\#|enumerate\(DataLoader\)\#|enumerate\(\w+\)\#)
     | (?:DistributedDataParallel|FullyShardedDataParallel|DataParallel)\.forward$
     | (?:record_param_comms|detach_?|resize_(?:as_)?|set_|_fw_primal|_make_dual|lift_fresh)$
-    | (?:TorchDynamo|Torch-Compiled|Pregraph[ ]bytecode|AOTDispatcher|CompiledFunction|CompiledFxGraph
-      |Inductor|CUDAGraph|cudagraph|CachingAutotuner|PyCodeCache|fx_codegen|_compile\.|compile_fx)
+    | (?:TorchDynamo|Torch-Compiled|Pregraph[ ]bytecode|AOTDispatcher|CompiledFunction
+      |CompiledFxGraph|Inductor|CUDAGraph|cudagraph|CachingAutotuner|PyCodeCache|fx_codegen|_compile\.|compile_fx)
     | \#\#[ ]Call[ ]CompiledFxGraph
     | \[(?:pytorch|inductor|dynamo)\b
     | .*\(dynamo_timed\)$

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 
 # --- steps --------------------------------------------------------------------------------------
 
@@ -16,7 +17,8 @@ _LOOP = (
 _STEP = r"(?:global[\s_-]?)?(?:step|iteration|iter|batch|mini-?batch)s?"
 _NUMBERED = r"(?:[\s_.:#=(\[-]*\d+.*)?"
 _OF_FRAMEWORKS = (
-    r"\[pl\]\[profile\](?:\[\w+\])?run_(?:training|evaluation|predict\w*)_(?:batch|step)"  # Lightning
+    # Lightning
+    r"\[pl\]\[profile\](?:\[\w+\])?run_(?:training|evaluation|predict\w*)_(?:batch|step)"
     r"|(?:Trainer\.)?(?:training_step|train_batch|_inner_training_step)"  # Hugging Face, DeepSpeed
     r"|(?:DeepSpeedEngine|PipelineEngine)\.(?:train_batch|eval_batch)"
     r"|execute_(?:new_|context_|\d+_).*"  # vLLM
@@ -107,7 +109,7 @@ def direction(name: str) -> str:
     if found := _PASS.search(name):
         return _PASSES[found[1]]
     words = [word.lower() for word in _WORD.findall(name)]
-    said = {_TWO_WORDS[pair] for pair in zip(words, words[1:], strict=False) if pair in _TWO_WORDS}
+    said = {_TWO_WORDS[pair] for pair in pairwise(words) if pair in _TWO_WORDS}
     said |= {
         _WORDS[word]
         for before, word in zip(["", *words], words, strict=False)

@@ -44,7 +44,7 @@ def _steps(found: Brief) -> str:
     steps = found.steps
     if not len(steps):
         return "none found; call pyprof.annotate('step') around each to see them"
-    part = " (steps, or a part of one)" if steps.origin.startswith("repetition") else ""
+    part = " (a guess: steps, or layers of one)" if steps.guessed else ""
     parts = [f"{len(steps)} by {steps.origin}{part}"]
     if found.chosen is not None:
         parts.append(f"shown: {found.chosen[0]} to {found.chosen[1] - 1}")
