@@ -12,7 +12,8 @@ from pyprof.options import override, peak_options, worker_options
 if TYPE_CHECKING:
     from pyprof.inputs.engine import Engine
 
-_KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank")
+_KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
+         "step", "phase")  # fmt: skip
 
 
 class _ProfCommand(cli.Command):

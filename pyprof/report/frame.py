@@ -12,13 +12,13 @@ import pandas as pd
 import pyarrow as pa
 
 from pyprof import schema
+from pyprof.inputs import source
 from pyprof.inputs.engine import opened
 from pyprof.inputs.records import items
-from pyprof.inputs.records import load as load_records
 from pyprof.parse.records import Records, concat_coded, encode
 from pyprof.prof.columns import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column
 from pyprof.prof.group import Counts, counts, run_on
-from pyprof.prof.table import Table
+from pyprof.report.analysis.phases import with_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.inputs.records import Item
-    from pyprof.prof.table import Override
+    from pyprof.prof.table import Override, Table
 
 _Path: TypeAlias = "str | os.PathLike[str]"
 
@@ -69,8 +69,7 @@ def load(
 
 
 def _of(item: Item, override: Override | None) -> tuple[pa.Table, Counts]:
-    records = load_records(item)
-    table = Table(records, override) if override else Table(records)
+    table = with_steps(source.of(item, override))
     return as_arrow(table, numbered), counts(table)
 
 

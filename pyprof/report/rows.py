@@ -13,12 +13,14 @@ import pyarrow.compute as pc
 
 from pyprof import cli
 from pyprof.errors import PyprofError
+from pyprof.inputs import source
 from pyprof.inputs.records import items, load
 from pyprof.prof import group
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Known, known
 from pyprof.prof.group import Counts, counts
 from pyprof.prof.table import Override, Table
+from pyprof.report.analysis.phases import with_steps
 from pyprof.report.render import fixed_width as renderers
 
 if TYPE_CHECKING:
@@ -97,15 +99,26 @@ def answer(item: Item, asked: Asked, override: Override) -> Answer:
 
     Raises PyprofError where it, or a device that the override names, is of no use.
     """
-    source = Table(load(item), override)
-    source.check_override()
-    warnings = (*source.source.warnings, *doubts(source, asked.columns))
+    table = _table(item, asked, override)
+    warnings = (*table.source.warnings, *doubts(table, asked.columns))
     if asked.by is not None:
-        return Answer(group.group(source, asked.by), known(source), counts(source), warnings)
-    values = {column.name: column.values(source) for column in asked.columns}
+        return Answer(group.group(table, asked.by), known(table), counts(table), warnings)
+    values = {column.name: column.values(table) for column in asked.columns}
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
-        values[name] = COLUMNS[name].values(source)
-    return Answer(_first(pa.table(values), asked), known(source), counts(source), warnings)
+        values[name] = COLUMNS[name].values(table)
+    return Answer(_first(pa.table(values), asked), known(table), counts(table), warnings)
+
+
+_OF_STEPS = frozenset({"step", "phase"})
+
+
+def _table(item: Item, asked: Asked, override: Override) -> Table:
+    """Read records and, where a step or its phase is asked for, what tells them."""
+    if _OF_STEPS & {*asked.names, asked.by, (asked.sort or "").rstrip("-")}:
+        return with_steps(source.of(item, override))
+    table = Table(load(item), override)
+    table.check_override()
+    return table
 
 
 def of_all(sources: Sequence[str], asked: Asked, override: Override, engine: Engine) -> Answer:

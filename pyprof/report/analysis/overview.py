@@ -10,12 +10,14 @@ import numpy as np
 
 from pyprof.allocator import give_back
 from pyprof.inputs import source
+from pyprof.prof import step_rows
 from pyprof.prof.coverage import Known, known
 from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
 from pyprof.report.analysis import layer_tree, op_totals
 from pyprof.report.analysis.chosen_steps import bounds
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
+from pyprof.report.analysis.phases import of_rows
 from pyprof.report.analysis.steps import Steps, steps
 from pyprof.report.analysis.steps import merge as merge_steps
 from pyprof.report.analysis.timeline import Timeline, timeline
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.layer_tree import Node
     from pyprof.report.analysis.timeline import DeviceTime
 
-_PHASES = ("fprop", "bprop", "optim", "comm", "copy")
+_PHASES = ("prefill", "decode", "mixed", *step_rows.PARTS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
     """
     table = source.table
     found = steps(table.records, source.capture)
+    table.steps = of_rows(found)
     picked = bounds(found, chosen)
     rows = found.rows(picked)
     timed = timeline(table.records, source.capture, rows)
@@ -128,7 +131,7 @@ MOST_PEAKS = 4
 
 
 def _phases(source: Source, rows: NDArray[np.bool_] | None) -> Mapping[str, int]:
-    part = source.table.records.coded("dir")
+    part = step_rows.phases(source.table)
     ns = source.table.duration_ns
     chosen = np.ones(len(ns), bool) if rows is None else rows
     known = np.array([*(value or "" for value in part.values), ""])[part.index]

@@ -18,6 +18,7 @@ from pyprof.errors import PyprofError
 from pyprof.inputs import source
 from pyprof.inputs.records import items
 from pyprof.prof.group import counts, run_on
+from pyprof.report.analysis.phases import with_steps
 from pyprof.report.export import Listing, Part, Summing
 from pyprof.report.frame import as_arrow, numbered
 
@@ -156,6 +157,8 @@ def write(
     if isinstance(exporter, Listing):
         exporter.write(alone, file)
     else:
+        with_steps(alone)
+        with_steps(alone)
         alone = replace(alone, capture=None)  # which no table holds, and is large beside the rows
         give_back()
         exporter.write(tables(alone.table), file, **options)
@@ -211,4 +214,4 @@ def _part(
 
 
 def _keep(found: Source, file: BinaryIO) -> None:
-    keep(found.table, file)
+    keep(with_steps(found), file)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pyprof.report.analysis.idle import CAUSES
 from pyprof.report.analysis.layer_tree import named
+from pyprof.report.analysis.phases import by_phase, said
 from pyprof.report.analysis.timeline import BLOCKING
 from pyprof.report.render import text
 from pyprof.report.render.text import UNKNOWN, duration, milliseconds, number, part_name, percent
@@ -14,6 +17,7 @@ from pyprof.report.render.text import UNKNOWN, duration, milliseconds, number, p
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pyprof.marker import ServingStep
     from pyprof.report.advice import Advice, Evidence
     from pyprof.report.analysis.op_totals import OpTotals
     from pyprof.report.analysis.overview import Brief, DeviceTotals, Times
@@ -31,6 +35,7 @@ def head(found: Brief) -> Iterator[str]:
         yield from _labelled("" if place else "Peaks", peak)
     yield from _labelled("Modelled", found.known.text)
     yield from _labelled("Steps", _steps(found))
+    yield from _trend(found)
     yield from _windows(found)
 
 
@@ -56,6 +61,57 @@ def _steps(found: Brief) -> str:
     averaged = found.averaged or (0, len(steps))
     mean = duration(steps.mean_ns(averaged))
     return f"{'; '.join(parts)}; a step takes {mean}, the mean of {averaged[1] - averaged[0]}"
+
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+_TREND = 60
+"""Characters for the times of all steps; of more steps each stands for several, the slowest."""
+_SLOWEST = 3
+
+
+def _trend(found: Brief) -> Iterator[str]:
+    """Draw how long each step took, and name the slowest."""
+    steps = found.steps
+    low, high = found.chosen or (0, len(steps))
+    took = steps.duration_ns[low:high]
+    if len(took) < _SLOWEST:
+        return
+    parts = np.array_split(took, min(len(took), _TREND))
+    most = [int(part.max()) for part in parts]
+    top = max(most) or 1
+    line = "".join(_LEVELS[round(ns / top * (len(_LEVELS) - 1))] for ns in most)
+    yield from _labelled("Trend", f"{line} {duration(int(took.min()))} to {duration(top)}")
+    every = said(steps)
+    slow = [low + int(place) for place in np.argsort(-took, kind="stable")[:_SLOWEST]]
+    named = (f"{place} ({', '.join(_about_step(found, place, every))})" for place in slow)
+    yield from _labelled("Slowest", f"step{'s' * (len(slow) > 1)} {', '.join(named)}")
+
+
+def _about_step(found: Brief, place: int, every: Sequence[ServingStep]) -> Iterator[str]:
+    yield duration(int(found.steps.duration_ns[place]))
+    if every and every[place].phase:
+        tokens = every[place].tokens
+        yield every[place].phase + (f" of {tokens:,} tokens" if tokens is not None else "")
+
+
+def serving(found: Brief) -> Iterator[str]:
+    """Tabulate the phases of a serving engine's steps, where there are any."""
+    totals = by_phase(found.steps, found.chosen)
+    rows = [
+        [
+            total.phase,
+            str(total.steps),
+            milliseconds(total.duration_ns / total.steps),
+            text.count(None if total.tokens is None else total.tokens / total.steps),
+            number(total.tokens_per_s),
+        ]
+        for total in totals
+    ]
+    if rows:
+        lines = text.table(rows, ("Phase", "Steps", "ms/step", "Tokens/step", "Tokens/s"), (0,))
+        yield text.heading(lines[0])
+        yield from lines[1:]
+        yield ""
 
 
 def _windows(found: Brief) -> Iterator[str]:
