@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyprof.inputs.engine import Engine
 
 _KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
-         "step", "phase")  # fmt: skip
+         "step", "phase", "params", "family")  # fmt: skip
 
 
 class _ProfCommand(cli.Command):
@@ -42,7 +42,18 @@ class _ProfCommand(cli.Command):
     help="Write columns N characters wide in all.",
 )
 @click.option(
-    "--by", type=cli.Choice(_KEYS), help="Group rows: calls, total, mean, min, max, share."
+    "--by",
+    type=cli.Choice(_KEYS),
+    help="Group rows: calls, total, mean, min, max, share; by params (op and shape): the spread of"
+    " TFLOP/s, too.",
+)
+@click.option(
+    "--where",
+    "conditions",
+    multiple=True,
+    metavar="EXPR",
+    help="Only rows that fulfil it: tc=0, op~attention, 'eff<20', 'sil>1e6'; several, or with"
+    " `and` between them: all of it.",
 )
 @click.option(
     "--sort", metavar="COL", help="Sort by a column, the largest first; COL- for the smallest."
@@ -75,6 +86,7 @@ def command(
       pyprof prof --csv -c idx,dir,kernel,sil,tc,flops,bytes net.dict
       pyprof prof --by op --top 10 -w 120 net.sqlite
       pyprof prof --by op -w 120 ranks/
+      pyprof prof --by params --where tc=0 -w 160 net.sqlite
     """
     how["as_csv"] |= cli.claims(target, "csv") == "csv"
     if how["as_csv"] and how["width"]:
@@ -82,20 +94,29 @@ def command(
     cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
     if how["by"] and how["names"]:
         raise click.UsageError("--by has columns of its own, -c chooses among those of rows")
+    from pyprof.prof import where  # noqa: PLC0415 - it loads Arrow
     from pyprof.report import nvprof_tables  # noqa: PLC0415 - they load Arrow
     from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
 
     sources = files or ("-",)
+    try:
+        asked_rows = where.conditions(how["conditions"])
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--where'") from None
     if how["summary"]:
         if len(sources) > 1:
             raise click.UsageError("--summary nvprof takes one file")
-        if any(how[option] for option in ("names", "width", "by", "sort", "top")):
-            raise click.UsageError("--summary nvprof knows no -c, -w, --by, --sort and --top")
+        if any(how[option] for option in ("names", "width", "by", "sort", "top", "conditions")):
+            raise click.UsageError(
+                "--summary nvprof knows no -c, -w, --by, --where, --sort and --top"
+            )
         tables = nvprof_tables.rows(sources[0], quiet=quiet)
         with cli.output(target) as out:
             nvprof_tables.write(tables, out, as_csv=how["as_csv"], raw=how["raw"])
         return
-    asked = report.Asked(report.columns(how["names"]), how["by"], how["sort"], how["top"])
+    asked = report.Asked(
+        report.columns(how["names"]), how["by"], how["sort"], how["top"], asked_rows
+    )
     found = report.of_all(sources, asked, override(how), engine)
     columns, rows = report.shown(found, asked)
     if how["as_csv"] and not how["raw"]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyprof.parse import paths
 from pyprof.parse.records import Coded, distinct
-from pyprof.prof import explained_columns, step_rows
+from pyprof.prof import explained_columns, kernel_families, step_rows
 from pyprof.prof.column import (
     COLUMNS,
     FLOAT,
@@ -246,6 +246,12 @@ def _step(table: Table) -> pa.Array:
 def _phase(table: Table) -> pa.Array:
     """Prefill, decode or mixed; forward, backward, optimizer, communication or copy in training."""
     return step_rows.phases(table).numbered()
+
+
+@column("family", "Family", TEXT, 12)
+def _family(table: Table) -> pa.Array:
+    """What sort of work it is, from its op, else from its kernel: GEMM, attention, norm, copy..."""
+    return kernel_families.families(table).numbered()
 
 
 @column("kind", "Kind", TEXT, 6)

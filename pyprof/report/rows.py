@@ -15,7 +15,7 @@ from pyprof import cli
 from pyprof.errors import PyprofError
 from pyprof.inputs import source
 from pyprof.inputs.records import items, load
-from pyprof.prof import group
+from pyprof.prof import group, params, where
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Known, known
 from pyprof.prof.group import Counts, counts
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from pyprof.inputs.engine import Engine
     from pyprof.inputs.records import Item
+    from pyprof.prof.where import Condition
     from pyprof.report.render.fixed_width import Render
 
 _BATCH_ROWS = 1 << 16
@@ -70,6 +71,8 @@ class Asked:
     """The column to group rows by; the others are then its measures."""
     sort: str | None = None
     top: int | None = None
+    where: tuple[Condition, ...] = ()
+    """What rows have to fulfil, all of it."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -101,12 +104,24 @@ def answer(item: Item, asked: Asked, override: Override) -> Answer:
     """
     table = _table(item, asked, override)
     warnings = (*table.source.warnings, *doubts(table, asked.columns))
+    chosen = where.rows(table, asked.where)
     if asked.by is not None:
-        return Answer(group.group(table, asked.by), known(table), counts(table), warnings)
+        data = (
+            params.grouped(table, chosen)
+            if asked.by == PARAMS
+            else group.group(table, asked.by, chosen)
+        )
+        return Answer(data, known(table, chosen), counts(table), warnings)
     values = {column.name: column.values(table) for column in asked.columns}
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
         values[name] = COLUMNS[name].values(table)
-    return Answer(_first(pa.table(values), asked), known(table), counts(table), warnings)
+    data = pa.table(values)
+    data = data if chosen is None else data.filter(pa.array(chosen))
+    return Answer(_first(data, asked), known(table, chosen), counts(table), warnings)
+
+
+PARAMS = "params"
+"""What rows are grouped by that are told apart by op, direction and shape."""
 
 
 _OF_STEPS = frozenset({"step", "phase"})
@@ -114,7 +129,8 @@ _OF_STEPS = frozenset({"step", "phase"})
 
 def _table(item: Item, asked: Asked, override: Override) -> Table:
     """Read records and, where a step or its phase is asked for, what tells them."""
-    if _OF_STEPS & {*asked.names, asked.by, (asked.sort or "").rstrip("-")}:
+    named = {*asked.names, asked.by, (asked.sort or "").rstrip("-")}
+    if _OF_STEPS & (named | {condition.name for condition in asked.where}):
         return with_steps(source.of(item, override))
     table = Table(load(item), override)
     table.check_override()
@@ -131,7 +147,7 @@ def of_all(sources: Sequence[str], asked: Asked, override: Override, engine: Eng
 def merge(asked: Asked, a: Answer, b: Answer) -> Answer:
     """Make two answers one; rows and op calls of the second are numbered on."""
     if asked.by is not None:
-        data = group.merge(a.data, b.data)
+        data = (params if asked.by == PARAMS else group).merge(a.data, b.data)
     else:
         data = _first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
     warnings = tuple(dict.fromkeys((*a.warnings, *b.warnings)))
@@ -150,7 +166,10 @@ def shown(found: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.Ta
     """Give the columns to show and their values, batch by batch."""
     if asked.by is None:
         return asked.columns, _batches(found.data.select([c.name for c in asked.columns]))
-    columns, data = group.measured(found.data, asked.by)
+    of_params = asked.by == PARAMS
+    columns, data = (
+        params.measured(found.data) if of_params else group.measured(found.data, asked.by)
+    )
     if asked.sort is not None:
         names = [column.name for column in columns]
         data = data.take(pa.array(_order(asked.sort, names, data)))
