@@ -251,6 +251,7 @@ RECORD = pa.schema(
         pa.field("smem", pa.int64()),
         pa.field("gpu", pa.string()),
         pa.field("collective", pa.string()),  # JSON of COLLECTIVE
+        pa.field("recomputed", pa.int64()),  # 1: forward work that the backward pass does again
         pa.field("via", pa.string()),  # one of VIAS: how its op was found; null: it was not
         pa.field("replay", pa.int64()),  # launch of a graph that it is part of, from 0
         # For a backward kernel, what is known of its forward call:

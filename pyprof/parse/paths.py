@@ -96,6 +96,8 @@ class Path:
     optimizer: bool = False
     says: str = ""
     """Direction that the name of the innermost user's range says."""
+    again: bool = False
+    """Forward work that the backward pass does again: activation checkpointing."""
     of_caller: tuple[bool, bool] = (False, False)
     """In a backward pass, whether layer and trace are but those around it: where it was called."""
 
@@ -236,6 +238,7 @@ class _Around:
             state.backward,
             state.optimizer,
             state.says,
+            state.again is not None and self._calls > state.again,
             same if state.backward else (False, False),
         )
 
@@ -246,8 +249,19 @@ class _Around:
             self._state = self._state._replace(step=(name,) if name else ())
         else:
             self._layers.append(name)
+            if kind == Kind.LAYER and self._state.backward:
+                self._begin_again()
         says = user_ranges.says(name, kind) or self._state.says
         self._state = self._state._replace(says=says)
+
+    @property
+    def _calls(self) -> int:
+        return len(self._markers) + len(self._seqs)
+
+    def _begin_again(self) -> None:
+        """Note that ops inside are those of the forward pass, run again."""
+        if self._state.again is None:
+            self._state = self._state._replace(again=self._calls)
 
     def _enter_op(self, text: str) -> None:
         call = marker.decode_op(text)
@@ -260,8 +274,12 @@ class _Around:
 
     def _enter_seq(self, text: str) -> None:
         if _is_checkpoint(text):
-            self._state = self._state._replace(says="")  # in it the forward pass runs again
+            self._state = self._state._replace(says="", again=self._calls)
             return
+        if _is_node(text):
+            self._state = self._state._replace(again=None)
+        elif self._state.backward and _has_number(text):
+            self._begin_again()
         self._seqs.append(text)
         if not self._state.backward and _is_node(text):
             self._state = self._state._replace(
@@ -280,6 +298,8 @@ class _State(NamedTuple):
     step: tuple[str, ...] = ()
     """Name of the innermost step around."""
     says: str = ""
+    again: int | None = None
+    """How many ops were around where forward work began that the backward pass does again."""
     caller_trace: tuple[str, ...] = ()
 
 
@@ -291,6 +311,14 @@ def _user_trace(text: str) -> tuple[str, ...]:
 def _is_checkpoint(text: str) -> bool:
     """Tell the node of activation checkpointing, which runs forward ops again inside it."""
     return "CheckpointFunctionBackward" in text
+
+
+def _has_number(text: str) -> bool:
+    """Tell an op over which another backward pass could go: none that a backward node is made of.
+
+    Of the first PyTorch versions all ops had numbers, and none an id.
+    """
+    return ", seq = " in text and ", op_id = " in text and not is_engine(text)
 
 
 def _is_node(text: str) -> bool:

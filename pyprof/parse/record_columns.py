@@ -63,6 +63,7 @@ def build(capture: Capture, activities: pa.Table, sweep: Told, owners: Owners) -
         **_collective(activities, sweep, path, counted["opId"], direction),
         **_launches(capture, launch),
         **_paths(sweep, path),
+        "recomputed": _recomputed(sweep, path),
         "trace": _traces(sweep, _own(sweep, path, place, 1)),
         "layer": launch_layers.layers(sweep, layered, owners.free),
         "dir": direction,
@@ -193,6 +194,11 @@ def _own(sweep: Told, path: Ints, place: Ints, which: int) -> Ints:
     same = np.array([entry.of_caller[which] for entry in described])
     some = np.array([bool(said) for said in says])
     return np.where(same[index] & some[place], NONE, path)
+
+
+def _recomputed(sweep: Told, path: Ints) -> pa.Array:
+    again = np.array([*(entry.again for entry in sweep.described), False])[path]
+    return pa.array(np.ones(len(path), np.int64), mask=~again)
 
 
 def _layered(sweep: Told, path: Ints, place: Ints, around: Ints) -> Ints:

@@ -78,7 +78,10 @@ OF_ROLES: Mapping[Role, str] = {
 _WORDS = tuple(
     (name, re.compile(pattern, re.IGNORECASE))
     for name, pattern in (
-        (MOE, r"(?:^|_|::|f)moe(?:_|::|[A-Z]|$)|expert|matmul_ogs|routing|matmul_scatter|topk_gating"),
+        (
+            MOE,
+            r"(?:^|_|::|f)moe(?:_|::|[A-Z]|$)|expert|matmul_ogs|routing|matmul_scatter|topk_gating",
+        ),
         (ELEMENTWISE, r"rotary|(?:^|_)rope(?:_|$)|silu|gelu|act_and_mul"),
         (EMBEDDING, r"embedding"),
     )

@@ -81,10 +81,26 @@ def _expected(texts: list[str], most: int) -> paths.Path:
         bool(nodes),
         bool(of[Kind.OPTIMIZER]) or any(c.op == "step" for _, c in calls if c),
         says,
+        _again(texts, kinds),
         (not {Kind.LAYER, Kind.USER} & {*inside}, trace == caller.trace)
         if caller
         else (False, False),
     )
+
+
+def _again(texts: list[str], kinds: list[Kind]) -> bool:
+    """Say whether an op is in a checkpoint, or in a module's forward, within a backward node."""
+    nodes = [n for n, text in enumerate(texts) if "MmBackward0" in text]
+    last = max(nodes, default=-1)
+    begins = [
+        n
+        for n, (text, kind) in enumerate(zip(texts, kinds, strict=True))
+        if n > last and ("CheckpointFunction" in text or (nodes and kind == Kind.LAYER))
+    ]
+    inside = kinds[begins[0] + 1 :] if begins else []
+    checked = [k for k, t in zip(inside, texts[len(texts) - len(inside) :], strict=True)
+               if "CheckpointFunction" not in t]  # fmt: skip
+    return any(kind in (Kind.OP, Kind.SEQ) for kind in checked)
 
 
 @given(_trees(), st.integers(1, 4), st.randoms(use_true_random=False))
