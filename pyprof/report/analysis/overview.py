@@ -10,7 +10,8 @@ import numpy as np
 
 from pyprof.allocator import give_back
 from pyprof.inputs import source
-from pyprof.prof import step_rows
+from pyprof.parse.records import totals
+from pyprof.prof import kernel_families, step_rows
 from pyprof.prof.coverage import Known, known
 from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
@@ -21,6 +22,7 @@ from pyprof.report.analysis.phases import of_rows
 from pyprof.report.analysis.steps import Steps, steps
 from pyprof.report.analysis.steps import merge as merge_steps
 from pyprof.report.analysis.timeline import Timeline, timeline
+from pyprof.report.analysis.utilization import PhaseWork, Utilization, by_part, utilization
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.layer_tree import Node
     from pyprof.report.analysis.timeline import DeviceTime
 
-_PHASES = ("prefill", "decode", "mixed", *step_rows.PARTS.values())
+PARTS = ("prefill", "decode", "mixed", *step_rows.PARTS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,24 @@ class Overview:
     steps: Steps
     timeline: Timeline | None
     """None where the records hold no times."""
-    phases: Mapping[str, int]
-    """Summed GPU time by part of the step; "" where nothing says. Adds up to all rows'."""
+    phase_work: Mapping[str, PhaseWork]
+    """GPU time and FLOPs by part of the step; "" where nothing says. Time adds up to all rows'."""
+    families: Mapping[str, int]
+    """Summed GPU time by family of ops, the longest first."""
+    utilization: Utilization
     known: Known
     ops: list[OpTotals]
     advice: list[Advice]
+
+    @property
+    def phases(self) -> Mapping[str, int]:
+        """Summed GPU time by part of the step, ns; "" where nothing says."""
+        return busy(self.phase_work)
+
+
+def busy(work: Mapping[str, PhaseWork]) -> Mapping[str, int]:
+    """Give the time of each part of the step, ns; not of those that took none."""
+    return {name: part.busy_ns for name, part in work.items() if part.busy_ns}
 
 
 def overview(source: Source, chosen: str | None = None) -> Overview:
@@ -78,7 +93,9 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
         chosen=picked,
         steps=found,
         timeline=timed,
-        phases=_phases(source, rows),
+        phase_work=by_part(table, rows, PARTS),
+        families=_families(table, rows),
+        utilization=utilization(table, found, picked or found.steady, timed),
         known=known(table, rows),
         ops=ops,
         advice=advise(table, timed, source.capture, rows),
@@ -130,13 +147,19 @@ MOST_PEAKS = 4
 """As many are named."""
 
 
-def _phases(source: Source, rows: NDArray[np.bool_] | None) -> Mapping[str, int]:
-    part = step_rows.phases(source.table)
-    ns = source.table.duration_ns
-    chosen = np.ones(len(ns), bool) if rows is None else rows
-    known = np.array([*(value or "" for value in part.values), ""])[part.index]
-    total = {name: int(ns[chosen & (known == name)].sum()) for name in (*_PHASES, "")}
-    return {name: value for name, value in total.items() if value}
+def _families(table: Table, rows: NDArray[np.bool_] | None) -> Mapping[str, int]:
+    family = kernel_families.families(table)
+    chosen = np.ones(table.records.rows, bool) if rows is None else rows
+    ns = totals(family.index[chosen], table.duration_ns[chosen], len(family.values))
+    total: dict[str, int] = {}
+    for name, time in zip(family.values, ns.tolist(), strict=True):
+        total[name] = total.get(name, 0) + time
+    return _longest_first(total)
+
+
+def _longest_first(total: Mapping[str, int]) -> Mapping[str, int]:
+    ordered = sorted(total.items(), key=lambda entry: (-entry[1], entry[0]))
+    return {name: time for name, time in ordered if time}
 
 
 # What `pyprof summary` says of a capture, small enough to send; those of several make one.
@@ -220,12 +243,19 @@ class Brief:
     steps: Steps
     """Without rows."""
     times: Times | None
-    phases: Mapping[str, int]
+    phase_work: Mapping[str, PhaseWork]
+    families: Mapping[str, int]
+    utilization: Utilization
     known: Known
     ops: list[OpTotals]
     layers: Node
     advice: list[Advice]
     warnings: tuple[str, ...]
+
+    @property
+    def phases(self) -> Mapping[str, int]:
+        """Summed GPU time by part of the step, ns; "" where nothing says."""
+        return busy(self.phase_work)
 
     @property
     def averaged(self) -> tuple[int, int] | None:
@@ -254,7 +284,9 @@ def shortened(of: Source, found: Overview) -> Brief:
         found.chosen,
         replace(found.steps, of_row=found.steps.of_row[:0]),
         None if found.timeline is None else Times.of(found.timeline),
-        found.phases,
+        found.phase_work,
+        found.families,
+        found.utilization,
         found.known,
         found.ops,
         layer_tree.tree(of.table, found.rows, per_step(of.table, found.steps, found.chosen)),
@@ -285,13 +317,25 @@ def merge(a: Brief, b: Brief) -> Brief:
         a.chosen or b.chosen,
         joined,
         a.times.plus(b.times) if a.times and b.times else a.times or b.times,
-        {name: a.phases.get(name, 0) + b.phases.get(name, 0) for name in {**a.phases, **b.phases}},
+        _work_added(a.phase_work, b.phase_work),
+        _longest_first(_added(a.families, b.families)),
+        a.utilization.plus(b.utilization),
         a.known.plus(b.known),
         op_totals.merge_op_totals(a.ops, b.ops),
         layer_tree.merge(a.layers, b.layers),
         advice.merge(a.advice, b.advice),
         source.distinct(a.warnings, b.warnings),
     )
+
+
+def _added(a: Mapping[str, int], b: Mapping[str, int]) -> Mapping[str, int]:
+    return {name: a.get(name, 0) + b.get(name, 0) for name in {**a, **b}}
+
+
+def _work_added(a: Mapping[str, PhaseWork], b: Mapping[str, PhaseWork]) -> Mapping[str, PhaseWork]:
+    both = {name: a[name].plus(b[name]) if name in b else a[name] for name in a}
+    either = {**both, **{name: b[name] for name in b if name not in a}}
+    return {name: either[name] for name in (*PARTS, "") if name in either}
 
 
 def _outside(found: Brief) -> Brief:

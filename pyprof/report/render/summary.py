@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyprof.report.advice import Advice, Evidence
     from pyprof.report.analysis.op_totals import OpTotals
     from pyprof.report.analysis.overview import Brief, DeviceTotals, Times
+    from pyprof.report.analysis.utilization import Utilization
 
 _NAME_WIDTH = 40
 _LABEL = 10
@@ -37,6 +38,7 @@ def head(found: Brief) -> Iterator[str]:
     yield from _labelled("Steps", _steps(found))
     yield from _trend(found)
     yield from _windows(found)
+    yield from _utilization(found.utilization)
 
 
 def _labelled(label: str, value: str) -> Iterator[str]:
@@ -112,6 +114,22 @@ def serving(found: Brief) -> Iterator[str]:
         yield text.heading(lines[0])
         yield from lines[1:]
         yield ""
+
+
+def _utilization(found: Utilization) -> Iterator[str]:
+    """Say how near the model's work came to the peaks, or why that is not known."""
+    if found.why:
+        yield from _labelled("MFU", f"unknown: {found.why}")
+    else:
+        again = found.hardware_flops - found.model_flops
+        both = f"{percent(found.mfu)} %, HFU {percent(found.hfu)} %"
+        hardware = "; HFU counts what was computed again" if again else ""
+        part = "" if found.known == 1 else f"; FLOPs of {percent(found.known)} % of time known"
+        of = f"{number((found.peak_flops or 0) / 1e12)} TFLOP/s, {found.peak_flops_label}"
+        yield from _labelled("MFU", f"{both} of {of}{hardware}{part}")
+    if found.mbu is not None:
+        of = f"{number((found.peak_bandwidth or 0) / 1e9)} GB/s, {found.peak_bandwidth_label}"
+        yield from _labelled("MBU", f"{percent(found.mbu)} % of {of}, in decode steps")
 
 
 def _windows(found: Brief) -> Iterator[str]:
@@ -244,11 +262,17 @@ def _notes(found: Times) -> Iterator[str]:
 def phases(found: Brief) -> Iterator[str]:
     """Tabulate GPU time by part of the step."""
     whole = sum(found.phases.values()) or 1
+    peak = found.utilization.peak_flops
     rows = [
-        (part_name(name), milliseconds(ns), percent(ns / whole))
+        (
+            part_name(name),
+            milliseconds(ns),
+            percent(ns / whole),
+            percent(found.phase_work[name].mfu(peak)),
+        )
         for name, ns in found.phases.items()
     ]
-    lines = text.table(rows, ("Part of the step", "ms", "%"), (0,))
+    lines = text.table(rows, ("Part of the step", "ms", "%", "MFU(%)"), (0,))
     yield text.heading(lines[0])
     yield from lines[1:]
 
