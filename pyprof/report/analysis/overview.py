@@ -310,7 +310,7 @@ def of_all(
 def merge(a: Brief, b: Brief) -> Brief:
     """Sum up two sets of captures from what was found of each."""
     joined = merge_steps(a.steps, b.steps)
-    a, b = (one if one.steps.kind == joined.kind else _outside(one) for one in (a, b))
+    a, b = (one if one.steps.kind == joined.kind else _outside(one, joined) for one in (a, b))
     return Brief(
         source.distinct(a.gpus, b.gpus),
         source.distinct(a.peaks, b.peaks)[:MOST_PEAKS],
@@ -338,7 +338,9 @@ def _work_added(a: Mapping[str, PhaseWork], b: Mapping[str, PhaseWork]) -> Mappi
     return {name: either[name] for name in (*PARTS, "") if name in either}
 
 
-def _outside(found: Brief) -> Brief:
+def _outside(found: Brief, others: Steps) -> Brief:
     """Let work be in no step: those of its capture are not the steps of the others."""
     ops = [replace(op, step_ns=0.0) for op in found.ops]
-    return replace(found, ops=ops, layers=layer_tree.outside_steps(found.layers))
+    layers = layer_tree.outside_steps(found.layers)
+    counted = found.utilization if others.guessed or not len(others) else Utilization()
+    return replace(found, ops=ops, layers=layers, utilization=counted)
