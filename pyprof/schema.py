@@ -83,6 +83,7 @@ RANGES = pa.schema(
         "op_id": pa.int64(),
         "inputs": pa.dictionary(pa.int32(), pa.binary()),
         "forward_thread": pa.int32(),  # row of `threads`, for a backward op where the tool says so
+        "domain": _TEXT,  # of NVTX: who pushed it; null for the default one
     }
 )
 """One row per annotated range: NVTX ranges, or the ops and annotations of torch.profiler."""
@@ -301,6 +302,7 @@ RECORD = pa.schema(
         pa.field("smem", pa.int64()),
         pa.field("gpu", pa.string()),
         pa.field("collective", pa.string()),  # JSON of COLLECTIVE
+        pa.field("recomputed", pa.int64()),  # 1: forward work that the backward pass does again
         pa.field("via", pa.string()),  # one of VIAS: how its op was found; null: it was not
         pa.field("replay", pa.int64()),  # launch of a graph that it is part of, from 0
         # For a backward kernel, what is known of its forward call:

@@ -13,7 +13,8 @@ from pyprof.options import Captures, override, peak_options, reads_captures
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank")
+_KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
+         "step", "phase", "params", "family")  # fmt: skip
 
 
 class _ProfCommand(cli.Command):
@@ -41,7 +42,18 @@ class _ProfCommand(cli.Command):
     help="Write columns N characters wide in all.",
 )
 @click.option(
-    "--by", type=cli.Choice(_KEYS), help="Group rows: calls, total, mean, min, max, share."
+    "--by",
+    type=cli.Choice(_KEYS),
+    help="Group rows: calls, total, mean, min, max, share; by params (op and shape): the spread of"
+    " TFLOP/s, too.",
+)
+@click.option(
+    "--where",
+    "conditions",
+    multiple=True,
+    metavar="EXPR",
+    help="Only rows that fulfil it: tc=0, op~attention, 'eff<20', 'sil>1e6'; several, or with"
+    " `and` between them: all of it.",
 )
 @click.option(
     "--sort", metavar="COL", help="Sort by a column, the largest first; COL- for the smallest."
@@ -76,6 +88,7 @@ def command(
       pyprof prof --by op --top 10 -w 120 net.sqlite
       pyprof prof --by op -w 120 ranks/
       pyprof prof --explain 12 net.dict
+      pyprof prof --by params --where tc=0 -w 160 net.sqlite
     """
     how["as_csv"] |= cli.claims(target, "csv") == "csv"
     if how["as_csv"] and how["width"]:
@@ -83,14 +96,21 @@ def command(
     cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
     if how["by"] and how["names"]:
         raise click.UsageError("--by has columns of its own, -c chooses among those of rows")
+    from pyprof.prof import where  # noqa: PLC0415 - it loads Arrow
     from pyprof.report import nvprof_tables  # noqa: PLC0415 - they load Arrow
     from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
 
+    try:
+        asked_rows = where.conditions(how["conditions"])
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--where'") from None
     if how["summary"]:
         if len(captures.paths) > 1:
             raise click.UsageError("--summary nvprof takes one file")
-        if any(how[option] for option in ("names", "width", "by", "sort", "top")):
-            raise click.UsageError("--summary nvprof knows no -c, -w, --by, --sort and --top")
+        if any(how[option] for option in ("names", "width", "by", "sort", "top", "conditions")):
+            raise click.UsageError(
+                "--summary nvprof knows no -c, -w, --by, --where, --sort and --top"
+            )
         tables = nvprof_tables.rows(captures.paths[0], quiet=captures.quiet)
         with cli.output(target) as out:
             nvprof_tables.write(tables, out, as_csv=how["as_csv"], raw=how["raw"])
@@ -98,11 +118,13 @@ def command(
     if how["explain"] is not None:
         _explain(captures.paths, target, how)
         return
-    asked = report.Asked(report.columns(how["names"]), how["by"], how["sort"], how["top"])
+    asked = report.Asked(
+        report.columns(how["names"]), how["by"], how["sort"], how["top"], asked_rows
+    )
     summarise, merge = (
         partial(work, asked=asked) for work in (report.summarise_rows, report.merge_answers)
     )
-    found = captures.map_reduce(summarise, merge, override(how), host=False)
+    found = captures.map_reduce(summarise, merge, override(how), host=asked.of_steps)
     columns, rows = report.shown(found, asked)
     if how["as_csv"] and not how["raw"]:
         rows = map(safe.fields, rows)
@@ -122,8 +144,10 @@ def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any]) -> Non
     """Write how one row of one file was costed. Raises as `load` does."""
     if len(sources) > 1:
         raise click.UsageError("--explain takes one file")
-    if any(how[option] for option in ("names", "as_csv", "width", "by", "sort", "top")):
-        raise click.UsageError("--explain knows no -c, --csv, -w, --by, --sort and --top")
+    if any(
+        how[option] for option in ("names", "as_csv", "width", "by", "sort", "top", "conditions")
+    ):
+        raise click.UsageError("--explain knows no -c, --csv, -w, --by, --where, --sort and --top")
     from pyprof.inputs.source import load  # noqa: PLC0415 - they load Arrow
     from pyprof.report.explain import explain  # noqa: PLC0415 - as above
     from pyprof.report.render import text  # noqa: PLC0415 - as above

@@ -71,6 +71,7 @@ def sections(found: Brief, by: str, top: int, depth: int | None) -> Iterator[str
         yield ""
     yield from show.phases(found)
     yield ""
+    yield from show.serving(found)
     if by == "layer":
         yield from show.layers(found, depth)
     elif by == "line":

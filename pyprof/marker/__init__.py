@@ -18,6 +18,9 @@ A capture that knows more than emit_nvtx writes it behind, in the same style:
 `dtypes = ['float32', ''], strides = [[3, 1], []], inputs = ['', '2']`, and `stopped = True` of an
 op that began and never ran.
 
+Any other text is the user's name for a part of the program (`attn(F)`, `Self-Attention`), for a
+step of a loop (`iteration 3`), or a library's for its own work (`library_ranges` lists those).
+
 Texts come from files of unknown origin: decoding never raises and never evaluates. `numbered`,
 which needs Arrow, takes millions of texts apart.
 """
@@ -38,6 +41,7 @@ from pyprof.marker.encode import (
     encode_trace,
 )
 from pyprof.marker.kind import NOT_OPS, classify, layer_name, plain_layer
+from pyprof.marker.library_ranges import is_library_domain
 from pyprof.marker.model import (
     DDP,
     STOPPED,
@@ -50,15 +54,20 @@ from pyprof.marker.model import (
     Value,
     is_backward,
 )
+from pyprof.marker.serving_steps import ServingStep, serving_step
+from pyprof.marker.user_ranges import BACKWARD, STEP_PATTERN, direction, range_name, step_name
 
 __all__ = [
+    "BACKWARD",
     "DDP",
     "NOT_OPS",
+    "STEP_PATTERN",
     "STOPPED",
     "Call",
     "Kind",
     "Opaque",
     "Seq",
+    "ServingStep",
     "Summary",
     "Tensor",
     "Value",
@@ -68,6 +77,7 @@ __all__ = [
     "decode_op",
     "decode_seq",
     "decode_trace",
+    "direction",
     "encode_annotation",
     "encode_layer",
     "encode_module",
@@ -75,6 +85,10 @@ __all__ = [
     "encode_seq",
     "encode_trace",
     "is_backward",
+    "is_library_domain",
     "layer_name",
     "plain_layer",
+    "range_name",
+    "serving_step",
+    "step_name",
 ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from pyprof.marker.library_ranges import is_library_range
 from pyprof.marker.model import Kind
+from pyprof.marker.user_ranges import is_fsdp, is_named_module, is_step
 
 _SEQ = re.compile(r", (?:seq|op_id) = ")
 _BARE_SEQ = re.compile(
@@ -32,8 +34,15 @@ def classify(text: str) -> Kind:
     if text.startswith(("Optimizer.step#", "Optimizer.zero_grad#")):
         return Kind.OPTIMIZER
     if _SEQ.search(text):
-        return Kind.SEQ if _is_torch_range(text) else Kind.CONTEXT
-    return Kind.SEQ if _BARE_SEQ.match(text) else Kind.CONTEXT
+        return Kind.SEQ if _is_torch_range(text) else _named(text.split(", ", 1)[0])
+    return Kind.SEQ if _BARE_SEQ.match(text) else _named(text)
+
+
+def _named(name: str) -> Kind:
+    """Tell what a range is that says nothing but a name."""
+    if not name.strip() or is_library_range(name):
+        return Kind.CONTEXT
+    return Kind.STEP if is_step(name) else Kind.USER
 
 
 def _is_torch_range(text: str) -> bool:
@@ -42,6 +51,8 @@ def _is_torch_range(text: str) -> bool:
     emit_nvtx numbers both. A user's range has no sequence number, no sizes and no namespace.
     """
     name = text.split(", ", 1)[0]
+    if is_fsdp(name):
+        return False
     return ", seq = " in text or ", sizes = " in text or _TORCH_NAME.match(name) is not None
 
 
@@ -50,7 +61,7 @@ def _classify_dict(text: str) -> Kind:
     if head.startswith("{'traceMarker'"):
         return Kind.TRACE
     if not head.startswith("{'mod'"):
-        return Kind.CONTEXT
+        return Kind.USER if is_named_module(text) else Kind.CONTEXT
     if CUT_OP.match(text):
         return Kind.OP
     return Kind.MODULE if "strRepr" in text else Kind.CONTEXT

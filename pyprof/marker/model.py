@@ -16,7 +16,7 @@ class Kind(IntEnum):
     """What a text is."""
 
     CONTEXT = 0
-    """A range of another library or of the user: never an op."""
+    """A range of another library: never an op, and no part of the user's program."""
     OP = 1
     TRACE = 2
     MODULE = 3
@@ -25,6 +25,10 @@ class Kind(IntEnum):
     """One of PyTorch's own ranges."""
     OPTIMIZER = 6
     """PyTorch's range around an optimizer's step or zero_grad."""
+    USER = 7
+    """A range of the user's, or of a framework around the user's program: a layer."""
+    STEP = 8
+    """Such a range around one step of a loop."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from pyprof.parse import (
     record_columns,
     sites,
     texts,
+    user_ranges,
 )
 from pyprof.parse import ranges as leaks
 from pyprof.parse import ranges as nesting
@@ -41,7 +42,10 @@ if TYPE_CHECKING:
 
 _TIEBREAK = np.zeros(len(Kind), np.int64)
 for _place, _kind in enumerate(
-    (Kind.LAYER, Kind.OPTIMIZER, Kind.TRACE, Kind.MODULE, Kind.OP, Kind.SEQ, Kind.CONTEXT)
+    (
+        *(Kind.STEP, Kind.USER, Kind.LAYER, Kind.OPTIMIZER, Kind.TRACE, Kind.MODULE, Kind.OP),
+        *(Kind.SEQ, Kind.CONTEXT),
+    )
 ):
     _TIEBREAK[_kind] = _place  # of ranges with equal bounds: which encloses which
 
@@ -59,12 +63,14 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     chain = launches.chains(sweep.nest.parent, _counted(sweep), leaf, most)
     leaf, chain = _graphs_outside_ops(activities, sweep, leaf, chain)
     partner = forward_backward.partners(capture, sweep, chain, site, activities, found)
-    described = _described(sweep, (leaf, partner.op, partner.place), most)
+    around = np.full(len(launch), NONE)
+    if not range_doubts:
+        around = user_ranges.around(capture, sweep, launch, site)
+    described = _described(sweep, (leaf, partner.op, partner.place, around), most)
     give_back()  # what sorting and searching held for a while
     free = launch_layers.free(capture, site, most)
-    built = record_columns.build(
-        capture, activities, described, launch, site, leaf, chain, partner, free
-    )
+    owners = record_columns.Owners(launch, site, leaf, around, chain, partner, free)
+    built = record_columns.build(capture, activities, described, owners)
     if found:
         built["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, found))
     return Records(
@@ -162,7 +168,7 @@ _KERNELS = (schema.KERNEL, schema.CPU)
 def _sweep(capture: Capture) -> Sweep:
     ranges = capture.ranges
     read = texts.read_texts(ranges)
-    kind = texts.kinds(read)
+    kind = np.where(user_ranges.of_library(ranges), np.int8(Kind.CONTEXT), texts.kinds(read))
     thread, start = ints(ranges.column("thread")), ints(ranges.column("start"))
     end = ints(ranges.column("end"))
     still_open = end == NONE
@@ -177,7 +183,7 @@ def _sweep(capture: Capture) -> Sweep:
     found = nesting.nest(thread[row], start[row], end[row], _tiebreaks(read, kind, row))
     row = row[found.order]
     chosen = texts.select(read, row)
-    interned = paths.intern(found.parent, chosen.code)
+    interned = paths.intern(found.parent, user_ranges.codes(chosen))
     return Sweep(
         found,
         chosen,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import marker, schema
+from pyprof import schema
 from pyprof.arrays import NONE
+from pyprof.parse import user_ranges
 from pyprof.parse.records import Coded
-from pyprof.parse.texts import where
 
 if TYPE_CHECKING:
     from pyprof.arrays import Ints
@@ -33,8 +33,9 @@ def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
     Of more than `most`, those that were started last.
     """
     ranges = capture.ranges.filter(pc.equal(capture.ranges.column("style"), schema.FREE))
-    is_layer = where(ranges.column("text"), partial(pc.starts_with, pattern="layer:"))
-    ranges = ranges.filter(is_layer).sort_by("start")
+    if not len(ranges):
+        return {}
+    ranges = ranges.filter(pa.array(user_ranges.named(ranges))).sort_by("start")
     rows = np.flatnonzero(site.row != NONE) if len(ranges) else np.zeros(0, np.int64)
     thread, start, end = (part[site.row[rows]] for part in (site.thread, site.start, site.end))
     order = np.lexsort((start, thread))
@@ -49,7 +50,7 @@ def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
         inside = low + np.flatnonzero((end[low:high] <= until) & (room[low:high] > 0))
         room[inside] -= 1
         for row in rows[inside].tolist():
-            found.setdefault(row, []).append(marker.layer_name(entry["text"]))
+            found.setdefault(row, []).append(user_ranges.name(entry["text"]))
     return {row: names[::-1] for row, names in found.items()}
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from pyprof import marker
 from pyprof.arrays import NONE, Ints
 from pyprof.marker import Kind, Tensor
+from pyprof.parse import user_ranges
 from pyprof.parse.backward_nodes import is_engine
 from pyprof.parse.ranges import depths
 from pyprof.parse.records import Coded
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 _INSTALLED = r"[/\\](?:site-packages|dist-packages)[/\\]"
 _FRAMEWORK = re.compile(
     rf"(?:{_INSTALLED}|^)(?:torch|apex|pyprof|functorch|nvtx)[/\\]|<frozen [\w.]+>|<eval_with_key>"
-    r"|[/\\]torchinductor_\w+[/\\]"  # code that Inductor wrote
+    # code that Inductor wrote: in its own folder, or in any, under the hash that names it
+    r"|[/\\]torchinductor_[^/\\]+[/\\]|[/\\](?P<hash>[a-z2-7]{2})[/\\]c(?P=hash)[a-z2-7]{40,}\.py:"
 )
 _ALGORITHM = re.compile(
     rf"(?:{_INSTALLED}|^)torch[/\\](?:nn[/\\]utils[/\\]|nn[/\\]init\.py|distributions[/\\])"
@@ -93,6 +95,10 @@ class Path:
     """Templates of PyTorch's own ranges."""
     backward: bool = False
     optimizer: bool = False
+    says: str = ""
+    """Direction that the name of the innermost user's range says."""
+    again: bool = False
+    """Forward work that the backward pass does again: activation checkpointing."""
     of_caller: tuple[bool, bool] = (False, False)
     """In a backward pass, whether layer and trace are but those around it: where it was called."""
 
@@ -198,8 +204,8 @@ class _Around:
     def enter(self, text: str, kind: Kind) -> None:
         """Go into a range."""
         self._before.append((tuple(map(len, self._lists)), self._state))
-        if kind == Kind.LAYER:
-            self._layers.append(marker.layer_name(text))
+        if kind in user_ranges.NAMED:
+            self._enter_named(text, kind)
         elif kind == Kind.TRACE:
             self._state = self._state._replace(trace=_user_trace(text))
         elif kind == Kind.MODULE:
@@ -221,6 +227,7 @@ class _Around:
         """Say what is around."""
         state = self._state
         layer, modules, markers, ops, seqs = (tuple(x[-self._most :]) for x in self._lists)
+        layer = layer or state.step
         same = (len(self._layers) == state.caller_layers, state.trace == state.caller_trace)
         return Path(
             layer,
@@ -231,8 +238,31 @@ class _Around:
             seqs,
             state.backward,
             state.optimizer,
+            state.says,
+            state.again is not None and self._calls > state.again,
             same if state.backward else (False, False),
         )
+
+    def _enter_named(self, text: str, kind: Kind) -> None:
+        """Go into what has a name: a layer, or a step, whose name stands where no layer's does."""
+        name = user_ranges.name(text, kind)
+        if kind == Kind.STEP:
+            self._state = self._state._replace(step=(name,) if name else ())
+        else:
+            self._layers.append(name)
+            if kind == Kind.LAYER and self._state.backward:
+                self._begin_again()
+        says = user_ranges.says(name, kind) or self._state.says
+        self._state = self._state._replace(says=says)
+
+    @property
+    def _calls(self) -> int:
+        return len(self._markers) + len(self._seqs)
+
+    def _begin_again(self) -> None:
+        """Note that ops inside are those of the forward pass, run again."""
+        if self._state.again is None:
+            self._state = self._state._replace(again=self._calls)
 
     def _enter_op(self, text: str) -> None:
         call = marker.decode_op(text)
@@ -245,7 +275,12 @@ class _Around:
 
     def _enter_seq(self, text: str) -> None:
         if _is_checkpoint(text):
+            self._state = self._state._replace(says="", again=self._calls)
             return
+        if _is_node(text):
+            self._state = self._state._replace(again=None)
+        elif self._state.backward and _has_number(text):
+            self._begin_again()
         self._seqs.append(text)
         if not self._state.backward and _is_node(text):
             self._state = self._state._replace(
@@ -261,6 +296,11 @@ class _State(NamedTuple):
     optimizer: bool = False
     caller_layers: int = 0
     """Layers around the backward pass that it is in."""
+    step: tuple[str, ...] = ()
+    """Name of the innermost step around."""
+    says: str = ""
+    again: int | None = None
+    """How many ops were around where forward work began that the backward pass does again."""
     caller_trace: tuple[str, ...] = ()
 
 
@@ -272,6 +312,14 @@ def _user_trace(text: str) -> tuple[str, ...]:
 def _is_checkpoint(text: str) -> bool:
     """Tell the node of activation checkpointing, which runs forward ops again inside it."""
     return "CheckpointFunctionBackward" in text
+
+
+def _has_number(text: str) -> bool:
+    """Tell an op over which another backward pass could go: none that a backward node is made of.
+
+    Of the first PyTorch versions all ops had numbers, and none an id.
+    """
+    return ", seq = " in text and ", op_id = " in text and not is_engine(text)
 
 
 def _is_node(text: str) -> bool:

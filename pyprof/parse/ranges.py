@@ -161,7 +161,7 @@ _DEEPEST = 8, 64
 were lost: then nothing tells what is inside of what."""
 
 _OPS = (Kind.OP, Kind.TRACE, Kind.MODULE, Kind.SEQ)
-_LAYERS = (Kind.LAYER, Kind.OPTIMIZER)
+_LAYERS = (Kind.LAYER, Kind.USER, Kind.STEP, Kind.OPTIMIZER)
 
 
 def leaked(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,23 +29,35 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
+class Owners(NamedTuple):
+    """Per row: the calls and ranges that it belongs to; NONE where there is none."""
+
+    launch: Ints
+    """Row of `calls`."""
+    site: Sites
+    leaf: Ints
+    """The innermost range around the site."""
+    around: Ints
+    """The range whose layers count where no op's do; see `user_ranges.around`."""
+    chain: Chains
+    partners: Partners
+    free: dict[int, list[str]]
+    """Names of start/end ranges around some rows."""
+
+
 def build(
-    capture: Capture,
-    activities: pa.Table,
-    sweep: DescribedSweep,
-    launch: Ints,
-    site: Sites,
-    leaf: Ints,
-    chain: Chains,
-    partners: Partners,
-    free: dict[int, list[str]],
+    capture: Capture, activities: pa.Table, sweep: DescribedSweep, owners: Owners
 ) -> dict[str, Column]:
     """Build every column of `schema.RECORD` that this capture can fill."""
-    path, partner, place = (sweep.path(ranges) for ranges in (leaf, partners.op, partners.place))
-    direction = _direction(activities, sweep, path, partners.engine)
+    launch, partners = owners.launch, owners.partners
+    path, partner, place, around = (
+        sweep.path(ranges) for ranges in (owners.leaf, partners.op, partners.place, owners.around)
+    )
+    direction = _direction(activities, sweep, path, around, partners.engine)
     # A collective is of many parameters, not of the one that it waited for.
     place = np.where(direction.index == _COMM, partner, place)
-    counted = sequence.count(capture, sweep, chain, path, site)
+    counted = sequence.count(capture, sweep, owners.chain, path, owners.site)
+    layered = _layered(sweep, _own(sweep, path, place, 0), place, around)
     built = {
         **_names(activities),
         **_work(activities),
@@ -53,21 +65,23 @@ def build(
         **_collective(activities, sweep, path, counted["opId"], direction),
         **_launches(capture, launch),
         **_paths(sweep, path),
+        "recomputed": _recomputed(sweep, path),
         "trace": _traces(sweep, _own(sweep, path, place, 1)),
-        "layer": launch_layers.layers(sweep, _own(sweep, path, place, 0), free),
+        "layer": launch_layers.layers(sweep, layered, owners.free),
         "dir": direction,
         **counted,
         **_forward(sweep, partner, place),
         **paths.arguments(sweep.described, path, partner),
     }
-    return built | _sites(site, built)
+    return built | _sites(owners.site, built)
 
 
 def _sites(site: Sites, built: Mapping[str, Column]) -> dict[str, Column]:
     """Say how each row's op was found, and of which replay of a graph the row is part."""
     marker, op, forward = (_says(built[name]) for name in ("marker", "op", "fwdOp"))
     by_forward = forward & ~marker & (site.via == sites.LAUNCH)
-    via = np.where(by_forward, sites.FORWARD_OP, np.where(op | forward, site.via, NONE))
+    by_range = np.where(_says(built["layer"]), sites.USER_RANGE, NONE)
+    via = np.where(by_forward, sites.FORWARD_OP, np.where(op | forward, site.via, by_range))
     replay: dict[str, Column] = {}
     if (inside := site.replay != NONE).any():
         replay = {"replay": pa.array(site.replay, mask=~inside)}
@@ -184,6 +198,17 @@ def _own(sweep: DescribedSweep, path: Ints, place: Ints, which: int) -> Ints:
     return np.where(same[index] & some[place], NONE, path)
 
 
+def _recomputed(sweep: DescribedSweep, path: Ints) -> pa.Array:
+    again = np.array([*(entry.again for entry in sweep.described), False])[path]
+    return pa.array(np.ones(len(path), np.int64), mask=~again)
+
+
+def _layered(sweep: DescribedSweep, path: Ints, place: Ints, around: Ints) -> Ints:
+    """Put what is around the backward pass where neither a row's path nor its forward op's says."""
+    says = np.array([*(bool(entry.layer) for entry in sweep.described), False])
+    return np.where(says[path] | says[place] | (around == NONE), path, around)
+
+
 def _forward(sweep: DescribedSweep, partner: Ints, place: Ints) -> dict[str, Column]:
     described = sweep.described
     ops = [paths.forward_ops(entry) for entry in described]
@@ -204,17 +229,20 @@ _COMM = _DIRECTIONS.index("comm")
 
 
 def _direction(
-    activities: pa.Table, sweep: DescribedSweep, path: Ints, engine: NDArray[np.bool_]
+    activities: pa.Table, sweep: DescribedSweep, path: Ints, around: Ints, engine: NDArray[np.bool_]
 ) -> Coded:
     """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first.
 
-    What the engine launches of itself, called from no line and in no layer, is bprop.
+    What the engine launches of itself, called from no line and in no layer, is bprop. PyTorch's
+    own ranges go before what the user's names say, these before the mere presence of an op.
     """
     described, index = paths.with_nothing(sweep.described, path)
     flags = np.array(
         [(entry.backward, entry.optimizer, bool(entry.ops or entry.seqs)) for entry in described]
     )[index]
     called = np.array([bool(entry.trace or entry.layer) for entry in described])[index]
+    says = np.array([_DIRECTIONS.index(entry.says) for entry in described])
+    said = np.where(says[index] > 0, says[index], np.append(says, 0)[around])
     kind = ints(activities.column("kind"))
     name, names = _coded_names(activities)
     comm = np.array([communicates(text) for text in map(demangle, names)], bool)[name]
@@ -224,9 +252,10 @@ def _direction(
             comm,
             flags[:, 0] | (engine & flags[:, 2] & ~called),
             flags[:, 1],
+            said > 1,
             flags[:, 2],
         ],
-        [5, _COMM, 2, 3, 1],
-        0,
+        [5, _COMM, 2, 3, said, 1],
+        said,
     )
     return Coded(code.astype(np.int64), _DIRECTIONS)

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from pyprof.parse.ranges import Nest
     from pyprof.schema import Capture
 
-LAUNCH, FORWARD_OP = (schema.VIAS.index(via) for via in ("launch", "forward op"))
+LAUNCH, FORWARD_OP, USER_RANGE = (
+    schema.VIAS.index(via) for via in ("launch", "forward op", "user range")
+)
 
 _NS_PER_MS = 1e6
 _GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyprof.parse import paths
 from pyprof.parse.records import Coded, distinct
-from pyprof.prof import explained_columns
+from pyprof.prof import explained_columns, kernel_families, step_rows
 from pyprof.prof.column import (
     COLUMNS,
     FLOAT,
@@ -234,6 +234,24 @@ def _rank(table: Table) -> pa.Array:
 def _window(table: Table) -> pa.Array:
     """Window of the capture that it was launched in, from 0; empty where there is only one."""
     return table.records.arrow("window")
+
+
+@column("step", "Step", INT, 5)
+def _step(table: Table) -> pa.Array:
+    """Step of the loop in which it was launched, from 0; empty outside of all."""
+    return step_rows.numbers(table)
+
+
+@column("phase", "Phase", TEXT, 8)
+def _phase(table: Table) -> pa.Array:
+    """Prefill, decode or mixed; forward, backward, optimizer, communication or copy in training."""
+    return step_rows.phases(table).numbered()
+
+
+@column("family", "Family", TEXT, 12)
+def _family(table: Table) -> pa.Array:
+    """What sort of work it is, from its op, else from its kernel: GEMM, attention, norm, copy..."""
+    return kernel_families.families(table).numbered()
 
 
 @column("kind", "Kind", TEXT, 6)

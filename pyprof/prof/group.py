@@ -14,6 +14,7 @@ from pyprof.prof.columns import COLUMNS, FLOAT, INT, Column
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pyprof.arrays import Mask
     from pyprof.prof.table import Table
 
 
@@ -70,8 +71,8 @@ _SUMS = {"row_sum": "sum", "duration_count": "sum", "duration_sum": "sum", "dura
 """What is kept of a group, and how two become one."""
 
 
-def group(table: Table, key: str) -> pa.Table:
-    """Group all rows by a column: `key`, then counts, sums and extremes, in no order.
+def group(table: Table, key: str, chosen: Mask | None = None) -> pa.Table:
+    """Group rows by a column: `key`, then counts, sums and extremes, in no order.
 
     Rows where the column is empty are one group. Unknown times and costs add nothing; a group of
     which none is known has none.
@@ -85,6 +86,7 @@ def group(table: Table, key: str) -> pa.Table:
             "bytes": COLUMNS["bytes"].values(table),
         }
     )
+    rows = rows if chosen is None else rows.filter(pa.array(chosen))
     measures = [("duration", name) for name in ("count", "sum", "min", "max")]
     found = rows.group_by("key").aggregate(
         [("row", "sum"), *measures, ("flops", "sum"), ("bytes", "sum")]

@@ -33,6 +33,8 @@ class KernelContext:
     order: tuple[int, ...] = ()
     """Positions of markers and then seqs, outermost first."""
     on_cpu: bool = False
+    in_range: bool = False
+    """No text is around it, but a named range."""
     replayed: bool = False
     """A CUDA graph launched it."""
 
@@ -51,11 +53,12 @@ def distinct_contexts(records: Records) -> tuple[NDArray[np.int64], list[KernelC
         records.coded("fwdSeqMarker"),
         _is(records, "dir", BPROP),
         _is(records, "kind", schema.KINDS[schema.CPU]),
+        _only_named(records),
         _replayed(records),
     ]
     number, first = _combine(parts)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
-    own, seqs, forward, forward_seqs, backward, on_cpu, replayed = parts
+    own, seqs, forward, forward_seqs, backward, on_cpu, in_range, replayed = parts
     found = [
         KernelContext(
             _texts(own, row),
@@ -65,6 +68,7 @@ def distinct_contexts(records: Records) -> tuple[NDArray[np.int64], list[KernelC
             backward=bool(backward.index[row]),
             order=_inward(ids),
             on_cpu=bool(on_cpu.index[row]),
+            in_range=bool(in_range.index[row]),
             replayed=bool(replayed.index[row]),
         )
         for row, ids in zip(first.tolist(), order, strict=True)
@@ -79,6 +83,15 @@ def _combine(parts: Sequence[Coded]) -> tuple[NDArray[np.int64], NDArray[np.int6
     for part in parts:
         first, number = distinct(number * (len(part.values) + 1) + part.index + 1)
     return number, first
+
+
+def _only_named(records: Records) -> Coded:
+    """Tell which rows lie in a layer or a range of the user's, and in no op."""
+    layer, marker, seq = (
+        np.array([*(bool(value) for value in column.values), False])[column.index]
+        for column in (records.coded("layer"), records.coded("marker"), records.templates())
+    )
+    return Coded((layer & ~marker & ~seq).astype(np.int64), [False, True])
 
 
 def _texts(part: Coded, row: int) -> tuple[str, ...]:

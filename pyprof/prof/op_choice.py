@@ -76,7 +76,14 @@ def _unknown(context: KernelContext) -> ChosenCall:
             return ChosenCall(
                 None, work.direction, None, work.position, f"unknown op {work.call.op}"
             )
-    return ChosenCall(None, FPROP, None, OWN, UNSEEN if context.replayed else "no marker")
+    return ChosenCall(None, FPROP, None, OWN, _unmarked(context))
+
+
+def _unmarked(context: KernelContext) -> str:
+    """Say why nothing is known of work for which no op was recorded."""
+    if context.replayed:
+        return UNSEEN
+    return "only ranges, no op" if context.in_range else "no marker"
 
 
 UNSEEN = (

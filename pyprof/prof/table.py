@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyprof.gpu.measured import Ceilings
     from pyprof.gpu.peaks import Rate
     from pyprof.prof.chosen_call import ChosenCall
+    from pyprof.prof.step_rows import StepRows
 
 CPU = "cpu"
 """The device of ops that were timed on the CPU; it has a peak only where one was measured."""
@@ -57,6 +58,8 @@ class Table:
 
     source: Records
     override: Override = field(default_factory=Override)
+    steps: StepRows | None = None
+    """The steps of the rows, where they were looked for."""
 
     @cached_property
     def records(self) -> Records:

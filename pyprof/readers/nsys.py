@@ -21,6 +21,7 @@ from pyprof.readers import _cupti, _nsys_graphs, _nsys_info, _nsys_payloads, _sq
 from pyprof.readers._sqlite import ABSENT, MAGIC, Database, Numbered
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -38,7 +39,9 @@ _SIGNS = (
 )
 
 _PUSH_POP, _START_END = (59, 70), (60, 71)
-"""NVTX_EVENTS.eventType of ranges; marks (34), names (39) and domains (75) are none."""
+"""NVTX_EVENTS.eventType of ranges; marks (34) and names (39) are none."""
+_DOMAIN = 75
+"""NVTX_EVENTS.eventType of what names a domain."""
 
 _DUPLICATE = 67
 """RUNTIME.eventClass of a second row for the same call, written with --cudabacktrace."""
@@ -84,7 +87,7 @@ def read(path: Path) -> schema.Capture:
         version=_nsys_info.version(db),
         activities=activities,
         calls=_calls(runtime, call_threads, strings),
-        ranges=_ranges(events, range_threads, strings),
+        ranges=_ranges(events, range_threads, strings, _domains(db, strings)),
         threads=schema.table(
             schema.THREADS, {"pid": _nsys_graphs.pids(tids), "tid": tids & 0xFFFFFF}
         ),
@@ -168,7 +171,7 @@ def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: Strings) -> p
 
 def _read_ranges(db: Database) -> pa.Table:
     table = _versioned(db.tables(), "NVTX_EVENTS")
-    columns = dict.fromkeys(("start", "end", "eventType", "globalTid", "textId"), int)
+    columns = dict.fromkeys(("start", "end", "eventType", "globalTid", "textId", "domainId"), int)
     db.require(table, "start", "end", "globalTid")
     events = db.read(table, {**columns, "text": Numbered})
     if "eventType" not in db.columns(table):
@@ -177,7 +180,42 @@ def _read_ranges(db: Database) -> pa.Table:
     return events.filter(pc.is_in(events.column("eventType"), value_set=kinds))
 
 
-def _ranges(events: pa.Table, threads: NDArray[np.int32], strings: Strings) -> pa.Table:
+def _domains(db: Database, strings: Strings) -> Mapping[tuple[int, int], str]:
+    """Give the names of NVTX domains, by process and number."""
+    table = _versioned(db.tables(), "NVTX_EVENTS")
+    columns: dict[str, type] = {"domainId": int, "globalTid": int, "text": str, "textId": int}
+    if not {"eventType", *columns} <= {*db.columns(table), "textId"}:
+        return {}
+    rows = db.read(table, columns, f"WHERE eventType = {_DOMAIN}")
+    registered = strings.names(ints(rows.column("textId"), -1), "").to_pylist()
+    named = zip(
+        _nsys_graphs.pids(ints(rows.column("globalTid"), 0)).tolist(),
+        ints(rows.column("domainId"), 0).tolist(),
+        rows.column("text").to_pylist(),
+        registered,
+        strict=True,
+    )
+    return {(pid, number): text or other for pid, number, text, other in named}
+
+
+def _domain_of(events: pa.Table, names: Mapping[tuple[int, int], str]) -> pa.DictionaryArray:
+    """Give the domain of each range; null for the default one, and for one without a name."""
+    pids = _nsys_graphs.pids(ints(events.column("globalTid"), 0))
+    number = ints(events.column("domainId"), 0)
+    place = np.full(len(events), -1)
+    for row, (pid, domain) in enumerate(names):
+        place[(pids == pid) & (number == domain)] = row
+    distinct = pa.array([*names.values()], pa.string()).dictionary_encode()
+    index = distinct.indices.take(pa.array(place, mask=place < 0))
+    return pa.DictionaryArray.from_arrays(index.cast(pa.int32()), distinct.dictionary)
+
+
+def _ranges(
+    events: pa.Table,
+    threads: NDArray[np.int32],
+    strings: Strings,
+    domains: Mapping[tuple[int, int], str],
+) -> pa.Table:
     free = np.isin(ints(events.column("eventType"), _PUSH_POP[0]), _START_END)
     return schema.table(
         schema.RANGES,
@@ -186,6 +224,7 @@ def _ranges(events: pa.Table, threads: NDArray[np.int32], strings: Strings) -> p
             "end": _closed_ends(events),
             "thread": threads,
             "style": np.where(free, schema.FREE, schema.NESTED).astype(np.int8),
+            "domain": _domain_of(events, domains),
             **_texts(events, strings),
         },
     )

@@ -18,6 +18,7 @@ from pyprof.parse.records import Records, concat_coded, encode
 from pyprof.prof.columns import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column
 from pyprof.prof.group import Counts, counts
 from pyprof.readers import settings
+from pyprof.report.analysis.phases import with_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -68,7 +69,7 @@ def load(
     beside = [os.path.abspath(os.fspath(each)) for each in graph_captures]  # noqa: PTH100 - any path
     with settings.using(beside), opened(workers, strict=True) as engine:
         named = [os.fspath(each) for each in paths]
-        rows = map_reduce(named, summarise_frame, merge_frames, engine, override, host=False)
+        rows = map_reduce(named, summarise_frame, merge_frames, engine, override)
         return _frame(rows.data)
 
 
@@ -81,7 +82,8 @@ class FrameRows(NamedTuple):
 
 def summarise_frame(source: Source) -> FrameRows:
     """Make the columns of one capture."""
-    return FrameRows(as_arrow(source.table, numbered), counts(source.table))
+    table = with_steps(source)
+    return FrameRows(as_arrow(table, numbered), counts(table))
 
 
 def merge_frames(a: FrameRows, b: FrameRows) -> FrameRows:

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from pyprof import cli
 from pyprof.errors import PyprofError
-from pyprof.prof import group
+from pyprof.prof import group, params, where
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Known, known
 from pyprof.prof.group import Counts, counts
+from pyprof.report.analysis.phases import with_steps
 from pyprof.report.render import fixed_width as renderers
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
+    from pyprof.prof.where import Condition
     from pyprof.report.render.fixed_width import Render
 
 _BATCH_ROWS = 1 << 16
@@ -65,11 +67,19 @@ class Asked:
     """The column to group rows by; the others are then its measures."""
     sort: str | None = None
     top: int | None = None
+    where: tuple[Condition, ...] = ()
+    """What rows have to fulfil, all of it."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns to show of each row."""
         return tuple(COLUMNS[name] for name in self.names)
+
+    @property
+    def of_steps(self) -> bool:
+        """Tell whether a step or its phase is asked for."""
+        named = {*self.names, self.by, (self.sort or "").rstrip("-")}
+        return bool(_OF_STEPS & (named | {condition.name for condition in self.where}))
 
     @property
     def whole(self) -> bool:
@@ -90,21 +100,36 @@ class Answer:
 
 
 def summarise_rows(source: Source, asked: Asked) -> Answer:
-    """Answer for one capture."""
-    table = source.table
+    """Answer for one capture; its host's side is needed where a step or its phase is asked for."""
+    table = with_steps(source) if asked.of_steps else source.table
     warnings = (*table.source.warnings, *doubts(table, asked.columns))
+    chosen = where.rows(table, asked.where)
     if asked.by is not None:
-        return Answer(group.group(table, asked.by), known(table), counts(table), warnings)
+        data = (
+            params.grouped(table, chosen)
+            if asked.by == PARAMS
+            else group.group(table, asked.by, chosen)
+        )
+        return Answer(data, known(table, chosen), counts(table), warnings)
     values = {column.name: column.values(table) for column in asked.columns}
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
         values[name] = COLUMNS[name].values(table)
-    return Answer(_first(pa.table(values), asked), known(table), counts(table), warnings)
+    data = pa.table(values)
+    data = data if chosen is None else data.filter(pa.array(chosen))
+    return Answer(_first(data, asked), known(table, chosen), counts(table), warnings)
+
+
+PARAMS = "params"
+"""What rows are grouped by that are told apart by op, direction and shape."""
+
+
+_OF_STEPS = frozenset({"step", "phase"})
 
 
 def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:
     """Make two answers one; rows and op calls of the second are numbered on."""
     if asked.by is not None:
-        data = group.merge(a.data, b.data)
+        data = (params if asked.by == PARAMS else group).merge(a.data, b.data)
     else:
         data = _first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
     warnings = tuple(dict.fromkeys((*a.warnings, *b.warnings)))
@@ -123,7 +148,10 @@ def shown(found: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.Ta
     """Give the columns to show and their values, batch by batch."""
     if asked.by is None:
         return asked.columns, _batches(found.data.select([c.name for c in asked.columns]))
-    columns, data = group.measured(found.data, asked.by)
+    of_params = asked.by == PARAMS
+    columns, data = (
+        params.measured(found.data) if of_params else group.measured(found.data, asked.by)
+    )
     if asked.sort is not None:
         names = [column.name for column in columns]
         data = data.take(pa.array(_order(asked.sort, names, data)))

@@ -36,6 +36,9 @@ TEXTS = (
     "MmBackward0, seq = 1",
     "torch.utils.checkpoint.CheckpointFunctionBackward, seq = 3",
     "Optimizer.step#SGD.step",
+    "attention",
+    "mlp (backward)",
+    "iteration 3",
 )
 
 
@@ -58,7 +61,15 @@ def _expected(texts: list[str], most: int) -> paths.Path:
     nodes = [place for place, text in enumerate(texts) if text in seqs and "Mm" in text]
     traces = [marker.decode_trace(t) for t in of[Kind.TRACE]]
     caller = _expected(texts[: nodes[0]], 1000) if nodes else None
-    layer = tuple(marker.layer_name(t) for t in of[Kind.LAYER])
+    inside = kinds[nodes[0] :] if nodes else []
+    named = tuple(
+        marker.layer_name(t) if k == Kind.LAYER else marker.range_name(t)
+        for t, k in zip(texts, kinds, strict=True)
+        if k in (Kind.LAYER, Kind.USER)
+    )
+    layer = named or ("iteration",) * bool(of[Kind.STEP])
+    again = max((n for n, text in enumerate(texts) if "CheckpointFunction" in text), default=-1)
+    says = "bprop" if any("(backward)" in text for text in texts[again + 1 :]) else ""
     trace = traces[-1] if traces else ()
     return paths.Path(
         layer[-most:],
@@ -69,8 +80,27 @@ def _expected(texts: list[str], most: int) -> paths.Path:
         tuple(seqs)[-most:],
         bool(nodes),
         bool(of[Kind.OPTIMIZER]) or any(c.op == "step" for _, c in calls if c),
-        (layer == caller.layer, trace == caller.trace) if caller else (False, False),
+        says,
+        _again(texts, kinds),
+        (not {Kind.LAYER, Kind.USER} & {*inside}, trace == caller.trace)
+        if caller
+        else (False, False),
     )
+
+
+def _again(texts: list[str], kinds: list[Kind]) -> bool:
+    """Say whether an op is in a checkpoint, or in a module's forward, within a backward node."""
+    nodes = [n for n, text in enumerate(texts) if "MmBackward0" in text]
+    last = max(nodes, default=-1)
+    begins = [
+        n
+        for n, (text, kind) in enumerate(zip(texts, kinds, strict=True))
+        if n > last and ("CheckpointFunction" in text or (nodes and kind == Kind.LAYER))
+    ]
+    inside = kinds[begins[0] + 1 :] if begins else []
+    checked = [k for k, t in zip(inside, texts[len(texts) - len(inside) :], strict=True)
+               if "CheckpointFunction" not in t]  # fmt: skip
+    return any(kind in (Kind.OP, Kind.SEQ) for kind in checked)
 
 
 @given(_trees(), st.integers(1, 4), st.randoms(use_true_random=False))

@@ -67,3 +67,23 @@ def test_the_users_line_is_the_innermost_outside_libraries() -> None:
 def test_a_line_is_one_that_a_file_can_have(frame: str, expected: tuple[str, int] | None) -> None:
     """Lines count from 1; what is no line is no place in a file."""
     assert file_and_line(frame) == expected
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "/var/cache/torchinductor_root/al/cal4xpiah2v6blbfmwwonu52dvevbsmlh743q5tkclrt4gcqpzea.py:52",
+        "/var/cache/torchinductor_jane.doe-2/ab/anything.py:1",
+        "/cache/rank_0_0/al/cal4xpiah2v6blbfmwwonu52dvevbsmlh743q5tkclrt4gcqpzea.py:7",
+        "C:\\cache\\al\\cal4xpiah2v6blbfmwwonu52dvevbsmlh743q5tkclrt4gcqpzea.py:7",
+    ],
+)
+def test_code_that_a_compiler_wrote_is_nobodys_line(frame: str) -> None:
+    """The user's line that called it is what counts, wherever the cache is."""
+    assert user_trace(("/app/train.py:3", frame)) == ("/app/train.py:3",)
+
+
+def test_a_users_file_may_look_like_a_part_of_a_cache() -> None:
+    """A folder of two letters is nothing else."""
+    frames = ("/home/me/ab/cab.py:3", "/home/me/al/cal4xpia.py:9")
+    assert user_trace(frames) == frames

@@ -156,11 +156,17 @@ def test_groups_add_up(path: Path) -> None:
     assert sum(float(row["Share(%)"]) for row in rows) == pytest.approx(100)
 
 
-@pytest.mark.parametrize("key", ["op", "dir", "kernel", "layer", "line", "mod", "device", "stream"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("op", "dir", "kernel", "layer", "line", "mod", "device", "stream"),
+        *("window", "rank", "step", "phase", "family", "params"),
+    ],
+)
 def test_every_key_groups_all_rows(key: str, path: Path) -> None:
     """No row is in no group, or in two."""
     rows = table("--by", key, path)
-    assert sum(int(row["Calls"]) for row in rows) == 5
+    assert key == "params" or sum(int(row["Calls"]) for row in rows) == 5
     assert sum(int(row["Total(ns)"]) for row in rows) == 500
 
 
@@ -218,6 +224,13 @@ def test_a_reason_is_named_for_work_that_took_no_time() -> None:
     """A row of 0 ns is unknown for a reason, too."""
     done = run("prof", "-", stdin="{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 0}\n")
     assert "unknown for 1 row: no marker (0.0 % in 1)" in done.stderr
+
+
+def test_no_marker_is_said_only_where_there_was_none() -> None:
+    """Work in a range of the user's was marked, though no op is known."""
+    record = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "layer": ["attention"]}
+    done = run("prof", "-", stdin=f"{record}\n")
+    assert "unknown for 1 row: only ranges, no op (100.0 % in 1)" in done.stderr
 
 
 @pytest.mark.parametrize(("percent", "code"), [("98", 0), ("98.1", 1), ("0", 0), ("100", 1)])

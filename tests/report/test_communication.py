@@ -77,7 +77,7 @@ def test_part_timeline_and_ranks_agree(records: Records) -> None:
     assert found.timeline is not None
     (device,) = found.timeline.devices
     assert _communicating(records) == set(OURS)
-    assert found.phases["comm"] == device.communication.total == 3000 * len(OURS)
+    assert found.phases["communication"] == device.communication.total == 3000 * len(OURS)
     assert device.exposed_communication_ns == 2000 * len(OURS)
     sorts, rows, _ = collectives(records, 0, np.zeros(records.rows, np.int64), EMPTY)
     kinds = sorts.column("kind").take(rows.column("signature")).to_pylist()

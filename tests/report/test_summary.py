@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -247,3 +248,21 @@ def test_a_capture_without_steps_adds_nothing_to_a_step(tmp_path: Path) -> None:
         assert sum(op.step_ns for op in both.ops) == pytest.approx(10_000)
         assert both.layers.step_ns == pytest.approx(10_000)
         assert both.known.total_ns == with_steps.known.total_ns + 5000
+
+
+def test_the_trend_of_steps_is_drawn_and_the_slowest_are_named(tmp_path: Path) -> None:
+    """Within the width; three at least."""
+    ends = [0, 1000, 2000, 6000, 7000]
+    work = [
+        NsysWork(f"k{n}", (b - 100, b), (a + 10, a + 20)) for n, (a, b) in enumerate(pairwise(ends))
+    ]
+    texts = ["step[EXTEND bs=2 toks=64]", *(f"step[DECODE bs={n}]" for n in (1, 2, 3))]
+    ranges = [NsysRange(t, (a, b - 1)) for t, (a, b) in zip(texts, pairwise(ends), strict=True)]
+    said = run("summary", "-q", nsys_db(tmp_path / "a.sqlite", work, ranges)).stdout
+    assert "Trend     \u2581\u2583\u2588\u2583 100 ns to 4.000 us\n" in said
+    assert "Slowest   steps 2 (4.000 us, decode of 2 tokens), 1 (1.000 us, decode of 1" in said
+    phases = [
+        line.split() for line in said.splitlines() if line.startswith(("decode ", "prefill "))
+    ]
+    assert ["decode", "3", "0.002", "2", "1,000,000"] in phases
+    assert max(map(len, said.splitlines())) <= 100

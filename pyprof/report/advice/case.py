@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
+_NAMES = (Kind.CONTEXT, Kind.LAYER, Kind.USER, Kind.STEP)
 _LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|batch)"
 _EVIDENCE = ("op", "line", "kernel")
 
@@ -168,7 +169,7 @@ class Case:
         return {
             name: (start[index == code], end[index == code])
             for code, name in names.items()
-            if classify(name) in (Kind.CONTEXT, Kind.LAYER)  # no stack, or op, of a file so called
+            if classify(name) in _NAMES  # no stack, or op, of a file so called
         }
 
     def idle(self, device: DeviceTime, cause: str) -> Intervals:

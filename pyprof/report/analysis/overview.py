@@ -10,15 +10,19 @@ import numpy as np
 from pyprof import schema
 from pyprof.allocator import give_back
 from pyprof.inputs.source import each_once
+from pyprof.parse.records import totals
+from pyprof.prof import kernel_families, step_rows
 from pyprof.prof.coverage import Known, known
 from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
 from pyprof.report.analysis import layer_tree, op_totals
 from pyprof.report.analysis.chosen_steps import bounds
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
+from pyprof.report.analysis.phases import of_rows
 from pyprof.report.analysis.steps import Steps, steps
 from pyprof.report.analysis.steps import merge as merge_steps
 from pyprof.report.analysis.timeline import Timeline, timeline
+from pyprof.report.analysis.utilization import PhaseWork, Utilization, by_part, utilization
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.layer_tree import Node
     from pyprof.report.analysis.timeline import DeviceTime
 
-_PHASES = ("fprop", "bprop", "optim", "comm", "copy")
+PARTS = ("prefill", "decode", "mixed", *step_rows.PARTS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +52,26 @@ class Overview:
     steps: Steps
     timeline: Timeline | None
     """None where the records hold no times."""
-    phases: Mapping[str, int]
-    """Summed GPU time by part of the step; "" where nothing says. Adds up to all rows'."""
+    phase_work: Mapping[str, PhaseWork]
+    """GPU time and FLOPs by part of the step; "" where nothing says. Time adds up to all rows'."""
+    families: Mapping[str, int]
+    """Summed GPU time by family of ops, the longest first."""
+    utilization: Utilization
     known: Known
     vias: Mapping[str, int]
     """Summed GPU time by how the op was found; "" where none was. Adds up to all rows'."""
     ops: list[OpTotals]
     advice: list[Advice]
+
+    @property
+    def phases(self) -> Mapping[str, int]:
+        """Summed GPU time by part of the step, ns; "" where nothing says."""
+        return busy(self.phase_work)
+
+
+def busy(work: Mapping[str, PhaseWork]) -> Mapping[str, int]:
+    """Give the time of each part of the step, ns; not of those that took none."""
+    return {name: part.busy_ns for name, part in work.items() if part.busy_ns}
 
 
 def overview(source: Source, chosen: str | None = None) -> Overview:
@@ -64,6 +81,7 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
     """
     table = source.table
     found = steps(table.records, source.capture)
+    table.steps = of_rows(found)
     picked = bounds(found, chosen)
     rows = found.rows(picked)
     timed = timeline(table.records, source.capture, rows)
@@ -76,7 +94,9 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
         chosen=picked,
         steps=found,
         timeline=timed,
-        phases=_by_text(source, rows, "dir", _PHASES),
+        phase_work=by_part(table, rows, PARTS),
+        families=_families(table, rows),
+        utilization=utilization(table, found, picked or found.steady, timed),
         known=known(table, rows),
         vias=_by_text(source, rows, "via", schema.VIAS),
         ops=ops,
@@ -139,6 +159,21 @@ def _by_text(
     known = np.array([*(value or "" for value in part.values), ""])[part.index]
     total = {name: int(ns[chosen & (known == name)].sum()) for name in (*texts, "")}
     return {name: value for name, value in total.items() if value}
+
+
+def _families(table: Table, rows: NDArray[np.bool_] | None) -> Mapping[str, int]:
+    family = kernel_families.families(table)
+    chosen = np.ones(table.records.rows, bool) if rows is None else rows
+    ns = totals(family.index[chosen], table.duration_ns[chosen], len(family.values))
+    total: dict[str, int] = {}
+    for name, time in zip(family.values, ns.tolist(), strict=True):
+        total[name] = total.get(name, 0) + time
+    return _longest_first(total)
+
+
+def _longest_first(total: Mapping[str, int]) -> Mapping[str, int]:
+    ordered = sorted(total.items(), key=lambda entry: (-entry[1], entry[0]))
+    return {name: time for name, time in ordered if time}
 
 
 # What `pyprof summary` says of a capture, small enough to send; those of several make one.
@@ -222,13 +257,20 @@ class Brief:
     steps: Steps
     """Without rows."""
     times: Times | None
-    phases: Mapping[str, int]
+    phase_work: Mapping[str, PhaseWork]
+    families: Mapping[str, int]
+    utilization: Utilization
     known: Known
     vias: Mapping[str, int]
     ops: list[OpTotals]
     layers: Node
     advice: list[Advice]
     warnings: tuple[str, ...]
+
+    @property
+    def phases(self) -> Mapping[str, int]:
+        """Summed GPU time by part of the step, ns; "" where nothing says."""
+        return busy(self.phase_work)
 
     @property
     def averaged(self) -> tuple[int, int] | None:
@@ -257,7 +299,9 @@ def shortened(source: Source, found: Overview) -> Brief:
         found.chosen,
         replace(found.steps, of_row=found.steps.of_row[:0]),
         None if found.timeline is None else Times.of(found.timeline),
-        found.phases,
+        found.phase_work,
+        found.families,
+        found.utilization,
         found.known,
         found.vias,
         found.ops,
@@ -272,14 +316,16 @@ def shortened(source: Source, found: Overview) -> Brief:
 def merge_briefs(a: Brief, b: Brief) -> Brief:
     """Sum up two sets of captures from what was found of each."""
     joined = merge_steps(a.steps, b.steps)
-    a, b = (one if one.steps.kind == joined.kind else _outside(one) for one in (a, b))
+    a, b = (one if one.steps.kind == joined.kind else _outside(one, joined) for one in (a, b))
     return Brief(
         each_once(a.gpus, b.gpus),
         each_once(a.peaks, b.peaks)[:MOST_PEAKS],
         a.chosen or b.chosen,
         joined,
         a.times.plus(b.times) if a.times and b.times else a.times or b.times,
-        _sum(a.phases, b.phases),
+        _work_added(a.phase_work, b.phase_work),
+        _longest_first(_sum(a.families, b.families)),
+        a.utilization.plus(b.utilization),
         a.known.plus(b.known),
         _sum(a.vias, b.vias),
         op_totals.merge_op_totals(a.ops, b.ops),
@@ -293,7 +339,15 @@ def _sum(a: Mapping[str, int], b: Mapping[str, int]) -> Mapping[str, int]:
     return {name: a.get(name, 0) + b.get(name, 0) for name in {**a, **b}}
 
 
-def _outside(found: Brief) -> Brief:
+def _work_added(a: Mapping[str, PhaseWork], b: Mapping[str, PhaseWork]) -> Mapping[str, PhaseWork]:
+    both = {name: a[name].plus(b[name]) if name in b else a[name] for name in a}
+    either = {**both, **{name: b[name] for name in b if name not in a}}
+    return {name: either[name] for name in (*PARTS, "") if name in either}
+
+
+def _outside(found: Brief, others: Steps) -> Brief:
     """Let work be in no step: those of its capture are not the steps of the others."""
     ops = [replace(op, step_ns=0.0) for op in found.ops]
-    return replace(found, ops=ops, layers=layer_tree.outside_steps(found.layers))
+    layers = layer_tree.outside_steps(found.layers)
+    counted = found.utilization if others.guessed or not len(others) else Utilization()
+    return replace(found, ops=ops, layers=layers, utilization=counted)

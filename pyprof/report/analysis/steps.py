@@ -15,7 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.marker import Kind, classify, plain_layer
+from pyprof.marker import (
+    STEP_PATTERN,
+    Kind,
+    classify,
+    plain_layer,
+    serving_step,
+    step_name,
+)
 from pyprof.parse.paths import unnumbered
 from pyprof.parse.records import Records
 from pyprof.parse.texts import where
@@ -32,34 +39,65 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-_ITERATION = (
-    r"(?i)^(?:layer:)?\W*(?:profiler|train(?:ing)?|eval|test|val(?:idation)?|inference)?[\s_.:#-]*"
-    r"(?:step|iter|iteration|batch|mini-?batch)s?(?:[\s_.:#=(\[-]*\d+.*)?$"
-)
-"""Names of iterations; an RE2 pattern."""
 _DIGITS = re.compile(r"\d+")
 
 # --- from ranges --------------------------------------------------------------------------------
 
 
-def iterations(capture: Capture) -> tuple[str, Ints, Ints] | None:
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where steps begin and end, by what marks them."""
+
+    origin: str
+    start: Ints
+    end: Ints
+    texts: tuple[str, ...] = ()
+    """Of the ranges that mark them, one each."""
+
+    @property
+    def total_ns(self) -> int:
+        """Sum up their lengths."""
+        return int((self.end - self.start).sum())
+
+
+def iterations(capture: Capture) -> Bounds | None:
     """Find ranges that name iterations; of several sorts, the one that covers most time."""
     ranges = capture.ranges
-    is_iteration = partial(pc.match_substring_regex, pattern=_ITERATION)
+    is_iteration = partial(pc.match_substring_regex, pattern=STEP_PATTERN)
     texts = ranges.filter(where(ranges.column("text"), is_iteration))
     distinct = texts.column("text").unique().to_pylist()
     named: dict[str, list[str]] = {}
     for text in distinct:
-        if classify(text) in (Kind.CONTEXT, Kind.LAYER):
-            named.setdefault(_DIGITS.sub("N", plain_layer(unnumbered(text))), []).append(text)
+        if classify(text) in (Kind.STEP, Kind.LAYER):
+            named.setdefault(_loop_of(text), []).append(text)
     best = max(
-        ((total, name, start, end)
+        ((bool(serving_step(spelt[0])), bounds.total_ns, name, bounds)
          for name, spelt in sorted(named.items())
-         for total, start, end in [_apart(_named(texts, spelt))]),
-        key=lambda found: found[0],
+         for bounds in [_apart(_named(texts, spelt))]),
+        key=lambda found: found[:2],
         default=None,
     )  # fmt: skip
-    return None if best is None or not best[0] else (f'ranges "{best[1]}"', best[2], best[3])
+    return None if best is None or not best[1] else replace(best[3], origin=f'ranges "{best[2]}"')
+
+
+def _loop_of(text: str) -> str:
+    """Name the loop that a step's range is of: its steps differ in numbers, in serving in more."""
+    if serving_step(text):
+        return step_name(text).partition("[")[0]
+    return _DIGITS.sub("N", plain_layer(unnumbered(text)))
+
+
+def engine_steps(capture: Capture) -> Bounds | None:
+    """Let a step begin where vLLM prepares or runs its model, and end where the next begins."""
+    for text in _ENGINE:
+        found = _apart(_named(capture.ranges, [text]))
+        if len(found.start) > 1:
+            last = found.end[-1:]
+            return replace(found, origin=f'ranges "{text}"', end=np.append(found.start[1:], last))
+    return None
+
+
+_ENGINE = ("gpu_model_runner: preprocess", "gpu_model_runner: forward")
 
 
 def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
@@ -67,28 +105,28 @@ def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
     return ranges.filter(where(ranges.column("text"), is_named))
 
 
-def _apart(ranges: pa.Table) -> tuple[int, Ints, Ints]:
+def _apart(ranges: pa.Table) -> Bounds:
     """Give the bounds of ranges that do not overlap: the longest thread's, the outermost."""
     start, end, thread = (
         np.asarray(pc.fill_null(ranges.column(name), -1)).astype(np.int64)
         for name in ("start", "end", "thread")
     )
-    closed = end > start
-    if not closed.any():
-        return 0, start[:0], start[:0]
+    closed = np.flatnonzero(end > start)
+    if not len(closed):
+        return Bounds("", start[:0], start[:0])
     total = np.bincount(thread[closed], weights=(end - start)[closed].astype(float))
-    keep = closed & (thread == int(total.argmax()))
-    order = np.lexsort((-end[keep], start[keep]))
-    start, end = start[keep][order], end[keep][order]
-    outermost = np.concatenate([[True], start[1:] >= np.maximum.accumulate(end)[:-1]])
-    start, end = start[outermost], end[outermost]
-    return int((end - start).sum()), start, end
+    rows = closed[thread[closed] == int(total.argmax())]
+    rows = rows[np.lexsort((-end[rows], start[rows]))]
+    outermost = np.append([True], start[rows[1:]] >= np.maximum.accumulate(end[rows])[:-1])
+    rows = rows[outermost]
+    texts = ranges.column("text").take(pa.array(rows)).to_pylist()
+    return Bounds("", start[rows], end[rows], tuple(texts))
 
 
 # --- from the optimizer -------------------------------------------------------------------------
 
 
-def optimizer_ranges(capture: Capture) -> tuple[str, Ints, Ints] | None:
+def optimizer_ranges(capture: Capture) -> Bounds | None:
     """Let a step end where the optimizer's does; of several optimizers, the rarest tells."""
     ranges = capture.ranges
     is_step = partial(pc.starts_with, pattern="Optimizer.step#")
@@ -98,10 +136,10 @@ def optimizer_ranges(capture: Capture) -> tuple[str, Ints, Ints] | None:
     if not named:
         return None
     _, text = min(named)
-    _, _, end = _apart(_named(texts, [text]))
+    end = _apart(_named(texts, [text])).end
     if not len(end):
         return None
-    return text.partition("#")[0], np.concatenate([[_begin(capture)], end[:-1]]), end
+    return Bounds(text.partition("#")[0], np.append(_begin(capture), end[:-1]), end)
 
 
 def _begin(capture: Capture) -> int:
@@ -110,7 +148,7 @@ def _begin(capture: Capture) -> int:
     return min(int(first) for first in firsts if first is not None)
 
 
-def optimizer_rows(records: Records, launched: Ints) -> tuple[Ints, Ints] | None:
+def optimizer_rows(records: Records, launched: Ints) -> Bounds | None:
     """Let a step end with the last launch of each run of the optimizer's rows."""
     kernels = records.coded("kind")
     work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kernels.values), False])
@@ -123,7 +161,7 @@ def optimizer_rows(records: Records, launched: Ints) -> tuple[Ints, Ints] | None
     if len(last) < 2:  # noqa: PLR2004 - a single one tells no period
         return None
     end = launched[rows[last]] + 1
-    return np.concatenate([[int(launched.min())], end[:-1]]), end
+    return Bounds("Optimizer.step", np.append(int(launched.min()), end[:-1]), end)
 
 
 # The steps of a training or inference loop: where each begins, and which rows are its.
@@ -154,6 +192,13 @@ class Steps:
     that in this one; the host, which runs ahead, may take less. Without rows, the host's time."""
     of_row: Ints
     """The step of each row; OUTSIDE where it is in none."""
+    texts: tuple[str, ...] = ()
+    """Of the range around each step; () where none is."""
+
+    @property
+    def guessed(self) -> bool:
+        """Tell whether only repeated kernels tell the steps: they may be layers of one."""
+        return self.kind == "repetition"
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -274,14 +319,13 @@ def _only(capture: Capture, pid: int) -> Capture:
 
 def _of_process(records: Records, capture: Capture | None, launched: Ints) -> Steps:
     if capture is not None:
-        for find in (iterations, optimizer_ranges):
+        for find in (iterations, engine_steps, optimizer_ranges):
             if (found := find(capture)) is not None:
-                return _steps(records, *found, launched)
-    boundaries = optimizer_rows(records, launched)
-    if boundaries is not None:
-        return _steps(records, "Optimizer.step", *boundaries, launched)
+                return _steps(records, found, launched)
+    if (boundaries := optimizer_rows(records, launched)) is not None:
+        return _steps(records, boundaries, launched)
     repeated = repetition(records, launched)
-    return _none(records) if repeated is None else _steps(records, *repeated, launched)
+    return _none(records) if repeated is None else _steps(records, Bounds(*repeated), launched)
 
 
 def _side_by_side(records: Records, found: Sequence[tuple[Ints, Steps]]) -> Steps:
@@ -313,12 +357,14 @@ def _none(records: Records) -> Steps:
     return Steps("", nothing, nothing, nothing, np.full(records.rows, OUTSIDE))
 
 
-def _steps(records: Records, origin: str, start: Ints, end: Ints, launched: Ints) -> Steps:
+def _steps(records: Records, bounds: Bounds, launched: Ints) -> Steps:
+    start, end = bounds.start, bounds.end
     place = np.searchsorted(start, launched, side="right") - 1
     inside = (place >= 0) & (launched < end[np.maximum(place, 0)])
     of_row = np.where(inside, place, OUTSIDE)
     start, of_row = _uncut(records, start, of_row, launched)
-    return Steps(origin, start, end, _on_gpu(records, of_row, start, end), of_row)
+    duration = _on_gpu(records, of_row, start, end)
+    return Steps(bounds.origin, start, end, duration, of_row, bounds.texts)
 
 
 def _uncut(records: Records, start: Ints, of_row: Ints, launched: Ints) -> tuple[Ints, Ints]:

@@ -17,6 +17,7 @@ from pyprof.allocator import give_back
 from pyprof.errors import PyprofError
 from pyprof.inputs.source import STAGES, each_once, items, load, map_reduce
 from pyprof.prof.group import counts, run_on
+from pyprof.report.analysis.phases import with_steps
 from pyprof.report.export import Listing, Part, Summing
 from pyprof.report.frame import as_arrow, numbered
 
@@ -155,6 +156,8 @@ def write(
     if isinstance(exporter, Listing):
         exporter.write(alone, file)
     else:
+        with_steps(alone)
+        with_steps(alone)
         alone = replace(alone, capture=None)  # which no table holds, and is large beside the rows
         give_back()
         exporter.write(tables(alone.table), file, **options)
@@ -210,4 +213,4 @@ def _part(
 
 
 def _keep(source: Source, file: BinaryIO) -> None:
-    keep(source.table, file)
+    keep(with_steps(source), file)

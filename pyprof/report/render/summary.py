@@ -5,8 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pyprof.report.analysis.idle import CAUSES
 from pyprof.report.analysis.layer_tree import named
+from pyprof.report.analysis.phases import by_phase, said
 from pyprof.report.analysis.timeline import BLOCKING
 from pyprof.report.render import text
 from pyprof.report.render.text import UNKNOWN, duration, milliseconds, number, part_name, percent
@@ -14,9 +17,11 @@ from pyprof.report.render.text import UNKNOWN, duration, milliseconds, number, p
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pyprof.marker import ServingStep
     from pyprof.report.advice import Advice, Evidence
     from pyprof.report.analysis.op_totals import OpTotals
     from pyprof.report.analysis.overview import Brief, DeviceTotals, Times
+    from pyprof.report.analysis.utilization import Utilization
 
 _NAME_WIDTH = 40
 _LABEL = 10
@@ -32,7 +37,9 @@ def head(found: Brief) -> Iterator[str]:
     yield from _labelled("Modelled", found.known.text)
     yield from _vias(found)
     yield from _labelled("Steps", _steps(found))
+    yield from _trend(found)
     yield from _windows(found)
+    yield from _utilization(found.utilization)
 
 
 def _vias(found: Brief) -> Iterator[str]:
@@ -58,7 +65,7 @@ def _steps(found: Brief) -> str:
     steps = found.steps
     if not len(steps):
         return "none found; call pyprof.annotate('step') around each to see them"
-    part = " (steps, or a part of one)" if steps.origin.startswith("repetition") else ""
+    part = " (a guess: steps, or layers of one)" if steps.guessed else ""
     parts = [f"{len(steps)} by {steps.origin}{part}"]
     if found.chosen is not None:
         parts.append(f"shown: {found.chosen[0]} to {found.chosen[1] - 1}")
@@ -70,6 +77,73 @@ def _steps(found: Brief) -> str:
     averaged = found.averaged or (0, len(steps))
     mean = duration(steps.mean_ns(averaged))
     return f"{'; '.join(parts)}; a step takes {mean}, the mean of {averaged[1] - averaged[0]}"
+
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+_TREND = 60
+"""Characters for the times of all steps; of more steps each stands for several, the slowest."""
+_SLOWEST = 3
+
+
+def _trend(found: Brief) -> Iterator[str]:
+    """Draw how long each step took, and name the slowest."""
+    steps = found.steps
+    low, high = found.chosen or (0, len(steps))
+    took = steps.duration_ns[low:high]
+    if len(took) < _SLOWEST:
+        return
+    parts = np.array_split(took, min(len(took), _TREND))
+    most = [int(part.max()) for part in parts]
+    top = max(most) or 1
+    line = "".join(_LEVELS[round(ns / top * (len(_LEVELS) - 1))] for ns in most)
+    yield from _labelled("Trend", f"{line} {duration(int(took.min()))} to {duration(top)}")
+    every = said(steps)
+    slow = [low + int(place) for place in np.argsort(-took, kind="stable")[:_SLOWEST]]
+    named = (f"{place} ({', '.join(_about_step(found, place, every))})" for place in slow)
+    yield from _labelled("Slowest", f"step{'s' * (len(slow) > 1)} {', '.join(named)}")
+
+
+def _about_step(found: Brief, place: int, every: Sequence[ServingStep]) -> Iterator[str]:
+    yield duration(int(found.steps.duration_ns[place]))
+    if every and every[place].phase:
+        tokens = every[place].tokens
+        yield every[place].phase + (f" of {tokens:,} tokens" if tokens is not None else "")
+
+
+def serving(found: Brief) -> Iterator[str]:
+    """Tabulate the phases of a serving engine's steps, where there are any."""
+    totals = by_phase(found.steps, found.chosen)
+    rows = [
+        [
+            total.phase,
+            str(total.steps),
+            milliseconds(total.duration_ns / total.steps),
+            text.count(None if total.tokens is None else total.tokens / total.steps),
+            number(total.tokens_per_s),
+        ]
+        for total in totals
+    ]
+    if rows:
+        lines = text.table(rows, ("Phase", "Steps", "ms/step", "Tokens/step", "Tokens/s"), (0,))
+        yield text.heading(lines[0])
+        yield from lines[1:]
+        yield ""
+
+
+def _utilization(found: Utilization) -> Iterator[str]:
+    """Say how near the model's work came to the peaks, or why that is not known."""
+    if found.why:
+        yield from _labelled("MFU", f"unknown: {found.why}")
+    else:
+        again = found.hardware_flops - found.model_flops
+        both = f"{percent(found.mfu)} %, HFU {percent(found.hfu)} %"
+        hardware = "; HFU counts what was computed again" if again else ""
+        part = "" if found.known == 1 else f"; FLOPs of {percent(found.known)} % of time known"
+        of = f"{number((found.peak_flops or 0) / 1e12)} TFLOP/s, {found.peak_flops_label}"
+        yield from _labelled("MFU", f"{both} of {of}{hardware}{part}")
+    if found.mbu is not None:
+        of = f"{number((found.peak_bandwidth or 0) / 1e9)} GB/s, {found.peak_bandwidth_label}"
+        yield from _labelled("MBU", f"{percent(found.mbu)} % of {of}, in decode steps")
 
 
 def _windows(found: Brief) -> Iterator[str]:
@@ -202,11 +276,17 @@ def _notes(found: Times) -> Iterator[str]:
 def phases(found: Brief) -> Iterator[str]:
     """Tabulate GPU time by part of the step."""
     whole = sum(found.phases.values()) or 1
+    peak = found.utilization.peak_flops
     rows = [
-        (part_name(name), milliseconds(ns), percent(ns / whole))
+        (
+            part_name(name),
+            milliseconds(ns),
+            percent(ns / whole),
+            percent(found.phase_work[name].mfu(peak)),
+        )
         for name, ns in found.phases.items()
     ]
-    lines = text.table(rows, ("Part of the step", "ms", "%"), (0,))
+    lines = text.table(rows, ("Part of the step", "ms", "%", "MFU(%)"), (0,))
     yield text.heading(lines[0])
     yield from lines[1:]
 

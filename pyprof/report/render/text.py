@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyprof import cli, safe, streams
+from pyprof.prof.step_rows import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -163,13 +164,9 @@ def change(fraction: float | None) -> str:
     return UNKNOWN if fraction is None else f"{100 * fraction:+.1f} %"
 
 
-_PARTS = {"fprop": "forward", "bprop": "backward", "optim": "optimizer",
-          "comm": "communication", "copy": "copy"}  # fmt: skip
-
-
 def part_name(direction: str | None) -> str:
     """Name a part of the step, which records have as `fprop` and so on."""
-    return _PARTS.get(direction or "", direction or "not told")
+    return PARTS.get(direction or "", direction or "not told")
 
 
 # Markdown that shows any text as it is.

@@ -17,13 +17,13 @@ def _names(depth_first: object) -> list[tuple[int, str, int, int]]:
 
 
 def test_a_node_has_its_own_time_and_that_of_its_children() -> None:
-    """Rows outside all layers have a node of their own."""
+    """Rows that are in a step and in no layer have a node of the step's name."""
     assert _names(tree(table(training(2))).walk()) == [
         (0, "", 244, 0),
         (1, "net", 220, 0),
         (2, "fc1", 120, 120),
         (2, "fc2", 100, 100),
-        (1, NO_LAYER, 24, 24),
+        (1, "step", 24, 24),
     ]
 
 
@@ -64,6 +64,12 @@ def test_totals_equal_those_of_the_rows(rows: list[tuple[str, int]], data: st.Da
     for _, node in root.walk():
         assert node.total_ns == node.self_ns + sum(child.total_ns for child in node.children)
         assert node.rows == node.self_rows + sum(child.rows for child in node.children)
+
+
+def test_rows_outside_all_layers_have_a_node_of_their_own() -> None:
+    """Under a name that no layer has."""
+    root = tree(table(capture([Work((5, 15), (3, 4))])))
+    assert [node.name for _, node in root.walk()] == ["", NO_LAYER]
 
 
 def _layers(*paths: tuple[str, ...]) -> Node:

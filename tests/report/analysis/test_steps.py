@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pyprof.inputs.source import load
 from pyprof.marker import encode_layer
 from pyprof.parse import parse
 from pyprof.parse.records import Records
@@ -26,6 +28,8 @@ from tests.report.captures import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyprof.report.analysis.steps import Steps
 
 
@@ -263,3 +267,66 @@ def test_each_process_steps_on_its_own_clock() -> None:
     assert both.origin == alone[0].origin
     assert both.of_row.tolist() == alone[0].of_row.tolist() + alone[1].of_row.tolist()
     assert both.duration_ns.tolist() == alone[1].duration_ns.tolist()
+
+
+_VLLM = (
+    "execute_16_context_1(sq16sk16sqsq256sqsk256)_generation_0(sq0sk0sqsq0sqsk0)",
+    "execute_4_context_0(sq0sk0sqsq0sqsk0)_generation_3(sq3sk51sqsq3sqsk51)",
+    "execute_32_context_1(sq16sk16sqsq256sqsk256)_generation_4(sq4sk71sqsq4sqsk71)",
+)
+_SGLANG = ("step[EXTEND bs=2 toks=16]", "step[DECODE bs=3]", "step[DECODE bs=4]")
+
+
+@pytest.mark.parametrize("texts", [_VLLM, _SGLANG])
+def test_executions_of_a_serving_engine_are_steps(texts: tuple[str, ...]) -> None:
+    """Prefill and decode alike; layers that repeat in them are none, nor a longer range around."""
+    work = _loop(30)
+    ends = [0, 1000 * US, 2000 * US, 3000 * US]
+    ranges = [Range(text, pair) for text, pair in zip(texts, pairwise(ends), strict=True)]
+    net = capture(work, ranges=[Range("ProfilerStep#1", (0, 3000 * US)), *ranges])
+    found = steps(parse(net), net)
+    assert (len(found), found.kind, found.guessed) == (3, "ranges", False)
+    assert found.texts == texts
+    assert sorted({*found.of_row.tolist()}) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[pl][profile]run_training_batch", "training_step", "train_iter"),
+        "DeepSpeedEngine.train_batch",
+    ],
+)
+def test_ranges_of_training_frameworks_are_steps(text: str) -> None:
+    """Lightning's, Hugging Face's and DeepSpeed's have no number."""
+    ranges = [Range(text, (at * 1000 * US, (at + 1) * 1000 * US)) for at in range(3)]
+    net = capture(_loop(30), ranges=ranges)
+    assert len(steps(parse(net), net)) == 3
+
+
+def test_a_step_of_vllm_lasts_until_its_next_model_run() -> None:
+    """Its ranges are around parts of the step."""
+    parts = [("preprocess", 0), ("forward", 100), ("sample", 700)]
+    ranges = [
+        Range(f"gpu_model_runner: {name}", ((at + 1000 * n) * US, (at + 90 + 1000 * n) * US))
+        for n in range(3)
+        for name, at in parts
+    ]
+    net = capture(_loop(29), ranges=ranges)
+    found = steps(parse(net), net)
+    assert found.origin == 'ranges "gpu_model_runner: preprocess"'
+    assert found.start_ns.tolist() == [0, 1000 * US, 2000 * US]
+
+
+def test_what_repeats_within_one_graph_launch_is_no_step() -> None:
+    """These are layers: the host launched them at one instant."""
+    work = [replace(w, call=(0, 2 * US), api="cudaGraphLaunch") for w in _loop(8)]
+    net = capture(work)
+    assert not len(steps(parse(net), net))
+
+
+@pytest.mark.parametrize("name", ["sglang-decode", "vllm-piecewise"])
+def test_real_serving_engines_have_one_step(captures: Path, name: str) -> None:
+    """In captures of one execution each, of 36 and of 24 layers."""
+    found = load(str(captures / f"kineto-mi300x-{name}-graph" / "replay.pt.trace.json.gz"))
+    assert len(steps(found.table.records, found.capture)) == 1

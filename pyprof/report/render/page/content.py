@@ -102,6 +102,7 @@ def html(found: Content) -> str:
         warnings=[sections.without_folders(text) for text in found.warnings],
         cards=list(sections.cards(brief)),
         phases=sections.phases(brief),
+        families=sections.families(brief),
         causes=sections.causes(brief),
         advice=sections.advice(brief),
         ops=sections.ops(brief),
@@ -117,7 +118,8 @@ def _contents(*, timed: bool, lines: bool) -> Iterator[tuple[str, str]]:
     yield from (("summary", "Summary"), ("advice", "Advice"))
     if timed:
         yield "timeline", "Timeline"
-    yield from (("modules", "Modules"), ("roofline", "Roofline"), ("ops", "Ops"))
+    yield from (("families", "Families"), ("modules", "Modules"))
+    yield from (("roofline", "Roofline"), ("ops", "Ops"))
     yield "kernels", "Kernels"
     if lines:
         yield "lines", "Lines"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Table
     from pyprof.report.analysis.overview import Brief
     from pyprof.report.analysis.source_lines import SourceLines
+    from pyprof.report.analysis.utilization import Utilization
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,24 @@ def cards(found: Brief) -> Iterator[tuple[str, str, str]]:
         note += f", {warm} are warm-up" if warm and not found.chosen else ""
         step = duration(found.steps.mean_ns(found.averaged))
         yield "a step", step, f"{note}; from {found.steps.origin}"
+    yield from _utilization(found.utilization)
     yield "cost known", f"{found.known.percent:.1f} %", f"of {on} time has a FLOP and byte count"
+
+
+def _utilization(found: Utilization) -> Iterator[tuple[str, str, str]]:
+    if found.why:
+        yield "MFU", "unknown", found.why
+    else:
+        yield "MFU", f"{percent(found.mfu)} %", f"of {found.peak_flops_label}"
+        yield "HFU", f"{percent(found.hfu)} %", "counts what was computed again"
+    if found.mbu is not None:
+        yield "MBU", f"{percent(found.mbu)} %", "of the memory's bandwidth, in decode steps"
+
+
+def families(found: Brief) -> list[tuple[str, str, float]]:
+    """Give name, time and share of each family of ops, the longest first."""
+    whole = max(sum(found.families.values()), 1)
+    return [(name, duration(ns), ns / whole) for name, ns in found.families.items()]
 
 
 def causes(found: Brief) -> list[tuple[str, str, str, float]]:

@@ -1,0 +1,183 @@
+"""Rows grouped by op and shape: how often, how long, how fast each call of a kind was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof.parse.records import Coded, distinct, totals
+from pyprof.prof.apportion import UNKNOWN
+from pyprof.prof.column import FLOAT, INT, TEXT, Column
+from pyprof.prof.columns import COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.prof.table import Table
+
+KEYS = ("op", "dir", "params")
+_MEASURES: Mapping[str, tuple[str, str, str]] = {
+    "calls": ("Calls", INT, ""),
+    "total": ("Total(ns)", INT, "ns"),
+    "share": ("Share(%)", FLOAT, "%"),
+    "mean": ("Mean(ns)", FLOAT, "ns"),
+    "tflops_min": ("MinTFLOP/s", FLOAT, "TFLOP/s"),
+    "tflops": ("TFLOP/s", FLOAT, "TFLOP/s"),
+    "tflops_max": ("MaxTFLOP/s", FLOAT, "TFLOP/s"),
+    "eff": ("Eff(%)", FLOAT, "%"),
+}
+NAMES = (*KEYS, *_MEASURES)
+"""The columns, in their order; `tflops` is the median of the calls."""
+
+
+def grouped(table: Table, rows: Mask | None = None) -> pa.Table:
+    """Group rows, or those chosen, by op, direction and the types and sizes of its tensors.
+
+    A call is one of an op, of however many kernels; `rates` are those of the calls, in FLOP/s.
+    """
+    chosen = np.arange(table.records.rows) if rows is None else np.flatnonzero(rows)
+    keys = [COLUMNS["op"].held(table), COLUMNS["dir"].held(table), shapes(table).numbered()]
+    first, group = distinct(_joined(keys)[chosen])
+    count = len(first)
+    pairs, call = distinct(group << 32 | table.costs.call[chosen])
+    group_of_call = group[pairs]
+    duration = table.duration_ns[chosen]
+    share = table.roofline.share[chosen]
+    known = np.isfinite(share)
+    weighed = np.where(known, share, 0.0) * duration
+    taken = chosen[first]
+    return pa.table(
+        {
+            **{
+                name: key.take(pa.array(taken)).dictionary_decode()
+                for name, key in zip(KEYS, keys, strict=True)
+            },
+            "calls": np.bincount(group_of_call, minlength=count),
+            "total": totals(group, duration, count),
+            "eff_ns": np.bincount(group, weighed, count),
+            "eff_known_ns": totals(group, np.where(known, duration, 0), count),
+            "rates": _rates(table, chosen, call, group_of_call, count),
+        }
+    )
+
+
+def _joined(keys: Sequence[pa.DictionaryArray]) -> Ints:
+    """Number the combinations of some keys' values; null is a value of its own."""
+    number = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        codes = np.asarray(key.indices.fill_null(-1)) + 1
+        number = distinct(number * (len(key.dictionary) + 1) + codes)[1]
+    return number
+
+
+def _rates(table: Table, chosen: Ints, call: Ints, group_of_call: Ints, count: int) -> pa.Array:
+    """Give the FLOP/s of each group's calls, the slowest first; of those that are known."""
+    calls = len(group_of_call)
+    flops, duration = table.costs.flops[chosen], table.duration_ns[chosen]
+    unknown = np.bincount(call, flops == UNKNOWN, calls) > 0
+    done = np.bincount(call, np.where(flops == UNKNOWN, 0, flops).astype(float), calls)
+    took = np.bincount(call, duration.astype(float), calls)
+    rate = np.divide(done * 1e9, took, out=np.full(calls, np.nan), where=took > 0)
+    told = ~unknown & (done > 0) & np.isfinite(rate)
+    order = np.lexsort((rate[told], group_of_call[told]))
+    lengths = np.bincount(group_of_call[told], minlength=count)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(rate[told][order]))
+
+
+def shapes(table: Table) -> Coded:
+    """Spell the types and sizes of each row's tensors; else what its cost was computed from."""
+    sizes, dtypes = table.records.coded("sizes"), table.records.coded("dtypes")
+    params = COLUMNS["params"].held(table)
+    first, index = distinct((sizes.index + 1) * (len(dtypes.values) + 1) + dtypes.index + 1)
+    spelt = [_spelt(sizes.at(row), dtypes.at(row)) for row in first.tolist()]
+    told = np.array([text is not None for text in spelt], bool)[index]
+    own = params.dictionary.to_pylist()
+    return Coded(
+        np.where(told, len(own) + index, np.asarray(params.indices.fill_null(-1))), [*own, *spelt]
+    )
+
+
+def _spelt(sizes: list[list[int]] | None, dtypes: list[str] | None) -> str | None:
+    """Write `float16 [8,64] [64,64]`, the type before the first tensor and where it changes."""
+    if not sizes:
+        return None
+    words: list[str] = []
+    before = ""
+    for place, size in enumerate(sizes):
+        dtype = dtypes[place] if dtypes and place < len(dtypes) else ""
+        words += [dtype] if dtype and dtype != before else []
+        before = dtype or before
+        words.append(f"[{','.join(map(str, size))}]")
+    return " ".join(words)
+
+
+def merge(a: pa.Table, b: pa.Table) -> pa.Table:
+    """Make the groups of two sets of rows those of both."""
+    both = pa.concat_tables([a, b])
+    keys = [both.column(name).combine_chunks().dictionary_encode() for name in KEYS]
+    first, group = distinct(_joined(keys))
+    count = len(first)
+    sums = {
+        name: totals(group, both.column(name).to_numpy(), count)
+        for name in ("calls", "total", "eff_known_ns")
+    }
+    rates = both.column("rates").combine_chunks()
+    of_rate = np.repeat(group, np.asarray(rates.value_lengths()))
+    values = np.asarray(rates.flatten())
+    order = np.lexsort((values, of_rate))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(of_rate, minlength=count))])
+    return pa.table(
+        {
+            **{name: both.column(name).take(pa.array(first)) for name in KEYS},
+            "calls": sums["calls"],
+            "total": sums["total"],
+            "eff_ns": np.bincount(group, both.column("eff_ns").to_numpy(), count),
+            "eff_known_ns": sums["eff_known_ns"],
+            "rates": pa.ListArray.from_arrays(
+                pa.array(offsets.astype(np.int32)), pa.array(values[order])
+            ),
+        }
+    )
+
+
+def measured(groups: pa.Table) -> tuple[list[Column], pa.Table]:
+    """Give what is shown of groups, the longest first."""
+    total = groups.column("total").to_numpy().astype(float)
+    known = groups.column("eff_known_ns").to_numpy()
+    rates = [np.asarray(part) / 1e12 for part in groups.column("rates").to_pylist()]
+    eff = np.divide(
+        100 * groups.column("eff_ns").to_numpy(), known, out=np.full(len(total), np.nan),
+        where=known > 0,
+    )  # fmt: skip
+    data = pa.table(
+        {
+            **{name: groups.column(name) for name in KEYS},
+            "calls": groups.column("calls"),
+            "total": groups.column("total"),
+            "share": 100 * total / max(total.sum(), 1.0),
+            "mean": total / groups.column("calls").to_numpy(),
+            "tflops_min": _known(np.array([part[0] if len(part) else np.nan for part in rates])),
+            "tflops": _known(np.array([_median(part) for part in rates])),
+            "tflops_max": _known(np.array([part[-1] if len(part) else np.nan for part in rates])),
+            "eff": _known(eff),
+        }
+    )
+    order = [("total", "descending"), *((name, "ascending") for name in KEYS)]
+    return [*(COLUMNS[name] for name in KEYS), *map(_measure, _MEASURES)], data.sort_by(order)
+
+
+def _median(rates: Floats) -> float:
+    return float(np.median(rates)) if len(rates) else np.nan
+
+
+def _known(values: Floats) -> pa.Array:
+    return pa.array(values, pa.float64(), mask=~np.isfinite(values))
+
+
+def _measure(name: str) -> Column:
+    header, kind, unit = _MEASURES[name]
+    return Column(name, header, kind, 12 if kind != TEXT else 0, COLUMNS["sil"].held, "", unit)

@@ -1,0 +1,118 @@
+"""Conditions on columns: `tc=0`, `op~attention`, `eff<20`, `sil>1e6`; which rows fulfil them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import cli
+from pyprof.prof.columns import COLUMNS, FLOAT, INT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyprof.arrays import Mask
+    from pyprof.prof.table import Table
+
+_CONDITION = re.compile(r"\s*(\w+)\s*(!=|!~|<=|>=|==|=|~|<|>)\s*(.*?)\s*", re.DOTALL)
+_AND = re.compile(r"\s+and\s+|\s*&&\s*", re.IGNORECASE)
+_COMPARE = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_OF_TEXTS = ("=", "!=", "~", "!~")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a column's values have to be."""
+
+    name: str
+    operator: str
+    value: str
+
+    @property
+    def negated(self) -> bool:
+        """Tell whether rows of which the value is not known fulfil it."""
+        return self.operator.startswith("!")
+
+    def rows(self, table: Table) -> Mask:
+        """Find the rows that fulfil it. `name=` asks for those without a value."""
+        values = COLUMNS[self.name].held(table)
+        if not self.value and self.operator in ("=", "!="):
+            return np.not_equal(np.asarray(values.is_null()), self.negated)
+        if pa.types.is_dictionary(values.type):
+            holds = self._texts(values.dictionary).take(values.indices)
+        elif pa.types.is_string(values.type):
+            holds = self._texts(values)
+        else:
+            number = pa.scalar(float(self.value))
+            holds = _COMPARE[self.operator](values.cast(pa.float64(), safe=False), number)
+        found: Mask = np.asarray(pc.fill_null(holds, self.negated))
+        return found
+
+    def _texts(self, values: pa.Array) -> pa.Array:
+        if self.operator in ("=", "!="):
+            return _COMPARE[self.operator](values, self.value)
+        pattern = re.compile(self.value)
+        found = [None if text is None else bool(pattern.search(text)) != self.negated
+                 for text in values.to_pylist()]  # fmt: skip
+        return pa.array(found, pa.bool_())
+
+
+def conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
+    """Read conditions, several in a text with `and` between them.
+
+    Raises ValueError, in one line that says what to write, where one is none.
+    """
+    return tuple(_condition(part) for text in texts for part in _AND.split(text))
+
+
+def _condition(text: str) -> Condition:
+    found = _CONDITION.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no condition; write tc=0, op~attention, eff<20 or sil>1e6")
+    name, operator, value = found[1], found[2].replace("==", "="), found[3]
+    if name not in COLUMNS:
+        raise ValueError(
+            f"no column {name!r}{cli.meant(name, COLUMNS) or ';'} there are {', '.join(COLUMNS)}"
+        )
+    _check(name, operator, value)
+    return Condition(name, operator, value)
+
+
+def _check(name: str, operator: str, value: str) -> None:
+    numeric = COLUMNS[name].kind in (INT, FLOAT)
+    allowed = tuple(_COMPARE) if numeric else _OF_TEXTS
+    if operator not in allowed:
+        held = "numbers" if numeric else "texts"
+        raise ValueError(f"{name} holds {held}: compare it by {' '.join(allowed)}, not {operator}")
+    if numeric and not (_number(value) or (not value and operator in ("=", "!="))):
+        raise ValueError(f"{name} holds numbers, and {value!r} is none")
+    if operator.endswith("~"):
+        try:
+            re.compile(value)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(f"{value!r} is no regular expression: {error}") from None
+
+
+def _number(text: str) -> bool:
+    try:
+        return not np.isnan(float(text))
+    except ValueError:
+        return False
+
+
+def rows(table: Table, asked: Iterable[Condition]) -> Mask | None:
+    """Find the rows that fulfil all conditions; None, for all, where there are none."""
+    masks = [condition.rows(table) for condition in asked]
+    return np.logical_and.reduce(masks) if masks else None

@@ -1,0 +1,74 @@
+"""The phases of a serving engine's steps: prefill, decode, mixed, with their time and tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.marker import ServingStep, serving_step
+from pyprof.prof.step_rows import StepRows
+from pyprof.report.analysis.steps import steps
+
+if TYPE_CHECKING:
+    from pyprof.inputs.source import Source
+    from pyprof.prof.table import Table
+    from pyprof.report.analysis.steps import Steps
+
+_NANO = 1e9
+_UNKNOWN = ServingStep("")
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTotals:
+    """The steps of one phase."""
+
+    phase: str
+    steps: int
+    duration_ns: int
+    tokens: int | None
+    """That they worked on, without padding; None where not all of them tell."""
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Give tokens over time; None where either is not known."""
+        if self.tokens is None or not self.duration_ns:
+            return None
+        return self.tokens * _NANO / self.duration_ns
+
+
+def said(found: Steps) -> tuple[ServingStep, ...]:
+    """Give what is said of each step; () where no serving engine's ranges are around them."""
+    every = [serving_step(text) for text in found.texts]
+    return tuple(step or _UNKNOWN for step in every) if any(every) else ()
+
+
+def by_phase(found: Steps, chosen: tuple[int, int] | None = None) -> list[PhaseTotals]:
+    """Sum up the steps, or those chosen, by phase, the longest first; [] where none is known."""
+    low, high = chosen or (0, len(found))
+    grouped: dict[str, list[int]] = {}
+    every = said(found)
+    for place, step in enumerate(every[low:high], low):
+        grouped.setdefault(step.phase, []).append(place)
+    totals = [_totals(phase, places, found, every) for phase, places in grouped.items() if phase]
+    return sorted(totals, key=lambda total: -total.duration_ns)
+
+
+def _totals(
+    phase: str, places: list[int], found: Steps, every: tuple[ServingStep, ...]
+) -> PhaseTotals:
+    counts = [tokens for place in places if (tokens := every[place].tokens) is not None]
+    known = sum(counts) if len(counts) == len(places) else None
+    return PhaseTotals(phase, len(places), int(np.sum(found.duration_ns[places])), known)
+
+
+def of_rows(found: Steps) -> StepRows:
+    """Give the steps and phases of rows, for the columns that tell them."""
+    return StepRows(found.of_row, tuple(step.phase for step in said(found)))
+
+
+def with_steps(source: Source) -> Table:
+    """Give the table of a source, which then knows the steps of its rows."""
+    source.table.steps = of_rows(steps(source.table.records, source.capture))
+    return source.table

@@ -1,0 +1,213 @@
+"""MFU, HFU and MBU: how much of what the GPUs could do in the time the model's work is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.prof import step_rows
+from pyprof.prof.apportion import UNKNOWN
+from pyprof.report.analysis.phases import said
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.arrays import Ints, Mask
+    from pyprof.gpu.peaks import Rate
+    from pyprof.prof.table import Table
+    from pyprof.report.analysis.steps import Steps
+    from pyprof.report.analysis.timeline import Timeline
+
+LEAST_KNOWN = 0.8
+"""Share of GPU time with known FLOPs (for MBU, bytes) below which nothing is said of all of it."""
+_NANO = 1e9
+_DECODE = "decode"
+
+
+@dataclass(frozen=True, slots=True)
+class Utilization:
+    """FLOPs and bytes of some work, and the time in which GPUs did it; sums, which add up."""
+
+    model_flops: int = 0
+    """Without forward work that the backward pass did again."""
+    hardware_flops: int = 0
+    wall_ns: int = 0
+    """Of all GPUs together."""
+    busy_ns: int = 0
+    flops_known_ns: int = 0
+    """GPU time of work whose FLOPs are known; of all, `busy_ns`."""
+    peak_flops: float | None = None
+    """FLOP/s of one GPU for the type, and on the units, that most FLOPs were done in."""
+    peak_flops_label: str = ""
+    decode_bytes: int = 0
+    decode_wall_ns: int = 0
+    decode_busy_ns: int = 0
+    bytes_known_ns: int = 0
+    """Of `decode_busy_ns`."""
+    peak_bandwidth: float | None = None
+    peak_bandwidth_label: str = ""
+
+    @property
+    def known(self) -> float:
+        """Give the share of GPU time whose FLOPs are known."""
+        return self.flops_known_ns / self.busy_ns if self.busy_ns else 0.0
+
+    @property
+    def mfu(self) -> float | None:
+        """Model FLOPs over what the peak allows; None where that cannot be said, as `why` says."""
+        return self._share(self.model_flops)
+
+    @property
+    def hfu(self) -> float | None:
+        """The same of all FLOPs that were done."""
+        return self._share(self.hardware_flops)
+
+    @property
+    def why(self) -> str:
+        """Say why MFU and HFU are not known; "" where they are."""
+        if not self.hardware_flops and self.known >= LEAST_KNOWN:
+            return "no FLOPs were done"
+        if self.known < LEAST_KNOWN:
+            return f"FLOPs of only {100 * self.known:.1f} % of GPU time are known"
+        if self.peak_flops is None:
+            return "the device's peak is not known"
+        return "" if self.wall_ns else "no times were recorded"
+
+    @property
+    def mbu(self) -> float | None:
+        """Bytes of decode steps over what the memory could move in them; None where not known."""
+        known = self.bytes_known_ns >= LEAST_KNOWN * self.decode_busy_ns > 0
+        if not known or self.peak_bandwidth is None or not self.decode_wall_ns:
+            return None
+        return self.decode_bytes * _NANO / self.decode_wall_ns / self.peak_bandwidth
+
+    def _share(self, flops: int) -> float | None:
+        if self.why or self.peak_flops is None:
+            return None
+        return flops * _NANO / self.wall_ns / self.peak_flops
+
+    def plus(self, other: Utilization) -> Utilization:
+        """Add other GPUs' work. Measured against the peak of those that do more of it."""
+        main = max((self, other), key=lambda each: each.hardware_flops)
+        sums = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in (
+                *("model_flops", "hardware_flops", "wall_ns", "busy_ns", "flops_known_ns"),
+                *("decode_bytes", "decode_wall_ns", "decode_busy_ns", "bytes_known_ns"),
+            )
+        }
+        return replace(main, **sums)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseWork:
+    """What was computed in one part of the step, while GPUs worked on it."""
+
+    model_flops: int
+    busy_ns: int
+    flops_known_ns: int
+
+    def mfu(self, peak_flops: float | None) -> float | None:
+        """Give the share of a peak; None where that, or the FLOPs of much work, are not known."""
+        known = self.flops_known_ns >= LEAST_KNOWN * self.busy_ns > 0
+        if peak_flops is None or not known:
+            return None
+        return self.model_flops * _NANO / self.busy_ns / peak_flops
+
+    def plus(self, other: PhaseWork) -> PhaseWork:
+        """Add other work."""
+        return PhaseWork(
+            self.model_flops + other.model_flops,
+            self.busy_ns + other.busy_ns,
+            self.flops_known_ns + other.flops_known_ns,
+        )
+
+
+def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, PhaseWork]:
+    """Sum up the work of rows, or those chosen, by the part of the step that they are of."""
+    phase = step_rows.phases(table)
+    names = np.array([*(name or "" for name in phase.values), ""])[phase.index]
+    chosen = np.ones(len(names), bool) if rows is None else rows
+    known = table.costs.flops != UNKNOWN
+    counted = known & (table.records.numpy("recomputed") != 1)
+    return {
+        name: PhaseWork(
+            int(table.costs.flops[inside & counted].sum()),
+            int(table.duration_ns[inside].sum()),
+            int(table.duration_ns[inside & known].sum()),
+        )
+        for name in (*parts, "")
+        if (inside := chosen & (names == name)).any()
+    }
+
+
+def utilization(
+    table: Table, found: Steps, averaged: tuple[int, int] | None, timed: Timeline | None
+) -> Utilization:
+    """Measure the steps of a range, or, where there are none or they are guessed, everything."""
+    if averaged is None or found.guessed:
+        rows = np.ones(table.records.rows, bool)
+        wall_ns = sum(device.span_ns for device in timed.devices) if timed else 0
+        return _measured(table, rows, wall_ns, None, 0)
+    rows = np.asarray(found.rows(averaged))
+    gpus = _gpus(table, rows)
+    low, high = averaged
+    took = found.duration_ns[low:high]
+    decode = np.array([step.phase == _DECODE for step in said(found)[low:high]], bool)
+    if not decode.any():
+        return _measured(table, rows, int(took.sum()) * gpus, None, 0)
+    in_decode = np.isin(found.of_row, low + np.flatnonzero(decode))
+    wall_ns, decode_ns = (int(part.sum()) * gpus for part in (took, took[decode]))
+    return _measured(table, rows, wall_ns, rows & in_decode, decode_ns)
+
+
+def _gpus(table: Table, rows: Mask) -> int:
+    """Count the GPUs, or processes on one, that some rows ran on."""
+    keys = [table.records.numpy(name)[rows] for name in ("device", "pid")]
+    return len(np.unique(np.stack(keys), axis=1)[0])
+
+
+def _measured(
+    table: Table, rows: Mask, wall_ns: int, decode: Mask | None, decode_ns: int
+) -> Utilization:
+    costs, duration = table.costs, table.duration_ns
+    known = rows & (costs.flops != UNKNOWN)
+    again = known & (table.records.numpy("recomputed") == 1)
+    done, repeated = (int(costs.flops[part].sum()) for part in (known, again))
+    flops_peak = _peak(table, known, "flops_peak", costs.flops)
+    found = Utilization(
+        model_flops=done - repeated,
+        hardware_flops=done,
+        wall_ns=wall_ns,
+        busy_ns=int(duration[rows].sum()),
+        flops_known_ns=int(duration[known].sum()),
+        peak_flops=flops_peak and flops_peak.value,
+        peak_flops_label=flops_peak.label if flops_peak else "",
+    )
+    if decode is None:
+        return found
+    moved = decode & (costs.bytes != UNKNOWN)
+    memory = _peak(table, moved, "bandwidth_peak", costs.bytes)
+    return replace(
+        found,
+        decode_bytes=int(costs.bytes[moved].sum()),
+        decode_wall_ns=decode_ns,
+        decode_busy_ns=int(duration[decode].sum()),
+        bytes_known_ns=int(duration[moved].sum()),
+        peak_bandwidth=memory and memory.value,
+        peak_bandwidth_label=memory.label if memory else "",
+    )
+
+
+def _peak(table: Table, rows: Mask, name: str, amount: Ints) -> Rate | None:
+    """Give the peak against which most of an amount is measured."""
+    number, judged = table.judged
+    weight = np.bincount(number[rows], amount[rows].astype(float), minlength=len(judged))
+    total: dict[Rate, float] = {}
+    for entry, part in zip(judged, weight.tolist(), strict=True):
+        rate = getattr(entry, name)
+        if rate is not None and part:
+            total[rate] = total.get(rate, 0.0) + part
+    return max(total, key=lambda rate: total[rate], default=None)

@@ -1,0 +1,156 @@
+"""The user's own ranges: layers of a capture that nobody else's words describe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.marker import encode_layer
+from pyprof.parse import parse_file
+from tests.builders import LAYOUTS, Range, Work, nsys_db
+from tests.parse.test_meaning import MM, around, parsed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MM_SEQ = "aten::mm, seq = 7, op_id = 3"
+ENGINE = "autograd::engine::evaluate_function: MmBackward0, op_id = 9"
+NODE = "MmBackward0, seq = 7, op_id = 10"
+
+
+def test_ranges_of_the_user_are_layers(tmp_path: Path) -> None:
+    """Of a kernel without any op, too, which has a direction where a name says so."""
+    (line,) = parsed(tmp_path, around("model (forward)", "layer_3", "attention"))
+    assert line["layer"] == ["model (forward)", "layer_3", "attention"]
+    assert (line["op"], line["dir"]) == ([], "fprop")
+
+
+def test_they_nest_with_layers_of_pyprof(tmp_path: Path) -> None:
+    """Each where it was pushed."""
+    texts = ("epoch part", encode_layer("net"), "scores", encode_layer("net.fc"), MM)
+    (line,) = parsed(tmp_path, around(*texts))
+    assert line["layer"] == ["epoch part", "net", "scores", "net.fc"]
+    assert line["op"] == ["mm"]
+
+
+def test_a_step_is_a_layer_only_where_nothing_smaller_is(tmp_path: Path) -> None:
+    """Its name stands without the number, or each step would be a layer of its own."""
+    (line,) = parsed(tmp_path, around("iteration 12", "attention"))
+    assert line["layer"] == ["attention"]
+    (line,) = parsed(tmp_path, around("iteration 12"))
+    assert line["layer"] == ["iteration"]
+    (line,) = parsed(tmp_path, around("ProfilerStep#3"))
+    assert line["layer"] == []
+
+
+def test_what_lies_in_numbered_steps_is_put_into_words_once(tmp_path: Path) -> None:
+    """A capture of many steps has as many paths as one of few."""
+    work = [Work(call=(1000 * n + 100, 1000 * n + 110)) for n in range(9)]
+    ranges = [r for n in range(9) for r in around(f"step {n}", "attention", at=1000 * n + 100)]
+    records = parse_file(nsys_db(tmp_path / "a.sqlite", work, ranges))
+    layers = records.coded("layer")
+    assert [layers.at(row) for row in range(9)] == [["attention"]] * 9
+    assert len({*layers.index.tolist()}) == 1
+
+
+@pytest.mark.parametrize("layout", ["2024.6", "registered strings", "_V2 tables"])
+def test_ranges_in_a_domain_of_a_library_are_none(tmp_path: Path, layout: str) -> None:
+    """Whatever they are called; those in a domain of the user's are the user's."""
+    ranges = [
+        Range("CCCL", (0, 0), style=75, domain=1),
+        Range("my app", (0, 0), style=75, domain=2),
+        Range("CCCL", (0, 0), style=75, domain=2, pid=2),
+        Range("solver", (80, 130), domain=2),
+        Range("reduce", (90, 120), domain=1),
+    ]
+    path = nsys_db(tmp_path / "a.sqlite", (Work(call=(100, 110)),), ranges, LAYOUTS[layout])
+    assert parse_file(path).arrow("layer").to_pylist() == [["solver"]]
+
+
+def test_backward_kernels_have_the_range_of_their_forward_op(tmp_path: Path) -> None:
+    """Which the autograd thread itself is not in."""
+    ranges = [
+        *around("backward", at=400),
+        *around("mlp", MM_SEQ),
+        *around(ENGINE, NODE, at=401, tid=12),
+    ]
+    forward, backward = parsed(
+        tmp_path, ranges, Work("gemm", call=(100, 110)),
+        Work("gemm", (1200, 1300), call=(402, 408), tid=12),
+    )  # fmt: skip
+    assert (forward["layer"], forward["dir"]) == (["mlp"], "fprop")
+    assert (backward["layer"], backward["fwdLayer"]) == ([], ["mlp"])
+    assert backward["dir"] == "bprop"
+
+
+def test_a_thread_without_names_is_in_the_range_around_the_backward_pass(tmp_path: Path) -> None:
+    """Without autograd's ranges only the time tells: PyTorch's thread works while its caller waits.
+
+    Not where two threads may be the caller, nor for a thread that names parts itself.
+    """
+    engine = Work("gemm", call=(402, 408), tid=12)
+    step = [*around("forward"), Range("training", (1, 990)), Range("backward", (400, 500))]
+    (line,) = parsed(tmp_path, step, engine)
+    assert (line["layer"], line["dir"]) == (["training", "backward"], "bprop")
+    (line,) = parsed(tmp_path, [*step, Range("backward", (300, 600), tid=13)], engine)
+    assert (line["layer"], line["dir"]) == ([], "")
+    (line,) = parsed(tmp_path, [*step, Range("loader", (1, 2), tid=12)], engine)
+    assert (line["layer"], line["dir"]) == ([], "")
+    (line,) = parsed(tmp_path, [*step[:2], Range("backward", (400, 500), pid=2)], engine)
+    assert (line["layer"], line["dir"]) == ([], "")
+
+
+def test_what_runs_forward_again_in_a_checkpoint_is_forward(tmp_path: Path) -> None:
+    """Though it is inside of what the user calls backward."""
+    again = "torch.utils.checkpoint.CheckpointFunctionBackward, seq = 9"
+    (line,) = parsed(tmp_path, around("backward", again, MM))
+    assert line["dir"] == "fprop"
+    (line,) = parsed(tmp_path, around("optimizer_step", MM))
+    assert line["dir"] == "optim"
+
+
+def test_ranges_that_start_and_end_anywhere_are_layers_too(tmp_path: Path) -> None:
+    """Before the nested ones; those of libraries are not."""
+    free = [
+        Range("decoder", (10, 300), style=60),
+        Range("ncclAllReduce", (20, 300), style=60),
+        Range("iteration 3", (20, 300), style=60),
+    ]
+    (line,) = parsed(tmp_path, [*free, *around("attention")])
+    assert line["layer"] == ["decoder", "attention"]
+
+
+def test_a_layer_called_like_an_rnn_says_no_direction(tmp_path: Path) -> None:
+    """A module's path may hold the word; a layer of that very name says it."""
+    (line,) = parsed(tmp_path, around(encode_layer("rnn.backward_cell"), MM))
+    assert line["dir"] == "fprop"
+    (line,) = parsed(tmp_path, around(encode_layer("backward")))
+    assert line["dir"] == "bprop"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kineto-h100-transformer-user-ranges/trace.json.gz",
+        "nsys2024.6-a100-user-ranges/net.sqlite",
+    ],
+)
+def test_all_work_of_captures_with_ranges_of_their_own_is_in_one(captures: Path, name: str) -> None:
+    """As their authors named the parts of their programs."""
+    layers = parse_file(captures / name).coded("layer")
+    assert all(layers.at(row) for row in range(len(layers)))
+    names = {part for path in layers.values for part in path}
+    assert {"Self-Attention", "Add & Norm 1"} <= names or "computing attention scores" in names
+
+
+def test_what_a_graph_replays_is_in_the_range_around_its_launch(tmp_path: Path) -> None:
+    """Where nothing tells where it was captured."""
+    path = nsys_db(
+        tmp_path / "a.sqlite",
+        (Work(call=(100, 110), api="cudaGraphLaunch_v10000"),),
+        around("generate", "decode"),
+    )
+    records = parse_file(path)
+    assert records.arrow("layer").to_pylist() == [["generate", "decode"]]
+    assert records.arrow("via").to_pylist() == ["user range"]

@@ -1,0 +1,83 @@
+"""Rows grouped by op and shape."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.marker import Call, Tensor, encode_op
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+from tests.prof.test_command import table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"
+
+
+def _mm(size: int) -> str:
+    x = Tensor((size, size), "float16")
+    return encode_op(Call("torch", "mm", (x, x)))
+
+
+def _net(path: Path, *calls: tuple[str | None, tuple[int, ...]]) -> Path:
+    """Write op calls, each with kernels of some lengths in ns."""
+    work, ranges, now = [], [], 100_000
+    for number, (text, lengths) in enumerate(calls):
+        at = 1000 * number + 100
+        ranges += [Range(text, (at, at + 900))] if text else []
+        for place, length in enumerate(lengths):
+            called = at + 10 + 20 * place
+            work.append(Work(GEMM, (now, now + length), (called, called + 5)))
+            now += 10_000
+    return nsys_db(path, work, ranges)
+
+
+def test_a_row_is_an_op_and_a_shape(tmp_path: Path) -> None:
+    """It counts calls, of however many kernels, and tells how far apart their speeds are."""
+    lengths = [(100,), (200,), (300, 100)]
+    calls = [(_mm(64), each) for each in lengths]
+    path = _net(tmp_path / "a.sqlite", *calls, (_mm(128), (150,)), (None, (50,)))
+    small, large, none = table("--by", "params", path)
+    assert (small["Op"], small["Params"]) == ("mm", "float16 [64,64] [64,64]")
+    assert (small["Calls"], small["Total(ns)"]) == ("3", "700")
+    rates = [2 * 64**3 / sum(each) / 1e3 for each in lengths]
+    spread = [float(small[name]) for name in ("MinTFLOP/s", "TFLOP/s", "MaxTFLOP/s")]
+    assert spread == pytest.approx([min(rates), median(rates), max(rates)])
+    assert (large["Params"], large["Calls"]) == ("float16 [128,128] [128,128]", "1")
+    assert (none["Op"], none["Params"], none["TFLOP/s"]) == ("", "", "")
+    assert sum(float(row["Share(%)"]) for row in (small, large, none)) == pytest.approx(100)
+
+
+def test_groups_of_several_captures_are_those_of_one(tmp_path: Path) -> None:
+    """Medians too: they are of all calls."""
+    calls = [(_mm(64), (length,)) for length in (100, 200, 900, 300, 350)]
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    _net(folder / "0.sqlite", *calls[:2], (_mm(32), (10,)))
+    _net(folder / "1.sqlite", *calls[2:])
+    whole = _net(tmp_path / "all.sqlite", *calls, (_mm(32), (10,)))
+    apart, together = (table("--by", "params", each) for each in (folder, whole))
+    assert [{**row} for row in apart] == [{**row} for row in together]
+
+
+def test_groups_can_be_sorted_and_cut(tmp_path: Path) -> None:
+    """By what is shown of them."""
+    path = _net(tmp_path / "a.sqlite", (_mm(64), (100,)), (_mm(128), (90,)))
+    (first,) = table("--by", "params", "--sort", "tflops", "--top", "1", path)
+    assert first["Params"] == "float16 [128,128] [128,128]"
+    assert run("prof", "--by", "params", "--sort", "nonsense", path).code == 2
+    assert run("prof", "--by", "params", "-w", "160", path).code == 0
+
+
+def test_all_rows_of_a_real_capture_are_in_one_group(captures: Path) -> None:
+    """Time and FLOPs are those of the rows."""
+    path = captures / "kineto-h100-vit-inference" / "trace.json.gz"
+    rows, groups = table("-c", "sil", path), table("--by", "params", path)
+    assert sum(int(row["Total(ns)"]) for row in groups) == sum(int(r["Sil(ns)"]) for r in rows)
+    for row in groups:
+        if row["TFLOP/s"]:
+            assert float(row["MinTFLOP/s"]) <= float(row["TFLOP/s"]) <= float(row["MaxTFLOP/s"])

@@ -1,0 +1,104 @@
+"""Conditions on columns choose rows, and nothing else about them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.marker import Call, Tensor, encode_op
+from pyprof.prof.where import Condition, conditions
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+from tests.prof.test_command import column, table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MM = encode_op(Call("torch", "mm", (Tensor((64, 64), "float16"), Tensor((64, 64), "float16"))))
+ADD = encode_op(Call("torch", "add", (Tensor((64,), "float16"), Tensor((64,), "float16"))))
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """Give two products, an addition and a kernel without an op."""
+    work = [
+        Work(name, (1000 * n, 1000 * n + 100 * n), (100 * n, 100 * n + 5))
+        for n, name in enumerate(["ampere_h16816gemm", "volta_sgemm_64x64", "add_kernel", "k"], 1)
+    ]
+    ranges = [Range(text, (100 * n - 5, 100 * n + 20)) for n, text in enumerate([MM, MM, ADD], 1)]
+    return nsys_db(tmp_path / "a.sqlite", work, ranges)
+
+
+@pytest.mark.parametrize(
+    ("expressions", "rows"),
+    [
+        (["op=mm"], "12"),
+        (["op!=mm"], "34"),
+        (["op~^m"], "12"),
+        (["op!~m"], "34"),
+        (["op="], "4"),
+        (["op!="], "123"),
+        (["sil>200"], "34"),
+        (["sil>=2e2"], "234"),
+        (["sil<200"], "1"),
+        (["sil <= 200", "op = mm"], "12"),
+        (["tc=0 and op=mm"], "2"),
+        (["op=mm AND sil=200"], "2"),
+        (["flops="], "4"),
+        (["flops>0"], "123"),
+        (["flops!=0"], "1234"),
+        (["kernel~gemm|add", "sil!=100"], "23"),
+        (["sil>1e9"], ""),
+        (["step="], "1234"),
+    ],
+)
+def test_rows_that_fulfil_all_conditions_are_shown(
+    net: Path, expressions: list[str], rows: str
+) -> None:
+    """What is not known fulfils none but `!=`, `!~`, and `=` nothing."""
+    options = [part for text in expressions for part in ("--where", text)]
+    assert "".join(column(table("-c", "idx", *options, net), "Idx")) == rows
+
+
+def test_groups_are_of_the_rows_that_are_left(net: Path) -> None:
+    """With their costs as they were: a call is not cheaper because a kernel is not shown."""
+    rows = table("--by", "op", "--where", "op~.", net)
+    assert [(row["Op"], row["Calls"], row["Share(%)"]) for row in rows] == [
+        ("add", "1", "50"), ("mm", "2", "50"),
+    ]  # fmt: skip
+    whole = {row["Idx"]: row["FLOPs"] for row in table("-c", "idx,flops", net)}
+    (part,) = table("-c", "idx,flops", "--where", "idx=2", net)
+    assert part["FLOPs"] == whole["2"]
+    assert "unknown for" not in run("prof", "--where", "op~.", net).stderr
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("opp=1", "no column 'opp'; did you mean 'op'? there are idx, seq"),
+        ("nonsense", "is no condition; write tc=0"),
+        ("", "is no condition"),
+        ("eff~3", "eff holds numbers: compare it by"),
+        ("op<3", "op holds texts: compare it by"),
+        ("sil>fast", "'fast' is none"),
+        ("sil<", "'' is none"),
+        ("sil=nan", "'nan' is none"),
+        ("op~(", "no regular expression"),
+        ("op=mm and ", "is no condition"),
+    ],
+)
+def test_what_is_no_condition_is_misuse(net: Path, expression: str, said: str) -> None:
+    """In one line, with what there is."""
+    done = run("prof", "--where", expression, net)
+    assert (done.code, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_conditions_are_read_apart() -> None:
+    """Blanks around them do not count; a word that holds `and` is whole."""
+    assert conditions([" eff < 20 and op~soft", "kernel~operand"]) == (
+        Condition("eff", "<", "20"),
+        Condition("op", "~", "soft"),
+        Condition("kernel", "~", "operand"),
+    )

@@ -1,0 +1,73 @@
+"""Phases of a serving engine's steps, and what they make of rows."""
+
+from __future__ import annotations
+
+from pyprof.inputs.source import Source
+from pyprof.parse import parse
+from pyprof.prof import step_rows
+from pyprof.prof.table import Table
+from pyprof.report.analysis.phases import PhaseTotals, by_phase, with_steps
+from pyprof.report.analysis.steps import steps
+from tests.report.captures import US, Range, Work, capture, op, training
+
+TEXTS = (
+    "execute_16_context_1(sq16sk16sqsq256sqsk256)_generation_0(sq0sk0sqsq0sqsk0)",
+    "step[DECODE bs=3]",
+    "step[DECODE]",
+    "step[DECODE bs=5]",
+)
+
+
+def _serving(*texts: str) -> Source:
+    """Write a step of 100 us, with one kernel of 50 us, for each text."""
+    work = [
+        Work(((100 * n + 20) * US, (100 * n + 70) * US), ((100 * n + 10) * US, (100 * n + 12) * US))
+        for n in range(len(texts))
+    ]
+    ranges = [Range(text, (100 * n * US, (100 * n + 90) * US)) for n, text in enumerate(texts)]
+    net = capture(work, ranges=ranges)
+    return Source(Table(parse(net)), net)
+
+
+def test_steps_are_summed_up_by_phase() -> None:
+    """With the tokens that all of them tell, and the rate at which these were worked on."""
+    of = _serving(TEXTS[0], TEXTS[0])
+    assert by_phase(steps(of.table.records, of.capture)) == [
+        PhaseTotals("prefill", 2, 150 * US, 32)
+    ]
+    of = _serving(*TEXTS[1:])
+    found = steps(of.table.records, of.capture)
+    assert by_phase(found) == [PhaseTotals("decode", 3, 250 * US, None)]
+    (last,) = by_phase(found, (2, 3))
+    assert last == PhaseTotals("decode", 1, 100 * US, 5)
+    assert last.tokens_per_s == 50_000
+
+
+def test_rows_of_a_serving_step_are_of_its_phase() -> None:
+    """Whatever their direction."""
+    table = with_steps(_serving(TEXTS[1], TEXTS[3]))
+    phases = step_rows.phases(table)
+    assert [phases.at(row) for row in range(2)] == ["decode", "decode"]
+    assert step_rows.numbers(table).to_pylist() == [0, 1]
+
+
+def test_rows_of_training_are_of_their_direction() -> None:
+    """As they are where no steps are looked for, and outside of all."""
+    net = training(2)
+    table = Table(parse(net))
+    assert step_rows.numbers(table).null_count == table.records.rows
+    for _ in range(2):
+        phases = step_rows.phases(table)
+        assert [phases.at(row) for row in range(4)] == ["forward"] * 3 + ["copy"]
+        table = with_steps(Source(table, net))
+    assert step_rows.numbers(table).to_pylist() == [0] * 4 + [1] * 4
+
+
+def test_there_are_no_phases_without_a_serving_engine() -> None:
+    """Nor where one's ranges do not say any."""
+    net = training(3)
+    assert by_phase(steps(parse(net), net)) == []
+    of = _serving("step[IDLE]", "step[IDLE]")
+    assert by_phase(steps(of.table.records, of.capture)) == []
+    lone = capture([Work((5, 9), (1, 2))], ranges=[op("mm", (0, 3))])
+    assert by_phase(steps(parse(lone), lone)) == []

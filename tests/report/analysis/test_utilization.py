@@ -1,0 +1,135 @@
+"""MFU, HFU and MBU against figures worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.inputs.source import Source
+from pyprof.marker import Tensor, encode_seq
+from pyprof.parse import parse
+from pyprof.prof.table import Override, Table
+from pyprof.report.analysis.overview import overview
+from pyprof.report.analysis.steps import steps
+from pyprof.report.analysis.timeline import timeline
+from pyprof.report.analysis.utilization import Utilization, utilization
+from tests.report.captures import SGEMM_A100, US, Range, Work, capture, op
+
+if TYPE_CHECKING:
+    from pyprof import schema
+
+_SIDE = 512
+_X = Tensor((_SIDE, _SIDE), "float32")
+_FLOPS, _BYTES = 2 * _SIDE**3, 3 * 4 * _SIDE**2
+_PEAK = Override(peak_flops=10e12, peak_bandwidth=1e12)
+
+
+def _calls(
+    count: int, *more: Range, busy_us: int = 50, unknown: int = 0, name: str = SGEMM_A100
+) -> schema.Capture:
+    """Write products, 100 us after each other, the last of them without an op."""
+    work, ranges = [], []
+    for n in range(count):
+        at = 100 * n * US
+        work.append(
+            Work((at + 20 * US, at + (20 + busy_us) * US), (at + 10 * US, at + 12 * US), name)
+        )
+        ranges += [op("matmul", (at + 8 * US, at + 15 * US), _X, _X)] if n < count - unknown else []
+    return capture(work, ranges=[*more, *ranges])
+
+
+def _of(net: schema.Capture, override: Override = _PEAK) -> Utilization:
+    table = Table(parse(net), override)
+    found = steps(table.records, net)
+    return utilization(table, found, found.steady, timeline(table.records, net))
+
+
+def test_flops_over_time_and_peak() -> None:
+    """Of the whole span where no steps are known, from the first kernel to the last."""
+    found = _of(_calls(2))
+    assert found.wall_ns == 150 * US
+    assert found.mfu == found.hfu == pytest.approx(2 * _FLOPS / 150e-6 / 10e12)
+    assert (found.known, found.why, found.mbu) == (1.0, "", None)
+
+
+def test_of_steps_only_the_time_in_them_counts() -> None:
+    """And only the work in them."""
+    marks = [Range(f"step {n}", (100 * n * US, (100 * n + 90) * US)) for n in (1, 2)]
+    found = _of(_calls(3, *marks))
+    assert found.wall_ns == 150 * US
+    assert found.hardware_flops == 2 * _FLOPS
+
+
+def test_what_is_computed_again_is_no_work_of_the_model() -> None:
+    """MFU leaves it out, HFU does not."""
+    node = [
+        Range(f"{before}AddBackward0, seq = 3, op_id = 7", (100 * US, 190 * US))
+        for before in ("autograd::engine::evaluate_function: ", "")
+    ]
+    inner = Range(encode_seq("aten::matmul", seq=9, op_id=8), (105 * US, 180 * US))
+    found = _of(_calls(2, *node, inner))
+    assert found.hardware_flops == 2 * _FLOPS
+    assert found.model_flops == _FLOPS
+    assert found.mfu == pytest.approx((found.hfu or 0) / 2)
+
+
+@pytest.mark.parametrize(
+    ("net", "override", "why"),
+    [
+        (_calls(2, unknown=1), _PEAK, "FLOPs of only 50.0 % of GPU time are known"),
+        (_calls(2), Override(gpu=None), ""),
+        (capture([Work((5, 9), (1, 2), "[CUDA memcpy HtoD]", 1, bytes=4)]), _PEAK,
+         "no FLOPs were done"),
+    ],
+)  # fmt: skip
+def test_what_is_not_known_is_said(net: schema.Capture, override: Override, why: str) -> None:
+    """Not a share of what happens to be known."""
+    found = _of(net, override)
+    assert found.why == why
+    assert (found.mfu is None) == (found.hfu is None) == bool(why)
+
+
+def test_a_device_without_a_peak_has_no_share() -> None:
+    """Which is the reason."""
+    net = _calls(2)
+    nameless = replace(net, devices=net.devices.slice(0, 0))
+    assert _of(nameless, Override()).why == "the device's peak is not known"
+
+
+def test_the_peak_is_that_of_the_units_that_were_used() -> None:
+    """Float32 products without Tensor Cores: those of an A100 do 19.5 TFLOP/s."""
+    found = _of(_calls(2), Override())
+    assert found.peak_flops == pytest.approx(19.5e12, rel=0.01)
+    assert "fp32" in found.peak_flops_label
+
+
+def test_decode_steps_are_measured_against_the_memory() -> None:
+    """Only they: a prefill has more to compute than to move."""
+    marks = [
+        Range(text, (100 * n * US, (100 * n + 90) * US))
+        for n, text in enumerate(["step[EXTEND bs=1 toks=64]", *["step[DECODE bs=3]"] * 2])
+    ]
+    found = _of(_calls(3, *marks))
+    assert found.mbu == pytest.approx(2 * _BYTES / 200e-6 / 1e12)
+    assert _of(_calls(3, marks[0])).mbu is None
+
+
+def test_those_of_several_gpus_add_up() -> None:
+    """Twice the FLOPs in twice the time of one GPU."""
+    one = _of(_calls(2))
+    both = one.plus(one)
+    assert both.mfu == pytest.approx(one.mfu)
+    assert both.wall_ns == 2 * one.wall_ns
+
+
+def test_each_part_of_the_step_has_its_share() -> None:
+    """Of the GPU's time in it; none where FLOPs of much of that are not known."""
+    net = _calls(
+        4, Range("forward", (0, 195 * US)), Range("backward", (200 * US, 399 * US)), unknown=2
+    )
+    found = overview(Source(Table(parse(net), _PEAK), net))
+    assert found.phase_work["forward"].mfu(10e12) == pytest.approx(2 * _FLOPS / 100e-6 / 10e12)
+    assert found.phase_work["backward"].mfu(10e12) is None
+    assert found.phase_work["forward"].mfu(None) is None
