@@ -56,7 +56,8 @@ def worker_options(command: Callable[..., None]) -> Callable[..., None]:
     return opened
 
 
-# The options by which a user says what to measure against; all reports take the same.
+# The options by which a user says what to measure against, and what no capture tells; all reports
+# take the same.
 
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
@@ -71,6 +72,9 @@ _OPTIONS = (
                  help="Measure against this bandwidth: 3.35e12, 3.35T."),
     click.option("--measured", is_flag=True,
                  help="Measure against what pyprof peaks --measure reached here."),
+    click.option("--model-config", metavar="FILE",
+                 help="Take sizes that no capture holds, as an expert's width, from the model's "
+                      "config.json (Hugging Face)."),
 )  # fmt: skip
 _NAMES = ("gpu", "clock_mhz", "peak_flops", "peak_bandwidth", "measured")
 
@@ -84,9 +88,13 @@ def peak_options(command: _Command) -> _Command:
 
 def override(given: Mapping[str, Any]) -> Override:
     """Make of the options' values what a table takes."""
-    from pyprof.prof.table import Override  # noqa: PLC0415 - loads Arrow
+    from pyprof.inputs import model_config  # noqa: PLC0415 - loads Arrow
+    from pyprof.prof.table import Override  # noqa: PLC0415 - as above
 
-    return Override(**{name: given[name] for name in _NAMES})
+    model = given["model_config"]
+    return Override(
+        **{name: given[name] for name in _NAMES}, model=model_config.read(model) if model else None
+    )
 
 
 # What `--steps` names, as rows.

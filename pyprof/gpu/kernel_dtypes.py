@@ -303,3 +303,16 @@ def tensor_core_takes(cc: tuple[int, int], dtype: str) -> bool:
         return cc in _FLOAT64_PARTS
     since = _TENSOR_CORES_SINCE.get(dtype)
     return since is not None and cc >= since
+
+
+_WEIGHTS = re.compile(r"_matmul_ogs_[NT]+_\w+?x(mxfp4|mxfp8|fp8\w*|nvfp4)_", re.IGNORECASE)
+
+
+@by_name
+def weight_type(name: str) -> str | None:
+    """Give how the weights of a kernel of Triton's mixtures of experts are stored, if packed.
+
+    `mxfp4` of `_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1`: result, activations, weights.
+    """
+    found = _WEIGHTS.search(name)
+    return found[1].lower() if found else None

@@ -21,6 +21,7 @@ from pyprof.parse import (
     paths,
     profiler_windows,
     record_columns,
+    serving_steps,
     texts,
 )
 from pyprof.parse import ranges as leaks
@@ -60,6 +61,8 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     built = record_columns.build(capture, activities, told, launch, leaf, chain, partner, free)
     if found:
         built["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, found))
+    if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
+        built["servingStep"] = steps
     return Records(
         rows=len(activities),
         columns=built,

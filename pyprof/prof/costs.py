@@ -20,6 +20,7 @@ from pyprof.prof.name_hints import by_name
 from pyprof.prof.op_calls import SPARSE, Fills, inside, tell_inside, without_inner
 from pyprof.prof.op_choice import choose, own_flops
 from pyprof.prof.result_shapes import with_outputs
+from pyprof.prof.settings import with_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Ints, Mask
     from pyprof.ops import Cost
+    from pyprof.ops.model_config import ModelConfig
     from pyprof.parse.records import Coded, Records
     from pyprof.prof.chosen_call import Work
 
@@ -58,6 +60,8 @@ class Costs:
     reason_of: Ints
     params: list[Mapping[str, object]]
     params_of: Ints
+    via: list[str]
+    """What each of `params` was computed from that the call does not hold; "" for nothing."""
     call: Ints
     """Number of the op call that each row works for."""
     work: list[Work]
@@ -109,9 +113,12 @@ class _Rows:
         return np.array([role in roles for role in self.role], bool)[self.name.index]
 
 
-def share_costs(records: Records) -> Costs:
-    """Find each row's op call, cost the distinct ones, and share them among their kernels."""
-    number, found = situations(records)
+def share_costs(records: Records, model: ModelConfig | None = None) -> Costs:
+    """Find each row's op call, cost the distinct ones, and share them among their kernels.
+
+    `model` supplies the sizes that no capture holds.
+    """
+    number, found = with_settings(records, *situations(records), model)
     work_of, works = with_outputs(records, number, found, [choose(each) for each in found])
     name = records.coded("kLongName")
     roles = [role(text) for text in name.values]
@@ -163,6 +170,7 @@ def _share(rows: _Rows, call: Ints, arithmetic: Mask, tried: Mask) -> Costs:
         reason_of=reason_of,
         params=[cost.params for cost in costs],
         params_of=cost_of,
+        via=[cost.via for cost in costs],
         call=call,
         work=rows.work,
         work_of=rows.work_of,

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pyprof import schema
 from pyprof.ops.registry import BPROP
+from pyprof.ops.work import NO_SETTING, Setting
 from pyprof.parse.records import Coded, distinct
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Situation:
     order: tuple[int, ...] = ()
     """Positions of markers and then seqs, outermost first."""
     on_cpu: bool = False
+    setting: Setting = NO_SETTING
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from pyprof.gpu.kernel_dtypes import data_type, moved_type
+from pyprof.gpu.kernel_dtypes import data_type, moved_type, weight_type
 from pyprof.gpu.kernel_roles import sparse_product, training
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class Told(NamedTuple):
     training: bool | None = None
     sparse: bool | None = None
     """Whether a factor of a product is sparse; never False."""
+    weights: str | None = None
+    """How the weights of a product are stored: `mxfp4`."""
 
 
 def by_name(
@@ -61,12 +63,14 @@ def by_name(
     types, dtypes = np.where(moved > 0, len(dtypes) + moved, types), [*dtypes, *moved_dtypes]
     flags, trains = _agreed(name, call, kernel, training)
     stored, sparse = _agreed(name, call, kernel, sparse_product)
-    shape = (len(dtypes), len(trains), len(sparse))
-    triples, number = np.unique(
-        np.ravel_multi_index((types, flags, stored), shape), return_inverse=True
+    packed, weights = _agreed(name, call, kernel, weight_type)
+    shape = (len(dtypes), len(trains), len(sparse), len(weights))
+    distinct, number = np.unique(
+        np.ravel_multi_index((types, flags, stored, packed), shape), return_inverse=True
     )
-    given = zip(*(places.tolist() for places in np.unravel_index(triples, shape)), strict=True)
-    told = [Told(dtypes[at], trains[flag], sparse[few]) for at, flag, few in given]
+    given = zip(*(places.tolist() for places in np.unravel_index(distinct, shape)), strict=True)
+    told = [Told(dtypes[at], trains[flag], sparse[few], weights[bits])
+            for at, flag, few, bits in given]  # fmt: skip
     return np.asarray(number), told
 
 

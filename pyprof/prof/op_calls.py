@@ -31,7 +31,10 @@ def number(records: Records, works: list[Work], work_of: Ints, computes: NDArray
     used, call = distinct(call)
     # Rows of one call in different surroundings work for the same: it is costed once.
     known: dict[object, int] = {}
-    same = [known.setdefault((w.call, w.direction, w.dtype, w.output), len(known)) for w in works]
+    same = [
+        known.setdefault((w.call, w.direction, w.dtype, w.output, w.setting), len(known))
+        for w in works
+    ]
     return distinct(np.array(same, np.int64)[work_of] * len(used) + call)[1]
 
 

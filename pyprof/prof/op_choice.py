@@ -47,7 +47,7 @@ def choose(situation: Situation) -> Work:
         reasons.append((work, cost.reason))
     if reasons:
         work, reason = reasons[0]
-        return Work(work.call, work.direction, work.dtype, work.position, reason)
+        return replace(work, output=None, reason=reason)
     return _unknown(situation)
 
 
@@ -113,13 +113,15 @@ def _candidates(situation: Situation) -> Iterator[Work]:
             call = with_repeats(call, marker.decode_seq(texts[node]))
         if call is not None and around is not None:
             call = with_itself(call, _call(around))
-        yield Work(call, FPROP, _lacking(call, dtype), place, output=_told_around(call, around))
+        lacking, output = _lacking(call, dtype), _told_around(call, around)
+        yield Work(call, FPROP, lacking, place, output=output, setting=situation.setting)
     if situation.backward:
         output = _node_sizes(texts[node]) if node is not None else None
         position = node if node is not None else OWN
         for text in (*reversed(situation.fwd_seqs), *reversed(situation.fwd_markers)):
             call = _call(text)
-            yield Work(call, BPROP, _lacking(call, dtype), position, output=output)
+            lacking = _lacking(call, dtype)
+            yield Work(call, BPROP, lacking, position, output=output, setting=situation.setting)
 
 
 def _lacking(call: Call | None, dtype: str | None) -> str | None:
