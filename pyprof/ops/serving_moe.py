@@ -300,9 +300,9 @@ _MARLIN_SIZES = "int m, int n, int k"
     signature=(
         (
             "Tensor input, Tensor? out, Tensor matrices, Tensor? bias, Tensor scale_b,"
-            "Tensor? scale_a, Tensor? factor, Tensor? zeros, Tensor? places, Tensor? order, Tensor workspace,"
-            f"{_MARLIN} any weighs, int kind, {_MARLIN_SIZES}, any whole, any atomic, any reduces,"
-            "any floats, any a, any b, any c"
+            "Tensor? scale_a, Tensor? factor, Tensor? zeros, Tensor? places, Tensor? order,"
+            f"Tensor workspace, {_MARLIN} any weighs, int kind, {_MARLIN_SIZES}, any whole,"
+            "any atomic, any reduces, any floats, any a, any b, any c"
         ),
         (
             "Tensor input, Tensor? out, Tensor matrices, Tensor? bias, Tensor scale_b,"

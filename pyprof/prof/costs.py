@@ -14,6 +14,7 @@ from pyprof.parse.records import distinct
 from pyprof.prof import op_calls
 from pyprof.prof.apportion import UNKNOWN, parts, portions
 from pyprof.prof.autotuning import trials
+from pyprof.prof.collective_calls import with_collectives
 from pyprof.prof.families import MOVES, PRODUCTS, family
 from pyprof.prof.kernel_context import situations
 from pyprof.prof.name_hints import by_name
@@ -120,6 +121,7 @@ def share_costs(records: Records, model: ModelConfig | None = None) -> Costs:
     """
     number, found = with_settings(records, *situations(records), model)
     work_of, works = with_outputs(records, number, found, [choose(each) for each in found])
+    work_of, works = with_collectives(records, work_of, works)
     name = records.coded("kLongName")
     roles = [role(text) for text in name.values]
     families = [family(work) for work in works]
