@@ -227,9 +227,8 @@ RECORD = pa.schema(
         pa.field("smem", pa.int64()),
         pa.field("gpu", pa.string()),
         pa.field("collective", pa.string()),  # JSON of COLLECTIVE
-        pa.field(
-            "servingStep", pa.string()
-        ),  # of a serving framework: its range, which states requests
+        pa.field("resultSize", _INTS),  # of what its op call gives, where calls inside tell it
+        pa.field("servingStep", pa.string()),  # the range of vLLM's or SGLang's step around it
         # For a backward kernel, what is known of its forward call:
         pa.field("fwdMarker", _TEXTS),
         pa.field("fwdSeqMarker", _TEXTS),  # without their numbers

@@ -21,6 +21,7 @@ from pyprof.parse import (
     paths,
     profiler_windows,
     record_columns,
+    result_sizes,
     serving_steps,
     texts,
 )
@@ -61,6 +62,8 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     built = record_columns.build(capture, activities, told, launch, leaf, chain, partner, free)
     if found:
         built["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, found))
+    if (sizes := result_sizes.of_rows(sweep, leaf)) is not None:
+        built["resultSize"] = sizes
     if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
         built["servingStep"] = steps
     return Records(

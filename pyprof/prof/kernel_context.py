@@ -34,6 +34,8 @@ class Situation:
     order: tuple[int, ...] = ()
     """Positions of markers and then seqs, outermost first."""
     on_cpu: bool = False
+    result: tuple[int, ...] | None = None
+    """Size of what the innermost call gives, where it is recorded."""
     setting: Setting = NO_SETTING
 
     @property
@@ -51,10 +53,11 @@ def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
         records.coded("fwdSeqMarker"),
         _is(records, "dir", BPROP),
         _is(records, "kind", schema.KINDS[schema.CPU]),
+        records.coded("resultSize"),
     ]
     number, first = _combine(parts)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
-    own, seqs, forward, forward_seqs, backward, on_cpu = parts
+    own, seqs, forward, forward_seqs, backward, on_cpu, result = parts
     found = [
         Situation(
             _texts(own, row),
@@ -64,6 +67,7 @@ def situations(records: Records) -> tuple[NDArray[np.int64], list[Situation]]:
             backward=bool(backward.index[row]),
             order=_inward(ids),
             on_cpu=bool(on_cpu.index[row]),
+            result=_sizes(result, row),
         )
         for row, ids in zip(first.tolist(), order, strict=True)
     ]
@@ -82,6 +86,11 @@ def _combine(parts: Sequence[Coded]) -> tuple[NDArray[np.int64], NDArray[np.int6
 def _texts(part: Coded, row: int) -> tuple[str, ...]:
     place = part.index[row]
     return tuple(part.values[place]) if place >= 0 else ()
+
+
+def _sizes(part: Coded, row: int) -> tuple[int, ...] | None:
+    place = part.index[row]
+    return tuple(part.values[place]) if place >= 0 else None
 
 
 def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:

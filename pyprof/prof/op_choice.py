@@ -113,7 +113,9 @@ def _candidates(situation: Situation) -> Iterator[Work]:
             call = with_repeats(call, marker.decode_seq(texts[node]))
         if call is not None and around is not None:
             call = with_itself(call, _call(around))
-        lacking, output = _lacking(call, dtype), _told_around(call, around)
+        lacking = _lacking(call, dtype)
+        output = situation.result if place == order[-1] else None
+        output = output or _told_around(call, around)
         yield Work(call, FPROP, lacking, place, output=output, setting=situation.setting)
     if situation.backward:
         output = _node_sizes(texts[node]) if node is not None else None
