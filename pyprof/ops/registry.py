@@ -198,6 +198,8 @@ def _keys(mod: str, name: str) -> list[str]:
     found = [f"{mod.replace('::', '.')}.{name}"]
     if _INDUCTOR.match(name):
         found += [_template(name) if name.startswith("triton_tem") else "triton.*"]
+    elif mod == "triton":
+        found += ["triton.own"]
     if mod in ATEN:
         found += [f"aten.{name}", f"aten.{plain}", name, plain]
     elif _TORCH.match(mod) and mod not in _namespaces:
