@@ -6,7 +6,8 @@ activation is not counted. Bytes: tokens read and the result written once; of th
 min(E, T k) experts, as many as there are choices at most: which ones, the data decide.
 
 Where the weights are no arguments, as of `vllm::moe_forward`, their sizes are those of the model's
-configuration, which the user gives.
+configuration, which the user gives. Where attention has but a part of the model's heads, a rank has
+that part of each layer: of an expert's width or, on average, of the experts.
 """
 
 from __future__ import annotations
@@ -79,14 +80,17 @@ def moe_forward(a: Args) -> Work:
     hidden, inner, experts, chosen = _sizes(model)
     _check(x, gates, model)
     tokens = x.numel // max(1, size(x, -1))
-    flops = 2 * _GATED * tokens * chosen * hidden * inner
+    ranks = a.setting.ranks
+    flops = 2 * _GATED * tokens * chosen * hidden * inner // ranks
     kind = a.setting.weights or model.weights
     used = min(experts, tokens * chosen)
-    moved = _weight_bytes(used * _GATED * hidden * inner, kind, x.dtype)
+    moved = _weight_bytes(used * _GATED * hidden * inner // ranks, kind, x.dtype)
     params: dict[str, object] = {"T": tokens, "E": experts, "k": chosen, "H": hidden, "I": inner}
     if x.dtype:
         params["type"] = x.dtype
     via = f"widths of --model-config: hidden {hidden}{_padded(x, hidden)}, inside an expert {inner}"
+    if ranks > 1:
+        via += f", 1/{ranks} of it on this rank, as of the heads"
     why = f"how weights of {kind or 'unknown dtype'} are stored is not known"
     return Work(flops, (x, gates), (like(x),), params, extra_bytes=moved, why=why, via=via)
 

@@ -149,6 +149,8 @@ class Setting:
     """The requests of the serving step that it is part of."""
     weights: str = ""
     """How its kernels' names say that weights are stored: `mxfp4`."""
+    ranks: int = 1
+    """Among how many ranks a layer of the model is divided: its heads over those recorded."""
 
 
 NO_SETTING = Setting()

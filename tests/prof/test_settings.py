@@ -115,6 +115,18 @@ def test_a_model_supplies_what_no_trace_holds(trace: Path, tmp_path: Path) -> No
     }
 
 
+def test_a_rank_with_half_of_the_heads_has_half_of_the_experts(trace: Path, tmp_path: Path) -> None:
+    """Four of eight heads: each layer is divided in two; `why` says so."""
+    heads = {"num_attention_heads": 2 * HEADS, "head_dim": WIDTH}
+    rows = _rows("--model-config", _config(tmp_path, **heads), trace)
+    moe = [row for row in rows if "matmul" in row["Kernel"]]
+    assert sum(int(row["FLOPs"]) for row in moe) == 2 * 4 * 2 * 3 * 96 * 64 // 2
+    assert moe[0]["Why"].endswith("1/2 of it on this rank, as of the heads")
+    odd = _config(tmp_path, num_attention_heads=6, head_dim=WIDTH)
+    same = [row for row in _rows("--model-config", odd, trace) if "matmul" in row["Kernel"]]
+    assert sum(int(row["FLOPs"]) for row in same) == 2 * 4 * 2 * 3 * 96 * 64
+
+
 def test_another_model_is_warned_of(trace: Path, tmp_path: Path) -> None:
     """Once, and its cost stays unknown, with the same words."""
     config = _config(tmp_path, hidden_size=4096)
