@@ -398,6 +398,72 @@ def with_decomposed_bias(a: Args) -> Work:
     return replace(work, reads=(*work.reads, a.tensor("bias")))
 
 
+_LATENT, _TURNED = Tensor((8, 4, 32), "bfloat16"), Tensor((8, 4, 8), "bfloat16")
+_LATENTS = Tensor((64, 16, 40), "bfloat16")
+_DECODED = Setting(batch=Batch(Phase(), Phase(8, 8, 20, 8, 20)))
+
+
+# 8 tokens of 20 cached in all: 2 * 20 scores, 4 heads of 40 and 32; 8 * 4 * 40 read, 8 * 4 * 32
+# written and 20 * 40 cached of 2 bytes
+@op(
+    *("sgl_kernel::cutlass_mla_decode", "_C::sm100_cutlass_mla_decode"),
+    signature=(
+        "Tensor out, Tensor latent, Tensor turned, Tensor cache",
+        (
+            "Tensor out, Tensor total, Tensor latent, Tensor turned, Tensor cache, any lengths,"
+            "any pages, any workspace, any scale, any splits"
+        ),
+    ),
+    example=Call("sgl_kernel", "cutlass_mla_decode", (_LATENT, _LATENT, _TURNED, _LATENTS)),
+    flops=11520,
+    bytes=6208,
+    setting=_DECODED,
+)
+def latent_decode(a: Args) -> Work:
+    """Decoding over compressed keys and values, which all heads share: values are keys."""
+    latent, turned, cache = a.tensor("latent"), a.tensor("turned"), a.tensor("cache")
+    width = size(latent, -1) + size(turned, -1)
+    if size(cache, -1) != width:
+        raise Unknown("arguments do not fit the op")
+    return _latent(a, latent, width, size(latent, -1), cache.dtype)
+
+
+def _latent(a: Args, q: Tensor, width: int, value_width: int, kept: str | None) -> Work:
+    batch, heads = a.batch(), size(q, -2)
+    if batch.prefill.requests:
+        raise Unknown("of a step with prefill, which requests it decodes is not recorded")
+    tokens = q.numel // max(1, heads * size(q, -1))
+    if batch.queries > tokens:
+        raise Unknown("the step's range states more tokens than the op was given")
+    given = fresh((batch.queries, heads, width), q.dtype)
+    out = fresh((batch.queries, heads, value_width), q.dtype)
+    cached = fresh((batch.keys, width), kept)
+    flops = heads * batch.twice_scores * (width + value_width)
+    return Work(flops, (given, cached), (out,), via=_FULL)
+
+
+# as above, what is multiplied before and behind it being ops of their own; queries of 24 + 8
+@op(
+    *("vllm::unified_mla_attention", "vllm::unified_mla_attention_with_output"),
+    signature="Tensor query, Tensor latent, Tensor turned",
+    example=Call(
+        "vllm",
+        "unified_mla_attention",
+        (_LATENT, Tensor((8, 32), "bfloat16"), Tensor((8, 1, 8), "bfloat16")),
+    ),
+    flops=11520,
+    bytes=6208,
+    setting=_DECODED,
+)
+def unified_latent(a: Args) -> Work:
+    """Decoding of a whole step; in prefill keys and values are made whole by ops inside."""
+    q, latent, turned = a.tensor("query"), a.tensor("latent"), a.tensor("turned")
+    if len(q.shape) != _THREE:
+        raise Unknown("heads not recorded")
+    value_width = size(latent, -1)
+    return _latent(a, q, value_width + size(turned, -1), value_width, latent.dtype)
+
+
 _STATES = Tensor((8, 4, 16), "bfloat16")
 _SUMS = Tensor((8, 4), "float32")
 

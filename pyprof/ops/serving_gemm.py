@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.gemm import product
+from pyprof.ops.gemm import gradients, product
 from pyprof.ops.gemm_low_precision import read_tensors
-from pyprof.ops.registry import op
+from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, size
 
@@ -72,7 +72,8 @@ def _as_product(a: Args, x: Tensor, w: Tensor, n: int, k: int) -> Work:
 
 # 2 * 4 * 5 * 6 = 240; 24 + 30 + out 20 of 2 bytes
 @op(
-    *("aiter::gemm_a16w16", "aiter::tuned_gemm", "aiter::gemm_a16w16_atomic"),
+    *("aiter::gemm_a16w16", "aiter::tuned_gemm", "aiter::gemm_a16w16_atomic_"),
+    "sglang_profiler::gemm_kernels_flydsl_hgemm",
     signature="Tensor x, Tensor weight, Tensor? bias, dtype out_dtype",
     example=Call("aiter", "gemm_a16w16", (_X, _W, None, 15)),
     flops=240,
@@ -171,6 +172,7 @@ _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
     *("aiter::gemm_a8w8_ck", "aiter::gemm_a8w8_bpreshuffle_ck", "aiter::gemm_a8w8_blockscale_ck"),
     *("aiter::gemm_a8w8_bpreshuffle_cktile", "aiter::gemm_a8w8_blockscale_cktile"),
     *("aiter::gemm_a8w8_blockscale_bpreshuffle_ck", "aiter::flatmm_a8w8_blockscale_asm"),
+    "aiter::gfx950_a8w8_blockscale_asm",
     *("aiter::gemm_a8w8_blockscale_bpreshuffle_cktile", "aiter::gemm_a8w8_asm"),
     signature=f"{_A8W8}, Tensor out",
     example=Call("aiter", "gemm_a8w8_ck", (_X8, _W8, _ROWS, _COLUMNS, _OUT)),
@@ -180,6 +182,10 @@ _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
 @op(
     *("aiter::gemm_a8w8_blockscale", "aiter::gemm_a8w8_bpreshuffle"),
     *("aiter::gemm_a8w8_blockscale_bpreshuffle", "vllm::rocm_aiter_gemm_w8a8_blockscale"),
+    *("vllm::rocm_aiter_triton_gemm_a8w8_blockscale", "aiter::gemm_a8w8_blockscale_triton"),
+    "vllm::_rocm_aiter_preshuffled_per_token_w8a8_gemm",
+    "sglang_profiler::fp8_utils_gemm_a8w8_blockscale",
+    "sglang_profiler::gemm_a8w8_blockscale_gemm_a8w8_blockscale",
     signature=(f"{_A8W8}, dtype out_dtype", f"{_A8W8}, Tensor? bias, dtype out_dtype"),
     example=Call("aiter", "gemm_a8w8_blockscale", (_X8, _W8, _ROWS, _COLUMNS, 15)),
     flops=240,
@@ -196,7 +202,10 @@ _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
     bytes=130,
 )
 @op(
-    "aiter::gemm_a8w8_blockscale_bpreshuffle_asm",
+    *(
+        "aiter::gemm_a8w8_blockscale_bpreshuffle_asm",
+        "aiter::_gemm_a8w8_blockscale_bpreshuffle_asm",
+    ),
     signature="Tensor x, Tensor weight, Tensor out, Tensor scale_a, Tensor scale_b, Tensor? bias",
     example=Call(
         "aiter",
@@ -243,6 +252,7 @@ def scaled_by_rows(a: Args) -> Work:
 # without the factor
 @op(
     *("aiter::gemm_a4w4", "aiter::gemm_a4w4_blockscale", "aiter::gemm_a4w4_asm"),
+    *("aiter::_gemm_a4w4_asm", "aiter::gemm_afp4wfp4_"),
     signature=(
         "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, Tensor out",
         "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, Tensor? bias, dtype out_dtype",
@@ -440,3 +450,11 @@ def te_norm_linear(a: Args) -> Work:
     """TransformerEngine's norm and linear layer in one; the norm's FLOPs are not counted."""
     work = _product(a, inner_first=False)
     return replace(work, reads=work.reads + a.present("norm", "shift"))
+
+
+# both gradients, 240 each; go 20 + w 30 + dx 24, go 20 + x 24 + dw 30 of 2 bytes
+@op("_Linear", direction=BPROP, flops=480, bytes=296)
+@op("_LayerNormLinear", direction=BPROP, flops=480, bytes=296)
+def te_linear_backward(a: Args) -> Work:
+    """The gradients of activations and weight; those of bias and norm are not counted."""
+    return gradients(_product(a, inner_first=False), a.gemm_kernels)

@@ -248,6 +248,38 @@ def grouped(a: Args) -> Work:
     return Work(2 * rows * n * k, (x, a.tensor("scale_a"), *weights), (out,), params)
 
 
+# 4 tokens, 2 experts each: 2 * 8 * 5 * 6; 24 and 8 experts of 30 of 2 bytes, 8 numbers and weights
+# of 4, 40 written of 2
+@op(
+    "sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel",
+    signature=(
+        "Tensor input, Tensor matrices, Tensor? bias, Tensor out, Tensor? scale_a, Tensor? scale_b,"
+        "Tensor? zeros, Tensor weights, Tensor experts"
+    ),
+    example=Call(
+        "sglang_profiler",
+        "fused_moe_triton_kernels_invoke_fused_moe_kernel_427",
+        (
+            *(_X, Tensor((8, 5, 6), "bfloat16"), None, Tensor((8, 5), "bfloat16")),
+            *(None, None, None, _CHOSEN, _IDS),
+        ),
+    ),
+    flops=480,
+    bytes=672,
+)
+def one_of_two(a: Args) -> Work:
+    """One product of the chosen experts, the first or the second, as the matrices' sizes tell."""
+    x, w, ids, out = (a.tensor(name) for name in ("input", "matrices", "experts", "out"))
+    if len(w.shape) != 3 or size(x, -1) != w.shape[2]:  # noqa: PLR2004 - experts, outputs, inputs
+        raise Unknown("arguments do not fit the op")
+    used = min(w.shape[0], ids.numel)
+    kept = (w, *(t for t in a.present("bias", "scale_b", "zeros") if t.shape))
+    weights = tuple(fresh((used, *t.shape[1:]), t.dtype) for t in kept)
+    scales = tuple(t for t in a.present("scale_a") if t.shape)
+    reads = (x, *weights, *scales, a.tensor("weights"), ids)
+    return Work(2 * ids.numel * w.shape[1] * w.shape[2], reads, (out,))
+
+
 _STAGE = (
     "Tensor sorted, Tensor sorted_experts, Tensor valid, Tensor out, int chosen, any kernel,"
     "Tensor? scale_w, Tensor? scale_x"

@@ -50,9 +50,8 @@ def _flops_apart(call: Call) -> int:
     if call.op in PRODUCTS:  # the addition of a bias
         rows, weight = x.shape[0], call.args[1]
         assert isinstance(weight, Tensor)
-        biased = len(call.args) > 2 and isinstance(call.args[2], Tensor)
-        biased = biased and bool(call.args[2].shape)
-        return rows * weight.shape[0] * biased
+        bias = call.args[2] if len(call.args) > 2 else None
+        return rows * weight.shape[0] * (isinstance(bias, Tensor) and bool(bias.shape))
     if call.op in NORMS:  # a mean's division and a root in each row
         return 2 * x.shape[0]
     if call.op == "copy_":  # an operation an element, where nothing is computed

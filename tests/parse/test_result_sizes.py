@@ -26,7 +26,8 @@ def _op(name: str, ts: float, dur: float, sizes: list[Any], *concrete: str) -> E
 def _rows(folder: Path, *events: Event) -> pd.DataFrame:
     path = folder / "trace.json"
     path.write_text(text([*events, launch(1, 18), kernel(1, 100, name="gather")]))
-    return pyprof.load(path)
+    rows: pd.DataFrame = pyprof.load(path)
+    return rows
 
 
 def _index(*view: str) -> list[Event]:

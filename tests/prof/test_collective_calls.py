@@ -27,7 +27,8 @@ def _rows(folder: Path, name: str, given: int, got: int, dtype: str = "BFloat16"
         events += [launch(corr, 10 + 2 * corr), found]
     path = folder / "trace.json"
     path.write_text(text(events))
-    return pyprof.load(path)
+    rows: pd.DataFrame = pyprof.load(path)
+    return rows
 
 
 @pytest.mark.parametrize(
