@@ -242,6 +242,7 @@ _TYPED_FIRST = re.compile(
 _FIRST_TYPE = re.compile(r"<\s*([\w:]+(?: \w+)*|c10::complex<\w+>)\s*[,>]")
 _FUNCTOR_TYPE = re.compile(
     r"FillFunctor<\s*([\w:]+(?: \w+)*|c10::complex<\w+>)\s*>"
+    r"|::Copy<\s*([\w:]+(?: \w+)*|c10::complex<\w+>),\s*\2\s*>"
     r"|(?:direct_copy_kernel_cuda|copy_device_to_device)\(.*?"
     r"[{[]lambda\(([\w:]+(?: \w+)*|c10::complex<\w+>)\)"
 )

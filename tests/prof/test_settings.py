@@ -145,8 +145,8 @@ def test_every_report_takes_a_model(command: str, trace: Path, tmp_path: Path) -
     _config(tmp_path)
     names = {"prof": "a.csv", "summary": "a.txt", "report": "a.html", "roofline": "a.svg"}
     target = tmp_path / names.get(command, "a.csv")
-    options = ["--model-config", tmp_path, "--peak-flops", "1P", "--peak-bandwidth", "4T"]
-    done = run(command, "-q", *options, "-o", target, trace)
+    peaks = ("--peak-flops", "1P", "--peak-bandwidth", "4T")
+    done = run(command, "-q", "--model-config", tmp_path, *peaks, "-o", target, trace)
     assert (done.code, done.stderr, target.exists()) == (0, "", True)
 
 
