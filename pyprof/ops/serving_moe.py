@@ -445,14 +445,16 @@ def fused_gate(a: Args) -> Work:
 # bit of each of 4 * 8, in words of 32
 @op(
     "TopK",
-    signature="Tensor gates, int chosen, bool softmax",
-    example=Call("", "TopK", (_GATES, 2, True)),
+    signature="Tensor gates, int chosen, bool softmax, int dim, bool bits",
+    example=Call("", "TopK", (_GATES, 2, True, 1, True, None, None)),
     flops=192,
     bytes=112,
 )
 def triton_top(a: Args) -> Work:
     """Triton's: the largest, their softmax, and a matrix of bits of who goes where."""
     gates, chosen = a.tensor("gates"), a.integer("chosen", 1)
+    if not isinstance(a.values.get("bits"), bool):
+        raise Unknown("arguments do not fit the op")  # another function of that name
     tokens = gates.numel // max(1, size(gates, -1))
     bits = fresh((tokens, -(-size(gates, -1) // 32)), "int32")
     writes = (fresh((tokens, chosen), gates.dtype), fresh((tokens, chosen), "int16"), bits)
@@ -472,6 +474,8 @@ def triton_top(a: Args) -> Work:
 def triton_sort(a: Args) -> Work:
     """Triton's: choices sorted by expert, where each went and came from, the experts' counts."""
     weights, experts = a.tensor("weights"), a.tensor("experts")
+    if weights.shape != experts.shape:
+        raise Unknown("arguments do not fit the op")
     places = fresh((2, experts.numel), "int32")
     counts = fresh((a.integer("count", 0),), "int32")
     return Work(0, (weights, experts), (like(weights), places, counts))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops.registry import op
+from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size
 
 FAMILY = "norm"
@@ -19,6 +20,14 @@ _ONE = Tensor((1,), "float32")
 
 RMS, ADD, ROUND = 4, 1, 5
 _LAYER = 8
+
+
+def _weight(a: Args) -> Tensor:
+    """Give the scale, as long as what is normed. Raises Unknown where it is not."""
+    weight = a.tensor("weight")
+    if size(weight, -1) != size(a.tensor("input"), -1):
+        raise Unknown("arguments do not fit the op")
+    return weight
 
 
 # 24 * 4; 24 and 6 read, 24 written of 2 bytes
@@ -53,7 +62,7 @@ def rms_norm(a: Args) -> Work:
     out = a.optional("out") or like(x)
     scale = a.present("scale")
     each = RMS + ROUND * bool(scale)
-    return Work(each * x.numel, (x, a.tensor("weight"), *scale), (like(out, x.shape),))
+    return Work(each * x.numel, (x, _weight(a), *scale), (like(out, x.shape),))
 
 
 # 24 * 5; 24, 24 and 6 read, 24 and 24 written of 2 bytes
@@ -87,7 +96,7 @@ def add_rms_norm(a: Args) -> Work:
     x, residual = a.tensor("input"), a.tensor("residual")
     scale, out = a.present("scale"), a.optional("out") or like(x)
     each = RMS + ADD + ROUND * bool(scale)
-    reads = (x, residual, a.tensor("weight"), *scale)
+    reads = (x, residual, _weight(a), *scale)
     return Work(each * x.numel, reads, (like(out, x.shape), like(residual)))
 
 
@@ -153,14 +162,14 @@ def rms_norm_quant(a: Args) -> Work:
     x, residual = a.tensor("input"), a.present("residual")
     out, scale = a.tensor("out"), a.tensor("scale")
     each = RMS + ADD * bool(residual) + 1 + ROUND
-    reads = (x, *residual, a.tensor("weight"), *a.present("smooth"))
+    reads = (x, *residual, _weight(a), *a.present("smooth"))
     return Work(each * x.numel, reads, (like(out), *map(like, residual), like(scale)))
 
 
 # 24 * 8; 24, 6 and 6 read, 24 written of 2 bytes
 @op(
     *("LigerLayerNormFunction", "FusedLayerNormAffineFunction", "aiter::layernorm2d_fwd"),
-    *("_LayerNorm", "FastLayerNormFN"),
+    "FastLayerNormFN",
     signature="Tensor input, Tensor weight, Tensor bias",
     example=Call("", "FusedLayerNormAffineFunction", (_X, _W, _W)),
     flops=192,
@@ -169,7 +178,7 @@ def rms_norm_quant(a: Args) -> Work:
 def layer_norm(a: Args) -> Work:
     """Layer norm with scale and shift, as in `normalization`; statistics are not counted."""
     x = a.tensor("input")
-    affine = (a.tensor("weight"), a.tensor("bias"))
+    affine = (_weight(a), a.tensor("bias"))
     return Work(_LAYER * x.numel, (x, *affine), (like(x),))
 
 

@@ -177,7 +177,10 @@ def fused_rope(a: Args) -> Work:
 def cross_entropy(a: Args) -> Work:
     """Cross entropy and, over the logits, its gradient, which the forward pass leaves there."""
     x, target = a.tensor("input"), a.tensor("target")
-    loss = fresh((x.numel // max(1, size(x, -1)),), "float32")
+    rows = x.numel // max(1, size(x, -1))
+    if target.numel != rows:
+        raise Unknown("arguments do not fit the op")
+    loss = fresh((rows,), "float32")
     return Work(_LOSS * x.numel, (x, target), (like(x), loss))
 
 
@@ -234,6 +237,8 @@ def megatron_gated(a: Args) -> Work:
     """Megatron's gated activations, the bias of both halves added first."""
     x, bias = a.tensor("input"), a.optional("bias")
     biases = (bias,) if bias is not None and bias.shape else ()
+    if any(t.shape != x.shape[-1:] for t in biases):
+        raise Unknown("arguments do not fit the op")
     out = like(x, (*x.shape[:-1], size(x, -1) // 2))
     each = 25 if "Ge" in a.op else 22
     return Work(each * out.numel + x.numel * bool(biases), (x, *biases), (out,))

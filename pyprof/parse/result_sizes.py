@@ -25,26 +25,22 @@ if TYPE_CHECKING:
     from pyprof.marker import Call
     from pyprof.parse.sweep import Sweep
 
-_PICKS = ("aten::index,", "aten::index_put_,", "aten::_index_put_impl_,")
-_SEARCHES = ("aten::nonzero,",)
-
 
 def of_rows(sweep: Sweep, leaf: Ints) -> Coded | None:
     """Give the size of the result of each row's innermost op call, null where nothing tells it.
 
     `leaf` is the range that each row is launched in, NONE for none. None where no row has one.
     """
-    picked = _sizes(sweep, _pairs(sweep, _PICKS, ("aten::as_strided,",)), _restrided)
-    resized = _pairs(sweep, _SEARCHES, ("aten::resize_,", "aten::as_strided_,"))
-    picked |= _sizes(sweep, resized, _resized)
-    if not picked:
-        return None
-    values = list(dict.fromkeys(picked.values()))
-    number = np.full(len(sweep.nest.parent) + 1, NONE)
-    place = {value: at for at, value in enumerate(values)}
-    number[list(picked)] = [place[value] for value in picked.values()]
+    number, values = np.full(len(sweep.nest.parent) + 1, NONE), []
+    for around, called, read in _RULES:
+        pairs = _pairs(sweep, around, called)
+        sizes, which = _sizes(sweep, pairs, read)
+        code = np.array([len(values) + at if size else NONE for at, size in enumerate(sizes)])
+        told = np.flatnonzero(code[which] != NONE) if len(pairs) else which
+        number[pairs[told, 0]] = code[which[told]]
+        values += [list(size or ()) for size in sizes]
     index = number[leaf]
-    return Coded(index, [list(value) for value in values]) if (index != NONE).any() else None
+    return Coded(index, values) if (index != NONE).any() else None
 
 
 def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> Ints:
@@ -63,15 +59,12 @@ def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> In
 
 def _sizes(
     sweep: Sweep, pairs: Ints, read: Callable[[Call, Call], tuple[int, ...] | None]
-) -> dict[int, tuple[int, ...]]:
-    """Read the size of each outer call's result; each distinct pair of texts is read once."""
-    code = sweep.texts.code[pairs]
-    distinct, which = np.unique(code, axis=0, return_inverse=True)
-    calls = [[_call(sweep, place) for place in pair] for pair in distinct.tolist()]
+) -> tuple[list[tuple[int, ...] | None], Ints]:
+    """Read the sizes that distinct pairs of texts tell, and give the number of each pair's."""
+    distinct, which = np.unique(sweep.texts.code[pairs], axis=0, return_inverse=True)
+    calls = ([_call(sweep, place) for place in pair] for pair in distinct.tolist())
     sizes = [read(*pair) if None not in pair else None for pair in calls]  # type: ignore[arg-type]
-    found = ((row, sizes[at]) for row, at in zip(pairs[:, 0].tolist(), which.reshape(-1).tolist(),
-                                                 strict=True))  # fmt: skip
-    return {row: size for row, size in found if size is not None}
+    return sizes, which.reshape(-1)
 
 
 def _call(sweep: Sweep, template: int) -> Call | None:
@@ -105,3 +98,14 @@ def _numbers(value: object) -> tuple[int, ...] | None:
     if listed is None or not all(type(item) is int and item >= 0 for item in listed):
         return None
     return tuple(int(item) for item in listed)
+
+
+_RULES = (
+    (
+        ("aten::index,", "aten::index_put_,", "aten::_index_put_impl_,"),
+        ("aten::as_strided,",),
+        _restrided,
+    ),
+    (("aten::nonzero,",), ("aten::resize_,", "aten::as_strided_,"), _resized),
+)
+"""Ops, what they call right inside, and how the latter's arguments tell the former's result."""

@@ -83,5 +83,7 @@ def _agreed(
 ) -> tuple[Ints, list[_T | None]]:
     told = [read(text) for text in name.values]
     values: list[_T | None] = [None, *dict.fromkeys(value for value in told if value is not None)]
+    if len(values) == 1:
+        return np.zeros(len(call), np.int64), values
     number = np.array([values.index(value) for value in told], np.int64)[name.index]
     return agreed(call, np.where(rows, number, 0)), values

@@ -34,10 +34,10 @@ def with_settings(
     ranks = _ranks(situations, model) if model else 1
     plain = Setting(model, ranks=ranks)
     found = [replace(each, setting=plain) for each in situations] if model else situations
-    depends = np.array([_depends(each) for each in situations], bool)
     step = records.coded("servingStep")
-    if not step.values or not depends.any():
+    if not step.values:
         return number, list(found)
+    depends = np.array([_depends(each) for each in situations], bool)
     of_row = np.where(depends[number], step.index + 1, 0)
     first, row_number = distinct(number * (len(step.values) + 1) + of_row)
     batches = [None, *map(batch.read, step.values)]

@@ -192,3 +192,23 @@ def test_packed_types_count_for_what_they_hold() -> None:
     )
     assert cost.flops == 2 * 4 * 5 * 64
     assert cost.bytes == 4 * 32 + 5 * 32 + 16 + 20 + 4 + 40
+
+
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        ("TopK", (Tensor((4, 8), "float32"), 2)),  # a user's function of that name
+        ("SortTokens", (Tensor((4, 8), "float32"), Tensor((4,), "int64"), 2)),
+        ("_Linear", (Tensor((4, 8), "float32"), Tensor((5, 7), "float32"))),
+        ("RMSNormFunction", (Tensor((4, 8), "float32"), Tensor((4,), "float32"))),
+        ("CrossEntropyFunction", (Tensor((4, 8), "float32"), Tensor((8,), "int64"))),
+        ("SwiGLUFunction", (Tensor((4, 8), "float32"), Tensor((8, 8), "float32"))),
+        ("FlashAttnFunc", (Tensor((4, 8), "float32"),) * 3),
+    ],
+)
+def test_functions_of_the_same_name_with_other_arguments_are_unknown(
+    op: str, args: tuple[Tensor | int, ...]
+) -> None:
+    """Names of autograd functions have no namespace; what does not fit is not costed."""
+    found = ops.cost(Call("", op, args))
+    assert (found.flops, bool(found.reason)) == (None, True)
