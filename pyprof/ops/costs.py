@@ -39,6 +39,8 @@ class Cost:
     """Bytes that a kernel moves which only serves a product's bias; 0 where there is no bias."""
     via: str = ""
     """What the numbers were computed from that the call does not hold."""
+    stages: tuple[int, ...] = ()
+    """How it is divided among its kernels where they are as many, in their order; () by time."""
 
 
 def cost(
@@ -141,7 +143,9 @@ def _cost(
         written = max(map(tensor_bytes, work.writes), default=0)
         added = sum(map(tensor_bytes, work.added))
         moved = work.moved_bytes()
-        return Cost(work.flops, moved, params, work.no_flops, written, added, work.via)
+        return Cost(
+            *(work.flops, moved, params, work.no_flops, written, added, work.via, work.stages)
+        )
     except Unknown as unknown:
         return Cost(work.flops, None, params, str(unknown), via=work.via)
 

@@ -92,7 +92,9 @@ def moe_forward(a: Args) -> Work:
     if ranks > 1:
         via += f", 1/{ranks} of it on this rank, as of the heads"
     why = f"how weights of {kind or 'unknown dtype'} are stored is not known"
-    return Work(flops, (x, gates), (like(x),), params, extra_bytes=moved, why=why, via=via)
+    return Work(
+        *(flops, (x, gates), (like(x),), params, moved, why), via=via, stages=(_GATED - 1, 1)
+    )
 
 
 def _padded(x: Tensor, hidden: int) -> str:
@@ -184,7 +186,7 @@ def _experts(
     result = out or (like(x) if not _narrow(x.dtype) else fresh(x.shape, "bfloat16"))
     params: dict[str, object] = {"T": tokens, "E": experts, "k": choices // max(1, tokens)}
     params |= {"H": hidden, "I": inner} | ({"type": x.dtype} if x.dtype else {})
-    return Work(flops, reads + weights, (result,), params)
+    return Work(flops, reads + weights, (result,), params, stages=(rows, inner))
 
 
 def _narrow(dtype: str | None) -> bool:

@@ -39,6 +39,8 @@ class Work:
     """Of a product: a bias and what it is added to, or is the sum of, as one kernel may do it."""
     via: str = ""
     """What the numbers were computed from that the call does not hold."""
+    stages: tuple[int, ...] = ()
+    """How its arithmetic is divided where as many kernels do it, in their order: 2 to 1."""
 
     def __add__(self, other: Work) -> Work:
         """Give the work of doing both, one after the other."""

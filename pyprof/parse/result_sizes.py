@@ -31,7 +31,8 @@ def of_rows(sweep: Sweep, leaf: Ints) -> Coded | None:
 
     `leaf` is the range that each row is launched in, NONE for none. None where no row has one.
     """
-    number, values = np.full(len(sweep.nest.parent) + 1, NONE), []
+    number = np.full(len(sweep.nest.parent) + 1, NONE)
+    values: list[list[int]] = []
     for around, called, read in _RULES:
         pairs = _pairs(sweep, around, called)
         sizes, which = _sizes(sweep, pairs, read)

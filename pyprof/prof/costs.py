@@ -24,7 +24,7 @@ from pyprof.prof.result_shapes import with_outputs
 from pyprof.prof.settings import with_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -148,6 +148,7 @@ def _share(rows: _Rows, call: Ints, arithmetic: Mask, tried: Mask) -> Costs:
         for name in ("flops", "bytes", "written", "added")
     )
     weight = _weights(rows, arithmetic, kernels)
+    weight = _by_stage(weight, [cost.stages for cost in costs], cost_of, call, kernels)
     if rows.on_cpu.any():
         weight = np.where(rows.on_cpu, parts(rows.own_flops, flops, call, arithmetic), weight)
     pairs = _charged_inside(rows, call)
@@ -222,6 +223,27 @@ def _weights(rows: _Rows, arithmetic: Mask, kernels: Ints) -> Ints:
     products = rows.working(lambda work, family: work.gradient and family in PRODUCTS)
     alike = products & (kernels == len(_GRADIENTS))
     return np.where(arithmetic, np.where(alike, 1, rows.weight), 0)
+
+
+def _by_stage(
+    weight: Ints, stages: Sequence[tuple[int, ...]], cost_of: Ints, call: Ints, kernels: Ints
+) -> Ints:
+    """Weigh the kernels of calls that are divided otherwise than by time, one a stage.
+
+    Rows without weight do none of the arithmetic.
+    """
+    count = np.array([len(each) for each in stages], np.int64)[cost_of]
+    rows = np.flatnonzero((count > 0) & (count == kernels) & (weight > 0))
+    if not len(rows):
+        return weight
+    rows = rows[np.argsort(call[rows], kind="stable")]  # of a call, in the order of their start
+    first = np.flatnonzero(np.diff(call[rows], prepend=UNKNOWN))
+    place = np.arange(len(rows)) - np.repeat(first, np.diff(first, append=len(rows)))
+    most = max(map(len, stages))
+    table = np.array([[*each, *(0,) * (most - len(each))] for each in stages], np.int64)
+    found = weight.copy()
+    found[rows] = table[cost_of[rows], place]
+    return found
 
 
 def _number(value: int | None) -> int:
