@@ -138,7 +138,8 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_inputs
 
 
-# The options by which a user says what to measure against; all reports take the same.
+# The options by which a user says what to measure against, and what no capture tells; all reports
+# take the same.
 
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
@@ -153,6 +154,9 @@ _OPTIONS = (
                  help="Measure against this bandwidth: 3.35e12, 3.35T."),
     click.option("--measured", is_flag=True,
                  help="Measure against what pyprof peaks --measure reached here."),
+    click.option("--model-config", metavar="FILE",
+                 help="Take sizes that no capture holds, as an expert's width, from the model's "
+                      "config.json (Hugging Face)."),
 )  # fmt: skip
 _NAMES = ("gpu", "clock_mhz", "peak_flops", "peak_bandwidth", "measured")
 
@@ -166,6 +170,10 @@ def peak_options(command: _Command) -> _Command:
 
 def override(given: Mapping[str, Any]) -> Override:
     """Make of the options' values what a table takes."""
-    from pyprof.prof.table import Override  # noqa: PLC0415 - loads Arrow
+    from pyprof.inputs import model_config  # noqa: PLC0415 - loads Arrow
+    from pyprof.prof.table import Override  # noqa: PLC0415 - as above
 
-    return Override(**{name: given[name] for name in _NAMES})
+    model = given["model_config"]
+    return Override(
+        **{name: given[name] for name in _NAMES}, model=model_config.read(model) if model else None
+    )

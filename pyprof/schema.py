@@ -305,6 +305,8 @@ RECORD = pa.schema(
         pa.field("recomputed", pa.int64()),  # 1: forward work that the backward pass does again
         pa.field("via", pa.string()),  # one of VIAS: how its op was found; null: it was not
         pa.field("replay", pa.int64()),  # launch of a graph that it is part of, from 0
+        pa.field("resultSize", _INTS),  # of what its op call gives, where calls inside tell it
+        pa.field("servingStep", pa.string()),  # the range of vLLM's or SGLang's step around it
         # For a backward kernel, what is known of its forward call:
         pa.field("fwdMarker", _TEXTS),
         pa.field("fwdSeqMarker", _TEXTS),  # without their numbers

@@ -242,6 +242,7 @@ _TYPED_FIRST = re.compile(
 _FIRST_TYPE = re.compile(r"<\s*([\w:]+(?: \w+)*|c10::complex<\w+>)\s*[,>]")
 _FUNCTOR_TYPE = re.compile(
     r"FillFunctor<\s*([\w:]+(?: \w+)*|c10::complex<\w+>)\s*>"
+    r"|::Copy<\s*([\w:]+(?: \w+)*|c10::complex<\w+>),\s*\2\s*>"
     r"|(?:direct_copy_kernel_cuda|copy_device_to_device)\(.*?"
     r"[{[]lambda\(([\w:]+(?: \w+)*|c10::complex<\w+>)\)"
 )
@@ -303,3 +304,16 @@ def tensor_core_takes(cc: tuple[int, int], dtype: str) -> bool:
         return cc in _FLOAT64_PARTS
     since = _TENSOR_CORES_SINCE.get(dtype)
     return since is not None and cc >= since
+
+
+_WEIGHTS = re.compile(r"_matmul_ogs_[NT]+_\w+?x(mxfp4|mxfp8|fp8\w*|nvfp4)_", re.IGNORECASE)
+
+
+@by_name
+def weight_type(name: str) -> str | None:
+    """Give how the weights of a kernel of Triton's mixtures of experts are stored, if packed.
+
+    `mxfp4` of `_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1`: result, activations, weights.
+    """
+    found = _WEIGHTS.search(name)
+    return found[1].lower() if found else None

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from pyprof.marker import Call, Tensor
 from pyprof.ops.attention import fused
 from pyprof.ops.registry import op
+from pyprof.ops.work import Work, like
 
 if TYPE_CHECKING:
-    from pyprof.ops.work import Args, Work
+    from pyprof.ops.work import Args
 
 FAMILY = "attention"
 
@@ -234,3 +235,23 @@ def cudnn(a: Args) -> Work:
 def cudnn_backward(a: Args) -> Work:
     """The gradients of queries, keys and values."""
     return fused(a, heads_at=-3, backward=True)
+
+
+# 2 * 3 * 24 elements: a bias to each, and a scale for the third that are queries: 144 + 48; 144 and
+# 24 read, 144 written of 2 bytes
+@op(
+    "aten::_transform_bias_rescale_qkv",
+    family="pointwise",
+    signature="Tensor qkv, Tensor bias, int heads",
+    example=Call(
+        "aten",
+        "_transform_bias_rescale_qkv",
+        (Tensor((2, 3, 24), "float16"), Tensor((24,), "float16"), 2),
+    ),
+    flops=192,
+    bytes=624,
+)
+def transform_qkv(a: Args) -> Work:
+    """Queries, keys and values apart, each head's side by side, with their bias; queries scaled."""
+    qkv = a.tensor("qkv")
+    return Work(qkv.numel + qkv.numel // 3, (qkv, a.tensor("bias")), (like(qkv),))

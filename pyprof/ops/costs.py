@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from pyprof.marker import Opaque, Summary, Tensor
 from pyprof.ops import dtypes, registry
 from pyprof.ops.signature import Unknown, bind, parse
-from pyprof.ops.work import NOT_STORED, Args, tensor_bytes, with_dtype
+from pyprof.ops.work import NO_SETTING, NOT_STORED, Args, tensor_bytes, with_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyprof.marker import Call, Value
     from pyprof.ops.registry import OpModel
+    from pyprof.ops.work import Setting
 
 _CACHED_CALLS = 1 << 18
 _NOT_DENSE = "bprop, sparse"
@@ -36,6 +37,10 @@ class Cost:
     """Bytes of the largest tensor that it writes; 0 where that is not known."""
     added: int = 0
     """Bytes that a kernel moves which only serves a product's bias; 0 where there is no bias."""
+    via: str = ""
+    """What the numbers were computed from that the call does not hold."""
+    stages: tuple[int, ...] = ()
+    """How it is divided among its kernels where they are as many, in their order; () by time."""
 
 
 def cost(
@@ -45,6 +50,7 @@ def cost(
     gemm_kernels: int | None = None,
     dtype: str | None = None,
     output: tuple[int, ...] | None = None,
+    setting: Setting = NO_SETTING,
 ) -> Cost:
     """Give the cost of a call, or with direction "bprop" that of its whole backward pass.
 
@@ -54,10 +60,11 @@ def cost(
     1, one of the two gradients was not needed, and one is charged. `dtype` stands for the dtypes
     that the call does not hold; `output` is its first output's shape, where a capture tells that by
     another way than the arguments (the backward node's incoming gradient has it), for the ops whose
-    arguments emit_nvtx leaves out. Never raises: what a formula raises becomes the reason.
+    arguments emit_nvtx leaves out; `setting` is what else is known of the call. Never raises: what
+    a formula raises becomes the reason.
     """
     try:
-        return _cost(call, _types(call), direction, gemm_kernels, dtype, output)
+        return _cost(call, _types(call), direction, gemm_kernels, dtype, output, setting)
     except Unknown as unknown:
         return Cost(None, None, {}, str(unknown))
     except Exception as error:  # noqa: BLE001 - a formula never ends a report
@@ -111,6 +118,7 @@ def _cost(
     gemm_kernels: int | None,
     dtype: str | None,
     output: tuple[int, ...] | None,
+    setting: Setting,
 ) -> Cost:
     direction = _direction(call, direction)
     model = registry.find(call, direction)
@@ -118,7 +126,10 @@ def _cost(
         return Cost(None, None, _shapes(call), _why_no_formula(call, direction))
     try:
         args = replace(
-            _bind(model, call, dtypes.canonical(dtype)), gemm_kernels=gemm_kernels, output=output
+            _bind(model, call, dtypes.canonical(dtype)),
+            gemm_kernels=gemm_kernels,
+            output=output,
+            setting=setting,
         )
         work = model.formula(args)
     except Unknown as unknown:
@@ -131,9 +142,12 @@ def _cost(
     try:
         written = max(map(tensor_bytes, work.writes), default=0)
         added = sum(map(tensor_bytes, work.added))
-        return Cost(work.flops, work.moved_bytes(), params, work.no_flops, written, added)
+        moved = work.moved_bytes()
+        return Cost(
+            *(work.flops, moved, params, work.no_flops, written, added, work.via, work.stages)
+        )
     except Unknown as unknown:
-        return Cost(work.flops, None, params, str(unknown))
+        return Cost(work.flops, None, params, str(unknown), via=work.via)
 
 
 def _direction(call: Call, direction: str) -> str:

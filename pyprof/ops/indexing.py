@@ -114,9 +114,19 @@ def _selected(a: Args, x: Tensor, index: Tensor) -> tuple[int, ...]:
 def index(a: Args) -> Work:
     """What index tensors for the first dimensions pick."""
     x = a.tensor("input")
-    indices, shape = indexed(a, x)
+    indices, shape = _picked_by(a, x)
     out = like(x, shape)
     return Work(0, (*indices, picked(x, out.numel)), (out,))
+
+
+def _picked_by(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+    """Give the index tensors and the shape that they pick.
+
+    Where they were not recorded, the shape may be known from elsewhere; then none are counted.
+    """
+    if a.output is not None and not any(isinstance(item, Tensor) for item in a.listed("indices")):
+        return (), a.output
+    return indexed(a, x)
 
 
 # 12 additions; index 2 of 8 bytes, go 12 read, 24 written of 2 bytes
@@ -160,7 +170,7 @@ def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
 def index_put(a: Args) -> Work:
     """Values are written, or added, at the places."""
     x = a.tensor("input")
-    indices, shape = indexed(a, x)
+    indices, shape = _picked_by(a, x)
     place = like(x, shape)
     added = a.values.get("accumulate") is True
     reads = (*indices, *a.present("values"))
@@ -207,6 +217,10 @@ def scatter(a: Args) -> Work:
 )
 def data_dependent(a: Args) -> Work:
     """Input and mask are read; what is written depends on their values."""
+    if a.output is not None:
+        places = a.op in ("nonzero", "argwhere")
+        out = fresh(a.output, "int64" if places else a.tensor("input").dtype)
+        return Work(0, a.present("input", "mask"), (out,))
     why = "result's size depends on the data"
     return Work(0, a.present("input", "mask"), extra_bytes=None, why=why)
 

@@ -2,11 +2,11 @@
 
 `triton_poi_fused_add_mul_3` adds and multiplies. FLOPs: the pointwise rules' sum for each element
 of the iteration space, whose sizes stand behind the tensors; else that is taken as the largest of
-these. Bytes: each pointer argument moved once; one that is read and written is known by its name
-alone, which is not among the arguments, so an in-place kernel counts one move too few. Kernels
-that only pick elements, as copies of slices do, read of each argument no more than they make; how
-much of an argument others read is not recorded. Ops without a pointwise or reducing rule add
-nothing.
+these. A kernel without names, or one for lists of tensors, tells no FLOPs. Bytes: each pointer
+argument moved once; one that is read and written is known by its name alone, which is not among the
+arguments, so an in-place kernel counts one move too few. Kernels that only pick elements, as copies
+of slices do, read of each argument no more than they make; how much of an argument others read is
+not recorded. Ops without a pointwise or reducing rule add nothing.
 
 A template (`triton_tem_fused_mm_0`) is a matrix product with pointwise ops after it: its factors
 and result are those three arguments whose sizes fit M K, K N and M N; where none do, or the
@@ -42,6 +42,7 @@ _PICKS = (
 _NAMES = sorted((*_PICKS.split(), *_UNARY), key=len, reverse=True)
 _PICKING = re.compile(rf"(?:(?:{'|'.join(map(re.escape, _NAMES))})(?:_|$))+")
 """Words of ops that read one element for each that they make, and compute nothing of two."""
+_NAMELESS = re.compile(r"triton_(?:poi|for)_fused_\d+")
 
 
 def fused_names(kernel: str) -> list[str]:
@@ -74,9 +75,41 @@ def fused_kernel(a: Args) -> Work:
     tensors = _tensors(a)
     count = _iterations(a, max(tensor.numel for tensor in tensors))
     names = fused_names(a.op)
-    if _picks_one(a.op):
+    if _picks_one(a.op) or (_nameless(a.op) and _sized(a)):
         tensors = tuple(like(t, (count,)) if stored(t) > count else t for t in tensors)
-    return Work(_each(names) * count, tensors, (), {"ops": "+".join(names)})
+    params = {"ops": "+".join(names)}
+    if _nameless(a.op) and not _sized(a) and len({stored(t) for t in tensors}) > 1:
+        return Work(None, tensors, (), params, extra_bytes=None, why=_untold(a.op))
+    if why := _untold(a.op):
+        return Work(None, tensors, (), params, no_flops=why)
+    return Work(_each(names) * count, tensors, (), params)
+
+
+def _untold(kernel: str) -> str:
+    """Say why a kernel's name does not tell its arithmetic; "" where it does."""
+    if _nameless(kernel):
+        return "its name lists none of the ops fused in it"
+    if kernel.startswith("triton_for_"):
+        return "which of its tensors are results is not recorded"
+    return ""
+
+
+def _nameless(kernel: str) -> bool:
+    """Tell a pointwise kernel that is called by its number alone: `triton_poi_fused_0`."""
+    return _NAMELESS.fullmatch(kernel) is not None
+
+
+# three tensors of 24 of 2 bytes; what is done with them, nothing tells
+@op(
+    "triton.own",
+    signature="Value[] arguments",
+    example=Call("triton", "my_kernel_0", (*(Tensor((4, 6), "float16"),) * 3, 24)),
+    bytes=144,
+)
+def own_kernel(a: Args) -> Work:
+    """A Triton kernel of the user's own in a compiled graph: each argument once."""
+    why = "a Triton kernel of the user's own: what it computes is not recorded"
+    return Work(None, _tensors(a), (), no_flops=why)
 
 
 # a product 2 * 4 * 6 * 5 and relu of 20; 24 + 30 + 20 of 2 bytes
@@ -146,8 +179,17 @@ def _iterations(a: Args, most: int) -> int:
     """
     if not a.op.startswith("triton_"):
         return most
-    sizes = [value for value in a.listed("arguments") if type(value) is int]
+    sizes = _numbers(a)
     return min(math.prod(sizes), most) if sizes and min(sizes) > 0 else most
+
+
+def _numbers(a: Args) -> list[int]:
+    return [value for value in a.listed("arguments") if type(value) is int]
+
+
+def _sized(a: Args) -> bool:
+    """Tell whether the size of the iteration space is recorded."""
+    return a.op.startswith("triton_poi_") and bool(_numbers(a))
 
 
 def _picks_one(kernel: str) -> bool:

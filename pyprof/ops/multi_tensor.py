@@ -88,6 +88,7 @@ def foreach_norm(a: Args) -> Work:
 # 30 read, 30 written of 4 bytes
 @op(
     "_foreach_copy",
+    family="copy",
     signature="Value[] lists",
     example=Call("aten", "_foreach_copy_", (_PARTS, _PARTS)),
     flops=0,

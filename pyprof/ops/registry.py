@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pyprof import cli
 from pyprof.ops.families import OTHER, checked
-from pyprof.ops.work import Args, Work
+from pyprof.ops.work import NO_SETTING, Args, Setting, Work
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -43,6 +43,8 @@ _INDUCTOR = re.compile(
     r"triton_(?:poi|red|per|tem|mix|for)_fused_\w+$|(?:graph_\d+_)?cpp_fused_\w+$"
 )
 _TEMPLATES = ("attention", "convolution")
+_NUMBERED = {"sglang_profiler": re.compile(r"_\d+$")}
+"""Namespaces whose ops are named anew in each process, by a number behind the name."""
 _HOME = re.compile(r"(?:special|linalg|fft)_(?=\w)")
 """What ATen writes before the name of an op of `torch.special`, `torch.linalg`, `torch.fft`."""
 _DUNDER = re.compile(r"__([ir]?)(\w+?)__$")
@@ -80,9 +82,18 @@ class OpModel:
     """The tensor arguments whose first dimension is a batch: FLOPs are proportional to it."""
     result: tuple[str, str] | None = None
     """An op that calls this one, and which argument of that has the shape of this one's result."""
+    setting: Setting = NO_SETTING
+    """What is known besides the worked example's arguments."""
+
+    @property
+    def by_step(self) -> bool:
+        """Tell whether its cost may depend on the requests of the serving step around it."""
+        return self.setting.batch is not None
 
 
 _MODELS: dict[tuple[str, str], OpModel] = {}
+_namespaces: set[str] = set()
+"""Those of ops that libraries define for PyTorch's dispatcher, as `_C` of `_C::rms_norm`."""
 _scanned: set[str] = set()
 
 
@@ -97,6 +108,7 @@ def op(
     work: bool = True,
     batch: tuple[str, ...] = (),
     result: tuple[str, str] | None = None,
+    setting: Setting = NO_SETTING,
     replaces: bool = False,
 ) -> Callable[[F], F]:
     """Register a formula for the ops of these names; with one worked example, which a test runs.
@@ -107,6 +119,8 @@ def op(
     Several signatures are tried in turn. A backward pass is told by the forward call: where no
     signature is given it takes that op's, and its example and family where none is given.
     With direction SPARSE a formula costs the calls with a sparse tensor among their arguments.
+    `setting` is what the example's cost needs besides arguments: where it has a batch, each call is
+    told the requests of its serving step.
     `family` is one of `families.FAMILIES`; where none is given it is the `FAMILY` of the formula's
     module, else "other". Raises ValueError where there is no such op or family, and for a name that
     has a formula already, unless it `replaces` that.
@@ -127,12 +141,14 @@ def op(
             bytes,
             batch,
             result,
+            setting,
         )
         for name in names:
             key = (_key(name), direction)
             if key in _MODELS and not replaces:
                 raise ValueError(f"op {name!r} ({direction}) has a formula already")
             _MODELS[key] = model
+            _namespaces.update(name.split("::")[:-1])
         return formula
 
     return register
@@ -174,18 +190,22 @@ def models() -> list[OpModel]:
 
 def by_position(call: Call) -> bool:
     """Tell whether a call holds every argument in its place, as ATen-level ones do."""
-    return call.mod in _BY_POSITION or "::" in call.mod
+    return call.mod in _BY_POSITION or call.mod in _namespaces or "::" in call.mod
 
 
 def _keys(mod: str, name: str) -> list[str]:
     name = name.partition(".")[0]  # an overload's name follows a dot: add.Tensor
+    if numbered := _NUMBERED.get(mod):
+        name = numbered.sub("", name)
     plain, _ = plain_name(name)
     found = [f"{mod.replace('::', '.')}.{name}"]
     if _INDUCTOR.match(name):
         found += [_template(name) if name.startswith("triton_tem") else "triton.*"]
+    elif mod == "triton":
+        found += ["triton.own"]
     if mod in ATEN:
         found += [f"aten.{name}", f"aten.{plain}", name, plain]
-    elif _TORCH.match(mod):
+    elif _TORCH.match(mod) and mod not in _namespaces:
         last = mod.rpartition("torch.")[2]
         found += [f"{mod}.{plain}", f"{last}.{name}", f"{last}.{plain}", name, plain]
     return found

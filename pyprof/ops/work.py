@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 
 from pyprof.marker import Opaque, Summary, Tensor, Value
 from pyprof.ops import dtypes
+from pyprof.ops.model_config import REMEDY
 from pyprof.ops.signature import MISSING, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from pyprof.marker.batch import Batch
+    from pyprof.ops.model_config import ModelConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,10 @@ class Work:
     """Why `flops` is None."""
     added: tuple[Tensor, ...] = ()
     """Of a product: a bias and what it is added to, or is the sum of, as one kernel may do it."""
+    via: str = ""
+    """What the numbers were computed from that the call does not hold."""
+    stages: tuple[int, ...] = ()
+    """How its arithmetic is divided where as many kernels do it, in their order: 2 to 1."""
 
     def __add__(self, other: Work) -> Work:
         """Give the work of doing both, one after the other."""
@@ -47,6 +55,7 @@ class Work:
             self.why or other.why,
             self.no_flops or other.no_flops,
             self.added + other.added,
+            self.via or other.via,
         )
 
     def moved_bytes(self) -> int:
@@ -133,6 +142,23 @@ def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of a call besides its arguments."""
+
+    model: ModelConfig | None = None
+    """The configuration that the user gave."""
+    batch: Batch | None = None
+    """The requests of the serving step that it is part of."""
+    weights: str = ""
+    """How its kernels' names say that weights are stored: `mxfp4`."""
+    ranks: int = 1
+    """Among how many ranks a layer of the model is divided: its heads over those recorded."""
+
+
+NO_SETTING = Setting()
+
+
+@dataclass(frozen=True, slots=True)
 class Args:
     """The arguments of a call, bound to a signature's names."""
 
@@ -146,6 +172,19 @@ class Args:
     """How many arithmetic kernels the backward launched; None where that is not known."""
     output: tuple[int, ...] | None = None
     """The shape of the first output, where the caller knows it from elsewhere."""
+    setting: Setting = NO_SETTING
+
+    def model(self, missing: str) -> ModelConfig:
+        """Give the model's configuration. Raises Unknown, saying what is `missing` without one."""
+        if self.setting.model is None:
+            raise Unknown(f"{missing} not recorded: {REMEDY}")
+        return self.setting.model
+
+    def batch(self) -> Batch:
+        """Give the requests of the serving step. Raises Unknown where no range states them."""
+        if self.setting.batch is None:
+            raise Unknown("lengths of the requests are in no range around the step")
+        return self.setting.batch
 
     def replaced(self, **values: Value) -> Args:
         """Give the same arguments with some of them set anew."""

@@ -21,6 +21,8 @@ from pyprof.parse import (
     paths,
     profiler_windows,
     record_columns,
+    result_sizes,
+    serving_steps,
     sites,
     texts,
     user_ranges,
@@ -73,6 +75,10 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     built = record_columns.build(capture, activities, described, owners)
     if found:
         built["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, found))
+    if (sizes := result_sizes.of_rows(sweep, leaf)) is not None:
+        built["resultSize"] = sizes
+    if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
+        built["servingStep"] = steps
     return Records(
         rows=len(activities),
         columns=built,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyprof import ops
 from pyprof.ops.registry import BPROP
+from pyprof.ops.work import NO_SETTING, Setting
 from pyprof.parse.paths import tensors
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class ChosenCall:
     reason: str = ""
     output: tuple[int, ...] | None = None
     """Shape of the call's output, where the texts tell it."""
+    setting: Setting = NO_SETTING
 
     @property
     def untyped(self) -> bool:
@@ -58,12 +60,20 @@ class ChosenCall:
         call = self.call
         if call is None:
             return ops.Cost(None, None, {}, self.reason)
-        dtype = self.dtype
+        dtype, setting = self.dtype, self.setting
         if hints is not None:
             dtype = dtype or hints.dtype
             if hints.training is not None:
                 call = ops.with_argument(call, "training", hints.training)
             if hints.sparse and not any(tensor.sparse for tensor in tensors(call)):
                 return ops.Cost(None, None, {}, ops.NOT_STORED)
+            setting = replace(setting, weights=hints.weights or "")
         kernels = gemm_kernels if self.gradient else None
-        return ops.cost(call, self.direction, gemm_kernels=kernels, dtype=dtype, output=self.output)
+        return ops.cost(
+            call,
+            self.direction,
+            gemm_kernels=kernels,
+            dtype=dtype,
+            output=self.output,
+            setting=setting,
+        )

@@ -14,20 +14,23 @@ from pyprof.parse.records import distinct
 from pyprof.prof import op_calls
 from pyprof.prof.apportion import UNKNOWN, parts, portions
 from pyprof.prof.autotuning import trials
+from pyprof.prof.collective_calls import with_collectives
 from pyprof.prof.families import MOVES, PRODUCTS, family
 from pyprof.prof.kernel_context import distinct_contexts
 from pyprof.prof.name_hints import by_name
 from pyprof.prof.op_calls import SPARSE, Fills, inside, tell_inside, without_inner
 from pyprof.prof.op_choice import choose, own_flops
 from pyprof.prof.result_shapes import with_outputs
+from pyprof.prof.settings import with_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from pyprof.arrays import Ints, Mask
     from pyprof.ops import Cost
+    from pyprof.ops.model_config import ModelConfig
     from pyprof.parse.records import Coded, Records
     from pyprof.prof.chosen_call import ChosenCall
     from pyprof.prof.kernel_context import KernelContext
@@ -64,6 +67,8 @@ class Costs:
     reason_of: Ints
     params: list[Mapping[str, object]]
     params_of: Ints
+    via: list[str]
+    """What each of `params` was computed from that the call does not hold; "" for nothing."""
     call: Ints
     """Number of the op call that each row works for."""
     work: list[ChosenCall]
@@ -118,12 +123,13 @@ class Rows:
         return np.array([role in roles for role in self.role], bool)[self.name.index]
 
 
-def share_costs(records: Records) -> Costs:
+def share_costs(records: Records, model: ModelConfig | None = None) -> Costs:
     """Go through the stages of costing; `Table.roofline` places the rows that come out.
 
-    `pyprof prof --explain` shows what each stage saw and decided; see `pyprof.report.explain`.
+    `model` supplies the sizes that no capture holds. `pyprof prof --explain` shows what each stage
+    saw and decided; see `pyprof.report.explain`.
     """
-    rows = choose_op_calls(records)
+    rows = choose_op_calls(records, model)
     grouping = group_kernels(rows)
     prices = cost_op_calls(rows, grouping)
     return apportion_costs(rows, grouping, prices)
@@ -132,11 +138,12 @@ def share_costs(records: Records) -> Costs:
 # --- 1. choose the op call that each row works for ------------------------------------------------
 
 
-def choose_op_calls(records: Records) -> Rows:
+def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
     """Choose once per distinct context: the texts around a kernel."""
-    context_of, contexts = distinct_contexts(records)
+    context_of, contexts = with_settings(records, *distinct_contexts(records), model)
     chosen = [choose(context) for context in contexts]
     work_of, works = with_outputs(records, context_of, contexts, chosen)
+    work_of, works = with_collectives(records, work_of, works)
     name = records.coded("kLongName")
     alone = [_number(own_flops(context)) if context.on_cpu else UNKNOWN for context in contexts]
     return Rows(
@@ -227,7 +234,7 @@ def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
     reasons = list(dict.fromkeys([*_FIRST_REASONS, *(cost.reason for cost in prices.costs)]))
     place = {reason: number for number, reason in enumerate(reasons)}
     flops, moved = prices.of_rows("flops"), prices.of_rows("bytes")
-    weight = _weights(rows, grouping, flops)
+    weight = _weights(rows, grouping, prices, flops)
     inner = _charged_inside(rows, call)
     left_flops, left_bytes = (without_inner(total, call, inner) for total in (flops, moved))
     shared_flops, shared_bytes = (portions(left, weight, call) for left in (left_flops, left_bytes))
@@ -249,6 +256,7 @@ def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
         reason_of=reason_of,
         params=[cost.params for cost in prices.costs],
         params_of=prices.cost_of,
+        via=[cost.via for cost in prices.costs],
         call=call,
         work=rows.work,
         work_of=rows.work_of,
@@ -275,7 +283,7 @@ def _tried(rows: Rows, call: Ints) -> Mask:
     return trials(rows.records, rows.work_of, call, conv, rows.named(Role.CONV, Role.GEMM))
 
 
-def _weights(rows: Rows, grouping: Grouping, flops: Ints) -> Ints:
+def _weights(rows: Rows, grouping: Grouping, prices: Prices, flops: Ints) -> Ints:
     """Weigh each kernel's part in its call's arithmetic: by duration.
 
     But the two gradients of a product need the same FLOPs, whichever kernel is the faster, and ops
@@ -284,10 +292,33 @@ def _weights(rows: Rows, grouping: Grouping, flops: Ints) -> Ints:
     products = rows.working(lambda work, family: work.gradient and family in PRODUCTS)
     alike = products & (grouping.kernels == len(_GRADIENTS))
     weight = np.where(grouping.arithmetic, np.where(alike, 1, rows.weight), 0)
+    stages = [cost.stages for cost in prices.costs]
+    weight = _by_stage(weight, stages, prices.cost_of, grouping.call, grouping.kernels)
     if not rows.on_cpu.any():
         return weight
     own = parts(rows.own_flops, flops, grouping.call, grouping.arithmetic)
     return np.where(rows.on_cpu, own, weight)
+
+
+def _by_stage(
+    weight: Ints, stages: Sequence[tuple[int, ...]], cost_of: Ints, call: Ints, kernels: Ints
+) -> Ints:
+    """Weigh the kernels of calls that are divided otherwise than by time, one a stage.
+
+    Rows without weight do none of the arithmetic.
+    """
+    count = np.array([len(each) for each in stages], np.int64)[cost_of]
+    rows = np.flatnonzero((count > 0) & (count == kernels) & (weight > 0))
+    if not len(rows):
+        return weight
+    rows = rows[np.argsort(call[rows], kind="stable")]  # of a call, in the order of their start
+    first = np.flatnonzero(np.diff(call[rows], prepend=UNKNOWN))
+    place = np.arange(len(rows)) - np.repeat(first, np.diff(first, append=len(rows)))
+    most = max(map(len, stages))
+    table = np.array([[*each, *(0,) * (most - len(each))] for each in stages], np.int64)
+    found = weight.copy()
+    found[rows] = table[cost_of[rows], place]
+    return found
 
 
 def _number(value: int | None) -> int:

@@ -80,6 +80,7 @@ def reasons(table: Table) -> pa.Array:
         _where(costs.tried, _TRIED),
         _where(costs.helper, "helper: serves the op's other kernels"),
         Coded(costs.reason_of, costs.reason),
+        Coded(costs.params_of, costs.via),
         _unused(table),
         Coded(number, [_verdict(entry) for entry in judged]),
     )

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pyprof import schema
 from pyprof.ops.registry import BPROP
+from pyprof.ops.work import NO_SETTING, Setting
 from pyprof.parse.records import Coded, distinct
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class KernelContext:
     """No text is around it, but a named range."""
     replayed: bool = False
     """A CUDA graph launched it."""
+    result: tuple[int, ...] | None = None
+    """Size of what the innermost call gives, where it is recorded."""
+    setting: Setting = NO_SETTING
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -55,10 +59,11 @@ def distinct_contexts(records: Records) -> tuple[NDArray[np.int64], list[KernelC
         _is(records, "kind", schema.KINDS[schema.CPU]),
         _only_named(records),
         _replayed(records),
+        records.coded("resultSize"),
     ]
     number, first = _combine(parts)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
-    own, seqs, forward, forward_seqs, backward, on_cpu, in_range, replayed = parts
+    own, seqs, forward, forward_seqs, backward, on_cpu, in_range, replayed, result = parts
     found = [
         KernelContext(
             _texts(own, row),
@@ -70,6 +75,7 @@ def distinct_contexts(records: Records) -> tuple[NDArray[np.int64], list[KernelC
             on_cpu=bool(on_cpu.index[row]),
             in_range=bool(in_range.index[row]),
             replayed=bool(replayed.index[row]),
+            result=_sizes(result, row),
         )
         for row, ids in zip(first.tolist(), order, strict=True)
     ]
@@ -97,6 +103,11 @@ def _only_named(records: Records) -> Coded:
 def _texts(part: Coded, row: int) -> tuple[str, ...]:
     place = part.index[row]
     return tuple(part.values[place]) if place >= 0 else ()
+
+
+def _sizes(part: Coded, row: int) -> tuple[int, ...] | None:
+    place = part.index[row]
+    return tuple(part.values[place]) if place >= 0 else None
 
 
 def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:

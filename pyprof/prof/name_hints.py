@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from pyprof.gpu.kernel_dtypes import data_type, moved_type
+from pyprof.gpu.kernel_dtypes import data_type, moved_type, weight_type
 from pyprof.gpu.kernel_roles import sparse_product, training
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class NameHints(NamedTuple):
     training: bool | None = None
     sparse: bool | None = None
     """Whether a factor of a product is sparse; never False."""
+    weights: str | None = None
+    """How the weights of a product are stored: `mxfp4`."""
 
 
 def by_name(
@@ -61,12 +63,14 @@ def by_name(
     types, dtypes = np.where(moved > 0, len(dtypes) + moved, types), [*dtypes, *moved_dtypes]
     flags, trains = _agreed(name, call, kernel, training)
     stored, sparse = _agreed(name, call, kernel, sparse_product)
-    shape = (len(dtypes), len(trains), len(sparse))
-    triples, number = np.unique(
-        np.ravel_multi_index((types, flags, stored), shape), return_inverse=True
+    packed, weights = _agreed(name, call, kernel, weight_type)
+    shape = (len(dtypes), len(trains), len(sparse), len(weights))
+    distinct, number = np.unique(
+        np.ravel_multi_index((types, flags, stored, packed), shape), return_inverse=True
     )
-    given = zip(*(places.tolist() for places in np.unravel_index(triples, shape)), strict=True)
-    hints = [NameHints(dtypes[at], trains[flag], sparse[few]) for at, flag, few in given]
+    given = zip(*(places.tolist() for places in np.unravel_index(distinct, shape)), strict=True)
+    hints = [NameHints(dtypes[at], trains[flag], sparse[few], weights[bits])
+             for at, flag, few, bits in given]  # fmt: skip
     return np.asarray(number), hints
 
 
@@ -79,5 +83,7 @@ def _agreed(
 ) -> tuple[Ints, list[_T | None]]:
     told = [read(text) for text in name.values]
     values: list[_T | None] = [None, *dict.fromkeys(value for value in told if value is not None)]
+    if len(values) == 1:
+        return np.zeros(len(call), np.int64), values
     number = np.array([values.index(value) for value in told], np.int64)[name.index]
     return agreed(call, np.where(rows, number, 0)), values

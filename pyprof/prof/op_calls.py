@@ -33,7 +33,10 @@ def number(
     used, call = distinct(call)
     # Rows of one call in different surroundings work for the same: it is costed once.
     known: dict[object, int] = {}
-    same = [known.setdefault((w.call, w.direction, w.dtype, w.output), len(known)) for w in works]
+    same = [
+        known.setdefault((w.call, w.direction, w.dtype, w.output, w.setting), len(known))
+        for w in works
+    ]
     return distinct(np.array(same, np.int64)[work_of] * len(used) + call)[1]
 
 

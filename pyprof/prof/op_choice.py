@@ -148,15 +148,17 @@ def _candidates(context: KernelContext) -> Iterator[ChosenCall]:
             call = with_repeats(call, marker.decode_seq(texts[node]))
         if call is not None and around is not None:
             call = with_itself(call, _call(around))
-        yield ChosenCall(
-            call, FPROP, _lacking(call, dtype), place, output=_told_around(call, around)
-        )
+        lacking = _lacking(call, dtype)
+        output = context.result if place == order[-1] else None
+        output = output or _told_around(call, around)
+        yield ChosenCall(call, FPROP, lacking, place, output=output, setting=context.setting)
     if context.backward:
         output = _node_sizes(texts[node]) if node is not None else None
         position = node if node is not None else OWN
         for text in (*reversed(context.fwd_seqs), *reversed(context.fwd_markers)):
             call = _call(text)
-            yield ChosenCall(call, BPROP, _lacking(call, dtype), position, output=output)
+            lacking = _lacking(call, dtype)
+            yield ChosenCall(call, BPROP, lacking, position, output=output, setting=context.setting)
 
 
 def _lacking(call: Call | None, dtype: str | None) -> str | None:

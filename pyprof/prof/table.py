@@ -17,6 +17,7 @@ from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, completed, p
 from pyprof.gpu.roofline import LIMITS, Roofline, roofline
 from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
 from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
+from pyprof.ops.model_config import CONTRADICTS
 from pyprof.parse.paths import tensors
 from pyprof.parse.records import Coded, Records, distinct
 from pyprof.prof.apportion import UNKNOWN
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from pyprof.gpu.measured import Ceilings
     from pyprof.gpu.peaks import Rate
+    from pyprof.ops.model_config import ModelConfig
     from pyprof.prof.chosen_call import ChosenCall
     from pyprof.prof.step_rows import StepRows
 
@@ -39,7 +41,7 @@ CPU = "cpu"
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """Peaks that the user gives in place of those known of the device."""
+    """What the user says: peaks in place of those known of the device, and sizes of the model."""
 
     gpu: str | None = None
     """Name of the device to take the peaks of."""
@@ -50,6 +52,8 @@ class Override:
     """bytes/s."""
     measured: bool = False
     """Take what `pyprof peaks --measure` kept of the device, not its datasheet."""
+    model: ModelConfig | None = None
+    """Sizes of the model that no capture holds."""
 
 
 @dataclass
@@ -69,7 +73,7 @@ class Table:
     @cached_property
     def costs(self) -> Costs:
         """The op call of each row, and its share of that call's cost."""
-        return share_costs(self.records)
+        return share_costs(self.records, self.override.model)
 
     @cached_property
     def duration_ns(self) -> NDArray[np.int64]:
@@ -124,10 +128,20 @@ class Table:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Sentences about figures of these devices that sources disagree on."""
+        """Sentences about what does not agree: sources of peaks, a model and what was recorded."""
         used = np.unique(self.devices.index).tolist()
         found = [self.devices.values[place] for place in used]
-        return tuple(dict.fromkeys(doubt for peak in found if peak for doubt in peak.doubts))
+        peaks = (doubt for peak in found if peak for doubt in peak.doubts)
+        return tuple(dict.fromkeys((*peaks, *self.contradictions)))
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """Say where recorded shapes cannot be those of the model that the user gave."""
+        if self.override.model is None:
+            return ()
+        used = np.unique(self.costs.reason_of).tolist()
+        reasons = (self.costs.reason[place] for place in used)
+        return tuple(reason for reason in reasons if reason.startswith(CONTRADICTS))
 
     @cached_property
     def _described(self) -> dict[str | None, Device]:

@@ -44,7 +44,7 @@ class _Row:
 
     @cached_property
     def choice(self) -> costs.Rows:
-        return costs.choose_op_calls(self.table.records)
+        return costs.choose_op_calls(self.table.records, self.table.override.model)
 
     @cached_property
     def grouping(self) -> costs.Grouping:

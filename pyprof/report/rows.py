@@ -54,7 +54,8 @@ _AGAINST_PEAKS = frozenset({"bound", "eff", "peak"})
 
 def doubts(source: Table, shown: Sequence[Column]) -> tuple[str, ...]:
     """Give what is uncertain about the peaks that the shown columns rest on."""
-    return source.doubts if _AGAINST_PEAKS & {column.name for column in shown} else ()
+    against = _AGAINST_PEAKS & {column.name for column in shown}
+    return source.doubts if against else source.contradictions
 
 
 @dataclass(frozen=True, slots=True)

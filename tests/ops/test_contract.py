@@ -58,7 +58,7 @@ def _example(model: OpModel, example: Call) -> Iterator[str]:
     """Compare the example with what it claims; what the data decide is unknown in it, too."""
     if (model.flops, model.bytes) == (None, None):
         yield "tells FLOPs or bytes of the example"
-    found = ops.cost(example, model.direction)
+    found = ops.cost(example, model.direction, setting=model.setting)
     if (found.flops, found.bytes) != (model.flops, model.bytes):
         yield f"gives what the example claims: {(model.flops, model.bytes)}, not {found}"
     if ops.find(example, model.direction) is not model:

@@ -63,3 +63,29 @@ def test_operations_are_counted_for_what_is_made() -> None:
     assert each
     assert ops.cost(Call("", name, (_WHOLE, _PART, _PART.numel))).flops == each * _PART.numel
     assert ops.cost(Call("", name, (_WHOLE, _PART))).flops == each * _WHOLE.numel
+
+
+def test_a_kernel_without_names_tells_no_arithmetic() -> None:
+    """Of each argument no more than it makes; where that is not recorded, nothing is known."""
+    name = "triton_poi_fused_0"
+    table = Tensor((50257, 1024), "bfloat16")
+    found = ops.cost(Call("", name, (_IDS, table, _ROWS, _ROWS.numel)))
+    assert (found.flops, found.bytes) == (None, 8 * 16 + 2 * 2 * _ROWS.numel)
+    assert found.reason == "its name lists none of the ops fused in it"
+    unsized = ops.cost(Call("", name, (_IDS, table, _ROWS)))
+    assert (unsized.flops, unsized.bytes, unsized.reason) == (None, None, found.reason)
+
+
+def test_lists_of_tensors_are_moved_once_each() -> None:
+    """Which of them are results, and so how often is computed, is not recorded."""
+    found = ops.cost(Call("", "triton_for_fused__foreach_add_0", (_PART,) * 6))
+    assert (found.flops, found.bytes) == (None, 6 * 2 * _PART.numel)
+    assert found.reason == "which of its tensors are results is not recorded"
+
+
+def test_a_kernel_of_the_users_own_moves_its_arguments() -> None:
+    """Inductor names its backend; a namespace of that name is nothing else."""
+    found = ops.cost(Call("triton", "rotate_kernel_0", (_WHOLE, _PART, 64)))
+    assert (found.flops, found.bytes) == (None, 2 * (_WHOLE.numel + _PART.numel))
+    assert found.reason.startswith("a Triton kernel of the user's own")
+    assert ops.find(Call("mine", "rotate_kernel_0", (_WHOLE,))) is None

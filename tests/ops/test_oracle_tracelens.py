@@ -2,58 +2,25 @@
 
 from __future__ import annotations
 
-import ast
-import csv
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pyprof import marker, ops
+from pyprof import ops
+from tests.ops import tracelens
+from tests.ops.tracelens import MIB
 
 if TYPE_CHECKING:
     from pyprof.marker import Call
 
-FOLDER = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
-TABLE = FOLDER / "kineto-h100-vit-inference" / "tracelens_unified_perf_summary.csv"
-pytestmark = pytest.mark.skipif(not TABLE.exists(), reason="the shared captures are absent")
-
-MIB = 1 << 20
-
-
-def _call(row: dict[str, str]) -> Call:
-    """Write the row as a range of the trace, and decode it as one."""
-
-    def types(given: object) -> object:
-        if isinstance(given, tuple):
-            return [types(item) for item in given]
-        return ops_dtype(str(given))
-
-    sizes, strides = ast.literal_eval(row["Input Dims"]), ast.literal_eval(row["Input Strides"])
-    text = marker.encode_seq(
-        row["name"],
-        sizes=_lists(sizes),
-        dtypes=types(ast.literal_eval(row["Input type"])),
-        strides=_lists(strides),
-        inputs=list(ast.literal_eval(row["Concrete Inputs"])),
-    )
-    call = marker.decode_seq(text).call
-    assert call is not None
-    return call
-
-
-def ops_dtype(name: str) -> str:
-    """Give torch's name of a C++ type, empty for what is no tensor."""
-    return {"c10::BFloat16": "bfloat16", "float": "float32"}.get(name, "")
-
-
-def _lists(given: object) -> object:
-    return [_lists(item) for item in given] if isinstance(given, tuple) else given
+CAPTURE = "kineto-h100-vit-inference"
+pytestmark = pytest.mark.skipif(
+    not (tracelens.FOLDER / CAPTURE).exists(), reason="the shared captures are absent"
+)
 
 
 def _rows() -> list[tuple[dict[str, str], Call]]:
-    with TABLE.open(newline="") as file:
-        return [(row, _call(row)) for row in csv.DictReader(file)]
+    return tracelens.rows(CAPTURE)
 
 
 def _bias_adds(call: Call) -> int:

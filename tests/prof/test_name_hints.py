@@ -126,6 +126,10 @@ CAT = (
     "void at::native::(anonymous namespace)::CatArrayBatchedCopy<{0}, unsigned int, 3, 128, 1>"
     "({0}*, at::native::(anonymous namespace)::CatArrInputTensorMetadata<{0}, unsigned int>, int)"
 )
+LIST_COPY = (
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<2>, "
+    "at::native::(anonymous namespace)::UnaryOpFunctor<long, 2, 1, 1>, at::native::Copy<{}, {}> >"
+)
 OPAQUE = "at::native::(anonymous namespace)::OpaqueType<{0}>"
 COPIED = (
     "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::"
@@ -150,6 +154,8 @@ COPIED = (
         ("void at::native::vectorized_elementwise_kernel<4, FillFunctor<unsigned char>>", "uint8"),
         ("void at::native::indexSelectLargeIndex<float, long, unsigned int, 2, 2>", "float32"),
         (COPIED, "int64"),
+        (LIST_COPY.format("long", "long"), "int64"),
+        (LIST_COPY.format("long", "int"), None),  # it converts
         (COPIED.replace("impl_nocast<", "impl<"), None),  # it may convert
         (CAST, None),
         ("void elementwise_kernel_with_index<int, at::native::arange_cuda_out>", None),

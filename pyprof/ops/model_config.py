@@ -1,0 +1,108 @@
+"""The sizes of a model that no trace holds, as Hugging Face's config.json states them.
+
+The weights of `vllm::moe_forward` are no arguments of it: how wide they are, how many bits each has
+and through how many experts a token goes, the model's configuration says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+REMEDY = "give --model-config"
+"""What to do where a cost is unknown for want of such a size."""
+
+CONTRADICTS = "--model-config contradicts the capture"
+"""What the reason of a cost begins with where a recorded shape cannot be that model's."""
+
+_SPELLINGS = {
+    "hidden": ("hidden_size", "n_embd", "d_model"),
+    "intermediate": ("intermediate_size", "ffn_hidden_size", "n_inner"),
+    "expert_intermediate": ("moe_intermediate_size", "expert_ffn_hidden_size"),
+    "experts": ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
+    "experts_per_token": ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k"),
+    "heads": ("num_attention_heads", "n_head"),
+    "key_heads": ("num_key_value_heads",),
+    "head_size": ("head_dim",),
+    "window": ("sliding_window",),
+    "layers": ("num_hidden_layers", "n_layer"),
+    "vocabulary": ("vocab_size",),
+}
+_NESTED = ("text_config", "llm_config", "language_config")
+_PADDING = 512
+"""Kernels for packed weights pad widths to a multiple of at most that."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """What a configuration says; None for what it does not."""
+
+    hidden: int | None = None
+    intermediate: int | None = None
+    """Width inside a dense feed-forward layer."""
+    expert_intermediate: int | None = None
+    """Width inside an expert."""
+    experts: int | None = None
+    experts_per_token: int | None = None
+    heads: int | None = None
+    key_heads: int | None = None
+    head_size: int | None = None
+    window: int | None = None
+    """How many keys a query of some layers sees; None where every layer's sees all."""
+    layers: int | None = None
+    vocabulary: int | None = None
+    weights: str = ""
+    """How weights are stored: `mxfp4`, `fp8`, `int4`; a dtype where they are not packed."""
+
+
+def read(document: object) -> ModelConfig:
+    """Take what is known of a config.json. Raises ValueError where a size is no size, or none is.
+
+    Of a model for images and text it is the part for text.
+    """
+    if not isinstance(document, dict):
+        raise ValueError("it holds no object")  # noqa: TRY004 - what it is given is a file's
+    nested = (document.get(name) for name in _NESTED)
+    said = {**document, **next((part for part in nested if isinstance(part, dict)), {})}
+    sizes = {name: _size(said, keys) for name, keys in _SPELLINGS.items()}
+    if not any(sizes.values()):
+        raise ValueError("it states no size of a model, such as hidden_size")
+    if said.get("use_sliding_window") is False:
+        sizes["window"] = None
+    sizes["expert_intermediate"] = sizes["expert_intermediate"] or sizes["intermediate"]
+    if sizes["head_size"] is None and sizes["heads"] and sizes["hidden"]:
+        sizes["head_size"] = sizes["hidden"] // sizes["heads"]
+    return ModelConfig(**sizes, weights=_weights(said))
+
+
+def _size(said: Mapping[str, object], keys: tuple[str, ...]) -> int | None:
+    for key in keys:
+        value = said.get(key)
+        if value is None:
+            continue
+        if type(value) is not int or not 0 < value < 1 << 40:
+            raise ValueError(f"{key} is no size: {value!r}")
+        return value
+    return None
+
+
+def _weights(said: Mapping[str, object]) -> str:
+    quantization = said.get("quantization_config", said.get("quantization"))
+    if isinstance(quantization, dict):
+        method = str(quantization.get("quant_method", quantization.get("quant_algo", "")))
+        bits = quantization.get("bits", quantization.get("weight_bits"))
+        return f"int{bits}" if bits in (4, 8) and "fp" not in method.lower() else method.lower()
+    if isinstance(quantization, str):
+        return quantization.lower()
+    return str(said.get("torch_dtype") or said.get("dtype") or "")
+
+
+def is_padded(recorded: int, stated: int) -> bool:
+    """Tell whether a recorded width can be the stated one, padded or not."""
+    return stated <= recorded <= -(-stated // _PADDING) * _PADDING
+
+
+NAMES = tuple(field.name for field in fields(ModelConfig))

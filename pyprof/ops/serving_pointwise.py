@@ -1,0 +1,179 @@
+"""Gated activations, rotations by position and rounding of libraries.
+
+A sigmoid costs 20 operations and GELU's error function 24, as in `pointwise`; a gate's product 1.
+Turning a pair of elements by an angle costs 6: 3 an element. Bytes: each input read once, each
+result written once; of tables of sines and cosines the rows of as many tokens.
+"""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.pointwise import RULES
+from pyprof.ops.registry import op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, fresh, like, size
+
+FAMILY = "pointwise"
+
+_OUT, _BOTH = Tensor((4, 6), "bfloat16"), Tensor((4, 12), "bfloat16")
+_ROUND = 5
+_TURN = 3
+
+
+def _gate(name: str) -> int:
+    """Give the operations of the activation that an op's name tells, and of its product."""
+    activation = "gelu" if "gelu" in name or "geglu" in name else "silu"
+    if "relu" in name:
+        activation = "relu"
+    return RULES[activation].flops + 1
+
+
+# 24 * (silu 21 + 1); 48 read, 24 written of 2 bytes
+@op(
+    *("_C::silu_and_mul", "sgl_kernel::silu_and_mul", "aiter::silu_and_mul", "_C::mul_and_silu"),
+    *("flashinfer::silu_and_mul", "_C::swigluoai_and_mul"),
+    signature="Tensor out, Tensor input",
+    example=Call("_C", "silu_and_mul", (_OUT, _BOTH)),
+    flops=528,
+    bytes=144,
+)
+@op(
+    *("_C::gelu_and_mul", "_C::gelu_tanh_and_mul", "sgl_kernel::gelu_and_mul"),
+    *("sgl_kernel::gelu_tanh_and_mul", "aiter::gelu_and_mul", "aiter::gelu_tanh_and_mul"),
+    *("flashinfer::gelu_and_mul", "flashinfer::gelu_tanh_and_mul"),
+    signature="Tensor out, Tensor input",
+    # gelu 24
+    example=Call("_C", "gelu_and_mul", (_OUT, _BOTH)),
+    flops=600,
+    bytes=144,
+)
+@op(
+    "_C::fatrelu_and_mul",
+    signature="Tensor out, Tensor input",
+    # a comparison and a product
+    example=Call("_C", "fatrelu_and_mul", (_OUT, _BOTH, 0.1)),
+    flops=48,
+    bytes=144,
+)
+@op(
+    *("_C::silu_and_mul_quant", "aiter::scaled_silu_and_mul", "_C::silu_and_mul_nvfp4_quant"),
+    signature="Tensor out, Tensor input, Tensor scale",
+    # rounding 5 more; 24 written of 1 byte, a scale of 4
+    example=Call(
+        "_C",
+        "silu_and_mul_quant",
+        (Tensor((4, 6), "float8_e4m3fn"), _BOTH, Tensor((1,), "float32")),
+    ),
+    flops=648,
+    bytes=124,
+)
+@op(
+    "_C::silu_and_mul_per_block_quant",
+    signature="Tensor out, Tensor input, Tensor scales",
+    # 4 scales of 4 written
+    example=Call(
+        "_C",
+        "silu_and_mul_per_block_quant",
+        (Tensor((4, 6), "float8_e4m3fn"), _BOTH, Tensor((4, 1), "float32"), 6),
+    ),
+    flops=648,
+    bytes=136,
+)
+def gated(a: Args) -> Work:
+    """One half's activation times the other half."""
+    x, out = a.tensor("input"), a.tensor("out")
+    scale, scales = a.present("scale"), a.present("scales")
+    each = _gate(a.op) + _ROUND * bool(scale or scales)
+    return Work(each * (x.numel // 2), (x, *scale), (out, *scales))
+
+
+# 24 * 24; 24 read, 24 written of 2 bytes
+@op(
+    *("_C::gelu_new", "_C::gelu_fast", "_C::gelu_quick", "sgl_kernel::gelu_quick"),
+    signature="Tensor out, Tensor input",
+    example=Call("_C", "gelu_new", (_OUT, _OUT)),
+    flops=576,
+    bytes=96,
+)
+def gelu(a: Args) -> Work:
+    """An approximation of GELU, counted as GELU."""
+    x = a.tensor("input")
+    return Work(RULES["gelu"].flops * x.numel, (x,), (a.tensor("out"),))
+
+
+# 24 * (silu 21 + 1); 24 and 24 read, 24 written of 2 bytes
+@op(
+    *("LigerSiLUMulFunction", "LigerGELUMulFunction"),
+    signature="Tensor first, Tensor second",
+    example=Call("", "LigerSiLUMulFunction", (_OUT, _OUT)),
+    flops=528,
+    bytes=144,
+)
+def gated_apart(a: Args) -> Work:
+    """One tensor's activation times another."""
+    x, y = a.tensor("first"), a.tensor("second")
+    return Work(_gate(a.op.lower()) * x.numel, (x, y), (like(x),))
+
+
+_Q, _K = Tensor((2, 16), "bfloat16"), Tensor((2, 8), "bfloat16")
+_POSITIONS, _TABLE = Tensor((2,), "int64"), Tensor((64, 4), "bfloat16")
+_ROPE = "Tensor positions, Tensor query, Tensor? key, int width, Tensor cache"
+
+
+# 48 elements of heads of 4, turned whole: 48 * 3; read and written of 2 bytes, 2 positions of 8, 2
+# rows of 4 of sine and cosine of 2
+@op(
+    *("_C::rotary_embedding", "sgl_kernel::rotary_embedding", "_C::batched_rotary_embedding"),
+    *("vllm::flashinfer_rotary_embedding", "vllm::rocm_aiter_rotary_embedding"),
+    signature=_ROPE,
+    example=Call("_C", "rotary_embedding", (_POSITIONS, _Q, _K, 4, _TABLE, True)),
+    flops=144,
+    bytes=224,
+)
+# another tensor takes the result: as many bytes
+@op(
+    "sgl_kernel::apply_rope_pos_ids_cos_sin_cache",
+    signature=(
+        "Tensor query, Tensor? key, Tensor q_out, Tensor? k_out, Tensor cache, Tensor positions"
+    ),
+    example=Call(
+        "sgl_kernel",
+        "apply_rope_pos_ids_cos_sin_cache",
+        (
+            *(Tensor((2, 4, 4), "bfloat16"), Tensor((2, 2, 4), "bfloat16")),
+            *(Tensor((2, 4, 4), "bfloat16"), Tensor((2, 2, 4), "bfloat16"), _TABLE, _POSITIONS),
+        ),
+    ),
+    flops=144,
+    bytes=224,
+)
+@op(
+    "LigerRopeFunction",
+    signature="Tensor query, Tensor key, Tensor cosine, Tensor sine",
+    # sines and cosines of 2 tokens by 4, of 2 bytes
+    example=Call(
+        "",
+        "LigerRopeFunction",
+        (
+            *(Tensor((1, 4, 2, 4), "bfloat16"), Tensor((1, 2, 2, 4), "bfloat16")),
+            *(Tensor((1, 2, 4), "bfloat16"),) * 2,
+        ),
+    ),
+    flops=144,
+    bytes=224,
+)
+def rotary(a: Args) -> Work:
+    """Queries and keys turned by their positions, in place; of each head what the table is for."""
+    given = (a.tensor("query"), *a.present("key"))
+    if a.optional("cosine") is not None:
+        tables = (a.tensor("cosine"), a.tensor("sine"))
+        return Work(_TURN * sum(t.numel for t in given), (*given, *tables), tuple(map(like, given)))
+    cache, positions = a.tensor("cache"), a.tensor("positions")
+    width = a.integer("width", 0) if "width" in a.values else size(given[0], -1)
+    turns = size(cache, -1)
+    if not 0 < turns <= width:
+        raise Unknown("arguments do not fit the op")
+    turned = tuple(fresh((t.numel // width * turns,), t.dtype) for t in given)
+    tokens = size(positions, -1)
+    angles = fresh((min(tokens, size(cache, 0)), turns), cache.dtype)
+    return Work(_TURN * sum(t.numel for t in turned), (*turned, positions, angles), turned)

@@ -1,0 +1,160 @@
+"""Rounding to FP8, int8 and 4 bits, and back, as libraries for serving do it.
+
+Over the scale, rounded and bounded 5 operations an element, as in `quantization`; where the scale
+is found first, the largest of a tensor, row or group 1 more; back again 2. Bytes: read once,
+results and scales written once, packed ones at the size of their tensors.
+"""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import op
+from pyprof.ops.work import Args, Work, fresh, like, size
+
+FAMILY = "quantization"
+
+_X, _X8 = Tensor((4, 6), "bfloat16"), Tensor((4, 6), "float8_e4m3fn")
+_ONE, _ROWS = Tensor((1,), "float32"), Tensor((4, 1), "float32")
+_ROUND, _LARGEST, _BACK = 5, 1, 2
+
+
+# 24 * 5; 24 of 2 bytes and a scale of 4 read, 24 of 1 written
+@op(
+    *(
+        "_C::static_scaled_fp8_quant",
+        "_C::static_scaled_int8_quant",
+        "aiter::static_per_tensor_quant",
+    ),
+    signature="Tensor out, Tensor input, Tensor scale, Tensor? zeros",
+    example=Call("_C", "static_scaled_fp8_quant", (_X8, _X, _ONE)),
+    flops=120,
+    bytes=76,
+)
+def static_quant(a: Args) -> Work:
+    """Rounded by a scale that is given."""
+    x = a.tensor("input")
+    reads = (x, a.tensor("scale"), *a.present("zeros"))
+    return Work(_ROUND * x.numel, reads, (a.tensor("out"),))
+
+
+# 24 * 6; 24 of 2 bytes read, 24 of 1 and 4 scales of 4 written
+@op(
+    *("_C::dynamic_scaled_fp8_quant", "_C::dynamic_per_token_scaled_fp8_quant"),
+    *("_C::dynamic_scaled_int8_quant", "aiter::dynamic_per_token_scaled_quant"),
+    *("aiter::dynamic_per_tensor_quant", "aiter::dynamic_per_group_scaled_quant_fp4"),
+    signature="Tensor out, Tensor input, Tensor scale",
+    example=Call("_C", "dynamic_per_token_scaled_fp8_quant", (_X8, _X, _ROWS, None)),
+    flops=144,
+    bytes=88,
+)
+@op(
+    *("sgl_kernel::sgl_per_token_quant_fp8", "sgl_kernel::sgl_per_token_group_quant_fp8"),
+    *("sgl_kernel::sgl_per_token_group_quant_int8", "sgl_kernel::sgl_per_token_group_quant_8bit"),
+    *("sgl_kernel::sgl_per_tensor_quant_fp8", "_C::per_token_group_fp8_quant"),
+    *("_C::per_token_group_quant_int8", "_C::per_token_group_fp8_quant_packed"),
+    signature="Tensor input, Tensor out, Tensor scale",
+    example=Call("sgl_kernel", "sgl_per_token_quant_fp8", (_X, _X8, _ROWS)),
+    flops=144,
+    bytes=88,
+)
+# 64 * 6; 64 of 2 bytes and a factor of 4 read, 32 bytes of two numbers each and 4 scales written
+@op(
+    *("_C::scaled_fp4_quant", "sgl_kernel::scaled_fp4_quant"),
+    signature="Tensor out, Tensor input, Tensor scale, Tensor factor",
+    example=Call(
+        "_C",
+        "scaled_fp4_quant",
+        (
+            *(Tensor((1, 32), "uint8"), Tensor((1, 64), "bfloat16")),
+            *(Tensor((1, 4), "float8_e4m3fn"), _ONE),
+        ),
+    ),
+    flops=384,
+    bytes=168,
+)
+def dynamic_quant(a: Args) -> Work:
+    """Rounded by scales that are found first."""
+    x = a.tensor("input")
+    writes = (a.tensor("out"), a.tensor("scale"))
+    return Work((_ROUND + _LARGEST) * x.numel, (x, *a.present("factor")), writes)
+
+
+# 24 * 6; 24 of 2 bytes read, 24 of 1 and 4 scales of 4 written
+@op(
+    "bitsandbytes::int8_vectorwise_quant",
+    signature="Tensor input",
+    example=Call("bitsandbytes", "int8_vectorwise_quant", (_X, 0.0)),
+    flops=144,
+    bytes=88,
+)
+def rowwise_int8(a: Args) -> Work:
+    """Each row rounded to int8; outliers that a threshold leaves out are not counted."""
+    x = a.tensor("input")
+    scales = fresh(x.shape[:-1], "float32")
+    return Work((_ROUND + _LARGEST) * x.numel, (x,), (fresh(x.shape, "int8"), scales))
+
+
+# 64 * 6; 64 of 2 bytes read, 32 bytes and 1 scale of 4 written
+@op(
+    "bitsandbytes::quantize_4bit",
+    signature="Tensor input, int block",
+    example=Call("bitsandbytes", "quantize_4bit", (Tensor((64,), "bfloat16"), 64, "nf4", 0)),
+    flops=384,
+    bytes=164,
+)
+# and a table of 256 numbers of 4, read; a byte each
+@op(
+    "bitsandbytes::quantize_blockwise",
+    signature="Tensor input, Tensor code, int block",
+    example=Call(
+        "bitsandbytes",
+        "quantize_blockwise",
+        (Tensor((64,), "bfloat16"), Tensor((256,), "float32"), 64),
+    ),
+    flops=384,
+    bytes=1220,
+)
+def blockwise_quant(a: Args) -> Work:
+    """Each block over its largest number, to the nearest number of a table."""
+    x, block = a.tensor("input"), max(1, a.integer("block", 64))
+    bits = 4 if a.op.endswith("4bit") else 8
+    writes = (fresh((-(-x.numel * bits // 8),), "uint8"), fresh((-(-x.numel // block),), "float32"))
+    return Work((_ROUND + _LARGEST) * x.numel, (x, *a.present("code")), writes)
+
+
+# 64 * 2; 32 bytes and a scale of 4 read, 64 of 2 bytes written
+@op(
+    "bitsandbytes::dequantize_4bit",
+    signature="Tensor input, Tensor scale, int block, any kind, int[] shape, dtype dtype",
+    example=Call(
+        "bitsandbytes",
+        "dequantize_4bit",
+        (Tensor((32, 1), "uint8"), _ONE, 64, "nf4", (8, 8), 15),
+    ),
+    flops=128,
+    bytes=164,
+)
+def dequant_4bit(a: Args) -> Work:
+    """Numbers of 4 bits times their block's scale, in the sizes that the call states."""
+    x, scale = a.tensor("input"), a.tensor("scale")
+    out = fresh(a.sizes("shape"), a.dtype())
+    return Work(_BACK * out.numel, (x, scale), (out,))
+
+
+# 8 rows of 1 by 8 in each: 64 * 2; 8 of 4 bytes, 8 of 2 and 1 of 4 read, 64 of 2 written
+@op(
+    *("_C::awq_dequantize", "sgl_kernel::awq_dequantize"),
+    signature="Tensor input, Tensor scale, Tensor zeros",
+    example=Call(
+        "_C",
+        "awq_dequantize",
+        (Tensor((8, 1), "int32"), Tensor((1, 8), "float16"), Tensor((1, 1), "int32")),
+    ),
+    flops=128,
+    bytes=180,
+)
+def awq_dequant(a: Args) -> Work:
+    """Eight numbers in an element, times their group's scale."""
+    x, scale = a.tensor("input"), a.tensor("scale")
+    out = like(scale, (size(x, 0), size(scale, -1)))
+    return Work(_BACK * out.numel, (x, scale, a.tensor("zeros")), (out,))

@@ -1,0 +1,244 @@
+"""Autograd functions of libraries for training, as they call themselves in a trace.
+
+TransformerEngine, Liger, Megatron and FlashAttention launch kernels of their own inside a function
+of `torch.autograd`; its arguments are recorded, its texts (layouts, kinds of masks) are not. Each
+formula names its family; those of plain ops of the same meaning hold.
+"""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.attention import Band, heads
+from pyprof.ops.gemm import product
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, fresh, like, size, twice
+
+_X, _W = Tensor((4, 6), "bfloat16"), Tensor((5, 6), "bfloat16")
+_FLASH = Tensor((2, 8, 4, 16), "bfloat16")
+_TURN = 3
+"""Operations of an element that is turned by an angle."""
+_LOSS = 26
+"""Log-softmax 24, and the gradient that is left in the place of the logits 2."""
+
+
+def _tensors(a: Args) -> list[Tensor]:
+    return [value for value in a.listed("rest") if isinstance(value, Tensor)]
+
+
+def _causal(a: Args) -> bool:
+    """Tell a causal mask: the first truth value behind the tensors, in each version."""
+    flag = next((value for value in a.listed("rest") if isinstance(value, bool)), None)
+    if flag is None:
+        raise Unknown("causal not recorded")
+    return flag
+
+
+# 2 * 4 heads of 8 * 8 scores, half of them, times 2 * (16 + 16); q, k, v and the result of 1024 of
+# 2 bytes
+@op(
+    *("FlashAttnFunc", "aiter::_flash_attn_forward", "aiter::wrapper_fmha_v3_fwd"),
+    family="attention",
+    signature="Tensor query, Tensor key, Tensor value, Value[] rest",
+    example=Call("", "FlashAttnFunc", (_FLASH, _FLASH, _FLASH, 0.0, 0.25, True)),
+    flops=16384,
+    bytes=8192,
+)
+def flash(a: Args) -> Work:
+    """Flash attention, [batch, sequence, heads, head], in any of its versions."""
+    q, k, v = a.tensor("query"), a.tensor("key"), a.tensor("value")
+    out = like(q, (*q.shape[:-1], size(v, -1)))
+    try:
+        found = heads(q, k, v, heads_at=-2)
+        band = Band(right=0 if _causal(a) else None, from_end=True)
+    except Unknown as unknown:
+        return Work(None, (q, k, v), (out,), no_flops=str(unknown))
+    seen = band.seen(found.queries, found.keys)
+    flops = found.batch * found.heads * seen * (found.width + found.value_width)
+    return Work(flops, (q, k, v), (out,), found.params(q, band))
+
+
+# five products of half of 16384; go, q, k, v, out read, dq, dk, dv written
+@op("FlashAttnFunc", direction=BPROP, flops=40960, bytes=16384)
+def flash_backward(a: Args) -> Work:
+    """The gradients of queries, keys and values, the scores computed again."""
+    work = flash(a)
+    (out,), given = work.writes, work.reads
+    flops = None if work.flops is None else work.flops * 5 // 2
+    grads = tuple(map(like, given))
+    return Work(flops, (out, out, *given), grads, work.params, no_flops=work.no_flops)
+
+
+# q, k, v and the result of 1024 of 2 bytes; which mask it has, is a text
+@op(
+    "FusedAttnFunc",
+    family="attention",
+    signature="Value[] rest",
+    example=Call("", "FusedAttnFunc", (True, 8, 8, None, None, None, None, *(_FLASH,) * 3)),
+    bytes=8192,
+)
+def te_attention(a: Args) -> Work:
+    """TransformerEngine's: queries, keys and values are the first tensors with heads."""
+    given = [tensor for tensor in _tensors(a) if len(tensor.shape) > 2][:3]  # noqa: PLR2004
+    if len(given) != 3:  # noqa: PLR2004 - queries, keys, values
+        raise Unknown("arguments do not fit the op")
+    q, _, v = given
+    out = like(q, (*q.shape[:-1], size(v, -1)))
+    return Work(None, tuple(given), (out,), no_flops="kind of mask not recorded")
+
+
+# rows of 6 divided among two experts, each 5 by 6: 2 * 4 * 5 * 6; 24 + 60 + out 20 of 2 bytes
+@op(
+    "_GroupedLinear",
+    family="gemm",
+    signature="Tensor x, Value[] rest",
+    example=Call("", "_GroupedLinear", (_X, None, _W, _W)),
+    flops=240,
+    bytes=208,
+)
+def te_grouped(a: Args) -> Work:
+    """TransformerEngine's: each row times the weight of its group."""
+    x = a.tensor("x")
+    weights = [t for t in _tensors(a) if len(t.shape) == 2 and t.shape[1] == size(x, -1)]  # noqa: PLR2004
+    if not weights or len({t.shape for t in weights}) != 1:
+        raise Unknown("arguments do not fit the op")
+    n, k = weights[0].shape
+    rows = x.numel // max(1, k)
+    work = product(x, weights[0], fresh((*x.shape[:-1], n), x.dtype), rows, n, k)
+    return Work(work.flops, (x, *weights), work.writes, work.params)
+
+
+# twice as many; go 20, 24 and 60 read, 24 and 60 written of 2 bytes
+@op("_GroupedLinear", direction=BPROP, flops=480, bytes=376)
+def te_grouped_backward(a: Args) -> Work:
+    """The gradients of the rows and of each group's weight."""
+    return twice(te_grouped(a))
+
+
+# a first product 2 * 4 * 10 * 6 and, of half as wide what is gated, a second 2 * 4 * 6 * 5; 24, 6,
+# 60, 30 and the result's 24 of 2 bytes
+@op(
+    "_LayerNormMLP",
+    family="gemm",
+    signature="Tensor x, Tensor norm, Tensor? shift, Tensor up, Value[] rest",
+    example=Call(
+        "",
+        "_LayerNormMLP",
+        (
+            *(_X, Tensor((6,), "bfloat16"), None, Tensor((10, 6), "bfloat16"), None),
+            Tensor((6, 5), "bfloat16"),
+        ),
+    ),
+    flops=720,
+    bytes=288,
+)
+def te_mlp(a: Args) -> Work:
+    """TransformerEngine's norm and both layers; the norm and the activation are not counted."""
+    x, up = a.tensor("x"), a.tensor("up")
+    down = next((t for t in _tensors(a) if len(t.shape) == 2), None)  # noqa: PLR2004 - a matrix
+    if down is None or size(up, -1) != size(x, -1) or down.shape[0] != size(x, -1):
+        raise Unknown("arguments do not fit the op")
+    rows = x.numel // max(1, size(x, -1))
+    flops = 2 * rows * (up.numel + down.numel)
+    return Work(flops, (x, *a.present("norm", "shift"), up, down), (like(x),))
+
+
+# 2 * 1 * 4 heads of 8, half of each turned: 32 * 3; 64 read and written of 2 bytes, 2 angles of 4
+# of 4
+@op(
+    *("FusedRoPEFunc", "fused_rope"),
+    family="pointwise",
+    signature="Tensor x, Tensor angles",
+    example=Call(
+        "", "FusedRoPEFunc", (Tensor((2, 1, 4, 8), "bfloat16"), Tensor((2, 1, 1, 4), "float32"))
+    ),
+    flops=96,
+    bytes=288,
+)
+def fused_rope(a: Args) -> Work:
+    """The first part of each head turned by its position's angles, the rest copied."""
+    x, angles = a.tensor("x"), a.tensor("angles")
+    width, turns = size(x, -1), size(angles, -1)
+    if not 0 < turns <= width:
+        raise Unknown("arguments do not fit the op")
+    rows = fresh((min(angles.numel, x.numel // width * turns),), angles.dtype)
+    return Work(_TURN * (x.numel // width * turns), (x, rows), (like(x),))
+
+
+# 24 * 26; 24 read and written of 2 bytes, 4 targets of 8 read, 4 losses of 4 written
+@op(
+    *("CrossEntropyFunction", "LigerCrossEntropyFunction"),
+    family="loss",
+    signature="Tensor input, Tensor target",
+    example=Call("", "LigerCrossEntropyFunction", (_X, Tensor((4,), "int64"))),
+    flops=624,
+    bytes=144,
+)
+def cross_entropy(a: Args) -> Work:
+    """Cross entropy and, over the logits, its gradient, which the forward pass leaves there."""
+    x, target = a.tensor("input"), a.tensor("target")
+    rows = x.numel // max(1, size(x, -1))
+    if target.numel != rows:
+        raise Unknown("arguments do not fit the op")
+    loss = fresh((rows,), "float32")
+    return Work(_LOSS * x.numel, (x, target), (like(x), loss))
+
+
+# logits of 4 * 5, each 26; 20 read and written of 2 bytes, 4 targets of 8 read, 4 losses of 4
+# written: products are ops of their own
+@op(
+    "LigerFusedLinearCrossEntropyFunction",
+    family="loss",
+    signature="Tensor input, Tensor weight, Tensor target",
+    example=Call("", "LigerFusedLinearCrossEntropyFunction", (_X, _W, Tensor((4,), "int64"))),
+    flops=520,
+    bytes=128,
+)
+def linear_cross_entropy(a: Args) -> Work:
+    """Cross entropy of a product; the products of its chunks are ops inside."""
+    x, w, target = a.tensor("input"), a.tensor("weight"), a.tensor("target")
+    rows = x.numel // max(1, size(x, -1))
+    logits = fresh((rows, size(w, 0)), x.dtype)
+    return Work(_LOSS * logits.numel, (logits, target), (logits, fresh((rows,), "float32")))
+
+
+_SCORES = Tensor((2, 3, 4), "float16")
+
+
+# 24 * 25: softmax and a scale; 24 read and written of 2 bytes
+@op(
+    *("ScaledUpperTriangMaskedSoftmax", "ScaledSoftmax", "ScaledMaskedSoftmax"),
+    *("ScaledAlignedCausalMaskedSoftmax", "GenericScaledMaskedSoftmax"),
+    family="softmax",
+    signature="Tensor input, Tensor? mask",
+    example=Call("", "ScaledSoftmax", (_SCORES, 0.5)),
+    flops=600,
+    bytes=96,
+)
+def scaled_softmax(a: Args) -> Work:
+    """Megatron's and Apex's softmax of scaled scores, masked or not."""
+    x, mask = a.tensor("input"), a.optional("mask")
+    masks = (mask,) if mask is not None and mask.shape else ()
+    return Work(25 * x.numel, (x, *masks), (like(x),))
+
+
+# 48 additions of a bias, 24 * 22 of the gated activation; 48 and 12 read, 24 written of 2 bytes
+@op(
+    *("SwiGLUFunction", "BiasSwiGLUFunction", "BiasGeGLUFunction"),
+    family="pointwise",
+    signature="Tensor input, Tensor? bias",
+    example=Call(
+        "", "BiasSwiGLUFunction", (Tensor((4, 12), "bfloat16"), Tensor((12,), "bfloat16"))
+    ),
+    flops=576,
+    bytes=168,
+)
+def megatron_gated(a: Args) -> Work:
+    """Megatron's gated activations, the bias of both halves added first."""
+    x, bias = a.tensor("input"), a.optional("bias")
+    biases = (bias,) if bias is not None and bias.shape else ()
+    if any(t.shape != x.shape[-1:] for t in biases):
+        raise Unknown("arguments do not fit the op")
+    out = like(x, (*x.shape[:-1], size(x, -1) // 2))
+    each = 25 if "Ge" in a.op else 22
+    return Work(each * out.numel + x.numel * bool(biases), (x, *biases), (out,))

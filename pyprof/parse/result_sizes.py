@@ -1,0 +1,112 @@
+"""The size of what an op call gives, where only what it calls inside tells it.
+
+torch.profiler records no index tensors: how many elements `aten::index` picks stands in no argument
+of it. But before its kernel runs, it makes a view of its source as large as the result, with
+stride 0 where an index picks (ATen's `restride_src`); that is a call of `aten::as_strided`, whose
+size and strides are recorded. `aten::nonzero` resizes its result to what it found.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import marker
+from pyprof.arrays import NONE
+from pyprof.marker import Tensor
+from pyprof.parse.records import Coded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyprof.arrays import Ints
+    from pyprof.marker import Call
+    from pyprof.parse.sweep import Sweep
+
+
+def of_rows(sweep: Sweep, leaf: Ints) -> Coded | None:
+    """Give the size of the result of each row's innermost op call, null where nothing tells it.
+
+    `leaf` is the range that each row is launched in, NONE for none. None where no row has one.
+    """
+    number = np.full(len(sweep.nest.parent) + 1, NONE)
+    values: list[list[int]] = []
+    for around, called, read in _RULES:
+        pairs = _pairs(sweep, around, called)
+        sizes, which = _sizes(sweep, pairs, read)
+        code = np.array([len(values) + at if size else NONE for at, size in enumerate(sizes)])
+        told = np.flatnonzero(code[which] != NONE) if len(pairs) else which
+        number[pairs[told, 0]] = code[which[told]]
+        values += [list(size or ()) for size in sizes]
+    index = number[leaf]
+    return Coded(index, values) if (index != NONE).any() else None
+
+
+def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> Ints:
+    """Find the ranges of some ops that are called right inside those of others. Shape (n, 2)."""
+    templates = sweep.texts.templates
+    is_inner, is_outer = (
+        np.array([text.startswith(names) for text in templates], bool) for names in (called, around)
+    )
+    if not is_inner.any() or not is_outer.any():
+        return np.zeros((0, 2), np.int64)
+    code, parent = sweep.texts.code, sweep.nest.parent
+    inner = np.flatnonzero(is_inner[code] & (parent != NONE))
+    inner = inner[is_outer[code[parent[inner]]]]
+    return np.stack([parent[inner], inner], axis=1)
+
+
+def _sizes(
+    sweep: Sweep, pairs: Ints, read: Callable[[Call, Call], tuple[int, ...] | None]
+) -> tuple[list[tuple[int, ...] | None], Ints]:
+    """Read the sizes that distinct pairs of texts tell, and give the number of each pair's."""
+    distinct, which = np.unique(sweep.texts.code[pairs], axis=0, return_inverse=True)
+    calls = ([_call(sweep, place) for place in pair] for pair in distinct.tolist())
+    sizes = [read(*pair) if None not in pair else None for pair in calls]  # type: ignore[arg-type]
+    return sizes, which.reshape(-1)
+
+
+def _call(sweep: Sweep, template: int) -> Call | None:
+    return marker.decode_seq(sweep.texts.templates[template]).call
+
+
+def _restrided(outer: Call, view: Call) -> tuple[int, ...] | None:
+    """Give the size of a view of what is indexed, where it repeats it: `aten::as_strided`."""
+    source, given = (call.args[0] if call.args else None for call in (outer, view))
+    if not isinstance(source, Tensor) or not isinstance(given, Tensor) or len(view.args) < 3:  # noqa: PLR2004 - size, stride
+        return None
+    size, stride = (_numbers(value) for value in view.args[1:3])
+    repeats = size is not None and stride is not None and 0 in stride
+    return size if repeats and given.numel == source.numel else None
+
+
+def _resized(outer: Call, inner: Call) -> tuple[int, ...] | None:
+    """Give the size of all places found, a row each: their numbers and the source's dimensions."""
+    source = outer.args[0] if outer.args else None
+    size = _numbers(inner.args[1]) if len(inner.args) > 1 else None
+    if not isinstance(source, Tensor) or size is None or len(size) != 2:  # noqa: PLR2004 - a matrix
+        return None
+    rank = len(source.shape)
+    if rank not in size:
+        return None
+    return (math.prod(size) // max(1, rank), rank)
+
+
+def _numbers(value: object) -> tuple[int, ...] | None:
+    listed = value if isinstance(value, tuple) else None
+    if listed is None or not all(type(item) is int and item >= 0 for item in listed):
+        return None
+    return tuple(int(item) for item in listed)
+
+
+_RULES = (
+    (
+        ("aten::index,", "aten::index_put_,", "aten::_index_put_impl_,"),
+        ("aten::as_strided,",),
+        _restrided,
+    ),
+    (("aten::nonzero,",), ("aten::resize_,", "aten::as_strided_,"), _resized),
+)
+"""Ops, what they call right inside, and how the latter's arguments tell the former's result."""

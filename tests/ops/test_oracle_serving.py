@@ -1,0 +1,130 @@
+"""TraceLens's figures for a step of vLLM and one of SGLang on an MI300X, beside these formulas'."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyprof import ops
+from pyprof.marker import Call, Tensor, batch
+from pyprof.ops.model_config import ModelConfig
+from pyprof.ops.work import Setting, tensor_bytes
+from tests.ops import tracelens
+from tests.ops.tracelens import MIB
+
+# the names of the steps in these captures
+STEPS = {
+    "kineto-mi300x-vllm-piecewise-graph": (
+        "execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)"
+        "_generation_37(sq37sk34489sqsq37sqsk34489)"
+    ),
+    "kineto-mi300x-sglang-decode-graph": (
+        "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)"
+    ),
+}
+GPT_OSS = ModelConfig(hidden=2880, expert_intermediate=2880, experts=32, experts_per_token=4)
+PRODUCTS = {"rocm_unquantized_gemm", "gemm_a16w16", "mm"}
+NORMS = {"rmsnorm2d_fwd_with_add_ck", "rms_norm", "rmsnorm", "add_rmsnorm"}
+pytestmark = pytest.mark.skipif(
+    not all((tracelens.FOLDER / capture).exists() for capture in STEPS),
+    reason="the shared captures are absent",
+)
+Row = tuple[dict[str, str], Call, Setting]
+
+
+def _rows() -> list[Row]:
+    return [
+        (row, call, Setting(batch=batch.read(step)))
+        for capture, step in STEPS.items()
+        for row, call in tracelens.rows(capture)
+        if not row["name"].startswith("pseudo_op::")
+    ]
+
+
+def _first(call: Call) -> Tensor:
+    return next(value for value in call.args if isinstance(value, Tensor))
+
+
+def _flops_apart(call: Call) -> int:
+    """Give by how much TraceLens counts more, each time for a reason of its own."""
+    x = _first(call)
+    if call.op in PRODUCTS:  # the addition of a bias
+        rows, weight = x.shape[0], call.args[1]
+        assert isinstance(weight, Tensor)
+        bias = call.args[2] if len(call.args) > 2 else None
+        return rows * weight.shape[0] * (isinstance(bias, Tensor) and bool(bias.shape))
+    if call.op in NORMS:  # a mean's division and a root in each row
+        return 2 * x.shape[0]
+    if call.op == "copy_":  # an operation an element, where nothing is computed
+        return x.numel
+    if call.op == "silu_and_mul":  # 5 an element; here a sigmoid costs 20, silu 21, the product 1
+        return (5 - 22) * x.numel
+    return 0
+
+
+def test_flops() -> None:
+    """Equal to the last digit, but for what is counted otherwise on purpose."""
+    compared = set()
+    for row, call, setting in _rows():
+        if not row["GFLOPS"] or row["name"].startswith("triton"):
+            continue
+        theirs, ours = round(float(row["GFLOPS"]) * 1e9), ops.cost(call, setting=setting).flops
+        assert ours is not None, (call, ops.cost(call, setting=setting).reason)
+        assert ours + _flops_apart(call) == theirs, (call, row["GFLOPS"])
+        compared.add(call.op)
+    assert compared > PRODUCTS | NORMS | {
+        *("unified_attention_with_output", "silu_and_mul", "rotary_embedding", "store_cache"),
+        "attention_paged_attention_ragged",
+    }
+
+
+def _bytes_apart(call: Call) -> int:
+    """Give by how much more is counted here, each time for a reason of its own."""
+    tensors = [value for value in call.args if isinstance(value, Tensor)]
+    if call.op == "rotary_embedding":  # positions, and the rows of sines and cosines
+        return tensor_bytes(tensors[0]) + tensors[0].numel * tensors[-1].shape[-1] * 2
+    if call.op == "store_cache":  # where each token goes
+        return tensor_bytes(tensors[-1])
+    return tensors[0].numel * 4 if call.op == "cumsum" else 0  # int32 sums up in int64
+
+
+def test_bytes() -> None:
+    """Equal to the byte, but for what is left out there."""
+    for row, call, setting in _rows():
+        if not row["Data Moved (MB)"] or row["name"].startswith("triton"):
+            continue
+        theirs = round(float(row["Data Moved (MB)"]) * MIB)
+        ours = ops.cost(call, setting=setting).bytes
+        assert ours is not None
+        assert ours - _bytes_apart(call) == theirs, (call, row["Data Moved (MB)"])
+
+
+def test_what_tracelens_does_not_model_has_a_cost_too() -> None:
+    """But for what no argument tells: which rows are picked, of what type the tensors of a list."""
+    unknown = {
+        call.op
+        for row, call, setting in _rows()
+        if not row["GFLOPS"] and ops.cost(call, setting=setting).bytes is None
+    }
+    assert unknown <= {"index", "_foreach_copy_", "triton_poi_fused_0"}
+
+
+def test_experts() -> None:
+    """TraceLens takes the padded width for both, and no scales; the configuration says 2880.
+
+    Its bytes count what one product writes and the next reads again, too.
+    """
+    table = tracelens.rows("kineto-mi300x-vllm-piecewise-graph")
+    theirs = {row["name"]: row for row, _ in table if "moe_triton_unfused" in row["name"]}
+    up, down = (theirs[f"pseudo_op::moe_triton_unfused_{name}"] for name in ("up", "down"))
+    tokens, gates = Tensor((8192, 3072), "bfloat16"), Tensor((8192, 32), "bfloat16")
+    call = Call("vllm", "moe_forward", (tokens, gates))
+    ours = ops.cost(call, setting=Setting(model=GPT_OSS, weights="mxfp4"))
+    padded = ModelConfig(hidden=3072, expert_intermediate=3072, experts=32, experts_per_token=4)
+    wide = ops.cost(call, setting=Setting(model=padded, weights="mxfp4"))
+    assert ours.flops is not None
+    assert wide.flops == round(sum(float(row["GFLOPS"]) for row in (up, down)) * 1e9)
+    assert ours.flops * 3072**2 == wide.flops * 2880**2
+    between = 8192 * 4 * 3072 * 2  # bfloat16
+    moved = sum(float(row["Data Moved (MB)"]) for row in (up, down)) * MIB - 2 * between
+    scales, routed = 32 * 3 * 3072**2 // 32, 8192 * 32 * 2
+    assert wide.bytes == moved + scales + routed

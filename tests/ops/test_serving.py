@@ -1,0 +1,214 @@
+"""Ops of serving libraries: what no argument tells comes from the step or the model, or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof import ops
+from pyprof.marker import Call, Tensor
+from pyprof.marker.batch import Batch, Phase
+from pyprof.ops.model_config import CONTRADICTS, REMEDY, ModelConfig
+from pyprof.ops.work import Setting
+
+HEADS, KEY_HEADS, WIDTH = 4, 2, 16
+MODEL = ModelConfig(hidden=6, expert_intermediate=5, experts=8, experts_per_token=2)
+REQUESTS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 20)), max_size=4)
+
+
+def _phase(requests: list[tuple[int, int]]) -> Phase:
+    """Sum up requests of (new tokens, tokens before them)."""
+    pairs = [(new, new + before) for new, before in requests]
+    return Phase(
+        len(pairs),
+        sum(q for q, _ in pairs),
+        sum(k for _, k in pairs),
+        sum(q * q for q, _ in pairs),
+        sum(q * k for q, k in pairs),
+    )
+
+
+def _attention(tokens: int, dtype: str = "bfloat16") -> Call:
+    q, k = Tensor((tokens, HEADS, WIDTH), dtype), Tensor((tokens, KEY_HEADS, WIDTH), dtype)
+    return Call("vllm", "unified_attention_with_output", (q, k, k, q, None, None, None))
+
+
+@given(prefill=REQUESTS, decode=st.lists(st.integers(0, 20), max_size=4))
+def test_attention_over_a_cache_is_that_of_each_request(
+    prefill: list[tuple[int, int]], decode: list[int]
+) -> None:
+    """As flash attention of one request after the other costs; of one new token no half is cut."""
+    batch = Batch(_phase(prefill), _phase([(1, before) for before in decode]))
+    found = ops.cost(_attention(64), setting=Setting(batch=batch))
+    flops = moved = 0
+    for new, before, causal in (
+        *((new, before, True) for new, before in prefill),
+        *((1, before, False) for before in decode),
+    ):
+        q = Tensor((1, new, HEADS, WIDTH), "bfloat16")
+        k = Tensor((1, new + before, KEY_HEADS, WIDTH), "bfloat16")
+        alone = ops.cost(Call("flash_attn", "_flash_attn_forward", (q, k, k, 0.0, 1.0, causal)))
+        assert alone.flops is not None
+        assert alone.bytes is not None
+        flops, moved = flops + alone.flops, moved + alone.bytes
+    assert (found.flops, found.bytes, found.reason) == (flops, moved, "")
+
+
+def test_without_the_steps_range_attention_is_unknown() -> None:
+    """The reason says where the lengths should have been."""
+    cost = ops.cost(_attention(8))
+    assert (cost.flops, cost.bytes) == (None, None)
+    assert cost.reason == "lengths of the requests are in no range around the step"
+
+
+def test_a_step_of_more_tokens_than_the_op_has_is_another_one() -> None:
+    """Then nothing is known."""
+    batch = Batch(_phase([(9, 0)]), Phase())
+    assert ops.cost(_attention(9), setting=Setting(batch=batch)).flops is not None
+    assert ops.cost(_attention(8), setting=Setting(batch=batch)).flops is None
+
+
+def test_a_models_window_leaves_open_which_layers_have_it() -> None:
+    """Requests that fit in it cost the same with and without; longer ones are unknown."""
+    batch = Batch(_phase([(9, 3)]), Phase())
+    plain = ops.cost(_attention(9), setting=Setting(batch=batch))
+    for window, known in ((12, True), (11, False)):
+        setting = Setting(ModelConfig(hidden=64, window=window), batch)
+        cost = ops.cost(_attention(9), setting=setting)
+        assert (cost.flops == plain.flops) is known
+        assert known or cost.reason.endswith("window of 11 keys not recorded")
+
+
+def test_flat_queries_need_the_models_head_size() -> None:
+    """Some versions give [tokens, heads * head]; the reason says what to give."""
+    batch = Batch(_phase([(8, 0)]), Phase())
+    q, k = Tensor((8, HEADS * WIDTH), "bfloat16"), Tensor((8, KEY_HEADS * WIDTH), "bfloat16")
+    call = Call("vllm", "unified_attention", (q, k, k, None))
+    assert ops.cost(call, setting=Setting(batch=batch)).reason.endswith(REMEDY)
+    setting = Setting(ModelConfig(head_size=WIDTH), batch)
+    assert (
+        ops.cost(call, setting=setting).flops
+        == ops.cost(_attention(8), setting=Setting(batch=batch)).flops
+    )
+
+
+def _experts(hidden: int = 6, gates: int = 8, tokens: int = 4) -> Call:
+    given = (Tensor((tokens, hidden), "bfloat16"), Tensor((tokens, gates), "bfloat16"))
+    return Call("vllm", "moe_forward", (*given, None, None))
+
+
+def test_experts_without_the_models_sizes_are_unknown() -> None:
+    """The reason says what to give."""
+    cost = ops.cost(_experts())
+    assert (cost.flops, cost.bytes) == (None, None)
+    assert cost.reason == f"widths of the experts' weights not recorded: {REMEDY}"
+    partial = Setting(ModelConfig(hidden=6, experts=8))
+    assert ops.cost(_experts(), setting=partial).reason == (
+        "--model-config does not state moe_intermediate_size, num_experts_per_tok"
+    )
+
+
+def test_experts_are_products_of_each_token_with_some() -> None:
+    """As the plain products of every choice, and as `fused_experts` with weights as arguments."""
+    cost = ops.cost(_experts(), setting=Setting(MODEL))
+    up = ops.cost(Call("torch", "mm", (Tensor((8, 6), "bfloat16"), Tensor((6, 10), "bfloat16"))))
+    down = ops.cost(Call("torch", "mm", (Tensor((8, 5), "bfloat16"), Tensor((5, 6), "bfloat16"))))
+    assert up.flops is not None
+    assert down.flops is not None
+    assert cost.flops == up.flops + down.flops
+    ids = Tensor((4, 2), "int32")
+    fused = Call(
+        "vllm",
+        "fused_experts",
+        (
+            *(Tensor((4, 6), "bfloat16"), Tensor((8, 10, 6), "bfloat16")),
+            *(Tensor((8, 6, 5), "bfloat16"), Tensor((4, 2), "float32"), ids),
+        ),
+    )
+    assert ops.cost(fused).flops == cost.flops
+    assert "hidden 6, inside an expert 5" in cost.via
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored"),
+    [("mxfp4", 720 * 17 // 32 + 1), ("fp8", 720), ("bfloat16", 1440), ("", 1440), ("int4", 360)],
+)
+def test_weights_are_read_as_they_are_stored(kind: str, stored: int) -> None:
+    """Of 8 experts 90 numbers each: packed with their scales, else of the activations' type."""
+    found = ops.cost(_experts(), setting=Setting(replace(MODEL, weights=kind)))
+    assert found.bytes == 2 * (24 + 24 + 32) + stored
+    named = ops.cost(_experts(), setting=Setting(replace(MODEL, weights="bfloat16"), weights=kind))
+    assert named.bytes == 2 * (24 + 24 + 32) + stored  # the kernel's name goes before
+
+
+def test_weights_stored_in_an_unknown_way_leave_bytes_unknown() -> None:
+    """FLOPs do not depend on them."""
+    found = ops.cost(_experts(), setting=Setting(replace(MODEL, weights="quark")))
+    assert (found.flops, found.bytes, "quark" in found.reason) == (1440, None, True)
+
+
+def test_few_tokens_read_few_experts() -> None:
+    """One token through two experts needs the weights of two."""
+    found = ops.cost(_experts(tokens=1), setting=Setting(MODEL))
+    assert found.bytes == 2 * (6 + 6 + 8 + 2 * 90)
+
+
+def test_padded_widths_are_not_another_model() -> None:
+    """2880 is padded to 3072; 4096, or fewer than stated, are contradictions that are told."""
+    model = ModelConfig(hidden=2880, expert_intermediate=2880, experts=8, experts_per_token=2)
+    plain, padded = (ops.cost(_experts(hidden), setting=Setting(model)) for hidden in (2880, 3072))
+    assert plain.flops == padded.flops is not None
+    assert "(recorded 3072: padded)" in padded.via
+    for call in (_experts(4096), _experts(2048), _experts(2880, gates=64)):
+        cost = ops.cost(call, setting=Setting(model))
+        assert (cost.flops, cost.reason.startswith(CONTRADICTS)) == (None, True)
+
+
+def test_libraries_ops_are_not_torchs_of_the_same_name() -> None:
+    """The result of vLLM's `_C::rms_norm` comes first; other ops of `_C` are unknown."""
+    out, x = Tensor((4, 6), "float8_e4m3fn"), Tensor((4, 6), "bfloat16")
+    w = Tensor((6,), "bfloat16")
+    assert ops.cost(Call("_C", "rms_norm", (out, x, w, 1e-6))).bytes == 24 + 48 + 12
+    assert ops.find(Call("_C", "relu", (x,))) is None
+    assert ops.find(Call("torch._C._nn", "relu", (x,))) is not None
+
+
+def test_names_that_are_numbered_anew_in_each_process_are_known() -> None:
+    """SGLang's profiler puts a counter behind the names of what it wraps."""
+    for number in ("", "_100", "_7"):
+        assert ops.find(Call("sglang_profiler", f"attention_paged_attention_ragged{number}"))
+
+
+def test_packed_types_count_for_what_they_hold() -> None:
+    """An FP4 product has twice the depth that its bytes seem to have, and reads the bytes."""
+    out = Tensor((4, 5), "bfloat16")
+    x, w = Tensor((4, 32), "uint8"), Tensor((5, 32), "uint8")
+    scales = (Tensor((4, 4), "float8_e4m3fn"), Tensor((5, 4), "float8_e4m3fn"))
+    cost = ops.cost(
+        Call("_C", "cutlass_scaled_fp4_mm", (out, x, w, *scales, Tensor((1,), "float32")))
+    )
+    assert cost.flops == 2 * 4 * 5 * 64
+    assert cost.bytes == 4 * 32 + 5 * 32 + 16 + 20 + 4 + 40
+
+
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        ("TopK", (Tensor((4, 8), "float32"), 2)),  # a user's function of that name
+        ("SortTokens", (Tensor((4, 8), "float32"), Tensor((4,), "int64"), 2)),
+        ("_Linear", (Tensor((4, 8), "float32"), Tensor((5, 7), "float32"))),
+        ("RMSNormFunction", (Tensor((4, 8), "float32"), Tensor((4,), "float32"))),
+        ("CrossEntropyFunction", (Tensor((4, 8), "float32"), Tensor((8,), "int64"))),
+        ("SwiGLUFunction", (Tensor((4, 8), "float32"), Tensor((8, 8), "float32"))),
+        ("FlashAttnFunc", (Tensor((4, 8), "float32"),) * 3),
+    ],
+)
+def test_functions_of_the_same_name_with_other_arguments_are_unknown(
+    op: str, args: tuple[Tensor | int, ...]
+) -> None:
+    """Names of autograd functions have no namespace; what does not fit is not costed."""
+    found = ops.cost(Call("", op, args))
+    assert (found.flops, bool(found.reason)) == (None, True)

@@ -1,0 +1,49 @@
+"""TraceLens's tables of ops: each row with the call that it is of."""
+
+from __future__ import annotations
+
+import ast
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyprof import marker
+from pyprof.ops import dtypes
+
+if TYPE_CHECKING:
+    from pyprof.marker import Call
+
+FOLDER = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
+TABLE = "tracelens_unified_perf_summary.csv"
+MIB = 1 << 20
+
+
+def rows(capture: str) -> list[tuple[dict[str, str], Call]]:
+    """Read the rows of a capture's table that are of ops with recorded arguments."""
+    with (FOLDER / capture / TABLE).open(newline="") as file:
+        return [(row, _call(row)) for row in csv.DictReader(file) if row["Input Dims"]]
+
+
+def _call(row: dict[str, str]) -> Call:
+    """Write the row as a range of the trace, and decode it as one."""
+    sizes, strides = ast.literal_eval(row["Input Dims"]), ast.literal_eval(row["Input Strides"])
+    text = marker.encode_seq(
+        row["name"].partition("->")[0],
+        sizes=_lists(sizes),
+        dtypes=_types(ast.literal_eval(row["Input type"])),
+        strides=_lists(strides),
+        inputs=list(ast.literal_eval(row["Concrete Inputs"])),
+    )
+    call = marker.decode_seq(text).call
+    assert call is not None
+    return call
+
+
+def _types(given: object) -> object:
+    if isinstance(given, tuple):
+        return [_types(item) for item in given]
+    return dtypes.canonical(str(given)) or ""
+
+
+def _lists(given: object) -> object:
+    return [_lists(item) for item in given] if isinstance(given, tuple) else given

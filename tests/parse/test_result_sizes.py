@@ -1,0 +1,93 @@
+"""What index ops give is as large as the views that they make inside say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import pyprof
+from tests.readers.kineto_json import Event, kernel, launch, op, text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+
+def _op(name: str, ts: float, dur: float, sizes: list[Any], *concrete: str) -> Event:
+    """Write an op whose first argument is a float32 tensor, and the rest numbers or hidden."""
+    types = ["float", *["ScalarList" if text else "" for text in concrete]]
+    dims = [sizes, *[[] for _ in concrete]]
+    return op(name, ts, dur, Input_Dims=dims, Input_type=types, Concrete_Inputs=["", *concrete],
+              External_id=int(ts))  # fmt: skip
+
+
+def _rows(folder: Path, *events: Event) -> pd.DataFrame:
+    path = folder / "trace.json"
+    path.write_text(text([*events, launch(1, 18), kernel(1, 100, name="gather")]))
+    rows: pd.DataFrame = pyprof.load(path)
+    return rows
+
+
+def _index(*view: str) -> list[Event]:
+    """Write a call that indexes 100 rows of 8, with a view of 100 x 8 made inside."""
+    return [
+        _op("aten::index", 10, 10, [100, 8], ""),
+        _op("aten::as_strided", 11, 1, [100, 8], *view),
+    ]
+
+
+def test_a_picked_result_is_as_large_as_the_view_that_repeats_its_source(tmp_path: Path) -> None:
+    """30 rows of 8, read and written of 4 bytes; which index tensors said so is not recorded."""
+    rows = _rows(tmp_path, *_index("[30, 8]", "[0, 1]", ""))
+    assert (rows.flops[0], rows.bytes[0]) == (0, 2 * 30 * 8 * 4)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        ("[30, 8]", "[8, 1]", ""),  # repeats nothing: a view of another kind
+        ("[30, 8]", "", ""),
+        ("", "[0, 1]", ""),
+        ("[-1, 8]", "[0, 1]", ""),
+    ],
+)
+def test_other_views_say_nothing(view: tuple[str, ...], tmp_path: Path) -> None:
+    """Then the result stays unknown."""
+    rows = _rows(tmp_path, *_index(*view))
+    assert rows.bytes.isna()[0]
+    assert rows.why[0] == "indices not recorded"
+
+
+def test_a_view_of_another_tensor_says_nothing(tmp_path: Path) -> None:
+    """Only that of the source does; and only right inside the op."""
+    index = _op("aten::index", 10, 10, [100, 8], "")
+    other = _op("aten::as_strided", 11, 1, [50], "[30, 8]", "[0, 1]", "")
+    assert _rows(tmp_path, index, other).bytes.isna()[0]
+    deeper = [_op("aten::t", 11, 3, [100, 8]), _op("aten::as_strided", 12, 1, [100, 8], "[3, 8]",
+                                                  "[0, 1]", "")]  # fmt: skip
+    assert _rows(tmp_path, index, *deeper).bytes.isna()[0]
+
+
+@pytest.mark.parametrize("size", ["[2, 7]", "[7, 2]"])
+def test_places_found_are_as_many_as_their_result_has_room_for(size: str, tmp_path: Path) -> None:
+    """7 places of two numbers of 8 bytes, whichever way round; 12 looked at, of 4 bytes."""
+    rows = _rows(
+        tmp_path,
+        _op("aten::nonzero", 10, 10, [3, 4]),
+        _op("aten::resize_", 11, 1, [0], size, ""),
+    )
+    assert (rows.flops[0], rows.bytes[0]) == (0, 12 * 4 + 14 * 8)
+
+
+def test_each_call_has_its_own_size(tmp_path: Path) -> None:
+    """Two calls with the same arguments that pick differently."""
+    second = [event | {"ts": event["ts"] + 20} for event in _index("[5, 8]", "[0, 1]", "")]
+    for event in second:
+        event["args"] = {**event["args"], "External id": 99 + event["ts"]}
+    path = tmp_path / "trace.json"
+    kernels = [launch(1, 18), kernel(1, 100), launch(2, 38), kernel(2, 200)]
+    path.write_text(text([*_index("[30, 8]", "[0, 1]", ""), *second, *kernels]))
+    rows = pyprof.load(path)
+    assert rows.bytes.tolist() == [2 * 30 * 8 * 4, 2 * 5 * 8 * 4]
