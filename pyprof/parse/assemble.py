@@ -20,6 +20,7 @@ from pyprof.parse import (
     launches,
     paths,
     profiler_windows,
+    range_names,
     record_columns,
     result_sizes,
     serving_steps,
@@ -174,7 +175,7 @@ _KERNELS = (schema.KERNEL, schema.CPU)
 def _sweep(capture: Capture) -> Sweep:
     ranges = capture.ranges
     read = texts.read_texts(ranges)
-    kind = np.where(user_ranges.of_library(ranges), np.int8(Kind.CONTEXT), texts.kinds(read))
+    kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), texts.kinds(read))
     thread, start = ints(ranges.column("thread")), ints(ranges.column("start"))
     end = ints(ranges.column("end"))
     still_open = end == NONE
@@ -189,7 +190,7 @@ def _sweep(capture: Capture) -> Sweep:
     found = nesting.nest(thread[row], start[row], end[row], _tiebreaks(read, kind, row))
     row = row[found.order]
     chosen = texts.select(read, row)
-    interned = paths.intern(found.parent, user_ranges.codes(chosen))
+    interned = paths.intern(found.parent, range_names.codes(chosen))
     return Sweep(
         found,
         chosen,

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import NONE
-from pyprof.parse import user_ranges
+from pyprof.parse import range_names
 from pyprof.parse.records import Coded
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
     ranges = capture.ranges.filter(pc.equal(capture.ranges.column("style"), schema.FREE))
     if not len(ranges):
         return {}
-    ranges = ranges.filter(pa.array(user_ranges.named(ranges))).sort_by("start")
+    ranges = ranges.filter(pa.array(range_names.named(ranges))).sort_by("start")
     rows = np.flatnonzero(site.row != NONE) if len(ranges) else np.zeros(0, np.int64)
     thread, start, end = (part[site.row[rows]] for part in (site.thread, site.start, site.end))
     order = np.lexsort((start, thread))
@@ -50,7 +50,7 @@ def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
         inside = low + np.flatnonzero((end[low:high] <= until) & (room[low:high] > 0))
         room[inside] -= 1
         for row in rows[inside].tolist():
-            found.setdefault(row, []).append(user_ranges.name(entry["text"]))
+            found.setdefault(row, []).append(range_names.name(entry["text"]))
     return {row: names[::-1] for row, names in found.items()}
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from pyprof import marker
 from pyprof.arrays import NONE, Ints
 from pyprof.marker import Kind, Tensor
-from pyprof.parse import user_ranges
+from pyprof.parse import range_names
 from pyprof.parse.backward_nodes import is_engine
 from pyprof.parse.ranges import depths
 from pyprof.parse.records import Coded
@@ -204,7 +204,7 @@ class _Around:
     def enter(self, text: str, kind: Kind) -> None:
         """Go into a range."""
         self._before.append((tuple(map(len, self._lists)), self._state))
-        if kind in user_ranges.NAMED:
+        if kind in range_names.NAMED:
             self._enter_named(text, kind)
         elif kind == Kind.TRACE:
             self._state = self._state._replace(trace=_user_trace(text))
@@ -245,14 +245,14 @@ class _Around:
 
     def _enter_named(self, text: str, kind: Kind) -> None:
         """Go into what has a name: a layer, or a step, whose name stands where no layer's does."""
-        name = user_ranges.name(text, kind)
+        name = range_names.name(text, kind)
         if kind == Kind.STEP:
             self._state = self._state._replace(step=(name,) if name else ())
         else:
             self._layers.append(name)
             if kind == Kind.LAYER and self._state.backward:
                 self._begin_again()
-        says = user_ranges.says(name, kind) or self._state.says
+        says = range_names.says(name, kind) or self._state.says
         self._state = self._state._replace(says=says)
 
     @property

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyprof.parse import paths
 from pyprof.parse.records import Coded, distinct
-from pyprof.prof import explained_columns, kernel_families, step_rows
+from pyprof.prof import explained_columns, kernel_families, step_columns
 from pyprof.prof.column import (
     COLUMNS,
     FLOAT,
@@ -239,13 +239,13 @@ def _window(table: Table) -> pa.Array:
 @column("step", "Step", INT, 5)
 def _step(table: Table) -> pa.Array:
     """Step of the loop in which it was launched, from 0; empty outside of all."""
-    return step_rows.numbers(table)
+    return step_columns.numbers(table)
 
 
 @column("phase", "Phase", TEXT, 8)
 def _phase(table: Table) -> pa.Array:
     """Prefill, decode or mixed; forward, backward, optimizer, communication or copy in training."""
-    return step_rows.phases(table).numbered()
+    return step_columns.phases(table).numbered()
 
 
 @column("family", "Family", TEXT, 12)

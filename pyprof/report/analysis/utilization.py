@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.prof import step_rows
+from pyprof.prof import step_columns
 from pyprof.prof.apportion import UNKNOWN
 from pyprof.report.analysis.phases import said
 
@@ -127,7 +127,7 @@ class PhaseWork:
 
 def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, PhaseWork]:
     """Sum up the work of rows, or those chosen, by the part of the step that they are of."""
-    phase = step_rows.phases(table)
+    phase = step_columns.phases(table)
     names = np.array([*(name or "" for name in phase.values), ""])[phase.index]
     chosen = np.ones(len(names), bool) if rows is None else rows
     known = table.costs.flops != UNKNOWN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyprof.inputs.source import Source
 from pyprof.parse import parse
-from pyprof.prof import step_rows
+from pyprof.prof import step_columns
 from pyprof.prof.table import Table
 from pyprof.report.analysis.phases import PhaseTotals, by_phase, with_steps
 from pyprof.report.analysis.steps import steps
@@ -46,21 +46,21 @@ def test_steps_are_summed_up_by_phase() -> None:
 def test_rows_of_a_serving_step_are_of_its_phase() -> None:
     """Whatever their direction."""
     table = with_steps(_serving(TEXTS[1], TEXTS[3]))
-    phases = step_rows.phases(table)
+    phases = step_columns.phases(table)
     assert [phases.at(row) for row in range(2)] == ["decode", "decode"]
-    assert step_rows.numbers(table).to_pylist() == [0, 1]
+    assert step_columns.numbers(table).to_pylist() == [0, 1]
 
 
 def test_rows_of_training_are_of_their_direction() -> None:
     """As they are where no steps are looked for, and outside of all."""
     net = training(2)
     table = Table(parse(net))
-    assert step_rows.numbers(table).null_count == table.records.rows
+    assert step_columns.numbers(table).null_count == table.records.rows
     for _ in range(2):
-        phases = step_rows.phases(table)
+        phases = step_columns.phases(table)
         assert [phases.at(row) for row in range(4)] == ["forward"] * 3 + ["copy"]
         table = with_steps(Source(table, net))
-    assert step_rows.numbers(table).to_pylist() == [0] * 4 + [1] * 4
+    assert step_columns.numbers(table).to_pylist() == [0] * 4 + [1] * 4
 
 
 def test_there_are_no_phases_without_a_serving_engine() -> None:
