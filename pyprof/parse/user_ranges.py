@@ -8,12 +8,12 @@ import numpy as np
 
 from pyprof import marker
 from pyprof.arrays import NONE, ints
-from pyprof.marker import Kind
 from pyprof.parse import texts
 from pyprof.parse.range_names import LAYERS, NAMED, name, says
 from pyprof.parse.ranges import innermost, nest
 
 if TYPE_CHECKING:
+    from pyprof.marker import Kind
     from pyprof.arrays import Ints, Mask
     from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import Sweep
