@@ -88,7 +88,19 @@ def _checked(source: str, records: Records) -> Records:
             f"{source}: callIds that belong to other texts than marker and seqMarker; "
             "parse the capture again"
         )
+    launch = records.columns.get("launch")
+    if launch is not None and not _are_pairs(launch):
+        raise RecordsError(f"{source}: launch is no start and end; parse the capture again")
     return _with_communication(plausible_records(source, records))
+
+
+def _are_pairs(column: Column) -> bool:
+    if isinstance(column, Coded):
+        return all(value is None or len(value) == _PAIR for value in column.values)
+    return not pc.any(pc.not_equal(pc.list_value_length(column), _PAIR)).as_py()
+
+
+_PAIR = 2
 
 
 def _unmatched(records: Records) -> bool:
