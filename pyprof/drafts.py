@@ -46,9 +46,12 @@ def make(path: Path) -> tuple[int, str]:
 
 
 @contextmanager
-def folder(path: Path) -> Iterator[str]:
-    """Give a folder for parts of `path`, which is gone afterwards; as for `make`."""
-    parent = path.absolute().parent
+def folder(path: Path, inside: Path | None = None) -> Iterator[str]:
+    """Give a folder for parts of `path`, which is gone afterwards; as for `make`.
+
+    It is beside `path`, or where else is asked for.
+    """
+    parent = inside or path.absolute().parent
     tidy(parent / path.name)
     with tempfile.TemporaryDirectory(prefix=prefix(path), dir=parent) as name:
         handle = _opened(name)

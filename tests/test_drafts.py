@@ -95,7 +95,7 @@ def test_without_locks_age_decides(
     os.close(handle)
     made = os.stat(name).st_mtime  # noqa: PTH116 - a name
     monkeypatch.setattr(drafts, "fcntl", None)
-    monkeypatch.setattr(drafts.time, "time", lambda: made + age_s)
+    monkeypatch.setattr("time.time", lambda: made + age_s)
     drafts.tidy(tmp_path / "net.csv")
     assert [*tmp_path.iterdir()] == ([] if age_s > 24 * 3600 else [tmp_path / name])
 
