@@ -7,14 +7,13 @@ import io
 import os
 import re
 import sys
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, cast
 
 import click
 
-from pyprof import guard, safe, signals, streams
+from pyprof import drafts, guard, safe, signals, streams
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
@@ -336,7 +335,7 @@ def output(target: str) -> Iterator[BinaryIO]:
     name = None
     try:
         with signals.postponed():
-            handle, name = tempfile.mkstemp(prefix=draft(path), dir=path.parent)
+            handle, name = drafts.make(path)
         with os.fdopen(handle, "wb") as file:
             yield file
         _as_created(Path(name))
@@ -348,14 +347,6 @@ def output(target: str) -> Iterator[BinaryIO]:
         with signals.postponed():
             if name is not None:
                 Path(name).unlink(missing_ok=True)
-
-
-_SHORT_BYTES = 40
-
-
-def draft(path: Path) -> str:
-    """Begin the name of what becomes a file: its own, cut, for there is a longest name."""
-    return f".{os.fsencode(path.name)[:_SHORT_BYTES].decode(errors='ignore')}."
 
 
 _OTHERS = {

@@ -260,7 +260,7 @@ MAY_WRITE = {
     "pyprof/capture/recorder.py": "a capture, behind `check_place`",
     "pyprof/gpu/measured.py": "its own file in the user's settings",
     "pyprof/report/export/write.py": "parts, in a folder of ours",
-    "pyprof/inputs/files.py": "a copy for a URL, in a folder of ours, and what is locked",
+    "pyprof/inputs/files.py": "a copy for a URL, in a folder of ours",
     "pyprof/streams.py": "the device that takes all",
 }
 

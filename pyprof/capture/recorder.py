@@ -20,9 +20,9 @@ import torch
 from torch._C._profiler import _ExperimentalConfig
 from torch.profiler import ProfilerActivity
 
+from pyprof import drafts
 from pyprof.capture import memory_guard, request
 from pyprof.capture.window_files import join_trace_windows
-from pyprof.cli import draft
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -196,7 +196,7 @@ class Recorder:
         wanted: re.Pattern[bytes] | None = None,
     ) -> bool:
         """Write recordings as one trace; tell whether it holds what is wanted, work if nothing."""
-        with tempfile.TemporaryDirectory(prefix=draft(path), dir=_roomiest(path.parent)) as folder:
+        with drafts.folder(path, _roomiest(path.parent)) as folder:
             packed = Path(folder) / path.name
             held: list[bool] = []
             with gzip.open(packed, "wb", _COMPRESSION) as target:
@@ -300,7 +300,7 @@ def _deliver(packed: Path, path: Path) -> None:
         if packed.parent.parent == path.parent:
             packed.replace(path)
             return
-        with tempfile.TemporaryDirectory(prefix=draft(path), dir=path.parent) as folder:
+        with drafts.folder(path) as folder:
             shutil.copyfile(packed, Path(folder) / path.name).replace(path)
     except OSError as error:
         refuge = Path(tempfile.mkdtemp(prefix="pyprof-")) / path.name

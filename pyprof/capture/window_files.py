@@ -15,7 +15,7 @@ import threading
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from pyprof import cli
+from pyprof import drafts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -104,7 +104,7 @@ def join_nsys_windows(windows: Sequence[Path], target: Path) -> None:
 
     Raises sqlite3.Error where one is no export; `target` is whole or not there.
     """
-    draft = target.with_name(f"{cli.draft(target)}joined")
+    draft = target.with_name(f"{drafts.prefix(target)}joined")
     try:
         shutil.copyfile(windows[0], draft)
         with closing(sqlite3.connect(draft, isolation_level=None)) as base:

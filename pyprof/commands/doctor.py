@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pyprof import cli, safe
 from pyprof.options import capture_options
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 @click.command("doctor", cls=cli.Command)
-@click.argument("capture", required=False, type=click.Path(path_type=Path))
+@click.argument("capture", required=False)
 @capture_options
-def command(capture: Path | None) -> None:
+def command(capture: str | None) -> None:
     """Say what is installed and missing for a capture here, or what CAPTURE hides or distorts.
 
-    CAPTURE is a file of nsys, nvprof or torch.profiler. Each line has its remedy.
+    CAPTURE is a file of nsys, nvprof or torch.profiler, or its URL. Each line has its remedy.
 
     \b
     Examples:
@@ -28,20 +31,26 @@ def command(capture: Path | None) -> None:
 
         lines = [str(finding) for finding in findings()]
     else:
-        lines = examine(capture)
+        from pyprof.inputs.find import fetch  # noqa: PLC0415 - as above
+
+        with fetch(capture) as path:
+            lines = examine(path, capture)
     with cli.output(cli.STDOUT) as out:
         out.write("".join(f"{safe.lines(line)}\n" for line in lines).encode())
 
 
-def examine(path: Path) -> list[str]:
-    """Give what a capture holds, then what is to be known of it; CaptureError where it is none."""
+def examine(path: Path, name: str) -> list[str]:
+    """Give what a capture holds, then what is to be known of it; CaptureError where it is none.
+
+    `name` is what the user calls it.
+    """
     from pyprof.capture import pitfalls, tables  # noqa: PLC0415 - they need Arrow
     from pyprof.readers import read  # noqa: PLC0415
 
     capture = read(path)
     version = f" {capture.version}" if capture.version else ""
     heading = (
-        f"{path}: {capture.tool}{version}, {capture.activities.num_rows:,} activities, "
+        f"{name}: {capture.tool}{version}, {capture.activities.num_rows:,} activities, "
         f"{capture.calls.num_rows:,} calls, {capture.ranges.num_rows:,} ranges"
     )
     said = [*pitfalls.found(capture), *tables.private(path)]

@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyprof import __version__, safe, schema
+from pyprof import __version__, drafts, safe, schema
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.inputs.files import files_of, is_url, names, remove_abandoned, writing
+from pyprof.inputs.files import files_of, is_url, names, writing
 from pyprof.inputs.find import PARTITION, fetch, parts
 from pyprof.inputs.ranks import members, rank_in, with_ranks
 from pyprof.parse import parquet, parse_file
@@ -141,7 +141,7 @@ def tidy(folder: Path) -> None:
     ranks = [*folder.glob(f"{PARTITION}*")]
     for rank in ranks:
         for left in rank.glob(f".{_PART}.*"):
-            remove_abandoned(left)
+            drafts.remove_abandoned(left)
     for place in (*ranks, folder):
         with suppress(OSError):  # it holds something, perhaps since a moment ago
             place.rmdir()

@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 
 class FileSystem(Protocol):
     """A file system. Places are absolute paths or URLs."""
@@ -129,7 +124,6 @@ class Local:
         with writing(place):
             Path(place).parent.mkdir(parents=True, exist_ok=True)
         with cli.output(place) as file:
-            _claim(file)
             yield file
 
     def remove(self, place: str) -> None:
@@ -137,30 +131,6 @@ class Local:
         guard.current().no_capture(place)
         with writing(place):
             Path(place).unlink(missing_ok=True)
-
-
-def _claim(file: BinaryIO) -> bool:
-    """Show that a file is being written as long as it is open; False where another process does.
-
-    Where there are no locks, as on some network file systems, it is as if nobody else wrote.
-    """
-    try:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass
-    return True
-
-
-def remove_abandoned(path: Path) -> None:
-    """Remove a half-written file, unless there still is a process that writes it."""
-    with suppress(OSError):  # it is gone; or, on Windows, open
-        with path.open("r+b") as file:
-            abandoned = _claim(file)
-        if abandoned:
-            path.unlink()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,7 @@ def plausible_records(source: str, records: Records) -> Records:
 
     Raises RecordsError where no row has a time that can be.
     """
-    records, twice = _once(records)
+    records, twice = _once(_combined(records))
     ran = _spans(records)
     wrong = _impossible(records, ran)
     gone = plausible.any_of(wrong, records.rows)
@@ -45,6 +46,19 @@ def plausible_records(source: str, records: Records) -> Records:
         return records
     columns = _without_times(records, wrong, gone)
     return Records(records.rows, columns, records.devices, (*records.warnings, *said))
+
+
+def _combined(records: Records) -> Records:
+    """Let the columns that are looked at several times be in one piece."""
+    pieces = {
+        name: records.arrow(name)
+        for name in _SEVERAL_TIMES
+        if isinstance(records.columns.get(name), pa.ChunkedArray)
+    }
+    return replace(records, columns={**records.columns, **pieces})
+
+
+_SEVERAL_TIMES = ("start", "end", "kDuration", "pid", "device", "stream", "rank", "corrId")
 
 
 def _once(records: Records) -> tuple[Records, int]:
@@ -108,9 +122,13 @@ def _of_kinds(records: Records, kinds: Sequence[int]) -> Mask:
 
 def _launched(records: Records) -> Ints:
     """Give when each row was launched; `UNKNOWN` where no call tells."""
-    launch = records.arrow("launch")
-    whole = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
-    return plausible.ints_or_unknown(pc.list_element(whole, 0))
+    launch = records.arrow("launch")  # pairs, or null
+    start = np.asarray(launch.flatten().to_numpy(zero_copy_only=False)[::2], np.int64)
+    if not launch.null_count:
+        return start
+    found = np.full(records.rows, UNKNOWN)
+    found[np.asarray(launch.is_valid())] = start
+    return found
 
 
 def _bounds(launched: Ints) -> tuple[int, int] | None:

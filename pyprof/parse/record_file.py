@@ -88,7 +88,19 @@ def _checked(source: str, records: Records) -> Records:
             f"{source}: callIds that belong to other texts than marker and seqMarker; "
             "parse the capture again"
         )
+    launch = records.columns.get("launch")
+    if launch is not None and not _are_pairs(launch):
+        raise RecordsError(f"{source}: launch is no start and end; parse the capture again")
     return _with_communication(plausible_records(source, records))
+
+
+def _are_pairs(column: Column) -> bool:
+    if isinstance(column, Coded):
+        return all(value is None or len(value) == _PAIR for value in column.values)
+    return not pc.any(pc.not_equal(pc.list_value_length(column), _PAIR)).as_py()
+
+
+_PAIR = 2
 
 
 def _unmatched(records: Records) -> bool:
@@ -139,9 +151,21 @@ def _nulls_in_both(records: Records, one: str, other: str) -> bool:
 
 def _has_gaps(column: Column) -> bool:
     if isinstance(column, Coded):
-        return any(value is not None and None in value for value in column.values)
+        return any(map(_has_gap, column.values))
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return any(chunk.flatten().null_count for chunk in chunks)
+    return any(map(_is_null_within, chunks))
+
+
+def _has_gap(value: object) -> bool:
+    """Tell of lists, and of lists in lists."""
+    if not isinstance(value, (list, tuple)):
+        return False
+    return any(item is None or _has_gap(item) for item in value)
+
+
+def _is_null_within(lists: pa.Array) -> bool:
+    within = lists.flatten()
+    return bool(within.null_count) or (pa.types.is_list(within.type) and _is_null_within(within))
 
 
 def _looks_like_records(head: bytes) -> bool:

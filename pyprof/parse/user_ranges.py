@@ -13,8 +13,8 @@ from pyprof.parse.range_names import LAYERS, NAMED, name, says
 from pyprof.parse.ranges import innermost, nest
 
 if TYPE_CHECKING:
-    from pyprof.marker import Kind
     from pyprof.arrays import Ints, Mask
+    from pyprof.marker import Kind
     from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import Sweep
     from pyprof.schema import Capture

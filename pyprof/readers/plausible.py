@@ -202,6 +202,9 @@ class LaunchTimes:
         """Give when the first and the last began, of those within a day of most."""
         if not len(self._start):
             return None
+        first, last = int(self._start.min()), int(self._start.max())
+        if last - first < LONGEST_NS:  # nearly always
+            return first, last
         middle = int(np.median(self._start))
         near = self._start[np.abs(self._start - middle) < LONGEST_NS]
         return int(near.min()), int(near.max())
@@ -267,11 +270,21 @@ def streams(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Ints:
     """Number the streams of all devices and processes, from the columns that tell them apart."""
     number = np.zeros(rows, np.int64)
     for column in columns:
+        if _is_one(column):
+            continue
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         codes = whole.dictionary_encode(null_encoding="encode")
         number = number * len(codes.dictionary) + ints_or_unknown(codes.indices)
     few = int(number.max(initial=0)) < np.iinfo(np.int16).max
     return number.astype(np.int16) if few else number  # which sort quickly
+
+
+def _is_one(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Tell whether all values are the same, or there are none."""
+    if column.null_count:
+        return bool(column.null_count == len(column))
+    bounds = pc.min_max(column)
+    return bool(bounds["min"].equals(bounds["max"]))
 
 
 def any_of(wrong: Mapping[str, Mask], rows: int) -> Mask:

@@ -90,15 +90,12 @@ def impossible(
     """
     found = _Found(len(spans.start))
     start, end = spans.start, spans.end
-    found.note(NO_START, start == UNKNOWN)
-    found.note(NO_END, end == UNKNOWN)
-    found.note(TOO_LARGE, (np.abs(start) >= LATEST_NS) | (np.abs(end) >= LATEST_NS))
-    found.note(NOT_TIMED, (start == 0) & (end == 0))  # CUPTI's word for it
-    found.note(BACKWARDS, end < start)
-    duration = np.where(found.left, end, 0) - np.where(found.left, start, 0)
-    found.note(TOO_LONG, duration > LONGEST_NS)
-    if begun is not None:
-        far = max(_FAR * (begun[1] - begun[0]), _FAR_NS)
+    duration = _durations(spans, found)
+    longest_ns = int(duration.max(initial=0))
+    if longest_ns > LONGEST_NS:
+        found.note(TOO_LONG, duration > LONGEST_NS)
+    far = _FAR_NS if begun is None else max(_FAR * (begun[1] - begun[0]), _FAR_NS)
+    if begun is not None and longest_ns > far:
         found.note(OUTSIDE, (duration > far) & ((end > begun[1] + far) | (start < begun[0] - far)))
     rows, bounds = _by_stream(spans, found.left & spans.streamed & (duration > 0))
     for why, one, other in ((SAME_START, start, end), (SAME_END, end, start)):
@@ -109,6 +106,22 @@ def impossible(
     return found.wrong
 
 
+def _durations(spans: Spans, found: _Found) -> Ints:
+    """Note bounds that cannot be; give the durations, 0 where these are not known."""
+    start, end = spans.start, spans.end
+    bounds = [bound for each in (start, end) if len(each) for bound in (each.min(), each.max())]
+    if bounds and min(bounds) > 0 and max(bounds) < LATEST_NS:  # nearly always
+        duration: Ints = end - start
+        if duration.min() >= 0:
+            return duration
+    found.note(NO_START, start == UNKNOWN)
+    found.note(NO_END, end == UNKNOWN)
+    found.note(TOO_LARGE, (np.abs(start) >= LATEST_NS) | (np.abs(end) >= LATEST_NS))
+    found.note(NOT_TIMED, (start == 0) & (end == 0))  # CUPTI's word for it
+    found.note(BACKWARDS, end < start)
+    return np.where(found.left, end, 0) - np.where(found.left, start, 0)
+
+
 def overtaken(spans: Spans, possible: Mask) -> Mask:
     """Mark rows that end behind the one that their stream began after them.
 
@@ -116,6 +129,8 @@ def overtaken(spans: Spans, possible: Mask) -> Mask:
     as a graph's, may overlap.
     """
     found = np.zeros(len(spans.start), bool)
+    if all((bound[1:] >= bound[:-1]).all() for bound in (spans.start, spans.end)):
+        return found  # nearly always where there is one stream
     rows, same = _by_stream(spans, possible & spans.streamed & (spans.end > spans.start))
     end = spans.end[rows]
     pair = np.flatnonzero(same[1:] & (end[:-1] > end[1:] + _ROUNDED_NS))

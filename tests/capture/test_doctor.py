@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 from pyprof.capture import machine
 from pyprof.commands.doctor import command
+from tests.builders import Work, nsys_db
+from tests.commands import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,3 +113,16 @@ def test_real_captures(name: str, said: str) -> None:
     result = CliRunner().invoke(command, [str(CAPTURES / name)])
     assert result.exit_code == 0
     assert said in result.stdout
+
+
+def test_a_capture_at_a_url(tmp_path: Path) -> None:
+    """It is fetched as for every command, and called what the user calls it, without passwords."""
+    fsspec = pytest.importorskip("fsspec")
+    path = nsys_db(tmp_path / "net.sqlite", [Work(call=(1, 2))], [])
+    fsspec.filesystem("memory").put(str(path), "/doctor/net.sqlite")
+    told = run("doctor", "memory://doctor/net.sqlite")
+    assert told.code == 0
+    assert told.stdout == run("doctor", path).stdout.replace(
+        str(path), "memory://doctor/net.sqlite"
+    )
+    assert "memory://doctor/none: no such file" in run("doctor", "memory://doctor/none").stderr

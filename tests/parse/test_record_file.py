@@ -225,3 +225,39 @@ def test_a_file_that_changes_while_it_is_read(
     monkeypatch.setattr(record_file, "_checked", meanwhile)
     (said,) = record_file.load(str(path)).warnings
     assert "changed while it was read" in said
+
+
+@pytest.mark.parametrize("suffix", ["dict", "parquet"])
+@pytest.mark.parametrize("launch", [[], [1], [1, 2, 3]])
+def test_a_launch_is_a_start_and_an_end(launch: list[int], suffix: str, tmp_path: Path) -> None:
+    """Anything else is one line, of every command."""
+    path = tmp_path / f"net.{suffix}"
+    assert run("parse", nsys_db(tmp_path / "net.sqlite", [Work()], []), "-o", path).code == 0
+    if suffix == "dict":
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"launch": launch}) + "\n")
+    else:
+        table = pq.read_table(path)
+        place = table.schema.get_field_index("launch")
+        column = pa.array([launch], table.schema.field(place).type)
+        pq.write_table(table.set_column(place, table.schema.field(place), column), path)
+    done = run("export", path, "-o", tmp_path / "out.pt.trace.json")
+    assert (done.code, done.stderr.count("\n")) == (1, 1)
+    assert "launch is no start and end; parse the capture again" in done.stderr
+
+
+@pytest.mark.parametrize("sizes", [[None], [[None]], [[8], [4, None]]])
+@pytest.mark.parametrize("suffix", ["dict", "parquet"])
+def test_a_gap_in_a_list_is_one_line(sizes: list[object], suffix: str, tmp_path: Path) -> None:
+    """Also in one of the lists in it."""
+    path = tmp_path / f"net.{suffix}"
+    assert run("parse", nsys_db(tmp_path / "net.sqlite", [Work()], []), "-o", path).code == 0
+    if suffix == "dict":
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"sizes": sizes}) + "\n")
+    else:
+        table = pq.read_table(path)
+        place = table.schema.get_field_index("sizes")
+        column = pa.array([sizes], table.schema.field(place).type)
+        pq.write_table(table.set_column(place, table.schema.field(place), column), path)
+    done = run("summary", path)
+    assert (done.code, done.stderr.count("\n")) == (1, 1)
+    assert str(path) in done.stderr

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyprof import readers
 from pyprof.readers import kineto
 from pyprof.readers.kineto import stream
 from tests.readers.kineto_json import kernel, read_text, text
@@ -145,3 +146,27 @@ def test_sniff(tmp_path: Path, head: bytes, *, expected: bool) -> None:
 def test_repair_never_raises(piece: bytes) -> None:
     """Repairing takes any bytes."""
     assert isinstance(stream._repaired(piece), bytes)
+
+
+def test_a_trace_that_grows_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told, whether the rest was read or not."""
+    path = tmp_path / "trace.json"
+    path.write_text(text(EVENTS))
+    assert not any("changed" in said for said in readers.read(path).warnings)
+    monkeypatch.setattr(stream, "BLOCK_BYTES", path.stat().st_size // 4)
+    array, left = stream._array, [1]
+
+    def meanwhile(piece: bytes) -> object:
+        if left:
+            left.pop()
+            with path.open("a") as file:
+                file.write(" " * 100)
+        return array(piece)
+
+    monkeypatch.setattr(stream, "_array", meanwhile)
+    found = readers.read(path)
+    assert found.activities.num_rows == len(EVENTS)
+    assert not left
+    assert sum("changed while it was read" in said for said in found.warnings) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import cli, schema
+from pyprof import drafts, schema
 from pyprof.allocator import give_back
 from pyprof.errors import PyprofError
 from pyprof.inputs.source import STAGES, each_once, items, load, map_reduce
@@ -181,9 +180,9 @@ def _ranks(
     engine: Engine,
     options: Mapping[str, Any],
 ) -> tuple[str, ...]:
-    folder = target.absolute().parent  # which workers on other machines may see, as the target
     keep = exporter.write if isinstance(exporter, Listing) else _keep
-    with tempfile.TemporaryDirectory(prefix=cli.draft(target), dir=folder) as scratch:
+    # beside the target, which workers on other machines may see, too
+    with drafts.folder(target) as scratch:
         work = partial(_part, keep=keep, folder=scratch, override=override)
         written = [*engine.gather(engine.map(work, chosen, "writing captures"))]
         parts = [each.part for each in written]
