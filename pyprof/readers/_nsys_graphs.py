@@ -70,12 +70,12 @@ def read(db: Database, runtime: pa.Table, strings: Strings) -> Origins:
     """Read the events of nodes, and follow each node to the one that was captured."""
     events = _events(db, strings)
     tid, start, node, made_of = (
-        numbers(events.column(name), NONE)
+        numbers(events.column(name), _NO_NODE)
         for name in ("globalTid", "start", "graphNodeId", "originalGraphNodeId")
     )
     ids = np.unique(node)
     keys = _keys(ids, pids(tid), node)
-    made = (made_of > _NO_NODE) & (made_of != node)
+    made = (made_of != _NO_NODE) & (made_of != node)
     above = latest_before(keys, start, _keys(ids, pids(tid), made_of), start)
     origin = _origins(made, above)
     origin[_inside(_copying(runtime, strings), tid, start)[origin]] = NONE
