@@ -147,7 +147,7 @@ class _Process:
         tid = self._thread()
         _, place = self._op(tid)
         begin = self._clock.tick()
-        copied = tuple((self._node(tid, node), *rest) for node, *rest in graph.nodes)
+        copied = tuple((self._node(tid, node[0]), *node[1:]) for node in graph.nodes)
         call = (begin, self._clock.tick())
         self._made.calls.append(
             Work(call=call, kind="call", pid=self._pid, tid=tid, corr=begin, api=_INSTANTIATE)
