@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyprof import cli
-from pyprof.options import engine_options
+from pyprof.options import engine_options, model_option, override
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,13 +41,14 @@ _DEFAULT_KEYS = "op,shape,dtype,layer"
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
 @cli.raw_option
 @click.option("--html", "as_html", is_flag=True, help="Write a page.")
+@model_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write; .csv, .md and .html choose the format.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
 @engine_options
 def command(
     a: str, b: str, by: str, steps: str | None, top: int, limits: tuple[str, ...], target: str,
-    engine: Engine, *, as_csv: bool, as_html: bool, raw: bool, quiet: bool,
+    engine: Engine, *, as_csv: bool, as_html: bool, raw: bool, quiet: bool, **how: str | None,
 ) -> None:  # fmt: skip
     """Compare captures A and B: what got faster or slower in B, what is new, what is gone.
 
@@ -75,7 +76,8 @@ def command(
     from pyprof.report.diff.side import of_all  # noqa: PLC0415 - as above
 
     with cli.stages(2 * source.STAGES + 3, a, b, quiet=quiet) as begin:
-        sides = [of_all([files], keys, steps, engine, begin) for files in (a, b)]
+        said = override(how)
+        sides = [of_all([files], keys, steps, engine, begin, said) for files in (a, b)]
         begin("comparing")
         found = compare(sides[0], sides[1])
     if not quiet:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyprof import cli
-from pyprof.options import engine_options
+from pyprof.options import engine_options, model_option, override
 
 if TYPE_CHECKING:
     from pyprof.inputs.engine import Engine
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 @cli.source_option("Where the source is; else, on stdout, below the current folder.")
 @click.option("--steps", metavar="RANGE",
               help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
+@model_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
 @engine_options
 def command(
     files: tuple[str, ...], folder: Path | None, steps: str | None, target: str, engine: Engine,
-    *, quiet: bool,
+    *, quiet: bool, **how: str | None,
 ) -> None:  # fmt: skip
     """Show the source lines that FILE has GPU time for, with that time beside each.
 
@@ -50,7 +51,7 @@ def command(
     from pyprof.report.render.source import Sources  # noqa: PLC0415 - only now needed
 
     with cli.stages(source.STAGES + 1, *source.alone(files), quiet=quiet) as begin:
-        found = source_lines.of_all(files or ("-",), steps, engine, begin)
+        found = source_lines.of_all(files or ("-",), steps, engine, begin, override(how))
     if not quiet:
         cli.warn(found.warnings)
     if folder is None and target == cli.STDOUT:

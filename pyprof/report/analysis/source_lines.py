@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Mask
     from pyprof.inputs.engine import Engine
     from pyprof.inputs.source import Source
-    from pyprof.prof.table import Table
+    from pyprof.prof.table import Override, Table
     from pyprof.report.advice import Advice
 
 
@@ -166,11 +166,11 @@ def of_all(
     chosen: str | None,
     engine: Engine,
     begin: Callable[[str], object] = str,
+    override: Override | None = None,
 ) -> Lines:
     """Look at one file, or at all captures of a set. Raises as `lines` and `source.load` do."""
-    return source.of_all(
-        sources, partial(lines, chosen=chosen), merge_line_reports, engine, begin=begin
-    )
+    work = partial(lines, chosen=chosen)
+    return source.of_all(sources, work, merge_line_reports, engine, override, begin)
 
 
 def merge_line_reports(a: Lines, b: Lines) -> Lines:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyprof.inputs.engine import Engine
     from pyprof.inputs.source import Source
-    from pyprof.prof.table import Table
+    from pyprof.prof.table import Override, Table
     from pyprof.report.analysis.steps import Steps
 
 Key = tuple[str | None, ...]
@@ -241,10 +241,11 @@ def of_all(
     chosen: str | None,
     engine: Engine,
     begin: Callable[[str], object] = str,
+    override: Override | None = None,
 ) -> Side:
     """Sum up one file, or all captures of a set. Raises as `side` and `source.load` do."""
     work = partial(side, keys=keys, chosen=chosen)
-    return source.of_all(sources, work, merge, engine, begin=begin)
+    return source.of_all(sources, work, merge, engine, override, begin)
 
 
 def merge(a: Side, b: Side) -> Side:
