@@ -154,18 +154,26 @@ _OPTIONS = (
                  help="Measure against this bandwidth: 3.35e12, 3.35T."),
     click.option("--measured", is_flag=True,
                  help="Measure against what pyprof peaks --measure reached here."),
-    click.option("--model-config", metavar="FILE",
-                 help="Take sizes that no capture holds, as an expert's width, from the model's "
-                      "config.json (Hugging Face)."),
 )  # fmt: skip
+_MODEL = click.option(
+    "--model-config",
+    metavar="FILE",
+    help="Take sizes that no capture holds, as an expert's width, from the model's config.json "
+    "(Hugging Face).",
+)
 _NAMES = ("gpu", "clock_mhz", "peak_flops", "peak_bandwidth", "measured")
 
 
 def peak_options(command: _Command) -> _Command:
-    """Give a command these options; `override` reads them."""
-    for option in reversed(_OPTIONS):
+    """Give a command these options, and --model-config; `override` reads them."""
+    for option in reversed((*_OPTIONS, _MODEL)):
         command = option(command)
     return command
+
+
+def model_option(command: _Command) -> _Command:
+    """Give a command that measures against no peak --model-config; `override` reads it."""
+    return _MODEL(command)
 
 
 def override(given: Mapping[str, Any]) -> Override:
@@ -175,5 +183,6 @@ def override(given: Mapping[str, Any]) -> Override:
 
     model = given["model_config"]
     return Override(
-        **{name: given[name] for name in _NAMES}, model=model_config.read(model) if model else None
+        **{name: given[name] for name in _NAMES if name in given},
+        model=model_config.read(model) if model else None,
     )

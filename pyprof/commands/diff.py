@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyprof import cli
-from pyprof.options import Captures, reads_captures
+from pyprof.options import Captures, model_option, override, reads_captures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,12 +40,13 @@ _DEFAULT_KEYS = "op,shape,dtype,layer"
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
 @cli.raw_option
 @click.option("--html", "as_html", is_flag=True, help="Write a page.")
+@model_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write; .csv, .md and .html choose the format.")  # fmt: skip
 @reads_captures("A", "B")
 def command(
     captures: Captures, by: str, steps: str | None, top: int, limits: tuple[str, ...], target: str,
-    *, as_csv: bool, as_html: bool, raw: bool,
+    *, as_csv: bool, as_html: bool, raw: bool, **how: str | None,
 ) -> None:  # fmt: skip
     """Compare captures A and B: what got faster or slower in B, what is new, what is gone.
 
@@ -72,10 +73,10 @@ def command(
     from pyprof.report.diff.compare import compare  # noqa: PLC0415 - as above
     from pyprof.report.diff.side import merge_sides, summarise_side  # noqa: PLC0415 - as above
 
-    summarise = partial(summarise_side, keys=keys, chosen=steps)
+    summarise, measured = partial(summarise_side, keys=keys, chosen=steps), override(how)
     with cli.stages(2 * source.STAGES + 1, *captures.paths, quiet=captures.quiet) as begin:
         sides = [
-            replace(captures, paths=(path,)).map_reduce(summarise, merge_sides, begin=begin)
+            replace(captures, paths=(path,)).map_reduce(summarise, merge_sides, measured, begin)
             for path in captures.paths
         ]
         begin("comparing")

@@ -8,17 +8,20 @@ from pathlib import Path
 import click
 
 from pyprof import cli
-from pyprof.options import Captures, reads_captures
+from pyprof.options import Captures, model_option, override, reads_captures
 
 
 @click.command("lines", cls=cli.Command)
 @cli.source_option("Where the source is; else, on stdout, below the current folder.")
 @click.option("--steps", metavar="RANGE",
               help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
+@model_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Where to write.")  # fmt: skip
 @reads_captures("[FILE]...")
-def command(captures: Captures, folder: Path | None, steps: str | None, target: str) -> None:
+def command(
+    captures: Captures, folder: Path | None, steps: str | None, target: str, **how: str | None
+) -> None:
     """Show the source lines that FILE has GPU time for, with that time beside each.
 
     FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
@@ -42,8 +45,11 @@ def command(captures: Captures, folder: Path | None, steps: str | None, target: 
     from pyprof.report.render.source import Sources  # noqa: PLC0415 - only now needed
 
     with captures.stages(source.STAGES) as begin:
-        summarise = partial(source_lines.summarise_lines, chosen=steps)
-        found = captures.map_reduce(summarise, source_lines.merge_line_reports, begin=begin)
+        summarise, merge = (
+            partial(source_lines.summarise_lines, chosen=steps),
+            source_lines.merge_line_reports,
+        )
+        found = captures.map_reduce(summarise, merge, override(how), begin)
     captures.warn(found.warnings)
     if folder is None and target == cli.STDOUT:
         folder = Path()

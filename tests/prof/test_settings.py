@@ -150,6 +150,19 @@ def test_every_report_takes_a_model(command: str, trace: Path, tmp_path: Path) -
     assert (done.code, done.stderr, target.exists()) == (0, "", True)
 
 
+def test_comparisons_and_lines_take_a_model_too(tmp_path: Path) -> None:
+    """FLOPs can be compared where they are known: exit code 1 says that they are not."""
+    config, experts = _config(tmp_path), tmp_path / "experts.json"
+    experts.write_text(text(_experts(2, 40)))
+    compared = ("diff", "-q", "--fail-if", "flops>0%")
+    assert run(*compared, experts, experts).code == 1
+    assert run(*compared, "--model-config", config, experts, experts).code == 0
+    for command in (("lines", experts), ("diff", experts, experts)):
+        assert run(*command, "-q", "--model-config", config).code == 0
+        done = run(*command, "--model-config", tmp_path / "none.json")
+        assert (done.code, "give a model's config.json" in done.stderr) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("written", "why"),
     [
