@@ -36,7 +36,8 @@ def rounded_width(values: Numbers) -> int:
     numbers = _floats(values)
     numbers = numbers[~np.isnan(numbers)]
     places = _places(numbers)
-    before = np.maximum(_exponent(numbers), 0) + 1
+    shown = np.where(places > 0, numbers, np.rint(numbers))  # digits before a point all stay
+    before = np.maximum(np.where(places > 0, _exponent(numbers), _power(np.abs(shown))), 0) + 1
     lengths = np.where(places > 0, before + 1 + places, before)
     tiny = np.where(np.abs(numbers) < _LONG_POWER, len("1.234e-100"), len("1.234e-10"))
     lengths = np.where(places < 0, tiny, lengths) + np.signbit(numbers)
@@ -54,10 +55,15 @@ def _exponent(numbers: Floats) -> Ints:
     """Give the power of ten of numbers once they are rounded to four digits; 0 of 0."""
     size = np.abs(np.where((numbers == 0) | np.isnan(numbers), 1, numbers))
     size = np.maximum(size, _TINIEST)  # below, the powers of ten are 0
-    power = np.floor(np.log10(size))
+    power = _power(size)
     carried = np.rint(size / 10.0 ** (power - DIGITS + 1)) >= 10**DIGITS
     found: Ints = (power + carried).astype(np.int64)
     return found
+
+
+def _power(size: Floats) -> Floats:
+    """Give the power of ten of numbers above 0 as they are; 0 of 0."""
+    return np.floor(np.log10(np.where(size == 0, 1, size)))
 
 
 def scaled(values: Numbers, unit: str) -> pa.Array:

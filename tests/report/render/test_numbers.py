@@ -6,7 +6,7 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyprof.report.render.numbers import rounded, rounded_width, scaled
@@ -52,6 +52,8 @@ def test_a_scaled_number_comes_back(numbers: list[int | None], unit: str) -> Non
 
 
 @given(st.lists(st.none() | _FLOATS, min_size=1))
+@example([999_950_000_000.0])
+@example([999.96, 9999.6])
 def test_a_rounded_number_comes_back(numbers: list[float | None]) -> None:
     """Within half of its last digit, one digit at least; and its width is foretold."""
     values = pa.array(numbers, pa.float64())
