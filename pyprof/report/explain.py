@@ -101,6 +101,8 @@ def _recorded(row: _Row) -> Iterator[str]:
 
 
 def _choice(row: _Row) -> Iterator[str]:
+    if via := row.record("via"):
+        yield f"ranges found by: {via}"
     context = row.choice.contexts[row.choice.context_of[row.place]]
     for each in consider(context):
         yield f"{_direction(each.work)}{_spelt(each.work.call)}: {_verdict(each)}"
@@ -125,6 +127,8 @@ def _grouping(row: _Row) -> Iterator[str]:
 def _prices(row: _Row) -> Iterator[str]:
     cost = row.prices.costs[row.prices.cost_of[row.place]]
     yield f"the whole op call: {_figure(cost.flops)} FLOPs, {_figure(cost.bytes)} bytes"
+    if cost.via:
+        yield f"with help of {cost.via}"
     if cost.params:
         yield "from " + ", ".join(f"{name}={value}" for name, value in cost.params.items())
     for name, hint in row.prices.hints[row.prices.hint_of[row.place]]._asdict().items():
