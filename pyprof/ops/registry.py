@@ -119,8 +119,8 @@ def op(
     Several signatures are tried in turn. A backward pass is told by the forward call: where no
     signature is given it takes that op's, and its example and family where none is given.
     With direction SPARSE a formula costs the calls with a sparse tensor among their arguments.
-    `setting` is what the example's cost needs besides arguments: where it has a batch, each call is
-    told the requests of its serving step.
+    `setting` is what the example's cost needs besides arguments: where it has a batch, each call
+    gets the requests of its serving step.
     `family` is one of `families.FAMILIES`; where none is given it is the `FAMILY` of the formula's
     module, else "other". Raises ValueError where there is no such op or family, and for a name that
     has a formula already, unless it `replaces` that.

@@ -32,7 +32,8 @@ _X, _ALL = Tensor((4, 6), "float32"), Tensor((16, 6), "float32")
 @op(
     *("_C_custom_ar::all_reduce", "_C_custom_ar::qr_all_reduce", "sgl_kernel::all_reduce"),
     *("_C_custom_ar::all_reduce_reg", "_C_custom_ar::all_reduce_unreg"),
-    *("sgl_kernel::mscclpp_allreduce", "aiter::qr_all_reduce"),
+    *("sgl_kernel::mscclpp_allreduce", "aiter::qr_all_reduce", "sgl_kernel::qr_all_reduce"),
+    *("sgl_kernel::all_reduce_reg", "sgl_kernel::all_reduce_unreg"),
     signature="any handle, Tensor tensors, Tensor out",
     example=Call("_C_custom_ar", "all_reduce", (140, _X, _X, 0, 0)),
     flops=0,

@@ -151,6 +151,15 @@ def weight_by_either(a: Args) -> Work:
     flops=240,
     bytes=130,
 )
+@op(
+    "trtllm::cublas_scaled_mm",
+    signature=(
+        "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, Tensor? bias, dtype out_dtype"
+    ),
+    example=Call("trtllm", "cublas_scaled_mm", (_X8, _K8, _ROWS, _COLUMNS, None, 15)),
+    flops=240,
+    bytes=130,
+)
 def scaled(a: Args) -> Work:
     """A product of FP8 or int8 matrices with their scales; the weight lies as [K, N]."""
     return _product(a, inner_first=True)
@@ -458,3 +467,25 @@ def te_norm_linear(a: Args) -> Work:
 def te_linear_backward(a: Args) -> Work:
     """The gradients of activations and weight; those of bias and norm are not counted."""
     return gradients(_product(a, inner_first=False), a.gemm_kernels)
+
+
+_GROUPS = Tensor((2, 5, 6), "bfloat16")
+
+
+# 4 rows, each times one of two matrices: 2 * 4 * 5 * 6; 24, 60 and 20 of 2 bytes
+@op(
+    *("primus_turbo::grouped_gemm", "primus_turbo::grouped_gemm_impl"),
+    *("primus_turbo_cpp_extension::grouped_gemm", "primus_turbo_cpp_extension::ck_grouped_gemm"),
+    signature="Tensor x, Tensor weight",
+    example=Call("primus_turbo", "grouped_gemm_impl", (_X, _GROUPS, _ONE, _ONE, False, True)),
+    flops=240,
+    bytes=208,
+)
+def grouped(a: Args) -> Work:
+    """Each row times the matrix of its group, [groups, N, K] or [groups, K, N]."""
+    x, w = a.tensor("x"), a.tensor("weight")
+    if len(x.shape) != 2 or len(w.shape) != 3 or x.shape[1] not in w.shape[1:]:  # noqa: PLR2004 - rows, groups of matrices
+        raise Unknown("arguments do not fit the op")
+    rows, k = x.shape
+    n = w.shape[1] * w.shape[2] // max(1, k)
+    return product(x, w, fresh((rows, n), x.dtype), rows, n, k)

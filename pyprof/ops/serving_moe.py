@@ -282,6 +282,38 @@ def one_of_two(a: Args) -> Work:
     return Work(2 * ids.numel * w.shape[1] * w.shape[2], reads, (out,))
 
 
+# the first products of 4 tokens with 2 experts each: 2 * 8 * 10 * 6; tokens 24, 8 experts of 60 and
+# the result's 40 of 2 bytes
+@op(
+    *("aiter::moe_cktile2stages_gemm1_ck", "aiter::moe_cktile2stages_gemm2_ck"),
+    signature=(
+        "Tensor input, Tensor matrices, Tensor out, any sorted, any experts, any valid, int chosen,"
+        "any pad_n, any pad_k, Tensor? weights, Tensor? scale_a, Tensor? scale_b"
+    ),
+    example=Call(
+        "aiter",
+        "moe_cktile2stages_gemm1_ck",
+        (_X, _UP, Tensor((4, 2, 5), "bfloat16"), _SORTED, _SORTED, _SORTED, 2),
+    ),
+    flops=960,
+    bytes=1088,
+)
+def ck_tile_stage(a: Args) -> Work:
+    """One of the two products: the second is given a row for each choice."""
+    x, w, out = a.tensor("input"), a.tensor("matrices"), a.tensor("out")
+    choices = x.numel // max(1, size(x, -1))
+    choices *= a.integer("chosen", 0) if "gemm1" in a.op else 1
+    packed = 2 if w.dtype in ("uint8", "float4_e2m1fn_x2") else 1
+    if not choices or len(w.shape) != 3 or w.shape[2] * packed != size(x, -1):  # noqa: PLR2004
+        raise Unknown("arguments do not fit the op")
+    used = min(w.shape[0], choices)
+    kept = (w, *(t for t in a.present("scale_b") if t.shape))
+    weights = tuple(fresh((used, *t.shape[1:]), t.dtype) for t in kept)
+    scales = tuple(t for t in a.present("scale_a") if t.shape)
+    flops = 2 * choices * w.shape[1] * w.shape[2] * packed
+    return Work(flops, (x, *weights, *scales), (out,))
+
+
 _STAGE = (
     "Tensor sorted, Tensor sorted_experts, Tensor valid, Tensor out, int chosen, any kernel,"
     "Tensor? scale_w, Tensor? scale_x"

@@ -166,6 +166,34 @@ def rms_norm_quant(a: Args) -> Work:
     return Work(each * x.numel, reads, (like(out), *map(like, residual), like(scale)))
 
 
+# 24 * 10; 24 and 6 of 2 bytes read, 24 of 1 and a scale of 4 for each 3 written
+@op(
+    "vllm::rocm_aiter_rmsnorm_fp8_group_quant",
+    signature="Tensor input, Tensor weight, float epsilon, int group",
+    example=Call("vllm", "rocm_aiter_rmsnorm_fp8_group_quant", (_X, _W, 1e-6, 3)),
+    flops=240,
+    bytes=116,
+)
+# the sum 24 more; the residual's 24 read and written of 2 bytes
+@op(
+    "vllm::rocm_aiter_rmsnorm_with_add_fp8_group_quant",
+    signature="Tensor input, Tensor residual, Tensor weight, float epsilon, int group",
+    example=Call("vllm", "rocm_aiter_rmsnorm_with_add_fp8_group_quant", (_X, _X, _W, 1e-6, 3)),
+    flops=264,
+    bytes=212,
+)
+def rms_norm_group_quant(a: Args) -> Work:
+    """RMS norm, perhaps of a sum, each group of a row rounded to FP8 by a scale of its own."""
+    x, residual, group = a.tensor("input"), a.present("residual"), a.integer("group", 0)
+    if group <= 0:
+        raise Unknown("group not recorded")
+    rows = x.numel // max(1, size(x, -1))
+    scales = fresh((rows, -(-size(x, -1) // group)), "float32")
+    each = RMS + ADD * bool(residual) + 1 + ROUND
+    out = fresh(x.shape, "float8_e4m3fn")
+    return Work(each * x.numel, (x, *residual, _weight(a)), (out, *map(like, residual), scales))
+
+
 # 24 * 8; 24, 6 and 6 read, 24 written of 2 bytes
 @op(
     *("LigerLayerNormFunction", "FusedLayerNormAffineFunction", "aiter::layernorm2d_fwd"),

@@ -177,3 +177,36 @@ def rotary(a: Args) -> Work:
     tokens = size(positions, -1)
     angles = fresh((min(tokens, size(cache, 0)), turns), cache.dtype)
     return Work(_TURN * sum(t.numel for t in turned), (*turned, positions, angles), turned)
+
+
+# 2 tokens of 4 and of 2 heads of 4, turned whole by tables of half as much: 48 * 3; 48 read and
+# written of 2 bytes, 2 positions of 8, 2 rows of 2 sines and 2 cosines of 2
+@op(
+    "aiter::rope_cached_positions_2c_fwd_impl",
+    signature=(
+        "Tensor q_out, Tensor k_out, Tensor query, Tensor key, Tensor cosine, Tensor sine,"
+        "Tensor positions, int style, bool halves"
+    ),
+    example=Call(
+        "aiter",
+        "rope_cached_positions_2c_fwd_impl",
+        (
+            *(Tensor((2, 1, 4, 4), "bfloat16"), Tensor((2, 1, 2, 4), "bfloat16")) * 2,
+            *(Tensor((64, 1, 1, 2), "bfloat16"),) * 2,
+            *(Tensor((2, 1), "int64"), 0, True, False),
+        ),
+    ),
+    flops=144,
+    bytes=224,
+)
+def rotary_two(a: Args) -> Work:
+    """Queries and keys [tokens, batch, heads, head]; what no table is for is copied."""
+    given = (a.tensor("query"), a.tensor("key"))
+    tables, positions = (a.tensor("cosine"), a.tensor("sine")), a.tensor("positions")
+    width = size(tables[0], -1)
+    turns = width * (2 if a.flag("halves", default=True) else 1)
+    if not 0 < turns <= size(given[0], -1):
+        raise Unknown("arguments do not fit the op")
+    count = sum(t.numel // max(1, size(t, -1)) * turns for t in given)
+    rows = tuple(fresh((min(positions.numel, size(t, 0)), width), t.dtype) for t in tables)
+    return Work(_TURN * count, (*given, positions, *rows), tuple(map(like, given)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops.registry import op
+from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size
 
 FAMILY = "quantization"
@@ -92,6 +93,24 @@ def rowwise_int8(a: Args) -> Work:
     x = a.tensor("input")
     scales = fresh(x.shape[:-1], "float32")
     return Work((_ROUND + _LARGEST) * x.numel, (x,), (fresh(x.shape, "int8"), scales))
+
+
+# 24 * 6; 24 of 2 bytes read, 24 of 1 and a scale of 4 for each 3 written
+@op(
+    "vllm::triton_per_token_group_quant_fp8",
+    signature="Tensor input, int group",
+    example=Call("vllm", "triton_per_token_group_quant_fp8", (_X, 3)),
+    flops=144,
+    bytes=104,
+)
+def groupwise_fp8(a: Args) -> Work:
+    """Each group of a row rounded to FP8 by a scale of its own."""
+    x, group = a.tensor("input"), a.integer("group", 0)
+    if group <= 0:
+        raise Unknown("group not recorded")
+    rows = x.numel // max(1, size(x, -1))
+    scales = fresh((rows, -(-size(x, -1) // group)), "float32")
+    return Work((_ROUND + _LARGEST) * x.numel, (x,), (fresh(x.shape, "float8_e4m3fn"), scales))
 
 
 # 64 * 6; 64 of 2 bytes read, 32 bytes and 1 scale of 4 written

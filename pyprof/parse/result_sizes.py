@@ -37,8 +37,8 @@ def of_rows(sweep: Sweep, leaf: Ints) -> Coded | None:
         pairs = _pairs(sweep, around, called)
         sizes, which = _sizes(sweep, pairs, read)
         code = np.array([len(values) + at if size else NONE for at, size in enumerate(sizes)])
-        told = np.flatnonzero(code[which] != NONE) if len(pairs) else which
-        number[pairs[told, 0]] = code[which[told]]
+        sized = np.flatnonzero(code[which] != NONE) if len(pairs) else which
+        number[pairs[sized, 0]] = code[which[sized]]
         values += [list(size or ()) for size in sizes]
     index = number[leaf]
     return Coded(index, values) if (index != NONE).any() else None

@@ -33,12 +33,12 @@ def of_rows(capture: Capture, activities: pa.Table, launch: Ints) -> Coded | Non
     start, end = (ints(capture.ranges.column(name))[rows] for name in ("start", "end"))
     begun = np.append(ints(capture.calls.column("start")), NONE)[launch]
     process = ints(activities.column("pid"))
-    found = np.full(len(process), NONE)
+    step_of = np.full(len(process), NONE)
     for one in np.unique(pid).tolist():
         ours, theirs = np.flatnonzero(pid == one), (process == one) & (launch != NONE)
         ours = ours[np.argsort(start[ours], kind="stable")]
-        found[theirs] = _within(begun[theirs], start[ours], end[ours], code[rows[ours]])
-    used, place = np.unique(found, return_inverse=True)
+        step_of[theirs] = _within(begun[theirs], start[ours], end[ours], code[rows[ours]])
+    used, place = np.unique(step_of, return_inverse=True)
     index = place - int(used[0] == NONE)
     return Coded(index, [names[at] for at in used.tolist() if at != NONE])
 

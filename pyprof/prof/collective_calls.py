@@ -44,19 +44,19 @@ _OPS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
 def with_collectives(
     records: Records, work_of: Ints, works: Sequence[ChosenCall]
 ) -> tuple[Ints, list[ChosenCall]]:
-    """Give the number of each row's work, and the works, with collectives of unknown cost told."""
+    """Give the number of each row's work, and the works; what the tool says fills unknown costs."""
     said = records.coded("collective")
     if not said.values:
         return work_of, list(works)
     unknown = np.array([_unknown(work) for work in works], bool)[work_of]
     calls = [_call(json.loads(text)) for text in said.values]
-    told = np.array([*(call is not None for call in calls), False])[said.index] & unknown
-    first, number = distinct(np.where(told, said.index + 1, 0) * len(works) + work_of)
-    found = []
+    replaced = np.array([*(call is not None for call in calls), False])[said.index] & unknown
+    first, number = distinct(np.where(replaced, said.index + 1, 0) * len(works) + work_of)
+    chosen = []
     for row in first.tolist():
-        work, call = works[work_of[row]], calls[said.index[row]] if told[row] else None
-        found.append(work if call is None else ChosenCall(call, FPROP, None, OWN))
-    return number, found
+        work, call = works[work_of[row]], calls[said.index[row]] if replaced[row] else None
+        chosen.append(work if call is None else ChosenCall(call, FPROP, None, OWN))
+    return number, chosen
 
 
 def _unknown(work: ChosenCall) -> bool:

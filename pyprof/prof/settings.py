@@ -1,7 +1,7 @@
 """What is known of op calls besides their arguments: the model, and the requests of a serving step.
 
-A step's requests differ from those of the next; only calls whose cost depends on them are told
-apart by them.
+A step's requests differ from those of the next; only calls whose cost depends on them are kept
+apart.
 """
 
 from __future__ import annotations
@@ -33,17 +33,19 @@ def with_settings(
     """Give the number of each row's situation, and these, with what is known of them besides."""
     ranks = _ranks(situations, model) if model else 1
     plain = Setting(model, ranks=ranks)
-    found = [replace(each, setting=plain) for each in situations] if model else situations
+    with_model = [replace(each, setting=plain) for each in situations] if model else situations
     step = records.coded("servingStep")
     if not step.values:
-        return number, list(found)
+        return number, list(with_model)
     depends = np.array([_depends(each) for each in situations], bool)
     of_row = np.where(depends[number], step.index + 1, 0)
     first, row_number = distinct(number * (len(step.values) + 1) + of_row)
     batches = [None, *map(batch.read, step.values)]
     pairs = zip(number[first].tolist(), of_row[first].tolist(), strict=True)
     return row_number, [
-        replace(found[place], setting=replace(plain, batch=batches[at])) if at else found[place]
+        replace(with_model[place], setting=replace(plain, batch=batches[at]))
+        if at
+        else with_model[place]
         for place, at in pairs
     ]
 

@@ -157,7 +157,7 @@ def test_few_tokens_read_few_experts() -> None:
 
 
 def test_padded_widths_are_not_another_model() -> None:
-    """2880 is padded to 3072; 4096, or fewer than stated, are contradictions that are told."""
+    """2880 is padded to 3072; 4096, or fewer than stated, contradict the capture."""
     model = ModelConfig(hidden=2880, expert_intermediate=2880, experts=8, experts_per_token=2)
     plain, padded = (ops.cost(_experts(hidden), setting=Setting(model)) for hidden in (2880, 3072))
     assert plain.flops == padded.flops is not None
