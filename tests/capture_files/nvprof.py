@@ -27,6 +27,8 @@ _DEVICE = (
 )
 LAUNCH_CBID = 211
 """CUPTI's number of cudaLaunchKernel_v7000."""
+_CBIDS = {"memcpy": 41, "memset": 51}
+"""Those of cudaMemcpyAsync_v3020 and cudaMemsetAsync_v3020."""
 
 
 def nvprof_db(
@@ -80,7 +82,7 @@ def _call(number: int, work: Work) -> dict[str, Value]:
     start, end = work.call or (0, 0)
     signed = (work.tid & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)  # a signed 32 bits of the thread's id
     ids: dict[str, Value] = {"processId": work.pid, "threadId": signed, "correlationId": number}
-    cbid = 307 if work.driver else LAUNCH_CBID
+    cbid = 307 if work.driver else _CBIDS.get(work.kind, LAUNCH_CBID)
     return {"cbid": cbid, "start": start, "end": end, **ids}
 
 

@@ -56,13 +56,20 @@ _STEPS = 3
 _STEP_NS = 100_000
 
 
+_APIS = {
+    "kernel": "cudaLaunchKernel_v7000",
+    "memcpy": "cudaMemcpyAsync_v3020",
+    "memset": "cudaMemsetAsync_v3020",
+}
+
+
 def _work() -> list[Work]:
     found = []
     for step, place in itertools.product(range(_STEPS), range(len(NAMES))):
         at = 10_000 + step * _STEP_NS + place * 10_000
         kind = ("kernel", "kernel", "kernel", "memcpy", "memset")[place]
         work = Work(NAMES[place], (at + 5_000, at + 9_000), (at, at + 2_000), kind)
-        found.append(replace(work, stream=7 + place % 2, tid=11 + place % 2))
+        found.append(replace(work, stream=7 + place % 2, tid=11 + place % 2, api=_APIS[kind]))
     return found
 
 
@@ -128,7 +135,8 @@ def _launched(step: int, at: float, nccl: dict[str, Any]) -> list[dict[str, Any]
         )
     ):
         corr = 100 * step + place + 1
-        api = _event("cuda_runtime", "cudaLaunchKernel", at + 4 + place, 0.5,
+        called = {"kernel": "cudaLaunchKernel", "gpu_memcpy": "cudaMemcpyAsync"}
+        api = _event("cuda_runtime", called.get(category, "cudaMemsetAsync"), at + 4 + place, 0.5,
                      args={"correlation": corr, "cbid": 211})  # fmt: skip
         args = {"correlation": corr, "device": 0, "stream": 7, "grid": [4, 2, 1],
                 "block": [128, 1, 1], "registers per thread": 32, "shared memory": 2048,
