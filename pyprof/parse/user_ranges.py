@@ -14,6 +14,8 @@ from pyprof.parse import texts
 from pyprof.parse.ranges import innermost, nest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from numpy.typing import NDArray
 
     from pyprof.arrays import Ints, Mask
@@ -52,7 +54,7 @@ def name(text: str, kind: Kind | None = None) -> str:
     return _NAME[marker.classify(text) if kind is None else kind](text)
 
 
-_NAME = {
+_NAME: Mapping[Kind, Callable[[str], str]] = {
     Kind.LAYER: marker.layer_name,
     Kind.USER: marker.range_name,
     Kind.STEP: marker.step_name,

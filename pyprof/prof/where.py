@@ -49,7 +49,8 @@ class Condition:
         """Find the rows that fulfil it. `name=` asks for those without a value."""
         values = COLUMNS[self.name].held(table)
         if not self.value and self.operator in ("=", "!="):
-            return np.asarray(values.is_null()) != self.negated
+            absent: Mask = np.asarray(values.is_null())
+            return ~absent if self.negated else absent
         if pa.types.is_dictionary(values.type):
             holds = self._texts(values.dictionary).take(values.indices)
         elif pa.types.is_string(values.type):

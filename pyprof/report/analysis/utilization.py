@@ -14,7 +14,7 @@ from pyprof.report.analysis.phases import said
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Mask
+    from pyprof.arrays import Ints, Mask
     from pyprof.gpu.peaks import Rate
     from pyprof.prof.table import Table
     from pyprof.report.analysis.steps import Steps
@@ -201,12 +201,10 @@ def _measured(
     )
 
 
-def _peak(table: Table, rows: Mask, name: str, amount: Sequence[int]) -> Rate | None:
+def _peak(table: Table, rows: Mask, name: str, amount: Ints) -> Rate | None:
     """Give the peak against which most of an amount is measured."""
     number, judged = table.judged
-    weight = np.bincount(
-        number[rows], np.asarray(amount)[rows].astype(float), minlength=len(judged)
-    )
+    weight = np.bincount(number[rows], amount[rows].astype(float), minlength=len(judged))
     total: dict[Rate, float] = {}
     for entry, part in zip(judged, weight.tolist(), strict=True):
         rate = getattr(entry, name)
