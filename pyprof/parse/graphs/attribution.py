@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,13 +111,7 @@ class _Work:
         kind = replaying.kinds(captures.launches)
         named = [bool((known | (kind != schema.KERNEL))[part].all()) for part in rows]
         subjects = self._replays.subjects
-
-        @cache
-        def alike(number: int, which: int) -> float:
-            return self._alike(rows[number], subjects[which].rows, named=named[number],
-                               ordered=subjects[which].ordered)  # fmt: skip
-
-        made = choice.choose(self._replays, captures, alike, _SameOps(self, captures, rows))
+        made = choice.choose(self._replays, captures, _Compared(self, rows, named))
         recording = ints(captures.graphs.column("recording"))
         for which, number in made.graph.items():
             self._tie(subjects[which], rows[number], captures, named=named[number])
@@ -125,12 +119,24 @@ class _Work:
         left = made.ambiguous - made.graph.keys()
         self._ambiguous = sum(len(subjects[which].rows) for which in left)
 
-    def _alike(self, launches: Ints, kernels: Ints, *, named: bool, ordered: bool) -> float:
+    def alike(self, launches: Ints, subject: int, *, named: bool) -> float:
+        """Give the share of some launches and a subject that is alike."""
+        chosen = self._replays.subjects[subject]
         if named:
-            return matching.share(
-                self._replays.of_launches.take(launches), self._replays.of_activities.take(kernels)
-            )
-        return float((self._by_order(launches, kernels, ordered=ordered) != NONE).any())
+            return matching.share(*self._both(launches, chosen.rows))
+        place = self._by_order(launches, chosen.rows, ordered=chosen.ordered)
+        return float((place != NONE).any())
+
+    def common(self, launches: Ints, subject: int) -> int:
+        """Count the kernels that some launches and a subject have in common."""
+        return matching.common(*self._both(launches, self._replays.subjects[subject].rows))
+
+    def kernels(self, subject: int) -> int:
+        """Count the kernels of a subject."""
+        return len(self._replays.subjects[subject].rows)
+
+    def _both(self, launches: Ints, rows: Ints) -> tuple[matching.Kernels, matching.Kernels]:
+        return self._replays.of_launches.take(launches), self._replays.of_activities.take(rows)
 
     def _by_order(self, launches: Ints, kernels: Ints, *, ordered: bool) -> Ints:
         """Match by order alone; nothing where some op cannot have launched its kernel."""
@@ -156,10 +162,7 @@ class _Work:
         self, subject: Subject, launches: Ints, captures: GraphCaptures, *, named: bool
     ) -> None:
         if named:
-            place = matching.places(
-                self._replays.of_launches.take(launches),
-                self._replays.of_activities.take(subject.rows),
-            )
+            place = matching.places(*self._both(launches, subject.rows))
         else:
             place = self._by_order(launches, subject.rows, ordered=subject.ordered)
         rows, place = self._spread(subject, place)
@@ -390,19 +393,36 @@ class _Work:
 _LISTED = 3
 
 
-class _SameOps:
-    """Whether captured graphs have the same ops, with the same arguments, in the same places."""
+class _Compared:
+    """How the graphs of recordings compare with what was replayed, each pair looked at once."""
 
-    def __init__(self, work: _Work, captures: GraphCaptures, rows: Sequence[Ints]) -> None:
-        self._work, self._rows = work, rows
-        self._captures = captures
+    def __init__(self, work: _Work, rows: Sequence[Ints], named: Sequence[bool]) -> None:
+        self._work, self._rows, self._named = work, rows, named
+        self._known: dict[tuple[int, int], float] = {}
 
-    def __call__(self, graphs: Sequence[int]) -> bool:
-        """Compare all with the first."""
+    def alike(self, graph: int, subject: int) -> float:
+        """Give the share of both that is alike; 1 where all is."""
+        pair = graph, subject
+        if pair not in self._known:
+            rows = self._rows[graph]
+            self._known[pair] = self._work.alike(rows, subject, named=self._named[graph])
+        return self._known[pair]
+
+    def inside(self, graph: int, subject: int) -> bool:
+        """Tell whether a subject can be a graph of which some kernels were lost."""
+        rows, count = self._rows[graph], self._work.kernels(subject)
+        return len(rows) > count and self._work.common(rows, subject) == count
+
+    def named(self, graph: int) -> bool:
+        """Tell whether the launches of a graph name their kernels."""
+        return self._named[graph]
+
+    def same_ops(self, graphs: Sequence[int]) -> bool:
+        """Compare the ops, and their arguments, of all with those of the first."""
         first, *others = graphs
-        of = self._work.launch_situation
+        ops = self._work.launch_situation
         return all(
-            np.array_equal(of[self._rows[first]], of[self._rows[other]]) for other in set(others)
+            np.array_equal(ops[self._rows[first]], ops[self._rows[other]]) for other in set(others)
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from pyprof.marker import graph_sizes
 from pyprof.parse.graphs.matching import LEAST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyprof.parse.graphs.replays import Replays
     from pyprof.schema import GraphCaptures
@@ -38,21 +38,35 @@ class Choice:
 def choose(
     replays: Replays,
     captures: GraphCaptures,
-    alike: Callable[[int, int], float],
-    same_ops: Callable[[Sequence[int]], bool],
+    compared: Compared,
 ) -> Choice:
     """Choose the captured graph of each subject.
 
-    `alike` gives the share of a graph and a subject that is alike, `same_ops` whether graphs have
-    the same ops in the same places. In a step of as many launches as a recording has graphs the
-    n-th launch is of the n-th graph; so it is of launches in a row that are alike all graphs of a
-    recording. A launch that is alike one graph alone is of that one.
+    In a step of as many launches as a recording has graphs the n-th launch is of the n-th graph; so
+    it is of launches in a row that are alike all graphs of a recording. Elsewhere a launch that is
+    alike one graph alone, and can be no part of another, is of that one.
     """
-    chooser = _Chooser(replays, captures, alike, same_ops)
+    chooser = _Chooser(replays, captures, compared)
     chooser.by_number()
-    for group, size in chooser.groups():
-        chooser.take(group, size)
+    for group, size, is_step in chooser.groups():
+        chooser.take(group, size, is_step=is_step)
     return chooser.choice
+
+
+class Compared(Protocol):
+    """How captured graphs and subjects compare."""
+
+    def alike(self, graph: int, subject: int) -> float:
+        """Give the share of both that is alike; 1 where all is."""
+
+    def inside(self, graph: int, subject: int) -> bool:
+        """Tell whether a subject can be a graph of which some kernels were lost."""
+
+    def named(self, graph: int) -> bool:
+        """Tell whether the launches of a graph name their kernels."""
+
+    def same_ops(self, graphs: Sequence[int]) -> bool:
+        """Tell whether graphs have the same ops in the same places."""
 
 
 class _Chooser:
@@ -60,12 +74,11 @@ class _Chooser:
         self,
         replays: Replays,
         captures: GraphCaptures,
-        alike: Callable[[int, int], float],
-        same_ops: Callable[[Sequence[int]], bool],
+        compared: Compared,
     ) -> None:
         self._replays = replays
         self._sizes = captures.batch_sizes
-        self._alike, self._same_ops = alike, same_ops
+        self._compared = compared
         recording = ints(captures.graphs.column("recording"))
         self._recordings = [
             _Recording(tuple(np.flatnonzero(recording == number).tolist()), size)
@@ -85,11 +98,12 @@ class _Chooser:
         if len(numbered) != len(self._replays.subjects):
             return
         fitting = [r for r in self._recordings if self._all_alike(r.graphs, numbered)]
+        fitting = [r for r in fitting if len(r.graphs) == len(numbered)]
         if len(fitting) == 1 and len(numbered) > 1:
             self._assign(numbered, fitting[0].graphs)
 
-    def groups(self) -> Iterator[tuple[list[int], int | None]]:
-        """Give the subjects that each step launches, in order, and the step's batch size.
+    def groups(self) -> Iterator[tuple[list[int], int | None, bool]]:
+        """Give the subjects that each step launches, its batch size, and whether it is a step.
 
         Launches outside of steps are one group.
         """
@@ -98,12 +112,19 @@ class _Chooser:
         for part in np.split(order, np.flatnonzero(np.diff(self._replays.step[order])) + 1):
             if len(part):
                 size = int(self._replays.batch_size[part[0]])
-                yield self._subject[part].tolist(), None if size == NONE else size
+                is_step = bool(self._replays.step[part[0]] != NONE)
+                yield self._subject[part].tolist(), None if size == NONE else size, is_step
 
-    def take(self, group: list[int], size: int | None) -> None:
-        """Choose for the launches of one step."""
+    def take(self, group: list[int], size: int | None, *, is_step: bool) -> None:
+        """Choose for the launches of one step, or for all that are outside of steps.
+
+        Where some of a step's kernels were lost, what is left of one graph may look like another:
+        a step with the launches of a recording is of that one or of none.
+        """
         allowed = self._of_size(size)
         if self._whole_step(group, allowed):
+            return
+        if is_step and any(len(recording.graphs) == len(group) for recording in allowed):
             return
         place = 0
         while place < len(group):
@@ -120,7 +141,7 @@ class _Chooser:
             (sum(shares) / len(shares), min(shares), recording)
             for recording in allowed
             if len(recording.graphs) == len(group)
-            for shares in [list(map(self._alike, recording.graphs, group))]
+            for shares in [list(map(self._compared.alike, recording.graphs, group))]
         ]
         best = max((mean for mean, _, _ in shares), default=0.0)
         if best < LEAST:
@@ -144,20 +165,28 @@ class _Chooser:
 
     def _alone(self, subject: int, allowed: list[_Recording]) -> int:
         if subject not in self.choice.graph:
-            graphs = [g for r in allowed for g in r.graphs if self._alike(g, subject) == 1]
-            if graphs:
+            candidates = [
+                graph
+                for recording in allowed
+                for graph in recording.graphs
+                if self._compared.named(graph) or len(recording.graphs) == 1
+            ]
+            graphs = [g for g in candidates if self._compared.alike(g, subject) == 1]
+            if graphs and any(self._compared.inside(graph, subject) for graph in candidates):
+                self.choice.ambiguous.add(subject)
+            elif graphs:
                 self._agreed([subject], [(graph,) for graph in graphs])
         return 1
 
     def _all_alike(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
         return len(graphs) <= len(subjects) and all(
-            self._alike(graph, subject) == 1
+            self._compared.alike(graph, subject) == 1
             for graph, subject in zip(graphs, subjects, strict=False)
         )
 
     def _agreed(self, subjects: list[int], candidates: Sequence[Sequence[int]]) -> bool:
         """Assign the first candidate if all have the same ops; tell of subjects where not."""
-        if all(self._same_ops(graphs) for graphs in zip(*candidates, strict=True)):
+        if all(self._compared.same_ops(graphs) for graphs in zip(*candidates, strict=True)):
             self._assign(subjects, candidates[0])
             return True
         self.choice.ambiguous.update(subjects)
@@ -165,5 +194,5 @@ class _Chooser:
 
     def _assign(self, subjects: Sequence[int], graphs: Sequence[int]) -> None:
         for subject, graph in zip(subjects, graphs, strict=True):
-            if self._alike(graph, subject) > 0:
+            if self._compared.alike(graph, subject) > 0:
                 self.choice.graph.setdefault(subject, graph)

@@ -39,15 +39,19 @@ class Kernels(NamedTuple):
 
 def share(launches: Kernels, kernels: Kernels) -> float:
     """Give the share of both that is alike by the coarsest key; 1 where all is."""
+    longer = max(len(launches), len(kernels))
+    return common(launches, kernels) / longer if longer else 0.0
+
+
+def common(launches: Kernels, kernels: Kernels) -> int:
+    """Count the kernels that both have, by the coarsest key; 0 where one of them is not known."""
     ours, theirs = kernels.levels[-1], launches.levels[-1]
-    longer = max(len(ours), len(theirs))
-    if not longer or (ours == NONE).any() or (theirs == NONE).any():
-        return 0.0
+    if (ours == NONE).any() or (theirs == NONE).any():
+        return 0
     keys, both = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
-    counts = (
-        np.bincount(part, minlength=len(keys)) for part in (both[: len(ours)], both[len(ours) :])
-    )
-    return float(np.minimum(*counts).sum()) / longer
+    mine, other = both[: len(ours)], both[len(ours) :]
+    counts = (np.bincount(part, minlength=len(keys)) for part in (mine, other))
+    return int(np.minimum(*counts).sum())
 
 
 def places(launches: Kernels, kernels: Kernels) -> Ints:

@@ -1,0 +1,1 @@
+"""Tests of what ties replays of graphs to their capture."""
