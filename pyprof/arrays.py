@@ -32,3 +32,27 @@ def lists(lengths: Ints, values: pa.Array, mask: NDArray[np.bool_] | None = None
     return pa.ListArray.from_arrays(
         pa.array(offsets), values, mask=None if mask is None else pa.array(mask)
     )
+
+
+def latest_before(keys: Ints, starts: Ints, wanted: Ints, before: Ints) -> Ints:
+    """Find, among entries with the wanted key, the last that starts no later than `before`.
+
+    NONE where there is none.
+    """
+    if not len(keys):
+        return np.full(len(wanted), NONE)
+    merged = np.lexsort(
+        (
+            np.concatenate([np.zeros(len(keys), np.int8), np.ones(len(wanted), np.int8)]),
+            np.concatenate([starts, before]),
+            np.concatenate([keys, wanted]),
+        )
+    )
+    entry = merged < len(keys)
+    # Carried along the sorted rows, the last entry's row is what a node looks for.
+    last = np.maximum.accumulate(np.where(entry, np.arange(len(merged)), -1))
+    row = np.where(last >= 0, merged[last], NONE)[~entry]
+    found = np.full(len(wanted), NONE)
+    found[merged[~entry] - len(keys)] = row
+    same = (found != NONE) & (keys[found] == wanted)
+    return np.where(same, found, NONE)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pyprof import cli
+from pyprof.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +28,7 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
 def worker_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add --workers and --dask; the command gets the opened engine as `engine`."""
 
+    @capture_options
     @click.option(
         "--workers",
         type=click.IntRange(min=1),
@@ -54,6 +57,29 @@ def worker_options(command: Callable[..., None]) -> Callable[..., None]:
             command(engine=chosen, **given)
 
     return opened
+
+
+def capture_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what is read beside captures; it is set while the command runs."""
+
+    @click.option(
+        "--graph-captures",
+        multiple=True,
+        metavar="PATH",
+        help="Traces of the capture of CUDA graphs: a file, or a folder of them; may be repeated. "
+        "Default: capture_traces/ beside each trace.",
+    )
+    @wraps(command)
+    def with_inputs(graph_captures: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - the command's own
+        from pyprof.readers import settings  # noqa: PLC0415 - only where captures are read
+
+        for place in graph_captures:
+            if not Path(place).exists():
+                raise CaptureError(f"{place}: no such file or folder; check --graph-captures")
+        with settings.using([str(Path(place).absolute()) for place in graph_captures]):
+            command(**given)
+
+    return with_inputs
 
 
 # The options by which a user says what to measure against; all reports take the same.

@@ -4,7 +4,7 @@ A test says what the GPU did (`Work`) and what ranges there were (`Range`); a la
 version of a tool spells that. Every file also holds what must never be copied out: `SECRETS`.
 """
 
-from tests.capture_files.model import CAPTURES, SECRETS, Range, Work, table, write_tables
+from tests.capture_files.model import CAPTURES, SECRETS, Node, Range, Work, table, write_tables
 from tests.capture_files.nsys import LAYOUTS, Layout, nsys_db
 from tests.capture_files.nvprof import nvprof_db
 
@@ -13,6 +13,7 @@ __all__ = [
     "LAYOUTS",
     "SECRETS",
     "Layout",
+    "Node",
     "Range",
     "Work",
     "nsys_db",

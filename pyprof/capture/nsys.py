@@ -18,12 +18,12 @@ from pyprof import child_programs, guard, scratch, signals
 from pyprof.capture import machine, script
 from pyprof.capture.launch import Files
 from pyprof.capture.request import Outcome, check_place, names_a_range, ranked
-from pyprof.capture.tables import filled
+from pyprof.capture.tables import filled, kernels_of_unseen_nodes
 from pyprof.capture.window_files import join_nsys_windows
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyprof.capture.request import Request
 
@@ -32,6 +32,8 @@ _EXPORT = ".sqlite"
 _SUFFIXES = (_EXPORT, ".qdstrm", *REPORTS)
 _WORK = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
 _GPU_API = "cuda,nvtx,cublas,cudnn"
+_GRAPH_TRACE = "--cuda-graph-trace"
+"""Where nsys has it (2022 on): what is recorded of CUDA graphs, their nodes or only launches."""
 
 
 _GAVE_WAY = "gave way"
@@ -56,8 +58,8 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
     ]
     if ranged:
         options += ["--capture-range=cudaProfilerApi", f"--capture-range-end={_end(request)}"]
-    if gpu and request.graph_nodes:
-        options += ["--cuda-graph-trace=node"]
+    if gpu and request.graph_nodes and _knows_graph_nodes(nsys):
+        options += [f"{_GRAPH_TRACE}=node"]
     inside = [f"--files={folder}"]
     if _hangs_up():
         inside += ["--hangup"]
@@ -69,6 +71,10 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
         inside += [f"--steps={request.steps}"]
     launch = [sys.executable, "-m", "pyprof.capture.launch", *inside, "--"]
     return [nsys, "profile", *options, *launch, *request.target.command()]
+
+
+def _knows_graph_nodes(nsys: str) -> bool:
+    return _GRAPH_TRACE in (machine.output(nsys, "profile", "--help") or "")
 
 
 def _may_start(request: Request) -> bool:
@@ -198,8 +204,17 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
     _sign(database)
     notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
     empty = not filled(database, _WORK)  # tables without rows are not exported
-    said = [_no_work(request)] if empty else []
+    said = [_no_work(request)] if empty else [*_captured_before(database)]
     return Outcome(code, database, (*notes, *said), empty=empty)
+
+
+def _captured_before(database: Path) -> Iterator[str]:
+    """Say that graphs were captured before recording began."""
+    if count := kernels_of_unseen_nodes(database):
+        yield (
+            f"{count:,} kernels ran in CUDA graphs that were captured before recording began: they "
+            "have no op; record from where graphs are captured, with --all or earlier --steps"
+        )
 
 
 def _window(export: Path) -> int:

@@ -164,7 +164,7 @@ class Request:
     steps: Steps | None = None
     instrument: bool = True
     """Call pyprof.init() for the script."""
-    graph_nodes: bool = False
+    graph_nodes: bool = True
     """Record the kernels inside CUDA graphs one by one (nsys)."""
 
     def nothing(self) -> str:

@@ -28,6 +28,26 @@ def filled(path: Path, tables: Iterable[str]) -> list[str]:
         return []
 
 
+_NODES = "CUDA_GRAPH_NODE_EVENTS"
+_UNSEEN = f"""
+SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE graphNodeId > 0 AND graphNodeId NOT IN (
+  SELECT graphNodeId FROM {_NODES} WHERE coalesce(originalGraphNodeId, 0) = 0
+    OR originalGraphNodeId IN (SELECT graphNodeId FROM {_NODES}))
+"""  # noqa: S608 - our own name
+
+
+def kernels_of_unseen_nodes(path: Path) -> int:
+    """Count the kernels in an nsys export whose graph was captured before recording began."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
+            query = _UNSEEN
+            if _NODES not in {row[0] for row in base.execute(_TABLES)}:
+                query = _UNSEEN.partition(" AND ")[0]
+            return int(base.execute(query).fetchone()[0])
+    except sqlite3.Error:  # no such column, in old exports
+        return 0
+
+
 _PRIVATE = {
     "TARGET_INFO_SYSTEM_ENV": "the machine and its environment, which can hold tokens",
     "PROCESSES": "command lines",

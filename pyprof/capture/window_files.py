@@ -90,7 +90,7 @@ def _at(mark: re.Pattern[bytes], events: bytes) -> str:
 # stand the calls that end the one and begin the other, as in a joined trace of torch.profiler.
 
 
-_JOINED_NSYS_EVENTS = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "DIAGNOSTIC_EVENT")
+_JOINED_NSYS_EVENTS = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "CUDA_GRAPH_", "DIAGNOSTIC_EVENT")
 """What tables of events begin with; the others describe the machine and the programs."""
 _TIMES = ("start", "end", "timestamp")
 _TEXTS = ("demangledName", "shortName", "mangledName", "nameId", "textId", "jsonTextId")

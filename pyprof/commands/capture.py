@@ -39,9 +39,10 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option("--no-init", is_flag=True, help="Do not call pyprof.init() for the script."),
         click.option(
-            "--graph-nodes",
-            is_flag=True,
-            help="Record the kernels inside CUDA graphs one by one (nsys; slower).",
+            "--graph-nodes/--no-graph-nodes",
+            default=True,
+            show_default=True,
+            help="Record the kernels inside CUDA graphs one by one (nsys).",
         ),
         click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with python -m."),
         click.argument(
@@ -95,7 +96,7 @@ def perform(
     whole: bool = False,
     steps: str | None = None,
     no_init: bool = False,
-    graph_nodes: bool = False,
+    graph_nodes: bool = True,
     module: bool = False,
     conclude: Callable[[Outcome], int] = lambda outcome: outcome.code,
 ) -> Outcome:

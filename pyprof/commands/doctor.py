@@ -7,10 +7,12 @@ from pathlib import Path
 import click
 
 from pyprof import cli, safe
+from pyprof.options import capture_options
 
 
 @click.command("doctor", cls=cli.Command)
 @click.argument("capture", required=False, type=click.Path(path_type=Path))
+@capture_options
 def command(capture: Path | None) -> None:
     """Say what is installed and missing for a capture here, or what CAPTURE hides or distorts.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyprof import __version__, cli
 from pyprof.errors import CaptureError, PyprofError, reason
 from pyprof.inputs.engine import Failed, Handle, attempt, name_of, progress, settled, tree
+from pyprof.readers.settings import Carried
 
 try:
     import dask.config
@@ -91,7 +92,7 @@ class Cluster:
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on every item, somewhere; strict stops at the first that cannot be read."""
-        work = partial(attempt, function)
+        work = partial(attempt, Carried(function))
         futures = self._client.map(work, items, pure=False, retries=_RETRIES)
         failures = self._client.map(failure, futures, pure=False)
         item_of = dict(zip(failures, items, strict=True))

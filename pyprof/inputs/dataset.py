@@ -26,6 +26,7 @@ from pyprof.inputs.find import PARTITION, fetch, parts
 from pyprof.inputs.ranks import members, rank_in
 from pyprof.inputs.records import ranked
 from pyprof.parse import parquet, parse_file
+from pyprof.readers import settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,6 +164,7 @@ def _of_rank(records: Records, rank: int) -> Records:
 def _made_from(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa: FBT001 - one of few
     """Tell captures, and ways to read them, apart."""
     about = [names(safe.url(url))[-1], files_of(url).stamp(url), pid, kernels_only, __version__]
+    about += settings.graph_captures()
     return json.dumps(about).encode()
 
 

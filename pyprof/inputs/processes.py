@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyprof.errors import PyprofError
 from pyprof.inputs.engine import Failed, Handle, Here, attempt, name_of
+from pyprof.readers.settings import Carried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,7 +53,7 @@ class Processes(Here):
         """Work on several items at a time; strict stops at the first that cannot be read."""
         results: dict[int, T | Failed] = {}
         with self.keeping(items, results, label) as keep, self._ended_by_errors():
-            work = partial(_attempt, function)
+            work = partial(_attempt, Carried(function))
             for number in self._lost(work, items, range(len(items)), keep):
                 self._close()  # whoever is alone has the memory of all
                 tries = (self._lost(work, items, [number], keep) for _ in range(_TRIES))

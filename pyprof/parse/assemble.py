@@ -74,6 +74,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
             *capture.warnings,
             *inferred,
             *doubted,
+            *sites.doubts(activities, site),
             *range_doubts,
             *sweep.doubts,
             *_too_deep(sweep, leaf, most, free),
@@ -89,7 +90,8 @@ def doubts(capture: Capture) -> tuple[str, ...]:
     launch, of_launches = evidence.launches(capture, activities, profiler_windows.windows(capture))
     site = sites.find(capture, activities, launch)
     _, of_ranges = evidence.ranges_of(activities, sweep.nest, site)
-    return (*inferred, *of_launches, *of_ranges, *sweep.doubts)
+    replayed = sites.doubts(activities, site)
+    return (*inferred, *of_launches, *replayed, *of_ranges, *sweep.doubts)
 
 
 _NAMES, _LEAST = 1 << 22, 128

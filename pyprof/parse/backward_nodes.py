@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import marker
-from pyprof.arrays import NONE
+from pyprof.arrays import NONE, latest_before
 from pyprof.parse.records import numbers
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
             np.concatenate([ranges.seq[candidates], ranges.seq[node]]),
         )
         ours, theirs = keys[: len(candidates)], keys[len(candidates) :]
-        hit = _latest_before(ours, ranges.start[candidates], theirs, ranges.start[node])
+        hit = latest_before(ours, ranges.start[candidates], theirs, ranges.start[node])
         if one_thread:
             hit[np.isin(theirs, _shared(ours, ranges.thread[candidates]))] = NONE
         found[left] = np.where(hit == NONE, NONE, candidates[hit])
@@ -124,25 +124,6 @@ def _shared(keys: Ints, thread: Ints) -> Ints:
     """Give the keys that occur on more than one thread."""
     pairs = np.unique(np.stack([keys, thread]), axis=1)[0]
     return np.asarray(pairs[1:][pairs[1:] == pairs[:-1]])
-
-
-def _latest_before(keys: Ints, starts: Ints, wanted: Ints, before: Ints) -> Ints:
-    """Find, among entries with the wanted key, the last that starts no later than `before`."""
-    merged = np.lexsort(
-        (
-            np.concatenate([np.zeros(len(keys), np.int8), np.ones(len(wanted), np.int8)]),
-            np.concatenate([starts, before]),
-            np.concatenate([keys, wanted]),
-        )
-    )
-    entry = merged < len(keys)
-    # Carried along the sorted rows, the last entry's row is what a node looks for.
-    last = np.maximum.accumulate(np.where(entry, np.arange(len(merged)), -1))
-    row = np.where(last >= 0, merged[last], NONE)[~entry]
-    found = np.full(len(wanted), NONE)
-    found[merged[~entry] - len(keys)] = row
-    same = (found != NONE) & (keys[found] == wanted)
-    return np.where(same, found, NONE)
 
 
 # --- PyProf's counting: seqId, altSeqId, subSeqId ------------------------------------------------

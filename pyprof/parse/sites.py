@@ -18,6 +18,8 @@ from pyprof.parse.ranges import innermost
 from pyprof.parse.records import numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
     from pyprof.arrays import Ints, Mask
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 LAUNCH, FORWARD_OP = (schema.VIAS.index(via) for via in ("launch", "forward op"))
 
+_NS_PER_MS = 1e6
 _GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 
 
@@ -91,6 +94,22 @@ def replays(capture: Capture, activities: pa.Table, launch: Ints) -> Ints:
     node = _known(ints(activities.column("graph_node")), ints(nodes.column("thread")))
     in_graph = (node != NONE) | (ints(activities.column("node_id")) != NONE)
     return _replays(activities, launch, in_graph | _launches_graph(capture.calls)[launch])
+
+
+def doubts(activities: pa.Table, site: Sites) -> Iterator[str]:
+    """Say how much was replayed of graphs whose capture is not known."""
+    replayed = (site.replay != NONE) & (ints(activities.column("kind")) != schema.GRAPH)
+    rows = np.flatnonzero(replayed & (site.row == NONE))
+    if len(rows):
+        start, end = (ints(activities.column(name))[rows] for name in ("start", "end"))
+        timed = (start != NONE) & (end != NONE)
+        unseen_ms = (end - start)[timed].sum() / _NS_PER_MS
+        yield (
+            f"{len(rows):,} of {int(replayed.sum()):,} kernels and copies that CUDA graphs "
+            f"replayed ({unseen_ms:,.2f} ms) have no op: the capture of their graphs was not "
+            "recorded; start profiling before graphs are captured (nsys: with "
+            "--cuda-graph-trace=node)"
+        )
 
 
 def _known(node: Ints, thread: Ints) -> Ints:

@@ -59,8 +59,8 @@ def _unknown(situation: Situation) -> Work:
 
 
 UNSEEN = (
-    "in a CUDA graph whose capture was not recorded: start profiling before the graph is captured "
-    "(nsys: with --cuda-graph-trace=node)"
+    "in a CUDA graph, and no marker of its capture was recorded: call pyprof.init() and start "
+    "profiling before the graph is captured (nsys: with --cuda-graph-trace=node)"
 )
 """Why nothing is known of what a graph replays."""
 

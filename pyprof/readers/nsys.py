@@ -7,6 +7,7 @@ addressed by name after probing. Facts about versions are beside the columns the
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.marker import templates
-from pyprof.readers import _cupti, _nsys_info, _nsys_payloads, _sqlite
+from pyprof.readers import _cupti, _nsys_graphs, _nsys_info, _nsys_payloads, _sqlite
 from pyprof.readers._sqlite import ABSENT, MAGIC, Database, Numbered, numbers
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _PUSH_POP, _START_END = (59, 70), (60, 71)
 _DUPLICATE = 67
 """RUNTIME.eventClass of a second row for the same call, written with --cudabacktrace."""
 
-_BASE = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
+_BASE = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphNodeId")
 _KERNEL = (
     "demangledName",
     "registersPerThread",
@@ -49,6 +50,7 @@ _KERNEL = (
     *("staticSharedMemory", "dynamicSharedMemory"),
 )
 _NO_CORR = -1
+_LATEST = (1 << 63) - 1
 
 
 def sniff(path: Path, head: bytes) -> bool:
@@ -67,11 +69,14 @@ def read(path: Path) -> schema.Capture:
         ranges = pool.submit(_read_ranges, db)
         strings = _sqlite.read(db, _STRINGS, "id", "value")
         runtime = _read_runtime(db)
-        pids = np.unique(_pid(numbers(runtime.column("globalTid"), 0)))
-        activities = _activities(db, strings, runtime, int(pids[0]) if len(pids) == 1 else None)
+        pids = np.unique(_nsys_graphs.pids(numbers(runtime.column("globalTid"), 0)))
+        origins = _nsys_graphs.read(db, runtime, strings)
+        base = _Base(origins, int(pids[0]) if len(pids) == 1 else None)
+        activities = _activities(db, strings, runtime, base)
         events = ranges.result()
-    tids, (call_threads, range_threads) = _cupti.index_of(
-        [numbers(runtime.column("globalTid"), 0), numbers(events.column("globalTid"), 0)]
+    callers, markers = (numbers(table.column("globalTid"), 0) for table in (runtime, events))
+    tids, (call_threads, range_threads, node_threads) = _cupti.index_of(
+        [callers, markers, origins.global_tid]
     )
     return schema.Capture(
         tool="nsys",
@@ -79,8 +84,11 @@ def read(path: Path) -> schema.Capture:
         activities=activities,
         calls=_calls(runtime, call_threads, strings),
         ranges=_ranges(events, range_threads, strings),
-        threads=schema.table(schema.THREADS, {"pid": _pid(tids), "tid": tids & 0xFFFFFF}),
+        threads=schema.table(
+            schema.THREADS, {"pid": _nsys_graphs.pids(tids), "tid": tids & 0xFFFFFF}
+        ),
         devices=_nsys_info.devices(db),
+        graph_nodes=origins.table(node_threads),
         warnings=tuple(_nsys_info.warnings(db, activities, events)),
     )
 
@@ -95,7 +103,7 @@ def identity(path: Path) -> schema.Identity:
             continue
         known = "deviceId" in db.columns(table)
         rows = db.distinct(table, ("globalPid", "deviceId") if known else ("globalPid",))
-        pids = _pid(np.array([row[0] for row in rows], np.int64))
+        pids = _nsys_graphs.pids(np.array([row[0] for row in rows], np.int64))
         for pid, row in zip(pids.tolist(), rows, strict=True):
             device = row[-1] if known else ABSENT
             found[pid] = min(found.get(pid, _LAST), _LAST if device == ABSENT else device)
@@ -111,11 +119,6 @@ def _versioned(tables: frozenset[str], name: str) -> str:
     """Give the table's name as this file has it: `NAME`, or the highest of `NAME_V2`, ..."""
     later = [table for table in tables if table.startswith(f"{name}_V") and table[-1].isdigit()]
     return max(later, default=name) if name not in tables else name
-
-
-def _pid(global_ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    # A serialised id holds machine, process (24 bits) and thread (24 bits).
-    return (global_ids >> 24) & 0xFFFFFF
 
 
 # --- API calls ----------------------------------------------------------------------------------
@@ -141,7 +144,7 @@ def _twins(runtime: pa.Table) -> NDArray[np.bool_]:
 
 
 def _call_keys(runtime: pa.Table) -> NDArray[np.int64]:
-    pids = _pid(numbers(runtime.column("globalTid"), 0))
+    pids = _nsys_graphs.pids(numbers(runtime.column("globalTid"), 0))
     return (pids << 33) | (numbers(runtime.column("correlationId"), _NO_CORR) & 0x1FFFFFFFF)
 
 
@@ -219,14 +222,12 @@ def _texts(events: pa.Table, strings: Strings) -> dict[str, pa.ChunkedArray]:
 # --- GPU work -----------------------------------------------------------------------------------
 
 
-def _activities(
-    db: Database, strings: Strings, runtime: pa.Table, only_pid: int | None
-) -> pa.Table:
+def _activities(db: Database, strings: Strings, runtime: pa.Table, base: _Base) -> pa.Table:
     parts = [
-        _kernels(db, strings, runtime, only_pid),
-        _copies(db, only_pid),
-        _sets(db, only_pid),
-        _graphs(db, only_pid),
+        _kernels(db, strings, runtime, base),
+        _copies(db, base),
+        _sets(db, base),
+        _graphs(db, base),
     ]
     return _cupti.concat([part for part in parts if part.num_rows] or parts[:1])
 
@@ -237,23 +238,40 @@ def _read(db: Database, kind: str, *more: str) -> pa.Table:
     return db.read(table, dict.fromkeys((*_BASE, *more), int))
 
 
-def _base(rows: pa.Table, kind: int, only_pid: int | None) -> dict[str, object]:
-    columns: dict[str, object] = {
-        "kind": np.full(rows.num_rows, kind, np.int8),
-        "start": rows.column("start"),
-        "end": rows.column("end"),
-        "device": rows.column("deviceId"),
-        "stream": rows.column("streamId"),
-        "corr": rows.column("correlationId"),
-    }
-    if rows.column("globalPid").null_count < rows.num_rows:
-        columns["pid"] = _pid(numbers(rows.column("globalPid"), 0))
-    elif only_pid is not None:  # exports without the column, from one process
-        columns["pid"] = np.full(rows.num_rows, only_pid, np.int64)
-    return columns
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What all tables of GPU work are read with."""
+
+    origins: _nsys_graphs.Origins
+    only_pid: int | None
+    """Of exports that do not tell the process, from one."""
+
+    def columns(self, rows: pa.Table, kind: int) -> dict[str, object]:
+        """Give what work of every kind has."""
+        columns: dict[str, object] = {
+            "kind": np.full(rows.num_rows, kind, np.int8),
+            "start": rows.column("start"),
+            "end": rows.column("end"),
+            "device": rows.column("deviceId"),
+            "stream": rows.column("streamId"),
+            "corr": rows.column("correlationId"),
+        }
+        if (pid := self._pid(rows)) is None:
+            return columns
+        columns["pid"] = pid
+        if (node := rows.column("graphNodeId")).null_count < rows.num_rows:
+            start = numbers(rows.column("start"), _LATEST)
+            columns["graph_node"] = self.origins.of_nodes(pid, numbers(node, 0), start)
+        return columns
+
+    def _pid(self, rows: pa.Table) -> NDArray[np.int64] | None:
+        if rows.column("globalPid").null_count < rows.num_rows:
+            return _nsys_graphs.pids(numbers(rows.column("globalPid"), 0))
+        known = self.only_pid is not None
+        return np.full(rows.num_rows, self.only_pid, np.int64) if known else None
 
 
-def _kernels(db: Database, strings: Strings, runtime: pa.Table, only_pid: int | None) -> pa.Table:
+def _kernels(db: Database, strings: Strings, runtime: pa.Table, base: _Base) -> pa.Table:
     rows = _read(db, "KERNEL", *_KERNEL)
     name = strings.names(numbers(rows.column("demangledName"), -1), "unknown kernel")
     events = _versioned(db.tables(), "NVTX_EVENTS")
@@ -264,7 +282,7 @@ def _kernels(db: Database, strings: Strings, runtime: pa.Table, only_pid: int | 
     return schema.table(
         schema.ACTIVITIES,
         {
-            **_base(rows, schema.KERNEL, only_pid),
+            **base.columns(rows, schema.KERNEL),
             "name": name,
             **{f"grid_{axis}": rows.column(f"grid{axis.upper()}") for axis in "xyz"},
             **{f"block_{axis}": rows.column(f"block{axis.upper()}") for axis in "xyz"},
@@ -275,25 +293,25 @@ def _kernels(db: Database, strings: Strings, runtime: pa.Table, only_pid: int | 
     )
 
 
-def _copies(db: Database, only_pid: int | None) -> pa.Table:
+def _copies(db: Database, base: _Base) -> pa.Table:
     rows = _read(db, "MEMCPY", "bytes", "copyKind")
     names = _cupti.copy_names(numbers(rows.column("copyKind"), 0))
-    columns = {**_base(rows, schema.MEMCPY, only_pid), "bytes": rows.column("bytes"), "name": names}
+    columns = {**base.columns(rows, schema.MEMCPY), "bytes": rows.column("bytes"), "name": names}
     return schema.table(schema.ACTIVITIES, columns)
 
 
-def _sets(db: Database, only_pid: int | None) -> pa.Table:
+def _sets(db: Database, base: _Base) -> pa.Table:
     rows = _read(db, "MEMSET", "bytes")
-    columns = {**_base(rows, schema.MEMSET, only_pid), "bytes": rows.column("bytes")}
+    columns = {**base.columns(rows, schema.MEMSET), "bytes": rows.column("bytes")}
     return schema.table(
         schema.ACTIVITIES, {**columns, "name": _cupti.constant("[CUDA memset]", rows.num_rows)}
     )
 
 
-def _graphs(db: Database, only_pid: int | None) -> pa.Table:
+def _graphs(db: Database, base: _Base) -> pa.Table:
     rows = _read(db, "GRAPH_TRACE", "graphId")
     names = pa.array(
         [f"[CUDA graph {graph}]" for graph in numbers(rows.column("graphId"), -1)], pa.string()
     )
-    columns = {**_base(rows, schema.GRAPH, only_pid), "name": names.dictionary_encode()}
+    columns = {**base.columns(rows, schema.GRAPH), "name": names.dictionary_encode()}
     return schema.table(schema.ACTIVITIES, columns)

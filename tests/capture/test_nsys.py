@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from pyprof.capture import launch, machine, nsys
 from pyprof.commands.capture import command as capture
 from pyprof.parse import parse_file
-from tests.builders import Work, nsys_db
+from tests.builders import Node, Work, nsys_db
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +30,9 @@ import json, os, shutil, sqlite3, subprocess, sys
 args = sys.argv[1:]
 if args == ["--version"]:
     print("NVIDIA Nsight Systems version 2024.6.1.90-246160830v0")
+    raise SystemExit
+if args == ["profile", "--help"]:
+    print(os.environ.get("KNOWS", "--cuda-graph-trace="))
     raise SystemExit
 with open(os.environ["SEEN"], "w") as file:
     json.dump(args, file)
@@ -131,10 +134,47 @@ def test_whole_run(run: Run, tmp_path: Path, options: list[str], text: str) -> N
     assert not any("capture-range" in arg for arg in seen(tmp_path))
 
 
-def test_graph_nodes(run: Run, tmp_path: Path) -> None:
-    """Kernels inside graphs are recorded one by one on request."""
-    run("--tool", "nsys", "--graph-nodes")
-    assert "--cuda-graph-trace=node" in seen(tmp_path)
+@pytest.mark.parametrize(
+    ("options", "knows", "asked"),
+    [
+        ([], "--cuda-graph-trace=", True),
+        (["--graph-nodes"], "--cuda-graph-trace=", True),
+        (["--no-graph-nodes"], "--cuda-graph-trace=", False),
+        ([], "--trace=", False),
+    ],
+)
+def test_graph_nodes(
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    knows: str,
+    asked: bool,  # noqa: FBT001 - a parameter of the table above
+) -> None:
+    """Kernels inside graphs are recorded one by one, unless nsys is too old or asked not to."""
+    monkeypatch.setenv("KNOWS", knows)
+    run("--tool", "nsys", *options)
+    assert ("--cuda-graph-trace=node" in seen(tmp_path)) == asked
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ([Node(1, 15), Node(11, 60, of=1)], None),
+        ([Node(11, 60, of=1)], "2 kernels ran in CUDA graphs that were captured before"),
+        ([], "2 kernels ran in CUDA graphs that were captured before"),
+    ],
+)
+def test_graphs_that_were_captured_before(
+    run: Run, tmp_path: Path, nodes: list[Node], said: str | None
+) -> None:
+    """Where recording began too late for the capture of a graph, that is said, with the remedy."""
+    work = [Work(at=(n, n + 50), call=(900, 910), corr=1, node=11) for n in (1000, 1100)]
+    run("--tool", "nsys", writes="")  # makes the folder of what the stand-in is to write
+    nsys_db(tmp_path / "windows" / ".sqlite", work, nodes=nodes)
+    result = run("--tool", "nsys", writes="windows")
+    assert ("captured before recording began" in result.stderr) == (said is not None)
+    assert (said or "") in result.stderr
 
 
 def test_exit_code_and_file(run: Run) -> None:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyprof.capture.window_files import join_nsys_windows
-from pyprof.marker import encode_layer
+from pyprof.marker import Call, Tensor, encode_layer, encode_op
 from pyprof.parse import parse_file
 from pyprof.parse.dict_lines import lines
-from tests.builders import LAYOUTS, Layout, Range, Work, nsys_db
+from tests.builders import LAYOUTS, Layout, Node, Range, Work, nsys_db
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,3 +164,26 @@ def test_real_windows(tmp_path: Path) -> None:
     assert [text for _, text in rows] == ["step 1", "step 3", "step 5"]
     for (start, _), step in zip(rows, (1, 3, 5), strict=True):
         assert start - rows[0][0] == pytest.approx(told[step] - told[1], abs=5_000_000)
+
+
+def test_graphs_of_one_window_replayed_in_the_next(tmp_path: Path) -> None:
+    """What was captured in the first window has its op in the second, too."""
+    marker = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
+    launch = Work("gemm", corr=1, api="cudaGraphLaunch_v10000", node=11)
+    first = nsys_db(
+        tmp_path / "net.1.sqlite",
+        [replace(launch, at=(200, 300), call=(100, 110))],
+        [Range(marker, (10, 20))],
+        nodes=[Node(1, 15), Node(11, 60, of=1)],
+    )
+    second = nsys_db(
+        tmp_path / "net.2.sqlite",
+        [replace(launch, at=(50, 90), call=(5, 7))],
+        [Range("unrelated", (1, 99))],
+        nodes=[Node(12, 4, of=1)],
+    )
+    join_nsys_windows([first, second], tmp_path / "net.sqlite")
+    records = parse_file(tmp_path / "net.sqlite")
+    assert records.arrow("op").to_pylist() == [["mm"], ["mm"]]
+    assert records.arrow("window").to_pylist() == [0, 1]
+    assert records.arrow("replay").to_pylist() == [0, 1]

@@ -44,6 +44,20 @@ class Work:
     copy_kind: int = 1
     api: str = "cudaLaunchKernel_v7000"
     driver: bool = False
+    node: int | None = None
+    """Of a graph, in which it is one."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """The making of a node of a graph: captured, or, with `of`, made of another node."""
+
+    id: int
+    at: int
+    of: int | None = None
+    pid: int = 1
+    tid: int = 11
+    name: str = "Graph Node Creation"
 
 
 @dataclass(frozen=True)

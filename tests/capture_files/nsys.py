@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from tests.capture_files.model import Range, Rows, Table, Value, Work
+    from tests.capture_files.model import Node, Range, Rows, Table, Value, Work
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,10 @@ class Layout:
     global_pid: bool = True
     lazy: bool = True
     """Tables without rows do not exist."""
+    nodes: str = "CUDA_GRAPH_NODE_EVENTS"
+    """The table that tells when nodes of graphs were made."""
+    originals: bool = True
+    """It says of which node each was made."""
     more: Mapping[str, Rows] = field(default_factory=dict)
     """Tables of other tools (DLProf)."""
 
@@ -86,9 +90,13 @@ _GPU_VALUES = (80 << 30, 2_039_000_000_000, 1_410_000_000, 108, 0, 8, 0)
 
 
 def nsys_db(
-    path: Path, work: Iterable[Work] = (), ranges: Iterable[Range] = (), layout: Layout = NSYS_2024
+    path: Path,
+    work: Iterable[Work] = (),
+    ranges: Iterable[Range] = (),
+    layout: Layout = NSYS_2024,
+    nodes: Iterable[Node] = (),
 ) -> Path:
-    """Write what nsys exports for this work and these ranges."""
+    """Write what nsys exports for this work, these ranges and these nodes of graphs."""
     strings = Strings()
     numbered = number_work(work)
     pid = ("globalPid",) if layout.global_pid else ()
@@ -98,14 +106,15 @@ def nsys_db(
             (*base, *_KERNEL, *(c for c in layout.kernel if not c.startswith("green"))),
             [kernel_columns(n, w, strings) for n, w in numbered if w.kind == "kernel"],
         ),
-        "MEMCPY": ((*base, "bytes", "copyKind"), _others(numbered, "memcpy")),
-        "MEMSET": ((*base, "value", "bytes"), _others(numbered, "memset")),
+        "MEMCPY": ((*base, "bytes", "copyKind", "graphNodeId"), _others(numbered, "memcpy")),
+        "MEMSET": ((*base, "value", "bytes", "graphNodeId"), _others(numbered, "memset")),
         "GRAPH_TRACE": ((*base, "graphId", "graphExecId"), _others(numbered, "graph")),
         "RUNTIME": (_RUNTIME, _calls(numbered, strings, twice=layout.twice)),
     }
     tables = {f"{CUPTI}{name}{layout.suffix}": table for name, table in tables.items()}
     events = [_range(entry, strings, registered=layout.registered) for entry in ranges]
     tables[f"NVTX_EVENTS{layout.suffix}"] = (_NVTX, events)
+    tables[layout.nodes] = _nodes(nodes, strings, originals=layout.originals)
     tables = {name: table for name, table in tables.items() if table[1] or not layout.lazy}
     tables["StringIds"] = (("id", "value"), [{"id": i, "value": t} for t, i in strings.ids.items()])
     tables |= {name: (tuple(rows[0]), rows) for name, rows in layout.more.items()}
@@ -142,6 +151,7 @@ def base_columns(number: int, work: Work) -> dict[str, Value]:
         "streamId": work.stream,
         "correlationId": number,
         "globalPid": global_id(work.pid),
+        "graphNodeId": work.node,
     }
 
 
@@ -194,6 +204,23 @@ def _calls(numbered: Iterable[tuple[int, Work]], strings: Strings, *, twice: boo
         if twice:
             rows.append({**row, "eventClass": 67, "nameId": strings(work.api.partition("_v")[0])})
     return rows
+
+
+def _nodes(nodes: Iterable[Node], strings: Strings, *, originals: bool) -> Table:
+    columns = ("start", "end", "eventClass", "globalTid", "nameId", "graphNodeId")
+    rows: Rows = [
+        {
+            "start": node.at,
+            "end": node.at,
+            "eventClass": 1,
+            "globalTid": global_id(node.pid, node.tid),
+            "nameId": strings(node.name),
+            "graphNodeId": node.id,
+            "originalGraphNodeId": node.of,
+        }
+        for node in nodes
+    ]
+    return (*columns, *["originalGraphNodeId"] * originals), rows
 
 
 def _range(entry: Range, strings: Strings, *, registered: bool) -> dict[str, Value]:

@@ -50,10 +50,8 @@ def attributed(
     activities = in_order(capture.activities)
     launch = correlate.launches(capture, activities, windows(capture))
     found = replaying.find(capture, activities, launch)
-    lacking = (found.replay != NONE) & (ints(activities.column("graph_node")) == NONE)
-    if not lacking.any() and not (found.replay != NONE).any():
-        return capture, ()
-    if not lacking.any() and capture.graph_captures is None:
+    lacking = found.replayed & (ints(activities.column("graph_node")) == NONE)
+    if not lacking.any():
         return capture, ()
     work = _Work(capture, activities, launch, found, nested(capture))
     if capture.graph_captures is not None:
@@ -334,7 +332,7 @@ class _Work:
 
     def sentences(self) -> Iterator[str]:
         """Say what was inferred, and what was not found."""
-        replayed = int((self._replays.replay != NONE).sum())
+        replayed = int(self._replays.replayed.sum())
         counts = self._counts
         if counts.named:
             yield (
@@ -356,7 +354,7 @@ class _Work:
 
     def _unmatched(self, replayed: int) -> Iterator[str]:
         captures = self._capture.graph_captures
-        lacking = (self._replays.replay != NONE) & (self._via == NONE) & (self._before == NONE)
+        lacking = self._replays.replayed & (self._via == NONE) & (self._before == NONE)
         left = int(lacking.sum())
         if captures is None or not left:
             return

@@ -21,7 +21,7 @@ from pyprof.parse.records import numbers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
     from pyprof.schema import Capture
 
 _AXES = tuple(f"{name}_{axis}" for name in ("grid", "block") for axis in "xyz")
@@ -52,6 +52,8 @@ class Replays:
     batch_size: Ints
     """Of each replay's step; NONE where none is stated."""
     subjects: tuple[Subject, ...]
+    replayed: Mask
+    """Of each activity: whether it is a node's work, not the launch of a whole graph."""
     of_activities: Kernels
     of_launches: Kernels
     """Of the recordings; empty where there are none."""
@@ -60,6 +62,7 @@ class Replays:
 def find(capture: Capture, activities: pa.Table, launch: Ints) -> Replays:
     """Gather the replays of a capture; `launch` is the call that launched each activity."""
     replay = sites.replays(capture, activities, launch)
+    replayed = (replay != NONE) & (ints(activities.column("kind")) != schema.GRAPH)
     of_activities, of_launches = _kernels(capture, activities)
     rows = np.flatnonzero(replay != NONE)
     count = int(replay.max(initial=NONE)) + 1
@@ -75,7 +78,8 @@ def find(capture: Capture, activities: pa.Table, launch: Ints) -> Replays:
         start,
         step,
         size,
-        tuple(_subjects(activities, replay)),
+        tuple(_subjects(activities, np.where(replayed, replay, NONE))),
+        replayed,
         of_activities,
         of_launches,
     )

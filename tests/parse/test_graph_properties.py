@@ -1,0 +1,100 @@
+"""Random captures of CUDA graphs: every op is found, and none is wrong where rows are missing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyprof.parse import parse_file
+from pyprof.prof.table import Table
+from tests.builders import nsys_db
+from tests.capture_files.graphs import Planted, Scenario, scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from random import Random
+
+    from pyprof.parse.records import Records
+
+T = TypeVar("T")
+RANDOM = st.randoms(use_true_random=False)
+FEWER = settings(
+    max_examples=settings().max_examples // 2,  # each writes a file, and reads it
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+def parsed(folder: Path, made: Scenario) -> Records:
+    """Parse a scenario as nsys exports it."""
+    return parse_file(nsys_db(folder / "a.sqlite", made.work, made.ranges, nodes=made.nodes))
+
+
+def sizes(records: Records) -> dict[int, int | None]:
+    """Give what tells the op of each record, by its start; None where it has no op."""
+    starts, shapes = (records.arrow(name).to_pylist() for name in ("start", "sizes"))
+    return {start: size[0][0] if size else None
+            for start, size in zip(starts, shapes, strict=True)}  # fmt: skip
+
+
+@FEWER
+@given(RANDOM)
+def test_every_op_is_found_and_costs_once_a_replay(tmp_path: Path, random: Random) -> None:
+    """Of clones, child graphs, several streams, and processes with the same ids.
+
+    The kernels of an op in one replay have its FLOPs: once for each time that it is there.
+    """
+    made = scenario(random)
+    records = parsed(tmp_path, made)
+    assert sizes(records) == {start: planted.size for start, planted in made.truth.items()}
+    starts, layers, vias = (records.arrow(name).to_pylist() for name in ("start", "layer", "via"))
+    assert layers == [[made.truth[start].layer] for start in starts]
+    assert vias == ["graph node" if start in made.replay else "launch" for start in starts]
+    charged: dict[tuple[int, Planted], int] = defaultdict(int)
+    for start, cost in zip(starts, Table(records).costs.flops.tolist(), strict=True):
+        charged[made.replay.get(start, start), made.truth[start]] += cost
+    assert charged == {key: times * key[1].flops for key, times in _times(made).items()}
+
+
+def _times(made: Scenario) -> dict[tuple[int, Planted], int]:
+    """Count how often each op is in each replay: as often as any of its nodes' origins."""
+    origin: dict[tuple[int, int | None], tuple[int, int | None]] = {}
+    for node in made.nodes:
+        origin[node.pid, node.id] = (
+            origin[node.pid, node.of] if node.of is not None else (node.pid, node.id)
+        )
+    runs = Counter(
+        (made.replay.get(work.at[0], work.at[0]), made.truth[work.at[0]],
+         origin.get((work.pid, work.node)))
+        for work in made.work
+    )  # fmt: skip
+    most: dict[tuple[int, Planted], int] = {}
+    for (replay, planted, _), count in runs.items():
+        most[replay, planted] = max(count, most.get((replay, planted), 0))
+    return most
+
+
+@FEWER
+@given(RANDOM)
+def test_no_op_is_wrong_where_rows_are_missing(tmp_path: Path, random: Random) -> None:
+    """Without some nodes, API calls, ranges or pieces of work: the right op, or none."""
+    made = scenario(random)
+    share = random.random()
+
+    def left(rows: list[T]) -> list[T]:
+        return [row for row in rows if random.random() > share]
+
+    called = {id(work) for work in left(made.work)}
+    kept = Scenario(
+        work=[work if id(work) in called else replace(work, call=None)
+              for work in left(made.work) or made.work[:1]],
+        ranges=left(made.ranges),
+        nodes=left(made.nodes),
+    )  # fmt: skip
+    records = parsed(tmp_path, kept)
+    assert records.rows == len(kept.work)
+    for start, size in sizes(records).items():
+        assert size in {None, made.truth[start].size}

@@ -1,0 +1,160 @@
+"""Where the nodes of CUDA graphs were captured, as nsys tells it in node mode."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyprof import readers, schema
+from pyprof.marker import Call, Tensor, encode_op
+from pyprof.parse import dict_lines, parse_file
+from tests.builders import LAYOUTS, Layout, Node, Range, Work, nsys_db
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NODES = LAYOUTS["2024.6"]
+
+
+def op(name: str) -> str:
+    """Write the marker of an op."""
+    return encode_op(Call("torch", name, (Tensor((4, 6), "float16"),)))
+
+
+def launch(at: int = 1000, *nodes: int | None, pid: int = 1, corr: int = 900) -> list[Work]:
+    """Launch a graph: one call, and a kernel of each node, 100 ns after another."""
+    return [
+        Work("kernel", at=(at + 100 * n, at + 100 * n + 50), call=(at, at + 10) if n == 1 else None,
+             corr=corr, api="cudaGraphLaunch_v10000", node=node, pid=pid)
+        for n, node in enumerate(nodes, 1)
+    ]  # fmt: skip
+
+
+ADD, MUL, AROUND = (
+    Range(op("add"), (10, 20)),
+    Range(op("mul"), (30, 40)),
+    Range(op("relu"), (50, 9999)),
+)
+"""Two ops that are captured, and one around what comes later: instantiation and replays."""
+
+
+def parsed(
+    folder: Path,
+    work: list[Work],
+    nodes: list[Node],
+    layout: Layout = NODES,
+    ranges: tuple[Range, ...] = (ADD, MUL, AROUND),
+) -> list[dict[str, Any]]:
+    """Give the records of a capture in the order of their start."""
+    records = parse_file(nsys_db(folder / "a.sqlite", work, ranges, layout, nodes))
+    return [json.loads(line) for line in dict_lines.lines(records)]
+
+
+def ops(lines: list[dict[str, Any]]) -> list[str | None]:
+    """Give the innermost op of each record."""
+    return [line["op"][-1] if line["op"] else None for line in lines]
+
+
+def test_a_kernel_goes_back_to_the_captured_node(tmp_path: Path) -> None:
+    """Over any number of copies: instantiated, cloned, instantiated anew; or captured itself."""
+    nodes = [
+        Node(1, 15), Node(2, 35),
+        Node(11, 60, of=1), Node(12, 61, of=2),  # instantiated
+        Node(21, 70, of=1), Node(31, 80, of=21), Node(41, 90, of=31),  # cloned, and so on
+        Node(51, 95, of=41),
+    ]  # fmt: skip
+    lines = parsed(tmp_path, launch(1000, 11, 12, 41, 51, 2, 1), nodes)
+    assert ops(lines) == ["add", "mul", "add", "add", "mul", "add"]
+    assert {line["via"] for line in lines} == {"graph node"}
+
+
+def test_copies_and_sets_of_graphs_too(tmp_path: Path) -> None:
+    """Memcpy and memset nodes are nodes like those of kernels."""
+    work = [
+        replace(entry, kind=kind)
+        for entry, kind in zip(launch(1000, 1, 2), ("memcpy", "memset"), strict=True)
+    ]
+    lines = parsed(tmp_path, work, [Node(1, 15), Node(2, 35)])
+    assert ops(lines) == ["add", "mul"]
+    assert [line["kind"] for line in lines] == ["memcpy", "memset"]
+
+
+def test_ids_are_those_of_a_process(tmp_path: Path) -> None:
+    """Two processes have nodes of one id, whose ops differ."""
+    work = launch(1000, 1) + launch(2000, 1, pid=2)
+    ranges = (ADD, AROUND, Range(op("mul"), (10, 20), pid=2, tid=22))
+    nodes = [Node(1, 15), Node(1, 16, pid=2, tid=22)]
+    assert ops(parsed(tmp_path, work, nodes, ranges=ranges)) == ["add", "mul"]
+    assert ops(parsed(tmp_path, work, nodes[:1], ranges=ranges)) == ["add", None]
+
+
+def test_the_thread_is_that_of_the_capture(tmp_path: Path) -> None:
+    """Another thread captured than launches: its ranges count."""
+    ranges = (ADD, AROUND, Range(op("mul"), (10, 20), tid=99))
+    assert ops(parsed(tmp_path, launch(1000, 1), [Node(1, 15, tid=99)], ranges=ranges)) == ["mul"]
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [],
+        [Node(11, 60, of=1)],  # the graph was made before the capture began
+        [Node(1, 15, of=0, name="Graph Node Destruction")],
+        [Node(11, 60, of=12), Node(12, 60, of=11)],  # a circle, which damaged files hold
+        [Node(11, 2000)],  # made after it ran
+        [Node(0, 15)],
+    ],
+    ids=["none", "missing", "destroyed", "circle", "later", "no id"],
+)
+def test_what_was_captured_unseen_has_no_op(tmp_path: Path, nodes: list[Node]) -> None:
+    """Nothing is guessed from the launch, or from where the graph was instantiated."""
+    lines = parsed(tmp_path, launch(1000, 11, 1, 0, None), nodes)
+    assert ops(lines) == [None] * 4
+    assert not any("via" in line for line in lines)
+
+
+def test_an_id_that_comes_again_is_of_the_last_before(tmp_path: Path) -> None:
+    """Where the profiler was paused, ids may begin anew; rows may be there twice."""
+    nodes = [Node(1, 15), Node(1, 15), Node(11, 22, of=1), Node(1, 35), Node(11, 45, of=1)]
+    work = launch(23, 11) + launch(1000, 11, corr=901)
+    ranges = (ADD, MUL)
+    assert ops(parsed(tmp_path, work, nodes, ranges=ranges)) == ["mul", "mul"]
+    early = [replace(work[0], at=(24, 26), call=(23, 24)), *work[1:]]
+    assert ops(parsed(tmp_path, early, nodes, ranges=ranges)) == ["add", "mul"]
+
+
+def test_old_exports(tmp_path: Path) -> None:
+    """Of 2022: nodes stand among the graphs' events. Others do not say what nodes are made of.
+
+    Then what was made while a graph was instantiated is not of the ops around that.
+    """
+    nodes = [Node(1, 15), Node(2, 35), Node(11, 65)]
+    older = replace(NODES, nodes="CUDA_GRAPH_EVENTS")
+    assert ops(parsed(tmp_path, launch(1000, 1, 2), nodes, older)) == ["add", "mul"]
+    older = replace(older, originals=False)
+    instantiated = Work("other", at=(90, 92), call=(60, 70), api="cudaGraphInstantiate_v11000")
+    work = [instantiated, *launch(1000, 1, 2, 11)]
+    assert ops(parsed(tmp_path, work, nodes, older))[1:] == ["add", "mul", None]
+    assert ops(parsed(tmp_path, launch(1000, 1), [], NODES)) == [None]
+
+
+def test_a_column_that_is_not_there(tmp_path: Path) -> None:
+    """Kernels of an export without `graphNodeId` take nothing from their graph's launch."""
+    layout = replace(NODES, kernel=())
+    assert ops(parsed(tmp_path, launch(1000, 1), [Node(1, 15)], layout)) == [None]
+
+
+def test_the_table_of_the_schema(tmp_path: Path) -> None:
+    """One row for each captured node that something runs or was made of."""
+    nodes = [Node(1, 15), Node(11, 60, of=1), Node(12, 61, of=1)]
+    capture = readers.read(
+        nsys_db(tmp_path / "a.sqlite", launch(1000, 11, 12), [ADD], NODES, nodes)
+    )
+    schema.check(capture)
+    assert capture.graph_nodes.select(["time", "via"]).to_pylist() == [
+        {"time": 15, "via": schema.VIAS.index("graph node")}
+    ]
+    assert capture.activities.column("graph_node").to_pylist() == [0, 0]
