@@ -50,8 +50,7 @@ def attributed(
     activities = in_order(capture.activities)
     launch = correlate.launches(capture, activities, windows(capture))
     found = replaying.find(capture, activities, launch)
-    lacking = found.replayed & (ints(activities.column("graph_node")) == NONE)
-    if not lacking.any():
+    if not (found.replayed & ~_told(capture, activities)).any():
         return capture, ()
     work = _Work(capture, activities, launch, found, nested(capture))
     if capture.graph_captures is not None:
@@ -67,6 +66,17 @@ def _joined(capture: Capture) -> Capture:
         return capture
     both = pa.concat_tables([capture.ranges, captures.ranges]).unify_dictionaries()
     return replace(capture, ranges=both.combine_chunks())
+
+
+def _told(capture: Capture, activities: pa.Table) -> Mask:
+    """Tell which activities have a node with an op: what annotates nodes tells lines alone."""
+    node = ints(activities.column("graph_node"))
+    thread = np.append(ints(capture.graph_nodes.column("thread")), NONE)[node]
+    told = thread != NONE
+    if capture.graph_captures is not None:
+        first = ints(capture.graph_captures.recordings.column("first_thread").drop_null())
+        told &= (thread < first.min()) if len(first) else True
+    return np.asarray(told, bool)
 
 
 @dataclass(slots=True)
@@ -87,6 +97,7 @@ class _Work:
         self._capture, self._activities, self._launch = capture, activities, launch
         self._replays, self._sweep = found, sweep
         self._before = ints(activities.column("graph_node"))
+        self._told = _told(capture, activities)
         count = len(activities)
         self._thread, self._time, self._via = (np.full(count, NONE) for _ in range(3))
         self._place = np.full(count, NONE)
@@ -204,7 +215,7 @@ class _Work:
         for subject in self._replays.subjects:
             rows = subject.rows[kernel[subject.rows]]
             streams = np.unique(self._replays.of_activities.stream[rows])
-            tied = (self._via[rows] != NONE) | (self._before[rows] != NONE)
+            tied = (self._via[rows] != NONE) | self._told[rows]
             if len(rows) < _FEWEST or tied.any() or (len(streams) > 1 and not subject.ordered):
                 continue
             wanted = key[rows]
@@ -354,7 +365,7 @@ class _Work:
 
     def _unmatched(self, replayed: int) -> Iterator[str]:
         captures = self._capture.graph_captures
-        lacking = self._replays.replayed & (self._via == NONE) & (self._before == NONE)
+        lacking = self._replays.replayed & (self._via == NONE) & ~self._told
         left = int(lacking.sum())
         if captures is None or not left:
             return
@@ -363,7 +374,7 @@ class _Work:
                 f"{self._ambiguous:,} kernels of graphs fit several captured graphs with other "
                 "ops: they have none; capture with ranges that say the batch size"
             )
-        unused = set(range(len(captures.recordings))) - self._used
+        unused = set(ints(captures.graphs.column("recording")).tolist()) - self._used
         if unused:
             yield (
                 f"no replay fits the graphs captured in{self._files(unused)}: of another model, "

@@ -18,10 +18,11 @@ from pyprof import schema
 from pyprof.errors import CaptureError
 from pyprof.marker import graph_sizes
 from pyprof.readers import settings
+from pyprof.readers.kineto import graph_annotations
 from pyprof.readers.kineto.columns import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyprof.readers.kineto.gather import Recording
     from pyprof.readers.kineto.stream import Trace
@@ -49,6 +50,7 @@ class Found:
     """The traces there are, and what is wrong with others."""
 
     files: list[File] = field(default_factory=list)
+    annotations: list[Path] = field(default_factory=list)
     batch_sizes: set[int] = field(default_factory=set)
     """All that were captured, whether or not the file is there."""
     warnings: list[str] = field(default_factory=list)
@@ -73,6 +75,8 @@ def attached(
     found = traces(path)
     for file in _needed(found, capture.ranges):
         _add(built, file, read, found.warnings, _rank(capture))
+    for place in dict.fromkeys(found.annotations):
+        _annotate(built, place, found.warnings)
     if not built.recordings and not found.warnings:
         return capture
     return built.capture(found)
@@ -101,6 +105,8 @@ def traces(path: Path) -> Found:
     found = Found()
     for place in [Path(name) for name in named] or [beside] * beside.is_dir():
         _look(place, found)
+    if not named:
+        found.annotations += _annotations(path.parent)
     found.files = [file for file in dict.fromkeys(found.files) if not _same(file.path, path)]
     return found
 
@@ -112,12 +118,22 @@ def _same(one: Path, other: Path) -> bool:
         return False
 
 
+def _annotations(folder: Path) -> list[Path]:
+    """Give the files of annotations of nodes that are directly in a folder."""
+    try:
+        return sorted(p for p in folder.iterdir() if graph_annotations.is_one(p) and p.is_file())
+    except OSError:
+        return []
+
+
 def _look(place: Path, found: Found) -> None:
     if place.is_dir():
         inside = place / FOLDER
         _look_into(inside if inside.is_dir() else place, found)
     elif place.name == DETAILS:
         _look_into(place.parent, found)
+    elif place.is_file() and graph_annotations.is_one(place):
+        found.annotations.append(place)
     elif place.is_file():
         told = {file.path.name: file for file in _told(place.parent, Found())}
         file = told.get(place.name, File(place))
@@ -146,10 +162,14 @@ def _look_into(folder: Path, found: Found) -> None:
     except OSError as error:
         found.warnings.append(f"{folder}: {error.strerror or error}; check its permissions")
         return
+    found.annotations += _annotations(folder)
     found.files += [
         File(other)
         for other in others
-        if other.name.endswith(_TRACES) and other.name not in {*names, DETAILS} and other.is_file()
+        if other.name.endswith(_TRACES)
+        and other.name not in {*names, DETAILS}
+        and other not in found.annotations
+        and other.is_file()
     ]
 
 
@@ -228,6 +248,15 @@ def _add(
         built.add(_described(file, recording.ranges), recording)
 
 
+def _annotate(built: _Built, path: Path, warnings: list[str]) -> None:
+    try:
+        told = graph_annotations.read(path)
+    except CaptureError as error:
+        warnings.append(str(error))
+        return
+    built.annotate(path, told)
+
+
 def _rank_of(trace: Trace) -> int | None:
     from pyprof.readers.kineto.gather import rank  # noqa: PLC0415 - it needs this module
 
@@ -253,6 +282,9 @@ class _Built:
         self._capture = capture
         self._threads = [capture.threads]
         self._count = len(capture.threads)
+        self._ids = capture.activities["node_id"]
+        self._node = capture.activities["graph_node"].combine_chunks()
+        self._nodes = capture.graph_nodes
         self._launches: list[pa.Table] = []
         self._ranges: list[pa.Table] = []
         self._graphs: list[int] = []
@@ -274,6 +306,20 @@ class _Built:
         self._first.append(self._count)
         self._count += len(recording.threads)
         self.recordings.append(file)
+
+    def annotate(self, path: Path, told: Mapping[int, graph_annotations.Annotation]) -> None:
+        """Add what is said of nodes by their ids; what an earlier file says of a node stands."""
+        if (rows := graph_annotations.rows(self._ids, told, self._count)) is None:
+            return
+        ranges, nodes, place = rows
+        before = self._nodes
+        self._node = pc.coalesce(self._node, pc.add(place, len(before)).cast(pa.int32()))
+        self._nodes = pa.concat_tables([before, nodes])
+        self._ranges.append(ranges)
+        self._threads.append(schema.table(schema.THREADS, {"pid": [None], "tid": [None]}))
+        self._first.append(self._count)
+        self._count += 1
+        self.recordings.append(File(path))
 
     def _add_launches(self, launches: pa.Table, graphs: int, threads: int) -> None:
         moved = _moved(launches, ("thread",), threads)
@@ -302,6 +348,8 @@ class _Built:
         )
         return replace(
             self._capture,
+            activities=_set(self._capture.activities, "graph_node", self._node),
+            graph_nodes=self._nodes.combine_chunks(),
             threads=pa.concat_tables(self._threads).combine_chunks(),
             graph_captures=graphs,
             warnings=(*self._capture.warnings, *found.warnings),
@@ -315,6 +363,11 @@ def _moved(table: pa.Table, columns: Sequence[str], by: int) -> pa.Table:
         kind = table.schema.field(place)
         table = table.set_column(place, kind, pc.add(table[name], by).cast(kind.type))
     return table
+
+
+def _set(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, table.schema.field(place), column)
 
 
 def _joined(kind: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
