@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _COMPRESSION = 3  # twice the speed of the usual 6 for a tenth more bytes
 _WORK = re.compile(rb'"cat": "(?:cpu_op|kernel|gpu_mem\w+)"')
 """What a trace without anything to report has none of."""
+_CAPTURE = re.compile(rb'"name": "(?:cuda|hip)StreamBeginCapture')
+"""What a trace without the capture of a graph has none of."""
 _SMALL_BYTES = 1 << 18
 """Traces up to this are read to see whether they hold anything; larger ones do."""
 
@@ -71,6 +73,14 @@ class Recorder:
         self._pid = os.getpid()
         self._profiler: torch.profiler.profile | None = None
         self._recorded: list[torch.profiler.profile] = []
+        self._captures: list[torch.profiler.profile] = []
+        """Recordings of how graphs were captured, outside of what is to be recorded."""
+        self._capturing = 0
+        """Graphs that are being captured."""
+        self._for_graphs = False
+        """What is recorded now is recorded for them alone."""
+        self._graphs_seen = False
+        """A graph was captured in what was recorded so far."""
         self._begun = 0.0
         self._thread = 0
         self._wanted = _Wanted.NOTHING
@@ -100,6 +110,7 @@ class Recorder:
         """Begin to record. A provisional recording gives way to a range of the script's own."""
         if not self.mine:
             return
+        self._for_graphs = False  # what runs for them goes on as what is asked for
         if self._paused and self._wanted is _Wanted.ALL:  # the range is the other profiler's
             return
         if not provisional:
@@ -114,7 +125,34 @@ class Recorder:
         """End the recording, if one runs."""
         if self.mine:
             self._wanted = _Wanted.NOTHING
+            if not self._for_graphs:
+                self._end()
+
+    def graph_begins(self) -> None:
+        """Record how a graph is captured: what its replays launch is called then only.
+
+        Where nothing is recorded now, this is a recording apart, which goes beside the trace.
+        """
+        if not self.mine:
+            return
+        self._capturing += 1
+        self._graphs_seen |= self.running and not self._for_graphs
+        if not self.running and not self._paused and not self.overflowed:
+            self._begin()
+            self._for_graphs = self.running
+
+    def graph_ended(self) -> None:
+        """End what was recorded for graphs alone."""
+        if not self.mine or not self._capturing:
+            return
+        self._capturing -= 1
+        if self._for_graphs and not self._capturing:
+            self._for_graphs = False
+            seconds, windows = self.seconds, len(self._recorded)
             self._end()
+            self._captures += self._recorded[windows:]
+            del self._recorded[windows:]
+            self.seconds = seconds
 
     def end_of_range(self) -> None:
         """End the recording, unless it is of the whole script."""
@@ -142,22 +180,33 @@ class Recorder:
         if not self._recorded:
             return False
         path = Path(os.path.realpath(path))
+        written = self._write(self._recorded, path)
+        if written and self._captures:
+            from pyprof.readers.kineto.graph_captures import beside  # noqa: PLC0415 - loads Arrow
+
+            place = beside(path)
+            place.parent.mkdir(exist_ok=True)
+            self._write(self._captures, place, _CAPTURE)
+        return written
+
+    def _write(
+        self,
+        recorded: list[torch.profiler.profile],
+        path: Path,
+        wanted: re.Pattern[bytes] | None = None,
+    ) -> bool:
+        """Write recordings as one trace; tell whether it holds what is wanted, work if nothing."""
         with tempfile.TemporaryDirectory(prefix=draft(path), dir=_roomiest(path.parent)) as folder:
             packed = Path(folder) / path.name
             held: list[bool] = []
             with gzip.open(packed, "wb", _COMPRESSION) as target:
-                join_trace_windows(self._exported(Path(folder) / "plain.json", held), target)
-            if not any(held) or (packed.stat().st_size <= _SMALL_BYTES and not _rows(packed)):
+                plain = Path(folder) / "plain.json"
+                join_trace_windows(_exported(recorded, plain, held, wanted or _WORK), target)
+            small = wanted is None and packed.stat().st_size <= _SMALL_BYTES
+            if not any(held) or (small and not _rows(packed)):
                 return False
             _deliver(packed, path)
         return True
-
-    def _exported(self, plain: Path, held: list[bool]) -> Iterator[Path]:
-        """Write the trace of one window after the other to the same file."""
-        for profiler in self._recorded:
-            profiler.export_chrome_trace(str(plain))
-            held.append(_holds_work(plain))
-            yield plain
 
     def _begin(self) -> None:
         if self.running or self._paused or self.overflowed:
@@ -195,6 +244,9 @@ class Recorder:
     def _drop(self) -> None:
         """Forget what was recorded before the first range, also where that was too much."""
         self._end()
+        if self._graphs_seen:  # how they were captured is in it
+            self._captures += self._recorded
+        self._graphs_seen = False
         self._recorded.clear()
         self.seconds, self.overflowed, self.dropped = 0.0, False, True
 
@@ -216,6 +268,16 @@ class Recorder:
         if (rank := self._rank()) is not None:  # Kineto knows it only if the group is there first
             facts["pyprof_rank"] = str(rank)
         return facts
+
+
+def _exported(
+    recorded: list[torch.profiler.profile], plain: Path, held: list[bool], wanted: re.Pattern[bytes]
+) -> Iterator[Path]:
+    """Write the trace of one window after the other to the same file."""
+    for profiler in recorded:
+        profiler.export_chrome_trace(str(plain))
+        held.append(_holds(plain, wanted))
+        yield plain
 
 
 class ElsewhereError(OSError):
@@ -271,12 +333,12 @@ ALL_THREADS = _of_all_threads() is not None
 """Whether this torch records all threads, and stops a recording on any of them."""
 
 
-def _holds_work(plain: Path) -> bool:
+def _holds(plain: Path, wanted: re.Pattern[bytes]) -> bool:
     with (
         plain.open("rb") as file,
         closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as t,
     ):
-        return _WORK.search(t) is not None
+        return wanted.search(t) is not None
 
 
 def _rows(trace: Path) -> bool:

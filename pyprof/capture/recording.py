@@ -12,6 +12,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from pyprof import instrument
 from pyprof.capture import recorder as recorders
+from pyprof.capture.graph_hooks import graphs_watched
 from pyprof.capture.nvtx_ranges import Ranges, profiler_ranges
 from pyprof.capture.request import StepCounter, shown
 from pyprof.capture.script_profilers import Others
@@ -39,6 +40,9 @@ class Recording:
         self._nvtx = Ranges(profiler_ranges(lambda: recorder.running))
         self._stack.enter_context(self.others.watched())
         self._stack.enter_context(self._nvtx.taken())
+        self._stack.enter_context(
+            graphs_watched(torch.cuda.CUDAGraph, recorder.graph_begins, recorder.graph_ended)
+        )
         if not recorders.ALL_THREADS:
             self._stack.enter_context(self._threads_watched())
         if request.instrument:

@@ -141,7 +141,7 @@ def _marked(entry: object) -> Annotation:
     label = next((entry[key] for key in _LABELS if _is_label(entry.get(key))), None)
     if label is None:
         plain = [(k, v) for k, v in entry.items() if isinstance(k, str) and k not in _STACKS]
-        scalars = [(k, v) for k, v in plain if isinstance(v, (str, float)) or type(v) is int]
+        scalars = [(k, v) for k, v in plain if isinstance(v, (str, float)) or whole(v) is not None]
         label = ", ".join(f"{k[:_LONGEST]}={str(v)[:_LONGEST]}" for k, v in scalars[:_MOST_MARKS])
     return Annotation(_frames(text), (str(label)[:_LONGEST],) if label else ())
 

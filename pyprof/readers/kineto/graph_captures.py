@@ -31,6 +31,8 @@ FOLDER = "capture_traces"
 """Where frameworks put them, beside a trace."""
 DETAILS = "execution_details.json"
 _TRACES = (".json", ".json.gz")
+_OURS = ".graphs"
+"""What stands before the suffix of a trace that pyprof capture wrote of the capture of graphs."""
 _MOST_BYTES = 16 << 20
 """No list of files is longer."""
 _LAUNCH = "GraphLaunch"
@@ -101,14 +103,27 @@ def _rank(capture: schema.Capture) -> int | None:
 def traces(path: Path) -> Found:
     """Find the traces of the capture of a trace's graphs: those that the user names, or beside."""
     named = settings.graph_captures()
-    beside = path.parent / FOLDER
+    folder = path.parent / FOLDER
     found = Found()
-    for place in [Path(name) for name in named] or [beside] * beside.is_dir():
+    for place in [Path(name) for name in named] or [folder] * folder.is_dir():
         _look(place, found)
     if not named:
         found.annotations += _annotations(path.parent)
     found.files = [file for file in dict.fromkeys(found.files) if not _same(file.path, path)]
+    if not named:
+        found.files = [file for file in found.files if not _is_anothers(file.path, path)]
     return found
+
+
+def beside(path: Path) -> Path:
+    """Give where `pyprof capture` writes how the graphs of a trace were captured."""
+    stem, dot, suffix = path.name.partition(".")
+    return path.parent / FOLDER / f"{stem}{_OURS}{dot}{suffix}"
+
+
+def _is_anothers(other: Path, path: Path) -> bool:
+    """Tell whether `pyprof capture` wrote it beside another trace of the folder."""
+    return f"{_OURS}." in other.name and other.name != beside(path).name
 
 
 def _same(one: Path, other: Path) -> bool:

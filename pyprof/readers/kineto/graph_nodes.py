@@ -15,7 +15,7 @@ from pyprof.arrays import ints as integers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
 
 _BEGIN = r"^(?:cuda|cu|hip)StreamBeginCapture"
 _END = r"^(?:cuda|cu|hip)StreamEndCapture"
@@ -79,7 +79,7 @@ def _spans(calls: pa.Table) -> Iterator[_Span]:
     yield from sorted(spans)
 
 
-def _matching(calls: pa.Table, pattern: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _matching(calls: pa.Table, pattern: str) -> Mask:
     names = calls["name"].combine_chunks()
     if not len(names):
         return np.zeros(0, bool)
@@ -100,16 +100,23 @@ def _nodes(
     start, thread = integers(calls["start"]), integers(calls["thread"])
     rows = np.flatnonzero(kind != NONE)
     rows = rows[np.lexsort((-integers(calls["end"])[rows], start[rows]))]
-    rows = rows[_outer(integers(corr)[rows], process[thread[rows]])]
+    ends = integers(calls["end"])[rows]
+    rows = rows[_outer(integers(corr)[rows], process[thread[rows]], start[rows], ends)]
     graph = _graphs(spans, start[rows], thread[rows], process)
     rows, graph = rows[graph != NONE], graph[graph != NONE]
     return rows, graph, kind[rows]
 
 
-def _outer(corr: Ints, process: Ints) -> Ints:
-    """Leave out the driver's call inside a call of the runtime: both have one correlation id."""
-    pairs = np.stack([process, np.where(corr == NONE, -2 - np.arange(len(corr)), corr)])
-    return np.sort(np.unique(pairs, axis=1, return_index=True)[1])
+def _outer(corr: Ints, process: Ints, start: Ints, end: Ints) -> Mask:
+    """Leave out the driver's call inside a call of the runtime: both have one correlation id.
+
+    Ids come again in another window of a recording. Rows are in order of their start.
+    """
+    order = np.lexsort((np.arange(len(corr)), corr, process))
+    same = (np.diff(corr[order], prepend=NONE) == 0) & (np.diff(process[order], prepend=NONE) == 0)
+    inside = np.zeros(len(corr), bool)
+    inside[order[1:]] = same[1:] & (start[order[1:]] <= end[order[:-1]])
+    return ~inside | (corr == NONE)
 
 
 def _graphs(spans: list[_Span], start: Ints, thread: Ints, process: Ints) -> Ints:

@@ -1,0 +1,55 @@
+"""Who wants to know when a CUDA graph is captured: what a replay launches is called then only."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@contextmanager
+def graphs_watched(
+    graph: type, begins: Callable[[], object], ended: Callable[[], object]
+) -> Iterator[None]:
+    """Call back before each capture of a graph of this class begins, and when it has ended.
+
+    Everything that captures graphs goes through the class, `torch.cuda.CUDAGraph`:
+    torch.cuda.graph, make_graphed_callables, the trees of torch.compile. A capture that cannot
+    begin has ended. Nothing else of a graph costs anything.
+    """
+    own = vars(graph)
+    before = {name: own[name] for name in _NAMES if name in own}
+    capture_begin, capture_end = (getattr(graph, name) for name in _NAMES)
+
+    @wraps(capture_begin)
+    def begin(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - torch's own
+        begins()
+        try:
+            return capture_begin(*args, **options)
+        except BaseException:
+            ended()
+            raise
+
+    @wraps(capture_end)
+    def end(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - as above
+        try:
+            return capture_end(*args, **options)
+        finally:
+            ended()
+
+    for name, ours in zip(_NAMES, (begin, end), strict=True):
+        setattr(graph, name, ours)
+    try:
+        yield
+    finally:
+        for name in _NAMES:
+            if name in before:
+                setattr(graph, name, before[name])
+            else:
+                delattr(graph, name)
+
+
+_NAMES = ("capture_begin", "capture_end")
