@@ -9,9 +9,86 @@ import pytest
 
 from tests.builders import Work, nsys_db
 from tests.commands import run
+from tests.readers.kineto_graphs import Node, Replay, captured, replayed
+from tests.readers.kineto_json import text
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+NODES = (Node("aten::mm", "gemm"), Node("aten::relu", "elementwise"))
+
+
+def _replays(tmp_path: Path, ranks: int) -> list[Path]:
+    """Write a trace of replays for each rank, and one of their capture elsewhere."""
+    captures = tmp_path / "away"
+    captures.mkdir()
+    (captures / "one.json").write_text(text(captured([NODES])))
+    (tmp_path / "ranks").mkdir()
+    paths = [tmp_path / "ranks" / f"net.rank{rank}.json" for rank in range(ranks)]
+    for path in paths:
+        path.write_text(text(replayed([("", [Replay(NODES)])])))
+    return paths
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("parse", "-o", "-"), ("prof", "-c", "op"), ("summary",), ("lines",), ("ranks",),
+        ("doctor",), ("report", "-o", "net.html"), ("export", "-o", "net.csv"), ("roofline", "-o", "net.svg"),
+    ],
+    ids=lambda command: command[0],
+)  # fmt: skip
+def test_every_command_takes_graph_captures(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Traces of the capture of graphs that lie elsewhere tell the ops of what was replayed."""
+    monkeypatch.chdir(tmp_path)
+    (path,) = _replays(tmp_path, 1)
+    name, *options = command
+    done = run(name, str(path), *options, "--graph-captures", "away")
+    assert (done.code, "internal error" in done.stderr) == (0, False)
+    if name not in {"ranks", "doctor", "lines"}:
+        assert "2 of 2 pieces of replayed work are matched" in done.stderr
+    if options[:1] == ["-c"]:
+        assert done.stdout.split()[1:] == ["mm", "relu"]
+
+
+def test_workers_are_told_of_graph_captures(tmp_path: Path) -> None:
+    """They are processes of their own."""
+    _replays(tmp_path, 2)
+    options = ("-c", "op", "--workers", "2", "--graph-captures", str(tmp_path / "away"))
+    done = run("prof", str(tmp_path / "ranks"), *options)
+    assert (done.code, done.stdout.split()[1:]) == (0, ["mm", "relu"] * 2)
+
+
+def test_parts_of_a_dataset_are_made_again_with_other_graph_captures(tmp_path: Path) -> None:
+    """What was parsed without them is not what is asked for with them."""
+    _replays(tmp_path, 2)
+    parse = ("parse", str(tmp_path / "ranks"), "-o", f"{tmp_path}/net/")
+    assert "already" not in run(*parse).stderr
+    given = run(*parse, "--graph-captures", str(tmp_path / "away"))
+    assert "already" not in given.stderr
+    shown = run("prof", f"{tmp_path}/net/", "-c", "op")
+    assert shown.stdout.split()[1:] == ["mm", "relu"] * 2
+
+
+def test_graph_captures_that_are_not_there(tmp_path: Path) -> None:
+    """One line, before any work."""
+    (path,) = _replays(tmp_path, 1)
+    done = run("prof", str(path), "--graph-captures", str(tmp_path / "nowhere"))
+    assert (done.code, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"pyprof: {tmp_path}/nowhere: no such file or folder; check --graph-captures\n"
+    )
+
+
+def test_a_glob_means_no_captures_of_graphs(tmp_path: Path) -> None:
+    """What lies in capture_traces/ belongs to the trace beside that folder, and is found there."""
+    (path,) = _replays(tmp_path, 1)
+    (tmp_path / "away").rename(path.parent / "capture_traces")
+    done = run("prof", str(tmp_path / "**" / "*.json"), "-c", "op")
+    assert (done.code, done.stdout.split()[1:]) == (0, ["mm", "relu"])
 
 
 @pytest.mark.parametrize(

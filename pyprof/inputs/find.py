@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pyprof import cli, readers
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.files import files_of, is_special, is_url, names
+from pyprof.readers import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -120,6 +121,8 @@ def _expand(source: str) -> list[str]:
 
 
 def _matching(files: Files, match: str) -> list[str]:
+    if names(match)[-2:-1] == [settings.CAPTURE_TRACES]:
+        return []  # how graphs were captured: part of the capture beside that folder
     if files.is_folder(match):
         return _in_folder(files, match)
     records = match.endswith(_RECORDS) and not is_special(match)

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 T = TypeVar("T")
 
+CAPTURE_TRACES = "capture_traces"
+"""What frameworks call the folder, beside a trace, of traces in which its graphs were captured."""
+
 _GRAPH_CAPTURES: ContextVar[tuple[str, ...]] = ContextVar("graph_captures", default=())
 
 

@@ -19,6 +19,7 @@ from pyprof.parse.records import Records, concat_coded, encode
 from pyprof.prof.columns import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column
 from pyprof.prof.group import Counts, counts, run_on
 from pyprof.prof.table import Table
+from pyprof.readers import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -46,7 +47,11 @@ _DTYPES = {
 
 
 def load(
-    path: _Path | Iterable[_Path], override: Override | None = None, *, workers: int = 1
+    path: _Path | Iterable[_Path],
+    override: Override | None = None,
+    *,
+    workers: int = 1,
+    graph_captures: Iterable[_Path] = (),
 ) -> pd.DataFrame:
     """Load a capture, dict lines or Parquet: a row per activity, in GPU-start order.
 
@@ -57,12 +62,14 @@ def load(
     `dtypes`; docs/frame.md says what each holds, in which unit. All columns are always there.
     Dtypes are Int64, Float64 and string with <NA> for what is not known, and object for the two
     columns of lists: arrays, one for all rows that have the same, or None. `override` stands for
-    what is known of the device.
+    what is known of the device. `graph_captures` are traces of the capture of CUDA graphs, or
+    folders of them; without any, those in capture_traces/ beside each trace.
 
     Raises PyprofError where a file cannot be used.
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
-    with opened(workers, strict=True) as engine:
+    beside = [os.path.abspath(os.fspath(each)) for each in graph_captures]  # noqa: PTH100 - any path
+    with settings.using(beside), opened(workers, strict=True) as engine:
         chosen = items([os.fspath(each) for each in paths], engine)
         parts = engine.map(partial(_of, override=override), chosen, "loading captures")
         return _frame(pa.concat_tables(run_on(engine.gather(parts))))

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pyprof.readers.kineto.gather import Recording
     from pyprof.readers.kineto.stream import Trace
 
-FOLDER = "capture_traces"
-"""Where frameworks put them, beside a trace."""
 DETAILS = "execution_details.json"
 _TRACES = (".json", ".json.gz")
 _OURS = ".graphs"
@@ -103,7 +101,7 @@ def _rank(capture: schema.Capture) -> int | None:
 def traces(path: Path) -> Found:
     """Find the traces of the capture of a trace's graphs: those that the user names, or beside."""
     named = settings.graph_captures()
-    folder = path.parent / FOLDER
+    folder = path.parent / settings.CAPTURE_TRACES
     found = Found()
     for place in [Path(name) for name in named] or [folder] * folder.is_dir():
         _look(place, found)
@@ -118,7 +116,7 @@ def traces(path: Path) -> Found:
 def beside(path: Path) -> Path:
     """Give where `pyprof capture` writes how the graphs of a trace were captured."""
     stem, dot, suffix = path.name.partition(".")
-    return path.parent / FOLDER / f"{stem}{_OURS}{dot}{suffix}"
+    return path.parent / settings.CAPTURE_TRACES / f"{stem}{_OURS}{dot}{suffix}"
 
 
 def _is_anothers(other: Path, path: Path) -> bool:
@@ -143,7 +141,7 @@ def _annotations(folder: Path) -> list[Path]:
 
 def _look(place: Path, found: Found) -> None:
     if place.is_dir():
-        inside = place / FOLDER
+        inside = place / settings.CAPTURE_TRACES
         _look_into(inside if inside.is_dir() else place, found)
     elif place.name == DETAILS:
         _look_into(place.parent, found)
