@@ -35,7 +35,8 @@ def _replays(tmp_path: Path, ranks: int) -> list[Path]:
     "command",
     [
         ("parse", "-o", "-"), ("prof", "-c", "op"), ("summary",), ("lines",), ("ranks",),
-        ("doctor",), ("report", "-o", "net.html"), ("export", "-o", "net.csv"), ("roofline", "-o", "net.svg"),
+        ("doctor",), ("report", "-o", "net.html"), ("export", "-o", "net.csv"),
+        ("roofline", "-o", "net.svg"),
     ],
     ids=lambda command: command[0],
 )  # fmt: skip

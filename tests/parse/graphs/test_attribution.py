@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyprof import readers
 from pyprof.parse import parse
-from pyprof.readers import settings
+from pyprof.readers import settings as inputs
 from tests.readers.kineto_graphs import Node, Replay, captured, replayed, write
 from tests.readers.kineto_json import event, kernel, launch, op, text
 
@@ -115,6 +115,10 @@ def _expected(steps: list[tuple[str, list[Replay]]]) -> list[str]:
     ]
 
 
+FEW = settings(max_examples=settings().max_examples // 3)  # each writes files, and reads them
+
+
+@FEW
 @given(recorded())
 def test_every_replayed_kernel_has_the_op_of_its_capture(
     given_: tuple[dict[int, list[list[Node]]], list[tuple[str, list[Replay]]]],
@@ -127,6 +131,7 @@ def test_every_replayed_kernel_has_the_op_of_its_capture(
         assert {row["via"] for row in rows} == {"graph capture"}
 
 
+@FEW
 @given(recorded(), st.data())
 def test_what_is_lost_makes_no_op_wrong(
     given_: tuple[dict[int, list[list[Node]]], list[tuple[str, list[Replay]]]], data: st.DataObject
@@ -409,7 +414,7 @@ def test_graph_captures_may_lie_anywhere(tmp_path: Path) -> None:
     zipped = tmp_path / "one.json.gz"
     zipped.write_bytes(gzip.compress((folder / "one.json").read_bytes()))
     for place in (away, folder, folder / "one.json", folder / "execution_details.json", zipped):
-        with settings.using([str(place)]):
+        with inputs.using([str(place)]):
             assert _ops(path) == ["a", "b", "c"], place
     assert _ops(path) == [None] * 3
 
