@@ -9,12 +9,13 @@ import pytest
 
 from tests import forks
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SAYS = {
     "compiled": "same as in Python: True",
     "analysis": "blocks.1    41.3",
+    "cuda_graph": "needs an NVIDIA GPU" if not torch.cuda.is_available() else "Python: True True",
     "custom_function": "gradient equals the other factor: True",
     "custom_module": "gradient of the shift: [1.0, 1.0, 1.0, 1.0]",
     "ddp": "gradient 8.0",

@@ -19,6 +19,7 @@ from pyprof.capture.script_profilers import Others
 from pyprof.instrument.emit import profiler_sink
 from pyprof.instrument.range_to_capture import Windows
 from pyprof.instrument.stack import begin_at
+from pyprof.instrument.stream_capture import capturing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -138,9 +139,17 @@ class Recording:
 
 
 def count_steps(counter: StepCounter, stack: ExitStack) -> None:
-    """Tell a counter of every `pyprof.step()` and of every step of an optimizer."""
+    """Tell a counter of every `pyprof.step()` and of every step of an optimizer.
+
+    An optimizer's step that is captured into a CUDA graph does not happen: each replay is one.
+    """
+
+    def optimized(*_: object) -> None:
+        if not capturing():
+            counter.optimized()
+
     stack.callback(instrument.range_hooks.on_step(counter.told))
-    hook = register_optimizer_step_post_hook(lambda *_: counter.optimized())
+    hook = register_optimizer_step_post_hook(optimized)
     stack.callback(hook.remove)
 
 

@@ -12,6 +12,8 @@ import torch
 from torch.autograd.profiler import record_function
 from torch.profiler import ProfilerAction
 
+from pyprof.instrument.stream_capture import capturing
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -48,8 +50,12 @@ class RangeHooks:
         _call(self._stop)
 
     def step(self) -> None:
-        """Tell that a step ended."""
-        _call(self._step)
+        """Tell that a step ended; one that is captured into a CUDA graph ends when it is replayed.
+
+        Who hears of it may wait for the GPU, which would end the capture of the graph.
+        """
+        if not capturing():
+            _call(self._step)
 
 
 def _add(

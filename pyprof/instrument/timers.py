@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import torch
 
+from pyprof.instrument.stream_capture import capturing
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -94,7 +96,7 @@ def end(running: Running) -> None:
 def _recorded_event() -> Any:  # noqa: ANN401 - a torch.cuda.Event or None
     """Give an event recorded now; None where CUDA is not in use yet, or is capturing a graph."""
     cuda: Any = torch.cuda
-    if not cuda.is_initialized() or cuda.is_current_stream_capturing():
+    if not cuda.is_initialized() or capturing():
         return None
     event = cuda.Event(enable_timing=True)
     event.record()

@@ -128,7 +128,8 @@ class Case:
         called = self.launch_start
         _, place, rows = np.unique(called, return_inverse=True, return_counts=True)
         many = (called >= 0) & (rows[place] > 1)
-        return np.asarray(self.kind(schema.GRAPH) | many | np.isin(called, self._graph_launches))
+        replay = self.kind(schema.GRAPH) | (self.table.records.numpy("replay") >= 0)
+        return np.asarray(replay | many | np.isin(called, self._graph_launches))
 
     @cached_property
     def _graph_launches(self) -> Ints:

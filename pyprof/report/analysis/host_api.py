@@ -16,7 +16,7 @@ from pyprof.report.analysis.intervals import EMPTY, Intervals, union, union_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
     from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
@@ -104,8 +104,9 @@ def _recorded(records: Records) -> Calls:
     begin, end = launches(records)
     kind = records.coded("kind")
     copies = np.array([*(name == schema.KINDS[schema.MEMCPY] for name in kind.values), False])
-    sort = np.where(copies[kind.index], SORTS.index(COPY), SORTS.index(LAUNCH))
-    sort[begin < 0] = -1
+    replayed = records.numpy("replay") >= 0
+    sort = np.where(copies[kind.index] & ~replayed, SORTS.index(COPY), SORTS.index(LAUNCH))
+    sort[(begin < 0) | ~called_itself(records)] = -1
     return _ordered(records.numpy("pid"), begin, end, sort, complete=False)
 
 
@@ -115,6 +116,15 @@ def _ordered(pid: Ints, start: Ints, end: Ints, sort: Ints, *, complete: bool) -
     rows = np.flatnonzero(sort >= 0)
     rows = rows[np.argsort(start[rows], kind="stable")]
     return Calls(pid[rows], start[rows], end[rows], sort[rows], complete)
+
+
+def called_itself(records: Records) -> Mask:
+    """Tell which rows had a call to themselves, or are the first of a graph's replay."""
+    replay = records.numpy("replay")
+    once = replay < 0
+    rows = np.flatnonzero(~once)
+    once[rows[np.unique(replay[rows], return_index=True)[1]]] = True
+    return np.asarray(once)
 
 
 def launches(records: Records) -> tuple[Ints, Ints]:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
     from pyprof.report.analysis.host_api import Host
 
 
-HOST, QUEUE, UNKNOWN = "host", "queue", "unknown"
+HOST, QUEUE, GRAPH, UNKNOWN = "host", "queue", "graph", "unknown"
 
 CAUSES: Mapping[str, str] = {
     LAUNCH: "the host launches too slowly: ops shorter than their launch",
@@ -32,6 +32,7 @@ CAUSES: Mapping[str, str] = {
     LOAD: "a launch took over 1 ms: kernels loaded, or the profiler at work",
     HOST: "the host did something else: data loading, Python",
     QUEUE: "work was queued, but began later: start-up, other streams",
+    GRAPH: "inside a replay of a CUDA graph, between its kernels",
     UNKNOWN: "the capture does not hold the launch",
 }
 """What idle time can be for."""
@@ -52,6 +53,8 @@ class Gaps:
     launch_start: Ints
     """Start of the API call that launched it, -1 where not known."""
     launch_end: Ints
+    in_replay: Mask
+    """Between two pieces of work of one replay of a graph: the host has no part in it."""
 
 
 def causes(gaps: Gaps, host: Host) -> dict[str, Intervals]:
@@ -60,14 +63,18 @@ def causes(gaps: Gaps, host: Host) -> dict[str, Intervals]:
     Before the call that launched the row which ended a gap, it is what the host did until then:
     inside a call, that call; between calls, dispatching an op (short) or something else (long);
     after a synchronisation, the host catching up. From then on it is the launch itself, or, where
-    the call was over before the gap, the GPU's own delay.
+    the call was over before the gap, the GPU's own delay. Within a replay of a graph it is the
+    graph's.
     """
     known, (begin, end) = gaps.launch_start >= 0, (gaps.launch_start, gaps.launch_end)
+    inside = gaps.in_replay
+    unknown, known = ~known & ~inside, known & ~inside
     queued = known & (end <= gaps.start)
     given = np.clip(begin, gaps.start, gaps.end)  # when the launch began
     long = end - begin > LOAD_NS
     found = {
-        UNKNOWN: union_of(gaps.start[~known], gaps.end[~known]),
+        GRAPH: union_of(gaps.start[inside], gaps.end[inside]),
+        UNKNOWN: union_of(gaps.start[unknown], gaps.end[unknown]),
         QUEUE: union_of(gaps.start[queued], gaps.end[queued]),
     }
     late = known & ~queued

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof import schema
 from pyprof.allocator import give_back
 from pyprof.inputs import source
 from pyprof.prof.coverage import Known, known
@@ -52,6 +53,8 @@ class Overview:
     phases: Mapping[str, int]
     """Summed GPU time by part of the step; "" where nothing says. Adds up to all rows'."""
     known: Known
+    vias: Mapping[str, int]
+    """Summed GPU time by how the op was found; "" where none was. Adds up to all rows'."""
     ops: list[OpTotals]
     advice: list[Advice]
 
@@ -75,8 +78,9 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
         chosen=picked,
         steps=found,
         timeline=timed,
-        phases=_phases(source, rows),
+        phases=_by_text(source, rows, "dir", _PHASES),
         known=known(table, rows),
+        vias=_by_text(source, rows, "via", schema.VIAS),
         ops=ops,
         advice=advise(table, timed, source.capture, rows),
     )
@@ -127,12 +131,15 @@ MOST_PEAKS = 4
 """As many are named."""
 
 
-def _phases(source: Source, rows: NDArray[np.bool_] | None) -> Mapping[str, int]:
-    part = source.table.records.coded("dir")
+def _by_text(
+    source: Source, rows: NDArray[np.bool_] | None, column: str, texts: Sequence[str]
+) -> Mapping[str, int]:
+    """Sum GPU time by the texts of a column, in their order, and, last, of rows without one."""
+    part = source.table.records.coded(column)
     ns = source.table.duration_ns
     chosen = np.ones(len(ns), bool) if rows is None else rows
     known = np.array([*(value or "" for value in part.values), ""])[part.index]
-    total = {name: int(ns[chosen & (known == name)].sum()) for name in (*_PHASES, "")}
+    total = {name: int(ns[chosen & (known == name)].sum()) for name in (*texts, "")}
     return {name: value for name, value in total.items() if value}
 
 
@@ -219,6 +226,7 @@ class Brief:
     times: Times | None
     phases: Mapping[str, int]
     known: Known
+    vias: Mapping[str, int]
     ops: list[OpTotals]
     layers: Node
     advice: list[Advice]
@@ -253,6 +261,7 @@ def shortened(of: Source, found: Overview) -> Brief:
         None if found.timeline is None else Times.of(found.timeline),
         found.phases,
         found.known,
+        found.vias,
         found.ops,
         layer_tree.tree(of.table, found.rows, per_step(of.table, found.steps, found.chosen)),
         advice.without_rows(found.advice),
@@ -282,13 +291,18 @@ def merge(a: Brief, b: Brief) -> Brief:
         a.chosen or b.chosen,
         joined,
         a.times.plus(b.times) if a.times and b.times else a.times or b.times,
-        {name: a.phases.get(name, 0) + b.phases.get(name, 0) for name in {**a.phases, **b.phases}},
+        _sum(a.phases, b.phases),
         a.known.plus(b.known),
+        _sum(a.vias, b.vias),
         op_totals.merge_op_totals(a.ops, b.ops),
         layer_tree.merge(a.layers, b.layers),
         advice.merge(a.advice, b.advice),
         source.distinct(a.warnings, b.warnings),
     )
+
+
+def _sum(a: Mapping[str, int], b: Mapping[str, int]) -> Mapping[str, int]:
+    return {name: a.get(name, 0) + b.get(name, 0) for name in {**a, **b}}
 
 
 def _outside(found: Brief) -> Brief:

@@ -26,14 +26,20 @@ def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | Non
     """Say what repeats, with its starts and ends in ns by launch; None where nothing does.
 
     Only the kernels of the busiest device and stream are looked at, in the order of their launch.
-    A round that is cut by the profiler's pause is left out.
+    What a CUDA graph replays is one launch: it repeats as a whole. A round that is cut by the
+    profiler's pause is left out.
     """
     rows = _busiest(records)
     rows = rows[np.argsort(launched[rows], kind="stable")]
-    code = records.coded("kLongName").index[rows]
-    period = _period(code)
+    replay = records.numpy("replay")[rows]
+    begins = _launches(replay)
+    code = _codes(records.coded("kLongName").index[rows], begins)
+    size = np.diff(begins, append=len(rows))
+    mostly_graphs = 2 * int((replay >= 0).sum()) > len(rows)
+    period = _period(code, least=1 if mostly_graphs else 2)
     if period is None:
         return None
+    rows = rows[begins]
     first, count = _longest_run(code, period)
     if count < _TIMES * period:
         return None
@@ -48,7 +54,8 @@ def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | Non
     whole = window[cuts[:-1]] == window[cuts[1:] - 1]
     if not whole.any():
         return None
-    return f"repetition of {period} kernels", edges[:-1][whole], edges[1:][whole]
+    kernels = int(np.median(np.add.reduceat(size, cuts[:-1])))
+    return f"repetition of {kernels} kernels", edges[:-1][whole], edges[1:][whole]
 
 
 def _busiest(records: Records) -> Ints:
@@ -61,17 +68,36 @@ def _busiest(records: Records) -> Ints:
     return rows[lane == np.bincount(lane).argmax()] if len(rows) else rows
 
 
-def _period(code: Ints) -> int | None:
+def _launches(replay: Ints) -> Ints:
+    """Give the first place of each launch: a row outside graphs, or the rows of one replay."""
+    return np.flatnonzero((replay < 0) | (np.diff(replay, prepend=-2) != 0))
+
+
+def _codes(name: Ints, first: Ints) -> Ints:
+    """Number launches by the names of their kernels, in their order."""
+    if len(first) == len(name):
+        return name
+    place = np.arange(len(name)) - np.repeat(first, np.diff(first, append=len(name)))
+    powers = np.cumprod(np.full(int(place.max()) + 1, _BASE, np.uint64))
+    digests = np.add.reduceat((name.astype(np.uint64) + np.uint64(1)) * powers[place], first)
+    return np.asarray(np.unique(digests, return_inverse=True)[1]).astype(np.int64)
+
+
+_BASE = 0x9E3779B97F4A7C15
+"""Odd: products with its powers, of 64 bits, differ as what is multiplied does."""
+
+
+def _period(code: Ints, least: int = 2) -> int | None:
     """Find the period that fits best; of those that fit about as well, the shortest."""
-    fits = {period: _alike(code, period) for period in _candidates(code)}
+    fits = {period: _alike(code, period) for period in _candidates(code, least)}
     best = max(fits.values(), default=0.0)
     if best < _ALIKE:
         return None
     return min(period for period, fit in fits.items() if fit >= best * _NEARLY)
 
 
-def _candidates(code: Ints) -> list[int]:
-    """Give the distances at which the rarest repeated kernels come again."""
+def _candidates(code: Ints, least: int) -> list[int]:
+    """Give the distances, from some least on, at which the rarest repeated kernels come again."""
     _, inverse, count = np.unique(code, return_inverse=True, return_counts=True)
     order = np.argsort(inverse, kind="stable")
     ends = np.cumsum(count)
@@ -81,7 +107,7 @@ def _candidates(code: Ints) -> list[int]:
         places = order[ends[name] - count[name] : ends[name]]
         distances, times = np.unique(np.diff(places), return_counts=True)
         found |= {int(distances[times.argmax()]), int(np.median(np.diff(places)))}
-    return sorted(period for period in found if 1 < period <= len(code) // _TIMES)
+    return sorted(period for period in found if least <= period <= len(code) // _TIMES)
 
 
 def _alike(code: Ints, period: int) -> float:

@@ -250,7 +250,9 @@ def _processes(records: Records) -> Ints:
     return np.where(pid >= 0, pid, numbers[count.argmax()])
 
 
-_COLUMNS = ("kind", "dir", "kLongName", "start", "end", "pid", "device", "stream", "window")
+_COLUMNS = (
+    *("kind", "dir", "kLongName", "start", "end", "pid", "device", "stream", "window", "replay"),
+)
 
 
 def _needed(records: Records) -> Records:

@@ -224,6 +224,7 @@ class _Columns:
         self.window = records.numpy("window", 0)
         self.gpu, self.rank = records.coded("gpu"), records.coded("rank")
         self.launch_start, self.launch_end = host_api.launches(records)
+        self.replay = records.numpy("replay")
 
     def device(self, key: tuple[int, int], on_device: Ints, host: host_api.Host) -> DeviceTime:
         """Analyse one device of one process, given all its rows."""
@@ -255,8 +256,19 @@ class _Columns:
         return union_of(self.start[picked], self.end[picked])
 
     def _gaps(self, rows: Ints, free: Intervals) -> idle.Gaps:
-        row = rows[np.searchsorted(self.start[rows], free.end)]
-        return idle.Gaps(free.start, free.end, row, self.launch_start[row], self.launch_end[row])
+        place = np.searchsorted(self.start[rows], free.end)
+        row, before = rows[place], rows[_last_ended(self.end[rows])[np.maximum(place - 1, 0)]]
+        in_replay = (
+            (place > 0) & (self.replay[row] >= 0) & (self.replay[row] == self.replay[before])
+        )
+        called = self.launch_start[row], self.launch_end[row]
+        return idle.Gaps(free.start, free.end, row, *called, in_replay)
+
+
+def _last_ended(end: Ints) -> Ints:
+    """Give, up to each place, where the greatest end is."""
+    latest = np.maximum.accumulate(end)
+    return np.maximum.accumulate(np.where(end == latest, np.arange(len(end)), 0))
 
 
 def _blocking(columns: _Columns) -> bool:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyprof import marker, schema
 from pyprof.marker import Kind
 from pyprof.parse.texts import read_texts
+from pyprof.report.analysis import host_api
 from pyprof.report.export.trace_lines import (
     coded,
     event,
@@ -60,10 +61,11 @@ def calls(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
 def launches(records: Records, begin_ns: int) -> Iterator[pa.Array]:
     """Write the launching calls that records tell of; their names are not known."""
     launch = records.arrow("launch")
-    rows = np.flatnonzero(launch.is_valid().to_numpy(zero_copy_only=False))
+    told = launch.is_valid().to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(told & host_api.called_itself(records))
     if not len(rows):
         return
-    start, end = (launch.flatten().to_numpy()[place::2] for place in (0, 1))
+    start, end = (bound[rows] for bound in host_api.launches(records))
     yield fill(
         _SLICE,
         cat=coded(["cuda_runtime"], np.zeros(len(rows), np.int64)),

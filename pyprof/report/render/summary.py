@@ -30,8 +30,22 @@ def head(found: Brief) -> Iterator[str]:
     for place, peak in enumerate(found.peaks or unknown):
         yield from _labelled("" if place else "Peaks", peak)
     yield from _labelled("Modelled", found.known.text)
+    yield from _vias(found)
     yield from _labelled("Steps", _steps(found))
     yield from _windows(found)
+
+
+def _vias(found: Brief) -> Iterator[str]:
+    """Say how ops were found, where not all by a launch, or from there by the forward op."""
+    if set(found.vias) - {*_USUAL, ""}:
+        whole = sum(found.vias.values()) or 1
+        parts = (
+            f"{name or 'not found'} {percent(ns / whole)} %" for name, ns in found.vias.items()
+        )
+        yield from _labelled("Ops by", ", ".join(parts))
+
+
+_USUAL = ("launch", "forward op")
 
 
 def _labelled(label: str, value: str) -> Iterator[str]:
