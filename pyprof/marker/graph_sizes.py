@@ -8,7 +8,7 @@ from functools import lru_cache
 _STEPS = (
     re.compile(r"execute_(\d+)_context_\d+\("),  # vLLM: tokens, those that fill it up included
     re.compile(r"\bstep\[(?!\w*EXTEND)[\w ]*\bbs=(\d+)"),  # SGLang: requests
-    re.compile(r"execute_context_\d+\((\d+)\)_generation_\d+\((\d+)\)"),  # vLLM before 0.11
+    re.compile(r"execute_context_\d+\((?:sq)?(\d+)\w*\)_generation_\d+\((?:sq)?(\d+)\w*\)"),
 )
 _CAPTURE = re.compile(r"capture_(\d+)_(\w+)")
 _DIGITS = 18

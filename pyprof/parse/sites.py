@@ -93,7 +93,13 @@ def replays(capture: Capture, activities: pa.Table, launch: Ints) -> Ints:
     nodes = capture.graph_nodes
     node = _known(ints(activities.column("graph_node")), ints(nodes.column("thread")))
     in_graph = (node != NONE) | (ints(activities.column("node_id")) != NONE)
-    return _replays(activities, launch, in_graph | _launches_graph(capture.calls)[launch])
+    return _replays(activities, launch, in_graph | launches_graph(capture.calls)[launch])
+
+
+def replayed(capture: Capture, activities: pa.Table, launch: Ints) -> Mask:
+    """Tell which activities are work of a graph's node; one row for a whole graph is not."""
+    of_node = ints(activities.column("kind")) != schema.GRAPH
+    return np.asarray((replays(capture, activities, launch) != NONE) & of_node, bool)
 
 
 def doubts(activities: pa.Table, site: Sites) -> Iterator[str]:
@@ -117,7 +123,7 @@ def _known(node: Ints, thread: Ints) -> Ints:
     return np.where(np.append(thread, NONE)[node] != NONE, node, NONE)
 
 
-def _launches_graph(calls: pa.Table) -> Mask:
+def launches_graph(calls: pa.Table) -> Mask:
     """Tell which calls launch a graph, and, last, that none does not."""
     if not calls.num_rows:
         return np.zeros(1, bool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ def using(graph_captures: Sequence[str]) -> Iterator[None]:
         _GRAPH_CAPTURES.reset(token)
 
 
-class Carried:
+class Carried(Generic[A, T]):
     """A function of one argument that has its settings wherever it is called."""
 
     def __init__(self, function: Callable[[A], T]) -> None:
@@ -43,4 +43,4 @@ class Carried:
     def __call__(self, item: A) -> T:
         """Call it."""
         with using(self.graph_captures):
-            return self.function(item)  # type: ignore[return-value, arg-type]
+            return self.function(item)

@@ -16,6 +16,7 @@ from pyprof import marker, schema
 from pyprof.arrays import NONE, ints
 from pyprof.marker import Kind
 from pyprof.parse import launches as correlate
+from pyprof.parse import sites
 from pyprof.parse.graphs import choice, matching
 from pyprof.parse.graphs import replays as replaying
 from pyprof.parse.graphs.fitting import fits
@@ -46,17 +47,25 @@ def attributed(
     The ranges of recordings are then among the capture's own. `nested` nests the ranges of a
     capture; it is asked only where some graph was replayed of which nodes are missing.
     """
+    if not _replays_any(capture):
+        return capture, ()
     capture = _joined(capture)
     activities = in_order(capture.activities)
     launch = correlate.launches(capture, activities, windows(capture))
-    found = replaying.find(capture, activities, launch)
-    if not (found.replayed & ~_told(capture, activities)).any():
+    if not (sites.replayed(capture, activities, launch) & ~_told(capture, activities)).any():
         return capture, ()
+    found = replaying.find(capture, activities, launch)
     work = _Work(capture, activities, launch, found, nested(capture))
     if capture.graph_captures is not None:
         work.from_recordings(capture.graph_captures)
     work.from_twins()
     return work.capture(), tuple(work.sentences())
+
+
+def _replays_any(capture: Capture) -> bool:
+    """Tell whether a graph was launched at all: most captures have none."""
+    node = capture.activities.column("node_id")
+    return node.null_count < len(node) or bool(sites.launches_graph(capture.calls).any())
 
 
 def _joined(capture: Capture) -> Capture:
@@ -200,34 +209,47 @@ class _Work:
 
     def from_twins(self) -> None:
         """Tie what is left to the like of it that ran outside of graphs."""
-        key = self._replays.of_activities.levels[0]
-        kernel = replaying.kinds(self._activities) == schema.KERNEL
-        calls = self._capture.calls
-        eager = np.flatnonzero((self._replays.replay == NONE) & (self._launch != NONE) & kernel)
+        subjects = [subject for subject in map(self._kernels, self._replays.subjects) if subject]
+        eager = self._eager() if subjects else np.zeros(0, np.int64)
         if not len(eager):
             return
+        key = self._replays.of_activities.levels[0]
         call = self._launch[eager]
-        thread, start = (ints(calls.column(name))[call] for name in ("thread", "start"))
-        order = np.lexsort((start, thread))
-        eager, thread, start = eager[order], thread[order], start[order]
-        ops = self._around(thread, start, ints(calls.column("end"))[self._launch[eager]])
+        thread, start, end = (
+            ints(self._capture.calls.column(name))[call] for name in ("thread", "start", "end")
+        )
+        ops = self._around(thread, start, end)
         known: dict[bytes, Ints | None] = {}
-        for subject in self._replays.subjects:
-            rows = subject.rows[kernel[subject.rows]]
-            streams = np.unique(self._replays.of_activities.stream[rows])
-            tied = (self._via[rows] != NONE) | self._told[rows]
-            if len(rows) < _FEWEST or tied.any() or (len(streams) > 1 and not subject.ordered):
-                continue
-            wanted = key[rows]
+        for subject in subjects:
+            wanted = key[subject.rows]
             text = wanted.tobytes()
             if text not in known:
                 known[text] = self._twin(wanted, key[eager], thread, ops)
             if (twin := known[text]) is not None:
-                part = replace(subject, rows=rows)
-                spread, place = self._spread_kernels(part, twin)
-                self._thread[spread], self._time[spread] = thread[place], start[place]
-                self._via[spread] = TWIN
-                self._counts.twins += len(spread)
+                rows, place = self._spread_kernels(subject, twin)
+                self._thread[rows], self._time[rows] = thread[place], start[place]
+                self._via[rows] = TWIN
+                self._counts.twins += len(rows)
+
+    def _kernels(self, subject: Subject) -> Subject | None:
+        """Give the kernels of a subject of which none is tied, if their order is known."""
+        kind = replaying.kinds(self._activities)[subject.rows]
+        rows = subject.rows[kind == schema.KERNEL]
+        streams = np.unique(self._replays.of_activities.stream[rows])
+        tied = (self._via[rows] != NONE) | self._told[rows]
+        if len(rows) < _FEWEST or tied.any() or (len(streams) > 1 and not subject.ordered):
+            return None
+        return replace(subject, rows=rows)
+
+    def _eager(self) -> Ints:
+        """Give the kernels that were launched outside of graphs, by thread and time of the call."""
+        kernel = replaying.kinds(self._activities) == schema.KERNEL
+        rows = np.flatnonzero((self._replays.replay == NONE) & (self._launch != NONE) & kernel)
+        call = self._launch[rows]
+        thread, start = (
+            ints(self._capture.calls.column(name))[call] for name in ("thread", "start")
+        )
+        return np.asarray(rows[np.lexsort((start, thread))])
 
     def _spread_kernels(self, subject: Subject, place: Ints) -> tuple[Ints, Ints]:
         if len(subject.replays) <= 1:

@@ -62,7 +62,7 @@ class Replays:
 def find(capture: Capture, activities: pa.Table, launch: Ints) -> Replays:
     """Gather the replays of a capture; `launch` is the call that launched each activity."""
     replay = sites.replays(capture, activities, launch)
-    replayed = (replay != NONE) & (ints(activities.column("kind")) != schema.GRAPH)
+    replayed = sites.replayed(capture, activities, launch)
     of_activities, of_launches = _kernels(capture, activities)
     rows = np.flatnonzero(replay != NONE)
     count = int(replay.max(initial=NONE)) + 1

@@ -157,6 +157,13 @@ def _look(place: Path, found: Found) -> None:
 
 
 def _look_into(folder: Path, found: Found) -> None:
+    try:
+        _take(folder, found)
+    except OSError as error:
+        found.warnings.append(f"{folder}: {error.strerror or error}; check its permissions")
+
+
+def _take(folder: Path, found: Found) -> None:
     listed = _told(folder, found)
     names = {file.path.name for file in listed}
     for file in listed:
@@ -170,15 +177,10 @@ def _look_into(folder: Path, found: Found) -> None:
                 f"{file.path}: the trace of the capture{size} is not there: "
                 "kernels of its graphs have no op"
             )
-    try:
-        others = sorted(folder.iterdir())
-    except OSError as error:
-        found.warnings.append(f"{folder}: {error.strerror or error}; check its permissions")
-        return
     found.annotations += _annotations(folder)
     found.files += [
         File(other)
-        for other in others
+        for other in sorted(folder.iterdir())
         if other.name.endswith(_TRACES)
         and other.name not in {*names, DETAILS}
         and other not in found.annotations
