@@ -26,7 +26,8 @@ STACK = "/home/me/net.py:7:forward\n/home/me/train.py:40:main"
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    return parse(readers.read(path)).table().to_pylist()
+    rows: list[dict[str, Any]] = parse(readers.read(path)).table().to_pylist()
+    return rows
 
 
 def _replay(folder: Path, graph: int = 3) -> Path:

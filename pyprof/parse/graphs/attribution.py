@@ -422,6 +422,8 @@ class _Work:
 
 
 _LISTED = 3
+_NEAR = 0.25
+"""The share of a graph from which on what is left of it may be taken for another, whole one."""
 
 
 class _Compared:
@@ -439,10 +441,13 @@ class _Compared:
             self._known[pair] = self._work.alike(rows, subject, named=self._named[graph])
         return self._known[pair]
 
-    def inside(self, graph: int, subject: int) -> bool:
-        """Tell whether a subject can be a graph of which some kernels were lost."""
+    def near(self, graph: int, subject: int) -> bool:
+        """Tell whether one of both can be the other, of which something was lost."""
         rows, count = self._rows[graph], self._work.kernels(subject)
-        return len(rows) > count and self._work.common(rows, subject) == count
+        fewer, more = sorted((len(rows), count))
+        if not _NEAR * more <= fewer < more:
+            return False
+        return self._work.common(rows, subject) == fewer
 
     def named(self, graph: int) -> bool:
         """Tell whether the launches of a graph name their kernels."""

@@ -44,7 +44,7 @@ def choose(
 
     In a step of as many launches as a recording has graphs the n-th launch is of the n-th graph; so
     it is of launches in a row that are alike all graphs of a recording. Elsewhere a launch that is
-    alike one graph alone, and can be no part of another, is of that one.
+    alike one graph alone, and is near no other, is of that one.
     """
     chooser = _Chooser(replays, captures, compared)
     chooser.by_number()
@@ -59,8 +59,8 @@ class Compared(Protocol):
     def alike(self, graph: int, subject: int) -> float:
         """Give the share of both that is alike; 1 where all is."""
 
-    def inside(self, graph: int, subject: int) -> bool:
-        """Tell whether a subject can be a graph of which some kernels were lost."""
+    def near(self, graph: int, subject: int) -> bool:
+        """Tell whether one of both can be the other, of which something was lost."""
 
     def named(self, graph: int) -> bool:
         """Tell whether the launches of a graph name their kernels."""
@@ -122,9 +122,10 @@ class _Chooser:
         a step with the launches of a recording is of that one or of none.
         """
         allowed = self._of_size(size)
-        if self._whole_step(group, allowed):
-            return
-        if is_step and any(len(recording.graphs) == len(group) for recording in allowed):
+        whole = [r for r in allowed if len(r.graphs) == len(group)]
+        known = size is not None and all(r.batch_size is not None for r in whole)
+        if is_step and whole and (known or len(whole) == 1):
+            self._whole_step(group, whole)
             return
         place = 0
         while place < len(group):
@@ -136,18 +137,15 @@ class _Chooser:
         wanted = graph_sizes.chosen(size, self._sizes)
         return [r for r in self._recordings if r.batch_size in {None, wanted}]
 
-    def _whole_step(self, group: list[int], allowed: list[_Recording]) -> bool:
+    def _whole_step(self, group: list[int], recordings: list[_Recording]) -> None:
+        """Take the recording, of as many graphs, that the launches of a step are most alike."""
         shares = [
-            (sum(shares) / len(shares), min(shares), recording)
-            for recording in allowed
-            if len(recording.graphs) == len(group)
-            for shares in [list(map(self._compared.alike, recording.graphs, group))]
+            sum(map(self._compared.alike, recording.graphs, group)) / len(group)
+            for recording in recordings
         ]
-        best = max((mean for mean, _, _ in shares), default=0.0)
-        if best < LEAST:
-            return False
-        fitting = [r for mean, _, r in shares if mean == best]
-        return self._agreed(group, [r.graphs for r in fitting])
+        if (best := max(shares)) >= LEAST:
+            pairs = zip(recordings, shares, strict=True)
+            self._agreed(group, [r.graphs for r, mean in pairs if mean == best])
 
     def _in_a_row(self, group: list[int], place: int, allowed: list[_Recording]) -> int:
         """Take the longest recording that the next launches are alike; give its length, or 0."""
@@ -172,7 +170,7 @@ class _Chooser:
                 if self._compared.named(graph) or len(recording.graphs) == 1
             ]
             graphs = [g for g in candidates if self._compared.alike(g, subject) == 1]
-            if graphs and any(self._compared.inside(graph, subject) for graph in candidates):
+            if graphs and any(self._compared.near(graph, subject) for graph in candidates):
                 self.choice.ambiguous.add(subject)
             elif graphs:
                 self._agreed([subject], [(graph,) for graph in graphs])

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from pyprof.arrays import Ints, Threads
+    from pyprof.arrays import Ints
+    from pyprof.readers.kineto.columns import Threads
     from pyprof.readers.kineto.nest import Nested
     from pyprof.readers.kineto.ranges import Columns
 

@@ -126,9 +126,7 @@ def _orphans(activities: pa.Table, calls: pa.Table) -> Iterator[str]:
 class Recording(NamedTuple):
     """How the graphs of a trace were captured."""
 
-    launches: pa.Table
-    """As `schema.CAPTURED_LAUNCHES`."""
-    graphs: int
+    captured: graph_nodes.Captured
     ranges: pa.Table
     threads: pa.Table
 
@@ -226,21 +224,20 @@ class Gathered:
         ranges = self._ranges.columns()
         chains = Chains()
         layout = nested(ranges, self._ranges.python(), chains)
-        launches, count = self._captured()
         base = base_ns(trace.header)
         return Recording(
-            launches=_shifted(launches, base, ("time",)),
-            graphs=count,
+            captured=self.captured(trace),
             ranges=_shifted(self._table(ranges, layout, chains), base),
             threads=_threads(self._threads),
         )
 
-    def captured(self, trace: Trace) -> tuple[pa.Table, int]:
-        """Give the calls that made nodes of graphs, and how many graphs were captured."""
-        launches, count = self._captured()
-        return _shifted(launches, base_ns(trace.header), ("time",)), count
+    def captured(self, trace: Trace) -> graph_nodes.Captured:
+        """Give the graphs that were captured in the trace."""
+        found = self._captured()
+        launches = _shifted(found.launches, base_ns(trace.header), ("time",))
+        return found._replace(launches=launches)
 
-    def _captured(self) -> tuple[pa.Table, int]:
+    def _captured(self) -> graph_nodes.Captured:
         calls = _joined(schema.CALLS, self._calls)
         ran = [table["corr"].combine_chunks() for table in self._activities]
         processes = np.array([pid for pid, _ in self._threads.known], dtype=np.int64)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyprof.readers.kineto.gather import Recording
+    from pyprof.readers.kineto.graph_nodes import Captured
     from pyprof.readers.kineto.stream import Trace
 
 DETAILS = "execution_details.json"
@@ -59,19 +60,19 @@ class Found:
 def attached(
     capture: schema.Capture,
     path: Path,
-    own: tuple[pa.Table, int],
+    own: Captured,
     read: Callable[[Path], tuple[Recording, Trace]],
 ) -> schema.Capture:
     """Add to a trace how its graphs were captured: in itself, and in others beside it.
 
-    `own` are the launches and the number of graphs that were captured in the trace itself.
+    `own` are the graphs that were captured in the trace itself.
     Nothing is looked for where no graph was launched. A trace that cannot be used is a warning.
     """
     if not replays(capture):
         return capture
     built = _Built(capture)
-    if own[1]:
-        built.add_own(path, *own)
+    if own.graphs:
+        built.add_own(path, own)
     found = traces(path)
     for file in _needed(found, capture.ranges):
         _add(built, file, read, found.warnings, _rank(capture))
@@ -257,7 +258,12 @@ def _add(
             f"{file.path}: ends before the trace does, so that launches may lack their ops: "
             "not used; capture it again"
         )
-    elif not recording.graphs:
+    elif not recording.captured.whole:
+        warnings.append(
+            f"{file.path}: the capture of a graph begins or ends outside of this trace: not used; "
+            "capture it again, with the whole capture of all graphs"
+        )
+    elif not recording.captured.graphs:
         warnings.append(f"{file.path}: no graph was captured in this trace; it is not used")
     else:
         built.add(_described(file, recording.ranges), recording)
@@ -307,15 +313,15 @@ class _Built:
         """The first thread of each recording."""
         self.recordings: list[File] = []
 
-    def add_own(self, path: Path, launches: pa.Table, graphs: int) -> None:
+    def add_own(self, path: Path, captured: Captured) -> None:
         """Add what was captured in the trace itself."""
-        self._add_launches(launches, graphs, 0)
+        self._add_launches(captured, 0)
         self._first.append(None)
         self.recordings.append(File(path))
 
     def add(self, file: File, recording: Recording) -> None:
         """Add another trace; its threads are not those of the trace, whatever they are called."""
-        self._add_launches(recording.launches, recording.graphs, self._count)
+        self._add_launches(recording.captured, self._count)
         self._ranges.append(_moved(recording.ranges, ("thread", "forward_thread"), self._count))
         self._threads.append(recording.threads)
         self._first.append(self._count)
@@ -336,10 +342,10 @@ class _Built:
         self._count += 1
         self.recordings.append(File(path))
 
-    def _add_launches(self, launches: pa.Table, graphs: int, threads: int) -> None:
-        moved = _moved(launches, ("thread",), threads)
+    def _add_launches(self, captured: Captured, threads: int) -> None:
+        moved = _moved(captured.launches, ("thread",), threads)
         self._launches.append(_moved(moved, ("graph",), len(self._graphs)))
-        self._graphs += [len(self.recordings)] * graphs
+        self._graphs += [len(self.recordings)] * captured.graphs
 
     def capture(self, found: Found) -> schema.Capture:
         """Give the capture with all that was added."""

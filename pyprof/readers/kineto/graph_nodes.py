@@ -13,7 +13,7 @@ from pyprof.arrays import NONE
 from pyprof.arrays import ints as integers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyprof.arrays import Ints, Mask
 
@@ -29,6 +29,16 @@ _NODES = (
 """Kinds of nodes and the calls that make them; the first that matches."""
 
 
+class Captured(NamedTuple):
+    """The graphs that were captured in a trace."""
+
+    launches: pa.Table
+    """The calls that made nodes, as CAPTURED_LAUNCHES."""
+    graphs: int
+    whole: bool
+    """Whether each capture that begins ends, and the other way round."""
+
+
 class _Span(NamedTuple):
     """The capture of one graph."""
 
@@ -39,16 +49,16 @@ class _Span(NamedTuple):
 
 def captured(
     calls: pa.Table, launched: Callable[[], pa.Table], ran: pa.Array, process: Ints
-) -> tuple[pa.Table, int]:
-    """Give the calls that made nodes, as CAPTURED_LAUNCHES, and how many graphs were captured.
+) -> Captured:
+    """Find the graphs that were captured, and the calls that made their nodes.
 
     `launched` gives what each call tells of its kernel, `ran` the correlation ids of what ran: a
     call that launched something made no node. `process` is that of each thread. A capture whose
     end the trace does not hold counts for nothing.
     """
-    spans = list(_spans(calls))
+    spans, whole = _spans(calls)
     if not spans:
-        return schema.CAPTURED_LAUNCHES.empty_table(), 0
+        return Captured(schema.CAPTURED_LAUNCHES.empty_table(), 0, whole)
     rows, graph, kind = _nodes(calls, spans, ran, process)
     told = launched().take(pa.array(rows))
     columns = {name: told.column(name) for name in told.column_names}
@@ -58,25 +68,26 @@ def captured(
         "time": calls["start"].take(pa.array(rows)),
         "kind": kind.astype(np.int8),
     }
-    return schema.table(schema.CAPTURED_LAUNCHES, columns), len(spans)
+    return Captured(schema.table(schema.CAPTURED_LAUNCHES, columns), len(spans), whole)
 
 
-def _spans(calls: pa.Table) -> Iterator[_Span]:
-    """Give the captures that were begun and ended, in the order in which they began."""
+def _spans(calls: pa.Table) -> tuple[list[_Span], bool]:
+    """Give the captures, in the order in which they began, and whether all began and ended."""
     begin, end = _matching(calls, _BEGIN), _matching(calls, _END)
-    if not begin.any() or not end.any():
-        return
     rows = np.flatnonzero(begin | end)
     start, ends, thread = (integers(calls[name])[rows] for name in ("start", "end", "thread"))
     opened: dict[int, int] = {}
-    spans = []
+    spans, whole = [], True
     for place in np.argsort(start, kind="stable").tolist():
         on = int(thread[place])
-        if begin[rows[place]]:
+        since = opened.pop(on, None)
+        begins = bool(begin[rows[place]])
+        whole &= begins == (since is None)
+        if begins:
             opened[on] = int(ends[place])
-        elif (since := opened.pop(on, None)) is not None:
+        elif since is not None:
             spans.append(_Span(since, int(start[place]), on))
-    yield from sorted(spans)
+    return sorted(spans), whole and not opened
 
 
 def _matching(calls: pa.Table, pattern: str) -> Mask:
@@ -116,7 +127,7 @@ def _outer(corr: Ints, process: Ints, start: Ints, end: Ints) -> Mask:
     same = (np.diff(corr[order], prepend=NONE) == 0) & (np.diff(process[order], prepend=NONE) == 0)
     inside = np.zeros(len(corr), bool)
     inside[order[1:]] = same[1:] & (start[order[1:]] <= end[order[:-1]])
-    return ~inside | (corr == NONE)
+    return np.asarray(~inside | (corr == NONE))
 
 
 def _graphs(spans: list[_Span], start: Ints, thread: Ints, process: Ints) -> Ints:

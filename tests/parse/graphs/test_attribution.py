@@ -31,7 +31,8 @@ def _parse(path: Path, *, kernels_only: bool = False) -> Records:
 
 
 def _rows(path: Path) -> Rows:
-    return _parse(path).table().to_pylist()
+    rows: Rows = _parse(path).table().to_pylist()
+    return rows
 
 
 def _ops(path: Path) -> list[str | None]:
@@ -377,6 +378,23 @@ def test_a_trace_that_is_cut_short(tmp_path: Path) -> None:
     whole = one.read_bytes()
     one.write_bytes(whole[: len(whole) - 40])
     _unattributed(path, "one.json", "ends before the trace does")
+
+
+@pytest.mark.parametrize("lost", ["BeginCapture", "EndCapture"])
+def test_a_trace_that_lacks_the_bounds_of_a_capture(tmp_path: Path, lost: str) -> None:
+    """The graphs of identical layers would be taken for one another: it is not used."""
+    events = captured([PLAIN, PLAIN])
+    events.remove(next(entry for entry in events if entry["name"].endswith(lost)))
+    path = write(tmp_path, replayed([(STEP, [Replay(PLAIN)])]), {"one.json": events})
+    _unattributed(path, "one.json", "outside of this trace")
+
+
+def test_what_is_left_of_a_graph_is_no_other_graph(tmp_path: Path) -> None:
+    """Outside of steps: a replay of which a kernel was lost has the kernels of a smaller graph."""
+    smaller = [Node("my::y", node.kernel) for node in PLAIN[:2]]
+    files = {"one.json": captured([PLAIN]), "two.json": captured([smaller])}
+    main = replayed([("", [Replay(PLAIN, lost=frozenset({2}))])])
+    assert _ops(write(tmp_path, main, files)) == [None, None]
 
 
 @pytest.mark.parametrize("details", ["no list", [1, {"file": 3}], {"file": "one.json"}])
