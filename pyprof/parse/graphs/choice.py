@@ -99,7 +99,7 @@ class _Chooser:
             return
         fitting = [r for r in self._recordings if self._all_alike(r.graphs, numbered)]
         fitting = [r for r in fitting if len(r.graphs) == len(numbered)]
-        if len(fitting) == 1 and len(numbered) > 1:
+        if len(fitting) == len(self._recordings) == 1 and len(numbered) > 1:
             self._assign(numbered, fitting[0].graphs)
 
     def groups(self) -> Iterator[tuple[list[int], int | None, bool]]:
@@ -153,7 +153,9 @@ class _Chooser:
             recording.graphs
             for recording in allowed
             if 1 < len(recording.graphs) <= len(group) - place
+            and (len(allowed) == 1 or all(map(self._compared.named, recording.graphs)))
             and self._all_alike(recording.graphs, group[place:])
+            and self._pinned(recording.graphs, group[place:])
         ]
         longest = max(map(len, fitting), default=0)
         row = group[place : place + longest]
@@ -161,14 +163,21 @@ class _Chooser:
             return longest
         return 0
 
+    def _pinned(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
+        """Tell whether some launch is alike its graph alone, so that the row begins where it does.
+
+        Recording may have begun amid a step: of graphs of equal kernels the n-th is not known.
+        """
+        return any(
+            all(self._compared.alike(other, subject) < 1 for other in graphs if other != graph)
+            for graph, subject in zip(graphs, subjects, strict=False)
+        )
+
     def _alone(self, subject: int, allowed: list[_Recording]) -> int:
         if subject not in self.choice.graph:
-            candidates = [
-                graph
-                for recording in allowed
-                for graph in recording.graphs
-                if self._compared.named(graph) or len(recording.graphs) == 1
-            ]
+            candidates = [graph for recording in allowed for graph in recording.graphs]
+            if len(candidates) > 1:  # where launches name no kernels, any may have as many
+                candidates = [*filter(self._compared.named, candidates)]
             graphs = [g for g in candidates if self._compared.alike(g, subject) == 1]
             if graphs and any(self._compared.near(graph, subject) for graph in candidates):
                 self.choice.ambiguous.add(subject)

@@ -156,6 +156,29 @@ def test_what_is_lost_makes_no_op_wrong(
         assert all(found in {None, right} for found, right in zip(rows, expected, strict=True))
 
 
+@FEW
+@given(recorded(), st.sampled_from(["hip", "cuda", "cuda with ids"]), st.data())
+def test_without_steps_no_op_is_wrong(
+    given_: tuple[dict[int, list[list[Node]]], list[tuple[str, list[Replay]]]],
+    tool: str,
+    data: st.DataObject,
+) -> None:
+    """No batch size is stated, recording begins amid a step, kernels are lost."""
+    made, steps = given_
+    replays = [replay for _, found in steps for replay in found]
+    replays = replays[data.draw(st.integers(0, len(replays) - 1)) :]
+    for replay in replays:
+        lost = st.sets(st.sampled_from(range(len(replay.nodes))), max_size=2)
+        replay.lost = frozenset(data.draw(lost))
+    files = {f"s{n}.json": captured(found, named=tool == "hip") for n, found in made.items()}
+    main = replayed([("", replays)], amd=tool == "hip", graph=9 * (tool == "cuda with ids"))
+    with TemporaryDirectory() as folder:
+        rows = _ops(write(Path(folder), main, files))
+        expected = _expected([("", replays)])
+        assert len(rows) == len(expected)
+        assert all(found in {None, right} for found, right in zip(rows, expected, strict=True))
+
+
 # --- one thing at a time --------------------------------------------------------------------------
 
 
