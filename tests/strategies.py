@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pyprof import marker
+from pyprof import marker, schema
 from pyprof.marker import Call, Opaque, Summary, Tensor, Value
 
 AWKWARD = st.sampled_from(
@@ -142,11 +142,14 @@ RECORD: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     },
     optional={
         "kind": st.sampled_from(["kernel", "memcpy", "memset", "graph", "cpu"]),
-        **dict.fromkeys(("start", "end", "pid", "corrId", "rank", "opId", "bytes"), INT64),
+        **dict.fromkeys(
+            ("start", "end", "pid", "corrId", "rank", "opId", "bytes", "replay"), INT64
+        ),
         "launch": st.lists(INT64, min_size=2, max_size=2),
         "sizes": st.lists(INTS, max_size=3),
         **dict.fromkeys(("dtypes", "fwdMarker", "fwdSeqMarker", "fwdOp"), TEXTS),
         "gpu": TEXT,
+        "via": st.sampled_from(schema.VIAS),
     },
 )
 """A line of a dict file: the old keys always, the new ones where they are known."""

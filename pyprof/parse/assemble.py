@@ -57,6 +57,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     leaf, range_doubts = evidence.ranges_of(activities, sweep.nest, site)
     most = max(_LEAST, _NAMES // max(1, len(activities)))
     chain = launches.chains(sweep.nest.parent, _counted(sweep), leaf, most)
+    leaf, chain = _graphs_outside_ops(activities, sweep, leaf, chain)
     partner = forward_backward.partners(capture, sweep, chain, site, activities, found)
     told = _told(sweep, (leaf, partner.op, partner.place), most)
     give_back()  # what sorting and searching held for a while
@@ -92,6 +93,21 @@ def doubts(capture: Capture) -> tuple[str, ...]:
     _, of_ranges = evidence.ranges_of(activities, sweep.nest, site)
     replayed = sites.doubts(activities, site)
     return (*inferred, *of_launches, *replayed, *of_ranges, *sweep.doubts)
+
+
+def _graphs_outside_ops(
+    activities: pa.Table, sweep: Sweep, leaf: Ints, chain: launches.Chains
+) -> tuple[Ints, launches.Chains]:
+    """Take what was launched as a whole graph out of the ops around the launch.
+
+    Layers around those are where it was launched, and so its; the ops are others.
+    """
+    graph = ints(activities.column("kind")) == schema.GRAPH
+    if not graph.any():
+        return leaf, chain
+    op = np.where(graph, launches.first(chain, np.ones(len(sweep.nest.parent), bool)), NONE)
+    around = np.append(sweep.nest.parent, NONE)[op]
+    return np.where(op == NONE, leaf, around), chain.filter(~graph[chain.owner])
 
 
 _NAMES, _LEAST = 1 << 22, 128

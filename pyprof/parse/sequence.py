@@ -36,7 +36,8 @@ def count(
     mods, names = _ops(sweep, path, seqs, old)
     backward = np.array([*(entry.backward for entry in sweep.described), False])[path]
     # A replay goes through numbers anew, those of when it was captured.
-    flow = numbers(site.caller, site.replay) if len(path) else site.caller
+    replayed = (site.replay != NONE).any()
+    flow = numbers(site.caller, site.replay) if replayed else site.caller
     ops = chain.filter(kind[chain.member] == Kind.OP)
     lengths = np.diff(seqs.offset)
     return {

@@ -73,7 +73,8 @@ def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
     node = _known(ints(activities.column("graph_node")), captured[0])
     replay = replays(capture, activities, launch)
     in_graph = replay != NONE
-    row = np.where(in_graph, NONE, launch)
+    whole = ints(activities.column("kind")) == schema.GRAPH
+    row = np.where(in_graph & ~whole, NONE, launch)
     row = np.where(node != NONE, len(called[0]) + node, row)
     via = np.append(ints(nodes.column("via")), NONE)[node]
     thread, start, end = (np.concatenate(pair) for pair in zip(called, captured, strict=True))
@@ -114,7 +115,7 @@ def doubts(activities: pa.Table, site: Sites) -> Iterator[str]:
             f"{len(rows):,} of {int(replayed.sum()):,} kernels and copies that CUDA graphs "
             f"replayed ({unseen_ms:,.2f} ms) have no op: the capture of their graphs was not "
             "recorded; start profiling before graphs are captured (nsys: with "
-            "--cuda-graph-trace=node)"
+            "--cuda-graph-trace=node), or name traces of it (torch.profiler: --graph-captures)"
         )
 
 

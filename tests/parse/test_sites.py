@@ -102,6 +102,22 @@ def test_a_replay_gives_nothing_of_what_is_around_its_launch(tmp_path: Path, api
     assert "--cuda-graph-trace=node" in why
 
 
+def test_the_launch_of_a_whole_graph_has_the_layers_around_it(tmp_path: Path) -> None:
+    """Those outside of all ops: it stands for the launch, but did not run the ops around it."""
+    at, call = (1100, 1200), (1000, 1010)
+    work = [Work(at=at, call=call, kind="graph", api="cudaGraphLaunch_v10000")]
+    layer = Range(encode_layer("decode"), (800, 3000))
+    for ranges in (
+        [layer],
+        [layer, *CAPTURED],
+        [*CAPTURED, Range(encode_layer("in"), (950, 1900))],
+    ):
+        (line,) = lines(parsed(tmp_path, work, ranges, [], [None]))
+        assert line["layer"] == (["decode"] if layer in ranges else [])
+        assert (line["op"], line["marker"], line["launch"]) == ([], [], [1000, 1010])
+        assert "via" not in line
+
+
 def test_what_no_graph_launched_is_tied_to_its_launch(tmp_path: Path) -> None:
     """An eager kernel in the same file; one outside all ranges has no `via`."""
     work = [Work("gemm", at=(30, 35), call=(25, 28)), Work("other", at=(95, 99), call=(91, 92)),

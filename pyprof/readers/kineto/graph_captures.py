@@ -20,13 +20,13 @@ from pyprof.marker import graph_sizes
 from pyprof.readers import settings
 from pyprof.readers.kineto import graph_annotations
 from pyprof.readers.kineto.columns import whole
+from pyprof.readers.kineto.stream import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyprof.readers.kineto.gather import Recording
     from pyprof.readers.kineto.graph_nodes import Captured
-    from pyprof.readers.kineto.stream import Trace
 
 DETAILS = "execution_details.json"
 _TRACES = (".json", ".json.gz")
@@ -238,6 +238,8 @@ def _add(
     rank: int | None,
 ) -> None:
     try:
+        if rank is not None and _rank_of(file.path) not in {None, rank}:
+            return  # another rank's
         recording, trace = read(file.path)
     except (
         CaptureError,
@@ -250,9 +252,6 @@ def _add(
         why = " ".join(str(error).removeprefix(f"{file.path}: ").split())[:200]
         warnings.append(f"{file.path}: cannot be used as the trace of a capture: {why}")
         return
-    theirs = _rank_of(trace)
-    if rank is not None and theirs is not None and theirs != rank:
-        return  # another rank's
     if trace.cut:
         warnings.append(
             f"{file.path}: ends before the trace does, so that launches may lack their ops: "
@@ -278,9 +277,12 @@ def _annotate(built: _Built, path: Path, warnings: list[str]) -> None:
     built.annotate(path, told)
 
 
-def _rank_of(trace: Trace) -> int | None:
+def _rank_of(path: Path) -> int | None:
+    """Give the rank that stands before the events of a trace."""
     from pyprof.readers.kineto.gather import rank  # noqa: PLC0415 - it needs this module
 
+    trace = Trace(path)
+    trace.open()
     return rank(trace.header)
 
 
