@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -30,15 +30,18 @@ def graphs_watched(
         try:
             return capture_begin(*args, **options)
         except BaseException:
-            ended()
+            _quietly(ended)
             raise
 
     @wraps(capture_end)
     def end(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - as above
         try:
-            return capture_end(*args, **options)
-        finally:
-            ended()
+            result = capture_end(*args, **options)
+        except BaseException:
+            _quietly(ended)
+            raise
+        ended()
+        return result
 
     for name, ours in zip(_NAMES, (begin, end), strict=True):
         setattr(graph, name, ours)
@@ -50,6 +53,12 @@ def graphs_watched(
                 setattr(graph, name, before[name])
             else:
                 delattr(graph, name)
+
+
+def _quietly(ended: Callable[[], object]) -> None:
+    """Call back where the script's own error is what there is to see."""
+    with suppress(Exception):
+        ended()
 
 
 _NAMES = ("capture_begin", "capture_end")

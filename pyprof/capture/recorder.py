@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from torch.profiler import ProfilerActivity
 from pyprof.capture import memory_guard, request
 from pyprof.capture.window_files import join_trace_windows
 from pyprof.cli import draft
+from pyprof.readers.settings import beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -181,13 +182,19 @@ class Recorder:
             return False
         path = Path(os.path.realpath(path))
         written = self._write(self._recorded, path)
-        if written and self._captures:
-            from pyprof.readers.kineto.graph_captures import beside  # noqa: PLC0415 - loads Arrow
-
-            place = beside(path)
-            place.parent.mkdir(exist_ok=True)
-            self._write(self._captures, place, _CAPTURE)
+        if written:
+            self._write_captures(beside(path))
         return written
+
+    def _write_captures(self, path: Path) -> None:
+        """Write how graphs were captured; what an earlier capture of this name left is no more."""
+        if self._captures:
+            path.parent.mkdir(exist_ok=True)
+            if self._write(self._captures, path, _CAPTURE):
+                return
+        path.unlink(missing_ok=True)
+        with suppress(OSError):  # others' traces are in it, or it is not there
+            path.parent.rmdir()
 
     def _write(
         self,

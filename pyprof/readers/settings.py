@@ -8,12 +8,23 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
 A = TypeVar("A")
 T = TypeVar("T")
 
 CAPTURE_TRACES = "capture_traces"
 """What frameworks call the folder, beside a trace, of traces in which its graphs were captured."""
+
+OURS = ".graphs"
+"""What stands before the suffix of a trace that pyprof capture wrote of the capture of graphs."""
+
+
+def beside(path: Path) -> Path:
+    """Give where `pyprof capture` writes how the graphs of a trace were captured."""
+    stem, dot, suffix = path.name.partition(".")
+    return path.parent / CAPTURE_TRACES / f"{stem}{OURS}{dot}{suffix}"
+
 
 _GRAPH_CAPTURES: ContextVar[tuple[str, ...]] = ContextVar("graph_captures", default=())
 

@@ -13,6 +13,7 @@ from pyprof import readers  # noqa: E402
 from pyprof.capture import recorder as recorders  # noqa: E402
 from pyprof.capture.graph_hooks import graphs_watched  # noqa: E402
 from pyprof.capture.recorder import Recorder  # noqa: E402
+from pyprof.readers.settings import beside  # noqa: E402
 from tests.texts import texts  # noqa: E402
 
 if TYPE_CHECKING:
@@ -93,6 +94,23 @@ def _beside(path: Path) -> Path:
     return path.parent / "capture_traces" / "net.graphs.pt.trace.json.gz"
 
 
+def test_an_end_that_fails_shows_its_own_error() -> None:
+    """What pyprof then fails at is not shown instead."""
+
+    class Broken(Graph):
+        def capture_end(self) -> None:
+            raise RuntimeError("invalidated")
+
+    def fail() -> None:
+        raise ValueError("not seen")
+
+    with (
+        graphs_watched(Broken, lambda: None, fail),
+        pytest.raises(RuntimeError, match="invalidated"),
+    ):
+        Broken().capture_end()
+
+
 @pytest.mark.parametrize("provisional", [False, True], ids=["nothing before", "dropped before"])
 def test_what_is_captured_before_the_range_lies_beside(
     recorder: Recorder, tmp_path: Path, *, provisional: bool
@@ -125,13 +143,15 @@ def test_what_is_captured_in_the_range_is_in_it(recorder: Recorder, tmp_path: Pa
 def test_without_graphs_nothing_is_recorded_apart(recorder: Recorder, tmp_path: Path) -> None:
     """A dropped recording in which no graph was captured is gone."""
     path = tmp_path / "net.pt.trace.json.gz"
+    _beside(path).parent.mkdir()
+    _beside(path).write_bytes(b"of an earlier capture")
     recorder.start(provisional=True)
     torch.ones(8, 8) @ torch.ones(8, 8)
     recorder.start()
     torch.tanh(torch.ones(64, 64))
     recorder.stop()
     assert recorder.write(path)
-    assert not _beside(path).exists()
+    assert not _beside(path).parent.exists()
 
 
 def test_a_range_that_begins_in_a_capture_goes_on(recorder: Recorder) -> None:
@@ -147,13 +167,13 @@ def test_a_range_that_begins_in_a_capture_goes_on(recorder: Recorder) -> None:
 
 def test_each_trace_of_a_folder_has_its_own(tmp_path: Path) -> None:
     """What was captured for another trace of the folder is not this one's."""
-    from pyprof.readers.kineto import graph_captures  # noqa: PLC0415 - as its function is here
+    from pyprof.readers.kineto import graph_captures  # noqa: PLC0415 - as torch may be missing
 
     path, other = (tmp_path / f"{name}.pt.trace.json.gz" for name in ("net", "other"))
     folder = tmp_path / "capture_traces"
     folder.mkdir()
     for one in (path, other):
-        graph_captures.beside(one).write_bytes(b"{}")
+        beside(one).write_bytes(b"{}")
     (folder / "bs_8.json").write_bytes(b"{}")
     found = graph_captures.traces(path).files
     assert [file.path.name for file in found] == ["bs_8.json", "net.graphs.pt.trace.json.gz"]

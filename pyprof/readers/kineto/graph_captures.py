@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 DETAILS = "execution_details.json"
 _TRACES = (".json", ".json.gz")
-_OURS = ".graphs"
-"""What stands before the suffix of a trace that pyprof capture wrote of the capture of graphs."""
 _MOST_BYTES = 16 << 20
 """No list of files is longer."""
 _LAUNCH = "GraphLaunch"
@@ -114,15 +112,9 @@ def traces(path: Path) -> Found:
     return found
 
 
-def beside(path: Path) -> Path:
-    """Give where `pyprof capture` writes how the graphs of a trace were captured."""
-    stem, dot, suffix = path.name.partition(".")
-    return path.parent / settings.CAPTURE_TRACES / f"{stem}{_OURS}{dot}{suffix}"
-
-
 def _is_anothers(other: Path, path: Path) -> bool:
     """Tell whether `pyprof capture` wrote it beside another trace of the folder."""
-    return f"{_OURS}." in other.name and other.name != beside(path).name
+    return f"{settings.OURS}." in other.name and other.name != settings.beside(path).name
 
 
 def _same(one: Path, other: Path) -> bool:
