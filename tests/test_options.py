@@ -50,7 +50,7 @@ def test_every_command_takes_graph_captures(
     done = run(name, str(path), *options, "--graph-captures", "away")
     assert (done.code, "internal error" in done.stderr) == (0, False)
     if name not in {"ranks", "doctor", "lines"}:
-        assert "2 of 2 pieces of replayed work are matched" in done.stderr
+        assert "2 of 2 replayed kernels and copies are matched" in done.stderr
     if options[:1] == ["-c"]:
         assert done.stdout.split()[1:] == ["mm", "relu"]
 

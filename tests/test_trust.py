@@ -23,6 +23,7 @@ STARTING = {"subprocess", "pty", "multiprocessing"}
 EXCEPT = {
     "exec": {"pyprof/capture/script.py"},  # the user's own script
     "compile": {"pyprof/capture/script.py"},
+    "pickle": {"pyprof/readers/kineto/graph_annotations.py"},  # refuses every class and function
     "socket": {"pyprof/inputs/dask_cluster.py"},  # the address that --dask names
     "distributed": {"pyprof/inputs/dask_cluster.py"},
     "fsspec": {"pyprof/inputs/files.py"},  # URLs that the user names

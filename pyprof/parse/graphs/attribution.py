@@ -365,27 +365,27 @@ class _Work:
 
     def sentences(self) -> Iterator[str]:
         """Say what was inferred, and what was not found."""
-        replayed = int(self._replays.replayed.sum())
+        of_all = f"of {int(self._replays.replayed.sum()):,} replayed kernels and copies"
         counts = self._counts
         if counts.named:
             yield (
-                f"{counts.named:,} of {replayed:,} pieces of replayed work are matched by name and "
+                f"{counts.named:,} {of_all} are matched by name and "
                 f"order with the capture of their graphs{self._files(self._used)}"
             )
         if counts.ordered:
             yield (
-                f"{counts.ordered:,} of {replayed:,} pieces of replayed work are matched by order "
+                f"{counts.ordered:,} {of_all} are matched by order "
                 f"alone with the capture of their graphs{self._files(self._used)}: the calls of "
                 "this trace do not name their kernels, but ops fit them"
             )
         if counts.twins:
             yield (
-                f"{counts.twins:,} of {replayed:,} pieces of replayed work have the op of the same "
+                f"{counts.twins:,} {of_all} have the op of the same "
                 "kernels where they ran outside graphs: inferred"
             )
-        yield from self._unmatched(replayed)
+        yield from self._unmatched(of_all)
 
-    def _unmatched(self, replayed: int) -> Iterator[str]:
+    def _unmatched(self, of_all: str) -> Iterator[str]:
         captures = self._capture.graph_captures
         lacking = self._replays.replayed & (self._via == NONE) & ~self._told
         left = int(lacking.sum())
@@ -399,14 +399,13 @@ class _Work:
         unused = set(ints(captures.graphs.column("recording")).tolist()) - self._used
         if unused:
             yield (
-                f"no replay fits the graphs captured in{self._files(unused)}: of another model, "
-                f"batch size or run, or cut short; {left:,} of {replayed:,} pieces of replayed "
-                "work have no op"
+                f"no replay fits the captured graphs{self._files(unused)}: they are of another model, "
+                f"batch size or run, or cut short; {left:,} {of_all} have "
+                "no op"
             )
         elif not self._ambiguous:
             yield (
-                f"{left:,} of {replayed:,} pieces of replayed work fit no captured graph"
-                f"{self._sizes(lacking)}: they have no op"
+                f"{left:,} {of_all} fit no captured graph{self._sizes(lacking)}: they have no op"
             )
 
     def _sizes(self, lacking: Mask) -> str:

@@ -193,7 +193,7 @@ def test_a_replay_says_how_its_ops_were_found(tmp_path: Path) -> None:
     assert [row["grid"] for row in rows] == [[4, 2, 1]] * 3
     assert [row["replay"] for row in rows] == [0, 0, 0]
     (warning,) = records.warnings
-    assert "3 of 3 pieces of replayed work are matched by name and order" in warning
+    assert "3 of 3 replayed kernels and copies are matched by name and order" in warning
     assert "one.json" in warning
 
 
@@ -351,7 +351,7 @@ def test_the_capture_of_another_model(tmp_path: Path) -> None:
     """Kernels of other names: nothing is tied, and the file is named."""
     other = [Node("my::z", "third"), Node("my::y", "fourth"), Node("my::x", "first")]
     path = write(tmp_path, replayed([(STEP, [Replay(PLAIN)])]), {"one.json": captured([other])})
-    _unattributed(path, "one.json", "3 of 3 pieces of replayed work have no op")
+    _unattributed(path, "one.json", "3 of 3 replayed kernels and copies have no op")
 
 
 def test_a_batch_size_that_was_not_written(tmp_path: Path) -> None:
