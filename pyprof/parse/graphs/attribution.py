@@ -399,9 +399,8 @@ class _Work:
         unused = set(ints(captures.graphs.column("recording")).tolist()) - self._used
         if unused:
             yield (
-                f"no replay fits the captured graphs{self._files(unused)}: they are of another model, "
-                f"batch size or run, or cut short; {left:,} {of_all} have "
-                "no op"
+                f"no replay fits the captured graphs{self._files(unused)}: they are of another "
+                f"model, batch size or run, or cut short; {left:,} {of_all} have no op"
             )
         elif not self._ambiguous:
             yield (
