@@ -75,7 +75,8 @@ def attached(
     found = traces(path, rank)
     for file in _needed(found, capture.ranges):
         _add(built, file, read, found.warnings, rank)
-    for place in dict.fromkeys(found.annotations):
+    numbered = capture.activities["node_id"].null_count < len(capture.activities)
+    for place in dict.fromkeys(found.annotations if numbered else ()):
         _annotate(built, place, found.warnings)
     if not built.recordings and not found.warnings:
         return capture
