@@ -58,11 +58,11 @@ class Sites:
 
     def around(self, ranges: Nest) -> Ints:
         """Find the innermost range around each row's site; NONE without a site or a range."""
-        found = np.full(len(self.row), NONE)
-        known = np.flatnonzero(self.row != NONE)
-        row = self.row[known]
-        found[known] = innermost(ranges, self.thread[row], self.start[row], self.end[row])
-        return found
+        leaf = np.full(len(self.row), NONE)
+        placed = np.flatnonzero(self.row != NONE)
+        row = self.row[placed]
+        leaf[placed] = innermost(ranges, self.thread[row], self.start[row], self.end[row])
+        return leaf
 
 
 def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
@@ -70,7 +70,7 @@ def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
     calls, nodes = capture.calls, capture.graph_nodes
     called = [ints(calls.column(name)) for name in ("thread", "start", "end")]
     captured = [ints(nodes.column(name)) for name in ("thread", "time", "time")]
-    node = _known(ints(activities.column("graph_node")), captured[0])
+    node = _on_known_threads(ints(activities.column("graph_node")), captured[0])
     replay = replays(capture, activities, launch)
     in_graph = replay != NONE
     whole = ints(activities.column("kind")) == schema.GRAPH
@@ -92,7 +92,7 @@ def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
 def replays(capture: Capture, activities: pa.Table, launch: Ints) -> Ints:
     """Number the launches of graphs that activities are part of; NONE outside graphs."""
     nodes = capture.graph_nodes
-    node = _known(ints(activities.column("graph_node")), ints(nodes.column("thread")))
+    node = _on_known_threads(ints(activities.column("graph_node")), ints(nodes.column("thread")))
     in_graph = (node != NONE) | (ints(activities.column("node_id")) != NONE)
     return _replays(activities, launch, in_graph | launches_graph(capture.calls)[launch])
 
@@ -119,13 +119,13 @@ def doubts(activities: pa.Table, site: Sites) -> Iterator[str]:
         )
 
 
-def _known(node: Ints, thread: Ints) -> Ints:
+def _on_known_threads(node: Ints, thread: Ints) -> Ints:
     """Leave out the nodes of which no thread is known."""
     return np.where(np.append(thread, NONE)[node] != NONE, node, NONE)
 
 
 def launches_graph(calls: pa.Table) -> Mask:
-    """Tell which calls launch a graph, and, last, that none does not."""
+    """Tell which calls launch a graph; the last entry stands for no call."""
     if not calls.num_rows:
         return np.zeros(1, bool)
     names = calls.column("name").combine_chunks()
@@ -136,24 +136,24 @@ def launches_graph(calls: pa.Table) -> Mask:
 
 def _replays(activities: pa.Table, launch: Ints, in_graph: Mask) -> Ints:
     """Number the launches of graphs; of one that was not recorded, by its correlation id."""
-    found = np.full(len(launch), NONE)
+    replay = np.full(len(launch), NONE)
     pid, corr = (ints(activities.column(name)) for name in ("pid", "corr"))
     rows = np.flatnonzero(in_graph & ((launch != NONE) | (corr != NONE)))
     if len(rows):
         unrecorded = launch[rows] == NONE
         keys = [np.where(unrecorded, column[rows], NONE) for column in (pid, corr)]
-        found[rows] = numbers(launch[rows], *keys)
-    return found
+        replay[rows] = numbers(launch[rows], *keys)
+    return replay
 
 
 def _instances(node: Ints, replay: Ints) -> Ints:
     """Number the runs of what was captured: by replay and, in loops and clones, by turn."""
-    found = np.zeros(len(node), np.int64)
+    instance = np.zeros(len(node), np.int64)
     rows = np.flatnonzero(node != NONE)
     if len(rows):
         key = numbers(replay[rows], node[rows])
-        found[rows] = 1 + numbers(replay[rows], _turns(key))
-    return found
+        instance[rows] = 1 + numbers(replay[rows], _turns(key))
+    return instance
 
 
 def _turns(key: Ints) -> Ints:
@@ -161,6 +161,6 @@ def _turns(key: Ints) -> Ints:
     order = np.argsort(key, kind="stable")
     place = np.arange(len(key))
     first = np.diff(key[order], prepend=NONE - 1) != 0
-    found = np.empty(len(key), np.int64)
-    found[order] = place - np.maximum.accumulate(np.where(first, place, 0))
-    return found
+    turn = np.empty(len(key), np.int64)
+    turn[order] = place - np.maximum.accumulate(np.where(first, place, 0))
+    return turn

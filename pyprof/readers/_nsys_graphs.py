@@ -57,8 +57,8 @@ class Origins:
         """Give the row of what was captured, for nodes that ran at some time; null if not known."""
         wanted = _keys(self._ids, pid, node)
         event = latest_before(self._keys, self._start, wanted, time)
-        found = np.append(self._origin, NONE)[np.where(wanted == NONE, NONE, event)]
-        return pa.array(found.astype(np.int32), mask=found == NONE)
+        row = np.append(self._origin, NONE)[np.where(wanted == NONE, NONE, event)]
+        return pa.array(row.astype(np.int32), mask=row == NONE)
 
     def table(self, threads: Integers) -> pa.Table:
         """Give the capture's table, with the row of `threads` of each."""
@@ -70,12 +70,12 @@ def read(db: Database, runtime: pa.Table, strings: Strings) -> Origins:
     """Read the events of nodes, and follow each node to the one that was captured."""
     events = _events(db, strings)
     tid, start, node, made_of = (
-        numbers(events.column(name), NONE)
+        numbers(events.column(name), _NO_NODE)
         for name in ("globalTid", "start", "graphNodeId", "originalGraphNodeId")
     )
     ids = np.unique(node)
     keys = _keys(ids, pids(tid), node)
-    made = (made_of > _NO_NODE) & (made_of != node)
+    made = (made_of != _NO_NODE) & (made_of != node)
     above = latest_before(keys, start, _keys(ids, pids(tid), made_of), start)
     origin = _origins(made, above)
     origin[_inside(_copying(runtime, strings), tid, start)[origin]] = NONE
@@ -99,10 +99,10 @@ def _events(db: Database, strings: Strings) -> pa.Table:
     if not tables:
         return pa.table({name: pa.array([], pa.int64()) for name in _COLUMNS})
     events = pa.concat_tables(tables)
-    told = np.all([numbers(events.column(name), _NO_NODE) != _NO_NODE
+    identified = np.all([numbers(events.column(name), _NO_NODE) != _NO_NODE
                    for name in ("globalTid", "graphNodeId")], axis=0)  # fmt: skip
-    told &= np.asarray(events.column("start").is_valid())
-    return events.filter(pa.array(told & ~_named(events, strings, _DESTRUCTION)))
+    identified &= np.asarray(events.column("start").is_valid())
+    return events.filter(pa.array(identified & ~_named(events, strings, _DESTRUCTION)))
 
 
 def _named(rows: pa.Table, strings: Strings, pattern: str) -> Mask:
@@ -126,8 +126,8 @@ def _origins(made: Mask, above: Ints) -> Ints:
     In each round all go twice as far as in the one before.
     """
     count = len(made)
-    known = np.where(above == NONE, count, above)  # the last is nowhere
-    place = np.append(np.where(made, known, np.arange(count)), count)
+    made_of = np.where(above == NONE, count, above)  # the last is nowhere
+    place = np.append(np.where(made, made_of, np.arange(count)), count)
     for _ in range(count.bit_length()):
         further = place[place]
         if np.array_equal(further, place):
@@ -143,8 +143,8 @@ def _copying(runtime: pa.Table, strings: Strings) -> pa.Table:
 
 
 def _inside(calls: pa.Table, tid: Ints, time: Ints) -> Mask:
-    """Tell which instants on threads lie inside some of these calls; at the end, that NONE does."""
-    found = np.zeros(len(time) + 1, bool)
+    """Tell which instants on threads lie inside some of these calls; the last entry: for none."""
+    inside = np.zeros(len(time) + 1, bool)
     caller, start, end = (
         numbers(calls.column(name), NONE) for name in ("globalTid", "start", "end")
     )
@@ -154,5 +154,5 @@ def _inside(calls: pa.Table, tid: Ints, time: Ints) -> Mask:
         rows = np.flatnonzero(tid == thread)
         before = np.searchsorted(start[ours], time[rows], side="right")
         until = np.append(np.maximum.accumulate(end[ours]), NONE)[before - 1]
-        found[rows] = (before > 0) & (time[rows] <= until)
-    return found
+        inside[rows] = (before > 0) & (time[rows] <= until)
+    return inside

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from random import Random
 
 _KERNELS = ("gemm_128x64", "gemm_64x64", "gemm_128x64_splitk")  # names repeat between ops
+_INSTANTIATE = "cudaGraphInstantiateWithFlags_v11040"
 _KINDS = ("kernel", "kernel", "kernel", "memcpy", "memset")
 
 
@@ -43,6 +44,8 @@ class Scenario:
     work: list[Work] = field(default_factory=list)
     ranges: list[Range] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
+    calls: list[Work] = field(default_factory=list)
+    """API calls that give the GPU nothing."""
     truth: dict[int, Planted] = field(default_factory=dict)
     replay: dict[int, int] = field(default_factory=dict)
     """The correlation id of the launch of each piece of replayed work, with its process."""
@@ -143,7 +146,12 @@ class _Process:
         """Instantiate or clone a graph, inside some op that has nothing to do with it."""
         tid = self._thread()
         _, place = self._op(tid)
-        copied = tuple((self._node(tid, node), *rest) for node, *rest in graph.nodes)
+        begin = self._clock.tick()
+        copied = tuple((self._node(tid, node[0]), *node[1:]) for node in graph.nodes)
+        call = (begin, self._clock.tick())
+        self._made.calls.append(
+            Work(call=call, kind="call", pid=self._pid, tid=tid, corr=begin, api=_INSTANTIATE)
+        )
         self._end(place)
         return _Graph(copied)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pyprof.parse import parse_file
 from pyprof.prof.table import Table
-from tests.builders import nsys_db
+from tests.builders import LAYOUTS, Layout, nsys_db
 from tests.capture_files.graphs import Planted, Scenario, scenario
 
 if TYPE_CHECKING:
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 RANDOM = st.randoms(use_true_random=False)
 FEWER = settings(
-    max_examples=settings().max_examples // 2,  # each writes a file, and reads it
+    max_examples=settings().max_examples // 3,  # each writes a file, and reads it
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 
-def parsed(folder: Path, made: Scenario) -> Records:
+def parsed(folder: Path, made: Scenario, layout: Layout = LAYOUTS["2024.6"]) -> Records:
     """Parse a scenario as nsys exports it."""
-    return parse_file(nsys_db(folder / "a.sqlite", made.work, made.ranges, nodes=made.nodes))
+    work = [*made.work, *made.calls]
+    return parse_file(nsys_db(folder / "a.sqlite", work, made.ranges, layout, made.nodes))
 
 
 def sizes(records: Records) -> dict[int, int | None]:
@@ -98,3 +99,13 @@ def test_no_op_is_wrong_where_rows_are_missing(tmp_path: Path, random: Random) -
     assert records.rows == len(kept.work)
     for start, size in sizes(records).items():
         assert size in {None, made.truth[start].size}
+
+
+@FEWER
+@given(RANDOM)
+def test_no_op_is_wrong_where_copies_are_not_told(tmp_path: Path, random: Random) -> None:
+    """Of exports that do not say of which node each was made: what was instantiated has no op."""
+    made = scenario(random)
+    records = parsed(tmp_path, made, replace(LAYOUTS["2024.6"], originals=False))
+    replayed = {start: size for start, size in sizes(records).items() if start in made.replay}
+    assert set(replayed.values()) == {None}

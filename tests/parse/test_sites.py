@@ -116,6 +116,8 @@ def test_the_launch_of_a_whole_graph_has_the_layers_around_it(tmp_path: Path) ->
         assert line["layer"] == (["decode"] if layer in ranges else [])
         assert (line["op"], line["marker"], line["launch"]) == ([], [], [1000, 1010])
         assert "via" not in line
+    (why,) = COLUMNS["why"].values(Table(parsed(tmp_path, work, [layer], [], [None]))).to_pylist()
+    assert "--cuda-graph-trace=node" in why
 
 
 def test_what_no_graph_launched_is_tied_to_its_launch(tmp_path: Path) -> None:
