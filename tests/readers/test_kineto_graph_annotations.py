@@ -60,8 +60,19 @@ def test_what_the_user_marked(tmp_path: Path, ids: tuple[int, int], *, bare: boo
             written = written.replace(str(GRAPH + place), str(place))
         path.write_text(written)
     marks = {ids[0]: [{"annotation": "attention"}, {"name": "qkv"}], ids[1]: [{"layer": 3}]}
-    (tmp_path / "marks.pkl").write_bytes(pickle.dumps(marks))
+    (tmp_path / "annotations.pkl").write_bytes(pickle.dumps(marks))
     assert [row["layer"] for row in _rows(path)] == [["attention", "qkv"], ["layer=3"]]
+
+
+@pytest.mark.parametrize("name", ["0.123.pt.trace.json", "replay.json"])
+def test_where_torch_has_them(tmp_path: Path, name: str) -> None:
+    """A folder above the trace, one file a rank; a trace of an unknown rank has none of several."""
+    path = _replay(tmp_path / "rank0").rename(tmp_path / "rank0" / name)
+    for rank, mark in enumerate(("mine", "another's")):
+        told = {GRAPH + place: [{"str": mark, "stream": 61}] for place in (1, 2)}
+        (tmp_path / f"kernel_annotations_rank{rank}_7.pkl").write_bytes(pickle.dumps(told))
+    expected = [["mine"], ["mine"]] if name.startswith("0") else [[], []]
+    assert [row["layer"] for row in _rows(path)] == expected
 
 
 def test_captures_say_more(tmp_path: Path) -> None:
@@ -90,11 +101,11 @@ def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
     """Every class and function is refused, and named; the capture is read."""
     path = _replay(tmp_path)
     made = tmp_path / "made"
-    (tmp_path / "marks.pickle").write_bytes(pickle.dumps({1: [_Harmful(str(made))]}))
+    (tmp_path / "annotations.pickle").write_bytes(pickle.dumps({1: [_Harmful(str(made))]}))
     records = parse(readers.read(path))
     assert records.rows == len(NODES)
     assert not made.exists()
-    assert any("marks.pickle" in text and "mkdir" in text for text in records.warnings)
+    assert any("annotations.pickle" in text and "mkdir" in text for text in records.warnings)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +127,13 @@ def test_what_is_no_annotation(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(CaptureError, match=r"annotations\.pkl"):
         graph_annotations.read(path)
+
+
+def test_pickles_of_other_things_are_left_alone(tmp_path: Path) -> None:
+    """A checkpoint beside a trace is not even opened."""
+    path = _replay(tmp_path)
+    (tmp_path / "model.pkl").write_bytes(pickle.dumps({1: [_Harmful(str(tmp_path / "made"))]}))
+    assert not any("model.pkl" in text for text in parse(readers.read(path)).warnings)
 
 
 def test_odd_entries_are_left_out(tmp_path: Path) -> None:

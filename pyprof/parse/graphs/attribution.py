@@ -16,7 +16,7 @@ from pyprof import marker, schema
 from pyprof.arrays import NONE, ints
 from pyprof.marker import Kind
 from pyprof.parse import launches as correlate
-from pyprof.parse import sites
+from pyprof.parse import paths, sites
 from pyprof.parse.graphs import choice, matching
 from pyprof.parse.graphs import replays as replaying
 from pyprof.parse.graphs.fitting import fits
@@ -196,14 +196,14 @@ class _Work:
         self._via[rows] = CAPTURED
 
     def _spread(self, subject: Subject, place: Ints) -> tuple[Ints, Ints]:
-        """Give a subject's rows of all its replays, and what was found for each."""
+        """Give the rows of a subject's nodes in all its replays, and what was found for each."""
         if len(subject.replays) <= 1:
             return subject.rows, place
         node = ints(self._activities.column("node_id"))
-        rows = np.flatnonzero(np.isin(self._replays.replay, subject.replays))
+        ours = np.isin(self._replays.replay, subject.replays)
+        rows = np.flatnonzero(ours & np.isin(node, node[subject.rows]))
         order = np.argsort(node[subject.rows], kind="stable")
-        found = np.searchsorted(node[subject.rows], node[rows], sorter=order)
-        return rows, place[order[found]]
+        return rows, place[order[np.searchsorted(node[subject.rows], node[rows], sorter=order)]]
 
     # --- eager twins ------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class _Work:
             if text not in known:
                 known[text] = self._twin(wanted, key[eager], thread, ops)
             if (twin := known[text]) is not None:
-                rows, place = self._spread_kernels(subject, twin)
+                rows, place = self._spread(subject, twin)
                 self._thread[rows], self._time[rows] = thread[place], start[place]
                 self._via[rows] = TWIN
                 self._counts.twins += len(rows)
@@ -250,15 +250,6 @@ class _Work:
             ints(self._capture.calls.column(name))[call] for name in ("thread", "start")
         )
         return np.asarray(rows[np.lexsort((start, thread))])
-
-    def _spread_kernels(self, subject: Subject, place: Ints) -> tuple[Ints, Ints]:
-        if len(subject.replays) <= 1:
-            return subject.rows, place
-        node = ints(self._activities.column("node_id"))
-        ours = np.isin(self._replays.replay, subject.replays)
-        rows = np.flatnonzero(ours & np.isin(node, node[subject.rows]))
-        order = np.argsort(node[subject.rows], kind="stable")
-        return rows, place[order[np.searchsorted(node[subject.rows], node[rows], sorter=order)]]
 
     def _twin(self, wanted: Ints, within: Ints, thread: Ints, ops: Ints) -> Ints | None:
         """Give the last sequence that is alike, if all that are have the same ops; else None."""
@@ -288,8 +279,6 @@ class _Work:
     @cached_property
     def _situation(self) -> Ints:
         """Number, for each range of the sweep, the chain of texts and arguments that it ends."""
-        from pyprof.parse import paths  # noqa: PLC0415 - as the module that it is needed of
-
         inputs = self._capture.ranges.column("inputs").combine_chunks()
         code = ints(inputs.indices)[self._sweep.row] + 1
         text = self._sweep.texts.code.astype(np.int64) if len(self._sweep.row) else code
@@ -400,8 +389,7 @@ class _Work:
         if unused:
             yield (
                 f"no replay fits the captured graphs{self._files(unused)}: they are of another "
-                f"model, batch size or run, or cut short; {left:,} {of_all} have "
-                "no op"
+                f"model, batch size or run, or cut short; {left:,} {of_all} have no op"
             )
         elif not self._ambiguous:
             yield (

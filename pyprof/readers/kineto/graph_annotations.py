@@ -7,6 +7,7 @@ A pickle `{node id: [dict]}` of what the user marked kernels with, or JSON, most
 from __future__ import annotations
 
 import pickle
+import re
 import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -38,6 +39,7 @@ _VIA = schema.VIAS.index("graph node")
 _LABELS = ("annotation", "name", "label", "scope", "str")
 """Keys under which a marked node has what the user calls it; the first that is there."""
 _STACKS = ("stack", "stack_trace", "trace", "frames")
+_NO_LABELS = frozenset({*_STACKS, "stream"})  # the stream is torch's own number
 
 
 class Annotation(NamedTuple):
@@ -50,8 +52,49 @@ class Annotation(NamedTuple):
 
 
 def is_one(path: Path) -> bool:
-    """Tell a file of annotations from a trace, by its name."""
-    return "annotation" in path.name.lower() or path.suffix in {".pkl", ".pickle"}
+    """Tell a file of annotations, which a user names, from a trace, by its name."""
+    return "annotation" in path.name.lower() or path.suffix in _PICKLES
+
+
+def is_called_one(path: Path) -> bool:
+    """Tell a file of annotations among any files, pickles of other things too, by its name."""
+    return "annotation" in path.name.lower() and path.name.endswith(
+        (*_PICKLES, ".json", ".json.gz")
+    )
+
+
+_PICKLES = (".pkl", ".pickle")
+
+
+def beside(trace: Path, rank: int | None) -> list[Path]:
+    """Find the files of annotations of a trace: beside it or, as torch has them, a folder above.
+
+    Where a file's name says its rank it has to be the trace's, which may begin the trace's name.
+    """
+    ours = rank if rank is not None else _first_number(trace.name)
+    found = _listed(trace.parent)
+    found += [path for path in _listed(trace.parent.parent) if path.match(_TORCH)]
+    theirs = [_RANK.search(path.name) for path in found]
+    known = [int(match[1]) if match else None for match in theirs]
+    if ours is None and len({*known}) > 1:
+        return [path for path, number in zip(found, known, strict=True) if number is None]
+    return [p for p, n in zip(found, known, strict=True) if ours is None or n in {None, ours}]
+
+
+_TORCH = "kernel_annotations_rank*"
+_RANK = re.compile(r"rank[_-]?(\d{1,9})(?!\d)")
+
+
+def _first_number(name: str) -> int | None:
+    found = re.match(r"(\d{1,9})(?!\d)", name)
+    return int(found[0]) if found else None
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if is_called_one(path) and path.is_file())
+    except OSError:
+        return []
 
 
 def read(path: Path) -> dict[int, Annotation]:
@@ -140,7 +183,7 @@ def _marked(entry: object) -> Annotation:
     text = "\n".join(s[:_LONGEST] for s in lines[:_MOST_FRAMES] if isinstance(s, str))
     label = next((entry[key] for key in _LABELS if _is_label(entry.get(key))), None)
     if label is None:
-        plain = [(k, v) for k, v in entry.items() if isinstance(k, str) and k not in _STACKS]
+        plain = [(k, v) for k, v in entry.items() if isinstance(k, str) and k not in _NO_LABELS]
         scalars = [(k, v) for k, v in plain if isinstance(v, (str, float)) or whole(v) is not None]
         label = ", ".join(f"{k[:_LONGEST]}={str(v)[:_LONGEST]}" for k, v in scalars[:_MOST_MARKS])
     return Annotation(_frames(text), (str(label)[:_LONGEST],) if label else ())

@@ -71,10 +71,12 @@ def attached(
     built = _Built(capture)
     if own.graphs:
         built.add_own(path, own)
-    found = traces(path)
+    rank = _rank(capture)
+    found = traces(path, rank)
     for file in _needed(found, capture.ranges):
-        _add(built, file, read, found.warnings, _rank(capture))
-    for place in dict.fromkeys(found.annotations):
+        _add(built, file, read, found.warnings, rank)
+    numbered = capture.activities["node_id"].null_count < len(capture.activities)
+    for place in dict.fromkeys(found.annotations if numbered else ()):
         _annotate(built, place, found.warnings)
     if not built.recordings and not found.warnings:
         return capture
@@ -97,7 +99,7 @@ def _rank(capture: schema.Capture) -> int | None:
 # --- which files ----------------------------------------------------------------------------------
 
 
-def traces(path: Path) -> Found:
+def traces(path: Path, rank: int | None = None) -> Found:
     """Find the traces of the capture of a trace's graphs: those that the user names, or beside."""
     named = settings.graph_captures()
     folder = path.parent / settings.CAPTURE_TRACES
@@ -105,7 +107,7 @@ def traces(path: Path) -> Found:
     for place in [Path(name) for name in named] or [folder] * folder.is_dir():
         _look(place, found)
     if not named:
-        found.annotations += _annotations(path.parent)
+        found.annotations += graph_annotations.beside(path, rank)
     found.files = [file for file in dict.fromkeys(found.files) if not _same(file.path, path)]
     if not named:
         found.files = [file for file in found.files if not _is_anothers(file.path, path)]
@@ -122,14 +124,6 @@ def _same(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except OSError:
         return False
-
-
-def _annotations(folder: Path) -> list[Path]:
-    """Give the files of annotations of nodes that are directly in a folder."""
-    try:
-        return sorted(p for p in folder.iterdir() if graph_annotations.is_one(p) and p.is_file())
-    except OSError:
-        return []
 
 
 def _look(place: Path, found: Found) -> None:
@@ -170,10 +164,13 @@ def _take(folder: Path, found: Found) -> None:
                 f"{file.path}: the trace of the capture{size} is not there: "
                 "kernels of its graphs have no op"
             )
-    found.annotations += _annotations(folder)
+    inside = sorted(folder.iterdir())
+    found.annotations += [
+        path for path in inside if graph_annotations.is_called_one(path) and path.is_file()
+    ]
     found.files += [
         File(other)
-        for other in sorted(folder.iterdir())
+        for other in inside
         if other.name.endswith(_TRACES)
         and other.name not in {*names, DETAILS}
         and other not in found.annotations
