@@ -146,9 +146,9 @@ class Capture:
     ranges: pa.Table
     threads: pa.Table
     devices: pa.Table
-    graph_nodes: pa.Table = field(default_factory=GRAPH_NODES.empty_table)
     warnings: tuple[str, ...] = field(default=())
     """Sentences for the user about what this capture hides or distorts."""
+    graph_nodes: pa.Table = field(default_factory=GRAPH_NODES.empty_table)
 
 
 @dataclass(frozen=True, slots=True)
