@@ -192,15 +192,15 @@ class Capture:
     """`nsys`, `nvprof` or `kineto`."""
     version: str | None
     """The tool's version, where the capture says."""
-    activities: pa.Table
-    calls: pa.Table
-    ranges: pa.Table
-    threads: pa.Table
-    devices: pa.Table
-    graph_nodes: pa.Table = field(default_factory=GRAPH_NODES.empty_table)
+    activities: pa.Table = field(default_factory=ACTIVITIES.empty_table)
+    calls: pa.Table = field(default_factory=CALLS.empty_table)
+    ranges: pa.Table = field(default_factory=RANGES.empty_table)
+    threads: pa.Table = field(default_factory=THREADS.empty_table)
+    devices: pa.Table = field(default_factory=DEVICES.empty_table)
     warnings: tuple[str, ...] = field(default=())
     """Sentences for the user about what this capture hides or distorts."""
     graph_captures: GraphCaptures | None = None
+    graph_nodes: pa.Table = field(default_factory=GRAPH_NODES.empty_table)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from pyprof.marker import ServingStep, serving_step
     [
         (
             "execute_8192_context_9(sq8155sk8430sqsq1sqsk2)_generation_37(sq37sk34489sqsq37sqsk3)",
-            ServingStep("mixed", 8192),
+            ServingStep("mixed", 8192, 8192),
         ),
         (
             "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_30(sq30sk32785sqsq32sqsk32785)",
-            ServingStep("decode", 30),
+            ServingStep("decode", 30, 32),
         ),
         ("execute_context_1(888)_generation_0(0)", ServingStep("prefill", 888)),
         ("execute_context_0(0)_generation_7(7)", ServingStep("decode", 7)),

@@ -22,10 +22,12 @@ class ServingStep:
     """prefill, decode or mixed; "" where the text does not say."""
     tokens: int | None = None
     """Tokens that it works on, without padding."""
+    padded: int | None = None
+    """Tokens that it computes, with those that fill up its graph; None where it does not say."""
 
 
 _VLLM = re.compile(
-    r"execute_(?:\d+_)?context_(\d+)\((?:sq)?(\d*)[^)]*\)_generation_(\d+)\((?:sq)?(\d*)[^)]*\)"
+    r"execute_(?:(\d+)_)?context_(\d+)\((?:sq)?(\d*)[^)]*\)_generation_(\d+)\((?:sq)?(\d*)[^)]*\)"
 )
 _VLLM_OLD = re.compile(r"execute_new_(\d+)_cached_(\d+)")
 _SGLANG = re.compile(r"step\[(\w+)\b(?: bs=(\d+))?(?: toks=(\d+))?")
@@ -45,10 +47,13 @@ def serving_step(text: str) -> ServingStep | None:
     return None
 
 
-def _of_vllm(prefills: str, prefilled: str, decodes: str, decoded: str) -> ServingStep:
+def _of_vllm(
+    padded: str | None, prefills: str, prefilled: str, decodes: str, decoded: str
+) -> ServingStep:
     phases = {(True, True): MIXED, (True, False): PREFILL, (False, True): DECODE}
     tokens = int(prefilled) + int(decoded) if prefilled and decoded else None
-    return ServingStep(phases.get((int(prefills) > 0, int(decodes) > 0), ""), tokens)
+    phase = phases.get((int(prefills) > 0, int(decodes) > 0), "")
+    return ServingStep(phase, tokens, int(padded) if padded else None)
 
 
 def _of_sglang(mode: str, requests: str | None, tokens: str | None) -> ServingStep:

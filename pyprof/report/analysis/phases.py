@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.arrays import sum_if_known
 from pyprof.marker import ServingStep, serving_step
 from pyprof.prof.step_rows import StepRows
 from pyprof.report.analysis.steps import steps
@@ -29,6 +30,15 @@ class PhaseTotals:
     duration_ns: int
     tokens: int | None
     """That they worked on, without padding; None where not all of them tell."""
+    padded: int | None = None
+    """That they computed, with what fills up their graphs; None where not all of them tell."""
+
+    @property
+    def padding(self) -> float | None:
+        """Give the share of the tokens computed that are padding; None where it is not known."""
+        if self.tokens is None or not self.padded or self.padded < self.tokens:
+            return None
+        return 1 - self.tokens / self.padded
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -58,9 +68,9 @@ def by_phase(found: Steps, chosen: tuple[int, int] | None = None) -> list[PhaseT
 def _totals(
     phase: str, places: list[int], found: Steps, every: tuple[ServingStep, ...]
 ) -> PhaseTotals:
-    counts = [tokens for place in places if (tokens := every[place].tokens) is not None]
-    known = sum(counts) if len(counts) == len(places) else None
-    return PhaseTotals(phase, len(places), int(np.sum(found.duration_ns[places])), known)
+    tokens = sum_if_known([every[place].tokens for place in places])
+    padded = sum_if_known([every[place].padded for place in places])
+    return PhaseTotals(phase, len(places), int(np.sum(found.duration_ns[places])), tokens, padded)
 
 
 def of_rows(found: Steps) -> StepRows:

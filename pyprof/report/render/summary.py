@@ -120,11 +120,13 @@ def serving(found: Brief) -> Iterator[str]:
             milliseconds(total.duration_ns / total.steps),
             text.count(None if total.tokens is None else total.tokens / total.steps),
             number(total.tokens_per_s),
+            percent(total.padding),
         ]
         for total in totals
     ]
     if rows:
-        lines = text.table(rows, ("Phase", "Steps", "ms/step", "Tokens/step", "Tokens/s"), (0,))
+        header = ("Phase", "Steps", "ms/step", "Tokens/step", "Tokens/s", "Padding%")
+        lines = text.table(rows, header, (0,))
         yield text.heading(lines[0])
         yield from lines[1:]
         yield ""

@@ -33,7 +33,7 @@ def test_steps_are_summed_up_by_phase() -> None:
     """With the tokens that all of them tell, and the rate at which these were worked on."""
     of = _serving(TEXTS[0], TEXTS[0])
     assert by_phase(steps(of.table.records, of.capture)) == [
-        PhaseTotals("prefill", 2, 150 * US, 32)
+        PhaseTotals("prefill", 2, 150 * US, 32, 32)
     ]
     of = _serving(*TEXTS[1:])
     found = steps(of.table.records, of.capture)
@@ -41,6 +41,17 @@ def test_steps_are_summed_up_by_phase() -> None:
     (last,) = by_phase(found, (2, 3))
     assert last == PhaseTotals("decode", 1, 100 * US, 5)
     assert last.tokens_per_s == 50_000
+
+
+def test_padding_of_graphs_is_the_tokens_that_nobody_asked_for() -> None:
+    """Of two steps whose graphs compute 256 tokens each, for 192 and for 64."""
+    text = "execute_256_context_0(sq0sk0sqsq0sqsk0)_generation_{0}(sq{0}sk9sqsq{0}sqsk9)"
+    source = _serving(text.format(192), text.format(64))
+    (total,) = by_phase(steps(source.table.records, source.capture))
+    assert (total.tokens, total.padded, total.padding) == (256, 512, 0.5)
+    source = _serving(TEXTS[1], TEXTS[3])  # which do not say how large their graphs are
+    (total,) = by_phase(steps(source.table.records, source.capture))
+    assert total.padding is None
 
 
 def test_rows_of_a_serving_step_are_of_its_phase() -> None:
