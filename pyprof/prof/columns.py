@@ -238,7 +238,7 @@ def _window(table: Table) -> pa.Array:
 
 @column("step", "Step", INT, 5)
 def _step(table: Table) -> pa.Array:
-    """Step of the loop in which it was launched, from 0; empty outside of all."""
+    """Step of the loop in which it was launched, from 0; empty where none is marked around it."""
     return step_columns.numbers(table)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof.arrays import sum_if_known
 from pyprof.marker import ServingStep, serving_step
-from pyprof.prof.step_rows import StepRows
+from pyprof.prof.step_rows import OUTSIDE, StepRows
 from pyprof.report.analysis.steps import steps
 
 if TYPE_CHECKING:
@@ -74,8 +74,12 @@ def _totals(
 
 
 def of_rows(found: Steps) -> StepRows:
-    """Give the steps and phases of rows, for the columns that tell them."""
-    return StepRows(found.of_row, tuple(step.phase for step in said(found)))
+    """Give the steps and phases of rows, for the columns that tell them.
+
+    Rows are in no step that is guessed: it may be a layer.
+    """
+    of_row = np.full_like(found.of_row, OUTSIDE) if found.guessed else found.of_row
+    return StepRows(of_row, tuple(step.phase for step in said(found)))
 
 
 def with_steps(source: Source) -> Table:
