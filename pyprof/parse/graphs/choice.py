@@ -127,9 +127,16 @@ class _Chooser:
         if is_step and whole and (known or len(whole) == 1):
             self._whole_step(group, whole)
             return
-        place = 0
-        while place < len(group):
-            place += self._in_a_row(group, place, allowed) or self._alone(group[place], allowed)
+        rows = list(self._rows(group, allowed))
+        taken = set[int]()
+        if is_step or self._lies_whole(group, rows):
+            for place, fitting in rows:
+                length = len(fitting[0])
+                if self._agreed(group[place : place + length], fitting):
+                    taken.update(range(place, place + length))
+        for place in range(len(group)):
+            if place not in taken:
+                self._alone(group[place], allowed)
 
     def _of_size(self, size: int | None) -> list[_Recording]:
         if size is None:
@@ -147,21 +154,46 @@ class _Chooser:
             pairs = zip(recordings, shares, strict=True)
             self._agreed(group, [r.graphs for r, mean in pairs if mean == best])
 
-    def _in_a_row(self, group: list[int], place: int, allowed: list[_Recording]) -> int:
-        """Take the longest recording that the next launches are alike; give its length, or 0."""
-        fitting = [
-            recording.graphs
-            for recording in allowed
-            if 1 < len(recording.graphs) <= len(group) - place
-            and (len(allowed) == 1 or all(map(self._compared.named, recording.graphs)))
-            and self._all_alike(recording.graphs, group[place:])
-            and self._pinned(recording.graphs, group[place:])
-        ]
-        longest = max(map(len, fitting), default=0)
-        row = group[place : place + longest]
-        if longest and self._agreed(row, [graphs for graphs in fitting if len(graphs) == longest]):
-            return longest
-        return 0
+    def _rows(
+        self, group: list[int], allowed: list[_Recording]
+    ) -> Iterator[tuple[int, list[tuple[int, ...]]]]:
+        """Find launches in a row that are alike all graphs of recordings, the longest of these."""
+        place = 0
+        while place < len(group):
+            fitting = [
+                recording.graphs
+                for recording in allowed
+                if 1 < len(recording.graphs) <= len(group) - place
+                and (len(allowed) == 1 or all(map(self._compared.named, recording.graphs)))
+                and self._all_alike(recording.graphs, group[place:])
+                and self._pinned(recording.graphs, group[place:])
+            ]
+            longest = max(map(len, fitting), default=0)
+            if longest:
+                yield place, [graphs for graphs in fitting if len(graphs) == longest]
+            place += longest or 1
+
+    def _lies_whole(self, group: list[int], rows: list[tuple[int, list[tuple[int, ...]]]]) -> bool:
+        """Tell whether rows follow one another, with but a part of one before and behind them.
+
+        Where something between was lost, a row may be of launches of two steps.
+        """
+        if not rows:
+            return False
+        until = rows[0][0]
+        for place, fitting in rows:
+            if place != until:
+                return False
+            until += len(fitting[0])
+        (first, before), (_, behind) = rows[0], rows[-1]
+        head, tail = group[:first], group[until:]
+        return any(self._ends(graphs, head) for graphs in before) and any(
+            len(tail) < len(graphs) and self._all_alike(graphs[: len(tail)], tail)
+            for graphs in behind
+        )
+
+    def _ends(self, graphs: tuple[int, ...], head: list[int]) -> bool:
+        return len(head) < len(graphs) and self._all_alike(graphs[len(graphs) - len(head) :], head)
 
     def _pinned(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
         """Tell whether some launch is alike its graph alone, so that the row begins where it does.
@@ -173,7 +205,8 @@ class _Chooser:
             for graph, subject in zip(graphs, subjects, strict=False)
         )
 
-    def _alone(self, subject: int, allowed: list[_Recording]) -> int:
+    def _alone(self, subject: int, allowed: list[_Recording]) -> None:
+        """Take the one graph that a launch is alike, if it can be no other one."""
         if subject not in self.choice.graph:
             candidates = [graph for recording in allowed for graph in recording.graphs]
             if len(candidates) > 1:  # where launches name no kernels, any may have as many
@@ -183,7 +216,6 @@ class _Chooser:
                 self.choice.ambiguous.add(subject)
             elif graphs:
                 self._agreed([subject], [(graph,) for graph in graphs])
-        return 1
 
     def _all_alike(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
         return len(graphs) <= len(subjects) and all(
