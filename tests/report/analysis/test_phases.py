@@ -79,7 +79,7 @@ def test_rows_are_in_no_step_that_is_guessed() -> None:
     work = [Work((10 * n, 10 * n + 5), (10 * n - 5, 10 * n - 3), f"k{n % 3}") for n in range(1, 31)]
     net = capture(work)
     assert steps(parse(net), net).guessed
-    assert step_rows.numbers(with_steps(Source(Table(parse(net)), net))).null_count == 30
+    assert step_columns.numbers(with_steps(Source(Table(parse(net)), net))).null_count == 30
 
 
 def test_there_are_no_phases_without_a_serving_engine() -> None:
