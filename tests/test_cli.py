@@ -163,7 +163,7 @@ def test_a_file_holds_what_its_name_says(
     target.write_text("mine")
     done = run(command, *[capture] * (command != "peaks"), "-o", target)
     assert (done.code, target.read_text()) == (2, "mine")
-    assert "ends in none of ." in " ".join(done.stderr.split())
+    assert "must end in one of ." in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("command", ["prof", "peaks"])

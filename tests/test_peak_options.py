@@ -56,7 +56,7 @@ def test_what_is_no_clock_is_wrong_usage(command: str, text: str, net: Path) -> 
     target = net.with_name(COMMANDS[command][0])
     done = run(command, f"--clock-mhz={text}", "-o", target, net)
     assert (done.code, done.stdout, target.exists()) == (2, "", False)
-    assert f"'{text}' is no number above 0, such as 1410" in " ".join(done.stderr.split())
+    assert f"'{text}' is not a number above 0, such as 1410" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -31,32 +31,37 @@ class _ProfCommand(cli.Command):
 @click.option(
     "-c", "--columns", "names", metavar="COLS", help="Columns to show, separated by commas."
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Write CSV, every field quoted.")
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV with every field quoted.")
 @cli.raw_option
 @click.option(
     "-w",
     "--width",
     type=click.IntRange(1),
     metavar="N",
-    help="Write columns N characters wide in all.",
+    help="Align columns in lines of N characters.",
 )
 @click.option(
-    "--by", type=cli.Choice(_KEYS), help="Group rows: calls, total, mean, min, max, share."
+    "--by", type=cli.Choice(_KEYS), help="Group rows and show calls, total, mean, min, max, share."
 )
 @click.option(
-    "--sort", metavar="COL", help="Sort by a column, the largest first; COL- for the smallest."
+    "--sort", metavar="COL", help="Sort by a column, largest first; COL- for smallest first."
 )
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show the first N rows.")
 @click.option("--strict", "least", type=cli.Number("95", 100, zero=True),
               metavar="PERCENT",
-              help="Fail when the cost of less than PERCENT of GPU time is known.")  # fmt: skip
+              help="Fail if the cost of less than PERCENT of GPU time is known.")  # fmt: skip
 @click.option("--summary", type=cli.Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
 @peak_options
 @click.option(
-    "-o", "--output", "target", default=cli.STDOUT, metavar="FILE", help="Where to write."
+    "-o",
+    "--output",
+    "target",
+    default=cli.STDOUT,
+    metavar="FILE",
+    help="Output file; default: stdout.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors on stderr.")
 @worker_options
 def command(
     files: tuple[str, ...], target: str, engine: Engine, *, quiet: bool, least: float | None,
@@ -65,8 +70,8 @@ def command(
     """Report FLOPs, bytes, Tensor Core use and time of every kernel in FILE.
 
     FILE is what `pyprof parse` wrote (dict lines or Parquet), a capture itself, or `-` for dict
-    lines on stdin. Several files, a folder or a 'glob' are the ranks of one run: the rows of each
-    follow those of the one before. Rows are separated by blanks, unless --csv or -w says otherwise.
+    lines on stdin. Several files, a folder or a 'glob' are the ranks of one run; their rows are
+    listed rank by rank. Fields are separated by blanks, unless --csv or -w is given.
 
     \b
     Examples:
@@ -80,7 +85,7 @@ def command(
         raise click.UsageError("--csv and -w exclude each other")
     cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
     if how["by"] and how["names"]:
-        raise click.UsageError("--by has columns of its own, -c chooses among those of rows")
+        raise click.UsageError("--by and -c exclude each other: --by has columns of its own")
     from pyprof.report import nvprof_tables  # noqa: PLC0415 - they load Arrow
     from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
 
@@ -89,7 +94,7 @@ def command(
         if len(sources) > 1:
             raise click.UsageError("--summary nvprof takes one file")
         if any(how[option] for option in ("names", "width", "by", "sort", "top")):
-            raise click.UsageError("--summary nvprof knows no -c, -w, --by, --sort and --top")
+            raise click.UsageError("--summary nvprof does not take -c, -w, --by, --sort or --top")
         tables = nvprof_tables.rows(sources[0], quiet=quiet)
         with cli.output(target) as out:
             nvprof_tables.write(tables, out, as_csv=how["as_csv"], raw=how["raw"])
