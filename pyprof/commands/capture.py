@@ -111,7 +111,7 @@ def perform(
     target = script.Target(command[0], tuple(command[1:]), module=module)
     script.check(target)
     if whole and steps:
-        raise PyprofError("--all and --steps ask for different things; give one of them")
+        raise PyprofError("--all and --steps exclude each other")
     name = output or target.label()
     name.encode()  # torch takes no path that is not UTF-8, and would say so after the run
     request = Request(
@@ -142,8 +142,8 @@ def _nsys(tool: str) -> str | None:
         say(said)
     if found is None and tool == "nsys":
         raise PyprofError(
-            "nsys is not on PATH nor in the usual places; install nsight-systems from NVIDIA, or "
-            "use --tool torch"
+            "nsys is neither on PATH nor in the usual places; install nsight-systems from NVIDIA, "
+            "or use --tool torch"
         )
     return found
 
@@ -153,7 +153,7 @@ def tell(outcome: Outcome, *, kept: bool = True) -> None:
     for note in outcome.notes:
         say(note)
     if not kept:
-        say("the capture is not kept: this folder cannot be written to; -o NAME keeps it")
+        say("the capture is not kept: this folder is not writable; use -o NAME to keep it")
         return
     for path in (outcome.path, *outcome.others):
         if path is not None:

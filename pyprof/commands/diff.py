@@ -102,7 +102,7 @@ def _keys(text: str) -> tuple[str, ...]:
         wrong = unknown[0] if names else text
         hint = cli.meant(wrong, _KEYS) or ";"
         raise click.BadParameter(
-            f"no key {wrong!r}{hint} there are {', '.join(_KEYS)}", param_hint="'--by'"
+            f"no key {wrong!r}{hint} keys are {', '.join(_KEYS)}", param_hint="'--by'"
         )
     return tuple(dict.fromkeys(names))
 

@@ -98,7 +98,7 @@ def test_no_capture(tmp_path: Path) -> None:
     ("name", "said"),
     [
         ("nsys2024.6-a100-cudagraph/net.sqlite", "CUDA graph launches"),
-        ("nsys2026.2-h100x2-fsdp/net.sqlite", "2 processes worked on a GPU"),
+        ("nsys2026.2-h100x2-fsdp/net.sqlite", "2 processes used a GPU"),
         ("nsys2026.2-h100x2-fsdp/net.sqlite", "are not described in the file"),
         ("nsys2021.2-rtx6000-no-nvtx/net.sqlite", "no NVTX ranges"),
         ("nsys2022.4-cpu-emit-nvtx-shapes/net.sqlite", "no GPU work was captured"),

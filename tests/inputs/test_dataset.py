@@ -297,7 +297,7 @@ def test_captures_are_not_written_over(folder: Path, out: Path) -> None:
     for source, target in sources:
         done = run("parse", source, "-o", f"{target}/")
         assert (done.code, len(done.stderr.splitlines())) == (1, 1)
-        assert "is where the captures are; choose another place with -o" in done.stderr
+        assert "contains the captures; choose another place with -o" in done.stderr
     assert _files(out) == expected
 
 
@@ -305,7 +305,7 @@ def test_ranks_of_another_run_are_told(folder: Path, out: Path) -> None:
     """They stay, for who knows whose they are."""
     _write(folder, out)
     done = _write(folder / "net.rank1.sqlite", out)
-    assert "also holds rank 0, 2, of none of these captures" in done.stderr
+    assert "also contains rank 0, 2, not from these captures" in done.stderr
     assert len(_files(out)) == 3
 
 
@@ -336,7 +336,7 @@ def test_a_path_spelt_as_a_url(folder: Path, out: Path, scheme: str) -> None:
     assert _files(out) == _files(out.with_name("other"))
     assert "; 3 of them already finished" in _write(folder, out).stderr
     done = run("parse", f"{scheme}://{folder}", "-o", f"{folder}/")
-    assert (done.code, "is where the captures are" in done.stderr) == (1, True)
+    assert (done.code, "contains the captures" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("method", ["get_file", "put_file"])

@@ -84,7 +84,7 @@ def test_what_is_no_record_is_one_line(text: str, words: str, tmp_path: Path) ->
     ("table", "words"),
     [
         (pa.table({"x": [1]}), "without the columns kShortName"),
-        (pa.table({name: [1] for name in schema.OLD_RECORD.names}), "other types"),
+        (pa.table({name: [1] for name in schema.OLD_RECORD.names}), "unexpected column types"),
     ],
 )
 def test_another_programs_parquet_is_one_line(table: pa.Table, words: str, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def read(path: Path) -> Capture:
     if gathered.empty:
         raise CaptureError(
             f"{path}: no GPU work and no ops of torch.profiler in this trace; "
-            "record the part of the script that works on tensors"
+            "record the part of the script that uses tensors"
         )
     return gathered.capture(trace)
 

@@ -169,7 +169,7 @@ _PARTS = {"fprop": "forward", "bprop": "backward", "optim": "optimizer",
 
 def part_name(direction: str | None) -> str:
     """Name a part of the step, which records have as `fprop` and so on."""
-    return _PARTS.get(direction or "", direction or "not told")
+    return _PARTS.get(direction or "", direction or "unknown")
 
 
 # Markdown that shows any text as it is.
