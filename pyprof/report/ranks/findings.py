@@ -152,7 +152,7 @@ class Across:
     late: list[Late]
     step_waits: list[StepWait]
     together: list[Together]
-    """The dearest sets of ranks."""
+    """The most expensive sets of ranks."""
     unclear_ns: int
     """Waiting for several ranks that came last together, in all."""
     links: list[Link]

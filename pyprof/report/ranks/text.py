@@ -38,7 +38,7 @@ _ALONE = "Only one rank: nothing to compare; name the captures of the other rank
 
 
 def in_words(found: Across) -> Iterator[str]:
-    """Name the straggler and the slow links, the dearer first, and the uneven layer.
+    """Name the straggler and the slow links, most expensive first, and the uneven layer.
 
     Says so where there are none.
     """
@@ -156,7 +156,7 @@ def _layer(found: Across) -> Iterator[str]:
 
 _LAYER_WIDTH = 48
 _NEWS = 0.01
-"""Stragglers are listed that cost at least this share of what the dearest costs."""
+"""Stragglers are listed if they cost at least this share of the most expensive one."""
 
 
 def lines(found: Across, top: int) -> Iterator[str]:
@@ -245,7 +245,7 @@ def _worst_steps(found: Across) -> dict[int, str]:
 
 
 def _mostly_at(found: Across) -> dict[int, str]:
-    """Name the sort of collective at which each rank cost most: the dearest stand first."""
+    """Name the sort of collective at which each rank cost most: the most expensive come first."""
     named: dict[int, str] = {}
     for one in found.late:
         named.setdefault(one.rank, f"{spelled(one.sort)}, {len(one.group.ranks)} ranks")
