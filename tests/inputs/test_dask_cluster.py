@@ -196,7 +196,7 @@ def test_workers_that_would_not_understand_are_told(
 ) -> None:
     """Another version, or none, there: one line instead of work that never ends."""
     monkeypatch.setattr("pyprof.inputs.dask_cluster.__version__", "99.0")
-    advice = r"have 0\..* this is 99.0; install torch-pyprof\[dask\]==99.0"
+    advice = r"have 0\..* not 99.0; install torch-pyprof\[dask\]==99.0"
     with pytest.raises(PyprofError, match=advice), opened(dask=address):
         pass
     monkeypatch.setattr("pyprof.inputs.dask_cluster.resolve_name", _missing)

@@ -148,7 +148,7 @@ def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[s
     told = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"pyprof: warning: 2: its worker ended every time, .* memory", told[0])
     assert told[1:] == ["pyprof: warning: 1 of 6 captures could not be read and are left out"]
-    with opened(2, strict=True) as engine, pytest.raises(CaptureError, match=r"^2: the process"):
+    with opened(2, strict=True) as engine, pytest.raises(CaptureError, match=r"^2: its worker"):
         engine.map(work.ends_always, range(6), "")
 
 

@@ -105,8 +105,8 @@ def test_a_gpu_clock_that_is_behind_is_told_and_ops_are_kept(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("by_ns", "words"),
     [
-        (10**9, "lie before or behind all"),
-        (-(10**9), "lie before or behind all"),
+        (10**9, "lie before or after all"),
+        (-(10**9), "lie before or after all"),
         (36_000, "ranges begin or end during API calls"),
         (3_000, "ranges begin or end during API calls"),
     ],

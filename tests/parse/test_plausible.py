@@ -105,7 +105,7 @@ def test_rows_that_are_there_twice_count_once(tool: str, truth: Truth) -> None:
     assert records.numpy("kDuration").sum() == truth.total_ns()
     (said,) = records.warnings
     assert f"{len(truth.kernels)} rows" in said
-    assert "are there twice" in said
+    assert "are duplicates" in said
 
 
 @FEW
