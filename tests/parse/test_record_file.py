@@ -64,7 +64,7 @@ def test_unknown_keys_are_left_alone(tmp_path: Path) -> None:
         ('{"kShortName": "a", "kDuration": 1}\n', "kLongName"),
         ('{"kShortName": "a", "kDuration": 1}\n{"kShortName": "b"}\n', "kDuration"),
         ('{"kShortName": "a", "kDuration": 1e99}\n', "line 1"),
-        ('{"kShortName": "a", "kDuration": 1, "kLongName": "a", "op": ["x", null]}\n', "has a null"),
+        ('{"kShortName": "a", "kDuration": 1, "kLongName": "a", "op": ["x", null]}\n', "a null"),
         ("{'kShortName': " + "[" * 5000 + "\n", "line 1 is not a record"),
         (OLD.replace("10,", "9" * 5000 + ","), "line 1"),
     ],
