@@ -144,7 +144,7 @@ def test_a_column_to_sort_by_may_be_meant(capture: Path) -> None:
     """Of groups, only what groups have is listed."""
     done = run("prof", "--by", "op", "--sort", "totl", capture)
     assert done.code == 2
-    assert "did you mean 'total'? there are op, calls, total," in " ".join(done.stderr.split())
+    assert "did you mean 'total'? columns are op, calls, total," in " ".join(done.stderr.split())
 
 
 OTHER_FORMS = [
