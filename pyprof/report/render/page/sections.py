@@ -187,7 +187,7 @@ def ops(found: Brief) -> Sortable:
             _rate(op.bytes_per_s, 1e9),
             share(op.efficiency),
             text(op.bound),
-            text({"1": "used", "0": "not used", "?": "not told"}.get(op.tc or "")),
+            text({"1": "used", "0": "not used", "?": "unknown"}.get(op.tc or "")),
         ]
         for op in found.ops[:_MOST_ROWS]
     ]
@@ -214,7 +214,7 @@ def kernels(sums: pa.Table, full: Mapping[str, str]) -> Sortable:
             number(group.time_ns / group.calls, duration(group.time_ns / group.calls)),
             _rate(group.flops_per_s, 1e12),
             _rate(group.bytes_per_s, 1e9),
-            text({"1": "used", "0": "not used", "?": "not told"}.get(group.key[2] or "")),
+            text({"1": "used", "0": "not used", "?": "unknown"}.get(group.key[2] or "")),
         ]
         for group in groups[:_MOST_ROWS]
     ]
