@@ -213,7 +213,7 @@ def _captured_before(database: Path) -> Iterator[str]:
     if count := kernels_of_unseen_nodes(database):
         yield (
             f"{count:,} kernels ran in CUDA graphs that were captured before recording began: they "
-            "have no op; record from where graphs are captured, with --all or earlier --steps"
+            "have no op; begin recording before graphs are captured, with --all or earlier --steps"
         )
 
 

@@ -252,4 +252,4 @@ def _load(entry: EntryPoint) -> None:
         entry.load()
     except Exception as error:  # noqa: BLE001 - anything may go wrong in the code of others
         said = f"the formulas of {entry.value} cannot be loaded ({type(error).__name__}: {error})"
-        cli.warn([f"{said}; reports are made without them"])
+        cli.warn([f"{said}; reports do not use them"])

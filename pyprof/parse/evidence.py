@@ -293,7 +293,7 @@ def _on_other_threads(nest: Nest, thread: Ints, leaf: Ints) -> Iterator[str]:
     if not np.isin(nest.thread[ours], thread).any():
         yield (
             f"all {int(ours.sum()):,} ranges are on threads that launch nothing: kernels have no "
-            "op; mark the threads that launch, or, where those did, export or capture again"
+            "op; mark the threads that launch; if you did, export or capture again"
         )
 
 
@@ -302,7 +302,7 @@ def ranges(read: texts.Texts, endless: Mask, startless: Mask) -> Iterator[str]:
     if count := int(startless.sum()):
         yield (
             f"{count:,} of {len(startless):,} ranges begin at the capture's first instant, more "
-            "than are ever inside of one another: their starts are lost, and nothing is attributed "
+            "than are ever nested: their starts are lost, and nothing is attributed "
             "to them; export or capture again"
         )
     if count := int(endless.sum()):

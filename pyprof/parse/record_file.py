@@ -89,7 +89,7 @@ def _checked(source: str, records: Records) -> Records:
         )
     launch = records.columns.get("launch")
     if launch is not None and not _are_pairs(launch):
-        raise RecordsError(f"{source}: launch is no start and end; parse the capture again")
+        raise RecordsError(f"{source}: launch is not a start and an end; parse the capture again")
     return _with_communication(plausible_records(source, records))
 
 

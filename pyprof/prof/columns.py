@@ -238,19 +238,19 @@ def _window(table: Table) -> pa.Array:
 
 @column("step", "Step", INT, 5)
 def _step(table: Table) -> pa.Array:
-    """Step of the loop in which it was launched, from 0; empty outside of all."""
+    """Step in which it was launched, from 0; empty outside steps."""
     return step_columns.numbers(table)
 
 
 @column("phase", "Phase", TEXT, 8)
 def _phase(table: Table) -> pa.Array:
-    """Prefill, decode or mixed; forward, backward, optimizer, communication or copy in training."""
+    """Prefill, decode or mixed; in training forward, backward, optimizer, communication or copy."""
     return step_columns.phases(table).numbered()
 
 
 @column("family", "Family", TEXT, 12)
 def _family(table: Table) -> pa.Array:
-    """What sort of work it is, from its op, else from its kernel: GEMM, attention, norm, copy..."""
+    """Kind of computation, from its op, else from its kernel: GEMM, attention, norm, copy..."""
     return kernel_families.families(table).numbered()
 
 
@@ -316,7 +316,7 @@ def _why(table: Table) -> pa.Array:
 
 @column("via", "Via", TEXT, 8)
 def _via(table: Table) -> pa.Array:
-    """How its op was found: launch, forward op, or, in a CUDA graph, graph node and others."""
+    """How its op was found: launch, forward op; in CUDA graphs also graph node and others."""
     return table.records.coded("via").numbered()
 
 

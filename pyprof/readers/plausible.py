@@ -106,7 +106,7 @@ _NO_CODE = -1
 def _nothing_in(count: int) -> Iterator[str]:
     if count:
         yield (
-            f"{count:,} rows of GPU work hold nothing, no time, stream or name, and are left out: "
+            f"{count:,} rows of GPU work are empty (no time, stream or name) and are left out: "
             "the file is damaged; export or capture again"
         )
 
@@ -260,8 +260,8 @@ def overtaken(spans: Spans, looked_at: Mask) -> Iterator[str]:
     """Tell of rows, of those that are looked at, that are too long for the next of their stream."""
     if count := int(times.overtaken(spans, looked_at).sum()):
         yield (
-            f"{count:,} of {int(looked_at.sum()):,} rows of GPU work end after the next of their "
-            "stream has ended, which cannot be: they are listed as recorded, and sums are too "
+            f"{count:,} of {int(looked_at.sum()):,} rows of GPU work end after the next in their "
+            "stream, which is impossible: they are listed as recorded, and sums are too "
             "large; export or capture again"
         )
 

@@ -121,7 +121,7 @@ def test_rows_that_hold_nothing_are_none(tool: str, truth: Truth, count: int) ->
     assert records.rows == len(truth.kernels)
     assert records.numpy("kDuration").sum() == truth.total_ns()
     (said,) = records.warnings
-    assert f"{count} rows of GPU work hold nothing" in said
+    assert f"{count} rows of GPU work are empty" in said
 
 
 @pytest.mark.parametrize("column", ["streamId", "deviceId", "correlationId"])

@@ -242,7 +242,7 @@ def test_a_launch_is_a_start_and_an_end(launch: list[int], suffix: str, tmp_path
         pq.write_table(table.set_column(place, table.schema.field(place), column), path)
     done = run("export", path, "-o", tmp_path / "out.pt.trace.json")
     assert (done.code, done.stderr.count("\n")) == (1, 1)
-    assert "launch is no start and end; parse the capture again" in done.stderr
+    assert "launch is not a start and an end; parse the capture again" in done.stderr
 
 
 @pytest.mark.parametrize("sizes", [[None], [[None]], [[8], [4, None]]])

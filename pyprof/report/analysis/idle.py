@@ -32,7 +32,7 @@ CAUSES: Mapping[str, str] = {
     LOAD: "a launch took over 1 ms: kernel loading, or the profiler",
     HOST: "the host did something else: data loading, Python",
     QUEUE: "work was queued, but began late: start-up, other streams",
-    GRAPH: "inside a replay of a CUDA graph, between its kernels",
+    GRAPH: "between two kernels of one CUDA graph replay",
     UNKNOWN: "the launch is not in the capture",
 }
 """What idle time can be for."""

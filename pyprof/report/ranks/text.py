@@ -151,11 +151,11 @@ def _roles(found: Across) -> Iterator[str]:
     worst = max(staged, key=lambda one: (one.bubble_ns or 0) / one.span_ns, default=None)
     if worst is not None and (share := (worst.bubble_ns or 0) / worst.span_ns) > _BUBBLE:
         yield (f"Rank {worst.rank} spends {percent(share)} % of its time in pipeline bubbles,"
-               " waiting for other stages; more micro-batches make that less.")  # fmt: skip
+               " waiting for other stages; more micro-batches reduce that.")  # fmt: skip
     for axis in found.axes:
         if axis.imbalance is not None and axis.imbalance > _UNEVEN:
             yield (f"Experts are unevenly used: rank {axis.busiest} receives"
-                   f" {axis.imbalance:.2f} times as much as the mean of its ranks.")  # fmt: skip
+                   f" {axis.imbalance:.2f} times the mean of its ranks.")  # fmt: skip
 
 
 def _layer(found: Across) -> Iterator[str]:
@@ -283,7 +283,7 @@ def parallelism(found: Across, top: int) -> Iterator[str]:
     header = ("Parallelism", "Known by", "Groups", "Ranks", "Calls", "Communication ms",
               "Exposed ms", "Hidden%", "Imbalance")  # fmt: skip
     yield from _table([_axis(axis) for axis in found.axes[:top]], header, (0, 1))
-    yield "Calls and times: per rank, the mean. Exposed: while nothing was computed."
+    yield "Calls and times are means per rank. Exposed: while nothing was computed."
 
 
 def _axis(axis: Axis) -> list[str]:

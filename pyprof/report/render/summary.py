@@ -65,7 +65,7 @@ def _steps(found: Brief) -> str:
     steps = found.steps
     if not len(steps):
         return "none found; call pyprof.annotate('step') around each to see them"
-    part = " (a guess: steps, or layers of one)" if steps.guessed else ""
+    part = " (guessed: may be layers of a step)" if steps.guessed else ""
     parts = [f"{len(steps)} by {steps.origin}{part}"]
     if found.chosen is not None:
         parts.append(f"shown: {found.chosen[0]} to {found.chosen[1] - 1}")
@@ -137,7 +137,7 @@ def _utilization(found: Utilization) -> Iterator[str]:
     else:
         again = found.hardware_flops - found.model_flops
         both = f"{percent(found.mfu)} %, HFU {percent(found.hfu)} %"
-        hardware = "; HFU counts what was computed again" if again else ""
+        hardware = "; HFU also counts recomputed work" if again else ""
         part = "" if found.known == 1 else f"; FLOPs of {percent(found.known)} % of time known"
         of = f"{number((found.peak_flops or 0) / 1e12)} TFLOP/s, {found.peak_flops_label}"
         yield from _labelled("MFU", f"{both} of {of}{hardware}{part}")

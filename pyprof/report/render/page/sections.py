@@ -119,9 +119,9 @@ def _utilization(found: Utilization) -> Iterator[tuple[str, str, str]]:
         yield "MFU", "unknown", found.why
     else:
         yield "MFU", f"{percent(found.mfu)} %", f"of {found.peak_flops_label}"
-        yield "HFU", f"{percent(found.hfu)} %", "counts what was computed again"
+        yield "HFU", f"{percent(found.hfu)} %", "also counts recomputed work"
     if found.mbu is not None:
-        yield "MBU", f"{percent(found.mbu)} %", "of the memory's bandwidth, in decode steps"
+        yield "MBU", f"{percent(found.mbu)} %", "of memory bandwidth, in decode steps"
 
 
 def families(found: Brief) -> list[tuple[str, str, float]]:
