@@ -1,5 +1,5 @@
 # `make demo` and `make test` do all the set-up on a fresh machine that has Python >= 3.10.
-# VENV says where the packages go, PYTHON which interpreter makes it.
+# VENV is where packages are installed, PYTHON the interpreter that creates it.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -19,16 +19,16 @@ demo: $(VENV)/torch.done  ## capture a training script on this machine, and show
 	$(BIN)/pyprof prof -w 150 $(DEMO)/net.dict
 	$(BIN)/pyprof run -o $(DEMO)/lenet examples/lenet.py
 
-# ARGS come last: "-n0 -x" runs one test after the other in this process, and stops at the first failure.
+# ARGS come last: "-n0 -x" runs tests one by one in this process, and stops at the first failure.
 PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
-test: $(VENV)/test.done  ## run the tests but the slow ones
+test: $(VENV)/test.done  ## run all but the slow tests
 	$(PYTEST) $(ARGS)
 
-test-all: $(VENV)/test.done  ## run the slow ones, too
+test-all: $(VENV)/test.done  ## run all tests, including the slow ones
 	$(PYTEST) -m "" $(ARGS)
 
-fuzz: $(VENV)/test.done  ## damage captures at random, N of them: make fuzz N=100000 SEED=1
+fuzz: $(VENV)/test.done  ## test N randomly damaged captures: make fuzz N=100000 SEED=1
 	$(BIN)/python -m tests.fuzz.run --seed $(SEED) --count $(N) $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 lint: $(VENV)/lint.done  ## format, lint, types, import layers
@@ -37,7 +37,7 @@ lint: $(VENV)/lint.done  ## format, lint, types, import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(VENV)/package.done  ## rewrite the parts of the documents that follow from the code
+docs: $(VENV)/package.done  ## regenerate the parts of the documents that follow from the code
 	$(BIN)/python docs/readme.py
 
 clean:  ## remove what the other targets made
@@ -54,7 +54,7 @@ $(VENV)/torch.done: $(VENV)/package.done
 	$(BIN)/python -m pip install --quiet --group torch
 	touch $@
 
-# torch is large and is not published for every platform: without it the tests that need it skip.
+# torch is large and not published for every platform; without it, the tests that need it are skipped.
 $(VENV)/test.done: $(VENV)/package.done
 	$(BIN)/python -m pip install --quiet --group test
 	$(BIN)/python -m pip install --quiet --group torch \

@@ -1,8 +1,8 @@
-"""Questions to a capture in pandas: the longest ops, the share of each layer, GEMMs and peaks.
+"""Analyse a capture in pandas: the most expensive ops, shares of layers, GEMMs and peaks.
 
     python examples/analysis.py [FILE]
 
-Without FILE it makes a small capture of its own.
+Without FILE, it generates a small capture.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GEMMS = ("linear", "matmul", "mm", "bmm", "addmm", "baddbmm")
 
 
 def load(arguments: list[str]) -> pd.DataFrame:
-    """Load the capture that is named, or one made for the purpose."""
+    """Load the given capture, or a generated one."""
     if arguments:
         return pyprof.load(arguments[0])
     with tempfile.TemporaryDirectory() as folder:
@@ -34,7 +34,7 @@ def load(arguments: list[str]) -> pd.DataFrame:
 
 
 def top_ops(frame: pd.DataFrame, count: int = 5) -> pd.DataFrame:
-    """Give the ops of most GPU time: calls, ms and share."""
+    """Give the most expensive ops: calls, ms and share of GPU time."""
     found = frame.groupby(["op", "dir"], dropna=False)["sil"].agg(kernels="count", ms="sum")
     found["share"] = (100 * found["ms"] / frame["sil"].sum()).round(1)
     found["ms"] = (found["ms"] / 1e6).round(3)
@@ -42,13 +42,13 @@ def top_ops(frame: pd.DataFrame, count: int = 5) -> pd.DataFrame:
 
 
 def share_by_layer(frame: pd.DataFrame) -> pd.Series:
-    """Give each layer's share of GPU time in %; <NA> is what ran in none."""
+    """Give each layer's share of GPU time in %; <NA> is work outside all layers."""
     time = frame.groupby("layer", dropna=False)["sil"].sum()
     return (100 * time / time.sum()).round(1).sort_values(ascending=False).rename("share")
 
 
 def gemms(frame: pd.DataFrame) -> pd.DataFrame:
-    """Give what each GEMM reached: TFLOP/s, and % of what its roof allows."""
+    """Give the TFLOP/s of each GEMM, and the % of its roofline."""
     known = frame[frame["op"].isin(GEMMS) & frame["flops"].gt(0)]
     found = known.groupby(["op", "dir", "params"])[["tflops", "eff"]].mean().round(1)
     return found.sort_values("eff")
@@ -57,9 +57,9 @@ def gemms(frame: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     """Print the tables."""
     frame = load(sys.argv[1:])
-    print("Ops of most GPU time", top_ops(frame).to_string(), sep="\n", end="\n\n")
+    print("Most expensive ops", top_ops(frame).to_string(), sep="\n", end="\n\n")
     print("Share of layers (%)", share_by_layer(frame).to_string(), sep="\n", end="\n\n")
-    print("GEMMs against the peak", gemms(frame).to_string(), sep="\n")
+    print("GEMMs relative to the peak", gemms(frame).to_string(), sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""torch.compile: what runs are fused kernels of Inductor, compiled before the capture begins."""
+"""torch.compile: fused kernels of Inductor, compiled before the capture begins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyprof
 
 
 def main() -> None:
-    """Compile by a first training step, then capture the second."""
+    """Compile in a first training step, then capture the second."""
     pyprof.init()
     torch.manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def graphed(model: nn.Module, like: torch.Tensor) -> Model:
-    """Capture a call of the model by hand: what is called later replays its kernels."""
+    """Capture a call of the model by hand: later calls replay its kernels."""
     given = like.clone()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

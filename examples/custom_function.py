@@ -1,4 +1,4 @@
-"""A custom autograd function: its forward and backward get op markers by `pyprof.wrap`."""
+"""A custom autograd function: `pyprof.wrap` marks its forward and backward as ops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyprof
 
 
 class Foo(torch.autograd.Function):
-    """The elementwise product of two tensors, with a backward of its own."""
+    """The elementwise product of two tensors, with its own backward."""
 
     @staticmethod
     def forward(ctx: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - torch's context

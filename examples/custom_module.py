@@ -1,4 +1,4 @@
-"""A custom module: its layers are marked without being asked for; `pyprof.wrap` makes it an op."""
+"""A custom module: its layers are marked automatically; `pyprof.wrap` marks it as an op."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyprof
 
 
 class Foo(torch.nn.Module):
-    """Scale and shift, which a formula of one's own could cost as one op."""
+    """Scale and shift; your own formula could give its cost as one op."""
 
     def __init__(self, size: int) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""DistributedDataParallel: two processes that average their gradients, by gloo on the CPU.
+"""DistributedDataParallel: two processes that average their gradients, with gloo on the CPU.
 
     torchrun --nproc-per-node 2 -m pyprof.capture examples/ddp.py
 
-writes one file a rank. Started alone it is one process.
+writes one file per rank. Without torchrun, it runs as one process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyprof
 
 
 def connect(store: str) -> None:
-    """Meet the others where a launcher said, else nobody in a file of one's own."""
+    """Connect to the other processes of the launcher; without one, to a file of its own."""
     if "WORLD_SIZE" in os.environ:
         dist.init_process_group("gloo")
     else:

@@ -1,4 +1,4 @@
-"""An inference loop: no gradients, and `pyprof.step()` says where a batch ends."""
+"""An inference loop: no gradients; `pyprof.step()` marks the end of each batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyprof
 
 
 def main() -> None:
-    """Answer one batch to warm up, then capture three."""
+    """Run one batch to warm up, then capture three."""
     pyprof.init()
     torch.manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"

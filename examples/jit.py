@@ -1,7 +1,7 @@
 """TorchScript: functions and modules, scripted and traced, before `init()` and after it.
 
-What runs inside a compiled function is torch's own business: its ops are marked by torch's own
-ranges. The call of a scripted module is a layer; a function is named by `annotate`.
+Ops inside a compiled function are marked only by torch's own
+ranges. The call of a scripted module is a layer; `annotate` gives a function a name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Net(nn.Module):
         self.second = nn.Linear(16, 8)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Go through both."""
+        """Apply both layers."""
         return self.second(F.relu(self.first(x)))
 
 

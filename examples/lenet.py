@@ -1,9 +1,9 @@
-"""LeNet: forward, backward and optimizer steps, with every op saying what it is.
+"""LeNet: forward, backward and optimizer steps, with every op marked.
 
     nsys profile -o net --capture-range=cudaProfilerApi --capture-range-end=stop \
         python examples/lenet.py
 
-On a machine without a GPU it runs on the CPU.
+Without a GPU, it runs on the CPU.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Operators of tensors: `a + b`, `a @ b`, `a[1:]`, comparisons, in-place, and the other way round.
+"""Tensor operators: `a + b`, `a @ b`, `a[1:]`, comparisons, in-place and reflected forms.
 
-Every one is marked as a method of Tensor, with both operands.
+Each is marked as a method of Tensor, with both operands.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A small residual net of convolutions in mixed precision: bfloat16 by `torch.autocast`."""
+"""A small residual network in mixed precision: bfloat16 with `torch.autocast`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyprof
 
 
 class Block(nn.Module):
-    """Two convolutions around which the input goes unchanged."""
+    """Two convolutions with a skip connection."""
 
     def __init__(self, planes: int) -> None:
         super().__init__()
@@ -19,12 +19,12 @@ class Block(nn.Module):
         self.conv2 = nn.Conv2d(planes, planes, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Go through both and add what came in."""
+        """Apply both and add the input."""
         return F.relu(x + self.conv2(F.relu(self.norm(self.conv1(x)))))
 
 
 def main() -> None:
-    """Capture one step; the backward pass stays outside of autocast."""
+    """Capture one step; the backward pass is outside autocast."""
     pyprof.init()
     torch.manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"

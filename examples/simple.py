@@ -1,4 +1,4 @@
-"""The least there is to do: two lines, and a range to capture."""
+"""The minimum: import, `init()`, and a range to capture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small transformer: attention written out as products, forward and backward."""
+"""A small transformer: attention as explicit matrix products, forward and backward."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyprof
 
 
 class Block(nn.Module):
-    """Attention of one head and a perceptron, each with a residual."""
+    """Single-head attention and an MLP, each with a residual connection."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

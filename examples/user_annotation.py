@@ -1,4 +1,4 @@
-"""Names of one's own: `pyprof.annotate` as a context manager and as a decorator, with timers."""
+"""Your own names: `pyprof.annotate` as a context manager and as a decorator, with timers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyprof
 
 
 class Bottleneck(nn.Module):
-    """A residual block whose parts have names of their own besides those of its modules."""
+    """A residual block whose parts have their own names besides those of its modules."""
 
     def __init__(self, planes: int) -> None:
         super().__init__()
@@ -18,7 +18,7 @@ class Bottleneck(nn.Module):
         self.expand = nn.Conv2d(planes // 4, planes, 1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Go through the block and add what came in."""
+        """Apply the block and add the input."""
         with pyprof.annotate("squeeze"):
             y = self.reduce(x).relu()
         with pyprof.annotate("body"):
@@ -36,7 +36,7 @@ def validate(net: nn.Module, x: torch.Tensor) -> float:
 
 
 def main() -> None:
-    """Run the net and print what took how long."""
+    """Run the net and print how long each part took."""
     pyprof.init(timers=True)
     torch.manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -56,18 +56,18 @@ class _Commands(cli.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="pyprof")
 def main() -> None:
-    """Tell which line of a model is slow on the GPU, and why.
+    """Show which line of a model is slow on the GPU, and why.
 
     \b
-    From a training script to the table in one go:
+    From a training script to the summary in one step:
       pyprof run train.py
     \b
-    Or step by step, with a capture of nsys, nvprof or torch.profiler:
+    Or step by step, from a capture by nsys, nvprof or torch.profiler:
       pyprof capture -o net train.py
       pyprof parse net.sqlite -o net.dict     every kernel tied to its op, layer and line
       pyprof prof -w 150 net.dict             FLOPs, bytes and Tensor Core use of each
     \b
-    Or from the captures of many ranks, side by side:
+    Or compare the ranks of a distributed job:
       pyprof ranks ranks/
     """
 

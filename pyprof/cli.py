@@ -1,4 +1,4 @@
-"""What every command shares: errors in one line, output that is whole or not there, quiet pipes."""
+"""What all commands share: one-line errors, output that is complete or absent, quiet pipes."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _unexpected(ctx: click.Context, error: Exception) -> NoReturn:
     if os.environ.get(DEBUG):
         raise error
     what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-    say(f"internal error ({what}); please report it, with what {DEBUG}=1 shows")
+    say(f"internal error ({what}); please report it with the output of {DEBUG}=1")
     ctx.exit(1)
 
 
@@ -147,13 +147,13 @@ def _force() -> click.Option:
         del param
         guard.of(context).force = value
 
-    told = "Replace even a capture. What is read is never replaced."
+    told = "Allow -o to replace a capture. Inputs are never replaced."
     return click.Option(["--force"], is_flag=True, expose_value=False, callback=keep, help=told)
 
 
 def raw_option(function: Callable[..., None]) -> Callable[..., None]:
     """Add --raw to a command that writes CSV; the command gets it as `raw`."""
-    told = "In CSV, no apostrophe before texts that spreadsheets take for formulas."
+    told = "In CSV, do not put an apostrophe before texts that spreadsheets take for formulas."
     return click.option("--raw", is_flag=True, help=told)(function)
 
 
@@ -166,7 +166,7 @@ def source_option(told: str) -> Callable[[Callable[..., None]], Callable[..., No
 def check_raw(raw: bool, form: str) -> None:  # noqa: FBT001 - as the option comes
     """Wrong usage where `--raw` is given for another form than CSV."""
     if raw and form != "csv":
-        raise click.UsageError("--raw goes with CSV")
+        raise click.UsageError("--raw works only with CSV")
 
 
 def _decide(command: Command, ctx: click.Context) -> None:
@@ -271,7 +271,7 @@ class Quantity(_FloatType):
         found = self._form.fullmatch(str(value).strip())
         rate = float(found[1]) * _PREFIXES[found[2].lower()] if found else 0.0
         if not 0 < rate < float("inf"):
-            self.fail(f"{value!r} is no rate in {self.unit}, such as 1.5e12 or 1.5T", param, ctx)
+            self.fail(f"{value!r} is not a rate in {self.unit}, such as 1.5e12 or 1.5T", param, ctx)
         return rate
 
 
@@ -294,7 +294,7 @@ class Number(_FloatType):
         fits = 0 <= number <= self._most if self._zero else 0 < number <= self._most
         if not fits or number == float("inf"):
             self.fail(
-                f"{value!r} is no number {self._range()}, such as {self._example}", param, ctx
+                f"{value!r} is not a number {self._range()}, such as {self._example}", param, ctx
             )
         return number
 
@@ -388,7 +388,7 @@ def _suffix(target: str) -> str:
 def _misnamed(target: str, *known: str) -> click.BadParameter:
     there = ", ".join(f".{name}" for name in known)
     return click.BadParameter(
-        f"{target!r} ends in none of {there}, which this command writes", param_hint="'-o'"
+        f"{target!r} must end in one of {there}, which this command writes", param_hint="'-o'"
     )
 
 

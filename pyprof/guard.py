@@ -65,9 +65,9 @@ class Guard:
         if found is not None and (read := self.inputs.get((found.st_dev, found.st_ino))):
             shown = "stdout" if target == STDOUT else target
             what = "stdin" if read == STDIN else read
-            raise PyprofError(f"{shown}: is read ({what}); choose another place with -o")
+            raise PyprofError(f"{shown}: is an input ({what}); choose another place with -o")
         if target != STDOUT and (read := self.beside.get(os.path.realpath(target))):
-            raise PyprofError(f"{target}: belongs to {read}, which is read; choose another place")
+            raise PyprofError(f"{target}: belongs to the input {read}; choose another place")
 
     def no_capture(self, target: str, own: Callable[[Path], bool] | None = None) -> None:
         """Raise PyprofError where a capture is, unless it is of one's own, or `force` is given."""
@@ -76,7 +76,7 @@ class Guard:
             return
         if own is None or not own(path):
             raise PyprofError(
-                f"{target}: is a capture, which may be the only one; choose another place with -o, "
+                f"{target}: is a capture, perhaps the only copy; choose another place with -o, "
                 "or replace it with --force"
             )
 

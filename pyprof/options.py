@@ -59,20 +59,22 @@ class Captures:
             cli.warn(texts)
 
 
-_QUIET = click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors.")
+_QUIET = click.option("-q", "--quiet", is_flag=True, help="Print only errors on stderr.")
 _STRICT = click.option(
-    "--strict", is_flag=True, help="Stop at a capture that cannot be read; else it is left out."
+    "--strict",
+    is_flag=True,
+    help="Stop at a capture that cannot be read, instead of leaving it out.",
 )
 _WORKERS = click.option(
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Work on N captures at a time, in processes of this machine. Default: 1, in this one.",
+    help="Work on N captures at a time, in N processes. Default: 1, in this process.",
 )
 _DASK = click.option(
     "--dask",
     metavar="ADDRESS",
-    help="Work on a running Dask cluster: its scheduler's address, or a scheduler file.",
+    help="Work on a running Dask cluster, given by its scheduler's address or scheduler file.",
 )
 
 
@@ -122,7 +124,7 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
         "--graph-captures",
         multiple=True,
         metavar="PATH",
-        help="Traces of the capture of CUDA graphs: a file, or a folder of them; may be repeated. "
+        help="Traces of the capture of CUDA graphs: a file, or a folder of them. Repeatable. "
         "Default: capture_traces/ beside each trace.",
     )
     @wraps(command)
@@ -145,21 +147,22 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 _OPTIONS = (
-    click.option("--gpu", metavar="NAME", help="Take the peaks of this device: see pyprof peaks."),
+    click.option("--gpu", metavar="NAME",
+                 help="Use the peaks of this device; pyprof peaks lists them."),
     click.option("--clock-mhz", type=cli.Number("1410"), metavar="MHZ",
-                 help="Take the peaks at this SM clock."),
+                 help="Use the peaks at this SM clock."),
     click.option("--peak-flops", type=cli.Quantity("FLOP/s"), metavar="FLOP/S",
-                 help="Measure against this peak: 989e12, 989T."),
+                 help="Use this peak: 989e12, 989T."),
     click.option("--peak-bandwidth", type=cli.Quantity("B/s"), metavar="B/S",
-                 help="Measure against this bandwidth: 3.35e12, 3.35T."),
+                 help="Use this peak bandwidth: 3.35e12, 3.35T."),
     click.option("--measured", is_flag=True,
-                 help="Measure against what pyprof peaks --measure reached here."),
+                 help="Use the peaks that pyprof peaks --measure reached on this machine."),
 )  # fmt: skip
 _MODEL = click.option(
     "--model-config",
     metavar="FILE",
-    help="Take sizes that no capture holds, as an expert's width, from the model's config.json "
-    "(Hugging Face).",
+    help="The model's config.json (Hugging Face): sizes that captures lack, such as the width of "
+    "experts.",
 )
 _NAMES = ("gpu", "clock_mhz", "peak_flops", "peak_bandwidth", "measured")
 

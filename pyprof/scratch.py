@@ -20,8 +20,8 @@ def folder() -> Iterator[Path]:
         made = tempfile.TemporaryDirectory(prefix="pyprof-")
     except OSError as error:
         raise PyprofError(
-            f"no folder for temporary files can be made ({error.strerror or error}); "
-            "set TMPDIR to one that can be written to"
+            f"cannot create a folder for temporary files ({error.strerror or error}); "
+            "set TMPDIR to a writable folder"
         ) from None
     with made as name:
         yield Path(name)

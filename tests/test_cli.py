@@ -144,7 +144,7 @@ def test_a_column_to_sort_by_may_be_meant(capture: Path) -> None:
     """Of groups, only what groups have is listed."""
     done = run("prof", "--by", "op", "--sort", "totl", capture)
     assert done.code == 2
-    assert "did you mean 'total'? there are op, calls, total," in " ".join(done.stderr.split())
+    assert "did you mean 'total'? columns are op, calls, total," in " ".join(done.stderr.split())
 
 
 OTHER_FORMS = [
@@ -163,7 +163,7 @@ def test_a_file_holds_what_its_name_says(
     target.write_text("mine")
     done = run(command, *[capture] * (command != "peaks"), "-o", target)
     assert (done.code, target.read_text()) == (2, "mine")
-    assert "ends in none of ." in " ".join(done.stderr.split())
+    assert "must end in one of ." in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("command", ["prof", "peaks"])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FORMATS = (TOP / "docs" / "formats.md").read_text(encoding="utf-8")
 CAPTURES = (TOP / "docs" / "captures.md").read_text(encoding="utf-8")
+PAGES = [*sorted((TOP / "docs").glob("*.md")), TOP / "README.md", TOP / "CONTRIBUTING.md"]
 
 
 def _keys(text: str) -> list[str]:
@@ -41,6 +42,41 @@ def test_python_in_the_documents_is_python(page: Path) -> None:
     """Every Python block can be compiled."""
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     assert all(ast.parse(block) for block in blocks)
+
+
+def _heading_anchors(page: Path) -> set[str]:
+    """Give what GitHub makes of the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_to_headings(page: Path) -> None:
+    """Each relative link names a page that is there, and a heading of it."""
+    links = re.findall(r"\]\(([^)#:\s]*)(?:#([^)]*))?\)", page.read_text("utf-8"))
+    for name, anchor in links:
+        target = page.parent / name if name else page
+        assert target.exists()
+        assert not anchor or anchor in _heading_anchors(target), f"{name}#{anchor}"
+
+
+def _spoken() -> str:
+    """Give all texts in the code of the package, one a line."""
+    trees = (ast.parse(path.read_text("utf-8")) for path in (TOP / "pyprof").rglob("*.py"))
+    constants = (
+        node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)
+    )
+    return "\n".join(node.value for node in constants if isinstance(node.value, str))
+
+
+def test_messages_that_are_explained_are_those_of_the_code() -> None:
+    """Each part of a message between names and numbers is in the code as it is written there."""
+    page = (TOP / "docs" / "troubleshooting.md").read_text("utf-8")
+    messages = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    parts = [part.strip() for text in messages for part in re.split("…|: ", text)]
+    spoken = _spoken()
+    assert len(messages) > 20
+    assert [part for part in parts if part not in spoken] == []
 
 
 def test_the_script_uses_what_pyprof_exports() -> None:

@@ -109,7 +109,7 @@ def test_no_command_writes_over_one_of_a_set(name: str, glob: str, tmp_path: Pat
     target.symlink_to(ranks[1])
     done = run(name, *given(name, folder / glob), "--force", "-o", target)
     assert (done.code, len(done.stderr.splitlines())) == (1, 1)
-    assert "is read" in done.stderr
+    assert "is an input" in done.stderr
     assert [path.read_bytes() for path in ranks] == before
 
 

@@ -1,8 +1,9 @@
-"""The examples in every command's help run as they stand."""
+"""The examples in every command's help, and the commands of some documents, run as they stand."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from importlib.util import find_spec
 from shutil import copy
@@ -14,6 +15,7 @@ import pytest
 from pyprof.__main__ import main, names
 from tests import forks
 from tests.commands import run
+from tests.programs import TOP
 from tests.report.captured import capture
 
 if TYPE_CHECKING:
@@ -40,6 +42,13 @@ def examples(name: str) -> list[str]:
     return [line for line in lines if line.startswith(("pyprof ", "torchrun "))]
 
 
+def documented(*names: str) -> list[str]:
+    """Give the commands with arguments that stand in pages of docs/, each once."""
+    texts = [(TOP / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in names]
+    commands = [line for text in texts for line in re.findall(r"`(pyprof \w+ [^`]*)`", text)]
+    return list(dict.fromkeys(commands))
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give a folder with the files that the examples name, which is the current one and home."""
@@ -55,6 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         copy("net.sqlite", f"net.rank{rank}.sqlite")
         copy("net.sqlite", f"ranks/rank{rank}.sqlite")
     assert run("parse", "net.sqlite", "-o", "net.dict").code == 0
+    assert run("export", "net.sqlite", "-o", "net.pt.trace.json").code == 0
     return tmp_path
 
 
@@ -64,7 +74,9 @@ def _small_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyprof.gpu.measured.CPU_COPY_BYTES", 1 << 12)
 
 
-READING = [line for name in names() if name not in RUNS_SCRIPTS for line in examples(name)]
+IN_DOCS = documented("coming-from", "troubleshooting")
+IN_HELP = [line for name in names() if name not in RUNS_SCRIPTS for line in examples(name)]
+READING = [*IN_HELP, *(line for line in IN_DOCS if line not in IN_HELP and "train.py" not in line)]
 
 
 @pytest.mark.parametrize("line", READING)
@@ -80,7 +92,8 @@ def test_an_example_runs(folder: Path, line: str) -> None:
     assert written.stat().st_size if written else done.stdout
 
 
-RUNNING = [line for name in ("", *RUNS_SCRIPTS) for line in examples(name) if "train.py" in line]
+SHOWN = [*IN_DOCS, *(line for name in ("", *RUNS_SCRIPTS) for line in examples(name))]
+RUNNING = list(dict.fromkeys(line for line in SHOWN if "train.py" in line))
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="no torch here")

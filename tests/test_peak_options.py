@@ -56,7 +56,7 @@ def test_what_is_no_clock_is_wrong_usage(command: str, text: str, net: Path) -> 
     target = net.with_name(COMMANDS[command][0])
     done = run(command, f"--clock-mhz={text}", "-o", target, net)
     assert (done.code, done.stdout, target.exists()) == (2, "", False)
-    assert f"'{text}' is no number above 0, such as 1410" in " ".join(done.stderr.split())
+    assert f"'{text}' is not a number above 0, such as 1410" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -65,7 +65,7 @@ def test_a_device_of_which_nothing_is_known_ends_it(command: str, net: Path) -> 
     target = net.with_name(COMMANDS[command][0])
     done = run(command, "--gpu", "NVIDIA B9000", "-o", target, net)
     assert (done.code, done.stdout, target.exists()) == (1, "", False)
-    assert "no peaks are known of 'NVIDIA B9000': see pyprof peaks" in done.stderr
+    assert "no peaks known for 'NVIDIA B9000': see pyprof peaks" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -79,7 +79,9 @@ def test_a_part_of_a_name_is_enough_where_one_card_has_it(net: Path) -> None:
     assert shown("h100 nvl") == shown("NVIDIA H100 NVL") != shown("H200 SXM")
     done = run("prof", "--gpu", "H10", net)
     assert (done.code, done.stdout) == (1, "")
-    assert done.stderr == ("pyprof: 'H10' may be any of H100 SXM, H100 PCIe, H100 NVL: name one\n")
+    assert done.stderr == (
+        "pyprof: 'H10' matches several cards (H100 SXM, H100 PCIe, H100 NVL): name one\n"
+    )
 
 
 @pytest.mark.parametrize("arguments", [("prof", "--gpu", "H101"), ("peaks", "H101")])
@@ -87,4 +89,4 @@ def test_a_card_may_be_meant(arguments: tuple[str, ...], net: Path) -> None:
     """The nearest name is asked for."""
     done = run(*arguments, *[net] * (arguments[0] == "prof"))
     assert done.code == 1
-    assert "no peaks are known of 'H101'; did you mean 'H100'?" in done.stderr
+    assert "no peaks known for 'H101'; did you mean 'H100'?" in done.stderr

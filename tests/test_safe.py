@@ -227,7 +227,7 @@ def test_raw_goes_with_csv(arguments: list[str]) -> None:
     """Elsewhere it is a mistake."""
     done = run(*arguments)
     assert done.code == 2
-    assert "--raw goes with CSV" in done.stderr
+    assert "--raw works only with CSV" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def version_numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text))
 
 
-# What this machine has for a capture and what it lacks, each with what mends it.
+# What this machine has for a capture and what it lacks, each with a suggested fix.
 
 
 class State(Enum):
@@ -94,7 +94,7 @@ class Finding:
     state: State
     text: str
     mend: str = ""
-    """What to do, a command where there is one; empty where nothing is to be done."""
+    """What to do, if possible a command; empty if nothing needs to be done."""
 
     def __str__(self) -> str:
         arrow = f"\n{'':6}-> {self.mend}" if self.mend else ""
@@ -119,7 +119,7 @@ def findings() -> Iterator[Finding]:
 
 
 def _torch() -> Generator[Finding, None, str | None]:
-    """Tell of torch; give the CUDA version that it was built for, None without."""
+    """Report on torch; give the CUDA version that it was built for, None without."""
     version = _installed("torch")
     if version is None:
         yield Finding(State.BAD, "torch is not installed in this Python", "pip install torch")
@@ -150,8 +150,9 @@ def _gpus(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
         return
     driver = re.search(r"CUDA Version: (\d+)\.(\d+)", output("nvidia-smi") or "")
     if driver and int(driver[1]) < int(cuda.partition(".")[0]):
-        text = f"the driver is for CUDA {driver[1]}.{driver[2]}, torch for CUDA {cuda}"
-        yield Finding(State.BAD, text, "update the driver, or install torch for the older CUDA")
+        text = f"the driver supports CUDA {driver[1]}.{driver[2]}, torch needs CUDA {cuda}"
+        mend = "update the driver, or install a torch build for the older CUDA"
+        yield Finding(State.BAD, text, mend)
 
 
 def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
@@ -166,7 +167,7 @@ def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
     if not _importer_is_found(path):
         yield Finding(
             State.BAD,
-            "nsys does not find its importer: a capture would leave a .qdstrm only",
+            "nsys cannot find its importer: a capture would leave only a .qdstrm file",
             "link host-linux-x64 in the nsight-systems folder of /usr/lib to the folder "
             "nsight-systems beside nsys' own target files",
         )
@@ -178,7 +179,7 @@ def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
         and version <= _SILENT_NVTX
         and version_numbers(nvtx) >= (0, 2, 12)
     ):
-        text = f"under nsys {said} ranges of the nvtx package {nvtx} are lost (PyProf's are not)"
+        text = f"under nsys {said}, ranges of the nvtx package {nvtx} are lost (PyProf's are not)"
         yield Finding(State.NOTE, text, "pip install nvtx==0.2.11, or a newer nsys")
 
 
@@ -191,7 +192,7 @@ def _importer_is_found(nsys: str) -> bool:
 
 
 def _counters() -> Iterator[Finding]:
-    """Tell of the rights that hardware counters need; tracing needs none."""
+    """Report on the rights that hardware counters need; tracing needs none."""
     params = Path("/proc/driver/nvidia/params")
     try:
         restricted = "RmProfilingAdminOnly: 1" in params.read_text(encoding="utf-8")

@@ -213,7 +213,7 @@ def _captured_before(database: Path) -> Iterator[str]:
     if count := kernels_of_unseen_nodes(database):
         yield (
             f"{count:,} kernels ran in CUDA graphs that were captured before recording began: they "
-            "have no op; record from where graphs are captured, with --all or earlier --steps"
+            "have no op; begin recording before graphs are captured, with --all or earlier --steps"
         )
 
 
@@ -238,13 +238,13 @@ def _gather(windows: Sequence[Path], reports: Sequence[Path], database: Path) ->
 def _no_report(new: Sequence[Path] | dict[Path, int], request: Request) -> str:
     if any(path.suffix == ".qdstrm" for path in new):
         return (
-            "nsys could not import what it recorded (its importer was not found); link "
+            "nsys could not import its recording (its importer was not found); link "
             "/usr/lib/nsight-systems/host-linux-x64 to where nsys looks, or reinstall nsys"
         )
     if request.steps is not None:
         return request.nothing()
     return (
-        f"nsys wrote no report: what it said is above, or the script used no GPU; {_cpu(request)}"
+        f"nsys wrote no report: see its messages above, or the script used no GPU; {_cpu(request)}"
     )
 
 

@@ -66,7 +66,7 @@ def blocking(capture: schema.Capture) -> Iterator[str]:
     if len(launched) >= _FEW and (launched[:, 1] >= launched[:, 3]).mean() >= _MOST:
         yield (
             "launches end after their kernels, as with CUDA_LAUNCH_BLOCKING=1: gaps and overlap "
-            "are not those of a normal run; capture without it"
+            "are not representative; capture without it"
         )
 
 
@@ -77,8 +77,8 @@ def early(capture: schema.Capture) -> Iterator[str]:
     count = int((launched[:, 2] < launched[:, 0]).sum())
     if count and not is_early(launched[:, 0] - launched[:, 2]):  # which the parser tells
         yield (
-            f"{count} kernels start before their launch: the clocks of CPU and GPU are apart, or "
-            "records were lost as the capture began; warm up first (--steps 2,2,3)"
+            f"{count} kernels start before their launch: the clocks of CPU and GPU differ, or "
+            "records were lost when the capture began; warm up first (--steps 2,2,3)"
         )
 
 
@@ -94,15 +94,15 @@ def unlinked(capture: schema.Capture) -> Iterator[str]:
         return
     if capture.ranges["seq"].null_count == capture.ranges.num_rows:
         yield (
-            "no sequence numbers: kernels of a backward pass, if there is one, cannot be tied to "
-            "forward ops; capture with pyprof.capture, with gradients on"
+            "no sequence numbers: backward kernels, if any, cannot be tied to forward ops; capture "
+            "with pyprof.capture, with gradients enabled"
         )
     texts = capture.ranges["text"].unique().cast(pa.string())
     own = pc.match_substring_regex(texts, r"^\{.mod.")
     own = pc.and_not(own, pc.match_substring_regex(texts, _BY_READERS))
     if not _any(own) and not _any(pc.match_substring(texts, ", sizes = [")):
         yield (
-            "no shapes: FLOPs and bytes cannot be told; capture with pyprof.capture, or with "
+            "no shapes: FLOPs and bytes are unknown; capture with pyprof.capture, or with "
             "record_shapes=True"
         )
 
@@ -117,10 +117,10 @@ def crossing(capture: schema.Capture) -> Iterator[str]:
 
 @pitfall
 def processes(capture: schema.Capture) -> Iterator[str]:
-    """Several processes in one file are fine, but have to be told apart."""
+    """Several processes in one file are fine, but have to be distinguished."""
     pids = pc.unique(capture.activities["pid"]).drop_null()
     if len(pids) > 1:
-        yield f"{len(pids)} processes worked on a GPU: compare them by the column pid"
+        yield f"{len(pids)} processes used a GPU: use the column pid to tell them apart"
 
 
 @pitfall
@@ -132,8 +132,8 @@ def warming_up(capture: schema.Capture) -> Iterator[str]:
     )
     if count >= _STORM:
         yield (
-            f"{count} allocations by the driver: the range holds warm-up, which later steps do not "
-            "have; capture later steps (--steps 5,2,3)"
+            f"{count} allocations by the driver: the captured range includes warm-up; capture "
+            "later steps (--steps 5,2,3)"
         )
 
 
@@ -148,7 +148,7 @@ def unknown_gpu(capture: schema.Capture) -> Iterator[str]:
     if missing := sorted(used - known):
         listed = ", ".join(str(device) for device in missing)
         who = f"devices {listed} are" if len(missing) > 1 else f"device {listed} is"
-        yield f"{who} not described in the file: shares of the peak need --gpu NAME"
+        yield f"{who} not described in the file: eff needs --gpu NAME"
 
 
 @pitfall
@@ -176,8 +176,8 @@ def emulated(capture: schema.Capture) -> Iterator[str]:
     names = capture.activities["name"].cast(pa.string())
     if _any(pc.match_substring_regex(names, "oz2_int8_dgemm|nvjet\\w*_biu_")):
         yield (
-            "matrix products in double precision are emulated on integer units: more than 100 % "
-            "of the peak for doubles is possible"
+            "matrix products in double precision are emulated on integer units, so eff may exceed "
+            "100 % of the peak for doubles"
         )
 
 
@@ -186,7 +186,7 @@ def huge(capture: schema.Capture) -> Iterator[str]:
     """A file this large is better captured in part."""
     rows = capture.activities.num_rows + capture.calls.num_rows + capture.ranges.num_rows
     if rows > _HUGE_ROWS:
-        yield f"{rows:,} rows: a few steps (--steps 5,2,3) say the same in a fraction of the time"
+        yield f"{rows:,} rows: a few steps (--steps 5,2,3) show the same in a fraction of the time"
 
 
 def _any(mask: pa.ChunkedArray) -> bool:

@@ -68,7 +68,7 @@ class Recording:
         recorder = self._recorder
         if recorder.overflowed:
             yield (
-                f"recording ended after {recorder.seconds:.1f} s: it had taken a quarter of the "
+                f"recording ended after {recorder.seconds:.1f} s: it had used a quarter of the "
                 "free memory; capture a few steps with --steps or pyprof.profile()"
             )
         elif recorder.windows:
@@ -77,27 +77,27 @@ class Recording:
         if self.others.count:
             yield self._of_others()
         if recorder.lost:
-            yield "the end came on another thread, where this torch cannot end a recording"
+            yield "the range ended on another thread, where this torch cannot end a recording"
         if self._threaded:
-            yield "this torch records the main thread only; a newer one records all threads"
+            yield "this torch records only the main thread; newer versions record all threads"
         if self._nvtx.used and self._nvtx.lacking:
-            yield "this build of torch has no NVTX: ranges of torch.cuda.nvtx are recorded without"
+            yield "this torch build has no NVTX; ranges of torch.cuda.nvtx are recorded without it"
 
     def _extent(self) -> str:
         if self._request.steps is not None:
             return ""
         if self._recorder.ranges:
             return ": the range that the script started"
-        return ": all of the script" + ("" if self._request.whole else ", which started no range")
+        return ": the whole script" + ("" if self._request.whole else ", which started no range")
 
     def _of_others(self) -> str:
-        said = "the script ran a torch.profiler of its own, and there can be only one at a time"
+        said = "the script ran its own torch.profiler, and only one can run at a time"
         *_, last = traces = (None, *self.others.traces())
         if last is None:
-            return f"{said}: what it recorded was exported nowhere (export_chrome_trace keeps it)"
+            return f"{said}: its recording was not exported (export_chrome_trace does that)"
         more = f" and {len(traces) - 2} more" if len(traces) > 2 else ""  # noqa: PLR2004 - None is one
         found = shown(last)
-        return f"{said}; what it recorded is in {found}{more}: python -m pyprof.prof {found}"
+        return f"{said}; its recording is in {found}{more}: python -m pyprof.prof {found}"
 
     def _marks(self) -> bool:
         """Tell whether ops shall say what they are: not to the script's own profiler, unasked."""

@@ -68,7 +68,7 @@ class StepsToRecord:
 
 
 class StepCounter:
-    """Steps of a training loop, however the script tells of them.
+    """Steps of a training loop, however the script marks them.
 
     `pyprof.step()` is the script's word. Until it comes, each step of an optimizer counts; a
     script with two optimizers should say it itself.
@@ -172,13 +172,13 @@ class Request:
         if self.steps is not None:
             return (
                 f"nothing was captured: the script ended before step "
-                f"{self.steps.wait + self.steps.warmup}; steps are those of an optimizer, or "
-                "what pyprof.step() says"
+                f"{self.steps.wait + self.steps.warmup}; steps are counted by the optimizer or "
+                "pyprof.step()"
             )
         return (
-            "nothing was captured: this process ran no op of torch while it was recorded. Where "
-            "the script starts other programs that do, capture those: python -m pyprof.capture in "
-            "the place of their python, or torchrun --nproc-per-node N -m pyprof.capture "
+            "nothing was captured: this process ran no torch op while it was recorded. If "
+            "the script starts other programs that do, capture those: use python -m pyprof.capture "
+            "instead of their python, or torchrun --nproc-per-node N -m pyprof.capture "
             f"{shlex.join(self.target.command())}"
         )
 
@@ -226,6 +226,6 @@ def check_place(path: Path, own: Callable[[Path], bool] = guard.recorded) -> Non
         raise PyprofError(f"{path}: a link to itself; remove it, or choose another place with -o")
     folder = path.parent
     if not folder.is_dir():
-        raise PyprofError(f"{folder}: no such folder to write to")
+        raise PyprofError(f"{folder}: no such folder; create it, or choose another place with -o")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PyprofError(f"{folder}: no permission to write there; choose another place with -o")

@@ -47,9 +47,9 @@ class Target:
 def check(target: Target) -> None:
     """Raise PyprofError where there is no such script or module."""
     if target.module and _spec(target.name) is None:
-        raise PyprofError(f"{target.name}: no such module; name it as python -m takes it")
+        raise PyprofError(f"{target.name}: no such module; name it as for python -m")
     if not target.module and not Path(target.name).exists():
-        raise PyprofError(f"{target.name}: no such script (a module is run with -m)")
+        raise PyprofError(f"{target.name}: no such script (use -m to run a module)")
 
 
 def source(target: Target) -> str:

@@ -139,7 +139,7 @@ def _told(written: list[Path], ended: int, late: int) -> Iterator[str]:
     if ended:
         yield (
             f"{ended} processes that the script started left no capture: they were ended from "
-            "outside, or still run; let them return, and join() them"
+            "outside, or are still running; let them return, and join() them"
         )
     if late:
         yield (

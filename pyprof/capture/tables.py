@@ -49,15 +49,15 @@ def kernels_of_unseen_nodes(path: Path) -> int:
 
 
 _PRIVATE = {
-    "TARGET_INFO_SYSTEM_ENV": "the machine and its environment, which can hold tokens",
+    "TARGET_INFO_SYSTEM_ENV": "the machine and its environment, which may include tokens",
     "PROCESSES": "command lines",
     "ANALYSIS_DETAILS": "the capture's own command",
-    "TARGET_INFO_SESSION_START_TIME": "when it was made",
+    "TARGET_INFO_SESSION_START_TIME": "when it was recorded",
 }
 """Tables of nsys's export, and what they tell."""
 
 
 def private(path: Path) -> list[str]:
-    """Say what a file tells of where it was made. Values are not read."""
+    """Say what a file reveals about its origin. Values are not read."""
     held = filled(path, _PRIVATE)
-    return [f"before sharing the file: it holds {table}: {_PRIVATE[table]}" for table in held]
+    return [f"before sharing the file: it contains {table}: {_PRIVATE[table]}" for table in held]

@@ -50,7 +50,7 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
 
     def replaced() -> None:
         done = finish(0)
-        said = "the script runs another program in its place (os.exec), which is not captured"
+        said = "the script replaced itself by another program (os.exec), which is not captured"
         conclude(Outcome(0, done.path, (*done.notes, said), others=done.others))
 
     parent = os.getpid()
@@ -87,5 +87,5 @@ def _written(recording: Recording, path: Path) -> tuple[Path | None, list[str]]:
         return recording.finish(lambda: path), []
     except OSError as error:
         kept = getattr(error, "place", None)
-        what = f"what was recorded is in {kept}" if kept else "make room, and capture again"
+        what = f"the recording is in {kept}" if kept else "make room, and capture again"
         return kept, [f"{path}: {error.strerror or error}; {what}"]

@@ -57,7 +57,7 @@ def join_trace_windows(windows: Iterable[Path], target: BufferedIOBase) -> None:
     target.write(rest)
 
 
-_CUT = "torch.profiler could not write all of its trace, as when a disk is full"
+_CUT = "torch.profiler could not write its whole trace; is the disk full?"
 """It says nothing itself."""
 
 

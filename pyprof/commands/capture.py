@@ -27,24 +27,29 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
             "--tool",
             type=Choice(["auto", "nsys", "torch"]),
             default="auto",
-            help="auto: nsys where it is installed and there is an NVIDIA GPU, else torch.",
+            help="auto: nsys if it is installed and there is an NVIDIA GPU, else torch.",
         ),
-        click.option("-o", "--output", metavar="NAME", help="File name without its suffix."),
+        click.option(
+            "-o",
+            "--output",
+            metavar="NAME",
+            help="Output file name without suffix; default: the script's name.",
+        ),
         click.option("--all", "whole", is_flag=True, help="Capture the whole run."),
         click.option(
             "--steps",
             metavar="WAIT,WARMUP,ACTIVE[,REPEAT]",
-            help="Capture ACTIVE steps, counted by optimizers or pyprof.step(); REPEAT: as often"
-            " (0: to the end).",
+            help="Skip WAIT steps, warm up for WARMUP, capture ACTIVE, and do so REPEAT times"
+            " (default 1; 0: until the script ends). The optimizer or pyprof.step() counts steps.",
         ),
         click.option("--no-init", is_flag=True, help="Do not call pyprof.init() for the script."),
         click.option(
             "--graph-nodes/--no-graph-nodes",
             default=True,
             show_default=True,
-            help="Record the kernels inside CUDA graphs one by one (nsys).",
+            help="Record each kernel inside CUDA graphs (nsys only).",
         ),
-        click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with python -m."),
+        click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like python -m."),
         click.argument(
             "command",
             nargs=-1,
@@ -69,10 +74,10 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
 def command(context: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - those of click
     """Run SCRIPT with its ARGS under a profiler and keep what it recorded.
 
-    Writes NAME.sqlite (nsys) or NAME.pt.trace.json.gz (torch.profiler), in a job of several
-    ranks NAME.rankN of them. Captured is what runs between torch.cuda.profiler.start() and
-    stop(), inside pyprof.profile(), or with --steps; a script that has none of it is captured
-    as a whole. Exits with the script's own code.
+    Writes NAME.sqlite (nsys) or NAME.pt.trace.json.gz (torch.profiler); in a job of several
+    ranks, each rank writes its own NAME.rankN file. Only the range that the script marks is
+    captured: between torch.cuda.profiler.start() and stop(), or inside pyprof.profile(). Without
+    one, and without --steps, the whole script is captured. Exits with the script's exit code.
 
     \b
     Examples:
@@ -107,7 +112,7 @@ def perform(
     target = script.Target(command[0], tuple(command[1:]), module=module)
     script.check(target)
     if whole and steps:
-        raise PyprofError("--all and --steps ask for different things; give one of them")
+        raise PyprofError("--all and --steps exclude each other")
     name = output or target.label()
     name.encode()  # torch takes no path that is not UTF-8, and would say so after the run
     request = Request(
@@ -138,8 +143,8 @@ def _nsys(tool: str) -> str | None:
         say(said)
     if found is None and tool == "nsys":
         raise PyprofError(
-            "nsys is not on PATH nor in the usual places; install nsight-systems from NVIDIA, or "
-            "use --tool torch"
+            "nsys is neither on PATH nor in the usual places; install nsight-systems from NVIDIA, "
+            "or use --tool torch"
         )
     return found
 
@@ -149,7 +154,7 @@ def tell(outcome: Outcome, *, kept: bool = True) -> None:
     for note in outcome.notes:
         say(note)
     if not kept:
-        say("the capture is not kept: this folder cannot be written to; -o NAME keeps it")
+        say("the capture is not kept: this folder is not writable; use -o NAME to keep it")
         return
     for path in (outcome.path, *outcome.others):
         if path is not None:

@@ -27,33 +27,33 @@ _DEFAULT_KEYS = "op,shape,dtype,layer"
 
 @click.command("diff", cls=cli.Command)
 @click.option("--by", default=_DEFAULT_KEYS, show_default=True, metavar="KEYS",
-              help=f"Match rows by these of {', '.join(_KEYS)}; one that a capture does not know "
-              "is left out.")  # fmt: skip
+              help=f"Match rows by these keys: {', '.join(_KEYS)}. Keys that a capture lacks are "
+              "ignored.")  # fmt: skip
 @click.option("--steps", metavar="RANGE",
-              help="Compare these steps of both, the first being 0: `3:`, `3:7`.")  # fmt: skip
+              help="Compare only these steps of both, counted from 0: `3:`, `3:7`.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
-              help="Changes to list; CSV has all.")  # fmt: skip
+              help="Number of changes to list; CSV has all.")  # fmt: skip
 @click.option("--fail-if", "limits", multiple=True, metavar="LIMIT",
-              help="Exit with 3 where a metric changes by more than this: 'time>+3%', 'step>2ms', "
-              "'kernels>0'; with 1 where that cannot be told. Metrics: time, busy, idle, step, "
-              "kernels, flops, bytes. May be given several times.")  # fmt: skip
+              help="Exit with code 3 if a metric changes by more than LIMIT: 'time>+3%', "
+              "'step>2ms', 'kernels>0'; with 1 if it cannot be compared. Metrics: time, busy, "
+              "idle, step, kernels, flops, bytes. Repeatable.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
 @cli.raw_option
-@click.option("--html", "as_html", is_flag=True, help="Write a page.")
+@click.option("--html", "as_html", is_flag=True, help="Write an HTML page.")
 @model_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
-              help="Where to write; .csv, .md and .html choose the format.")  # fmt: skip
+              help="Output file; .csv, .md, .html select the format. Default: stdout.")  # fmt: skip
 @reads_captures("A", "B")
 def command(
     captures: Captures, by: str, steps: str | None, top: int, limits: tuple[str, ...], target: str,
     *, as_csv: bool, as_html: bool, raw: bool, **how: str | None,
 ) -> None:  # fmt: skip
-    """Compare captures A and B: what got faster or slower in B, what is new, what is gone.
+    """Compare captures A and B: what is faster, slower, new or gone in B.
 
     A and B are captures, or what `pyprof parse` wrote from them; a folder or a 'glob' names all
-    ranks of a run. Rows are matched by what they do, not by kernel name: another kernel for the
-    same op is the same op. Numbers are per step, of what runs in steps, where both captures have
-    steps of the same kind, else totals.
+    ranks of a run. Rows are matched by what they compute, not by kernel name: a different kernel
+    for the same op is still the same op. If both captures have steps of the same kind, numbers
+    are per step and cover the work inside steps; otherwise they are totals.
 
     \b
     Examples:
@@ -104,7 +104,7 @@ def _keys(text: str) -> tuple[str, ...]:
         wrong = unknown[0] if names else text
         hint = cli.meant(wrong, _KEYS) or ";"
         raise click.BadParameter(
-            f"no key {wrong!r}{hint} there are {', '.join(_KEYS)}", param_hint="'--by'"
+            f"no key {wrong!r}{hint} keys are {', '.join(_KEYS)}", param_hint="'--by'"
         )
     return tuple(dict.fromkeys(names))
 

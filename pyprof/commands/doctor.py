@@ -1,4 +1,4 @@
-"""`pyprof doctor`: what a capture would lack here, or what a capture hides."""
+"""`pyprof doctor`: what this machine lacks for a capture, or what a capture hides."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 @click.argument("capture", required=False)
 @capture_options
 def command(capture: str | None) -> None:
-    """Say what is installed and missing for a capture here, or what CAPTURE hides or distorts.
+    """Check this machine for captures, or check what CAPTURE hides or distorts.
 
-    CAPTURE is a file of nsys, nvprof or torch.profiler, or its URL. Each line has its remedy.
+    CAPTURE is a file written by nsys, nvprof or torch.profiler, or its URL. Each problem comes with
+    a suggested fix.
 
     \b
     Examples:
@@ -54,5 +55,5 @@ def examine(path: Path, name: str) -> list[str]:
         f"{capture.calls.num_rows:,} calls, {capture.ranges.num_rows:,} ranges"
     )
     said = [*pitfalls.found(capture), *tables.private(path)]
-    told = [heading, *(f"- {text}" for text in said or ["no trap shows"])]
+    told = [heading, *(f"- {text}" for text in said or ["no pitfalls found"])]
     return [safe.message(line) for line in told]

@@ -1,4 +1,4 @@
-"""`pyprof export FILE -o OUT`: the same facts in the files of other viewers."""
+"""`pyprof export FILE -o OUT`: the same data in the formats of other viewers."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ class _ExportCommand(cli.Command):
 
 @click.command("export", cls=_ExportCommand)
 @peak_options
-@cli.source_option("Name lines by the source below this folder (.prof); else no source is read.")
+@cli.source_option(
+    "Name lines by the source in this folder (.prof); without it, no source is read."
+)
 @cli.raw_option
 @click.option(
     "-o", "--output", "target", required=True, metavar="OUT",
-    help="Where to write; its suffix chooses the format.",
+    help="Output file; its suffix selects the format.",
 )  # fmt: skip
 @reads_captures("FILE...")
 def command(
@@ -47,10 +49,11 @@ def command(
     raw: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:
-    """Write FILE for another viewer; the suffix of OUT says which.
+    """Convert FILE for another viewer; the suffix of OUT selects the format.
 
-    FILE is a capture, or what `pyprof parse` wrote from one. A capture gives more to a timeline:
-    API calls and ranges on the CPU. Several files, a folder or a 'glob' are the ranks of one run.
+    FILE is a capture, or what `pyprof parse` wrote from one. A timeline made from a capture also
+    shows API calls and ranges on the CPU. Several files, a folder or a 'glob' are the ranks of
+    one run.
 
     \b
     Examples:
@@ -62,10 +65,12 @@ def command(
     form = export.find(Path(target).name)
     if form is None:
         known = ", ".join(suffix for each in export.formats() for suffix in each.suffixes)
-        raise click.BadParameter(f"no format has this suffix; there are {known}", param_hint="'-o'")
+        raise click.BadParameter(
+            f"no format has this suffix; supported: {known}", param_hint="'-o'"
+        )
     cli.check_raw(raw, "csv" if "raw" in form.options else "")
     if folder is not None and "folder" not in form.options:
-        raise click.UsageError("--source goes with .prof and .pstats")
+        raise click.UsageError("--source works only with .prof and .pstats")
     given: dict[str, Any] = {"folder": folder, "raw": raw}
     options = {name: given[name] for name in form.options}
     from pyprof.report.export import write  # noqa: PLC0415 - they load Arrow

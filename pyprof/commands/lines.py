@@ -12,25 +12,25 @@ from pyprof.options import Captures, model_option, override, reads_captures
 
 
 @click.command("lines", cls=cli.Command)
-@cli.source_option("Where the source is; else, on stdout, below the current folder.")
+@cli.source_option("Folder of the source; default on stdout: the current folder.")
 @click.option("--steps", metavar="RANGE",
-              help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
+              help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @model_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
-              help="Where to write.")  # fmt: skip
+              help="Output file; default: stdout.")  # fmt: skip
 @reads_captures("[FILE]...")
 def command(
     captures: Captures, folder: Path | None, steps: str | None, target: str, **how: str | None
 ) -> None:
-    """Show the source lines that FILE has GPU time for, with that time beside each.
+    """Show your source lines with their GPU time beside each line.
 
     FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
     are the ranks of one run.
 
-    `GPU ms` is what a line and all that it calls launched, forward and backward; `Own ms` leaves
-    out what is called in files of yours. No CUDA_LAUNCH_BLOCKING=1 is needed: times are the GPU's.
-    Last stands what could be won at these lines. A file that -o names holds source only where
-    --source says which.
+    `GPU ms` covers everything that a line and the code it calls launched, forward and backward;
+    `Own ms` leaves out calls into other lines of yours. CUDA_LAUNCH_BLOCKING=1 is not needed: these
+    are times on the GPU. Potential gains at these lines are listed last. With -o, source is
+    included only if --source names its folder.
 
     \b
     Examples:

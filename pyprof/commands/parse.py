@@ -25,7 +25,7 @@ _LONG = 200_000  # rows from which a progress bar is worth its line
     "target",
     default=cli.STDOUT,
     metavar="FILE",
-    help="Where to write: FILE.dict, FILE.jsonl, FILE.parquet, or FOLDER/ (or a URL) for a Parquet "
+    help="Output: FILE.dict, FILE.jsonl, FILE.parquet, or FOLDER/ (or a URL) for a Parquet "
     "dataset. Default: dict lines on stdout.",
 )
 @reads_captures("CAPTURE...")
@@ -33,12 +33,12 @@ def command(captures: Captures, target: str, *, kernels_only: bool) -> None:
     """Tie every kernel of CAPTURE to the op, layer, source line and forward op that caused it.
 
     CAPTURE is an nsys export (.sqlite) or report (.nsys-rep), an nvprof database, or a
-    torch.profiler trace (.json, .json.gz); which one is told by its content. One dict a line
-    comes out, in the order in which the GPU started the work.
+    torch.profiler trace (.json, .json.gz); the format is detected from the content. Writes one
+    dict per line, in the order in which the GPU started the work.
 
     Several files, a folder, a 'glob' or a URL are the ranks of one run, and make a Parquet dataset
-    with a part for each rank. Ranks that are there already are not done again; a capture that
-    cannot be read is told and left out.
+    with one part per rank. Finished ranks are skipped; captures that cannot be read are reported
+    and left out.
 
     \b
     Examples:
@@ -52,7 +52,9 @@ def command(captures: Captures, target: str, *, kernels_only: bool) -> None:
         and (target.endswith(("/", os.sep)) or "://" in target or Path(target).is_dir())
     )
     if target != cli.STDOUT and not folder and suffix not in _FORMATS:
-        raise click.BadParameter(f"{target}: end it in {', '.join(_FORMATS)}", param_hint="'-o'")
+        raise click.BadParameter(
+            f"{target}: the name must end in {', '.join(_FORMATS)}", param_hint="'-o'"
+        )
     from pyprof.inputs.find import only  # noqa: PLC0415 - takes time to load
 
     one = None if folder else only(captures.paths)
@@ -94,6 +96,6 @@ def _write_dataset(captures: Captures, folder: str, *, kernels_only: bool) -> No
         cli.warn(done.warnings)
         ranks = len(done.ranks)
         there = ranks - done.written
-        kept = f"; {there:,} of them were there already" if there else ""
+        kept = f"; {there:,} of them already finished" if there else ""
         many = "rank" if ranks == 1 else "ranks"
         cli.say(f"{ranks:,} {many}, {done.rows:,} rows in {folder}{kept}")

@@ -1,4 +1,4 @@
-"""`pyprof peaks`: the peaks that are known, by card, and those measured on this machine."""
+"""`pyprof peaks`: the known peaks by card, and those measured on this machine."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from pyprof import cli
 
 @click.command("peaks", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("name", required=False)
-@click.option("--csv", "as_csv", is_flag=True, help="Write CSV, with sources and doubts.")
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="Write CSV, including sources and known doubts."
+)
 @cli.raw_option
 @click.option("--measure", "measuring", is_flag=True,
-              help="Measure a product and a copy here, and keep the rates.")  # fmt: skip
+              help="Measure matrix products and a copy here, and save the rates.")  # fmt: skip
 @click.option("--device", metavar="cpu|cuda|cuda:N",
-              help="What to measure; else the GPU, or the CPU where torch sees none.")  # fmt: skip
+              help="Device to measure; default: the GPU, or the CPU if there is none.")  # fmt: skip
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
-              help="Where to write.")  # fmt: skip
+              help="Output file; default: stdout.")  # fmt: skip
 def command(
     name: str | None,
     target: str,
@@ -28,13 +30,13 @@ def command(
     raw: bool,
     measuring: bool,
 ) -> None:
-    """List the peak rates that eff is measured against: dense, a card a row.
+    """List the peak rates that `eff` is relative to, one row per card.
 
-    NAME is a device as a capture or a driver names it, or part of one: "NVIDIA A100-SXM4-80GB",
-    l4. TFLOP/s (TOP/s for integers) without sparsity, and GB/s.
+    NAME is a device name as in a capture or from the driver, or a part of one: "NVIDIA
+    A100-SXM4-80GB", l4. Rates are dense TFLOP/s (TOP/s for integers), without sparsity, and GB/s.
 
-    --measure runs matrix products in each type and a large copy with torch, for seconds, and
-    keeps the best; `pyprof prof --measured` measures against these.
+    --measure runs matrix products in each type and a large copy with torch for a few seconds, and
+    saves the best rates; `pyprof prof --measured` uses them as peaks.
 
     \b
     Examples:
@@ -44,13 +46,11 @@ def command(
     """
     cli.check_raw(raw, "csv" if as_csv else "")
     if measuring and name is not None:
-        raise click.UsageError("--measure takes the device by --device, not by NAME")
+        raise click.UsageError("--measure takes no NAME; choose the device with --device")
     if device is not None and not measuring:
-        raise click.UsageError("--device goes with --measure")
+        raise click.UsageError("--device works only with --measure")
     if device is not None and not re.fullmatch(r"cpu|cuda(:\d+)?", device):
-        raise click.BadParameter(
-            f"{device!r} is none of cpu, cuda, cuda:N", param_hint="'--device'"
-        )
+        raise click.BadParameter(f"{device!r} must be cpu, cuda or cuda:N", param_hint="'--device'")
     as_csv = as_csv or cli.claims(target, "csv") == "csv"
     from pyprof.gpu import measured  # noqa: PLC0415 - only to do the work
     from pyprof.report.render import peaks, text  # noqa: PLC0415 - as above
@@ -61,7 +61,7 @@ def command(
         found = measure(device or pick())
         place = measured.save(found)
         rows = peaks.measured_rows([found])
-        cli.say(f"kept in {place}; pyprof prof --measured uses it")
+        cli.say(f"saved to {place}; pyprof prof --measured uses it")
     else:
         rows = peaks.find(name, peaks.measured_rows(measured.load().values()))
     one = measuring or name is not None

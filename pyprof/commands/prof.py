@@ -32,43 +32,48 @@ class _ProfCommand(cli.Command):
 @click.option(
     "-c", "--columns", "names", metavar="COLS", help="Columns to show, separated by commas."
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Write CSV, every field quoted.")
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV with every field quoted.")
 @cli.raw_option
 @click.option(
     "-w",
     "--width",
     type=click.IntRange(1),
     metavar="N",
-    help="Write columns N characters wide in all.",
+    help="Align columns in lines of N characters.",
 )
 @click.option(
     "--by",
     type=cli.Choice(_KEYS),
-    help="Group rows: calls, total, mean, min, max, share; by params (op and shape): the spread of"
-    " TFLOP/s, too.",
+    help="Group rows and show calls, total, mean, min, max, share; `params` groups by op and shape,"
+    " and adds the spread of TFLOP/s.",
 )
 @click.option(
     "--where",
     "conditions",
     multiple=True,
     metavar="EXPR",
-    help="Only rows that fulfil it: tc=0, op~attention, 'eff<20', 'sil>1e6'; several, or with"
-    " `and` between them: all of it.",
+    help="Only rows that match: tc=0, op~attention, 'eff<20', 'sil>1e6'. Repeatable, or join"
+    " conditions with `and`: rows must match all.",
 )
 @click.option(
-    "--sort", metavar="COL", help="Sort by a column, the largest first; COL- for the smallest."
+    "--sort", metavar="COL", help="Sort by a column, largest first; COL- for smallest first."
 )
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show the first N rows.")
 @click.option("--strict", "least", type=cli.Number("95", 100, zero=True),
               metavar="PERCENT",
-              help="Fail when the cost of less than PERCENT of GPU time is known.")  # fmt: skip
+              help="Fail if the cost of less than PERCENT of GPU time is known.")  # fmt: skip
 @click.option("--summary", type=cli.Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
 @click.option("--explain", type=click.IntRange(1), metavar="ROW",
               help="Explain how row ROW (its idx) was costed, stage by stage.")  # fmt: skip
 @peak_options
 @click.option(
-    "-o", "--output", "target", default=cli.STDOUT, metavar="FILE", help="Where to write."
+    "-o",
+    "--output",
+    "target",
+    default=cli.STDOUT,
+    metavar="FILE",
+    help="Output file; default: stdout.",
 )
 @reads_captures("[FILE]...", strict=False)
 def command(
@@ -78,8 +83,8 @@ def command(
     """Report FLOPs, bytes, Tensor Core use and time of every kernel in FILE.
 
     FILE is what `pyprof parse` wrote (dict lines or Parquet), a capture itself, or `-` for dict
-    lines on stdin. Several files, a folder or a 'glob' are the ranks of one run: the rows of each
-    follow those of the one before. Rows are separated by blanks, unless --csv or -w says otherwise.
+    lines on stdin. Several files, a folder or a 'glob' are the ranks of one run; their rows are
+    listed rank by rank. Fields are separated by blanks, unless --csv or -w is given.
 
     \b
     Examples:
@@ -95,7 +100,7 @@ def command(
         raise click.UsageError("--csv and -w exclude each other")
     cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
     if how["by"] and how["names"]:
-        raise click.UsageError("--by has columns of its own, -c chooses among those of rows")
+        raise click.UsageError("--by and -c exclude each other: --by has columns of its own")
     from pyprof.prof import where  # noqa: PLC0415 - it loads Arrow
     from pyprof.report import nvprof_tables  # noqa: PLC0415 - they load Arrow
     from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
@@ -109,7 +114,7 @@ def command(
             raise click.UsageError("--summary nvprof takes one file")
         if any(how[option] for option in ("names", "width", "by", "sort", "top", "conditions")):
             raise click.UsageError(
-                "--summary nvprof knows no -c, -w, --by, --where, --sort and --top"
+                "--summary nvprof does not take -c, -w, --by, --where, --sort or --top"
             )
         tables = nvprof_tables.rows(captures.paths[0], quiet=captures.quiet)
         with cli.output(target) as out:
@@ -147,7 +152,9 @@ def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any]) -> Non
     if any(
         how[option] for option in ("names", "as_csv", "width", "by", "sort", "top", "conditions")
     ):
-        raise click.UsageError("--explain knows no -c, --csv, -w, --by, --where, --sort and --top")
+        raise click.UsageError(
+            "--explain does not take -c, --csv, -w, --by, --where, --sort or --top"
+        )
     from pyprof.inputs.source import load  # noqa: PLC0415 - they load Arrow
     from pyprof.report.explain import explain  # noqa: PLC0415 - as above
     from pyprof.report.render import text  # noqa: PLC0415 - as above

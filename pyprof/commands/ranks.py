@@ -1,4 +1,4 @@
-"""`pyprof ranks SET`: many ranks side by side; who waits for whom, and which link is slow."""
+"""`pyprof ranks SET`: ranks side by side: who waits for whom, and which links are slow."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parall
 
 @click.command("ranks", cls=cli.Command)
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
-              help="Rows to list of each table; CSV and JSON have all.")  # fmt: skip
-@click.option("--csv", "as_csv", is_flag=True, help="Write a table as CSV.")
+              help="Number of rows to list per table; CSV and JSON have all.")  # fmt: skip
+@click.option("--csv", "as_csv", is_flag=True, help="Write one table as CSV.")
 @cli.raw_option
 @click.option("--table", type=cli.Choice(_TABLES), default=_TABLES[0], show_default=True,
-              help="Which one.")  # fmt: skip
+              help="The table for --csv.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write all tables as JSON.")
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
-              help="Where to write; .csv and .json choose the format.")  # fmt: skip
+              help="Output file; .csv, .json select the format. Default: stdout.")  # fmt: skip
 @reads_captures("SET...")
 def command(
     captures: Captures, top: int, table: str, target: str,
@@ -35,10 +35,10 @@ def command(
 ) -> None:  # fmt: skip
     """Compare the ranks of a distributed job.
 
-    SET is their captures: several files, a folder, a 'glob' or a URL. Says per rank how busy its
-    GPU was and what its steps take; who comes last to collectives and what that costs the others;
-    how fast collectives move data, waiting apart; which layers are uneven. Clocks of different
-    hosts are aligned on the collectives.
+    SET is their captures: several files, a folder, a 'glob' or a URL. Shows how busy each rank's
+    GPU was and how long its steps take; which ranks arrive last at collectives and what that costs
+    the others; how fast collectives transfer data, without waiting; which layers are uneven. Clocks
+    of different hosts are aligned on the collectives.
 
     \b
     Examples:

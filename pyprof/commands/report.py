@@ -1,4 +1,4 @@
-"""`pyprof report FILE -o report.html`: everything in one page that can be sent."""
+"""`pyprof report FILE -o report.html`: everything in one page that you can send."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pyprof.options import Captures, override, peak_options, reads_captures
 
 @click.command("report", cls=cli.Command)
 @click.option("--steps", metavar="RANGE",
-              help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
+              help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @peak_options
 @click.option("-o", "--output", "target", default="report.html", show_default=True, metavar="FILE",
-              help="Where to write; - for stdout.")  # fmt: skip
+              help="Output file; - for stdout.")  # fmt: skip
 @reads_captures("FILE...")
 def command(
     captures: Captures,
@@ -24,13 +24,14 @@ def command(
     steps: str | None,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:
-    """Write FILE as one HTML page: summary, advice, timeline, modules, roofline, ops, lines.
+    """Write a report on FILE as one HTML page.
 
     FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
     are the ranks of one run.
 
-    The page needs no network and holds no host's, user's or folder's name. It stays below 5 MB:
-    it holds totals, and of long tables the rows of most time.
+    The page has summary, advice, timeline, modules, roofline, ops and lines. It needs no network,
+    and contains no host, user or folder names. It stays below 5 MB: it holds totals, and only the
+    most expensive rows of long tables.
 
     \b
     Examples:

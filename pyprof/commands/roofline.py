@@ -20,12 +20,12 @@ FORMATS = (*PICTURES, "html")
 
 @click.command("roofline", cls=cli.Command)
 @click.option("--steps", metavar="RANGE",
-              help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
+              help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=100, show_default=True, metavar="N",
-              help="Draw the N ops of most time.")  # fmt: skip
+              help="Draw the N most expensive ops.")  # fmt: skip
 @peak_options
 @click.option("-o", "--output", "target", default="roofline.html", show_default=True,
-              metavar="FILE", help="Where to write: .html, .png, .svg or .pdf.")  # fmt: skip
+              metavar="FILE", help="Output file: .html, .png, .svg or .pdf.")  # fmt: skip
 @reads_captures("FILE...")
 def command(
     captures: Captures,
@@ -34,13 +34,13 @@ def command(
     top: int,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:
-    """Draw what the ops of FILE achieve over their FLOPs a byte, and what the GPU could.
+    """Draw a roofline chart: what ops achieve, and the limits of the GPU.
 
     FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
     are the ranks of one run.
 
-    A point is an op with one kernel; its area is its GPU time, its colour what limits it. The
-    page shows names on hover and needs no network.
+    Each point is an op with one kernel, at its FLOPs per byte: its area is its GPU time, its colour
+    shows what limits it. The page shows names on hover and needs no network.
 
     \b
     Examples:
@@ -51,7 +51,7 @@ def command(
     kind = PurePath(target).suffix.removeprefix(".").lower()
     if kind not in FORMATS:
         raise click.BadParameter(
-            f"{target!r} ends in none of {', '.join(f'.{name}' for name in FORMATS)}",
+            f"{target!r} must end in {', '.join(f'.{name}' for name in FORMATS)}",
             param_hint="'-o'",
         )
     if kind in PICTURES:

@@ -1,4 +1,4 @@
-"""`pyprof run`: capture a script, tie its work to ops and show the summary, in one go."""
+"""`pyprof run`: capture a script, tie its work to ops and show the summary, in one step."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _WIDTH = 120  # the least that the table needs
 
 
 @click.command("run", cls=Command, context_settings=SETTINGS)
-@click.option("--each", is_flag=True, help="Show every kernel, instead of the summary.")
+@click.option("--each", is_flag=True, help="Show every kernel instead of the summary.")
 @script_options
 @click.pass_context
 def command(context: click.Context, /, *, each: bool, output: str | None, **options: Any) -> None:  # noqa: ANN401 - those of click
     """Run SCRIPT with its ARGS under a profiler, and show where the time went.
 
-    The capture is kept, under the script's name where -o gives none; with -o its records
-    (NAME.dict) are, too. Exits with the script's own code.
+    The capture is kept under NAME, by default the script's name; with -o, its records (NAME.dict)
+    are kept, too. Exits with the script's exit code.
 
     \b
     Examples:

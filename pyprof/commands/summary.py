@@ -1,4 +1,4 @@
-"""`pyprof summary FILE`: where the time goes, whether the GPU is busy, what could be won."""
+"""`pyprof summary FILE`: where the time goes, whether the GPU is busy, potential gains."""
 
 from __future__ import annotations
 
@@ -21,24 +21,29 @@ _BY = ("op", "layer", "line")
 
 @click.command("summary", cls=cli.Command)
 @click.option("--by", type=cli.Choice(_BY), default=_BY[0], show_default=True,
-              help="What to list GPU time by; layer: the tree of modules.")  # fmt: skip
+              help="Group GPU time by op, layer (the tree of modules) or line.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
-              help="Ops or lines to list.")  # fmt: skip
-@click.option("--depth", type=click.IntRange(1), metavar="N", help="Levels of the tree to show.")
+              help="Number of ops or lines to list.")  # fmt: skip
+@click.option(
+    "--depth",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --by layer: number of levels to show.",
+)
 @click.option("--steps", metavar="RANGE",
-              help="Look at these steps only, the first being 0: `3:`, `3:7`, `3`.")  # fmt: skip
+              help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @peak_options
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
-              help="Where to write.")  # fmt: skip
+              help="Output file; default: stdout.")  # fmt: skip
 @reads_captures("[FILE]...")
 def command(
     captures: Captures, by: str, top: int, depth: int | None, steps: str | None, target: str,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
-    """Say where the GPU time of FILE goes, how busy the GPU is, and what could be won.
+    """Show where the GPU time of FILE goes, how busy the GPU is, and potential gains.
 
-    FILE is a capture, or what `pyprof parse` wrote from one (which lacks waits for the GPU and
-    the ranges of iterations). Several files, a folder or a 'glob' are the ranks of one run.
+    FILE is a capture, or what `pyprof parse` wrote from one (which lacks the host's waits for the
+    GPU and the ranges of iterations). Several files, a folder or a 'glob' are the ranks of one run.
 
     \b
     Examples:

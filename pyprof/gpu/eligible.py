@@ -65,7 +65,7 @@ def _device(dtype: str | None, cc: tuple[int, int] | None) -> str | None:
     if cc < FIRST_TENSOR_CORES:
         return f"device: no Tensor Cores at compute capability {version}"
     if dtype == "float32" and cc < _AMPERE:
-        return f"dtype: float32 needs TF32, which {version} lacks; float16 by autocast would do"
+        return f"dtype: float32 needs TF32, which {version} lacks; use float16 by autocast"
     if dtype in {None, "float32"} or tensor_core_takes(cc, str(dtype)):
         return None
     return f"dtype: no Tensor Cores for {dtype} at compute capability {version}"
@@ -74,7 +74,7 @@ def _device(dtype: str | None, cc: tuple[int, int] | None) -> str | None:
 def _shape(sizes: tuple[int | None, int | None, int | None], groups: int) -> str | None:
     m, n, k = sizes
     if groups > 1 and (k == 1 or n == 1):
-        return "size: depthwise convolution, one channel a group: memory limits it"
+        return "size: depthwise convolution, one channel per group: memory limits it"
     if 1 in {m, n}:
         return "size: a vector as operand: memory limits it, Tensor Cores would not help"
     known = [size for size in (m, n, k) if size is not None]
@@ -85,7 +85,7 @@ def _shape(sizes: tuple[int | None, int | None, int | None], groups: int) -> str
 
 def _type(family: str, dtype: str | None) -> str | None:
     if dtype is None:
-        return "dtype: not known"
+        return "dtype: unknown"
     if dtype != "float32":
         return None
     if family == "conv":

@@ -188,7 +188,7 @@ def _words(name: str) -> Types | None:
 def _cxx(name: str) -> Types | None:
     """Find the floating type among the template arguments.
 
-    A matrix kernel's first is its input's; elsewhere it is told only where there is just one.
+    A matrix kernel's first type is its input's; elsewhere it is given only if there is just one.
     """
     found = [
         _CXX_TYPES[match.lastindex - 1]
@@ -202,7 +202,7 @@ def _cxx(name: str) -> Types | None:
 
 @by_name
 def data_type(name: str) -> str | None:
-    """Read the floating type of the tensors that a kernel works on; None where it is not told.
+    """Read the floating type of the tensors that a kernel works on; None if the name lacks it.
 
     16-bit kernels name float32 too, in which they compute. A kernel that casts names one side only.
     """
@@ -219,9 +219,9 @@ def data_type(name: str) -> str | None:
 
 
 def moved_type(name: str) -> str | None:
-    """Read the type of the elements that a kernel copies or fills; None where it is not told.
+    """Read the type of the elements that a kernel copies or fills; None if the name lacks it.
 
-    A kernel that takes all types of a width alike tells this alone: `opaque2`.
+    A kernel for all types of the same width gives only the width: `opaque2`.
     """
     if _CASTS_TYPES.search(name):
         return None

@@ -61,7 +61,7 @@ def save(ceilings: Ceilings, path: Path | None = None) -> Path:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
         said = error.strerror or error
-        raise PyprofError(f"{target}: {said}; make room, or let it be written") from None
+        raise PyprofError(f"{target}: {said}; make room, or make it writable") from None
     return target
 
 
@@ -89,7 +89,7 @@ def _ceilings(row: dict[str, Any]) -> Ceilings:
 
 
 def _unusable(path: Path) -> PyprofError:
-    return PyprofError(f"{path}: not a file of measured ceilings; remove it and measure again")
+    return PyprofError(f"{path}: not a file of pyprof peaks --measure; remove it and measure again")
 
 
 # Measure what this machine reaches: a square matmul in each type, and a large copy. Needs torch.
@@ -123,9 +123,12 @@ def measure(
     torch = _torch()
     on_gpu = device.startswith("cuda")
     if on_gpu and not torch.cuda.is_available():
-        raise PyprofError("no CUDA device for torch here: measure the cpu, or install CUDA's torch")
+        raise PyprofError(
+            "torch sees no CUDA device: use --device cpu, or install a CUDA build of torch"
+        )
     if on_gpu and (torch.device(device).index or 0) >= torch.cuda.device_count():
-        raise PyprofError(f"no {device} here: torch sees {torch.cuda.device_count()} CUDA devices")
+        count = torch.cuda.device_count()
+        raise PyprofError(f"no device {device}: torch sees {count} CUDA devices")
     name, cc, is_amd = _identity(torch, device)
     clock = _gpu_clock(torch, device) if on_gpu else _cpu_clock
     length = side or (GPU_SIDE if on_gpu else CPU_SIDE)
@@ -139,7 +142,9 @@ def measure(
                 flops[_key(kind, cc, is_amd=is_amd)] = rate
         return Ceilings(name, flops, _copy(torch, device, size, clock, budget_s))
     except torch.cuda.OutOfMemoryError as error:
-        raise PyprofError(f"{device} has too little free memory: end what else uses it") from error
+        raise PyprofError(
+            f"{device} has too little free memory: end other programs that use it"
+        ) from error
 
 
 def pick() -> str:

@@ -106,7 +106,7 @@ def generation(cc: tuple[int, int], name: str | None) -> Generation | None:
 
     None for a compute capability not listed, for AMD, and for parts limited below their hardware.
 
-    Without a name, where GeForce differs, only the rates that both share are told.
+    Without a name, where GeForce differs, only rates that both share are given.
     """
     full = FULL.get(cc)
     geforce = GEFORCE.get(cc)

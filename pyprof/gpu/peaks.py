@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TERA, GIGA, MEGA = 1e12, 1e9, 1e6
 
 _WHOLE_CARD = 0.9
-"""A slice for which the driver tells more of the card's bandwidth was told the whole card's."""
+"""If the driver reports more of the card's bandwidth for a slice, it is the whole card's."""
 
 _VENDOR_WORDS = frozenset({"nvidia", "tesla", "geforce", "amd", "instinct", "gpu", "graphics"})
 _WORD = re.compile(r"[a-z0-9.]+")
@@ -257,7 +257,7 @@ def _by_formula(
 
 
 def _bandwidth(device: Device, card: Card | None) -> Rate | None:
-    """Take the driver's figure, else the datasheet's; None for a slice, whose share is not told."""
+    """Take the driver's figure, else the datasheet's; None for a slice whose share is unknown."""
     sliced = _sliced(device)
     if card is not None:
         sliced = sliced or 0 < (device.sm_count or 0) < card.sm_count

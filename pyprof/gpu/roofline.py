@@ -62,7 +62,7 @@ def roofline(
 ) -> Roofline:
     """Compare FLOPs and bytes over time with the peaks; no FLOPs (or bytes) need no peak.
 
-    `open_unit` are kernels of which nobody knows if they used Tensor Cores: the peak of the slower
+    `open_unit` are kernels that may or may not have used Tensor Cores: the peak of the slower
     unit stands in `peak_flops`. `idle` are those with fewer thread blocks than the device has SMs.
     """
     seconds = np.where(duration_ns > 0, duration_ns / NS_PER_S, np.nan)

@@ -196,12 +196,12 @@ def _by_name(name: str, dtype: str | None) -> tuple[str, str]:
 def _verdict(rule: Rule, dtype: str | None) -> tuple[str, str]:
     text = f"{rule.name}: {rule.because}"
     if rule.name == "nvjet" and dtype == "float32":
-        return UNKNOWN, f"{text}; float32 input, TF32 or not is not named"
+        return UNKNOWN, f"{text}; float32 input, the name does not show TF32"
     if rule.says is not Says.IF_NARROW:
         return rule.says.value, text
     if dtype in HALF or dtype in NARROW or dtype == "tf32":
         return USED, f"{text}; likely, for {dtype} input"
-    return UNKNOWN, f"{text}; input type {dtype or 'not known'}"
+    return UNKNOWN, f"{text}; input type {dtype or 'unknown'}"
 
 
 def _by_device(value: str, rule: str, cc: tuple[int, int], dtype: str | None) -> tuple[str, str]:

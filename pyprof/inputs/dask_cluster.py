@@ -41,8 +41,7 @@ _RETRIES = 2
 """Of work that raises, as it does when a network file system stumbles."""
 
 _ENDS = (
-    "workers end before it is done, as they do when memory runs out; "
-    "give them more memory, or fewer threads"
+    "its worker ended every time, perhaps out of memory; give workers more memory, or fewer threads"
 )
 
 _ANSWER_S = 5.0
@@ -82,8 +81,8 @@ class Cluster:
             versions = {"no version"}
         if other := sorted(versions - {__version__}):
             raise PyprofError(
-                f"{self._address}: its scheduler or workers have {other[0]} of torch-pyprof, this "
-                f"is {__version__}; install torch-pyprof[dask]=={__version__} there, too"
+                f"{self._address}: the scheduler or workers have {other[0]} of torch-pyprof, not "
+                f"{__version__}; install torch-pyprof[dask]=={__version__} there, too"
             )
         if not workers:
             cli.warn([f"{self._address} has no workers yet; waiting for them"])
@@ -151,7 +150,7 @@ class Cluster:
             return future.result()
         except CancelledError:
             raise PyprofError(
-                f"{self._address}: the scheduler is gone; start one, and the command again"
+                f"{self._address}: the scheduler is gone; start one, and repeat the command"
             ) from None
 
 

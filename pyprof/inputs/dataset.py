@@ -81,7 +81,7 @@ def write_all(
     try:
         found = members(captures, engine)
         if any(_is_in(member.url, place) for member in found):
-            raise PyprofError(f"{folder}: is where the captures are; choose another place with -o")
+            raise PyprofError(f"{folder}: contains the captures; choose another place with -o")
         done = engine.reduce(operator.add, engine.map(work, found, "parsing"))
     finally:
         if not is_url(place):
@@ -89,11 +89,11 @@ def write_all(
     there = {rank_in(part) for part in parts(files, place)}
     if lost := sorted(set(done.ranks) - there):
         raise PyprofError(
-            f"{folder}: rank {lost[0]} is not in it; the workers wrote it where this process "
-            "cannot see it: name a folder that all of them share"
+            f"{folder}: rank {lost[0]} is missing; the workers wrote it where this process "
+            "cannot see it: use a folder that all of them share"
         )
     if more := sorted(rank for rank in there.difference(done.ranks) if rank is not None):
-        text = f"{folder} also holds rank {', '.join(map(str, more))}, of none of these captures"
+        text = f"{folder} also contains rank {', '.join(map(str, more))}, not from these captures"
         done += WrittenRanks((), 0, 0, (text,))
     return done
 

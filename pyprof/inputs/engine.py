@@ -1,7 +1,7 @@
 """Work on many captures: one plain function a capture, here, in processes, or on a cluster.
 
 What a capture's work gives stays where it was done. Small results are merged in a tree whose
-shape hangs on their number alone, so that the outcome is the same to the bit on any engine.
+shape depends only on their number, so that the result is bit-identical on any engine.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ class Remote:
         except ImportError:
             raise PyprofError(f"{url}: URLs need fsspec: pip install fsspec") from None
         if "::" in url and "[" not in url:  # as in a host's number
-            raise PyprofError(f"{url}: URLs within URLs are not read; copy the captures from there")
+            raise PyprofError(f"{url}: nested URLs are not supported; copy the captures first")
         try:
             self._system: Any = fsspec.core.url_to_fs(url)[0]
         except Exception as error:  # noqa: BLE001 - any there is: a package is missing, a host away
@@ -245,7 +245,7 @@ def room_for_copy(place: str) -> Iterator[Path]:
         if error.errno not in _FULL:
             raise
         raise PyprofError(
-            f"{place}: no room for a copy ({error.strerror}); set TMPDIR to a folder that has it"
+            f"{place}: no room for a copy ({error.strerror}); set TMPDIR to a folder with more room"
         ) from None
 
 

@@ -44,11 +44,11 @@ def find(sources: Sequence[str]) -> list[str]:
     Raises CaptureError where there is none, one holds nothing, or a capture is meant twice.
     """
     if not sources:
-        raise CaptureError("no captures are named; name files, a folder or a glob")
+        raise CaptureError("no captures given; name files, a folder or a glob")
     found = natural([url for source in sources for url in _expand(source)])
     for before, after in pairwise(found):
         if before == after:
-            raise CaptureError(f"{after}: is meant twice; name each capture once")
+            raise CaptureError(f"{after}: given twice; name each capture once")
     cli.reading(url for url in found if not is_url(url))
     return found
 
@@ -99,7 +99,7 @@ _DIGITS = 1000
 def _expand(source: str) -> list[str]:
     if source == "-":
         raise CaptureError(
-            "-: captures and sets do not come by stdin; write it to a file and name that"
+            "-: captures and sets cannot be read from stdin; save to a file and name that"
         )
     if not source:  # an unset variable, and not the folder that one is in
         raise CaptureError("the name of a capture is empty; check the path")
@@ -109,7 +109,7 @@ def _expand(source: str) -> list[str]:
         return [place]
     if files.is_folder(place):
         found = _in_folder(files, place)
-        what = "is a folder without captures; name the captures, or the folder they are in"
+        what = "is a folder without captures; name the captures, or their folder"
     elif has_magic(source):
         found = [url for match in files.glob(place) for url in _matching(files, match)]
         what = "matches no capture; check the pattern"

@@ -30,8 +30,8 @@ def read(file: str) -> ModelConfig:
         raise PyprofError(f"{path}: {error.strerror or error}; give a model's {_NAME}") from None
     except (ValueError, RecursionError) as error:
         why = (
-            "it is no JSON"
+            "it is not JSON"
             if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError))
-            else (error if isinstance(error, ValueError) else "it is nested too deep")
+            else (error if isinstance(error, ValueError) else "it is nested too deeply")
         )
-        raise PyprofError(f"{path} is no model configuration: {why}") from None
+        raise PyprofError(f"{path} is not a model configuration: {why}") from None

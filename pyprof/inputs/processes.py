@@ -161,11 +161,10 @@ def _attempt(function: Callable[[A], T], item: A) -> T | Failed:
 
 
 _NO_BEGINNING = (
-    "worker processes end before they begin; a script that asks for workers has to do so under "
-    "if __name__ == '__main__':, for each of them imports it"
+    "worker processes end before they begin; a script that uses workers must do so under "
+    "if __name__ == '__main__':, because each worker imports it"
 )
 
 _ENDS = (
-    "the process that works on it ends each time, as it does when memory runs out; "
-    "work on it where there is more"
+    "its worker ended every time, perhaps out of memory; process it on a machine with more memory"
 )

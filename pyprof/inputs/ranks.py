@@ -178,8 +178,8 @@ def _by_rank(urls: Sequence[str], claims: Sequence[int | None]) -> dict[int, str
             continue
         if rank in taken:
             raise CaptureError(
-                f"{taken[rank]} and {url} both are rank {rank}; "
-                "name the captures of one run, each rank's once"
+                f"{taken[rank]} and {url} are both rank {rank}; "
+                "name the captures of one run, each rank once"
             )
         taken[rank] = url
     return taken

@@ -21,12 +21,12 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
 class annotate:  # noqa: N801 - used as a function
-    """Name a piece of the program: `with pyprof.annotate("attention"): ...`, or as a decorator.
+    """Name a part of the program: `with pyprof.annotate("attention"): ...`, or as a decorator.
 
-    The name becomes a layer of all that is launched inside. With `timer=True`, or after
-    `init(timers=True)`, it is timed as well. Decorated coroutines and
-    generators are inside their name only while they run, not while they wait; a `with` must not
-    hold an `await` or `yield`. Without a name a decorated function's own is taken.
+    The name becomes a layer of everything launched inside. With `timer=True`, or after
+    `init(timers=True)`, it is timed as well. Decorated coroutines and generators count only while
+    they run, not while they wait; a `with` block must not contain an `await` or `yield`. A
+    decorator without a name uses that of the function.
     """
 
     __slots__ = ("_open", "_timed", "_timer", "name")

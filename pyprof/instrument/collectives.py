@@ -1,4 +1,4 @@
-"""Process groups: their names and ranks, which torch keeps on the host; nobody else is asked."""
+"""Process groups: their names and ranks, from torch on this host; other ranks are not asked."""
 
 from __future__ import annotations
 

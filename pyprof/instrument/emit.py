@@ -38,7 +38,7 @@ _GetModuleTable = ctypes.CFUNCTYPE(
 )
 _GetExportTable = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)
 _SetVersion = ctypes.CFUNCTYPE(None, ctypes.c_uint32)
-# Both give the depth, which nobody needs; void is half the cost, and so is void* for char*.
+# Both return the depth, which is not needed; void costs half, and so does void* for char*.
 _PushFunction = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _PopFunction = ctypes.PYFUNCTYPE(None)
 

@@ -50,20 +50,20 @@ def init(
     emit: Literal["nvtx", "profiler"] = "nvtx",
     enable_function_stack: bool | None = None,
 ) -> None:
-    """Make every op, layer and optimizer step that runs from now on say what it is.
+    """Mark every op, layer and optimizer step from now on with a range that describes it.
 
-    stack: also where it is called from. layers: also which modules it is in. timers: time what
-    is annotated. Without a tool that takes ranges (nsys, nvprof, ncu) nothing is changed, unless
+    stack: record the calling lines, too. layers: record the modules, too. timers: time annotated
+    code. Without a profiler that takes ranges (nsys, nvprof, ncu), nothing is changed, unless
     `force`. `emit="profiler"` sends the ranges to torch.profiler instead, while one records.
 
-    A second call adds what the first did not ask for, and takes nothing back. Silent, but for
-    `enable_function_stack`, as NVIDIA's PyProf called `stack`: it is taken, with a warning.
+    A second call adds options that the first did not set, and never removes any.
+    `enable_function_stack`, the name of `stack` in NVIDIA's PyProf, works with a warning.
     """
     if enable_function_stack is not None:
         warnings.warn(_RENAMED, DeprecationWarning, stacklevel=2)
         stack = stack and enable_function_stack
     if emit not in _SINKS:
-        raise ValueError(f"emit is {emit!r}; it can be one of {', '.join(_SINKS)}")
+        raise ValueError(f"emit is {emit!r}; it must be one of {', '.join(_SINKS)}")
     with _STATE.lock:
         _STATE.enabled = True
         _STATE.for_profilers = _STATE.for_profilers or emit == "profiler"
@@ -103,7 +103,7 @@ def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
 
 
 def stop() -> None:
-    """Undo `init`: every replaced attribute is the very object that it was. Idempotent."""
+    """Undo `init`: restore every replaced attribute to its original object. Idempotent."""
     with _STATE.lock:
         _STATE.enabled = _STATE.for_profilers = False
         EMITTER.disconnect()
@@ -118,20 +118,20 @@ def stop() -> None:
 
 
 def enabled() -> bool:
-    """Tell whether `init` was called and `stop` was not, be there a tool or not."""
+    """Tell whether `init` was called and `stop` was not, with or without a profiler."""
     return _STATE.enabled
 
 
 def listening() -> bool:
-    """Tell whether ranges go anywhere: `init` found a tool, or was told to go ahead without."""
+    """Tell whether ranges are recorded: `init` found a profiler, or `force` was given."""
     return _STATE.patches is not None
 
 
 def wrap(home: object, name: str) -> None:
-    """Give a function or method of yours op markers: `pyprof.wrap(MyFunction, "forward")`.
+    """Mark calls of your own function or method as ops: `pyprof.wrap(MyFunction, "forward")`.
 
-    `home` is the class, module or object that it is found on. Works before `init` and after it.
-    AttributeError where there is no such thing.
+    `home` is the class, module or object that has it. Works before `init` and after it.
+    Raises AttributeError if there is no such attribute.
     """
     getattr(home, name)
     with _STATE.lock:

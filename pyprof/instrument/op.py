@@ -62,7 +62,7 @@ def come_back(arguments: Sequence[Any]) -> bool:
     )
 
 
-# A function of torch with a range around each call, otherwise not to be told from the original.
+# A function of torch with a range around each call, otherwise indistinguishable from the original.
 #
 # An `Op` stands where the original stood, so it must pass for it: equal and of equal hash (tables
 # of torch and of its users are keyed by function, some filled before it came and some after), the

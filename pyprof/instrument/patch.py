@@ -28,7 +28,7 @@ _ADDED = ("__wrapped__", "__prepare_scriptable__", "_torchdynamo_inline")
 
 
 def can_swap(function: FunctionType) -> bool:
-    """Tell whether a function can be wrapped from within: without closure, nobody's wrapper yet."""
+    """Tell whether a function can be wrapped from within: no closure, and not wrapped yet."""
     return function.__closure__ is None and not any(name in vars(function) for name in _ADDED)
 
 
@@ -159,7 +159,7 @@ class Patches:
                 self._scriptable.append(id(op))
 
     def restore(self) -> None:
-        """Put every original back, the very same objects, except where someone replaced ours."""
+        """Restore every original object, except where someone else replaced our wrapper."""
         for home, name, put, original, own in reversed(self._patched):
             if vars(home).get(name) is not put:
                 continue

@@ -144,11 +144,11 @@ class RecordingWindows:
 def profile(*, schedule: Schedule | None = None) -> Iterator[None]:
     """Mark the range to capture: `with pyprof.profile(): ...`, also as a decorator.
 
-    Starts and stops the CUDA profiler where there is a GPU (what `nsys --capture-range
-    cudaProfilerApi` waits for), and whatever `pyprof capture` runs. Without both it does nothing.
+    Starts and stops the CUDA profiler if there is a GPU (`nsys --capture-range cudaProfilerApi`
+    waits for that), and the profiler that `pyprof capture` runs. Without either, it does nothing.
 
-    `schedule`, such as torch.profiler.schedule(wait=2, warmup=1, active=3, repeat=2), tells of each
-    step whether to record it: the windows that it opens are captured, not what lies between.
+    `schedule`, such as torch.profiler.schedule(wait=2, warmup=1, active=3, repeat=2), decides for
+    each step whether to record it: only the windows that it opens are captured.
     Steps end with `pyprof.step()`.
     """
     if schedule is None:
@@ -168,7 +168,7 @@ def profile(*, schedule: Schedule | None = None) -> Iterator[None]:
 
 
 def step() -> None:
-    """Say that a step of training ended, for captures that count steps."""
+    """Mark the end of a training step, for captures that count steps."""
     range_hooks.step()
 
 

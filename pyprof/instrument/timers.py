@@ -143,7 +143,7 @@ def timings() -> pd.DataFrame:
 
 
 def print_timings(file: TextIO | None = None) -> None:
-    """Print `timings()` as a table in milliseconds; to standard output unless told otherwise."""
+    """Print `timings()` as a table in milliseconds; by default to standard output."""
     from tabulate import tabulate  # noqa: PLC0415 - a training script needs none
 
     frame = timings()

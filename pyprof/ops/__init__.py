@@ -1,6 +1,6 @@
 """What an op call costs: arithmetic and least memory traffic, from its arguments alone.
 
-Files of ops that are alike; each formula is registered by `@op` with its family and a worked
+Files of similar ops; each formula is registered by `@op` with its family and a worked
 example.
 Knows no file, no capture and no kernel, and never imports torch.
 """

@@ -81,7 +81,7 @@ def heads(q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Heads:
 
 
 def packed(a: Args, q: Tensor, k: Tensor, v: Tensor, starts: Tensor) -> Heads:
-    """Read sequences laid end to end: their lengths are told only where all are the longest."""
+    """Read sequences laid end to end: their lengths are known only where all are the longest."""
     count = size(starts, 0) - 1
     longest, longest_key = a.integer("max_q", 0), a.integer("max_k", 0)
     total, total_key = (t.numel // max(1, size(t, -1) * size(t, -2)) for t in (q, k))

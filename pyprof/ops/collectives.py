@@ -255,7 +255,7 @@ def scattered(a: Args) -> Work:
 def _known_ranks(a: Args) -> int:
     if ranks := _ranks(a):
         return ranks
-    raise Unknown("number of ranks not known")
+    raise Unknown("number of ranks unknown")
 
 
 # nothing but a signal

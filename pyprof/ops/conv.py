@@ -42,7 +42,7 @@ class Geometry:
 
 
 def geometry(a: Args, *, transposed: bool = False) -> Geometry:
-    """Read a convolution's arguments. Raises Unknown where its output cannot be told."""
+    """Read a convolution's arguments. Raises Unknown where its output is unknown."""
     x, w = a.tensor("input"), a.tensor("weight")
     rank = len(w.shape) - 2
     if rank < 1 or len(x.shape) not in (rank + 1, rank + 2):
@@ -254,7 +254,7 @@ def convolution_bprop(a: Args) -> Work:
 def convolution_backward(a: Args) -> Work:
     """The gradients that the mask asks for; where it is not known, the bias's if its size is.
 
-    Whether it was transposed, where not recorded, is told by the shapes.
+    Whether it was transposed, where not recorded, follows from the shapes.
     """
     g = geometry(_told(a))
     mask = a.values.get("output_mask")

@@ -1,4 +1,4 @@
-"""The families of ops, by which a report groups them and kernels are told apart.
+"""The families of ops, by which a report groups them and kernels are classified.
 
 A formula states its own where it is registered, or its module states one for all of them by
 `FAMILY = "..."`. Which kernels of a call do a family's arithmetic, `pyprof.gpu.kernel_roles` knows.
@@ -42,7 +42,7 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
         "fill": "fills",
         "view": "views, and the gradients of their parts",
         "fused": "ops that a compiler fused",
-        OTHER: "not told: every kernel that computes may do the arithmetic",
+        OTHER: "unknown: every kernel that computes may do the arithmetic",
     }
 )
 """Every family, and what is in it."""
@@ -51,5 +51,5 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
 def checked(family: str) -> str:
     """Give the family. Raises ValueError, with those that there are, for any other word."""
     if family not in FAMILIES:
-        raise ValueError(f"no family {family!r} of ops; there are {', '.join(FAMILIES)}")
+        raise ValueError(f"no family {family!r} of ops; families are {', '.join(FAMILIES)}")
     return family

@@ -88,9 +88,9 @@ def fused_kernel(a: Args) -> Work:
 def _untold(kernel: str) -> str:
     """Say why a kernel's name does not tell its arithmetic; "" where it does."""
     if _nameless(kernel):
-        return "its name lists none of the ops fused in it"
+        return "its name contains none of its fused ops"
     if kernel.startswith("triton_for_"):
-        return "which of its tensors are results is not recorded"
+        return "it is not recorded which of its tensors are results"
     return ""
 
 
@@ -108,7 +108,7 @@ def _nameless(kernel: str) -> bool:
 )
 def own_kernel(a: Args) -> Work:
     """A Triton kernel of the user's own in a compiled graph: each argument once."""
-    why = "a Triton kernel of the user's own: what it computes is not recorded"
+    why = "a Triton kernel of yours: what it computes is not recorded"
     return Work(None, _tensors(a), (), no_flops=why)
 
 

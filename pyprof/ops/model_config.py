@@ -64,12 +64,12 @@ def read(document: object) -> ModelConfig:
     Of a model for images and text it is the part for text.
     """
     if not isinstance(document, dict):
-        raise ValueError("it holds no object")  # noqa: TRY004 - what it is given is a file's
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - what it is given is a file's
     nested = (document.get(name) for name in _NESTED)
     said = {**document, **next((part for part in nested if isinstance(part, dict)), {})}
     sizes = {name: _size(said, keys) for name, keys in _SPELLINGS.items()}
     if not any(sizes.values()):
-        raise ValueError("it states no size of a model, such as hidden_size")
+        raise ValueError("it has no size of a model, such as hidden_size")
     if said.get("use_sliding_window") is False:
         sizes["window"] = None
     sizes["expert_intermediate"] = sizes["expert_intermediate"] or sizes["intermediate"]
@@ -84,7 +84,7 @@ def _size(said: Mapping[str, object], keys: tuple[str, ...]) -> int | None:
         if value is None:
             continue
         if type(value) is not int or not 0 < value < 1 << 40:
-            raise ValueError(f"{key} is no size: {value!r}")
+            raise ValueError(f"{key} is not a size: {value!r}")
         return value
     return None
 

@@ -116,7 +116,7 @@ def op(
     A bare name (`linear`) is meant in every torch namespace: torch, Tensor, torch.nn.functional
     and aten, in-place and operator forms included. `aten::name` and `torch.nn.functional.name` are
     that one alone and go first. Anything else is a user's: `mylib::name`, `MyModule.forward`.
-    Several signatures are tried in turn. A backward pass is told by the forward call: where no
+    Several signatures are tried in turn. A backward pass is described by the forward call: where no
     signature is given it takes that op's, and its example and family where none is given.
     With direction SPARSE a formula costs the calls with a sparse tensor among their arguments.
     `setting` is what the example's cost needs besides arguments: where it has a batch, each call
@@ -161,7 +161,7 @@ def _family(formula: Formula, forward: OpModel | None) -> str:
 
 
 def _forward(names: tuple[str, ...]) -> OpModel:
-    """Give the one forward op whose arguments the backward pass of these names is told by."""
+    """Give the one forward op whose arguments describe the backward pass of these names."""
     found = {id(model): model for name in names if (model := _MODELS.get((_key(name), FPROP)))}
     if len(found) != 1:
         raise ValueError(f"ops {', '.join(names)}: no signature, and no one forward op that has it")
@@ -252,4 +252,4 @@ def _load(entry: EntryPoint) -> None:
         entry.load()
     except Exception as error:  # noqa: BLE001 - anything may go wrong in the code of others
         said = f"the formulas of {entry.value} cannot be loaded ({type(error).__name__}: {error})"
-        cli.warn([f"{said}; reports are made without them"])
+        cli.warn([f"{said}; reports do not use them"])

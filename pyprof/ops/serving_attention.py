@@ -431,7 +431,7 @@ def latent_decode(a: Args) -> Work:
 def _latent(a: Args, q: Tensor, width: int, value_width: int, kept: str | None) -> Work:
     batch, heads = a.batch(), size(q, -2)
     if batch.prefill.requests:
-        raise Unknown("of a step with prefill, which requests it decodes is not recorded")
+        raise Unknown("the step has prefill: which requests it decodes is not recorded")
     tokens = q.numel // max(1, heads * size(q, -1))
     if batch.queries > tokens:
         raise Unknown("the step's range states more tokens than the op was given")

@@ -91,7 +91,7 @@ def moe_forward(a: Args) -> Work:
     via = f"widths of --model-config: hidden {hidden}{_padded(x, hidden)}, inside an expert {inner}"
     if ranks > 1:
         via += f", 1/{ranks} of it on this rank, as of the heads"
-    why = f"how weights of {kind or 'unknown dtype'} are stored is not known"
+    why = f"how weights of {kind or 'unknown dtype'} are stored is unknown"
     return Work(
         *(flops, (x, gates), (like(x),), params, moved, why), via=via, stages=(_GATED - 1, 1)
     )

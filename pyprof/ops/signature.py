@@ -35,7 +35,7 @@ MISSING = Opaque("missing")
 
 
 class Unknown(Exception):  # noqa: N818 - it is a value that is not known, no fault
-    """A cost cannot be told; the text is the reason that the report shows."""
+    """A cost is unknown; the text is the reason that the report shows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,11 +45,11 @@ def parse_file(path: Path, *, kernels_only: bool = False) -> Records:
 
 
 def nothing(capture: Capture) -> str:
-    """Say of a capture without GPU work what it holds, and how to capture some."""
+    """Say what a capture without GPU work holds, and how to capture some."""
     advice = {
         "nsys": "capture with nsys profile -t cuda,nvtx on a machine with a GPU",
         "nvprof": "capture with nvprof --profile-from-start on, on a machine with a GPU",
-    }.get(capture.tool, "record with ProfilerActivity.CUDA, or with CPU where there is no GPU")
+    }.get(capture.tool, "record with ProfilerActivity.CUDA, or with CPU if there is no GPU")
     ranges = capture.ranges.num_rows
-    held = f"only {ranges:,} ranges" if ranges else "nothing of use"
+    held = f"only {ranges:,} ranges" if ranges else "nothing useful"
     return f"no GPU work was captured ({held}); {advice}"

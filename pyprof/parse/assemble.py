@@ -156,8 +156,8 @@ def _too_deep(
     cut[[row for row, names in free.items() if len(names) >= most]] = True
     if deep := cut.sum():
         yield (
-            f"{deep} rows lie in more than {most} ranges: of their layers, ops and lines "
-            f"only the innermost {most} are kept"
+            f"{deep} rows are nested in more than {most} ranges: only the innermost {most} of "
+            "their layers, ops and lines are kept"
         )
 
 

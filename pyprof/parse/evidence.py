@@ -72,7 +72,7 @@ def launches(
 def _shifted(capture: Capture, activities: pa.Table, windows: Windows, launch: Ints) -> str | None:
     """Say that correlation ids are those of other calls; None where nothing says so."""
     if count := _of_other_calls(capture, activities, launch):
-        why = f"{count:,} kernels have the id of a call that launches none"
+        why = f"{count:,} kernels have the id of a call that launches nothing"
     elif count := _copies_of_launches(capture, activities, launch):
         why = f"{count:,} copies and fills have the id of a call that launches kernels"
     elif count := _out_of_order(capture, activities, launch):
@@ -82,7 +82,7 @@ def _shifted(capture: Capture, activities: pa.Table, windows: Windows, launch: I
     else:
         return None
     return (
-        f"correlation ids do not belong together ({why}): work is tied to no call, op or line, "
+        f"correlation ids are inconsistent ({why}): work is tied to no call, op or line, "
         "rather than to wrong ones; export or capture again"
     )
 
@@ -191,7 +191,7 @@ def _early(capture: Capture, activities: pa.Table, launch: Ints) -> Iterator[str
         yield (
             f"{count:,} of {len(lead):,} kernels and copies begin before the call that launched "
             f"them, by up to {int(lead.max()) / 1e6:,.3g} ms: either the clocks of CPU and GPU "
-            "are apart, or correlation ids are those of other calls, and then ops and lines are "
+            "differ, or correlation ids are those of other calls, in which case ops and lines are "
             "wrong, too; capture again"
         )
 
@@ -210,16 +210,15 @@ def _lost(capture: Capture, activities: pa.Table, launch: Ints) -> Iterator[str]
         return
     if count == kernel.sum():
         yield (
-            f"none of {count:,} kernels has the correlation id of an API call of this capture: "
+            f"none of {count:,} kernels has the correlation id of an API call in this capture, so "
             "they have no op; capture CUDA's API, too (nsys profile -t cuda,nvtx), or export again"
         )
         return
     count = _behind_others(activities, kernel, without)
     if count >= max(_FEW, _LOST * kernel.sum()):
         yield (
-            f"{count:,} of {int(kernel.sum()):,} kernels have no API call, though it was made "
-            "while calls were recorded: records were lost, and these kernels have no op; capture "
-            "again"
+            f"{count:,} of {int(kernel.sum()):,} kernels have no API call, although calls were "
+            "recorded at that time: records were lost, and these kernels have no op; capture again"
         )
 
 
@@ -251,7 +250,7 @@ def ranges_of(activities: pa.Table, nest: Nest, site: Sites) -> tuple[Ints, tupl
     if count >= _FEW and count >= _DURING * len(row):
         said = (
             f"ranges begin or end during API calls of their own thread ({count:,} of {len(row):,} "
-            "that were looked at), which cannot be: their clock is another one: work is tied to no "
+            "checked), which is impossible: they are on another clock, so work is tied to no "
             "op or line, rather than to wrong ones; capture again"
         )
         return np.full(len(site.row), NONE), (said,)
@@ -281,8 +280,8 @@ def _apart(nest: Nest, thread: Ints, start: Ints, leaf: Ints) -> Iterator[str]:
     away = nest.start[ours].min() > start.max() or nest.end[ours].max() < start.min()
     if away:
         yield (
-            f"all {int(ours.sum()):,} ranges lie before or behind all {len(start):,} launches of "
-            "their threads: their clocks are apart, and kernels have no op; capture again"
+            f"all {int(ours.sum()):,} ranges lie before or after all {len(start):,} launches of "
+            "their threads: their clocks differ, so kernels have no op; capture again"
         )
 
 
@@ -294,7 +293,7 @@ def _on_other_threads(nest: Nest, thread: Ints, leaf: Ints) -> Iterator[str]:
     if not np.isin(nest.thread[ours], thread).any():
         yield (
             f"all {int(ours.sum()):,} ranges are on threads that launch nothing: kernels have no "
-            "op; mark the threads that launch, or, where those did, export or capture again"
+            "op; mark the threads that launch; if you did, export or capture again"
         )
 
 
@@ -303,18 +302,18 @@ def ranges(read: texts.Texts, endless: Mask, startless: Mask) -> Iterator[str]:
     if count := int(startless.sum()):
         yield (
             f"{count:,} of {len(startless):,} ranges begin at the capture's first instant, more "
-            "than are ever inside of one another: their starts are lost, and nothing is attributed "
+            "than are ever nested: their starts are lost, and nothing is attributed "
             "to them; export or capture again"
         )
     if count := int(endless.sum()):
         yield (
-            f"{count:,} of {len(endless):,} ranges have no end, more than are ever inside of one "
-            "another: nothing is attributed to them; export or capture again"
+            f"{count:,} of {len(endless):,} ranges have no end, more than are ever nested: nothing "
+            "is attributed to them; export or capture again"
         )
     empty = np.array([not text for text in read.templates], bool)
     count = int(empty[read.code].sum()) if len(read.code) else 0
     if count >= _FEW and 2 * count > len(read.code):
         yield (
-            f"{count:,} of {len(read.code):,} ranges have no text, as where the table of strings "
-            "is lost: kernels have no op; export again"
+            f"{count:,} of {len(read.code):,} ranges have no text (is the table of strings "
+            "missing?), so kernels have no op; export again"
         )

@@ -157,7 +157,7 @@ def _read(path: Path, skip: Collection[str]) -> Records:
     if missing := [name for name in schema.OLD_RECORD.names if name not in found]:
         raise RecordsError(
             f"{path}: a Parquet file without the columns {', '.join(missing[:3])}; "
-            "expected one that pyprof parse -o FILE.parquet wrote"
+            "expected output of pyprof parse -o FILE.parquet"
         )
     try:
         table = table.unify_dictionaries()
@@ -169,7 +169,7 @@ def _read(path: Path, skip: Collection[str]) -> Records:
         if isinstance(error, MemoryError):
             raise
         raise RecordsError(
-            f"{path}: a Parquet file with columns of other types ({reason(error)}); parse again"
+            f"{path}: a Parquet file with unexpected column types ({reason(error)}); parse again"
         ) from None
     known = {
         name: column

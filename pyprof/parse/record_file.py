@@ -61,9 +61,9 @@ def load(source: str, *, raw: bool = True) -> Records:
     if any(reader.sniff(path, head) for reader in readers.readers()):
         return parse_file(path)
     raise RecordsError(
-        f"{path}: neither records that pyprof parse wrote nor a capture "
+        f"{path}: neither a capture nor output of pyprof parse "
         f"({readers.describe(head)}); {readers.EXPECTED}, "
-        "or a file that pyprof parse wrote from one"
+        "or output of pyprof parse"
     )
 
 
@@ -82,15 +82,14 @@ def _checked(source: str, records: Records) -> Records:
             raise RecordsError(f"{source}: rows without {name}; parse the capture again")
     for name, column in records.columns.items():
         if pa.types.is_list(schema.PARQUET.field(name).type) and _has_gaps(column):
-            raise RecordsError(f"{source}: {name} has a gap in a list; parse the capture again")
+            raise RecordsError(f"{source}: a list in {name} has a null; parse the capture again")
     if _unmatched(records):
         raise RecordsError(
-            f"{source}: callIds that belong to other texts than marker and seqMarker; "
-            "parse the capture again"
+            f"{source}: callIds do not match marker and seqMarker; parse the capture again"
         )
     launch = records.columns.get("launch")
     if launch is not None and not _are_pairs(launch):
-        raise RecordsError(f"{source}: launch is no start and end; parse the capture again")
+        raise RecordsError(f"{source}: launch is not a start and an end; parse the capture again")
     return _with_communication(plausible_records(source, records))
 
 
@@ -174,7 +173,7 @@ def _looks_like_records(head: bytes) -> bool:
 
 def _from_bytes(data: bytes) -> Records:
     if not _looks_like_records(data[:_HEAD_BYTES]):
-        raise RecordsError("stdin: no dict lines; pipe in what pyprof parse writes")
+        raise RecordsError("stdin: no dict lines; pipe in the output of pyprof parse")
     if data.lstrip().startswith(b'{"'):
         try:
             return _json(io.BytesIO(data))
@@ -273,7 +272,7 @@ def _literals(source: str, lines: Iterable[bytes]) -> Records:
     while batch := [_record(source, n, line) for n, line in islice(numbered, _LINES)]:
         tables.append(pa.Table.from_pylist(batch, schema.RECORD))
     if not tables:
-        raise RecordsError(f"{source}: holds no records")
+        raise RecordsError(f"{source}: contains no records; parse the capture again")
     table = pa.concat_tables(tables)
     present = [
         name for name in schema.RECORD.names if table.column(name).null_count < table.num_rows
@@ -284,7 +283,7 @@ def _literals(source: str, lines: Iterable[bytes]) -> Records:
 def _record(source: str, number: int, line: bytes) -> dict[str, Any]:
     found = _literal(line)
     if not isinstance(found, dict) or "kShortName" not in found:
-        raise RecordsError(f"{source}: line {number} is no record; parse the capture again")
+        raise RecordsError(f"{source}: line {number} is not a record; parse the capture again")
     try:
         return dict(_typed(found))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):

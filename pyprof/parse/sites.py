@@ -117,7 +117,7 @@ def doubts(activities: pa.Table, site: Sites) -> Iterator[str]:
             f"{len(rows):,} of {int(replayed.sum()):,} kernels and copies that CUDA graphs "
             f"replayed ({unseen_ms:,.2f} ms) have no op: the capture of their graphs was not "
             "recorded; start profiling before graphs are captured (nsys: with "
-            "--cuda-graph-trace=node), or name traces of it (torch.profiler: --graph-captures)"
+            "--cuda-graph-trace=node), or give traces of it (torch.profiler: --graph-captures)"
         )
 
 

@@ -86,7 +86,7 @@ def _dir(table: Table) -> pa.Array:
 
 @column("sub", "Sub", INT, 3)
 def _sub(table: Table) -> pa.Array:
-    """Place among the kernels of one sequence number."""
+    """Position among the kernels of one sequence number."""
     return table.records.arrow("subSeqId")
 
 
@@ -150,7 +150,7 @@ def _sil(table: Table) -> pa.Array:
 
 @column("tc", "TC", TEXT, 2)
 def _tc(table: Table) -> pa.Array:
-    """Tensor Cores: 1 used, 0 not used, ? the name cannot tell, - nothing for them to do."""
+    """Tensor Cores: 1 used, 0 not used, ? unknown from the name, - nothing for them to do."""
     number, judged = table.judged
     return Coded(number, [entry.tc.value for entry in judged]).numbered()
 
@@ -181,13 +181,13 @@ def _block(table: Table) -> pa.Array:
 
 @column("flops", "FLOPs", INT, 12, "FLOP")
 def _flops(table: Table) -> pa.Array:
-    """Its share of the FLOPs of its op call; a fused multiply-add is 2."""
+    """Its share of its op call's FLOPs; a fused multiply-add counts 2."""
     return known(table.costs.flops)
 
 
 @column("bytes", "Bytes", INT, 12, "byte")
 def _bytes(table: Table) -> pa.Array:
-    """Its share of the least DRAM traffic of its op call: inputs once, outputs once."""
+    """Its share of its op call's least DRAM traffic: each input and output once."""
     return known(table.costs.bytes)
 
 
@@ -196,19 +196,19 @@ def _bytes(table: Table) -> pa.Array:
 
 @column("start", "Start(ns)", INT, 12, "ns", exact=True)
 def _start(table: Table) -> pa.Array:
-    """When the GPU began it, ns on the capture's clock."""
+    """Start on the GPU, ns on the capture's clock."""
     return table.records.arrow("start")
 
 
 @column("end", "End(ns)", INT, 12, "ns", exact=True)
 def _end(table: Table) -> pa.Array:
-    """When the GPU ended it, ns on the capture's clock."""
+    """End on the GPU, ns on the capture's clock."""
     return table.records.arrow("end")
 
 
 @column("gap", "Gap(ns)", INT, 10, "ns")
 def _gap(table: Table) -> pa.Array:
-    """How long its process had left its device idle when it began, ns; 0: other work ran."""
+    """Time that its process had left the device idle before it, ns; 0: other work ran."""
     return explained_columns.idle_before(table.records)
 
 
@@ -232,37 +232,37 @@ def _rank(table: Table) -> pa.Array:
 
 @column("window", "Window", INT, 3)
 def _window(table: Table) -> pa.Array:
-    """Window of the capture that it was launched in, from 0; empty where there is only one."""
+    """Window of the capture in which it was launched, from 0; empty if there is only one."""
     return table.records.arrow("window")
 
 
 @column("step", "Step", INT, 5)
 def _step(table: Table) -> pa.Array:
-    """Step of the loop in which it was launched, from 0; empty where none is marked around it."""
+    """Step in which it was launched, from 0; empty if no step is marked around it."""
     return step_columns.numbers(table)
 
 
 @column("phase", "Phase", TEXT, 8)
 def _phase(table: Table) -> pa.Array:
-    """Prefill, decode or mixed; forward, backward, optimizer, communication or copy in training."""
+    """Prefill, decode or mixed; in training forward, backward, optimizer, communication or copy."""
     return step_columns.phases(table).numbered()
 
 
 @column("family", "Family", TEXT, 12)
 def _family(table: Table) -> pa.Array:
-    """What sort of work it is, from its op, else from its kernel: GEMM, attention, norm, copy..."""
+    """Kind of computation, from its op, else from its kernel: GEMM, attention, norm, copy..."""
     return kernel_families.families(table).numbered()
 
 
 @column("kind", "Kind", TEXT, 6)
 def _kind(table: Table) -> pa.Array:
-    """What it is: kernel, memcpy, memset, graph (a CUDA graph launch) or cpu."""
+    """Kind of work: kernel, memcpy, memset, graph (a CUDA graph launch) or cpu."""
     return table.records.arrow("kind")
 
 
 @column("line", "Line", TEXT, 25)
 def _line(table: Table) -> pa.Array:
-    """The user's source line: the innermost that is in no installed library."""
+    """Your source line: the innermost one outside installed libraries."""
     return spelt(table.own_or_forward("trace"), lambda lines: paths.user_line(tuple(lines)))
 
 
@@ -274,19 +274,19 @@ def _module(table: Table) -> pa.Array:
 
 @column("tflops", "TFLOP/s", FLOAT, 9, "TFLOP/s")
 def _tflops(table: Table) -> pa.Array:
-    """FLOPs over time, 10^12 a second."""
+    """FLOPs over time, 10^12 per second."""
     return floats(table.roofline.flops_per_s / 1e12)
 
 
 @column("gbs", "GB/s", FLOAT, 9, "GB/s")
 def _gbs(table: Table) -> pa.Array:
-    """Bytes over time, 10^9 a second."""
+    """Bytes over time, 10^9 per second."""
     return floats(table.roofline.bytes_per_s / 1e9)
 
 
 @column("ai", "FLOP/B", FLOAT, 8, "FLOP/byte")
 def _ai(table: Table) -> pa.Array:
-    """Arithmetic intensity: FLOPs over bytes."""
+    """Arithmetic intensity: FLOPs per byte."""
     return floats(table.roofline.intensity)
 
 
@@ -298,31 +298,31 @@ def _bound(table: Table) -> pa.Array:
 
 @column("eff", "Eff(%)", FLOAT, 7, "%")
 def _eff(table: Table) -> pa.Array:
-    """Share of the roofline, %: the nearer of its peak FLOP/s and peak bandwidth. Not clipped."""
+    """Percent of the roofline: the larger share of peak FLOP/s and peak bandwidth. Not clipped."""
     return floats(table.roofline.share * 100)
 
 
 @column("peak", "Peak", TEXT, 30)
 def _peak(table: Table) -> pa.Array:
-    """The peak that eff is measured against."""
+    """The peak that eff is relative to."""
     return explained_columns.peaks(table)
 
 
 @column("why", "Why", TEXT, 30)
 def _why(table: Table) -> pa.Array:
-    """Why a cost is not known, or how tc was decided."""
+    """Why a cost is unknown, or how tc was decided."""
     return explained_columns.reasons(table)
 
 
 @column("via", "Via", TEXT, 8)
 def _via(table: Table) -> pa.Array:
-    """How its op was found: launch, forward op, or, in a CUDA graph, graph node and others."""
+    """How its op was found: launch, forward op; in CUDA graphs also graph node and others."""
     return table.records.coded("via").numbered()
 
 
 @column("opid", "OpId", INT, 8)
 def _opid(table: Table) -> pa.Array:
-    """Number of the op call that it works for: its kernels share the call's cost."""
+    """Number of its op call; the kernels of a call share its cost."""
     return pa.array(table.costs.call)
 
 

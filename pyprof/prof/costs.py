@@ -50,10 +50,10 @@ _GRAPH = (
     "the kernels of a CUDA graph launch are not in the capture: capture with "
     "nsys profile --cuda-graph-trace=node"
 )
-_NO_SIZE = "the capture does not tell how many bytes were copied or set"
+_NO_SIZE = "the number of bytes copied or set is not recorded"
 _FIRST_REASONS = (_KNOWN, _GRAPH, _NO_SIZE)
 _INSIDE = "inside it: "
-UNSAID = "nothing tells why: its formula gives none"
+UNSAID = "unknown reason: its formula gives none"
 
 
 @dataclass(frozen=True, slots=True)

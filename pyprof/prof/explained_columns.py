@@ -128,12 +128,12 @@ def _transformed(table: Table) -> NDArray[np.bool_]:
 
 _TRANSFORMS = re.compile(r"winograd|Sp3AsmConv|fft\dd_|fft_[rc]2[rc]", re.IGNORECASE)
 
-_UNTIMED = "no time: what the capture tells of its start and end cannot be"
+_UNTIMED = "no time: its recorded start and end are impossible"
 _TRIED = "trial: cuDNN's benchmark tried it and chose another, which ran after it"
 
 _ABOVE = (
-    "above peak: fills can be compressed in memory, or go on after the time told",
-    "above peak: by Winograd or FFT, which does fewer FLOPs than counted: those of the definition",
+    "above peak: fills can be compressed in memory, or go on after the recorded time",
+    "above peak: by Winograd or FFT, which needs fewer FLOPs than the counted definition",
     "above peak: its FLOPs, its type or the clock is not what it seems",
     "above peak: faster than DRAM: its data was in cache, or its cost is too high",
 )
@@ -141,7 +141,7 @@ _ABOVE = (
 
 def _verdict(judgement: Judgement) -> str | None:
     if judgement.over_link:
-        return "link: runs at the speed of PCIe or NVLink, which the capture does not tell"
+        return "link: limited by PCIe or NVLink, whose speed is not in the capture"
     return judgement.tc.rule if judgement.tc.value != "-" else None
 
 

@@ -102,7 +102,7 @@ def merge(a: pa.Table, b: pa.Table) -> pa.Table:
 def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Table:
     """Make rows with the same keys one; `how` says of each other column what two values become.
 
-    On one thread: several would add floats in an order that hangs on how many there are.
+    On one thread: several would add floats in an order that depends on their number.
     """
     grouped = rows.combine_chunks().group_by(list(keys), use_threads=False)
     found = grouped.aggregate([*how.items()])

@@ -48,7 +48,7 @@ def consider(context: KernelContext) -> Iterator[Considered]:
     """Go through the enclosing calls in the order of preference, up to the first usable one."""
     for work in (_cpu_candidates if context.on_cpu else _gpu_candidates)(context):
         if work.call is None or not ops.known(work.call):
-            reason = "its text names no op" if work.call is None else "no formula"
+            reason = "its text contains no op" if work.call is None else "no formula"
             yield Considered(work, has_formula=False, usable=False, reason=reason)
             continue
         cost = work.cost()

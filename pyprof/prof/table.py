@@ -159,7 +159,7 @@ class Table:
         cards = cards_like(asked) if asked else []
         if len(cards) > 1:
             names = ", ".join(card.name for card in cards)
-            raise PyprofError(f"{asked!r} may be any of {names}: name one")
+            raise PyprofError(f"{asked!r} matches several cards ({names}): name one")
         return cards[0].name if cards else asked
 
     @cached_property
@@ -173,7 +173,7 @@ class Table:
         measured = self._ceilings.get(device.name or "")
         if asked.measured and device.name and measured is None:
             raise PyprofError(
-                f"nothing was measured of {device.name!r}: run pyprof peaks --measure on it"
+                f"no measured peaks for {device.name!r}: run pyprof peaks --measure on it"
             )
         found = peaks(
             device,
@@ -184,7 +184,7 @@ class Table:
         )
         if found is None and device.name == self._asked_gpu is not None:
             hint = cli.meant(str(asked.gpu), card_names()) or ":"
-            raise PyprofError(f"no peaks are known of {asked.gpu!r}{hint} see pyprof peaks")
+            raise PyprofError(f"no peaks known for {asked.gpu!r}{hint} see pyprof peaks")
         return found
 
     @cached_property

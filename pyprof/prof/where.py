@@ -73,7 +73,7 @@ class Condition:
 def conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
     """Read conditions, several in a text with `and` between them.
 
-    Raises ValueError, in one line that says what to write, where one is none.
+    Raises ValueError with a one-line message that says what to write if a condition is invalid.
     """
     return tuple(_condition(part) for text in texts for part in _AND.split(text))
 
@@ -81,11 +81,13 @@ def conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
 def _condition(text: str) -> Condition:
     found = _CONDITION.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no condition; write tc=0, op~attention, eff<20 or sil>1e6")
+        raise ValueError(
+            f"{text!r} is not a condition; write tc=0, op~attention, eff<20 or sil>1e6"
+        )
     name, operator, value = found[1], found[2].replace("==", "="), found[3]
     if name not in COLUMNS:
         raise ValueError(
-            f"no column {name!r}{cli.meant(name, COLUMNS) or ';'} there are {', '.join(COLUMNS)}"
+            f"no column {name!r}{cli.meant(name, COLUMNS) or ';'} columns are {', '.join(COLUMNS)}"
         )
     _check(name, operator, value)
     return Condition(name, operator, value)
@@ -96,14 +98,16 @@ def _check(name: str, operator: str, value: str) -> None:
     allowed = tuple(_COMPARE) if numeric else _OF_TEXTS
     if operator not in allowed:
         held = "numbers" if numeric else "texts"
-        raise ValueError(f"{name} holds {held}: compare it by {' '.join(allowed)}, not {operator}")
+        raise ValueError(
+            f"{name} contains {held}: compare it with {' '.join(allowed)}, not {operator}"
+        )
     if numeric and not (_number(value) or (not value and operator in ("=", "!="))):
-        raise ValueError(f"{name} holds numbers, and {value!r} is none")
+        raise ValueError(f"{name} contains numbers, but {value!r} is not a number")
     if operator.endswith("~"):
         try:
             re.compile(value)
         except (re.error, OverflowError, RecursionError) as error:
-            raise ValueError(f"{value!r} is no regular expression: {error}") from None
+            raise ValueError(f"{value!r} is not a regular expression: {error}") from None
 
 
 def _number(text: str) -> bool:

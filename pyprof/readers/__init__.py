@@ -71,7 +71,7 @@ def changed(path: Path, before: tuple[int, ...]) -> list[str]:
     return [_CHANGED] if after and after != before else []
 
 
-_CHANGED = "the file changed while it was read: numbers may be of neither state; run this again"
+_CHANGED = "the file changed while it was read: numbers may match neither version; run this again"
 
 
 def identity(path: Path) -> Identity:
@@ -84,7 +84,7 @@ def _reader(path: Path) -> Reader:
     for reader in readers():
         if reader.sniff(path, head):
             return reader
-    raise CaptureError(f"{path}: not a capture that pyprof knows ({describe(head)}); {EXPECTED}")
+    raise CaptureError(f"{path}: not a capture that pyprof can read ({describe(head)}); {EXPECTED}")
 
 
 def _sensible(path: Path, function: Callable[[Path], T]) -> T:
@@ -99,7 +99,7 @@ def _sensible(path: Path, function: Callable[[Path], T]) -> T:
     except (pa.ArrowException, OverflowError, ValueError, IndexError) as error:
         # Readers check what a tool may write; a damaged file can hold anything else.
         raise CaptureError(
-            f"{path}: holds values that make no sense ({reason(error)}); the file is damaged: "
+            f"{path}: contains impossible values ({reason(error)}); the file is damaged: "
             "export or capture it again"
         ) from error
     give_back()  # reading held more for a while than it leaves
@@ -141,14 +141,14 @@ _DICT_LINES = b'{"kShortName"', b"{'kShortName'"
 def describe(head: bytes) -> str:
     """Say what a file that is no capture seems to be."""
     if not head.strip(b"\0"):
-        return "it begins with zeros, as an interrupted export leaves it"
+        return "it begins with zeros, as after an interrupted export"
     if head.startswith(b"SQLite format 3\0"):
         return "an SQLite file without a profiler's tables"
     if head.startswith((b"PAR1", *_DICT_LINES)):
-        return "it is what pyprof parse wrote, which the other commands read"
+        return "it is output of pyprof parse, which the other commands read"
     try:
         head.decode()
     except UnicodeDecodeError as error:
         if error.start < len(head) - 4:  # not merely a character cut at the end of the head
-            return "a binary file of another kind"
+            return "an unknown binary file"
     return "a text file"

@@ -83,7 +83,7 @@ def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[s
         yield _graph_warning(activities, graphs)
     if not events.num_rows:
         yield (
-            "the capture holds no NVTX ranges, so kernels cannot be tied to ops; "
+            "the capture has no NVTX ranges, so kernels cannot be tied to ops; "
             "call pyprof.init() in the script and capture with nsys profile -t cuda,nvtx"
         )
     yield from _losses(db)
@@ -95,7 +95,7 @@ def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
     hidden_ms = int(lasted[graphs].sum()) / _NS_PER_MS
     shown_ms = int(lasted[~graphs].sum()) / _NS_PER_MS
     return (
-        f"{int(graphs.sum())} CUDA graph launches hold {hidden_ms:,.2f} ms of GPU time "
+        f"{int(graphs.sum())} CUDA graph launches contain {hidden_ms:,.2f} ms of GPU time "
         f"whose kernels are not in the capture ({shown_ms:,.2f} ms is outside them); to see them, "
         "capture again with nsys profile --cuda-graph-trace=node"
     )
@@ -105,4 +105,4 @@ def _losses(db: Database) -> Iterator[str]:
     rows = db.read("DIAGNOSTIC_EVENT", {"text": str})
     for text in dict.fromkeys(rows.column("text").to_pylist()):
         if pc.match_substring_regex(text, _LOSS).as_py():
-            yield f"nsys said: {' '.join(text.split())}"
+            yield f"message from nsys: {' '.join(text.split())}"

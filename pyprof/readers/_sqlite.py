@@ -90,8 +90,8 @@ class Database:
         missing = [name for name in columns if name not in self.columns(table)]
         if table in self.tables() and missing and self._has_rows(table):
             raise CaptureError(
-                f"{self.path}: {table} has no column {missing[0]!r}, without which nothing can be "
-                "told of it; the file was changed: export it again"
+                f"{self.path}: {table} has no column {missing[0]!r}, which is required; "
+                "the file was changed: export it again"
             )
 
     def _has_rows(self, table: str) -> bool:
@@ -157,7 +157,7 @@ class Database:
         if isinstance(error, MemoryError):  # of which Arrow has a kind of its own
             raise error
         return CaptureError(
-            f"{self.path}: the SQLite file is damaged or cut short ({reason(error)}); export it "
+            f"{self.path}: the SQLite file is damaged or truncated ({reason(error)}); export it "
             f"again, e.g. nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
         )
 

@@ -44,8 +44,8 @@ def _exported(path: Path) -> Iterator[Path]:
     tool = shutil.which("nsys")
     if tool is None:
         raise CaptureError(
-            f"{path}: an nsys report, and there is no nsys on PATH to export it; "
-            "where there is one, run: "
+            f"{path}: an nsys report, but there is no nsys on PATH to export it; "
+            "on a machine with nsys, run: "
             f"{' '.join(_COMMAND)} {path.with_suffix('.sqlite').name} {path.name}"
         )
     with scratch.folder() as folder:
@@ -56,7 +56,7 @@ def _exported(path: Path) -> Iterator[Path]:
         )
         if _FULL in done.stderr + done.stdout or _is_empty(exported):
             raise PyprofError(
-                f"{path}: no room for its export in {folder}; set TMPDIR to a folder that has it"
+                f"{path}: no room for its export in {folder}; set TMPDIR to a folder with more room"
             )
         if done.returncode or not exported.is_file():
             raise CaptureError(
@@ -73,7 +73,7 @@ def _is_empty(export: Path) -> bool:
     return export.is_file() and not export.stat().st_size
 
 
-_ADVICE = "a report opens only in the nsys version that wrote it, or a later one: export it there"
+_ADVICE = "export it with the nsys version that wrote it, or a later one"
 
 
 def _last_line(done: subprocess.CompletedProcess[str]) -> str:

@@ -76,7 +76,7 @@ def _warnings(ranges: int) -> tuple[str, ...]:
         return ()
     return (
         (
-            "the capture holds no NVTX ranges, so kernels cannot be tied to ops; "
+            "the capture has no NVTX ranges, so kernels cannot be tied to ops; "
             "call pyprof.init() in the script"
         ),
     )

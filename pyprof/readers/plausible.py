@@ -106,7 +106,7 @@ _NO_CODE = -1
 def _nothing_in(count: int) -> Iterator[str]:
     if count:
         yield (
-            f"{count:,} rows of GPU work hold nothing, no time, stream or name, and are left out: "
+            f"{count:,} rows of GPU work are empty (no time, stream or name) and are left out: "
             "the file is damaged; export or capture again"
         )
 
@@ -181,15 +181,15 @@ def _codes(column: pa.ChunkedArray, rows: Ints) -> Ints:
 
 
 def twice(count: int, what: str) -> Iterator[str]:
-    """Tell of rows that were left out because they were there already."""
+    """Report duplicate rows that were left out."""
     if count:
         yield (
-            f"{count:,} {what} are there twice, alike in time, place and name: each counts once; "
+            f"{count:,} {what} are duplicates (same time, place and name): each counts once; "
             "a table was written twice: export it again"
         )
 
 
-# --- times that cannot be -------------------------------------------------------------------------
+# --- impossible times -----------------------------------------------------------------------------
 
 
 class LaunchTimes:
@@ -260,8 +260,8 @@ def overtaken(spans: Spans, looked_at: Mask) -> Iterator[str]:
     """Tell of rows, of those that are looked at, that are too long for the next of their stream."""
     if count := int(times.overtaken(spans, looked_at).sum()):
         yield (
-            f"{count:,} of {int(looked_at.sum()):,} rows of GPU work end after the next of their "
-            "stream has ended, which cannot be: they are listed as recorded, and sums are too "
+            f"{count:,} of {int(looked_at.sum()):,} rows of GPU work end after the next in their "
+            "stream, which is impossible: they are listed as recorded, and sums are too "
             "large; export or capture again"
         )
 
@@ -320,17 +320,17 @@ def spelt(wrong: Mapping[str, Mask]) -> str:
 def none_left(path: object, wrong: Mapping[str, Mask], rows: int) -> str:
     """Say that nothing can be told of any row's time."""
     return (
-        f"{path}: none of its {rows:,} rows of GPU work has a time that can be ({spelt(wrong)}); "
+        f"{path}: none of its {rows:,} rows of GPU work has a possible time ({spelt(wrong)}); "
         "the file is damaged: export or capture it again"
     )
 
 
 def timeless(wrong: Mapping[str, Mask], rows: int) -> Iterator[str]:
-    """Tell of rows whose time cannot be."""
+    """Report rows with impossible times."""
     if wrong:
         count = int(any_of(wrong, rows).sum())
         yield (
-            f"{count:,} of {rows:,} rows of GPU work have times that cannot be ({spelt(wrong)}): "
+            f"{count:,} of {rows:,} rows of GPU work have impossible times ({spelt(wrong)}): "
             "they are listed without a time and left out of sums; export or capture again"
         )
 
@@ -338,7 +338,7 @@ def timeless(wrong: Mapping[str, Mask], rows: int) -> Iterator[str]:
 def _taken_as_instants(count: int, what: str) -> Iterator[str]:
     if count:
         yield (
-            f"{count:,} {what} have times that cannot be: they count for no time and hold "
+            f"{count:,} {what} have impossible times: they have no duration and contain "
             "nothing; export or capture again"
         )
 
@@ -397,6 +397,6 @@ def _nameless(activities: pa.Table) -> Iterator[str]:
     count = int(np.append(empty, [True])[ints_or_unknown(names.indices)].sum())
     if count > _NAMELESS * activities.num_rows:
         yield (
-            f"{count:,} of {activities.num_rows:,} rows of GPU work have no name, as where the "
-            "table of strings is lost: what follows from names is not known; export again"
+            f"{count:,} of {activities.num_rows:,} rows of GPU work have no name (is the table of "
+            "strings missing?): what depends on names is unknown; export again"
         )

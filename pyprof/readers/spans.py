@@ -26,17 +26,17 @@ LATEST_NS = 2**62
 """In the year 2116 where times count from 1970. Sums of a few of less fit 64 bits."""
 
 NO_START, NO_END = "have no start", "have no end"
-TOO_LARGE = "lie beyond the calendar"
+TOO_LARGE = "are beyond the calendar"
 BACKWARDS = "end before they start"
 NOT_TIMED = "start and end at 0"
 TOO_LONG = "take more than a day"
-OUTSIDE = "take far longer than all else that was recorded"
+OUTSIDE = "take far longer than everything else recorded"
 SAME_START, SAME_END = "start with others of their stream", "end with others of their stream"
-COVERS = "still run while their stream does later work"
+COVERS = "are still running while their stream does later work"
 EARLY = "began long before their launch"
 
 START_IS_WRONG = (NO_START, TOO_LARGE, NOT_TIMED, SAME_START, EARLY)
-"""Reasons for which the start is not to be believed either."""
+"""Reasons that make the start unreliable, too."""
 
 _FAR = 10
 """Times the length of all that is recorded: so far outside of it nothing ends ..."""

@@ -81,7 +81,7 @@ def explain(table: Table, row: int) -> Iterator[str]:
     """
     rows = table.records.rows
     if not 1 <= row <= rows:
-        raise PyprofError(f"there is no row {row}: rows are numbered from 1 to {rows}")
+        raise PyprofError(f"no row {row}: rows are numbered from 1 to {rows}")
     explained = _Row(table, row - 1)
     for title, section in SECTIONS.items():
         yield heading(title)
@@ -110,7 +110,9 @@ def _choice(row: _Row) -> Iterator[str]:
         yield f"chosen: none ({row.work.reason})"
         return
     yield f"chosen: {_direction(row.work)}{row.work.call.op}" + (
-        f", with elements of {row.work.dtype} as the ranges around it say" if row.work.dtype else ""
+        f", with elements of type {row.work.dtype}, from the ranges around it"
+        if row.work.dtype
+        else ""
     )
 
 
@@ -133,7 +135,7 @@ def _prices(row: _Row) -> Iterator[str]:
         yield "from " + ", ".join(f"{name}={value}" for name, value in cost.params.items())
     for name, hint in row.prices.hints[row.prices.hint_of[row.place]]._asdict().items():
         if hint is not None:
-            yield f"the kernels' names say: {name} {hint}"
+            yield f"from the kernels' names: {name} {hint}"
     if cost.reason:
         yield f"unknown: {cost.reason}"
 
@@ -214,8 +216,8 @@ def _part(row: _Row, place: int) -> str:
     grouping = row.grouping
     name = row.table.records.arrow("kShortName")[place].as_py() or NOTHING
     time = duration(int(row.table.duration_ns[place]) if row.table.timed[place] else None)
-    does = "does its arithmetic" if grouping.arithmetic[place] else "helps"
-    return f"{name}, {time}, {'was only tried by autotuning' if grouping.tried[place] else does}"
+    does = "does the arithmetic" if grouping.arithmetic[place] else "auxiliary"
+    return f"{name}, {time}, {'an autotuning trial' if grouping.tried[place] else does}"
 
 
 def _figure(value: int | None) -> str:

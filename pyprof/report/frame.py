@@ -51,19 +51,19 @@ def load(
     workers: int = 1,
     graph_captures: Iterable[_Path] = (),
 ) -> pd.DataFrame:
-    """Load a capture, dict lines or Parquet: a row per activity, in GPU-start order.
+    """Load a capture, dict lines or Parquet: one row per activity, in the order of GPU starts.
 
     Several paths, a folder, a glob or a URL are the captures of one run: the rows of each rank
-    follow those of the one before, read by `workers` processes; `idx` and `opid` run on.
+    follow those of the previous one, read by `workers` processes; `idx` and `opid` continue.
 
-    Columns are those of `pyprof prof` under their names there, then `long_name`, `sizes` and
-    `dtypes`; docs/frame.md says what each holds, in which unit. All columns are always there.
-    Dtypes are Int64, Float64 and string with <NA> for what is not known, and object for the two
-    columns of lists: arrays, one for all rows that have the same, or None. `override` stands for
+    Columns are those of `pyprof prof` under the same names, then `long_name`, `sizes` and
+    `dtypes`; docs/frame.md lists the meaning and unit of each. All columns are always present.
+    Dtypes are Int64, Float64 and string with <NA> for unknown values, and object for the two
+    columns of lists: arrays, one for all rows with the same value, or None. `override` replaces
     what is known of the device. `graph_captures` are traces of the capture of CUDA graphs, or
-    folders of them; without any, those in capture_traces/ beside each trace.
+    folders of them; the default is capture_traces/ beside each trace.
 
-    Raises PyprofError where a file cannot be used.
+    Raises PyprofError if a file cannot be used.
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
     beside = [os.path.abspath(os.fspath(each)) for each in graph_captures]  # noqa: PTH100 - any path

@@ -59,7 +59,7 @@ def rows(source: str, *, quiet: bool = False) -> list[NvprofRow]:
     if source == STDIN or not readers.is_capture(path):
         found = _activities(load(source))
         if not quiet:
-            cli.warn(["records hold no API calls; give the capture itself to see them"])
+            cli.warn(["records have no API calls; use the capture itself to see them"])
         return found
     capture = readers.read(path)
     found = _activities(parse(capture)) if capture.activities.num_rows else []
@@ -67,7 +67,7 @@ def rows(source: str, *, quiet: bool = False) -> list[NvprofRow]:
     duration = pc.subtract(calls.column("end"), calls.column("start"))
     found += _section(_SECTIONS[2], calls.column("name").cast(pa.string()), duration)
     if not found:
-        raise CaptureError(f"{source}: holds neither GPU work nor API calls; capture again")
+        raise CaptureError(f"{source}: contains neither GPU work nor API calls; capture again")
     return found
 
 

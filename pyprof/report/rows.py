@@ -37,7 +37,7 @@ def columns(names: str | None) -> tuple[str, ...]:
     if unknown := [name for name in asked if name not in COLUMNS]:
         hint = cli.meant(unknown[0], COLUMNS) or _by_header(unknown[0])
         raise click.BadParameter(
-            f"no column {unknown[0]!r}{hint or ';'} there are {', '.join(COLUMNS)}",
+            f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(COLUMNS)}",
             param_hint="'-c'",
         )
     return tuple(asked)
@@ -164,7 +164,7 @@ def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:
     if name not in names:
         hint = cli.meant(name, names) or ";"
         raise click.BadParameter(
-            f"cannot sort by {name!r}{hint} there are {', '.join(names)}", param_hint="'--sort'"
+            f"cannot sort by {name!r}{hint} columns are {', '.join(names)}", param_hint="'--sort'"
         )
     keys = data.column(name)
     order = "descending" if descending else "ascending"
@@ -190,6 +190,6 @@ def demand(found: Known, percent: float | None) -> None:
     """Raise PyprofError where less of the time has a known cost than is asked for."""
     if percent is not None and found.percent < percent:
         raise PyprofError(
-            f"the cost of {found.percent:.1f} % of {found.processor} time is known,"
-            f" less than {percent:g} %; the unknown ops are named above"
+            f"cost known for only {found.percent:.1f} % of {found.processor} time,"
+            f" less than {percent:g} %; the unknown ops are listed above"
         )

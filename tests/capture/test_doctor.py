@@ -100,12 +100,12 @@ def test_no_capture(tmp_path: Path) -> None:
     ("name", "said"),
     [
         ("nsys2024.6-a100-cudagraph/net.sqlite", "CUDA graph launches"),
-        ("nsys2026.2-h100x2-fsdp/net.sqlite", "2 processes worked on a GPU"),
+        ("nsys2026.2-h100x2-fsdp/net.sqlite", "2 processes used a GPU"),
         ("nsys2026.2-h100x2-fsdp/net.sqlite", "are not described in the file"),
         ("nsys2021.2-rtx6000-no-nvtx/net.sqlite", "no NVTX ranges"),
         ("nsys2022.4-cpu-emit-nvtx-shapes/net.sqlite", "no GPU work was captured"),
         ("kineto-v100-resnet-ddp/trace.json.gz", "no shapes"),
-        ("kineto-v100-resnet50-2021/trace.json.gz", "no trap shows"),
+        ("kineto-v100-resnet50-2021/trace.json.gz", "no pitfalls found"),
     ],
 )
 def test_real_captures(name: str, said: str) -> None:

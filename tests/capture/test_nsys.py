@@ -243,7 +243,7 @@ def test_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(machine, "find_nsys", lambda: None)
     result = CliRunner().invoke(capture, ["--tool", "nsys", str(tmp_path / "train.py")])
     assert result.exit_code == 1
-    assert "nsys is not on PATH" in result.stderr.splitlines()[-1]
+    assert "nsys is neither on PATH" in result.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(("steps", "end"), [("1,1,1", "stop"), ("1,1,1,2", "repeat")])

@@ -94,8 +94,8 @@ UNNAMED = [{**row, "name": "oz2_int8_dgemm_kernel"} for row in kernels(2)]
         (capture([]), "no GPU work was captured (only 1 range"),
         (capture([*kernels(2), {**kernels(1)[0], "device": 1}], device=None), "devices 0, 1 are"),
         (capture(kernels(2), style=schema.FREE), "1 ranges do not nest"),
-        (capture(TWO_PROCESSES), "2 processes worked on a GPU"),
-        (capture(SIDE_BY_SIDE), "2 processes worked on a GPU"),  # and no stream overlaps another
+        (capture(TWO_PROCESSES), "2 processes used a GPU"),
+        (capture(SIDE_BY_SIDE), "2 processes used a GPU"),  # and no stream overlaps another
         (capture(kernels(2), launches(12, name="cudaMalloc")), "12 allocations by the driver"),
         (capture(kernels(2), device=None), "device 0 is not described"),
         (capture(OTHER_STREAM), "add up to 0.0 ms in 0.0 ms"),

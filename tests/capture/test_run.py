@@ -170,4 +170,4 @@ def test_usage() -> None:
         assert CliRunner().invoke(capture, arguments).exit_code == 2
     result = CliRunner().invoke(capture, ["--all", "--steps", "1,1,1", __file__])
     assert result.exit_code == 1
-    assert "give one of them" in result.stderr
+    assert "exclude each other" in result.stderr

@@ -94,7 +94,9 @@ def test_exports_that_do_not_say_when_they_began(tmp_path: Path) -> None:
     )
     found = parse_file(tmp_path / "net.sqlite")
     assert found.arrow("window").to_pylist() == [0, 0, 1, 1, 2, 2]
-    assert {f"nsys said: {place} events were lost" for place in range(3)} <= {*found.warnings}
+    assert {f"message from nsys: {place} events were lost" for place in range(3)} <= {
+        *found.warnings
+    }
     assert found.coded("layer").to_arrow(found.arrow("layer").type).to_pylist() == [
         [f"net{place}"] for place in (0, 0, 1, 1, 2, 2)
     ]

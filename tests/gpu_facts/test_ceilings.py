@@ -39,7 +39,7 @@ def test_foreign_file(tmp_path: Path, text: str) -> None:
     """A file that is something else is named in the error, and is not overwritten."""
     path = tmp_path / "ceilings.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(PyprofError, match=r"ceilings\.json: not a file of measured ceilings"):
+    with pytest.raises(PyprofError, match=r"ceilings\.json: not a file of pyprof peaks"):
         load(path)
     with pytest.raises(PyprofError):
         save(CPU, path)

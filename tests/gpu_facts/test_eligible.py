@@ -25,7 +25,7 @@ UNKNOWN = (None, None, None)
         ("size: 3 of 64x64x3", (8, 0), "float16", (64, 64, 3)),
         ("alignment: K = 4095 not a", None, "float16", (512, 512, 4095)),
         ("library: its heuristics", None, "float16", (512, 512, 4096)),
-        ("dtype: not known", None, None, UNKNOWN),
+        ("dtype: unknown", None, None, UNKNOWN),
     ],
 )
 def test_reason_for_unused(

@@ -196,7 +196,7 @@ def test_workers_that_would_not_understand_are_told(
 ) -> None:
     """Another version, or none, there: one line instead of work that never ends."""
     monkeypatch.setattr("pyprof.inputs.dask_cluster.__version__", "99.0")
-    advice = r"have 0\..* this is 99.0; install torch-pyprof\[dask\]==99.0"
+    advice = r"have 0\..* not 99.0; install torch-pyprof\[dask\]==99.0"
     with pytest.raises(PyprofError, match=advice), opened(dask=address):
         pass
     monkeypatch.setattr("pyprof.inputs.dask_cluster.resolve_name", _missing)
@@ -218,14 +218,14 @@ def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[s
         handles = engine.map(work.ends_always, [2, *range(10, 20)], "")
         assert list(engine.gather(handles)) == [*range(10, 20)]
     told = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r"pyprof: warning: 2: workers end before .* memory.*", told[0])
+    assert re.fullmatch(r"pyprof: warning: 2: its worker ended .* memory.*", told[0])
     assert told[1:] == ["pyprof: warning: 1 of 11 captures could not be read and are left out"]
 
 
 def test_strict_stops_at_what_always_ends_its_worker() -> None:
     """And so it does where there is nothing else."""
     first = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
-    gives_up = pytest.raises(CaptureError, match=r"^2: workers end before .* memory")
+    gives_up = pytest.raises(CaptureError, match=r"^2: its worker ended .* memory")
     with cluster(1, **first) as own, opened(dask=own, strict=True) as engine, gives_up:
         engine.map(work.ends_always, [2], "")
 

@@ -139,16 +139,16 @@ def test_the_real_two_rank_export(captures: Path, out: Path) -> None:
 def test_what_is_there_is_not_done_again(folder: Path, out: Path) -> None:
     """Only a rank that is missing, damaged, or of a capture that changed since."""
     _write(folder, out)
-    assert "; 3 of them were there already" in _write(folder, out).stderr
+    assert "; 3 of them already finished" in _write(folder, out).stderr
     expected, places = _files(out), [Path(dataset.part(str(out), rank)) for rank in ROWS]
     places[0].unlink()
     os.truncate(places[1], 100)
     kept = places[2].stat()
-    assert "; 1 of them were there already" in _write(folder, out).stderr
+    assert "; 1 of them already finished" in _write(folder, out).stderr
     assert _files(out) == expected
     assert places[2].stat().st_ino == kept.st_ino  # the very same file
     nsys_db(folder / "net.rank2.sqlite", [Work()])
-    assert "; 2 of them were there already" in _write(folder, out).stderr
+    assert "; 2 of them already finished" in _write(folder, out).stderr
     assert pq.read_metadata(places[2]).num_rows == 1
 
 
@@ -298,7 +298,7 @@ def test_captures_are_not_written_over(folder: Path, out: Path) -> None:
     for source, target in sources:
         done = run("parse", source, "-o", f"{target}/")
         assert (done.code, len(done.stderr.splitlines())) == (1, 1)
-        assert "is where the captures are; choose another place with -o" in done.stderr
+        assert "contains the captures; choose another place with -o" in done.stderr
     assert _files(out) == expected
 
 
@@ -306,7 +306,7 @@ def test_ranks_of_another_run_are_told(folder: Path, out: Path) -> None:
     """They stay, for who knows whose they are."""
     _write(folder, out)
     done = _write(folder / "net.rank1.sqlite", out)
-    assert "also holds rank 0, 2, of none of these captures" in done.stderr
+    assert "also contains rank 0, 2, not from these captures" in done.stderr
     assert len(_files(out)) == 3
 
 
@@ -326,7 +326,7 @@ def test_captures_at_urls(folder: Path, out: Path) -> None:
     done = run("parse", "memory://run/*.sqlite", "-o", f"{out}/")
     assert "3 ranks, 63 rows" in done.stderr
     done = run("parse", "memory://run", "-o", f"{out}/")
-    assert "; 3 of them were there already" in done.stderr
+    assert "; 3 of them already finished" in done.stderr
 
 
 @pytest.mark.parametrize("scheme", ["file", "local"])
@@ -335,9 +335,9 @@ def test_a_path_spelt_as_a_url(folder: Path, out: Path, scheme: str) -> None:
     _write(folder, f"{scheme}://{out}")
     _write(folder, out.with_name("other"))
     assert _files(out) == _files(out.with_name("other"))
-    assert "; 3 of them were there already" in _write(folder, out).stderr
+    assert "; 3 of them already finished" in _write(folder, out).stderr
     done = run("parse", f"{scheme}://{folder}", "-o", f"{folder}/")
-    assert (done.code, "is where the captures are" in done.stderr) == (1, True)
+    assert (done.code, "contains the captures" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("method", ["get_file", "put_file"])
@@ -370,7 +370,7 @@ def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:
     at_url = {path: memory.cat(path) for path in memory.find("/bucket/out.parquet")}
     assert {path.split("parquet/", 1)[1]: data for path, data in at_url.items()} == _files(out)
     memory.pipe("/bucket/out.parquet/rank=1/part-0.parquet", b"PAR1")
-    assert "; 2 of them were there already" in _write(folder, url).stderr
+    assert "; 2 of them already finished" in _write(folder, url).stderr
     assert {path: memory.cat(path) for path in at_url} == at_url
     sources = [load(member, host=False) for member in members([url], InProcess())]
     assert [source.table.records.rows for source in sources] == list(ROWS.values())

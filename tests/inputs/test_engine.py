@@ -146,9 +146,9 @@ def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[s
         handles = engine.map(work.ends_always, range(6), "")
         assert list(engine.gather(handles)) == [0, 1, 3, 4, 5]
     told = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r"pyprof: warning: 2: the process .* ends each time, .* memory .*", told[0])
+    assert re.fullmatch(r"pyprof: warning: 2: its worker ended every time, .* memory", told[0])
     assert told[1:] == ["pyprof: warning: 1 of 6 captures could not be read and are left out"]
-    with opened(2, strict=True) as engine, pytest.raises(CaptureError, match=r"^2: the process"):
+    with opened(2, strict=True) as engine, pytest.raises(CaptureError, match=r"^2: its worker"):
         engine.map(work.ends_always, range(6), "")
 
 
@@ -162,7 +162,7 @@ def test_a_script_that_every_worker_runs_anew_is_told(tmp_path: Path) -> None:
     )
     done = python(str(script))
     last = done.stderr.splitlines()[-1]
-    assert "PyprofError: worker processes end before they begin; a script that asks for" in last
+    assert "PyprofError: worker processes end before they begin; a script that uses" in last
     assert done.stderr.count("bootstrapping phase") <= 2
 
 

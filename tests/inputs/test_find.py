@@ -94,14 +94,14 @@ def test_a_datasets_ranks_are_its_captures(tmp_path: Path) -> None:
     [
         (["none.sqlite"], "none.sqlite: no such file; check the path"),
         (["empty"], "empty: is a folder without captures; name the captures"),
-        (["a.sqlite", "*.sqlite"], "a.sqlite: is meant twice; name each capture once"),
-        (["a.sqlite", "empty/../a.sqlite"], "a.sqlite: is meant twice"),
+        (["a.sqlite", "*.sqlite"], "a.sqlite: given twice; name each capture once"),
+        (["a.sqlite", "empty/../a.sqlite"], "a.sqlite: given twice"),
         (["nosuch://a"], "nosuch://a: Protocol not known: nosuch"),
-        (["simplecache::memory://none/a.sqlite"], "URLs within URLs are not read; copy"),
+        (["simplecache::memory://none/a.sqlite"], "nested URLs are not supported; copy"),
         (["memory://none/a.sqlite"], "memory://none/a.sqlite: no such file"),
-        ([], "no captures are named; name files, a folder or a glob"),
+        ([], "no captures given; name files, a folder or a glob"),
         ([""], "the name of a capture is empty; check the path"),
-        (["-", "a.sqlite"], "-: captures and sets do not come by stdin; write it to a file"),
+        (["-", "a.sqlite"], "-: captures and sets cannot be read from stdin; save to a file"),
     ],
 )
 def test_what_means_nothing_is_told(

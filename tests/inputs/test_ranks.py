@@ -174,7 +174,7 @@ def test_two_captures_of_one_rank_are_told(folder: Path) -> None:
     with pytest.raises(CaptureError) as error:
         members([str(folder)], InProcess())
     assert all(str(path) in str(error.value) for path in paths)
-    assert "both are rank 4" in str(error.value)
+    assert "are both rank 4" in str(error.value)
 
 
 def test_a_set_at_a_url() -> None:

@@ -54,11 +54,11 @@ def test_integers_of_four_bits(kind: dict[str, object]) -> None:
     [
         ({}, "no size of a model"),
         ({"model_type": "llama"}, "no size of a model"),
-        ({"hidden_size": "wide"}, "hidden_size is no size: 'wide'"),
-        ({"hidden_size": 0}, "hidden_size is no size: 0"),
-        ({"hidden_size": True}, "hidden_size is no size: True"),
-        ({"num_experts": -4}, "num_experts is no size: -4"),
-        ({"hidden_size": 10**30}, "hidden_size is no size"),
+        ({"hidden_size": "wide"}, "hidden_size is not a size: 'wide'"),
+        ({"hidden_size": 0}, "hidden_size is not a size: 0"),
+        ({"hidden_size": True}, "hidden_size is not a size: True"),
+        ({"num_experts": -4}, "num_experts is not a size: -4"),
+        ({"hidden_size": 10**30}, "hidden_size is not a size"),
     ],
 )
 def test_what_is_no_configuration_says_why(document: dict[str, object], why: str) -> None:

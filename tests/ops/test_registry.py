@@ -168,7 +168,7 @@ def test_a_family_is_stated_by_the_formula_its_module_or_the_forward_op(
 
 def test_a_family_that_there_is_not_raises(scratch: None) -> None:  # noqa: ARG001 - it restores
     """A misspelt one would make every kernel of the call do its arithmetic, without a word."""
-    with pytest.raises(ValueError, match=r"no family 'gem' of ops; there are gemm, conv, "):
+    with pytest.raises(ValueError, match=r"no family 'gem' of ops; families are gemm, conv, "):
         ops.op("mylib::mix", signature="Tensor input", family="gem")(_nothing)
 
 

@@ -185,7 +185,7 @@ def test_only_the_innermost_are_kept_of_too_many(
     found = parse_file(nsys_db(tmp_path / "net.sqlite", [Work(call=(50, 51))] * 2, ranges))
     assert found.arrow("layer").to_pylist() == [["b", "c"]] * 2
     assert found.arrow("op").to_pylist() == [["mm"]] * 2
-    assert "2 rows lie in more than 2 ranges" in found.warnings[-1]
+    assert "2 rows are nested in more than 2 ranges" in found.warnings[-1]
 
 
 def test_only_the_last_are_kept_of_too_many_that_need_not_nest(
@@ -197,7 +197,7 @@ def test_only_the_last_are_kept_of_too_many_that_need_not_nest(
     ranges = [Range(f"layer:l{n}", (n, 100 + n), style=60, end_tid=11) for n in range(4)]
     found = parse_file(nsys_db(tmp_path / "net.sqlite", [Work(call=(50, 51))], ranges))
     assert found.arrow("layer").to_pylist() == [["l2", "l3"]]
-    assert "1 rows lie in more than 2 ranges" in found.warnings[-1]
+    assert "1 rows are nested in more than 2 ranges" in found.warnings[-1]
 
 
 @pytest.mark.parametrize("form", ["aten::op{}, seq = {}", "layer:op{}"])

@@ -78,7 +78,7 @@ def test_times_that_cannot_be_are_in_no_sum(
     assert records.arrow("kDuration").null_count == len(wrong)
     assert records.numpy("kDuration").sum() == truth.total_ns(sorted(wrong))
     (said,) = records.warnings
-    assert f"{len(wrong)} of {len(every)} rows of GPU work have times that cannot be" in said
+    assert f"{len(wrong)} of {len(every)} rows of GPU work have impossible times" in said
 
 
 @pytest.mark.parametrize(("tool", "name"), SPAN_DAMAGES)
@@ -105,7 +105,7 @@ def test_rows_that_are_there_twice_count_once(tool: str, truth: Truth) -> None:
     assert records.numpy("kDuration").sum() == truth.total_ns()
     (said,) = records.warnings
     assert f"{len(truth.kernels)} rows" in said
-    assert "are there twice" in said
+    assert "are duplicates" in said
 
 
 @FEW
@@ -121,7 +121,7 @@ def test_rows_that_hold_nothing_are_none(tool: str, truth: Truth, count: int) ->
     assert records.rows == len(truth.kernels)
     assert records.numpy("kDuration").sum() == truth.total_ns()
     (said,) = records.warnings
-    assert f"{count} rows of GPU work hold nothing" in said
+    assert f"{count} rows of GPU work are empty" in said
 
 
 @pytest.mark.parametrize("column", ["streamId", "deviceId", "correlationId"])

@@ -52,20 +52,20 @@ def test_unknown_keys_are_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (OLD + "not a record\n", "line 2 is no record"),
-        (OLD + "{'kShortName': 'x'\n", "line 2 is no record"),
-        (OLD + OLD[:200], "line 2 is no record"),
+        (OLD + "not a record\n", "line 2 is not a record"),
+        (OLD + "{'kShortName': 'x'\n", "line 2 is not a record"),
+        (OLD + OLD[:200], "line 2 is not a record"),
         (OLD.replace("10,", "'ten',"), "line 1 has a value of the wrong type"),
         (OLD.replace("(4, 1, 1)", "'big'"), "line 1 has a value of the wrong type"),
-        (OLD.replace("10,", "10**9,"), "line 1 is no record"),  # never evaluated
-        (OLD.replace("10,", "__import__('os').getpid(),"), "line 1 is no record"),
+        (OLD.replace("10,", "10**9,"), "line 1 is not a record"),  # never evaluated
+        (OLD.replace("10,", "__import__('os').getpid(),"), "line 1 is not a record"),
         (OLD.replace("'kDuration': 10, ", ""), "kDuration"),
         ('{"kShortName": "a"}\n', "kDuration"),
         ('{"kShortName": "a", "kDuration": 1}\n', "kLongName"),
         ('{"kShortName": "a", "kDuration": 1}\n{"kShortName": "b"}\n', "kDuration"),
         ('{"kShortName": "a", "kDuration": 1e99}\n', "line 1"),
-        ('{"kShortName": "a", "kDuration": 1, "kLongName": "a", "op": ["x", null]}\n', "gap"),
-        ("{'kShortName': " + "[" * 5000 + "\n", "line 1 is no record"),
+        ('{"kShortName": "a", "kDuration": 1, "kLongName": "a", "op": ["x", null]}\n', "a null"),
+        ("{'kShortName': " + "[" * 5000 + "\n", "line 1 is not a record"),
         (OLD.replace("10,", "9" * 5000 + ","), "line 1"),
     ],
 )
@@ -84,7 +84,7 @@ def test_what_is_no_record_is_one_line(text: str, words: str, tmp_path: Path) ->
     ("table", "words"),
     [
         (pa.table({"x": [1]}), "without the columns kShortName"),
-        (pa.table({name: [1] for name in schema.OLD_RECORD.names}), "other types"),
+        (pa.table({name: [1] for name in schema.OLD_RECORD.names}), "unexpected column types"),
     ],
 )
 def test_another_programs_parquet_is_one_line(table: pa.Table, words: str, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_line_too_long_for_python_to_read_is_no_record(
     monkeypatch.setattr(record_file, "_LONGEST_LITERAL", len(OLD) - 20)
     path = tmp_path / "net.dict"
     path.write_text(OLD)
-    assert "line 1 is no record" in run("prof", path).stderr
+    assert "line 1 is not a record" in run("prof", path).stderr
 
 
 @pytest.mark.parametrize("keys", [{"marker": None}, {"seqMarker": None}, {"callIds": [1, 2, 3]},
@@ -242,7 +242,7 @@ def test_a_launch_is_a_start_and_an_end(launch: list[int], suffix: str, tmp_path
         pq.write_table(table.set_column(place, table.schema.field(place), column), path)
     done = run("export", path, "-o", tmp_path / "out.pt.trace.json")
     assert (done.code, done.stderr.count("\n")) == (1, 1)
-    assert "launch is no start and end; parse the capture again" in done.stderr
+    assert "launch is not a start and an end; parse the capture again" in done.stderr
 
 
 @pytest.mark.parametrize("sizes", [[None], [[None]], [[8], [4, None]]])

@@ -246,7 +246,7 @@ def test_what_is_no_percentage_is_wrong_usage(percent: str, path: Path) -> None:
     """A nan compares with nothing: it would let everything pass."""
     done = run("prof", f"--strict={percent}", path)
     assert (done.code, done.stdout) == (2, "")
-    assert "is no number from 0 to 100, such as 95" in " ".join(done.stderr.split())
+    assert "is not a number from 0 to 100, such as 95" in " ".join(done.stderr.split())
 
 
 def test_peaks_can_be_given(path: Path) -> None:

@@ -62,7 +62,7 @@ def test_copies_and_fills_of_unknown_size() -> None:
     ]
     table = Table(parse(capture(work)))
     check(table)
-    reason = "the capture does not tell how many bytes were copied or set"
+    reason = "the number of bytes copied or set is not recorded"
     assert COLUMNS["why"].values(table).to_pylist()[:2] == [reason] * 2
     assert table.costs.flops.tolist() == [0, 0, 0]
     assert known(table).unknown == {reason: (10, 2)}

@@ -22,9 +22,7 @@ FFT = (
     "ampere_gcgemm_32x32_nt",
     "void fft2d_c2r_32x32<float, (bool)0, (bool)0, (unsigned int)1>(T1 *, float2 *)",
 )
-FEWER = (
-    "above peak: by Winograd or FFT, which does fewer FLOPs than counted: those of the definition"
-)
+FEWER = "above peak: by Winograd or FFT, which needs fewer FLOPs than the counted definition"
 OTHER = "above peak: its FLOPs, its type or the clock is not what it seems"
 
 

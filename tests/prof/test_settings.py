@@ -167,12 +167,15 @@ def test_comparisons_and_lines_take_a_model_too(tmp_path: Path) -> None:
     ("written", "why"),
     [
         (None, "No such file or directory; give a model's config.json"),
-        ("{", "is no model configuration: it is no JSON"),
-        ("[1]", "is no model configuration: it holds no object"),
-        ("\xff\x00", "is no model configuration: it is no JSON"),
-        ('{"hidden_size": "wide"}', "is no model configuration: hidden_size is no size: 'wide'"),
-        ("[" * 100_000, "is no model configuration: it is nested too deep"),
-        ("{}", "is no model configuration: it states no size of a model, such as hidden_size"),
+        ("{", "is not a model configuration: it is not JSON"),
+        ("[1]", "is not a model configuration: it is not a JSON object"),
+        ("\xff\x00", "is not a model configuration: it is not JSON"),
+        (
+            '{"hidden_size": "wide"}',
+            "is not a model configuration: hidden_size is not a size: 'wide'",
+        ),
+        ("[" * 100_000, "is not a model configuration: it is nested too deeply"),
+        ("{}", "is not a model configuration: it has no size of a model, such as hidden_size"),
     ],
 )
 def test_a_bad_configuration_ends_in_one_line(

@@ -76,16 +76,16 @@ def test_groups_are_of_the_rows_that_are_left(net: Path) -> None:
 @pytest.mark.parametrize(
     ("expression", "said"),
     [
-        ("opp=1", "no column 'opp'; did you mean 'op'? there are idx, seq"),
-        ("nonsense", "is no condition; write tc=0"),
-        ("", "is no condition"),
-        ("eff~3", "eff holds numbers: compare it by"),
-        ("op<3", "op holds texts: compare it by"),
-        ("sil>fast", "'fast' is none"),
-        ("sil<", "'' is none"),
-        ("sil=nan", "'nan' is none"),
-        ("op~(", "no regular expression"),
-        ("op=mm and ", "is no condition"),
+        ("opp=1", "no column 'opp'; did you mean 'op'? columns are idx, seq"),
+        ("nonsense", "is not a condition; write tc=0"),
+        ("", "is not a condition"),
+        ("eff~3", "eff contains numbers: compare it with"),
+        ("op<3", "op contains texts: compare it with"),
+        ("sil>fast", "'fast' is not a number"),
+        ("sil<", "'' is not a number"),
+        ("sil=nan", "'nan' is not a number"),
+        ("op~(", "not a regular expression"),
+        ("op=mm and ", "is not a condition"),
     ],
 )
 def test_what_is_no_condition_is_misuse(net: Path, expression: str, said: str) -> None:

@@ -62,11 +62,11 @@ BAD = {
     "an empty file": (_bytes(b""), ["empty", "capture again"]),
     "a text file": (_bytes(b"hello\nworld\n"), ["a text file", "expected an nsys export"]),
     "text without a capture's words": (_bytes(b"\xef\xbb\xbfHost,User\n"), ["a text file"]),
-    "a binary file": (_bytes(b"\x7fELF\xff\xfe" * 99), ["a binary file", "expected"]),
+    "a binary file": (_bytes(b"\x7fELF\xff\xfe" * 99), ["an unknown binary file", "expected"]),
     "a lone SQLite header": (_bytes(b"SQLite format 3\0"), ["SQLite", "export"]),
-    "an SQLite file cut in half": (_cut, ["damaged or cut short", "export it again"]),
+    "an SQLite file cut in half": (_cut, ["damaged or truncated", "export it again"]),
     "a file of zeros": (_zeroed, ["zeros", "interrupted"]),
-    "an SQLite file whose tail is zeros": (_zeroed_tail, ["damaged or cut short", "again"]),
+    "an SQLite file whose tail is zeros": (_zeroed_tail, ["damaged or truncated", "again"]),
     "another program's SQLite file": (_foreign, ["without a profiler's tables", "expected"]),
     "a table that happens to be called StringIds": (_foreign_strings, ["without a profiler's"]),
     "a JSON file": (_bytes(b'{"name": "x"}', "a.json"), ["expected"]),
@@ -101,7 +101,7 @@ def _check(done: object, path: Path, words: list[str]) -> None:
 def test_parse_knows_what_parse_wrote(data: bytes, tmp_path: Path) -> None:
     """Records are no capture, but of use."""
     path = _bytes(data)(tmp_path)
-    _check(run("parse", path), path, ["what pyprof parse wrote", "the other commands read"])
+    _check(run("parse", path), path, ["output of pyprof parse", "the other commands read"])
 
 
 @pytest.mark.parametrize(("make", "words"), BAD.values(), ids=BAD)

@@ -86,7 +86,7 @@ def test_more_rows_than_the_file_has_room_for(
     path = nsys_db(tmp_path / "net.sqlite", WORK * 5000)
     monkeypatch.setattr(_sqlite, "_ROW_BYTES", 4096)
     monkeypatch.setattr(_sqlite, "_STEPS_AT_ONCE", 1000)
-    with pytest.raises(CaptureError, match="damaged or cut short"):
+    with pytest.raises(CaptureError, match="damaged or truncated"):
         ask(path)  # type: ignore[operator]
 
 
@@ -140,7 +140,7 @@ def test_what_holds_no_events_for_long_is_cut(
     written = text(events)[:-2] + ',{"ph": "X", "name": "' + "a" * (1 << 18)
     capture = read_text(tmp_path, written)
     assert capture.activities.num_rows == 2
-    assert "ends before the trace does" in capture.warnings[0]
+    assert "the trace is truncated" in capture.warnings[0]
 
 
 def test_whitespace_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,7 +126,7 @@ def test_kernel_without_launch(tmp_path: Path) -> None:
     """A kernel launched before the trace began is kept and told of."""
     capture = read(tmp_path, [*modern(), kernel(12, 1)])
     assert sorted(capture.activities["corr"].to_pylist()) == [12, 90]
-    assert any("1 of 2 pieces of GPU work have no launch" in w for w in capture.warnings)
+    assert any("1 of 2 kernels and copies have no launch" in w for w in capture.warnings)
 
 
 def test_launches_of_amd(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_pids_are_not_guessed_where_several_processes_could_be_meant(tmp_path: P
 def test_graph_launches_are_warned_of_with_their_time(tmp_path: Path) -> None:
     """A warning says how much GPU time they hide and how to see the kernels."""
     (warning,) = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, RANGES)).warnings
-    assert "1 CUDA graph launches hold 0.00 ms" in warning
+    assert "1 CUDA graph launches contain 0.00 ms" in warning
     assert "--cuda-graph-trace=node" in warning
     long = [Work(kind="graph", at=(0, 2_500_000)), Work(at=(5, 1_000_005), stream=8), *WORK[:1]]
     (warning,) = readers.read(nsys_db(tmp_path / "b.sqlite", long, RANGES)).warnings
@@ -180,7 +180,7 @@ def test_what_nsys_said_of_losses_is_passed_on(tmp_path: Path) -> None:
     said = ["Not all CUDA events might have been collected.", f"Process on {SECRETS[0]} started."]
     layout = Layout(more={"DIAGNOSTIC_EVENT": [{"text": text} for text in said]})
     warnings = readers.read(nsys_db(tmp_path / "a.sqlite", WORK[:1], RANGES, layout)).warnings
-    assert warnings == ("nsys said: Not all CUDA events might have been collected.",)
+    assert warnings == ("message from nsys: Not all CUDA events might have been collected.",)
 
 
 def test_a_capture_is_never_written_to(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_an_export_that_fails_is_one_message(
     with pytest.raises(CaptureError, match=said) as raised:
         readers.read(report)
     assert str(report) in str(raised.value)
-    assert "export it there" in str(raised.value)
+    assert "export it with the nsys version that wrote it" in str(raised.value)
 
 
 def test_an_export_with_a_reports_suffix_is_read_as_what_it_is(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_costs_known_of_other_rows_are_not_compared(captures: Path) -> None:
     done = run("diff", a, b, "-q", "--fail-if", "bytes>3%")
     (row,) = (line for line in done.stdout.splitlines() if line.startswith("bytes"))
     assert row.split()[-2:] == ["-", "-"]
-    assert (done.code, "known of other shares of the rows" in done.stderr) == (1, True)
+    assert (done.code, "known for different shares of the rows" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("text", ["speed>3%", "time>", "time=3", "time>3 parsecs", "kernels>3ms"])

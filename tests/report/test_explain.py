@@ -43,8 +43,8 @@ def test_every_stage_speaks(capture: Path) -> None:
     assert "  torch.mm(float32[64, 32], float32[32, 16]): usable" in lines
     assert "  the whole op call: 65,536 FLOPs, 14,336 bytes" in lines
     assert [line.split(",")[-1] for line in lines if ": ampere" in line or ": splitK" in line] == [
-        " does its arithmetic",
-        " helps",
+        " does the arithmetic",
+        " auxiliary",
     ]
     assert "  this row: 65,536 FLOPs, 14,336 bytes" in lines
 
@@ -70,9 +70,9 @@ def _spelt(value: int) -> str:
 
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
-    [(["--explain", "4"], 1, "there is no row 4: rows are numbered from 1 to 3"),
+    [(["--explain", "4"], 1, "no row 4: rows are numbered from 1 to 3"),
      (["--explain", "0"], 2, "0 is not in the range x>=1"),
-     (["--explain", "1", "--by", "op"], 2, "--explain knows no")],
+     (["--explain", "1", "--by", "op"], 2, "--explain does not take")],
 )  # fmt: skip
 def test_a_row_that_is_not_there(
     arguments: list[str], code: int, error: str, capture: Path

@@ -115,7 +115,7 @@ def test_export_as_markdown(pair: Pair, tmp_path: Path) -> None:
     whole = load(str(pair.a)).rows
     assert f"\n{whole:,} kernels and copies" in text
     *tables, advice = text.split("\n## ")[1:]
-    assert advice.startswith("What could be won")
+    assert advice.startswith("Potential gains")
     sections = [part.splitlines()[4:] for part in tables]
     assert len(sections) >= 2
     for lines in sections:

@@ -54,7 +54,7 @@ def test_a_file_without_lines_says_what_records_them() -> None:
     done = run("lines", "-", stdin="{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 5}\n")
     assert done.stdout == (
         "0.000 ms, 100.0 % of GPU time, is tied to no line of yours:"
-        " none was recorded, pyprof.init() in the script does\n"
+        " no lines were recorded; pyprof.init() in the script records them\n"
     )
 
 

@@ -88,7 +88,7 @@ def test_measuring_keeps_what_it_shows(tmp_path: object, monkeypatch: pytest.Mon
     done = run("peaks", "--measure", "--device", "cpu")
     assert done.code == 0
     assert done.stdout.startswith("cpu (measured)\n")
-    place = done.stderr.split("kept in ")[1].split(";")[0]
+    place = done.stderr.split("saved to ")[1].split(";")[0]
     assert place.startswith(str(tmp_path))
     with open(place, encoding="utf-8") as file:  # noqa: PTH123 - a text that the command wrote
         assert json.load(file)["cpu"]["bandwidth"] > 0

@@ -147,4 +147,4 @@ def test_a_capture_without_costs_says_so(captures: Path, tmp_path: Path) -> None
     target = tmp_path / "net.png"
     done = run("roofline", captures / "nsys2026.2-h100x2-fsdp" / "net.sqlite", "-o", target)
     assert (done.code, done.stdout, target.exists()) == (1, "", False)
-    assert "no op of this file has known FLOPs and bytes" in done.stderr
+    assert "no op in this file has known FLOPs and bytes" in done.stderr

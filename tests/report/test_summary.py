@@ -161,7 +161,7 @@ def test_times_per_step_are_means_of_one_set_of_steps(tmp_path: Path) -> None:
     said = run("summary", "-q", tmp_path / "net.sqlite").stdout
     assert "a step takes 1.000 ms, the mean of 4" in said
     assert [line.split()[3] for line in said.splitlines() if line.startswith("mm ")] == ["0.010"]
-    assert "ms/step is the mean of 4 steps; shares and calls are of work outside, too." in said
+    assert "ms/step is the mean of 4 steps; shares and calls include work outside them." in said
 
 
 def _net_with_warm_up(path: Path) -> Path:

@@ -364,13 +364,13 @@ class _Work:
         if counts.ordered:
             yield (
                 f"{counts.ordered:,} {of_all} are matched by order "
-                f"alone with the capture of their graphs{self._files(self._used)}: the calls of "
-                "this trace do not name their kernels, but ops fit them"
+                f"alone with the capture of their graphs{self._files(self._used)}: the calls in "
+                "that trace do not name their kernels, but the ops fit"
             )
         if counts.twins:
             yield (
                 f"{counts.twins:,} {of_all} have the op of the same "
-                "kernels where they ran outside graphs: inferred"
+                "kernels that ran outside graphs: inferred"
             )
         yield from self._unmatched(of_all)
 
@@ -382,13 +382,13 @@ class _Work:
             return
         if self._ambiguous:
             yield (
-                f"{self._ambiguous:,} kernels of graphs fit several captured graphs with other "
-                "ops: they have none; capture with ranges that say the batch size"
+                f"{self._ambiguous:,} kernels of graphs fit several captured graphs with different "
+                "ops: they have none; capture with ranges that state the batch size"
             )
         unused = set(ints(captures.graphs.column("recording")).tolist()) - self._used
         if unused:
             yield (
-                f"no replay fits the captured graphs{self._files(unused)}: they are of another "
+                f"no replay fits the captured graphs{self._files(unused)}: they are from another "
                 f"model, batch size or run, or cut short; {left:,} {of_all} have no op"
             )
         elif not self._ambiguous:

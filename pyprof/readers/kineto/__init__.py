@@ -51,7 +51,7 @@ def read(path: Path) -> Capture:
     if gathered.empty:
         raise CaptureError(
             f"{path}: no GPU work and no ops of torch.profiler in this trace; "
-            "record the part of the script that works on tensors"
+            "record the part of the script that uses tensors"
         )
     capture = gathered.capture(trace)
     return graph_captures.attached(capture, path, gathered.captured(trace), _recording)

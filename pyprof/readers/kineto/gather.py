@@ -98,15 +98,15 @@ def warnings(trace: Trace, activities: pa.Table, calls: pa.Table, untimed: int) 
     """Yield the sentences that this trace deserves."""
     if trace.cut:
         yield (
-            "the file ends before the trace does (a killed job?): what was written is shown; "
-            "capture again, and let the job end"
+            "the trace is truncated (a killed job?): only complete events are shown; "
+            "capture again, and let the job finish"
         )
     if trace.lost:
         yield f"{trace.lost} events are not valid JSON and are left out"
     if untimed:
-        yield f"{untimed:,} ops, ranges or calls have no time that can be and are left out"
+        yield f"{untimed:,} ops, ranges or calls have impossible times and are left out"
     if not activities.num_rows:
-        yield "no GPU work and no ops that took time in this trace"
+        yield "this trace has no GPU work, and no ops with a duration"
     elif activities["kind"][0].as_py() == schema.CPU:
         yield "no GPU work was captured: rows are CPU ops, timed on the CPU"
     else:
@@ -118,8 +118,8 @@ def _orphans(activities: pa.Table, calls: pa.Table) -> Iterator[str]:
     orphans = activities.num_rows - (pc.sum(launched).as_py() or 0)
     if orphans:
         yield (
-            f"{orphans} of {activities.num_rows} pieces of GPU work have no launch in the trace "
-            "(launched before it began): they have no op; add warm-up steps to the schedule"
+            f"{orphans} of {activities.num_rows} kernels and copies have no launch in the trace "
+            "(launched before it began), so they have no op; add warm-up steps to the schedule"
         )
 
 

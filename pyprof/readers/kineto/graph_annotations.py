@@ -108,7 +108,7 @@ def read(path: Path) -> dict[int, Annotation]:
     except orjson.JSONDecodeError:
         raise CaptureError(f"{path}: no annotations of graph nodes: damaged JSON") from None
     if not isinstance(found, dict):
-        raise CaptureError(f"{path}: no annotations of graph nodes: not by node id")
+        raise CaptureError(f"{path}: no annotations of graph nodes: keys are not node ids")
     made = {whole(key): _annotation(value) for key, value in found.items()}
     return {key: value for key, value in made.items() if key is not None and value != _NOTHING}
 
@@ -141,11 +141,11 @@ class _PlainUnpickler(pickle._Unpickler):  # noqa: SLF001 - bounded where the C 
     }
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - as inherited
-        raise pickle.UnpicklingError(f"it holds {module}.{name}")
+        raise pickle.UnpicklingError(f"it contains {module}.{name}")
 
     def persistent_load(self, pid: Any) -> Any:  # noqa: ANN401 - as inherited
         del pid
-        raise pickle.UnpicklingError("it refers to what is elsewhere")
+        raise pickle.UnpicklingError("it refers to external data")
 
 
 def _unpickled(raw: bytes, path: Path) -> object:

@@ -161,7 +161,7 @@ def _take(folder: Path, found: Found) -> None:
         else:
             size = f" of batch size {file.batch_size}" if file.batch_size is not None else ""
             found.warnings.append(
-                f"{file.path}: the trace of the capture{size} is not there: "
+                f"{file.path}: the trace of the capture{size} is missing: "
                 "kernels of its graphs have no op"
             )
     inside = sorted(folder.iterdir())
@@ -189,7 +189,7 @@ def _told(folder: Path, found: Found) -> list[File]:
         entries = orjson.loads(details.read_bytes())
         return [file for entry in entries if (file := _entry(folder, entry))]
     except (OSError, ValueError, TypeError):
-        found.warnings.append(f"{details}: not a list of traces; batch sizes are not known from it")
+        found.warnings.append(f"{details}: not a list of traces; it gives no batch sizes")
         return []
 
 
@@ -243,16 +243,15 @@ def _add(
         return
     if trace.cut:
         warnings.append(
-            f"{file.path}: ends before the trace does, so that launches may lack their ops: "
-            "not used; capture it again"
+            f"{file.path}: is cut short, so launches may lack their ops: not used; capture it again"
         )
     elif not recording.captured.whole:
         warnings.append(
-            f"{file.path}: the capture of a graph begins or ends outside of this trace: not used; "
-            "capture it again, with the whole capture of all graphs"
+            f"{file.path}: the capture of a graph begins or ends outside this trace: not used; "
+            "capture it again, including the whole capture of all graphs"
         )
     elif not recording.captured.graphs:
-        warnings.append(f"{file.path}: no graph was captured in this trace; it is not used")
+        warnings.append(f"{file.path}: no graph was captured in this trace: not used")
     else:
         built.add(_described(file, recording.ranges), recording)
 

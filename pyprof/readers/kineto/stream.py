@@ -105,8 +105,8 @@ class Trace:
                     return
                 if (most := most - len(whole)) < 0:
                     raise CaptureError(
-                        f"{self.path}: no torch.profiler trace: "
-                        f"unzipped it is more than {_RATIO} times as large"
+                        f"{self.path}: not a torch.profiler trace: "
+                        f"it unzips to more than {_RATIO} times its size"
                     )
                 yield whole
                 rest = unzip.unused_data if unzip.eof else unzip.unconsumed_tail
@@ -129,7 +129,7 @@ class Trace:
                 return buffer[found.end() :]
             if len(buffer) > _HEADER_BYTES:
                 break
-        raise CaptureError(f"{self.path}: no torch.profiler trace: it has no list of traceEvents")
+        raise CaptureError(f"{self.path}: not a torch.profiler trace: no list of traceEvents")
 
     def _close(self, rest: bytes) -> list[Event]:
         whole = _object(b'{"traceEvents":[' + rest) or _object(b'{"traceEvents":[' + rest + b"}")

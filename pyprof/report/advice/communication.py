@@ -33,7 +33,7 @@ def communication(case: Case) -> Advice | None:
         "communication",
         "communication is not overlapped with computation",
         "start collectives earlier (DDP bucket_cap_mb, FSDP prefetch), on a stream of their own;"
-        " where ranks differ, the time is waiting for the slowest",
+        " if ranks differ, this time is spent waiting for the slowest",
         rows[some],
         max((device.exposed_communication_ns for device in case.devices), default=None),
         weight=exposed[some],

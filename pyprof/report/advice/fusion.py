@@ -24,7 +24,7 @@ def unfused_optimizer(case: Case) -> Advice | None:
     rows, won = fusible(case, case.is_one("dir", "optim"))
     return case.advice(
         "unfused_optimizer",
-        "the optimizer takes several kernels for each parameter",
+        "the optimizer launches several kernels per parameter",
         "fused=True (or foreach=True) in torch.optim's constructors",
         rows,
         case.most(rows, won),
@@ -57,8 +57,8 @@ def unfused_pointwise(case: Case) -> Advice | None:
     rows, won = fusible(case, wanted, chains=True)
     return case.advice(
         "unfused_pointwise",
-        "element-wise kernels follow each other on tensors of one size",
-        "torch.compile fuses them; or a fused op of the library (bias + GELU, norm + residual)",
+        "consecutive element-wise kernels work on tensors of the same size",
+        "use torch.compile to fuse them, or a fused op (bias + GELU, norm + residual)",
         rows,
         case.most(rows, won),
     )
@@ -75,7 +75,7 @@ def recomputation(case: Case) -> Advice | None:
     rows = np.flatnonzero(case.table.records.numpy("recomputed") == 1)
     return case.advice(
         "recomputation",
-        "the backward pass computes forward work again (activation checkpointing)",
+        "the backward pass repeats forward work (activation checkpointing)",
         "if memory allows, checkpoint fewer layers, or only cheap ops (selective checkpointing)",
         rows,
         case.most(rows, case.ns[rows]),

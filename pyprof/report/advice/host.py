@@ -52,7 +52,7 @@ def data_loading(case: Case) -> Advice | None:
     return Advice(
         "data_loading",
         "the GPU waits for the next batch",
-        "more DataLoader workers, persistent_workers=True, a larger prefetch_factor;"
+        "use more DataLoader workers, persistent_workers=True, a larger prefetch_factor;"
         " decode and augment ahead of time or on the GPU",
         most,
         tuple(sorted(found, key=lambda entry: -entry.total_ns)),
@@ -73,7 +73,7 @@ def host_work(case: Case) -> Advice | None:
     return case.advice(
         "host_work",
         "the GPU waits while the host does something other than launching",
-        "see with a CPU profiler (py-spy, pyinstrument) what Python does before the work below",
+        "a CPU profiler (py-spy, pyinstrument) shows what Python does before the work below",
         rows,
         case.most(rows, idle_ns),
         weight=idle_ns,
@@ -95,7 +95,7 @@ def launch_bound(case: Case) -> Advice | None:
     return case.advice(
         "launch_bound",
         "the GPU waits for the host to launch short kernels",
-        "CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches, fused ops",
+        "use CUDA graphs, torch.compile(mode='reduce-overhead'), larger batches or fused ops",
         rows,
         case.most(rows, idle_ns),
         weight=idle_ns,
@@ -113,7 +113,7 @@ def synchronisation(case: Case) -> Advice | None:
     rows, _, idle_ns = idle_for(case, SYNC)
     return case.advice(
         "synchronisation",
-        "the host waits for the GPU, which then has nothing to do",
+        "the host waits for the GPU, which then runs out of work",
         "keep .item(), .cpu(), print and comparisons of tensors out of the step;"
         " below is the work that was waited for",
         rows,
@@ -133,8 +133,8 @@ def kernel_loading(case: Case) -> Advice | None:
     _, rows, idle_ns = idle_for(case, LOAD)
     return case.advice(
         "kernel_loading",
-        "single launches take over 1 ms: kernels are loaded, or the profiler writes",
-        "once the program is warm they are gone: capture later, or look at later --steps",
+        "single launches take over 1 ms: kernel loading, or the profiler writing",
+        "they disappear after warm-up: capture later, or look at later --steps",
         rows,
         case.most(rows, idle_ns),
         weight=idle_ns,

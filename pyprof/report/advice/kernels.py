@@ -35,7 +35,7 @@ def channels_last(case: Case) -> Advice | None:
     return case.advice(
         "channels_last",
         "tensors are rearranged around convolutions",
-        "model.to(memory_format=torch.channels_last), and the input too",
+        "use model.to(memory_format=torch.channels_last), and the same for the input",
         rows,
         case.most(rows, case.ns[rows]),
     )
@@ -73,7 +73,7 @@ def low_occupancy(case: Case) -> Advice | None:
     return case.advice(
         "low_occupancy",
         "kernels have fewer thread blocks than the GPU has SMs",
-        "larger batches, batched or grouped ops in place of loops, other streams beside them",
+        "use larger batches, batched or grouped ops instead of loops, or parallel streams",
         rows,
         case.most(rows, case.ns[rows] * (1 - filled[rows])),
     )
@@ -102,8 +102,8 @@ def under_roof(case: Case) -> Advice | None:
     rows = np.flatnonzero(far & case.kind(schema.KERNEL) & ~np.asarray(off))
     return case.advice(
         "under_roof",
-        "kernels are far below what their work needs of the GPU",
-        "torch.compile, contiguous inputs, a fused or vendor implementation of the op",
+        "kernels are far below the GPU's peaks",
+        "use torch.compile, contiguous inputs, or a fused or vendor implementation of the op",
         rows,
         case.most(rows, case.ns[rows] * (1 - share[rows] / _GOOD)),
     )

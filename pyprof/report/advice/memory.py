@@ -27,7 +27,7 @@ def allocation(case: Case) -> Advice | None:
     return case.advice(
         "allocation",
         "the GPU waits for memory to be allocated or freed",
-        "capture after warm-up; if it goes on, keep shapes alike, do not call empty_cache(), and"
+        "capture after warm-up; if it persists, keep shapes constant, avoid empty_cache(), and"
         " set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
         rows,
         case.most(rows, idle_ns),
@@ -61,8 +61,8 @@ def pageable_copies(case: Case) -> Advice | None:
     rows = np.flatnonzero(case.kind(schema.MEMCPY) & host & large & (_held(records) > _MOST))
     return case.advice(
         "pageable_copies",
-        "copies between host and GPU hold up the host: pageable memory, or blocking calls",
-        "pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
+        "copies between host and GPU block the host: pageable memory, or blocking calls",
+        "use pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
         rows,
         case.most(rows, _alone(case, rows)),
     )

@@ -33,7 +33,7 @@ def half_precision(case: Case) -> Advice | None:
     return case.advice(
         "half_precision",
         "half-precision products run without Tensor Cores",
-        "pad their sizes to multiples of 8, or update cuBLAS and cuDNN, as each reason says",
+        "pad their sizes to multiples of 8, or update cuBLAS and cuDNN; see the reason for each",
         rows,
         case.most(rows, case.faster(rows, "float16")),
         detail=[reason for reason, kept in zip(reasons, keep.tolist(), strict=True) if kept],

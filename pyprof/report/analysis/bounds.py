@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-UNKNOWN = "not known"
+UNKNOWN = "unknown"
 
 BOUNDS = {"compute": "#3b82c4", "memory": "#d9822b", "latency": "#9a9a9a", UNKNOWN: "#4c9f70"}

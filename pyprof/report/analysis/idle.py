@@ -26,14 +26,14 @@ HOST, QUEUE, GRAPH, UNKNOWN = "host", "queue", "graph", "unknown"
 
 CAUSES: Mapping[str, str] = {
     LAUNCH: "the host launches too slowly: ops shorter than their launch",
-    SYNC: "the host had waited for the GPU, and so had no work queued",
+    SYNC: "the host had waited for the GPU, so no work was queued",
     COPY: "the host was held up in a copy",
     ALLOC: "the host allocated or freed memory",
-    LOAD: "a launch took over 1 ms: kernels loaded, or the profiler at work",
+    LOAD: "a launch took over 1 ms: kernel loading, or the profiler",
     HOST: "the host did something else: data loading, Python",
-    QUEUE: "work was queued, but began later: start-up, other streams",
-    GRAPH: "inside a replay of a CUDA graph, between its kernels",
-    UNKNOWN: "the capture does not hold the launch",
+    QUEUE: "work was queued, but began late: start-up, other streams",
+    GRAPH: "between two kernels of one CUDA graph replay",
+    UNKNOWN: "the launch is not in the capture",
 }
 """What idle time can be for."""
 

@@ -182,7 +182,7 @@ def top_ops(
     data = data.append_column("step_ns", pa.array(spent))
     if rows is not None:
         data = data.filter(pa.array(rows))
-    # On one thread: several would add floats in an order that hangs on how many there are.
+    # On one thread: several would add floats in an order that depends on their number.
     found = data.group_by(list(_KEYS), use_threads=False).aggregate(
         [
             *((name, "sum") for name in (*_TOPOPS_SUMS, "step_ns")),

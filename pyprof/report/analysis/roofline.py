@@ -185,8 +185,8 @@ class Chart:
         if self.roofs:
             return text
         return (
-            f"{text}; no peak of the device is known: --gpu, --peak-flops or,"
-            " after pyprof peaks --measure, --measured gives one"
+            f"{text}; no peaks known for the device: use --gpu, --peak-flops or,"
+            " after pyprof peaks --measure, --measured"
         )
 
 
@@ -208,7 +208,7 @@ class RooflineSums:
         found = points(self.achieved, limit)
         if not found:
             raise PyprofError(
-                "no op of this file has known FLOPs and bytes: pyprof prof says why in column why"
+                "no op in this file has known FLOPs and bytes; see the column why of pyprof prof"
             )
         names = ", ".join(name for name in self.gpus if name) or "a GPU without a name"
         title = f"{names}, against {self.asked}" if self.asked else names

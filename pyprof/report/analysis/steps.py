@@ -253,10 +253,10 @@ def choose(text: str, count: int) -> tuple[int, int]:
         low = int(first) if first or not colon else 0
         high = (int(last) if last else count) if colon else low + 1 or count
     except ValueError:
-        raise ValueError(f"{text!r} is no range of steps; write 3: or 3:7 or 3") from None
+        raise ValueError(f"{text!r} is not a range of steps; write 3: or 3:7 or 3") from None
     low, high, _ = slice(low, high).indices(count)
     if low >= high:
-        raise ValueError(f"no step in {text!r}; there are {count}, the first is 0")
+        raise ValueError(f"no step in {text!r}; there are {count}, counted from 0")
     return low, high
 
 

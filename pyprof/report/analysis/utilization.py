@@ -68,11 +68,11 @@ class Utilization:
     def why(self) -> str:
         """Say why MFU and HFU are not known; "" where they are."""
         if not self.hardware_flops and self.known >= LEAST_KNOWN:
-            return "no FLOPs were done"
+            return "no FLOPs were executed"
         if self.known < LEAST_KNOWN:
             return f"FLOPs of only {100 * self.known:.1f} % of GPU time are known"
         if self.peak_flops is None:
-            return "the device's peak is not known"
+            return "the device's peak is unknown"
         return "" if self.wall_ns else "no times were recorded"
 
     @property

@@ -43,11 +43,11 @@ class Limit:
         metric, grown = found.metrics[self.name], self.grown(found)
         if grown is None:
             known = (
-                "not known in both captures"
+                "unknown in one of the captures"
                 if metric.comparable
-                else "known of other shares of the rows"
+                else "known for different shares of the rows"
             )
-            return f"{self.text}: cannot be checked, for {self.name} is {known}"
+            return f"{self.text}: cannot be checked: {self.name} is {known}"
         if grown > self.value if self.above else grown < self.value:
             return f"{self.text}: {self.name} changed by {_spelt(metric)}"
         return None
@@ -58,11 +58,11 @@ def parse(text: str) -> Limit:
     found = _LIMIT.fullmatch(text)
     if found is None or found["name"] not in METRICS:
         raise ValueError(
-            f"{text!r} is no limit; write METRIC>NUMBER or METRIC<NUMBER with a unit of %, ns, us, "
-            f"ms or s, as in 'time>+3%'; metrics are {', '.join(METRICS)}"
+            f"{text!r} is not a limit; write METRIC>NUMBER or METRIC<NUMBER with a unit of %, ns, "
+            f"us, ms or s, as in 'time>+3%'; metrics are {', '.join(METRICS)}"
         )
     if found["unit"] in ("ns", "us", "ms", "s") and found["name"] in ("kernels", "flops", "bytes"):
-        raise ValueError(f"{text!r}: {found['name']} is no time; write a number or %")
+        raise ValueError(f"{text!r}: {found['name']} is not a time; write a number or %")
     value = float(found["value"]) * _UNITS[found["unit"]]
     return Limit(text.strip(), found["name"], found["sign"] == ">", value, found["unit"] == "%")
 

@@ -43,7 +43,7 @@ METRIC_HEADER = ("", "A", "B", "change", "change (%)")
 def basis(found: Comparison) -> str:
     """Say what the numbers are of."""
     if found.per_step is None:
-        return "totals of both captures (no steps that mean the same were found)"
+        return "totals of both captures (no comparable steps were found)"
     a, b = found.per_step
     return f"per step: A has {a:,}, B {b:,}"
 

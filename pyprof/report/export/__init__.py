@@ -2,8 +2,9 @@
 
 A module has `SUFFIXES`, the endings of the files that it writes, as a literal; the first line of
 its docstring is its line in `pyprof export --help`. Both are read without running the module, so
-that only the one that is used is loaded. What else it has hangs on what its files hold: all columns
-of the rows (`Tabular`), sums over rows (`Summing`), or what the rows and the host did (`Listing`).
+that only the one that is used is loaded. What else it has depends on what its files hold: all
+columns of the rows (`Tabular`), sums over rows (`Summing`), or what the rows and the host did
+(`Listing`).
 
 One that takes options of the command names them in `OPTIONS`, a literal, too; its `write` gets them
 by name.

@@ -1,4 +1,4 @@
-"""Every column of every row as JSON: a list of objects, null for what is not known."""
+"""Every column of every row as JSON: a list of objects, null for unknown values."""
 
 from __future__ import annotations
 

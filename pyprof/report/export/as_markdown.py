@@ -78,14 +78,14 @@ def _lines(found: ReportSums) -> Iterator[str]:
             yield f"## {title}\n"
             yield text.markdown_table((key, *(name.format(on) for name in _HEADER)), groups)
     if found.advice:
-        yield "## What could be won\n"
-        yield "At most; gains overlap, they do not add up.\n"
+        yield "## Potential gains\n"
+        yield "Upper bounds; gains overlap and do not add up.\n"
         yield from (line for entry in found.advice for line in _advice(entry))
         yield ""
 
 
 def _advice(entry: Advice) -> Iterator[str]:
-    gain = "gain not known" if entry.gain_ns is None else f"up to {duration(entry.gain_ns)}"
+    gain = "gain unknown" if entry.gain_ns is None else f"up to {duration(entry.gain_ns)}"
     yield f"- **{gain}**: {text.escape(entry.title)}. To do: {text.escape(entry.action)}"
     for proof in entry.evidence[:_EVIDENCE]:
         place = f" at {short_line(proof.line)}" if proof.line else ""

@@ -1,4 +1,4 @@
-"""Stacks in all, and over time per GPU stream, for https://www.speedscope.app.
+"""Stacks: totals, and over time per GPU stream, for https://www.speedscope.app.
 
 Format: https://www.speedscope.app/file-format-schema.json, profiles of type `sampled`: a stack
 and how long it lasted. The first profile has each stack once, without idle time; those of the

@@ -33,7 +33,7 @@ def write(source: Source, file: BinaryIO) -> None:
     """Write the trace; raises RecordsError for records without times, as the original's are."""
     if "start" not in source.table.records.columns:
         raise RecordsError(
-            "these records hold no start times, so there is no timeline; parse the capture again"
+            "these records have no start times, so there is no timeline; parse the capture again"
         )
     begin_ns = _begin(source)
     file.write(_head(begin_ns, _devices(source)))

@@ -205,8 +205,8 @@ def _part(
             keep(source, file)
     except OSError as error:
         raise PyprofError(
-            f"{path}: {error.strerror or error}; workers write beside the target: choose a place "
-            "that they and you can write to"
+            f"{path}: {error.strerror or error}; workers write beside the output: choose a place "
+            "where both they and you can write"
         ) from None
     return _Written(Part(name, path, counts(source.table)), source.table.source.warnings)
 

@@ -52,20 +52,20 @@ def _labelled(label: str, value: str) -> str:
 def _clocks(found: Across) -> Iterator[str]:
     known = list(found.clocks.values())
     if len(known) < 2:  # noqa: PLR2004 - nothing to align
-        yield "cannot be aligned: no two ranks share collectives; waiting is not known"
+        yield "cannot be aligned: no two ranks share collectives; waiting is unknown"
         return
     numbers = {one.number for one in known}
     if len(numbers) == 1:
-        yield f"one clock: the {len(known)} ranks are of one capture; nothing to align"
+        yield f"one clock: the {len(known)} ranks are in one capture; nothing to align"
     else:
         yield from _aligned(known, len(numbers))
     if (apart := len({one.against for one in known})) > 1:
         yield (
-            f"{apart} sets of ranks share no collectives that all leave at once: each set is on a"
-            " clock of its own, and nothing is told between two"
+            f"{apart} sets of ranks share no collectives that all leave at once: each set has its"
+            " own clock, and two sets are not compared"
         )
     if found.unaligned:
-        yield f"not aligned, for want of shared collectives: {_some(found.unaligned)}"
+        yield f"not aligned, for lack of shared collectives: {_some(found.unaligned)}"
 
 
 def _aligned(known: list[Clock], clocks: int) -> Iterator[str]:
@@ -75,17 +75,17 @@ def _aligned(known: list[Clock], clocks: int) -> Iterator[str]:
     yield (
         f"{len(known)} ranks{several} aligned on their collectives; offsets up to"
         f" {duration(max(offsets))}; residual {duration(float(np.median(residuals)))}, at most"
-        f" {duration(max(residuals))}: differences of two ranks below the sum of theirs are not"
-        " told"
+        f" {duration(max(residuals))}: differences between two ranks below the sum of theirs are"
+        " not reported"
     )
     if not all(one.sure for one in known):
         yield (
-            "there was nothing to align on that all ranks leave at once, as an all-reduce: offsets"
-            " are as wrong as some leave early"
+            "there are no collectives that all ranks leave at once, such as all-reduce: offsets are"
+            " off by as much as some ranks leave early"
         )
     if drifting := sum(one.drift != 0 for one in known):
         fastest = max(abs(one.drift) for one in known)
-        yield f"{drifting} drift, by up to {fastest * 1e6:.3g} us a second; taken away"
+        yield f"{drifting} drift, by up to {fastest * 1e6:.3g} us per second; removed"
 
 
 def _groups(found: Across) -> Iterator[str]:
@@ -96,21 +96,18 @@ def _groups(found: Across) -> Iterator[str]:
     parts = [f"{number} of {size} ranks" for size, number in sorted(sizes.items(), reverse=True)]
     if parts:
         told = "" if all(group.named for group in groups) else (
-            "; where captures name none, told by streams whose ranks leave together"
+            "; inferred from streams whose ranks leave together where captures name none"
         )  # fmt: skip
         yield f"{', '.join(parts)}{told}"
         if found.missing:
-            yield "what is left out may be of these groups, too; not all captures tell their size"
+            yield "captures left out may belong to these groups; not all give the group size"
     for one in found.unmatched[:_SHOWN]:
         yield f"{one.count} collectives of rank {one.rank} in {one.group} unmatched: {one.why}"
     if len(found.unmatched) > _SHOWN:
         yield f"... and {len(found.unmatched) - _SHOWN} more unmatched (--json has all)"
 
     if found.impossible:
-        yield (
-            f"{found.impossible} collectives are left by some before the last comes: nothing is"
-            " told of them"
-        )
+        yield (f"{found.impossible} collectives excluded: some ranks leave before the last arrives")
 
 
 def _some(ranks: list[int]) -> str:
@@ -159,7 +156,7 @@ class Across:
     late: list[Late]
     step_waits: list[StepWait]
     together: list[Together]
-    """The dearest sets of ranks."""
+    """The most expensive sets of ranks."""
     unclear_ns: int
     """Waiting for several ranks that came last together, in all."""
     links: list[Link]

@@ -97,7 +97,7 @@ def match(columns: Collectives) -> Matched:
     ]  # fmt: skip
     lost = [
         Unmatched(columns.rank_of(one.rows), columns.name_of(one.rows), one.left_out,
-                  "missing in the midst of another rank's capture")
+                  "missing in the middle of another rank's capture")
         for bundle in bundles for one in bundle if one.left_out
     ]  # fmt: skip
     return Matched(tuple(sorted(grids, key=_largest_first)), (*alone, *lost, *_edges(grids)))
@@ -183,11 +183,11 @@ def _why(columns: Collectives, alone: Integers, group: list[Integers]) -> str:
     if what.size[one] == 1:
         return "a group of one rank"
     if len(group) == 1:
-        return "no other rank of the set has this process group"
+        return "no other rank in the set has this process group"
     if not group or not _all_take_part(what, one, len(group)):
         return "no other rank leaves such collectives at such times"
     lead = next(columns.rank_of(rows) for rows in group if rows is not alone)
-    return f"other collectives, or in another order, than on rank {lead}"
+    return f"different collectives, or a different order, than on rank {lead}"
 
 
 def _edges(grids: list[Grid]) -> Iterable[Unmatched]:

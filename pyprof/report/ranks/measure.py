@@ -83,9 +83,9 @@ def of_rank(rank: int, source: str, records: Records, capture: Capture | None, c
     """Measure one rank."""
     when, found = timeline(records, capture), steps(records, capture)
     if not records.rows:
-        raise CaptureError(f"{source}: no GPU work was captured; capture while the GPU works")
+        raise CaptureError(f"{source}: no GPU work was captured; capture while the GPU is busy")
     if when is None:
-        raise CaptureError(f"{source}: holds no times; parse the capture anew")
+        raise CaptureError(f"{source}: contains no times; parse the capture again")
     computing = union(device.compute for device in when.devices)
     sorts, calls, bubble_ns = collectives(records, rank, found.of_row, computing)
     return Facts(

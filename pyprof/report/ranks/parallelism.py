@@ -1,8 +1,8 @@
 """What each process group is for: tensor, pipeline, data, expert or context parallelism.
 
-Its description or name says so (those of Megatron, torch's device meshes, DeepSpeed, vLLM), else
-its traffic or its place among the other groups, where these leave no doubt. A group of which
-nothing tells has no role: a guess would be taken for a fact.
+The role is taken from its description or name (Megatron, torch's device meshes, DeepSpeed, vLLM),
+else from its traffic or its place among the other groups, if these leave no doubt. Otherwise a
+group has no role: a guess would be taken for a fact.
 """
 
 from __future__ import annotations

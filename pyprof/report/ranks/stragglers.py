@@ -92,7 +92,7 @@ class Late:
 
 
 def stragglers(waits: Sequence[Waits], steps: pa.Table, ranks: Sequence[int]) -> list[Straggler]:
-    """Total every rank, the dearest first."""
+    """Total every rank, most expensive first."""
     own = own_times(steps)
     excess = dict(zip(own, _over_others(np.array([*own.values()])), strict=True))
     last, of, cost, waited = (dict.fromkeys(ranks, 0) for _ in range(4))
@@ -146,7 +146,7 @@ def _blamed(last: Integers, costs: Integers) -> Iterator[tuple[int, int, int]]:
 
 
 def by_collective(columns: Collectives, waits: Sequence[Waits]) -> list[Late]:
-    """Total what each rank cost at each sort of collective, the dearest first."""
+    """Total what each rank cost at each sort of collective, most expensive first."""
     found = [
         Late(rank, one.group, sort, count, cost)
         for one in waits
@@ -178,7 +178,7 @@ def by_step(waits: Sequence[Waits]) -> list[StepWait]:
 
 
 def together(waits: Sequence[Waits]) -> tuple[int, list[Together]]:
-    """Total what was waited for several that came last together: in all, and the dearest."""
+    """Total the waiting for several ranks that were last together: in all, and the largest."""
     found: dict[tuple[int, bytes], int] = {}
     for number, one in enumerate(waits):
         costs = one.others_ns

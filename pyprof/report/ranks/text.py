@@ -37,11 +37,11 @@ _UNEVEN = 1.1
 _BUBBLE = 0.05
 """From this share of a rank's time on, a bubble is worth a word."""
 _NOTHING = "No rank, link or layer stands out."
-_ALONE = "One rank alone: nothing to compare it with; name the captures of the others, too."
+_ALONE = "Only one rank: nothing to compare; name the captures of the other ranks, too."
 
 
 def in_words(found: Across) -> Iterator[str]:
-    """Name the straggler and the slow links, the dearer first, and the uneven layer.
+    """Name the straggler and the slow links, most expensive first, and the uneven layer.
 
     Says so where there are none.
     """
@@ -79,7 +79,7 @@ def _stragglers(found: Across) -> Iterator[tuple[float, list[str]]]:
         cost,
         [
             _several(found, slow) if len(slow) > 1 else said,
-            f"  Look at pyprof summary {source} beside that of another rank, or pyprof diff.",
+            f"  Compare pyprof summary {source} with that of another rank, or use pyprof diff.",
         ],
     )
 
@@ -92,29 +92,29 @@ def _evidence(found: Across, one: Straggler) -> Iterator[str]:
     steps = found.step_count
     each = one.cost_ns / (steps or 1) / _peers(found)
     if one.of:
-        yield f"it came last to {count(one.last)} of {count(one.of)} collectives"
+        yield f"it arrived last at {count(one.last)} of {count(one.of)} collectives"
     pair = _peers(found) == 1
     if one.cost_ns:
-        unit = " a step" if steps else ""
+        unit = " per step" if steps else ""
         whole = duration(one.cost_ns)
         others = "other" if pair else "others"
-        yield (f"for it the {others} waited {duration(each)}{unit}{'' if pair else ' each'},"
-               f" {whole} in all")  # fmt: skip
+        yield (f"the {others} waited {duration(each)}{unit}{'' if pair else ' each'} for it,"
+               f" {whole} in total")  # fmt: skip
     if one.excess_ns is not None:
         others = "the other's" if pair else "the median of the others"
         yield (f"without communication its step takes {duration(one.own_ns)},"
                f" {duration(one.excess_ns)} more than {others}")  # fmt: skip
         if one.of and each < one.excess_ns / 2:
-            yield "others come as late or later, and hide most of it"
+            yield "others arrive as late or later, which hides most of it"
 
 
 def _several(found: Across, slow: list[Straggler]) -> str:
     cost = sum(one.cost_ns for one in slow)
     ranks = spans(sorted(one.rank for one in slow))
     return (
-        f"{ranks[0].upper()}{ranks[1:]} hold up the others: without communication a step of theirs"
-        f" takes up to {duration(slow[0].own_ns)}, {duration(slow[0].excess_ns)} more than the"
-        f" median of the others; the others waited {duration(cost)} for one of them,"
+        f"{ranks[0].upper()}{ranks[1:]} delay the others: without communication, their steps take"
+        f" up to {duration(slow[0].own_ns)}, {duration(slow[0].excess_ns)} more than the median of"
+        f" the others; the others waited {duration(cost)} for one of them,"
         f" {duration(found.unclear_ns)} for several at once."
     )
 
@@ -124,16 +124,16 @@ def _slow(found: Across) -> Iterator[tuple[float, list[str]]]:
     for slow in found.slow[:_SHOWN]:
         yield slow.lost_ns, [_link(slow)]
     if (more := len(found.slow) - _SHOWN) > 0:
-        yield 0, [f"{more} more groups are slower than their like (--csv --table groups)."]
+        yield 0, [f"{more} more groups are slower than similar groups (--csv --table groups)."]
 
 
 def _link(slow: SlowLink) -> str:
     link = slow.link
     rate = "" if link.bus_rate is None else f" (bus {number(link.bus_rate / 1e9)} GB/s)"
     return (
-        f"The link between {slow.label} is slow: {spelled(link.sort)} moves data for"
+        f"The link between {slow.label} is slow: {spelled(link.sort)} transfers data for"
         f" {duration(link.transfer_ns)}{rate}, {number(slow.times)} times the"
-        f" {duration(slow.usual_ns)} of {slow.like} like groups;"
+        f" {duration(slow.usual_ns)} of {slow.like} similar groups;"
         f" {duration(slow.lost_ns)} in {count(link.calls)} calls."
     )
 
@@ -151,11 +151,11 @@ def _roles(found: Across) -> Iterator[str]:
     worst = max(staged, key=lambda one: (one.bubble_ns or 0) / one.span_ns, default=None)
     if worst is not None and (share := (worst.bubble_ns or 0) / worst.span_ns) > _BUBBLE:
         yield (f"Rank {worst.rank} spends {percent(share)} % of its time in pipeline bubbles,"
-               " waiting for other stages; more micro-batches make that less.")  # fmt: skip
+               " waiting for other stages; more micro-batches reduce that.")  # fmt: skip
     for axis in found.axes:
         if axis.imbalance is not None and axis.imbalance > _UNEVEN:
             yield (f"Experts are unevenly used: rank {axis.busiest} receives"
-                   f" {axis.imbalance:.2f} times as much as the mean of its ranks.")  # fmt: skip
+                   f" {axis.imbalance:.2f} times the mean of its ranks.")  # fmt: skip
 
 
 def _layer(found: Across) -> Iterator[str]:
@@ -172,7 +172,7 @@ def _layer(found: Across) -> Iterator[str]:
 
 _LAYER_WIDTH = 48
 _NEWS = 0.01
-"""Stragglers are listed that cost at least this share of what the dearest costs."""
+"""Stragglers are listed if they cost at least this share of the most expensive one."""
 
 
 def lines(found: Across, top: int) -> Iterator[str]:
@@ -256,8 +256,8 @@ def straggler_lines(found: Across, top: int) -> Iterator[str]:
         yield f"... and {len(rest)} more, {milliseconds(sum(one.cost_ns for one in rest))} ms"
     for several in found.together[:1]:
         yield (
-            f"{milliseconds(found.unclear_ns)} ms more were waited for several ranks that came last"
-            f" together, most for {spans(list(several.ranks))}: {milliseconds(several.cost_ns)} ms"
+            f"{milliseconds(found.unclear_ns)} ms more waiting for several ranks that arrived last"
+            f" together, mostly {spans(list(several.ranks))}: {milliseconds(several.cost_ns)} ms"
         )
 
 
@@ -269,7 +269,7 @@ def _worst_steps(found: Across) -> dict[int, str]:
 
 
 def _mostly_at(found: Across) -> dict[int, str]:
-    """Name the sort of collective at which each rank cost most: the dearest stand first."""
+    """Name the sort of collective at which each rank cost most: the most expensive come first."""
     named: dict[int, str] = {}
     for one in found.late:
         named.setdefault(one.rank, f"{spelled(one.sort)}, {len(one.group.ranks)} ranks")
@@ -283,7 +283,7 @@ def parallelism(found: Across, top: int) -> Iterator[str]:
     header = ("Parallelism", "Known by", "Groups", "Ranks", "Calls", "Communication ms",
               "Exposed ms", "Hidden%", "Imbalance")  # fmt: skip
     yield from _table([_axis(axis) for axis in found.axes[:top]], header, (0, 1))
-    yield "Calls and times: per rank, the mean. Exposed: while nothing was computed."
+    yield "Calls and times are means per rank. Exposed: while nothing was computed."
 
 
 def _axis(axis: Axis) -> list[str]:
@@ -311,9 +311,9 @@ def collectives(found: Across, top: int) -> Iterator[str]:
     yield from _table([_as_text_link(one) for one in joined[:top]], header, (0, 1))
     if len(joined) > top:
         yield f"... and {len(joined) - top} more (--top {len(joined)})"
-    yield "Wait: of a rank for the last to come, the mean. Transfer: from then on, the median."
+    yield "Wait: mean time until the last rank arrives. Transfer: median time from then on."
     if any(one.sort.mixed and one.sort.bytes for one in joined[:top]):
-        yield "~: sizes differ among ranks or calls; the mean."
+        yield "~: mean of sizes that differ among ranks or calls."
 
 
 def _as_text_link(one: Link) -> list[str]:

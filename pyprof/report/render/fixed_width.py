@@ -140,9 +140,7 @@ def layout(columns: Sequence[Column], batches: Sequence[pa.Table], width: int) -
                 grown = _grown(rooms[:count], widths, left)
                 return Layout(tuple(columns[:count]), tuple(grown), with_prefixes, dropped)
     least = min(widths[0] for widths, _ in _tries(rooms[:1]))
-    raise PyprofError(
-        f"the first of these columns needs a width of at least {least}; ask for more with -w"
-    )
+    raise PyprofError(f"the first of these columns needs a width of at least {least}; increase -w")
 
 
 def _tries(rooms: Sequence[Room]) -> Iterator[tuple[list[int], bool]]:
@@ -216,7 +214,7 @@ def in_width(width: int, say: Callable[[str], object]) -> Render:
         for texts in (_headers(fitted), *(_cells(fitted, batch) for batch in rows)):
             _write_lines(file, pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*texts, " ")))
         if fitted.dropped:
-            say(f"no room for {', '.join(fitted.dropped)}; ask for more with -w")
+            say(f"no room for {', '.join(fitted.dropped)}; increase -w")
 
     return render
 

@@ -81,8 +81,8 @@ def find(name: str | None, measured: Sequence[PeaksRow]) -> list[PeaksRow]:
     if not found:
         hint = cli.meant(name, [*card_names(), *(row.gpu for row in measured)]) or ":"
         raise PyprofError(
-            f"no peaks are known of {name!r}{hint} pyprof peaks lists those that are; "
-            "--peak-flops and --peak-bandwidth of pyprof prof give others"
+            f"no peaks known for {name!r}{hint} pyprof peaks lists all cards; for others, "
+            "use --peak-flops and --peak-bandwidth of pyprof prof"
         )
     return found
 

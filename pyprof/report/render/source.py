@@ -211,7 +211,11 @@ def lines(found: SourceLines, sources: Sources | None) -> Iterator[str]:
     yield (
         f"{milliseconds(found.unknown_ns)} ms, {percent(found.unknown_ns / whole)} %"
         f" of {found.processor} time, is tied to no line of yours"
-        + ("" if found.files else ": none was recorded, pyprof.init() in the script does")
+        + (
+            ""
+            if found.files
+            else ": no lines were recorded; pyprof.init() in the script records them"
+        )
     )
 
 
@@ -219,11 +223,11 @@ def _file(file: FileTime, sources: Sources | None, whole: int, processor: str) -
     path = sources.find(file.path) if sources is not None else None
     source = read(path) if path is not None else None
     if sources is None:
-        yield "(a file to be sent holds no source, unless --source names its folder)"
+        yield "(files include source only if --source names its folder)"
     elif source is None:
-        yield "(source not found: name its folder with --source)"
+        yield "(source not found; name its folder with --source)"
     elif file.lines[-1].number > len(source):
-        yield f"({path} is shorter than when it was captured: another version?)"
+        yield f"({path} is shorter than when it was captured; another version?)"
     source = source or []
     timed = {line.number: line for line in file.lines}
     shown = sorted({*_extents(source, timed), *timed})

@@ -28,10 +28,10 @@ _LABEL = 10
 
 
 def head(found: Brief) -> Iterator[str]:
-    """Say what was captured, against which peaks it is measured, and which steps there are."""
+    """Say what was captured, which peaks are used, and which steps there are."""
     names = [name or "not named by the capture" for name in found.gpus if name != "cpu"]
-    yield from _labelled("GPU", "; ".join(names) or "none: these are ops, timed on the CPU")
-    unknown = ("not known: name the device with --gpu",) if names else ()
+    yield from _labelled("GPU", "; ".join(names) or "none: these are ops timed on the CPU")
+    unknown = ("unknown: name the device with --gpu",) if names else ()
     for place, peak in enumerate(found.peaks or unknown):
         yield from _labelled("" if place else "Peaks", peak)
     yield from _labelled("Modelled", found.known.text)
@@ -65,14 +65,14 @@ def _steps(found: Brief) -> str:
     steps = found.steps
     if not len(steps):
         return "none found; call pyprof.annotate('step') around each to see them"
-    part = " (a guess: steps, or layers of one)" if steps.guessed else ""
+    part = " (guessed: may be layers of a step)" if steps.guessed else ""
     parts = [f"{len(steps)} by {steps.origin}{part}"]
     if found.chosen is not None:
         parts.append(f"shown: {found.chosen[0]} to {found.chosen[1] - 1}")
     elif steps.warm_up:
         parts.append(
-            f"the first {steps.warm_up} slower: warm-up, left out of what a step takes"
-            f" (--steps {steps.warm_up}: leaves them out of everything)"
+            f"the first {steps.warm_up} slower: warm-up, excluded from the mean"
+            f" (--steps {steps.warm_up}: excludes them from everything)"
         )
     averaged = found.averaged or (0, len(steps))
     mean = duration(steps.mean_ns(averaged))
@@ -139,7 +139,7 @@ def _utilization(found: Utilization) -> Iterator[str]:
     else:
         again = found.hardware_flops - found.model_flops
         both = f"{percent(found.mfu)} %, HFU {percent(found.hfu)} %"
-        hardware = "; HFU counts what was computed again" if again else ""
+        hardware = "; HFU also counts recomputed work" if again else ""
         part = "" if found.known == 1 else f"; FLOPs of {percent(found.known)} % of time known"
         of = f"{number((found.peak_flops or 0) / 1e12)} TFLOP/s, {found.peak_flops_label}"
         yield from _labelled("MFU", f"{both} of {of}{hardware}{part}")
@@ -270,9 +270,9 @@ def _notes(found: Times) -> Iterator[str]:
     if found.blocking:
         yield from text.wrapped(f"Note: {BLOCKING}.")
     if found.left_out:
-        yield f"Note: times are those of {len(found.devices)} GPUs; {found.left_out} were left out."
+        yield f"Note: times are of {len(found.devices)} GPUs; {found.left_out} were left out."
     if not found.api_known and not all(device.on_cpu for device in found.devices):
-        yield "Note: this file lacks waits for the GPU, which count as launch or host."
+        yield "Note: this file lacks waits for the GPU; they count as launch or host."
 
 
 def phases(found: Brief) -> Iterator[str]:
@@ -340,7 +340,7 @@ def _of_all(found: Brief) -> Iterator[str]:
     steps = found.step_count
     inside = sum(op.step_ns for op in found.ops) * (steps or 0)
     if steps and inside < _ALL_INSIDE * found.known.total_ns:
-        yield f"ms/step is the mean of {steps} steps; shares and calls are of work outside, too."
+        yield f"ms/step is the mean of {steps} steps; shares and calls include work outside them."
     gpus = len(found.times.devices) if found.times else 1
     if gpus > 1:
         yield f"Times are of all {gpus} GPUs together."
@@ -385,7 +385,7 @@ def layers(found: Brief, depth: int | None) -> Iterator[str]:
     lines = text.table(rows, header, (0,))
     yield text.heading(lines[0])
     yield from lines[1:]
-    yield "Own: without the layers below."
+    yield "Own: without the layers inside."
     yield from _of_all(found)
 
 
@@ -401,11 +401,11 @@ _MOST_INDENTED = 16
 
 
 def advice(found: Sequence[Advice]) -> Iterator[str]:
-    """List what could be won, the most first, with the places to look at."""
+    """List potential gains, largest first, with the places to look at."""
     if not found:
-        yield "Nothing that pyprof knows to advise on stands out."
+        yield "No advice: nothing stands out."
         return
-    yield text.heading("What could be won (at most; gains overlap, they do not add up)")
+    yield text.heading("Potential gains (upper bounds; gains overlap and do not add up)")
     for entry in found:
         gain = milliseconds(entry.gain_ns) if entry.gain_ns is not None else "?"
         yield from text.wrapped(entry.title, f"{gain:>10} ms  ")
@@ -439,7 +439,7 @@ def lines(found: Brief, limit: int) -> Iterator[str]:
     whole = sum(total.values()) or 1
     ordered = sorted(total, key=lambda line: (-total[line], line or ""))
     rows = [
-        (line or "no line known", str(calls[line]), milliseconds(step[line]),
+        (line or "unknown line", str(calls[line]), milliseconds(step[line]),
          percent(total[line] / whole), text.cut(", ".join(names[line]), _NAME_WIDTH))
         for line in ordered[:limit]
     ]  # fmt: skip

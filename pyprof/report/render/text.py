@@ -166,7 +166,7 @@ def change(fraction: float | None) -> str:
 
 def part_name(direction: str | None) -> str:
     """Name a part of the step, which records have as `fprop` and so on."""
-    return PARTS.get(direction or "", direction or "not told")
+    return PARTS.get(direction or "", direction or "unknown")
 
 
 # Markdown that shows any text as it is.

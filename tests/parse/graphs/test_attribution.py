@@ -400,7 +400,7 @@ def test_a_trace_that_is_cut_short(tmp_path: Path) -> None:
     one = tmp_path / "capture_traces" / "one.json"
     whole = one.read_bytes()
     one.write_bytes(whole[: len(whole) - 40])
-    _unattributed(path, "one.json", "ends before the trace does")
+    _unattributed(path, "one.json", "is cut short")
 
 
 @pytest.mark.parametrize("lost", ["BeginCapture", "EndCapture"])
@@ -409,7 +409,7 @@ def test_a_trace_that_lacks_the_bounds_of_a_capture(tmp_path: Path, lost: str) -
     events = captured([PLAIN, PLAIN])
     events.remove(next(entry for entry in events if entry["name"].endswith(lost)))
     path = write(tmp_path, replayed([(STEP, [Replay(PLAIN)])]), {"one.json": events})
-    _unattributed(path, "one.json", "outside of this trace")
+    _unattributed(path, "one.json", "outside this trace")
 
 
 def test_what_is_left_of_a_graph_is_no_other_graph(tmp_path: Path) -> None:

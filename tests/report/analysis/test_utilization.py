@@ -81,7 +81,7 @@ def test_what_is_computed_again_is_no_work_of_the_model() -> None:
         (_calls(2, unknown=1), _PEAK, "FLOPs of only 50.0 % of GPU time are known"),
         (_calls(2), Override(gpu=None), ""),
         (capture([Work((5, 9), (1, 2), "[CUDA memcpy HtoD]", 1, bytes=4)]), _PEAK,
-         "no FLOPs were done"),
+         "no FLOPs were executed"),
     ],
 )  # fmt: skip
 def test_what_is_not_known_is_said(net: schema.Capture, override: Override, why: str) -> None:
@@ -95,7 +95,7 @@ def test_a_device_without_a_peak_has_no_share() -> None:
     """Which is the reason."""
     net = _calls(2)
     nameless = replace(net, devices=net.devices.slice(0, 0))
-    assert _of(nameless, Override()).why == "the device's peak is not known"
+    assert _of(nameless, Override()).why == "the device's peak is unknown"
 
 
 def test_the_peak_is_that_of_the_units_that_were_used() -> None:

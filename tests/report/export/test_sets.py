@@ -113,7 +113,7 @@ class Elsewhere(InProcess):
 def test_workers_must_see_the_place(ranks: Path, tmp_path: Path) -> None:
     """One line says so."""
     (form,) = (form for form in FORMS if form.module == "as_csv")
-    with pytest.raises(PyprofError, match="workers write beside the target: choose a place"):
+    with pytest.raises(PyprofError, match="workers write beside the output: choose a place"):
         write(ranks, form, tmp_path, Elsewhere())
 
 

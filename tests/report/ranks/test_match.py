@@ -115,7 +115,7 @@ def test_a_group_of_one_rank_waits_for_nobody() -> None:
     found = match(collectives([*_rank(0, size=1), *_rank(0, size=2, group="1")]))
     assert not found.grids
     assert [one.why for one in found.unmatched] == [
-        "a group of one rank", "no other rank of the set has this process group",
+        "a group of one rank", "no other rank in the set has this process group",
     ]  # fmt: skip
 
 

@@ -143,7 +143,7 @@ def test_of_two_culprits_the_dearer_stands_first(tmp_path: Path) -> None:
     link, straggler, *_ = text.in_words(found)
     assert link.startswith("The link between ranks 4 and 5 is slow")
     assert straggler.startswith(f"Rank {truth['straggler']} is the straggler")
-    assert "hide most of it" in straggler
+    assert "hides most of it" in straggler
     late = [one.ranks for one in found.together] + [(one.rank,) for one in found.late]
     assert {rank for ranks in late[:1] for rank in ranks} <= {4, 5}
 

@@ -71,7 +71,7 @@ def test_every_number_comes_back(made: tuple[list[Column], list[pa.Table]], widt
         return
     rows = pa.concat_tables(batches)
     left_out = [column.header for column in columns[len(header) :]]
-    assert said == ([f"no room for {', '.join(left_out)}; ask for more with -w"] * bool(left_out))
+    assert said == ([f"no room for {', '.join(left_out)}; increase -w"] * bool(left_out))
     for place, column in enumerate(columns[: len(header)]):
         for fields, value in zip(lines, rows.column(place).to_pylist(), strict=True):
             _check(column, fields[place], value)

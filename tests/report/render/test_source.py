@@ -99,7 +99,7 @@ def test_the_current_folder_is_shown_on_stdout_alone(home: Path) -> None:
     for given in ([], ["--source", "."]):
         assert run("lines", *given, net, "-o", "lines.txt").code == 0
         assert ("TRAIN = 1" in Path("lines.txt").read_text()) == bool(given)
-        assert ("holds no source" in Path("lines.txt").read_text()) != bool(given)
+        assert ("files include source only if" in Path("lines.txt").read_text()) != bool(given)
 
 
 def _targets() -> list[tuple[str, str]]:

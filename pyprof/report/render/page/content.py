@@ -136,7 +136,7 @@ def _timeline(found: Content) -> Mapping[str, Any]:
 
 def _modules(found: Content) -> Mapping[str, Any]:
     root = icicle.modules(found.brief.layers)
-    title = "Modules" if root else "Ops and their kernels (the capture holds no layers)"
+    title = "Modules" if root else "Ops and their kernels (the capture has no layers)"
     root = root or icicle.ops(found.ops)
     on = found.brief.known.processor
     boxes = icicle.boxes(root, f"all {on} time")

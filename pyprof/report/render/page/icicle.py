@@ -79,7 +79,7 @@ def _boxes(
     node: Node, least_ns: float, path: tuple[str, ...], start_ns: int, colour: int, name: str
 ) -> Iterator[IcicleBox]:
     depth = len(path)
-    times = f"{duration(node.total_ns)} in all, {duration(node.self_ns)} itself, {node.rows:,} rows"
+    times = f"{duration(node.total_ns)} total, {duration(node.self_ns)} own, {node.rows:,} rows"
     yield IcicleBox(name, ".".join(path) or name, depth, start_ns, node.total_ns, times, colour)
     if depth >= _MOST_LEVELS:
         return

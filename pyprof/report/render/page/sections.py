@@ -119,9 +119,9 @@ def _utilization(found: Utilization) -> Iterator[tuple[str, str, str]]:
         yield "MFU", "unknown", found.why
     else:
         yield "MFU", f"{percent(found.mfu)} %", f"of {found.peak_flops_label}"
-        yield "HFU", f"{percent(found.hfu)} %", "counts what was computed again"
+        yield "HFU", f"{percent(found.hfu)} %", "also counts recomputed work"
     if found.mbu is not None:
-        yield "MBU", f"{percent(found.mbu)} %", "of the memory's bandwidth, in decode steps"
+        yield "MBU", f"{percent(found.mbu)} %", "of memory bandwidth, in decode steps"
 
 
 def families(found: Brief) -> list[tuple[str, str, float]]:
@@ -187,7 +187,7 @@ def ops(found: Brief) -> Sortable:
             _rate(op.bytes_per_s, 1e9),
             share(op.efficiency),
             text(op.bound),
-            text({"1": "used", "0": "not used", "?": "not told"}.get(op.tc or "")),
+            text({"1": "used", "0": "not used", "?": "unknown"}.get(op.tc or "")),
         ]
         for op in found.ops[:_MOST_ROWS]
     ]
@@ -214,7 +214,7 @@ def kernels(sums: pa.Table, full: Mapping[str, str]) -> Sortable:
             number(group.time_ns / group.calls, duration(group.time_ns / group.calls)),
             _rate(group.flops_per_s, 1e12),
             _rate(group.bytes_per_s, 1e9),
-            text({"1": "used", "0": "not used", "?": "not told"}.get(group.key[2] or "")),
+            text({"1": "used", "0": "not used", "?": "unknown"}.get(group.key[2] or "")),
         ]
         for group in groups[:_MOST_ROWS]
     ]
