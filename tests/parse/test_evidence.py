@@ -300,7 +300,8 @@ FILES = [path for path in FOLDER.rglob("*") if path.suffix in {".sqlite", ".sql"
 def test_a_real_capture_raises_no_doubt(path: Path) -> None:
     """What their tools and the missing ranges give rise to aside, there is nothing to say."""
     known = ("no NVTX ranges", "CUDA graph launches contain", "CUDA graphs replayed",
-             "message from nsys", "are matched by name and order with the capture of their graphs")  # fmt: skip
+             "message from nsys",
+             "are matched by name and order with the capture of their graphs")  # fmt: skip
     if path.stat().st_size and is_capture(path) and (rows := read(path).activities).num_rows:
         found = parse_file(path).warnings
         assert [text for text in found if not any(word in text for word in known)] == []
