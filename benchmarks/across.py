@@ -24,7 +24,7 @@ _GROUPS = ((2, 24), (8, 4), (None, 2))  # ranks of each, None: all; collectives 
 _EVERY_NS, _MOVES_NS = 1_000_000, 300_000
 
 
-def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) -> tables.Facts:
+def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) -> tables.RankTables:
     """Make the facts of a rank."""
     sizes = [size or given.ranks for size, _ in _GROUPS]
     each = [place for place, (_, calls) in enumerate(_GROUPS) for _ in range(calls)]
@@ -37,7 +37,7 @@ def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) ->
     start = ready + draws.integers(0, 50_000, count)
     end = ready + _MOVES_NS + draws.integers(0, 3_000, count)
     steps = np.arange(given.steps)
-    return tables.Facts(
+    return tables.RankTables(
         tables.table(
             tables.RANKS, rank, 1, device=[rank % 8], source=[f"net.rank{rank}.sqlite"],
             clock=[f"host {rank}"], gpu=["GPU"], origin=['ranges "step N"'],

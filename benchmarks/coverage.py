@@ -18,7 +18,7 @@ from pyprof.errors import PyprofError
 from pyprof.inputs import model_config
 from pyprof.parse import record_file
 from pyprof.prof.columns import COLUMNS
-from pyprof.prof.coverage import known
+from pyprof.prof.coverage import cost_coverage
 from pyprof.prof.table import Override, Table
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def _row(path: Path, override: Override) -> str:
     share = table.roofline.share
     shares = [100 * ns[rows].sum() / whole
               for rows in (*says, tc != "?", np.isfinite(share), share > 1)]  # fmt: skip
-    figures = (*shares[:3], known(table).percent, *shares[3:])
-    unknown = known(table).text.partition("rows: ")[2] or "-"
+    figures = (*shares[:3], cost_coverage(table).percent, *shares[3:])
+    unknown = cost_coverage(table).text.partition("rows: ")[2] or "-"
     cells = (path.parent.name, str(table.records.rows), f"{whole / 1e6:.2f}",
              *(f"{figure:.1f}" for figure in figures), unknown)  # fmt: skip
     return f"| {' | '.join(cells)} |"

@@ -69,8 +69,8 @@ class _Commands:
     @staticmethod
     def find_spec(name: str, target: object = None) -> ModuleSpec | None:
         del target
-        found: ModuleSpec | None = import_module("pyprof.command_modules").spec(name)
-        return found
+        spec: ModuleSpec | None = import_module("pyprof.command_modules").spec(name)
+        return spec
 
 
 _PLACE = f"{__path__[0]}{os.sep}(commands)"

@@ -21,8 +21,10 @@ _FIRST_STEPS = ("run", "capture", "parse", "prof", "doctor")
 def names() -> list[str]:
     """Give the name of every command: each module of `pyprof.commands` is one."""
     modules = (module.name for module in pkgutil.iter_modules(commands.__path__))
-    found = {name.replace("_", "-") for name in modules if not name.startswith("_")}
-    return [name for name in _FIRST_STEPS if name in found] + sorted(found - {*_FIRST_STEPS})
+    commands_found = {name.replace("_", "-") for name in modules if not name.startswith("_")}
+    return [name for name in _FIRST_STEPS if name in commands_found] + sorted(
+        commands_found - {*_FIRST_STEPS}
+    )
 
 
 def run(name: str, called: str) -> None:

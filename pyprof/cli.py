@@ -145,22 +145,24 @@ class _ReaderGoneError(Exception):
 def _force() -> click.Option:
     def keep(context: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001
         del param
-        guard.of(context).force = value
+        guard.of_command(context).force = value
 
-    told = "Allow -o to replace a capture. Inputs are never replaced."
-    return click.Option(["--force"], is_flag=True, expose_value=False, callback=keep, help=told)
+    help_text = "Allow -o to replace a capture. Inputs are never replaced."
+    return click.Option(
+        ["--force"], is_flag=True, expose_value=False, callback=keep, help=help_text
+    )
 
 
 def raw_option(function: Callable[..., None]) -> Callable[..., None]:
     """Add --raw to a command that writes CSV; the command gets it as `raw`."""
-    told = "In CSV, do not put an apostrophe before texts that spreadsheets take for formulas."
-    return click.option("--raw", is_flag=True, help=told)(function)
+    help_text = "In CSV, do not put an apostrophe before texts that spreadsheets take for formulas."
+    return click.option("--raw", is_flag=True, help=help_text)(function)
 
 
-def source_option(told: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def source_option(help_text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add --source; the command gets it as `folder`, None where it is not given."""
     kind = click.Path(exists=True, file_okay=False, path_type=Path)
-    return click.option("--source", "folder", metavar="DIR", type=kind, help=told)
+    return click.option("--source", "folder", metavar="DIR", type=kind, help=help_text)
 
 
 def check_raw(raw: bool, form: str) -> None:  # noqa: FBT001 - as the option comes
@@ -176,10 +178,10 @@ def _decide(command: Command, ctx: click.Context) -> None:
     named = [text for value in others for text in _texts(value)]
     nothing = any(isinstance(p, click.Argument) and not ctx.params[p.name or ""]
                   for p in command.params)  # fmt: skip
-    told = guard.of(ctx)
-    told.reads([*named, *([guard.STDIN] if nothing else [])])
+    output_guard = guard.of_command(ctx)
+    output_guard.reads([*named, *([guard.STDIN] if nothing else [])])
     if target is not None:
-        told.decide(str(target))
+        output_guard.decide(str(target))
         if not command.makes_folders:
             _check_place(str(target))
 
@@ -210,16 +212,16 @@ def _texts(value: object) -> list[str]:
     return [str(one) for one in several if isinstance(one, (str, Path))]
 
 
-def meant(wrong: str, known: Iterable[str]) -> str:
+def meant(wrong: str, names: Iterable[str]) -> str:
     """Ask `; did you mean 'sil'?` of a name that is none of those known; "" where none is like it.
 
     Letter case does not count.
     """
     from difflib import get_close_matches  # noqa: PLC0415 - only for what is wrong
 
-    by_lower = {name.lower(): name for name in reversed(list(known))}
-    found = get_close_matches(wrong.lower(), by_lower, n=1)
-    return f"; did you mean {by_lower[found[0]]!r}?" if found else ""
+    by_lower = {name.lower(): name for name in reversed(list(names))}
+    matches = get_close_matches(wrong.lower(), by_lower, n=1)
+    return f"; did you mean {by_lower[matches[0]]!r}?" if matches else ""
 
 
 class Choice(_ChoiceType):
@@ -268,8 +270,8 @@ class Quantity(_FloatType):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Read the number; wrong usage where it is none, or not above 0."""
-        found = self._form.fullmatch(str(value).strip())
-        rate = float(found[1]) * _PREFIXES[found[2].lower()] if found else 0.0
+        match = self._form.fullmatch(str(value).strip())
+        rate = float(match[1]) * _PREFIXES[match[2].lower()] if match else 0.0
         if not 0 < rate < float("inf"):
             self.fail(f"{value!r} is not a rate in {self.unit}, such as 1.5e12 or 1.5T", param, ctx)
         return rate
@@ -325,8 +327,8 @@ def output(target: str) -> Iterator[BinaryIO]:
 
     Raises PyprofError where it cannot be written, is what the command reads, or is a capture.
     """
-    told = guard.current()
-    told.decide(target)
+    output_guard = guard.current()
+    output_guard.decide(target)
     if target == STDOUT or _is_stream(Path(target)):
         with _stream(target) as file:
             yield file
@@ -339,7 +341,7 @@ def output(target: str) -> Iterator[BinaryIO]:
         with os.fdopen(handle, "wb") as file:
             yield file
         _as_created(Path(name))
-        told.decide(target)  # it may have appeared since
+        output_guard.decide(target)  # it may have appeared since
         os.replace(name, path)  # noqa: PTH105 - Path.replace is the same call
     except OSError as error:
         raise _unwritable(target, error) from None
@@ -356,37 +358,37 @@ _OTHERS = {
 """Suffixes of files that hold no text of ours."""
 
 
-def form(target: str, *known: str) -> str:
-    """Give the form that a file's suffix asks for, one of `known`; "" for text.
+def form(target: str, *suffixes: str) -> str:
+    """Give the form that a file's suffix asks for, one of `suffixes`; "" for text.
 
     Wrong usage where it is the suffix of something else.
     """
     suffix = _suffix(target)
     if suffix in {"", "txt"}:
         return ""
-    if suffix not in known:
-        raise _misnamed(target, "txt", *known)
+    if suffix not in suffixes:
+        raise _misnamed(target, "txt", *suffixes)
     return suffix
 
 
-def claims(target: str, *known: str, text: bool = True) -> str:
-    """Give the form that a file's suffix asks for, one of `known`; "" for any other.
+def claims(target: str, *suffixes: str, text: bool = True) -> str:
+    """Give the form that a file's suffix asks for, one of `suffixes`; "" for any other.
 
     Wrong usage where it is that of a file of another kind than this command writes: a file must not
     deny what it holds, and no capture is written over.
     """
     suffix = _suffix(target)
-    if suffix in _OTHERS and suffix not in known and not _is_stream(Path(target)):
-        raise _misnamed(target, *(["txt"] if text else []), *known)
-    return suffix if suffix in known else ""
+    if suffix in _OTHERS and suffix not in suffixes and not _is_stream(Path(target)):
+        raise _misnamed(target, *(["txt"] if text else []), *suffixes)
+    return suffix if suffix in suffixes else ""
 
 
 def _suffix(target: str) -> str:
     return Path(target).suffix.lower().removeprefix(".")
 
 
-def _misnamed(target: str, *known: str) -> click.BadParameter:
-    there = ", ".join(f".{name}" for name in known)
+def _misnamed(target: str, *suffixes: str) -> click.BadParameter:
+    there = ", ".join(f".{name}" for name in suffixes)
     return click.BadParameter(
         f"{target!r} must end in one of {there}, which this command writes", param_hint="'-o'"
     )
@@ -424,8 +426,8 @@ def _as_created(path: Path) -> None:
 
 
 def _unwritable(target: str, error: OSError | int) -> PyprofError:
-    said = os.strerror(error) if isinstance(error, int) else error.strerror or error
-    return PyprofError(f"{target}: {said}; choose another place with -o")
+    cause = os.strerror(error) if isinstance(error, int) else error.strerror or error
+    return PyprofError(f"{target}: {cause}; choose another place with -o")
 
 
 @contextmanager

@@ -46,9 +46,9 @@ class Guard:
     def reads(self, places: Iterable[str]) -> None:
         """Keep the files among these from being replaced; PyprofError where one is the output."""
         for place in places:
-            found = _stdin() if place == STDIN else _stat(place)
-            if found is not None:
-                self.inputs[found.st_dev, found.st_ino] = place
+            status = _stdin() if place == STDIN else _stat(place)
+            if status is not None:
+                self.inputs[status.st_dev, status.st_ino] = place
                 self.beside |= dict.fromkeys(_belonging(place), place)
         if self.target is not None:
             self._no_input(self.target)
@@ -61,8 +61,8 @@ class Guard:
             self.no_capture(target)
 
     def _no_input(self, target: str) -> None:
-        found = _stdout() if target == STDOUT else _stat(target)
-        if found is not None and (read := self.inputs.get((found.st_dev, found.st_ino))):
+        status = _stdout() if target == STDOUT else _stat(target)
+        if status is not None and (read := self.inputs.get((status.st_dev, status.st_ino))):
             shown = "stdout" if target == STDOUT else target
             what = "stdin" if read == STDIN else read
             raise PyprofError(f"{shown}: is an input ({what}); choose another place with -o")
@@ -84,22 +84,22 @@ class Guard:
 def current() -> Guard:
     """Give the guard of the command that runs; one that knows nothing where none does."""
     context = click.get_current_context(silent=True)
-    return Guard() if context is None else of(context)
+    return Guard() if context is None else of_command(context)
 
 
-def of(context: click.Context) -> Guard:
+def of_command(context: click.Context) -> Guard:
     """Give the guard of a command."""
-    found: Guard = context.meta.setdefault(_KEY, Guard())
-    return found
+    guard: Guard = context.meta.setdefault(_KEY, Guard())
+    return guard
 
 
 def _stat(place: str) -> os.stat_result | None:
     """Give what is known of a file; None where there is none, or it is something else."""
     try:
-        found = os.stat(place)  # noqa: PTH116 - a URL is no path
+        status = os.stat(place)  # noqa: PTH116 - a URL is no path
     except (OSError, ValueError):
         return None
-    return found if stat.S_ISREG(found.st_mode) else None
+    return status if stat.S_ISREG(status.st_mode) else None
 
 
 def _stdin() -> os.stat_result | None:
@@ -112,20 +112,20 @@ def _stdout() -> os.stat_result | None:
 
 def _opened(number: int) -> os.stat_result | None:
     try:
-        found = os.fstat(number)
+        status = os.fstat(number)
     except OSError:
         return None
-    return found if stat.S_ISREG(found.st_mode) else None
+    return status if stat.S_ISREG(status.st_mode) else None
 
 
 def _belonging(place: str) -> list[str]:
     """Name what belongs to a file, wherever links lead."""
     if place == STDIN:
         return []
-    whole = os.path.realpath(place)
-    stem, suffix = os.path.splitext(whole)  # noqa: PTH122 - texts
+    real_path = os.path.realpath(place)
+    stem, suffix = os.path.splitext(real_path)  # noqa: PTH122 - texts
     alike = [stem + other for other in _ALIKE if suffix in _ALIKE and other != suffix]
-    return [*(whole + end for end in _BESIDE), *alike]
+    return [*(real_path + end for end in _BESIDE), *alike]
 
 
 # --- what a file holds ----------------------------------------------------------------------------

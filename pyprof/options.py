@@ -179,13 +179,13 @@ def model_option(command: _Command) -> _Command:
     return _MODEL(command)
 
 
-def override(given: Mapping[str, Any]) -> Override:
+def override(options: Mapping[str, Any]) -> Override:
     """Make of the options' values what a table takes."""
     from pyprof.inputs import model_config  # noqa: PLC0415 - loads Arrow
     from pyprof.prof.table import Override  # noqa: PLC0415 - as above
 
-    model = given["model_config"]
+    model = options["model_config"]
     return Override(
-        **{name: given[name] for name in _NAMES if name in given},
+        **{name: options[name] for name in _NAMES if name in options},
         model=model_config.read(model) if model else None,
     )

@@ -31,7 +31,7 @@ def cell(text: str) -> str:
     return _UNSAFE.sub(" ", text)
 
 
-def lines(text: str) -> str:
+def multiline(text: str) -> str:
     """Do as `cell` does, but keep line ends, and the marks of bold text."""
     return _BUT_LINES.sub(" ", text)
 
@@ -52,12 +52,12 @@ def message(text: str) -> str:
 
     So are bytes of a file's name that are not UTF-8. What opens doors is left out, as in `url`.
     """
-    found = " ".join(re.split(r"[ \t\r\n]+", url(text).strip(" \t\r\n")))
-    return _UNSAFE.sub(_spelt, found).encode(errors="backslashreplace").decode()
+    one_line = " ".join(re.split(r"[ \t\r\n]+", url(text).strip(" \t\r\n")))
+    return _UNSAFE.sub(_spelt, one_line).encode(errors="backslashreplace").decode()
 
 
-def _spelt(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _spelt(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
 _FORMULA = "=+@\t\r\n\uff1d\uff0b\uff0d\uff20-"

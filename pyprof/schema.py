@@ -216,9 +216,9 @@ class Identity:
 def check(capture: Capture) -> None:
     """Raise TypeError where a table's columns differ from the schema: a reader's bug."""
     for name, schema in TABLES.items():
-        found = getattr(capture, name).schema
-        if not found.equals(schema):
-            raise TypeError(f"{name}: expected\n{schema}\nfound\n{found}")
+        columns = getattr(capture, name).schema
+        if not columns.equals(schema):
+            raise TypeError(f"{name}: expected\n{schema}\nfound\n{columns}")
 
 
 def table(schema: pa.Schema, columns: Mapping[str, Any], rows: int | None = None) -> pa.Table:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def folder() -> Iterator[Path]:
     """Give a folder that is gone afterwards. Raises PyprofError where none can be made."""
     try:
-        made = tempfile.TemporaryDirectory(prefix="pyprof-")
+        temporary = tempfile.TemporaryDirectory(prefix="pyprof-")
     except OSError as error:
         raise PyprofError(
             f"cannot create a folder for temporary files ({error.strerror or error}); "
             "set TMPDIR to a writable folder"
         ) from None
-    with made as name:
+    with temporary as name:
         yield Path(name)

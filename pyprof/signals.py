@@ -86,7 +86,7 @@ def quietly_until_begun() -> None:
 
 
 @contextmanager
-def told(tell: Handler) -> Iterator[None]:
+def handling_stop(tell: Handler) -> Iterator[None]:
     """Call this at SIGINT, SIGTERM and SIGHUP instead of what else would happen in Python."""
     before: dict[int, Handler] = {}
     for number in (signal.SIGINT, *_ENDING):
@@ -118,7 +118,7 @@ def postponed() -> Iterator[None]:
             _handle(handlers[number], number, frame)
 
     try:
-        with told(note):
+        with handling_stop(note):
             yield
     finally:
         for number in noted[:1]:

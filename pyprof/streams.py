@@ -40,7 +40,7 @@ def say(text: str) -> None:
 
 def note(text: str) -> None:
     """Write lines to stderr, if there is anybody to read them."""
-    on_stderr(lambda: click.echo(safe.lines(safe.url(text)), nl=False, err=True))
+    on_stderr(lambda: click.echo(safe.multiline(safe.url(text)), nl=False, err=True))
 
 
 def on_stderr(write: Callable[[], object]) -> None:
@@ -101,7 +101,7 @@ class _Terminal(io.BufferedIOBase):
 
     def write(self, data: Buffer) -> int:
         text = self._decoder.decode(bytes(data))
-        sys.stdout.buffer.write(safe.lines(text).encode())
+        sys.stdout.buffer.write(safe.multiline(text).encode())
         return len(memoryview(data))
 
     def flush(self) -> None:

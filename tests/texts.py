@@ -21,7 +21,7 @@ def apart(texts: Sequence[str]) -> dict[str, pa.Array]:
 def spelt(ranges: pa.Table) -> pa.Table:
     """Put the texts of some ranges together in their column `text`."""
     place = ranges.column_names.index("text")
-    return ranges.set_column(place, "text", templates.spell(templates.of(ranges)))
+    return ranges.set_column(place, "text", templates.spell(templates.texts_of_table(ranges)))
 
 
 def texts(ranges: pa.Table) -> list[str]:

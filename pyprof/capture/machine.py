@@ -32,8 +32,8 @@ _TIMEOUT_S = 30
 
 def find_nsys() -> str | None:
     """Give the nsys on PATH, else the newest in the places where it is installed to; else None."""
-    if found := shutil.which("nsys"):
-        return found
+    if on_path := shutil.which("nsys"):
+        return on_path
     places = [path for pattern in _PLACES for path in glob(pattern)]  # noqa: PTH207 - absolute patterns
     usable = [path for path in places if os.access(path, os.X_OK)]
     return max(usable, key=version_numbers, default=None)
@@ -41,9 +41,9 @@ def find_nsys() -> str | None:
 
 def nsys_version(nsys: str) -> tuple[int, ...] | None:
     """Give its version as numbers, such as (2024, 6, 1); None where it does not say."""
-    said = output(nsys, "--version")
-    found = re.search(r"(\d{4})\.(\d+)(?:\.(\d+))?", said or "")
-    return tuple(int(part or 0) for part in found.groups()) if found else None
+    output_text = output(nsys, "--version")
+    match = re.search(r"(\d{4})\.(\d+)(?:\.(\d+))?", output_text or "")
+    return tuple(int(part or 0) for part in match.groups()) if match else None
 
 
 @cache
@@ -51,20 +51,20 @@ def find_gpus() -> tuple[str, ...]:
     """Give the names of the NVIDIA GPUs that a script started here would see."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1", "NoDevFiles"}:
         return ()
-    said = output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
-    if said is not None:
-        return tuple(line.strip() for line in said.splitlines() if line.strip())
+    listing = output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
+    if listing is not None:
+        return tuple(line.strip() for line in listing.splitlines() if line.strip())
     return tuple(path.name for path in sorted(Path("/dev").glob("nvidia[0-9]*")))
 
 
 def output(program: str, *args: str) -> str | None:
     """Give what a program prints; None where it is not there or fails."""
-    found = shutil.which(program)
-    if found is None:
+    path = shutil.which(program)
+    if path is None:
         return None
     try:
         done = subprocess.run(  # noqa: S603 - a program of the user's own machine
-            [found, *args], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+            [path, *args], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
@@ -162,8 +162,8 @@ def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
         yield Finding(state, "nsys is not installed: captures use torch.profiler", _NSYS_INSTALL)
         return
     version = nsys_version(path)
-    said = ".".join(str(part) for part in version) if version else "of unknown version"
-    yield Finding(State.GOOD, f"nsys {said} at {path}")
+    release = ".".join(str(part) for part in version) if version else "of unknown version"
+    yield Finding(State.GOOD, f"nsys {release} at {path}")
     if not _importer_is_found(path):
         yield Finding(
             State.BAD,
@@ -179,7 +179,9 @@ def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
         and version <= _SILENT_NVTX
         and version_numbers(nvtx) >= (0, 2, 12)
     ):
-        text = f"under nsys {said}, ranges of the nvtx package {nvtx} are lost (PyProf's are not)"
+        text = (
+            f"under nsys {release}, ranges of the nvtx package {nvtx} are lost (PyProf's are not)"
+        )
         yield Finding(State.NOTE, text, "pip install nvtx==0.2.11, or a newer nsys")
 
 

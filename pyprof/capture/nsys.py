@@ -124,7 +124,7 @@ def _wait(line: Sequence[str], files: Files) -> int:
             if again and not files.pid.exists():
                 process.terminate()
 
-    with signals.told(forward):
+    with signals.handling_stop(forward):
         code = process.wait()
     if files.exit_code.exists():  # old versions of nsys return 0 whatever the script did
         return int(files.exit_code.read_text() or code)
@@ -199,13 +199,13 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
     try:
         _gather(windows, reports, database)
     except (sqlite3.Error, OSError) as error:
-        kept = ", ".join(map(str, windows))
-        return Outcome(code, None, (f"{database}: {error}; its windows are in {kept}",))
+        window_names = ", ".join(map(str, windows))
+        return Outcome(code, None, (f"{database}: {error}; its windows are in {window_names}",))
     _sign(database)
     notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
     empty = not filled(database, _WORK)  # tables without rows are not exported
-    said = [_no_work(request)] if empty else [*_captured_before(database)]
-    return Outcome(code, database, (*notes, *said), empty=empty)
+    no_work_notes = [_no_work(request)] if empty else [*_captured_before(database)]
+    return Outcome(code, database, (*notes, *no_work_notes), empty=empty)
 
 
 def _captured_before(database: Path) -> Iterator[str]:

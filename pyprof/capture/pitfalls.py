@@ -42,7 +42,7 @@ def pitfall(function: Pitfall) -> Pitfall:
     return function
 
 
-def found(capture: schema.Capture) -> list[str]:
+def find_pitfalls(capture: schema.Capture) -> list[str]:
     """Give what the reader, the parser and every pitfall say of a capture."""
     return [
         *capture.warnings,
@@ -142,10 +142,10 @@ def unknown_gpu(capture: schema.Capture) -> Iterator[str]:
     """Peaks need to know the GPU."""
     on_gpu = capture.activities.filter(pc.not_equal(capture.activities["kind"], schema.CPU))
     used = set(pc.unique(on_gpu["device"]).drop_null().to_pylist())
-    known = {
+    described = {
         row["device"] for row in capture.devices.to_pylist() if row["name"] and row["sm_count"]
     }
-    if missing := sorted(used - known):
+    if missing := sorted(used - described):
         listed = ", ".join(str(device) for device in missing)
         who = f"devices {listed} are" if len(missing) > 1 else f"device {listed} is"
         yield f"{who} not described in the file: eff needs --gpu NAME"

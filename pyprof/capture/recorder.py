@@ -240,7 +240,7 @@ class Recorder:
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         self.seconds += time.monotonic() - self._begun
-        for key, value in self._facts().items():
+        for key, value in self._metadata().items():
             self._profiler.add_metadata(key, value)
         self.busy = True
         self._profiler.stop_trace()
@@ -267,14 +267,14 @@ class Recorder:
             self._end()
         return 0
 
-    def _facts(self) -> dict[str, str]:
+    def _metadata(self) -> dict[str, str]:
         """Give what the trace should say of where it comes from."""
         from pyprof import __version__  # noqa: PLC0415 - once, and only here
 
-        facts = {"torch_version": str(torch.__version__), "pyprof_version": __version__}
+        metadata = {"torch_version": str(torch.__version__), "pyprof_version": __version__}
         if (rank := self._rank()) is not None:  # Kineto knows it only if the group is there first
-            facts["pyprof_rank"] = str(rank)
-        return facts
+            metadata["pyprof_rank"] = str(rank)
+        return metadata
 
 
 def _exported(

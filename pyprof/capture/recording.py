@@ -91,13 +91,13 @@ class Recording:
         return ": the whole script" + ("" if self._request.whole else ", which started no range")
 
     def _of_others(self) -> str:
-        said = "the script ran its own torch.profiler, and only one can run at a time"
+        cause = "the script ran its own torch.profiler, and only one can run at a time"
         *_, last = traces = (None, *self.others.traces())
         if last is None:
-            return f"{said}: its recording was not exported (export_chrome_trace does that)"
+            return f"{cause}: its recording was not exported (export_chrome_trace does that)"
         more = f" and {len(traces) - 2} more" if len(traces) > 2 else ""  # noqa: PLR2004 - None is one
-        found = shown(last)
-        return f"{said}; its recording is in {found}{more}: python -m pyprof.prof {found}"
+        trace = shown(last)
+        return f"{cause}; its recording is in {trace}{more}: python -m pyprof.prof {trace}"
 
     def _marks(self) -> bool:
         """Tell whether ops shall say what they are: not to the script's own profiler, unasked."""
@@ -150,7 +150,7 @@ def count_steps(counter: StepCounter, stack: ExitStack) -> None:
         if not capturing():
             counter.optimized()
 
-    stack.callback(instrument.range_hooks.on_step(counter.told))
+    stack.callback(instrument.range_hooks.on_step(counter.count_step))
     hook = register_optimizer_step_post_hook(optimized)
     stack.callback(hook.remove)
 

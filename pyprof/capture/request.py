@@ -76,18 +76,18 @@ class StepCounter:
 
     def __init__(self, ended: Callable[[], object]) -> None:
         self._ended = ended
-        self._told = 0
+        self._counted = 0
         self._optimized = 0
         self.count = 0
 
-    def told(self) -> None:
+    def count_step(self) -> None:
         """Count a `pyprof.step()`."""
-        self._told += 1
-        self._advance(self._told)
+        self._counted += 1
+        self._advance(self._counted)
 
     def optimized(self) -> None:
         """Count the step of an optimizer."""
-        if not self._told:
+        if not self._counted:
             self._optimized += 1
             self._advance(self._optimized)
 
@@ -145,8 +145,8 @@ def rank() -> int | None:
 
 def ranked(name: str) -> str:
     """Put the rank behind a file's name, where there is one: each rank writes its own."""
-    found = rank()
-    return name if found is None else f"{name}.rank{found}"
+    own_rank = rank()
+    return name if own_rank is None else f"{name}.rank{own_rank}"
 
 
 # What a capture is to do, and what came of it.

@@ -61,7 +61,7 @@ class Children:
         ends = [_ended(folder, number) for number in range(self._count)]
         self._folder.cleanup()
         written = [Path(end) for end in ends if end and end != _LATE]
-        return written, list(_told(written, ends.count(None), ends.count(_LATE)))
+        return written, list(_child_notes(written, ends.count(None), ends.count(_LATE)))
 
     def _recorded(self, process: BaseProcess) -> Callable[[], object] | None:
         """Give what a process shall run instead, if it is one to record."""
@@ -130,7 +130,7 @@ def _ended(folder: Path, number: int) -> str | None:
         return None
 
 
-def _told(written: list[Path], ended: int, late: int) -> Iterator[str]:
+def _child_notes(written: list[Path], ended: int, late: int) -> Iterator[str]:
     if written:
         processes = "process that the script started has its" if len(written) == 1 else (
             "processes that the script started have their"

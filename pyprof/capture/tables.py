@@ -59,5 +59,8 @@ _PRIVATE = {
 
 def private(path: Path) -> list[str]:
     """Say what a file reveals about its origin. Values are not read."""
-    held = filled(path, _PRIVATE)
-    return [f"before sharing the file: it contains {table}: {_PRIVATE[table]}" for table in held]
+    private_tables = filled(path, _PRIVATE)
+    return [
+        f"before sharing the file: it contains {table}: {_PRIVATE[table]}"
+        for table in private_tables
+    ]

@@ -50,8 +50,8 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
 
     def replaced() -> None:
         done = finish(0)
-        said = "the script replaced itself by another program (os.exec), which is not captured"
-        conclude(Outcome(0, done.path, (*done.notes, said), others=done.others))
+        warning = "the script replaced itself by another program (os.exec), which is not captured"
+        conclude(Outcome(0, done.path, (*done.notes, warning), others=done.others))
 
     parent = os.getpid()
     with children.followed():
@@ -68,9 +68,9 @@ def _outcome(
 ) -> Outcome:
     with signals.postponed():
         written, wrong = _written(recording, path)
-        captured, said = children.gather()
+        captured, child_notes = children.gather()
     others = tuple(captured) or (() if written else recording.others.traces()[-1:])
-    notes = [*wrong, *recording.notes(), *said]
+    notes = [*wrong, *recording.notes(), *child_notes]
     if written is None and not others and not wrong:
         notes.append(request.nothing())
     return Outcome(
@@ -86,6 +86,6 @@ def _written(recording: Recording, path: Path) -> tuple[Path | None, list[str]]:
     try:
         return recording.finish(lambda: path), []
     except OSError as error:
-        kept = getattr(error, "place", None)
-        what = f"the recording is in {kept}" if kept else "make room, and capture again"
-        return kept, [f"{path}: {error.strerror or error}; {what}"]
+        place = getattr(error, "place", None)
+        what = f"the recording is in {place}" if place else "make room, and capture again"
+        return place, [f"{path}: {error.strerror or error}; {what}"]

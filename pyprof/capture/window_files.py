@@ -80,8 +80,8 @@ def _pause(before: bytes, after: bytes) -> bytes:
 
 def _at(mark: re.Pattern[bytes], events: bytes) -> str:
     """Give the time of an event, in us as it is written: a float would round it."""
-    *_, found = mark.finditer(events)
-    return str(found[1], "ascii")
+    *_, match = mark.finditer(events)
+    return str(match[1], "ascii")
 
 
 # Exports of Nsight Systems, one for each window of a capture, joined to a single one.
@@ -131,8 +131,8 @@ def _append(base: sqlite3.Connection) -> None:
             f'UPDATE "{table}" SET end = {last} WHERE end IS NULL AND eventType IN {_RANGES}'  # noqa: S608 - numbers
         )
     for table in after.keys() - before.keys():
-        made = base.execute("SELECT sql FROM other.sqlite_master WHERE name = ?", (table,))
-        base.execute(*made.fetchone())
+        creation = base.execute("SELECT sql FROM other.sqlite_master WHERE name = ?", (table,))
+        base.execute(*creation.fetchone())
     _number_texts(base)
     for table, columns in after.items():
         names = ", ".join(f'"{column}"' for column in columns)
@@ -148,8 +148,8 @@ def _called(tables: Tables, name: str) -> list[str]:
 
 
 def _tables(base: sqlite3.Connection, schema: str) -> Tables:
-    found = base.execute(f"SELECT name FROM {schema}.sqlite_master WHERE type = 'table'")  # noqa: S608 - ours
-    names = [name for (name,) in found if name.startswith(_JOINED_NSYS_EVENTS)]
+    name_rows = base.execute(f"SELECT name FROM {schema}.sqlite_master WHERE type = 'table'")  # noqa: S608 - ours
+    names = [name for (name,) in name_rows if name.startswith(_JOINED_NSYS_EVENTS)]
     return {
         name: [row[1] for row in base.execute(f'PRAGMA {schema}.table_info("{name}")')]
         for name in names
@@ -163,19 +163,19 @@ def _bounds(base: sqlite3.Connection, schema: str, tables: Tables) -> tuple[int,
         for name, columns in tables.items()
         if {"start", "end"} <= {*columns}
     ]
-    known = [(low, high) for row in rows for low, high in row if low is not None]
-    if not known:
+    bounds = [(low, high) for row in rows for low, high in row if low is not None]
+    if not bounds:
         return 0, 0
-    return min(low for low, _ in known), max(high for _, high in known)
+    return min(low for low, _ in bounds), max(high for _, high in bounds)
 
 
 def _session(base: sqlite3.Connection, schema: str) -> int:
     """Give when times of an export count from, ns since 1970; 0 where it does not say (2021)."""
     try:
-        found = base.execute(f"SELECT utcEpochNs FROM {schema}.TARGET_INFO_SESSION_START_TIME")  # noqa: S608 - ours
+        epochs = base.execute(f"SELECT utcEpochNs FROM {schema}.TARGET_INFO_SESSION_START_TIME")  # noqa: S608 - ours
     except sqlite3.OperationalError:
         return 0
-    return next((time for (time,) in found if time is not None), 0)
+    return next((time for (time,) in epochs if time is not None), 0)
 
 
 def _number_texts(base: sqlite3.Connection) -> None:

@@ -123,9 +123,9 @@ def perform(
         instrument=not no_init,
         graph_nodes=graph_nodes,
     )
-    found = _nsys(tool)
-    if found is not None:
-        return nsys.run(request, found)
+    nsys_path = _nsys(tool)
+    if nsys_path is not None:
+        return nsys.run(request, nsys_path)
     from pyprof.capture import torch_profiler  # noqa: PLC0415 - only where it is used
 
     return torch_profiler.run(request, conclude)
@@ -135,18 +135,18 @@ def _nsys(tool: str) -> str | None:
     """Give the nsys to use; None for torch."""
     if tool == "torch" or (tool == "auto" and not machine.find_gpus()):
         return None
-    found = machine.find_nsys()
+    nsys_path = machine.find_nsys()
     if tool == "nsys" and not machine.find_gpus():
-        said = (
+        note = (
             "there is no GPU here, so nsys records ranges only; --tool torch times ops on the CPU"
         )
-        say(said)
-    if found is None and tool == "nsys":
+        say(note)
+    if nsys_path is None and tool == "nsys":
         raise PyprofError(
             "nsys is neither on PATH nor in the usual places; install nsight-systems from NVIDIA, "
             "or use --tool torch"
         )
-    return found
+    return nsys_path
 
 
 def tell(outcome: Outcome, *, kept: bool = True) -> None:

@@ -80,21 +80,21 @@ def command(
             for path in captures.paths
         ]
         begin("comparing")
-        found = compare(sides[0], sides[1])
+        comparison = compare(sides[0], sides[1])
     for name, side in zip("AB", sides, strict=True):
         captures.warn([f"{name}: {text}" for text in side.warnings])
-    captures.warn([found.devices] if found.devices else [])
-    failed = [check for check in checks if check.broken(found) is not None]
-    broken = [check.broken(found) or "" for check in failed]
-    content = _written(found, form, top, broken, sides, raw=raw)
+    captures.warn([comparison.devices] if comparison.devices else [])
+    failed = [check for check in checks if check.broken(comparison) is not None]
+    broken = [check.broken(comparison) or "" for check in failed]
+    content = _written(comparison, form, top, broken, sides, raw=raw)
     if content is None:
-        content = _table(found, top, target)
+        content = _table(comparison, top, target)
     with cli.output(target) as out:
         out.write(content)
     if broken:
         for sentence in broken:
             cli.say(sentence)
-        told = any(check.grown(found) is not None for check in failed)
+        told = any(check.grown(comparison) is not None for check in failed)
         click.get_current_context().exit(_REGRESSION if told else 1)
 
 
@@ -121,7 +121,7 @@ def _limits(texts: Sequence[str]) -> list[Limit]:
 
 
 def _written(
-    found: Comparison,
+    comparison: Comparison,
     form: str,
     top: int,
     broken: Sequence[str],
@@ -133,19 +133,19 @@ def _written(
     from pyprof.report.diff import render  # noqa: PLC0415 - only now needed
 
     if form == "csv":
-        return render.csv_text(found, raw=raw).encode()
+        return render.csv_text(comparison, raw=raw).encode()
     if form == "md":
-        return render.markdown_text(found, top, broken).encode()
+        return render.markdown_text(comparison, top, broken).encode()
     if form == "html":
         from pyprof.report.diff import page  # noqa: PLC0415 - it needs Jinja2
 
         names = [", ".join(name or "a GPU without a name" for name in s.gpus) for s in sides]
-        return page.page_of(found, names, broken).encode()
+        return page.page_of(comparison, names, broken).encode()
     return None
 
 
-def _table(found: Comparison, top: int, target: str) -> bytes:
+def _table(comparison: Comparison, top: int, target: str) -> bytes:
     from pyprof.report.diff import render  # noqa: PLC0415 - as above
     from pyprof.report.render import text  # noqa: PLC0415 - only now needed
 
-    return text.finish(render.lines(found, top), coloured=text.colours(target))
+    return text.finish(render.comparison_lines(comparison, top), coloured=text.colours(target))

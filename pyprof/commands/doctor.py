@@ -37,7 +37,7 @@ def command(capture: str | None) -> None:
         with fetch(capture) as path:
             lines = examine(path, capture)
     with cli.output(cli.STDOUT) as out:
-        out.write("".join(f"{safe.lines(line)}\n" for line in lines).encode())
+        out.write("".join(f"{safe.multiline(line)}\n" for line in lines).encode())
 
 
 def examine(path: Path, name: str) -> list[str]:
@@ -54,6 +54,6 @@ def examine(path: Path, name: str) -> list[str]:
         f"{name}: {capture.tool}{version}, {capture.activities.num_rows:,} activities, "
         f"{capture.calls.num_rows:,} calls, {capture.ranges.num_rows:,} ranges"
     )
-    said = [*pitfalls.found(capture), *tables.private(path)]
-    told = [heading, *(f"- {text}" for text in said or ["no pitfalls found"])]
-    return [safe.message(line) for line in told]
+    pitfall_texts = [*pitfalls.find_pitfalls(capture), *tables.private(path)]
+    lines = [heading, *(f"- {text}" for text in pitfall_texts or ["no pitfalls found"])]
+    return [safe.message(line) for line in lines]

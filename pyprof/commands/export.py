@@ -64,15 +64,15 @@ def command(
     """
     form = export.find(Path(target).name)
     if form is None:
-        known = ", ".join(suffix for each in export.formats() for suffix in each.suffixes)
+        suffixes = ", ".join(suffix for each in export.formats() for suffix in each.suffixes)
         raise click.BadParameter(
-            f"no format has this suffix; supported: {known}", param_hint="'-o'"
+            f"no format has this suffix; supported: {suffixes}", param_hint="'-o'"
         )
     cli.check_raw(raw, "csv" if "raw" in form.options else "")
     if folder is not None and "folder" not in form.options:
         raise click.UsageError("--source works only with .prof and .pstats")
-    given: dict[str, Any] = {"folder": folder, "raw": raw}
-    options = {name: given[name] for name in form.options}
+    format_options: dict[str, Any] = {"folder": folder, "raw": raw}
+    options = {name: format_options[name] for name in form.options}
     from pyprof.report.export import write  # noqa: PLC0415 - they load Arrow
 
     with (

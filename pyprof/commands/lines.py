@@ -49,13 +49,13 @@ def command(
             partial(source_lines.summarise_lines, chosen=steps),
             source_lines.merge_line_reports,
         )
-        found = captures.map_reduce(summarise, merge, override(how), begin)
-    captures.warn(found.warnings)
+        timed_lines = captures.map_reduce(summarise, merge, override(how), begin)
+    captures.warn(timed_lines.warnings)
     if folder is None and target == cli.STDOUT:
         folder = Path()
     sources = None if folder is None else Sources(folder)
-    shown = [*source_text.lines(found.found, sources)]
-    if found.placed:
-        shown += ["", *summary.advice(found.placed)]
+    shown = [*source_text.annotated_source(timed_lines.times, sources)]
+    if timed_lines.placed:
+        shown += ["", *summary.advice(timed_lines.placed)]
     with cli.output(target) as out:
         out.write(text.finish(shown, coloured=text.colours(target)))

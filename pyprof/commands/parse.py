@@ -96,6 +96,6 @@ def _write_dataset(captures: Captures, folder: str, *, kernels_only: bool) -> No
         cli.warn(done.warnings)
         ranks = len(done.ranks)
         there = ranks - done.written
-        kept = f"; {there:,} of them already finished" if there else ""
+        skipped = f"; {there:,} of them already finished" if there else ""
         many = "rank" if ranks == 1 else "ranks"
-        cli.say(f"{ranks:,} {many}, {done.rows:,} rows in {folder}{kept}")
+        cli.say(f"{ranks:,} {many}, {done.rows:,} rows in {folder}{skipped}")

@@ -58,9 +58,9 @@ def command(
     if measuring:
         from pyprof.gpu.measured import measure, pick  # noqa: PLC0415 - as above
 
-        found = measure(device or pick())
-        place = measured.save(found)
-        rows = peaks.measured_rows([found])
+        ceilings = measure(device or pick())
+        place = measured.save(ceilings)
+        rows = peaks.measured_rows([ceilings])
         cli.say(f"saved to {place}; pyprof prof --measured uses it")
     else:
         rows = peaks.find(name, peaks.measured_rows(measured.load().values()))

@@ -129,11 +129,11 @@ def command(
     summarise, merge = (
         partial(work, asked=asked) for work in (report.summarise_rows, report.merge_answers)
     )
-    found = captures.map_reduce(summarise, merge, override(how), host=asked.of_steps)
-    columns, rows = report.shown(found, asked)
+    answer = captures.map_reduce(summarise, merge, override(how), host=asked.of_steps)
+    columns, rows = report.shown(answer, asked)
     if how["as_csv"] and not how["raw"]:
         rows = map(safe.fields, rows)
-    captures.warn(found.warnings)
+    captures.warn(answer.warnings)
     write = report.render(
         as_csv=how["as_csv"], width=how["width"],
         say=lambda text: captures.warn([text]),
@@ -141,8 +141,8 @@ def command(
     with cli.output(target) as out:
         write(columns, rows, out)
     if not captures.quiet:
-        cli.say(found.known.text)
-    report.demand(found.known, least)
+        cli.say(answer.known.text)
+    report.demand(answer.known, least)
 
 
 def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any]) -> None:

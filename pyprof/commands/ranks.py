@@ -50,35 +50,35 @@ def command(
         raise click.UsageError("--csv and --json exclude each other")
     form = "csv" if as_csv else "json" if as_json else cli.form(target, "csv", "json")
     cli.check_raw(raw, form)
-    found = _across(captures)
-    content = _content(found, form, table, raw=raw)
+    job = _across(captures)
+    content = _content(job, form, table, raw=raw)
     if content is None:
         from pyprof.report.ranks import text as as_text  # noqa: PLC0415 - as above
         from pyprof.report.render import text  # noqa: PLC0415 - only now needed
 
-        content = text.finish(as_text.lines(found, top), coloured=text.colours(target))
+        content = text.finish(as_text.report_lines(job, top), coloured=text.colours(target))
     with cli.output(target) as out:
         out.write(content)
 
 
 def _across(captures: Captures) -> Across:
-    from pyprof.inputs.ranks import members  # noqa: PLC0415 - as above
+    from pyprof.inputs.ranks import ranked_captures  # noqa: PLC0415 - as above
     from pyprof.report.ranks import findings, measure, tables  # noqa: PLC0415 - they load Arrow
 
     engine = captures.engine
-    chosen = members(captures.paths, engine)
+    chosen = ranked_captures(captures.paths, engine)
     measured = engine.map(measure.measure_ranks, chosen, "measuring ranks")
     read = {handle.item.url for handle in measured}
     missing = [safe.url(member.url) for member in chosen if member.url not in read]
-    found = engine.conclude(tables.merge_facts, measured, partial(findings.across, missing=missing))
-    captures.warn(found.warnings)
-    return found
+    job = engine.conclude(tables.merge_facts, measured, partial(findings.across, missing=missing))
+    captures.warn(job.warnings)
+    return job
 
 
-def _content(found: Across, form: str, table: str, *, raw: bool) -> bytes | None:
+def _content(job: Across, form: str, table: str, *, raw: bool) -> bytes | None:
     """Write in the form of a suffix; None for one that is text."""
     from pyprof.report.ranks import output_tables  # noqa: PLC0415 - only now needed
 
     if form == "csv":
-        return output_tables.as_csv(found, table, raw=raw)
-    return output_tables.as_json(found) if form == "json" else None
+        return output_tables.as_csv(job, table, raw=raw)
+    return output_tables.as_json(job) if form == "json" else None

@@ -46,10 +46,10 @@ def command(
 
     with captures.stages(source.STAGES + 1) as begin:
         summarise = partial(page.summarise_page, chosen=steps)
-        found = captures.map_reduce(summarise, page.merge_pages, override(how), begin)
+        page_content = captures.map_reduce(summarise, page.merge_pages, override(how), begin)
         begin("drawing")
-        content = page.html(found).encode()
-    captures.warn(found.brief.warnings)
+        content = page.html(page_content).encode()
+    captures.warn(page_content.brief.warnings)
     with cli.output(target) as out:
         out.write(content)
     if not captures.quiet and target != cli.STDOUT:

@@ -65,20 +65,20 @@ def command(
         summarise = partial(roofline.summarise_roofline, chosen=steps)
         data = captures.map_reduce(summarise, roofline.merge_rooflines, override(how), begin)
         begin("drawing")
-        found = data.chart(top)
-        content = _drawn(found, kind)
+        chart = data.chart(top)
+        content = _drawn(chart, kind)
     with cli.output(target) as out:
         out.write(content)
     if not captures.quiet:
         cli.warn(data.warnings)
-        cli.say(f"{target}: {found.summary}")
+        cli.say(f"{target}: {chart.summary}")
 
 
-def _drawn(found: Chart, kind: str) -> bytes:
+def _drawn(chart: Chart, kind: str) -> bytes:
     if kind in PICTURES:
         from pyprof.report.render import roofline_picture  # noqa: PLC0415 - extra
 
-        return roofline_picture.picture(found, kind)
+        return roofline_picture.picture(chart, kind)
     from pyprof.report.render.page import roofline  # noqa: PLC0415 - extra
 
-    return roofline.html(found).encode()
+    return roofline.html(chart).encode()

@@ -36,9 +36,9 @@ def command(context: click.Context, /, *, each: bool, output: str | None, **opti
       pyprof run train.py --epochs 1
       pyprof run --each -o net train.py
     """
-    told = guard.of(context)
+    output_guard = guard.of_command(context)
     if output is not None:
-        told.no_capture(f"{output}.dict")
+        output_guard.no_capture(f"{output}.dict")
 
     def conclude(outcome: Outcome) -> int:
         tell(outcome, kept=not elsewhere)
@@ -46,7 +46,7 @@ def command(context: click.Context, /, *, each: bool, output: str | None, **opti
         if not captures:
             return outcome.exit_code()
         if output is not None and outcome.path is not None:
-            _records(captures, f"{output}.dict", force=told.force)
+            _records(captures, f"{output}.dict", force=output_guard.force)
         return outcome.code or _report(captures, each=each)
 
     elsewhere = output is None and not os.access(Path(), os.W_OK | os.X_OK)

@@ -59,29 +59,29 @@ def command(
 
     with captures.stages(source.STAGES) as begin:
         summarise = partial(overview.summarise_brief, chosen=steps)
-        found = captures.map_reduce(summarise, overview.merge_briefs, override(how), begin)
-    captures.warn(found.warnings)
+        brief = captures.map_reduce(summarise, overview.merge_briefs, override(how), begin)
+    captures.warn(brief.warnings)
     with cli.output(target) as out:
-        out.write(text.finish(sections(found, by, top, depth), coloured=text.colours(target)))
+        out.write(text.finish(sections(brief, by, top, depth), coloured=text.colours(target)))
 
 
-def sections(found: Brief, by: str, top: int, depth: int | None) -> Iterator[str]:
+def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str]:
     """Give the sections of the summary, with an empty line between them."""
     from pyprof.report.render import summary as show  # noqa: PLC0415 - it loads Arrow
 
-    yield from show.head(found)
+    yield from show.head(brief)
     yield ""
-    if found.times is not None:
-        yield from show.times(found.times)
+    if brief.times is not None:
+        yield from show.times(brief.times)
         yield ""
-    yield from show.phases(found)
+    yield from show.phases(brief)
     yield ""
-    yield from show.serving(found)
+    yield from show.serving(brief)
     if by == "layer":
-        yield from show.layers(found, depth)
+        yield from show.layers(brief, depth)
     elif by == "line":
-        yield from show.lines(found, top)
+        yield from show.line_table(brief, top)
     else:
-        yield from show.ops(found, top)
+        yield from show.ops(brief, top)
     yield ""
-    yield from show.advice(found.advice)
+    yield from show.advice(brief.advice)

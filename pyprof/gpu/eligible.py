@@ -77,9 +77,9 @@ def _shape(sizes: tuple[int | None, int | None, int | None], groups: int) -> str
         return "size: depthwise convolution, one channel per group: memory limits it"
     if 1 in {m, n}:
         return "size: a vector as operand: memory limits it, Tensor Cores would not help"
-    known = [size for size in (m, n, k) if size is not None]
-    if known and min(known) < _SMALL:
-        return f"size: {min(known)} of {'x'.join(map(str, known))} fills no Tensor Core tile"
+    extents = [size for size in (m, n, k) if size is not None]
+    if extents and min(extents) < _SMALL:
+        return f"size: {min(extents)} of {'x'.join(map(str, extents))} fills no Tensor Core tile"
     return None
 
 

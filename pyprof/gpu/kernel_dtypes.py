@@ -79,9 +79,9 @@ _CXX_TYPES = ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "float32", 
 
 def _nvjet(name: str) -> Types | None:
     """Read `tst` as input, sum, output and `qqtst` as A, B, C, sum, D: observed, undocumented."""
-    if not (found := _NVJET.search(name)):
+    if not (match := _NVJET.search(name)):
         return None
-    letters = found[1]
+    letters = match[1]
     total = letters[3] if len(letters) == 5 else letters[1]  # noqa: PLR2004 - qqtst
     dtype = _WORDS.get(letters[0])
     if dtype == "float32" and "_tf32" in name:
@@ -91,23 +91,23 @@ def _nvjet(name: str) -> Types | None:
 
 def _xmma(name: str) -> Types | None:
     """Read `f16f16_f16f32_f32` as A and B, two more, and the sum."""
-    if not (found := _XMMA.search(name)):
+    if not (match := _XMMA.search(name)):
         return None
-    words = found.groups()
+    words = match.groups()
     first = "tf32" if "tf32" in words[:4] else words[0]
     return Types(_WORDS.get(first), _WORDS.get(words[4]))
 
 
 def _cutlass(name: str) -> Types | None:
     """Read `tensorop_bf16_s16816gemm_bf16`: the letter is the sum's type, a word the input's."""
-    if found := _CUTLASS3.search(name):
-        first = "tf32" if "tf32" in found[1] else found[1]
+    if match := _CUTLASS3.search(name):
+        first = "tf32" if "tf32" in match[1] else match[1]
         return Types(_WORDS.get(first))
-    if found := _CUTLASS3_SIMT.search(name):
-        return Types(_WORDS.get(found[1]))
-    if not (found := _CUTLASS.search(name)):
+    if match := _CUTLASS3_SIMT.search(name):
+        return Types(_WORDS.get(match[1]))
+    if not (match := _CUTLASS.search(name)):
         return None
-    before, letter, size, after = found.groups()
+    before, letter, size, after = match.groups()
     return Types(_mma_input(before or after, letter, size, name), _WORDS.get(letter))
 
 
@@ -116,9 +116,9 @@ def _cublas(name: str) -> Types | None:
 
     `fp16_sgemm` reads float16 and computes in float32; `hgemm` in float16 throughout.
     """
-    if not (found := _CUBLAS.search(name)):
+    if not (match := _CUBLAS.search(name)):
         return None
-    before, letter, size, after = found.groups()
+    before, letter, size, after = match.groups()
     word, letter = before or after, letter.removeprefix("g")
     if size is None:
         return Types(_WORDS.get(word or letter), _WORDS.get(letter))
@@ -140,19 +140,19 @@ def _mma_input(word: str | None, letter: str, size: str, name: str) -> str | Non
 
 def _tensile(name: str) -> Types | None:
     """Read AMD's `Cijk_Alik_Bljk_BBS_`: input, output, sum; `SB_` is float32 alone."""
-    if not (found := _TENSILE.match(name)):
+    if not (match := _TENSILE.match(name)):
         return None
-    return Types(_TENSILE_WORDS.get(found[1]))
+    return Types(_TENSILE_WORDS.get(match[1]))
 
 
 def _trtllm(name: str) -> Types | None:
     """Read `bmm_OUT_AB_SUM`, of mixed inputs the wider, and `fmhaSm100fKernel_QkvBfloat16`."""
-    if found := _BMM.match(name):
-        inputs = {_TRTLLM_WORDS[found[1]], _TRTLLM_WORDS[found[2] or found[1]]}
+    if match := _BMM.match(name):
+        inputs = {_TRTLLM_WORDS[match[1]], _TRTLLM_WORDS[match[2] or match[1]]}
         widest = next(word for word in _TRTLLM_WORDS.values() if word in inputs)
-        return Types(widest, _TRTLLM_WORDS.get(found[3]))
-    found = _FMHA.search(name)
-    return Types(_TRTLLM_WORDS[found[1]]) if found else None
+        return Types(widest, _TRTLLM_WORDS.get(match[3]))
+    match = _FMHA.search(name)
+    return Types(_TRTLLM_WORDS[match[1]]) if match else None
 
 
 _TRTLLM_WORDS: Mapping[str, str] = MappingProxyType(
@@ -171,18 +171,18 @@ _OGS = re.compile(r"_matmul_ogs_[A-Z]+_\w+?x(bf16|fp16|fp32|fp8e4\w*|fp8e5\w*)x"
 
 def _named_by_library(name: str) -> Types | None:
     """Read the type that stands in a library's own name, not that of an argument behind it."""
-    if found := _OGS.search(name):  # output, input, weights
-        word = {"fp8e4": "e4m3", "fp8e5": "e5m2"}.get(found[1][:5], found[1])
+    if match := _OGS.search(name):  # output, input, weights
+        word = {"fp8e4": "e4m3", "fp8e5": "e5m2"}.get(match[1][:5], match[1])
         return Types(_WORDS[word])
     return _words(name) if "deep_gemm::" in name or "_gtcx" in name else None
 
 
 def _words(name: str) -> Types | None:
     """Find a bounded `bf16` or `f32` in the path: fmha_cutlassF_bf16_aligned, ..._wgmma_f16_..."""
-    if not (found := _LETTERS.search(split(name).path)):
+    if not (match := _LETTERS.search(split(name).path)):
         return None
     return Types({"fp8": "float8_e4m3fn", "mxfp8": "float8_e4m3fn", "nvfp4": "float4_e2m1fn"}.get(
-        found[1], _WORDS.get(found[1])))  # fmt: skip
+        match[1], _WORDS.get(match[1])))  # fmt: skip
 
 
 def _cxx(name: str) -> Types | None:
@@ -190,13 +190,13 @@ def _cxx(name: str) -> Types | None:
 
     A matrix kernel's first type is its input's; elsewhere it is given only if there is just one.
     """
-    found = [
+    types = [
         _CXX_TYPES[match.lastindex - 1]
         for match in _CXX.finditer(split(name).rest)
         if match.lastindex
     ]
-    if found and (len(set(found)) == 1 or role(name) in MATRIX_ROLES):
-        return Types(found[0])
+    if types and (len(set(types)) == 1 or role(name) in MATRIX_ROLES):
+        return Types(types[0])
     return None
 
 
@@ -208,14 +208,14 @@ def data_type(name: str) -> str | None:
     """
     if _CASTS.search(name):
         return None
-    told = name_types(name).dtype
-    if told is None:
-        found = {
+    dtype = name_types(name).dtype
+    if dtype is None:
+        types = {
             _CXX_TYPES[(match.lastindex or 1) - 1] for match in _CXX.finditer(split(name).rest)
         }
-        narrow = found - {"float32"}
-        told = narrow.pop() if len(narrow) == 1 and narrow <= HALF else None
-    return "float32" if told == "tf32" else told if told in _FLOATS else None
+        narrow = types - {"float32"}
+        dtype = narrow.pop() if len(narrow) == 1 and narrow <= HALF else None
+    return "float32" if dtype == "tf32" else dtype if dtype in _FLOATS else None
 
 
 def moved_type(name: str) -> str | None:
@@ -228,8 +228,8 @@ def moved_type(name: str) -> str | None:
     path, rest = split(name)
     if widths := set(_OPAQUE.findall(rest)):
         return f"opaque{widths.pop()}" if len(widths) == 1 else None
-    found = _FIRST_TYPE.match(rest) if _TYPED_FIRST.search(path) else _FUNCTOR_TYPE.search(rest)
-    word = next(filter(None, found.groups()), "") if found else ""
+    match = _FIRST_TYPE.match(rest) if _TYPED_FIRST.search(path) else _FUNCTOR_TYPE.search(rest)
+    word = next(filter(None, match.groups()), "") if match else ""
     return _MOVED.get(word.strip().removeprefix("c10::"))
 
 

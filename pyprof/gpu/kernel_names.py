@@ -94,8 +94,8 @@ def _depths(text: str) -> Iterator[tuple[int, str, int]]:
     Inside parentheses `<` and `>` may be comparisons: a closing one ends what is open in it.
     """
     opened: list[str] = []
-    for found in _MARK.finditer(text):
-        place, character = found.start(), found[0]
+    for mark in _MARK.finditer(text):
+        place, character = mark.start(), mark[0]
         yield place, character, len(opened)
         if character in "<([{":
             opened.append(character)
@@ -137,9 +137,9 @@ def _arguments(rest: str) -> Iterator[str]:
 def _split_mangled(name: str) -> Name:
     """Read the length-prefixed identifiers of an Itanium name: `_ZN2at6native3fooI...`."""
     parts, at = _identifiers(name, 3 if name.startswith("_ZN") else 2)
-    if "::".join(parts) in WRAPPERS and (found := _NESTED.search(name, at)):
-        inner, end = _identifiers(name, found.end())
-        return Name("::".join([*parts[: found[0] != "N"], *inner]), name[end:])
+    if "::".join(parts) in WRAPPERS and (match := _NESTED.search(name, at)):
+        inner, end = _identifiers(name, match.end())
+        return Name("::".join([*parts[: match[0] != "N"], *inner]), name[end:])
     return Name("::".join(parts) or name, name[at:])
 
 
@@ -224,8 +224,8 @@ _ALGORITHM = re.compile(
 @by_name
 def function(name: str) -> str | None:
     """Give the collective that a kernel's name has: `AllReduce`; None where it has none."""
-    if found := _FUNCTION.search(name):
-        return found[1]
+    if match := _FUNCTION.search(name):
+        return match[1]
     other = _OTHERS.search(split(name).path)
     return other and (other[1] or "all_reduce")
 
@@ -234,5 +234,5 @@ def algorithm(name: str) -> str | None:
     """Give the algorithm that a kernel's name has, in capitals: `RING`; None where it has none."""
     if _FUNCTION.search(name) is None:
         return None
-    found = _ALGORITHM.search(name.partition("(")[0])
-    return found[1].upper() if found else None
+    match = _ALGORITHM.search(name.partition("(")[0])
+    return match[1].upper() if match else None

@@ -255,11 +255,11 @@ def role(name: str) -> Role:
     if memory := _MEMORY.match(name):
         return Role(memory[1].lower())
     path, rest = split(name)
-    found = _first(_IN_TEMPLATE, rest) if _GENERIC.search(path) else None
-    found = found or _first(_PATH, path) or Role.OTHER
-    if found in APPLIES_FUNCTOR:
-        return _first(_FUNCTOR, rest[:_FUNCTOR_CHARS]) or found
-    return found
+    template_role = _first(_IN_TEMPLATE, rest) if _GENERIC.search(path) else None
+    template_role = template_role or _first(_PATH, path) or Role.OTHER
+    if template_role in APPLIES_FUNCTOR:
+        return _first(_FUNCTOR, rest[:_FUNCTOR_CHARS]) or template_role
+    return template_role
 
 
 def _first(rules: tuple[tuple[Role, re.Pattern[str]], ...], text: str) -> Role | None:

@@ -51,7 +51,7 @@ def save(ceilings: Ceilings, path: Path | None = None) -> Path:
     """
     target = path or default_path()
     everything = {**load(target), ceilings.device: ceilings}
-    rows = {name: asdict(kept) for name, kept in everything.items()}
+    rows = {name: asdict(device_ceilings) for name, device_ceilings in everything.items()}
     partial = target.with_suffix(".partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -60,8 +60,8 @@ def save(ceilings: Ceilings, path: Path | None = None) -> Path:
     except OSError as error:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-        said = error.strerror or error
-        raise PyprofError(f"{target}: {said}; make room, or make it writable") from None
+        cause = error.strerror or error
+        raise PyprofError(f"{target}: {cause}; make room, or make it writable") from None
     return target
 
 
@@ -167,10 +167,10 @@ def _identity(torch: Any, device: str) -> tuple[str, tuple[int, int] | None, boo
     """Return the device's name, its CUDA compute capability, and whether it is AMD's."""
     if not device.startswith("cuda"):
         return "cpu", None, False
-    found = torch.cuda.get_device_properties(torch.device(device))
+    properties = torch.cuda.get_device_properties(torch.device(device))
     if torch.version.hip:
-        return found.name, None, True
-    return found.name, (found.major, found.minor), False
+        return properties.name, None, True
+    return properties.name, (properties.major, properties.minor), False
 
 
 def _key(kind: str, cc: tuple[int, int] | None, *, is_amd: bool = False) -> str:

@@ -182,9 +182,11 @@ def completed(device: Device) -> Device:
     card = find_card(device.name) if device.name else None
     if card is None:
         return device
-    told = device.sm_count or _sliced(device)
+    all_sms_present = device.sm_count or _sliced(device)
     return replace(
-        device, cc=device.cc or card.cc, sm_count=device.sm_count if told else card.sm_count
+        device,
+        cc=device.cc or card.cc,
+        sm_count=device.sm_count if all_sms_present else card.sm_count,
     )
 
 
@@ -207,28 +209,33 @@ def peaks(
     `peak_flops` (FLOP/s) and `peak_bandwidth` (bytes/s) before everything.
     """
     card = find_card(device.name) if device.name else None
-    found = _rates(device, card, clock_mhz)
+    rates_and_doubts = _rates(device, card, clock_mhz)
     bandwidth = _bandwidth(device, card)
-    rates, doubts = found or ({}, ())
+    rates, doubts = rates_and_doubts or ({}, ())
     if measured is not None:
         rates |= {key: Rate(rate, "measured") for key, rate in measured.flops.items()}
         bandwidth = Rate(measured.bandwidth, f"{measured.device} memory, measured")
     if peak_bandwidth is not None:
         bandwidth = Rate(peak_bandwidth, "given")
-    given = Rate(peak_flops, "given") if peak_flops is not None else None
-    if not rates and bandwidth is None and given is None:
+    asked_rate = Rate(peak_flops, "given") if peak_flops is not None else None
+    if not rates and bandwidth is None and asked_rate is None:
         return None
     name = (card.name if card else device.name) or "device"
-    return Peaks(name, rates, bandwidth, tuple(DOUBTS[key] for key in doubts), given)
+    return Peaks(name, rates, bandwidth, tuple(DOUBTS[key] for key in doubts), asked_rate)
 
 
-_Found = tuple[dict[str, Rate], tuple[str, ...]]
+_RatesAndDoubts = tuple[dict[str, Rate], tuple[str, ...]]
 
 
-def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _Found | None:
-    whole = card is not None and device.sm_count in (None, 0, card.sm_count)
+def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _RatesAndDoubts | None:
+    full_card = card is not None and device.sm_count in (None, 0, card.sm_count)
     sliced = _sliced(device)
-    if card is not None and whole and not (sliced and not device.sm_count) and clock_mhz is None:
+    if (
+        card is not None
+        and full_card
+        and not (sliced and not device.sm_count)
+        and clock_mhz is None
+    ):
         rates = {key: Rate(rate * TERA, "datasheet") for key, rate in card.rates_tflops.items()}
         return rates, card.doubts
     return _by_formula(device, card, clock_mhz, sliced=sliced)
@@ -236,7 +243,7 @@ def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _Found
 
 def _by_formula(
     device: Device, card: Card | None, clock_mhz: float | None, *, sliced: bool
-) -> _Found | None:
+) -> _RatesAndDoubts | None:
     """Rates by SMs and clock; None where one of them, or the generation, is not known."""
     cc = device.cuda_cc or (card.cc if card else None)
     sms = device.sm_count or (card.sm_count if card and not sliced else None)
@@ -261,10 +268,14 @@ def _bandwidth(device: Device, card: Card | None) -> Rate | None:
     sliced = _sliced(device)
     if card is not None:
         sliced = sliced or 0 < (device.sm_count or 0) < card.sm_count
-    told = device.bandwidth_bytes_per_s
-    if told:
-        whole = card is None or told > _WHOLE_CARD * card.bandwidth_gb_s * GIGA
-        return None if sliced and whole else Rate(told, f"{device.name or 'device'} memory, driver")
+    driver_bandwidth = device.bandwidth_bytes_per_s
+    if driver_bandwidth:
+        full_card = card is None or driver_bandwidth > _WHOLE_CARD * card.bandwidth_gb_s * GIGA
+        return (
+            None
+            if sliced and full_card
+            else Rate(driver_bandwidth, f"{device.name or 'device'} memory, driver")
+        )
     if card is None or sliced:
         return None
     return Rate(card.bandwidth_gb_s * GIGA, f"{card.name} memory, datasheet")

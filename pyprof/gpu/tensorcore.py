@@ -183,11 +183,15 @@ def _by_name(name: str, dtype: str | None) -> tuple[str, str]:
     if kind not in MATRIX_ROLES:
         # a fused kernel may be called a norm and still name its matrix instruction
         path = "" if kind in HELPERS else split(name).path
-        found = next((rule for rule, pattern in _YES if pattern.search(path)), None)
-        return _verdict(found, dtype) if found else (NOT_APPLICABLE, f"{kind.value}: by its name")
-    found = next((rule for rule, pattern in _RULES if pattern.search(name)), None)
-    if found is not None:
-        return _verdict(found, dtype)
+        matched_rule = next((rule for rule, pattern in _YES if pattern.search(path)), None)
+        return (
+            _verdict(matched_rule, dtype)
+            if matched_rule
+            else (NOT_APPLICABLE, f"{kind.value}: by its name")
+        )
+    matched_rule = next((rule for rule, pattern in _RULES if pattern.search(name)), None)
+    if matched_rule is not None:
+        return _verdict(matched_rule, dtype)
     if split(name).path.startswith("at::native::"):
         return NOT_APPLICABLE, "torch: PyTorch's own kernel without a matrix product"
     return UNKNOWN, "no-rule: no rule knows this name"

@@ -99,33 +99,33 @@ class Cluster:
         futures = self._client.map(work, items, pure=False, retries=_RETRIES)
         failures = self._client.map(failure, futures, pure=False)
         item_of = dict(zip(failures, items, strict=True))
-        found: dict[Future, Failed | None] = {}
+        failure_of: dict[Future, Failed | None] = {}
         with progress(items, label, quiet=self.quiet) as advance:
             for done in as_completed(failures, loop=self._client.loop):
-                failed = found[done] = self._failure(done, item_of[done])
+                failed = failure_of[done] = self._failure(done, item_of[done])
                 advance(1)
                 if self.strict and failed is not None:
                     raise CaptureError(failed.reason)
-        return settled(items, futures, [found[one] for one in failures], strict=self.strict)
+        return settled(items, futures, [failure_of[one] for one in failures], strict=self.strict)
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
         """Merge on the workers; only what is left at the end comes here."""
-        found: T = self._result(self._merged(merge, handles))
-        return found
+        result: T = self._result(self._merged(merge, handles))
+        return result
 
     def conclude(
         self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
     ) -> R:
         """Merge and finish on the workers; only what that gives comes here."""
         merged = self._merged(merge, handles)
-        found: R = self._result(self._later(finish, merged))
-        return found
+        result: R = self._result(self._later(finish, merged))
+        return result
 
     def _merged(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> Future:
         return tree(partial(self._later, merge), [handle.place for handle in handles])
 
-    def _later(self, function: Callable[..., object], *given: Future) -> Future:
-        return self._client.submit(function, *given, pure=False, retries=_RETRIES)
+    def _later(self, function: Callable[..., object], *arguments: Future) -> Future:
+        return self._client.submit(function, *arguments, pure=False, retries=_RETRIES)
 
     def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
         """Fetch the results, one at a time."""
@@ -134,10 +134,10 @@ class Cluster:
     def _failure(self, future: Future, item: object) -> Failed | None:
         """Give what `failure` found; to have ended its workers is a failure, too."""
         try:
-            found: Failed | None = self._waited(future)
+            failed: Failed | None = self._waited(future)
         except KilledWorker:
             return Failed(f"{name_of(item)}: {_ENDS}")
-        return found
+        return failed
 
     def _result(self, future: Future) -> Any:  # noqa: ANN401 - whatever it is
         try:
@@ -162,8 +162,8 @@ def _scheduler(address: str) -> str:
     """
     path = Path(address)
     if path.is_file():
-        found = json.loads(path.read_bytes())
-        address = str(found.get("address") if isinstance(found, dict) else found)
+        described = json.loads(path.read_bytes())
+        address = str(described.get("address") if isinstance(described, dict) else described)
     place = get_address_host_port(address)
     if not address.startswith(_OTHER_THAN_TCP):
         socket.create_connection(place, _ANSWER_S).close()

@@ -23,7 +23,7 @@ from pyprof import __version__, drafts, safe, schema
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.files import files_of, is_url, names, writing
 from pyprof.inputs.find import PARTITION, fetch, parts
-from pyprof.inputs.ranks import members, rank_in, with_ranks
+from pyprof.inputs.ranks import rank_in, ranked_captures, with_ranks
 from pyprof.parse import parquet, parse_file
 from pyprof.readers import settings
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyprof.inputs.engine import Engine
     from pyprof.inputs.files import FileSystem
-    from pyprof.inputs.ranks import Member
+    from pyprof.inputs.ranks import RankedCapture
     from pyprof.parse.records import Records
 
 COLUMNS = pa.schema([field for field in schema.PARQUET if field.name != "rank"])
@@ -72,17 +72,17 @@ def write_all(
     PyprofError where nothing can be written.
     """
     files = files_of(folder)
-    place = files.whole(folder)
+    place = files.absolute(folder)
     if not is_url(place):
         with writing(folder):
             Path(place).mkdir(parents=True, exist_ok=True)  # wrong before the work, not behind it
         _check_links(Path(place))
     work = partial(write, folder=place, kernels_only=kernels_only)
     try:
-        found = members(captures, engine)
-        if any(_is_in(member.url, place) for member in found):
+        captures_by_rank = ranked_captures(captures, engine)
+        if any(_is_in(member.url, place) for member in captures_by_rank):
             raise PyprofError(f"{folder}: contains the captures; choose another place with -o")
-        done = engine.reduce(operator.add, engine.map(work, found, "parsing"))
+        done = engine.reduce(operator.add, engine.map(work, captures_by_rank, "parsing"))
     finally:
         if not is_url(place):
             tidy(Path(place))
@@ -110,15 +110,17 @@ def part(folder: str, rank: int) -> str:
     return f"{folder}/{PARTITION}{rank}/{_PART}"
 
 
-def write(member: Member, folder: str, *, kernels_only: bool = False) -> WrittenRanks:
+def write(member: RankedCapture, folder: str, *, kernels_only: bool = False) -> WrittenRanks:
     """Write the ranks of a capture that are not there yet.
 
     Raises CaptureError where the capture cannot be read, PyprofError where nothing can be written.
     """
     files = files_of(folder)
-    made = {rank: _made_from(member.url, pid, kernels_only) for pid, rank in member.ranks}
-    rows = {rank: _rows(files, part(folder, rank), source) for rank, source in made.items()}
-    missing = [rank for rank, found in rows.items() if found is None]
+    source_of_rank = {rank: _made_from(member.url, pid, kernels_only) for pid, rank in member.ranks}
+    rows = {
+        rank: _rows(files, part(folder, rank), source) for rank, source in source_of_rank.items()
+    }
+    missing = [rank for rank, row_count in rows.items() if row_count is None]
     warnings: tuple[str, ...] = ()
     if missing:
         for rank in missing:
@@ -130,9 +132,9 @@ def write(member: Member, folder: str, *, kernels_only: bool = False) -> Written
             of_rank = _of_rank(records, rank)
             rows[rank] = of_rank.rows
             with files.output(part(folder, rank)) as file:
-                parquet.write(of_rank, file, COLUMNS.with_metadata({_SOURCE: made[rank]}))
+                parquet.write(of_rank, file, COLUMNS.with_metadata({_SOURCE: source_of_rank[rank]}))
     return WrittenRanks(
-        tuple(rows), len(missing), sum(found or 0 for found in rows.values()), warnings
+        tuple(rows), len(missing), sum(row_count or 0 for row_count in rows.values()), warnings
     )
 
 
@@ -185,7 +187,7 @@ def _rows(files: FileSystem, place: str, made_from: bytes) -> int | None:
     """Count the rows of a file made from this; None where it is another or not whole."""
     try:
         with files.opened(place) as file:
-            found = pq.read_metadata(file)
+            metadata = pq.read_metadata(file)
     except (OSError, CaptureError, pa.ArrowException):
         return None
-    return int(found.num_rows) if (found.metadata or {}).get(_SOURCE) == made_from else None
+    return int(metadata.num_rows) if (metadata.metadata or {}).get(_SOURCE) == made_from else None

@@ -85,7 +85,7 @@ def progress(
     return cli.progress(len(items), label, len(items) + 1 if quiet else _LEAST)
 
 
-_TOLD = 20
+_MOST_NAMED = 20
 """Captures that are told one by one; of more, how many there are."""
 
 
@@ -101,7 +101,7 @@ def settled(
     if failed and (strict or len(failed) == len(items)):
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise CaptureError(failed[0].reason + more)
-    cli.warn([failure.reason for failure in failed[:_TOLD]])
+    cli.warn([failure.reason for failure in failed[:_MOST_NAMED]])
     if failed:
         cli.warn([f"{len(failed)} of {len(items)} captures could not be read and are left out"])
     return [

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class FileSystem(Protocol):
     """A file system. Places are absolute paths or URLs."""
 
-    def whole(self, source: str) -> str:
+    def absolute(self, source: str) -> str:
         """Spell a source as every other process can read it."""
 
     def is_file(self, place: str) -> bool:
@@ -85,7 +85,7 @@ def names(place: str) -> list[str]:
 class Local:
     """The files of this machine."""
 
-    def whole(self, source: str) -> str:
+    def absolute(self, source: str) -> str:
         """Make a path absolute."""
         return os.path.abspath(_PATH.sub("", source, count=1))  # noqa: PTH100 - takes out ".." too
 
@@ -109,8 +109,8 @@ class Local:
     def stamp(self, place: str) -> str:
         """Give the file's size and time."""
         with _reading(place):
-            found = Path(place).stat()
-        return f"{found.st_size} {found.st_mtime_ns}"
+            status = Path(place).stat()
+        return f"{status.st_size} {status.st_mtime_ns}"
 
     @contextmanager
     def opened(self, place: str) -> Iterator[BinaryIO]:
@@ -151,8 +151,8 @@ def writing(place: str) -> Iterator[None]:
     except PyprofError:
         raise
     except Exception as error:  # noqa: BLE001 - every cloud's library has errors of its own
-        said = (error.strerror if isinstance(error, OSError) else None) or reason(error)
-        raise PyprofError(f"{place}: {said}; choose another place with -o") from None
+        cause = (error.strerror if isinstance(error, OSError) else None) or reason(error)
+        raise PyprofError(f"{place}: {cause}; choose another place with -o") from None
 
 
 # The file systems that fsspec reaches, and local copies of what is there.
@@ -173,7 +173,7 @@ class Remote:
         except Exception as error:  # noqa: BLE001 - any there is: a package is missing, a host away
             raise PyprofError(f"{url}: {reason(error)}") from None
 
-    def whole(self, source: str) -> str:
+    def absolute(self, source: str) -> str:
         """Spell the protocol as the file system itself does."""
         return self._spelt(self._system._strip_protocol(source))  # noqa: SLF001 - fsspec's for others
 

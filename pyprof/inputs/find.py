@@ -45,20 +45,20 @@ def find(sources: Sequence[str]) -> list[str]:
     """
     if not sources:
         raise CaptureError("no captures given; name files, a folder or a glob")
-    found = natural([url for source in sources for url in _expand(source)])
-    for before, after in pairwise(found):
+    captures = natural([url for source in sources for url in _expand(source)])
+    for before, after in pairwise(captures):
         if before == after:
             raise CaptureError(f"{after}: given twice; name each capture once")
-    cli.reading(url for url in found if not is_url(url))
-    return found
+    cli.reading(url for url in captures if not is_url(url))
+    return captures
 
 
 def only(sources: Sequence[str]) -> str | None:
     """Give the one capture that is meant, a file's as the user spells it; None for more."""
     if len(sources) == 1 and Path(sources[0]).is_file():
         return sources[0]
-    found = find(sources)
-    return found[0] if len(found) == 1 else None
+    captures = find(sources)
+    return captures[0] if len(captures) == 1 else None
 
 
 @contextmanager
@@ -104,20 +104,20 @@ def _expand(source: str) -> list[str]:
     if not source:  # an unset variable, and not the folder that one is in
         raise CaptureError("the name of a capture is empty; check the path")
     files = files_of(source)
-    place = files.whole(source)
+    place = files.absolute(source)
     if files.is_file(place):
         return [place]
     if files.is_folder(place):
-        found = _in_folder(files, place)
+        captures = _in_folder(files, place)
         what = "is a folder without captures; name the captures, or their folder"
     elif has_magic(source):
-        found = [url for match in files.glob(place) for url in _matching(files, match)]
+        captures = [url for match in files.glob(place) for url in _matching(files, match)]
         what = "matches no capture; check the pattern"
     else:
         raise CaptureError(f"{source}: no such file; check the path")
-    if not found:
+    if not captures:
         raise CaptureError(f"{source}: {what}")
-    return found
+    return captures
 
 
 def _matching(files: FileSystem, match: str) -> list[str]:
@@ -131,13 +131,13 @@ def _matching(files: FileSystem, match: str) -> list[str]:
 
 def _in_folder(files: FileSystem, folder: str) -> list[str]:
     """Give the captures of a folder, or the parts of a dataset."""
-    if found := parts(files, folder):
-        return found
-    found = [p for p in files.listing(folder) if _is_capture(p) and not files.is_folder(p)]
-    exported = {_stem(place) for place in found if not place.endswith(_REPORTS)}
+    if captures := parts(files, folder):
+        return captures
+    captures = [p for p in files.listing(folder) if _is_capture(p) and not files.is_folder(p)]
+    exported = {_stem(place) for place in captures if not place.endswith(_REPORTS)}
     return [
         place
-        for place in found
+        for place in captures
         if not place.endswith(_REPORTS)
         or exported.isdisjoint((_stem(place), _WINDOW.sub("", _stem(place))))
     ]

@@ -50,8 +50,8 @@ _LONGEST = 1 << 20
 def _in_columns(path: Path) -> Identity:
     try:
         file = pq.ParquetFile(path)
-        found = file.read(["rank"])
-        ranks = pc.unique(found["rank"]).to_pylist() if found.num_columns else [None]
+        rank_column = file.read(["rank"])
+        ranks = pc.unique(rank_column["rank"]).to_pylist() if rank_column.num_columns else [None]
         if ranks == [None]:
             return Identity(pids=_processes(file.read(["pid", "device", "kind"])))
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):  # reading it will say so
@@ -79,10 +79,10 @@ def _processes(rows: pa.Table) -> tuple[int, ...]:
 
 def _in_line(line: bytes) -> int | None:
     try:
-        found = orjson.loads(line)
+        record = orjson.loads(line)
     except orjson.JSONDecodeError:
         return None
-    return _rank(found.get("rank")) if isinstance(found, dict) else None
+    return _rank(record.get("rank")) if isinstance(record, dict) else None
 
 
 # The same of a capture, of a file's name, and of a file's place in the set.
@@ -96,7 +96,7 @@ _NAMED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class RankedCapture:
     """A capture of a set."""
 
     url: str
@@ -117,12 +117,12 @@ def identify(url: str) -> Identity:
         return Identity(named)
     try:
         with fetch(url) as path:
-            found = _identity(path)
+            identity = _identity(path)
     except CaptureError:
         return Identity(named)
-    if found.rank is not None and 0 <= found.rank <= MOST:
-        return Identity(found.rank)
-    return Identity(named, found.pids if named is None and len(found.pids) > 1 else ())
+    if identity.rank is not None and 0 <= identity.rank <= MOST:
+        return Identity(identity.rank)
+    return Identity(named, identity.pids if named is None and len(identity.pids) > 1 else ())
 
 
 def _identity(path: Path) -> Identity:
@@ -132,8 +132,8 @@ def _identity(path: Path) -> Identity:
 def rank_in(url: str) -> int | None:
     """Give the rank that a file's name says last, else one that is a folder's whole name."""
     *folders, name = names(url)
-    found = [*_NAMED.finditer(name)] or [*filter(None, map(_NAMED.fullmatch, folders))]
-    return _rank_of_digits(found[-1][1] or found[-1][2]) if found else None
+    matches = [*_NAMED.finditer(name)] or [*filter(None, map(_NAMED.fullmatch, folders))]
+    return _rank_of_digits(matches[-1][1] or matches[-1][2]) if matches else None
 
 
 def _rank_of_digits(digits: str) -> int | None:
@@ -145,7 +145,7 @@ _DIGITS = 1000
 """Python takes no number of very many."""
 
 
-def members(sources: Sequence[str], engine: Engine) -> list[Member]:
+def ranked_captures(sources: Sequence[str], engine: Engine) -> list[RankedCapture]:
     """Give the captures of a set by their ranks; `sources` are those of `find`.
 
     A rank that no file claims goes to the files that claim none, in the order of their names.
@@ -153,22 +153,28 @@ def members(sources: Sequence[str], engine: Engine) -> list[Member]:
     """
     urls = find(sources)
     seen = engine.map(identify, urls, "looking at captures")
-    told = {one.item: said for one, said in zip(seen, engine.gather(seen), strict=True)}
-    found = [told.get(url, Identity(rank_in(url))) for url in urls]  # a lost worker tells nothing
-    claims: Sequence[int | None] = [identity.rank for identity in found]
+    identity_by_url = {
+        one.item: identity_seen
+        for one, identity_seen in zip(seen, engine.gather(seen), strict=True)
+    }
+    identities = [
+        identity_by_url.get(url, Identity(rank_in(url))) for url in urls
+    ]  # a lost worker tells nothing
+    claims: Sequence[int | None] = [identity.rank for identity in identities]
     if all(
-        rank is None and not identity.pids for rank, identity in zip(claims, found, strict=True)
+        rank is None and not identity.pids
+        for rank, identity in zip(claims, identities, strict=True)
     ):
         claims = _numbered(urls)
     taken = _by_rank(urls, claims)
     free = (rank for rank in count() if rank not in taken)
-    made = [
-        Member(url, ((None, rank),))
+    captures = [
+        RankedCapture(url, ((None, rank),))
         if rank is not None
-        else Member(url, tuple((pid, next(free)) for pid in identity.pids or (None,)))
-        for url, rank, identity in zip(urls, claims, found, strict=True)
+        else RankedCapture(url, tuple((pid, next(free)) for pid in identity.pids or (None,)))
+        for url, rank, identity in zip(urls, claims, identities, strict=True)
     ]
-    return sorted(made, key=lambda member: member.ranks[0][1])
+    return sorted(captures, key=lambda member: member.ranks[0][1])
 
 
 def _by_rank(urls: Sequence[str], claims: Sequence[int | None]) -> dict[int, str]:
@@ -195,11 +201,11 @@ def _numbered(urls: Sequence[str]) -> Sequence[int | None]:
     if len(differing) != 1 or not all(text.isdecimal() for text in differing[0]):
         return nothing
     ranks = [_rank_of_digits(text) for text in differing[0]]
-    known = [rank for rank in ranks if rank is not None]
-    return ranks if len(set(known)) == len(ranks) and min(known) == 0 else nothing
+    valid = [rank for rank in ranks if rank is not None]
+    return ranks if len(set(valid)) == len(ranks) and min(valid) == 0 else nothing
 
 
-def with_ranks(records: Records, member: Member) -> Records:
+def with_ranks(records: Records, member: RankedCapture) -> Records:
     """Fill in `rank`, by process where the capture holds several.
 
     A row of a process that is none of the member's keeps the rank it has.
@@ -208,7 +214,7 @@ def with_ranks(records: Records, member: Member) -> Records:
     return Records(records.rows, columns, records.devices, records.warnings)
 
 
-def _ranks(records: Records, member: Member) -> Column:
+def _ranks(records: Records, member: RankedCapture) -> Column:
     ranks = [rank for _, rank in member.ranks]
     if len(ranks) == 1:
         return pa.array(np.full(records.rows, ranks[0], np.int64))

@@ -16,7 +16,7 @@ from pyprof import readers, schema
 from pyprof.allocator import give_back
 from pyprof.errors import CaptureError
 from pyprof.inputs.find import fetch
-from pyprof.inputs.ranks import Member, members, with_ranks
+from pyprof.inputs.ranks import RankedCapture, ranked_captures, with_ranks
 from pyprof.parse import parse, parse_file, record_file
 from pyprof.prof.table import Override, Table
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 K = TypeVar("K", bound="Hashable")
 
-Item: TypeAlias = "Member | str"
+Item: TypeAlias = "RankedCapture | str"
 """A capture of a set; or a single file, of whatever rank, or `-` for dict lines on stdin."""
 
 STAGES = 4
@@ -53,7 +53,7 @@ def items(paths: Sequence[str], engine: Engine) -> Sequence[Item]:
     """
     if len(paths) == 1 and (paths[0] == record_file.STDIN or Path(paths[0]).is_file()):
         return [paths[0]]
-    return members(paths, engine)
+    return ranked_captures(paths, engine)
 
 
 def load(
@@ -69,7 +69,7 @@ def load(
     The rows of a set's capture know their rank. Raises PyprofError where the file cannot be used,
     as `pyprof.load` does, or where `override` names a device of which nothing is known.
     """
-    member = item if isinstance(item, Member) else None
+    member = item if isinstance(item, RankedCapture) else None
     with fetch(member.url) if member else nullcontext(item) as path:
         records, capture = _read(str(path), begin, host=host)
     table = Table(with_ranks(records, member) if member else records, override or Override())

@@ -48,8 +48,8 @@ def caller(depth: int) -> Run:
         frame = sys._getframe(depth)  # noqa: SLF001 - the cheap way
     except ValueError:  # a thread that calls nothing but this
         return _template  # type: ignore[no-any-return]
-    known = _callers.get((id(frame.f_code), frame.f_lasti))
-    return known[1] if known is not None else _remember(frame)
+    remembered = _callers.get((id(frame.f_code), frame.f_lasti))
+    return remembered[1] if remembered is not None else _remember(frame)
 
 
 def forget() -> None:

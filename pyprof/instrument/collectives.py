@@ -30,20 +30,20 @@ class DescribedGroup(NamedTuple):
     text: str
 
 
-_known: WeakKeyDictionary[Any, DescribedGroup] = WeakKeyDictionary()
+_described: WeakKeyDictionary[Any, DescribedGroup] = WeakKeyDictionary()
 """Each group is described once, and not kept alive by that."""
 
 
-def describe(given: Any) -> DescribedGroup:  # noqa: ANN401 - whatever torch takes
+def describe(group_argument: Any) -> DescribedGroup:  # noqa: ANN401 - whatever torch takes
     """Describe the group that an argument stands for. Raises one of REFUSALS."""
     c10d = torch.distributed.distributed_c10d
-    group = _resolved(given)
-    known = _known.get(group)
+    group = _resolved(group_argument)
+    known = _described.get(group)
     if known is None:
         ranks = tuple(c10d.get_process_group_ranks(group))
         described = str(getattr(group, "group_desc", ""))  # torch 2.4 and newer
         text = _written(group.group_name, ranks, "" if described in _UNSAID else described)
-        known = _known[group] = DescribedGroup(group.group_name, ranks, text)
+        known = _described[group] = DescribedGroup(group.group_name, ranks, text)
     return known
 
 
@@ -61,21 +61,21 @@ def members_of(group: DescribedGroup, peers: Sequence[int]) -> str:
     return _written(group.name, tuple(sorted({*peers, torch.distributed.get_rank()})))
 
 
-def is_waiting(given: Any) -> Sequence[Any]:  # noqa: ANN401 - as above
+def is_waiting(group_argument: Any) -> Sequence[Any]:  # noqa: ANN401 - as above
     """Give the collectives of a group that torch keeps to run them as one. Raises as `describe`."""
     world: Any = torch.distributed.distributed_c10d._world  # noqa: SLF001 - no public way
-    found: Sequence[Any] = world.pg_coalesce_state[_resolved(given)]
-    return found
+    waiting: Sequence[Any] = world.pg_coalesce_state[_resolved(group_argument)]
+    return waiting
 
 
-def _resolved(given: Any) -> Any:  # noqa: ANN401 - as above
+def _resolved(group_argument: Any) -> Any:  # noqa: ANN401 - as above
     """Give a process group, of which functional collectives may be told the name or a mesh."""
-    if given is None:
+    if group_argument is None:
         return torch.distributed.distributed_c10d.GroupMember.WORLD
-    if isinstance(given, str):
+    if isinstance(group_argument, str):
         by_name: Any = torch._C._distributed_c10d._resolve_process_group  # noqa: SLF001 - no public way
-        return by_name(given)
-    mesh, *dimension = given if isinstance(given, tuple) else (given,)
+        return by_name(group_argument)
+    mesh, *dimension = group_argument if isinstance(group_argument, tuple) else (group_argument,)
     return mesh.get_group(*dimension) if hasattr(mesh, "get_group") else mesh
 
 
@@ -187,18 +187,18 @@ def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
         plain = op_text(head, args, kwargs)
         try:
             group = describe(args[place] if len(args) > place else kwargs.get("group"))
-            if (known := _texts.get((plain, group.text))) is not None:
-                return known
-            given = {**dict(zip(names, args, strict=False)), **kwargs}
-            tensors = [given.get(name) for name in names[:2]] if rule else []
-            found = _longer(plain, _said(name, group, rule, tensors, given))
+            if (cached := _texts.get((plain, group.text))) is not None:
+                return cached
+            arguments = {**dict(zip(names, args, strict=False)), **kwargs}
+            tensors = [arguments.get(name) for name in names[:2]] if rule else []
+            marker_text = _longer(plain, _collective_text(name, group, rule, tensors, arguments))
         except REFUSALS:
             return plain
         if name not in _PEER and not any(map(_hides, tensors)):
             if len(_texts) >= _MAX_TEXTS:
                 _texts.clear()
-            _texts[plain, group.text] = found
-        return found
+            _texts[plain, group.text] = marker_text
+        return marker_text
 
     return text
 
@@ -220,16 +220,16 @@ def _hides(value: object) -> bool:
     return type(value) not in _PLAIN and issubclass(type(value), (torch.Tensor, list, tuple))
 
 
-def _longer(plain: str, said: str) -> str:
-    return f"{plain[:-1]}, 'collective': {{{said}}}}}"
+def _longer(plain: str, collective_text: str) -> str:
+    return f"{plain[:-1]}, 'collective': {{{collective_text}}}}}"
 
 
-def _said(
+def _collective_text(
     op: str,
     group: DescribedGroup,
     rule: _Rule | None,
     values: Sequence[object],
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
 ) -> str:
     """Describe a call by its arguments, of which the first two may be tensors, or lists of them."""
     if rule is None:
@@ -238,12 +238,12 @@ def _said(
         first, second = ([*_tensors(value)] for value in values)
         counts = rule(_elements(first), _elements(second), len(group.ranks))
         amounts = _amounts([*first, *second], *counts)
-    return members_of(group, [*_peers(group, op, given)]) + amounts
+    return members_of(group, [*_peers(group, op, arguments)]) + amounts
 
 
-def _peers(group: DescribedGroup, op: str, given: Mapping[str, Any]) -> Iterator[int]:
+def _peers(group: DescribedGroup, op: str, arguments: Mapping[str, Any]) -> Iterator[int]:
     """Give the rank with which a call sends or receives, where it is with one."""
-    rank, place = (given.get(name) for name in _PEER.get(op, ("", "")))
+    rank, place = (arguments.get(name) for name in _PEER.get(op, ("", "")))
     if place is not None:
         yield group.ranks[place]
     elif rank is not None:
@@ -274,10 +274,10 @@ def coalesced_text(group: object) -> str:
         outputs = [each.dst_tensor for each in waiting if each.dst_tensor is not None]
         values = [outputs, inputs] if outputs else [inputs]
         rule = _output_first if outputs else _same
-        said = _said(op, described, rule, [*values, None][:2], {})
+        collective_text = _collective_text(op, described, rule, [*values, None][:2], {})
     except REFUSALS:  # none wait, or torch keeps them otherwise
         return ""
-    return _longer(op_text(op_head(HOME, op), values, {}), said)
+    return _longer(op_text(op_head(HOME, op), values, {}), collective_text)
 
 
 def ddp_text(module: DistributedDataParallel) -> str:
@@ -286,18 +286,18 @@ def ddp_text(module: DistributedDataParallel) -> str:
     Empty where its process group is not known. Of what type they are is not said where a hook may
     turn them into another.
     """
-    if (known := _modules.get(module)) is not None:
-        return known
+    if (cached := _modules.get(module)) is not None:
+        return cached
     try:
-        said = describe(module.process_group).text
+        group_text = describe(module.process_group).text
     except REFUSALS:
         return ""
     dtypes = {each.dtype for each in module.parameters() if each.requires_grad}
     changed = any(getattr(module, name, None) for name in ("mixed_precision", "_comm_hooks"))
     if len(dtypes) == 1 and not changed:
-        said += f", 'dtype': {dtype_name(dtypes.pop())!r}"
-    found = _modules[module] = _longer(f"{op_head(*DDP)}]}}", said)
-    return found
+        group_text += f", 'dtype': {dtype_name(dtypes.pop())!r}"
+    marker_text = _modules[module] = _longer(f"{op_head(*DDP)}]}}", group_text)
+    return marker_text
 
 
 _modules: WeakKeyDictionary[DistributedDataParallel, str] = WeakKeyDictionary()
@@ -316,11 +316,13 @@ def _elements(tensors: Sequence[torch.Tensor]) -> int:
     return sum(tensor.numel() for tensor in tensors)
 
 
-def _amounts(tensors: Sequence[torch.Tensor], given: int | None, got: int | None) -> str:
+def _amounts(tensors: Sequence[torch.Tensor], sent: int | None, received: int | None) -> str:
     """Write how many elements are given and got, and of what type, if it is but one."""
     dtypes = {tensor.dtype for tensor in tensors}
     if len(dtypes) != 1:
         return ""
-    counts = {"in": given, "out": got}
-    known = "".join(f", {key!r}: {count}" for key, count in counts.items() if type(count) is int)
-    return f", 'dtype': {dtype_name(dtypes.pop())!r}{known}"
+    counts = {"in": sent, "out": received}
+    counts_text = "".join(
+        f", {key!r}: {count}" for key, count in counts.items() if type(count) is int
+    )
+    return f", 'dtype': {dtype_name(dtypes.pop())!r}{counts_text}"

@@ -77,21 +77,21 @@ def _cpp(make: Callable[..., Any]) -> Callable[..., Any]:
     """Let what makes a kernel out of its source in C++ give it inside of an Op."""
 
     def cpp_pybinding(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
-        made = make(*args, **kwargs)
+        kernel = make(*args, **kwargs)
         source = next((arg for arg in (*args, *kwargs.values()) if isinstance(arg, str)), "")
-        found = _NAME.search(source)
-        if found is None:
-            return made
-        mark = functools.partial(make_op, home=sys.modules[CPP], name=found[1], mod="cpp")
-        if not hasattr(made, "result"):
-            return mark(made)
-        result = made.result  # still being compiled
+        match = _NAME.search(source)
+        if match is None:
+            return kernel
+        mark = functools.partial(make_op, home=sys.modules[CPP], name=match[1], mod="cpp")
+        if not hasattr(kernel, "result"):
+            return mark(kernel)
+        result = kernel.result  # still being compiled
 
         def marked_result(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
             return mark(result(*args, **kwargs))
 
-        made.result = marked_result
-        return made
+        kernel.result = marked_result
+        return kernel
 
     return cpp_pybinding
 

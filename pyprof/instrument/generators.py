@@ -78,21 +78,21 @@ class _Steps:
 def _steps(inner: Any, scope: Scope) -> Generator[Any, Any, Any]:  # noqa: ANN401 - a generator or what looks like one
     """Drive a generator, each step inside a scope; give its result."""
     step: Callable[[Any, Any], Any] = _next
-    given: Any = None
+    sent: Any = None
     while True:
         try:
             with scope():
-                item = step(inner, given)
+                item = step(inner, sent)
         except StopIteration as stop:
             return stop.value
         try:
-            step, given = _send, (yield item)
+            step, sent = _send, (yield item)
         except GeneratorExit:
             with scope():
                 inner.close()
             raise
         except BaseException as error:  # noqa: BLE001 - thrown in from outside: the original's to handle
-            step, given = _throw, error
+            step, sent = _throw, error
 
 
 @unseen

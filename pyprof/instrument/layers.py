@@ -51,7 +51,7 @@ class ModuleName(NamedTuple):
     is said once for all of them."""
 
 
-class _Known(NamedTuple):
+class _CachedName(NamedTuple):
     module: weakref.ref[Module]
     caller: weakref.ref[Module] | None
     name: ModuleName
@@ -61,7 +61,7 @@ class Names:
     """Names of modules, found when first asked for."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int, str], _Known] = {}
+        self._known: dict[tuple[int, int, str], _CachedName] = {}
         self._parents: Any = WeakIdKeyDictionary()
         self._searches = 0
 
@@ -72,21 +72,21 @@ class Names:
         its path from its outermost parent; one without parents by its class.
         """
         key = (id(module), id(caller), prefix)
-        known = self._known.get(key)
+        cached = self._known.get(key)
         if (
-            known is not None
-            and known.module() is module
-            and (caller is None if known.caller is None else known.caller() is caller)
+            cached is not None
+            and cached.module() is module
+            and (caller is None if cached.caller is None else cached.caller() is caller)
         ):
-            return known.name
-        found = _path_below(caller, module) if caller is not None else ""
-        path = prefix + found if found else self._path(module)
+            return cached.name
+        path_below = _path_below(caller, module) if caller is not None else ""
+        path = prefix + path_below if path_below else self._path(module)
         below = f"{path}." if path else ""
         path = path or class_name(module)
         name = ModuleName(path, below, encode_layer(path), _written_by_torch(module))
         if len(self._known) >= _MAX_KNOWN:
             self._known.clear()
-        self._known[key] = _Known(
+        self._known[key] = _CachedName(
             weakref.ref(module), None if caller is None else weakref.ref(caller), name
         )
         return name

@@ -68,12 +68,12 @@ def _calling(run: object, like: CodeType) -> CodeType:
         names["co_qualname"] = like.co_qualname
     template = _template.__code__
     constants = tuple(run if constant == _PLACE else constant for constant in template.co_consts)
-    made = template.replace(
+    code = template.replace(
         co_consts=constants,
         co_firstlineno=like.co_firstlineno,
         **names,  # type: ignore[arg-type]
     )
-    return unseen_code(made)
+    return unseen_code(code)
 
 
 def _template(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function

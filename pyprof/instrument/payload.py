@@ -161,15 +161,15 @@ def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
                 add(tuple(value))
             else:
                 add(_part(value))
-        known = _texts.get(whole := tuple(key))
+        text = _texts.get(full_key := tuple(key))
     except (RuntimeError, TypeError):  # no such thing as strides, or a symbolic shape
         return _written(head, args, kwargs)
-    if known is None:
-        known = _written(head, args, kwargs)
+    if text is None:
+        text = _written(head, args, kwargs)
         if len(_texts) >= _MAX_TEXTS:
             _texts.clear()
-        _texts[whole] = known
-    return known
+        _texts[full_key] = text
+    return text
 
 
 def forget() -> None:
@@ -200,13 +200,13 @@ def _part(value: object) -> str:
 
 def _tensor(value: Any) -> str:  # noqa: ANN401 - a torch.Tensor, whose methods mypy does not see
     key = (value.shape, value.dtype) if value.is_contiguous() else _strided_key(value)
-    known = _tensors.get(key)
-    if known is None:
-        known = describe_tensor(*key)
+    text = _tensors.get(key)
+    if text is None:
+        text = describe_tensor(*key)
         if len(_tensors) >= _MAX_SHAPES:
             _tensors.clear()
-        _tensors[key] = known
-    return known
+        _tensors[key] = text
+    return text
 
 
 def _strided_key(value: torch.Tensor) -> tuple[Any, ...]:

@@ -111,15 +111,15 @@ def _look_up(frame: FrameType, end: FrameType | None, beyond: Stack) -> Stack:
     if reached is not end:  # on another stack of this thread (greenlets), or too far away
         beyond = NOWHERE
     key = (id(beyond), *(number for code, at in steps for number in (id(code), at)))
-    known = _stacks.get(key)
-    if known is None:
+    stack = _stacks.get(key)
+    if stack is None:
         if len(_stacks) >= _MAX_STACKS:
             forget()
-        known = _stacks[key] = _describe(frame, steps, beyond)
+        stack = _stacks[key] = _describe(frame, steps, beyond)
     if len(beyond.inside) >= _MAX_STACKS:
         beyond.inside.clear()
-    beyond.inside[id(frame.f_code) + frame.f_lasti] = known
-    return known
+    beyond.inside[id(frame.f_code) + frame.f_lasti] = stack
+    return stack
 
 
 def _walk(
@@ -148,10 +148,10 @@ def _describe(
         frame = frame.f_back
     if not places:
         return Stack(steps, beyond, outer.places, outer.text)
-    whole = (*outer.places, *reversed(places))[-MAX_FRAMES:]
-    frames, functions = zip(*whole, strict=True)
+    all_places = (*outer.places, *reversed(places))[-MAX_FRAMES:]
+    frames, functions = zip(*all_places, strict=True)
     text = encode_trace(frames, functions)
-    return Stack(steps, beyond, whole, _texts.setdefault(text, text))
+    return Stack(steps, beyond, all_places, _texts.setdefault(text, text))
 
 
 def is_users(filename: str) -> bool:

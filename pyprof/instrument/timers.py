@@ -52,10 +52,10 @@ class _Times:
         self.max_ns = elapsed_ns if self.max_ns is None else max(self.max_ns, elapsed_ns)
 
     def columns(self, prefix: str) -> dict[str, float | None]:
-        known = self.count > 0
+        counted = self.count > 0
         return {
-            f"{prefix}total_ns": self.total_ns if known else None,
-            f"{prefix}mean_ns": self.total_ns / self.count if known else None,
+            f"{prefix}total_ns": self.total_ns if counted else None,
+            f"{prefix}mean_ns": self.total_ns / self.count if counted else None,
             f"{prefix}min_ns": self.min_ns,
             f"{prefix}max_ns": self.max_ns,
         }

@@ -63,16 +63,18 @@ def wrap_asked(patches: Patches) -> None:
 
 def wrap_one(home: object, name: str, patches: Patches) -> None:
     """Put an Op in the place of a function, method, static or class method."""
-    found: Any = inspect.getattr_static(home, name)
+    attribute: Any = inspect.getattr_static(home, name)
     inner = (
-        found.__func__ if isinstance(found, (staticmethod, classmethod)) else getattr(home, name)
+        attribute.__func__
+        if isinstance(attribute, (staticmethod, classmethod))
+        else getattr(home, name)
     )
     if isinstance_op(inner):
         return
     mod = home.__name__ if isinstance(home, (type, ModuleType)) else type(home).__name__
     op: Any = make_op(inner, home, name, mod)
-    if isinstance(found, (staticmethod, classmethod)):
-        op = type(found)(op)
+    if isinstance(attribute, (staticmethod, classmethod)):
+        op = type(attribute)(op)
     patches.replace(home, name, op)
 
 

@@ -37,30 +37,30 @@ def decode_op(text: str) -> Call | None:
     if isinstance(data, dict) and isinstance(data.get("args"), (list, tuple)):
         mod, op = data.get("mod"), data.get("op")
         if isinstance(mod, str) and isinstance(op, str):
-            return _call(mod, op, data["args"], _said(data.get("collective")))
+            return _call(mod, op, data["args"], _collective_items(data.get("collective")))
     if cut := CUT_OP.match(text):
         return Call(cut[1], cut[2], whole=False)
     return None
 
 
-def _said(collective: object) -> dict[str, str | int]:
+def _collective_items(collective: object) -> dict[str, str | int]:
     """Keep what a collective says in texts and whole numbers."""
-    said = collective.items() if isinstance(collective, dict) else ()
-    return {key: value for key, value in said if type(key) is str and type(value) in (str, int)}
+    items = collective.items() if isinstance(collective, dict) else ()
+    return {key: value for key, value in items if type(key) is str and type(value) in (str, int)}
 
 
 def _call(mod: str, op: str, args: Iterable[Any], collective: Mapping[str, str | int]) -> Call:
     positional: list[Value] = []
     named: dict[str, Value] = {}
-    whole = True
+    complete = True
     for arg in args:
         if not isinstance(arg, dict):
-            whole = False
+            complete = False
         elif isinstance(name := arg.get("name", ""), str) and name:
             named[name] = _value(arg)
         else:
             positional.append(_value(arg))
-    return Call(mod, op, tuple(positional), named, whole, collective)
+    return Call(mod, op, tuple(positional), named, complete, collective)
 
 
 def _value(arg: Mapping[str, Any]) -> Value:
@@ -161,26 +161,26 @@ def _aten_args(fields: Mapping[str, str]) -> tuple[tuple[Value, ...], dict[str, 
         _padded(_literal(fields.get(key, "")), len(sizes))
         for key in ("dtypes", "strides", "inputs")
     )
-    known = zip(sizes, dtypes, strides, inputs, strict=True)
-    return tuple(_aten_value(*entry) for entry in known), {}, True
+    described = zip(sizes, dtypes, strides, inputs, strict=True)
+    return tuple(_aten_value(*entry) for entry in described), {}, True
 
 
 def _padded(values: object, length: int) -> list[Any]:
-    found = list(values) if isinstance(values, (list, tuple)) else []
-    return found[:length] + [None] * (length - len(found))
+    items = list(values) if isinstance(values, (list, tuple)) else []
+    return items[:length] + [None] * (length - len(items))
 
 
-def _aten_value(size: object, dtype: object, stride: object, given: object) -> Value:
+def _aten_value(size: object, dtype: object, stride: object, scalar: object) -> Value:
     if isinstance(size, list) and size and all(isinstance(part, list) for part in size):
         dtypes, strides = _padded(dtype, len(size)), _padded(stride, len(size))
         return tuple(_aten_value(*part, None) for part in zip(size, dtypes, strides, strict=True))
-    known = dtype if isinstance(dtype, str) else ""
-    if _sizes_like(size) and (size or _is_dtype(known)):
+    dtype_name = dtype if isinstance(dtype, str) else ""
+    if _sizes_like(size) and (size or _is_dtype(dtype_name)):
         shape = tuple(size)  # type: ignore[arg-type, var-annotated]
-        return Tensor(shape, known or None, tuple(stride) if _sizes_like(stride) else None)  # type: ignore[arg-type]
-    if isinstance(given, str) and given:
-        return _plain(_scalar(given), known)
-    return Opaque(known)
+        return Tensor(shape, dtype_name or None, tuple(stride) if _sizes_like(stride) else None)  # type: ignore[arg-type]
+    if isinstance(scalar, str) and scalar:
+        return _plain(_scalar(scalar), dtype_name)
+    return Opaque(dtype_name)
 
 
 def _is_dtype(name: str) -> bool:
@@ -188,9 +188,9 @@ def _is_dtype(name: str) -> bool:
 
 
 def _scalar(text: str) -> object:
-    found = _literal(text)
-    if found is not None or text == "None":
-        return found
+    literal = _literal(text)
+    if literal is not None or text == "None":
+        return literal
     return {"True": True, "False": False, "true": True, "false": False}.get(text, text)
 
 

@@ -23,8 +23,8 @@ def encode_op(call: Call) -> str:
     """Write an op marker; `decode_op` gives the call back."""
     args = [_encode("", value) for value in call.args]
     args += [_encode(name, value) for name, value in call.kwargs.items()]
-    said = {"collective": dict(call.collective)} if call.collective else {}
-    return repr({"mod": call.mod, "op": call.op, "args": args, **said})
+    collective = {"collective": dict(call.collective)} if call.collective else {}
+    return repr({"mod": call.mod, "op": call.op, "args": args, **collective})
 
 
 def _encode(name: str, value: Value) -> dict[str, Any]:  # noqa: PLR0911 - one line a type
@@ -33,8 +33,8 @@ def _encode(name: str, value: Value) -> dict[str, Any]:  # noqa: PLR0911 - one l
     if isinstance(value, Opaque):
         return {"name": name, "type": value.type}
     if isinstance(value, Summary):
-        known = {"len": value.length, "numel": value.numel, "dtype": value.dtype}
-        head = {"name": name, "type": "list", **{k: v for k, v in known.items() if v is not None}}
+        fields = {"len": value.length, "numel": value.numel, "dtype": value.dtype}
+        head = {"name": name, "type": "list", **{k: v for k, v in fields.items() if v is not None}}
         return {**head, "items": [_encode("", item) for item in value.items]}
     if isinstance(value, tuple):
         if all(_is_plain(item) for item in value):

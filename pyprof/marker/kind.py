@@ -72,8 +72,8 @@ def layer_name(text: str) -> str:
 
     A name that holds colons itself stands whole behind two.
     """
-    whole = text.removeprefix(WHOLE_LAYER)
-    return whole if whole != text else text.split(":", 2)[1]
+    name = text.removeprefix(WHOLE_LAYER)
+    return name if name != text else text.split(":", 2)[1]
 
 
 WHOLE_LAYER = "layer::"

@@ -100,8 +100,8 @@ class Call:
     """Of a collective, what else is said: keys of `schema.COLLECTIVE`."""
 
     def __hash__(self) -> int:
-        said = (*self.kwargs.items(), *self.collective.items())
-        return hash((self.mod, self.op, self.args, said))
+        items = (*self.kwargs.items(), *self.collective.items())
+        return hash((self.mod, self.op, self.args, items))
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,19 +56,19 @@ def split(texts: pa.Array) -> pa.StructArray:
     texts = texts.fill_null("")
     some = pc.match_substring_regex(texts, _ANY)
     has = some.to_numpy(zero_copy_only=False)
-    found = _split(texts.filter(some))
+    parts = _split(texts.filter(some))
     both = pa.chunked_array(
-        [texts.filter(pc.invert(some)).dictionary_encode(), found.template.dictionary_encode()]
+        [texts.filter(pc.invert(some)).dictionary_encode(), parts.template.dictionary_encode()]
     ).unify_dictionaries()
     code = np.empty(len(texts), np.int32)
     code[~has], code[has] = (chunk.indices.to_numpy() for chunk in both.chunks)
     place = np.full(len(texts), -1)
-    place[has] = np.arange(len(found.template))
+    place[has] = np.arange(len(parts.template))
     row = pa.array(place, mask=~has)
     return pa.StructArray.from_arrays(
         [
             pa.DictionaryArray.from_arrays(pa.array(code), both.chunk(0).dictionary),
-            *(column.take(row) for column in (found.seq, found.op_id, found.inputs)),
+            *(column.take(row) for column in (parts.seq, parts.op_id, parts.inputs)),
         ],
         fields=[*NUMBERED],
         mask=unknown,
@@ -82,7 +82,7 @@ class _Split(NamedTuple):
     inputs: pa.DictionaryArray
 
 
-class _Found(NamedTuple):
+class _Extent(NamedTuple):
     """Where in the bytes of all texts something stands: from `begin` to before `end`, if at all."""
 
     begin: Ints
@@ -100,7 +100,7 @@ def _split(texts: pa.StringArray) -> _Split:
     op_id, op_at = _number(texts, _OP_ID, bounds, padded)
     # Put together, the op_id is looked for behind the sequence number.
     before = op_at.begin < seq_at.end
-    op_at = _Found(*(np.where(before, seq_at.end, place) for place in op_at))
+    op_at = _Extent(*(np.where(before, seq_at.end, place) for place in op_at))
     inputs, inputs_at = _inputs(texts, np.where(op_at.there, op_id, 0), bounds)
     return _Split(
         _without(bounds, data, (*seq_at, *op_at, *inputs_at)),
@@ -116,13 +116,13 @@ def _bytes(texts: pa.Array) -> tuple[Ints, NDArray[np.uint8]]:
     if not len(texts) or data is None:
         return np.zeros(len(texts) + 1, np.int64), np.zeros(0, np.uint8)
     bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    whole = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
-    return bounds.astype(np.int64) - bounds[0], whole
+    text_bytes = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
+    return bounds.astype(np.int64) - bounds[0], text_bytes
 
 
 def _number(
     texts: pa.StringArray, mark: str, bounds: Ints, padded: NDArray[np.uint8]
-) -> tuple[Ints, _Found]:
+) -> tuple[Ints, _Extent]:
     """Read the number behind a mark, where it is spelt as Python spells it and fits."""
     place = pc.find_substring(texts, mark).to_numpy()
     begin = bounds[:-1] + np.where(place < 0, 0, place + len(mark))
@@ -137,10 +137,10 @@ def _number(
         end += more
     longer = (padded[end] - np.uint8(ord("0")) < _TEN) & (end < limit)
     filled = (padded[begin] == ord("0")) & (end > begin + 1)
-    return value, _Found(begin, np.where(longer | filled, begin, end))
+    return value, _Extent(begin, np.where(longer | filled, begin, end))
 
 
-def _inputs(texts: pa.StringArray, op_id: Ints, bounds: Ints) -> tuple[pa.DictionaryArray, _Found]:
+def _inputs(texts: pa.StringArray, op_id: Ints, bounds: Ints) -> tuple[pa.DictionaryArray, _Extent]:
     """Read the ids of the ops that made an op's inputs, which stand at the end."""
     rows = np.flatnonzero(pc.ends_with(texts, ")]").to_numpy(zero_copy_only=False))
     spelt = pc.struct_field(pc.extract_regex(texts.take(pa.array(rows)), _PAIRS), "pairs")
@@ -151,20 +151,20 @@ def _inputs(texts: pa.StringArray, op_id: Ints, bounds: Ints) -> tuple[pa.Dictio
     count = np.diff(offset)
     back = np.where(maker == 0, _NOBODY, np.repeat(op_id[rows], count) - maker)
     fits = (np.abs(back) < -_NOBODY) | (maker == 0)
-    whole = np.ones(len(rows), bool)
-    whole[np.repeat(np.arange(len(rows)), count)[~fits]] = False
+    fits_all = np.ones(len(rows), bool)
+    fits_all[np.repeat(np.arange(len(rows)), count)[~fits]] = False
     pairs = np.stack([back, output], axis=1).astype(np.int32)
     bytes_at = offset * np.int32(_PAIR_BYTES)
-    told = pa.Array.from_buffers(
+    payloads = pa.Array.from_buffers(
         pa.binary(), len(rows), [None, pa.py_buffer(bytes_at), pa.py_buffer(pairs)]
     ).dictionary_encode()
     code = np.full(len(texts), -1, np.int32)
-    code[rows[whole]] = told.indices.to_numpy()[whole]
+    code[rows[fits_all]] = payloads.indices.to_numpy()[fits_all]
     end = bounds[1:]
     length = np.zeros(len(texts), np.int64)
-    length[rows[whole]] = (pc.binary_length(spelt).to_numpy() + len(_INPUTS) + 1)[whole]
-    column = pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), told.dictionary)
-    return column, _Found(end - length, end)
+    length[rows[fits_all]] = (pc.binary_length(spelt).to_numpy() + len(_INPUTS) + 1)[fits_all]
+    column = pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), payloads.dictionary)
+    return column, _Extent(end - length, end)
 
 
 def _without(bounds: Ints, data: NDArray[np.uint8], cuts: Sequence[Ints]) -> pa.StringArray:
@@ -179,10 +179,10 @@ def _without(bounds: Ints, data: NDArray[np.uint8], cuts: Sequence[Ints]) -> pa.
     )
 
 
-def of(table: pa.Table) -> pa.StructArray:
+def texts_of_table(table: pa.Table) -> pa.StructArray:
     """Give the texts of a table that has them as columns, such as one of ranges, as one array."""
-    found = table.select([*NAMES]).unify_dictionaries()
-    columns = [column.combine_chunks() for column in found.columns]
+    columns_of_texts = table.select([*NAMES]).unify_dictionaries()
+    columns = [column.combine_chunks() for column in columns_of_texts.columns]
     return pa.StructArray.from_arrays(columns, fields=[*NUMBERED])
 
 
@@ -245,7 +245,7 @@ def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> pa.Array | pa.
     """Spell what made the inputs of each op; nothing where that is not told."""
     if inputs.null_count == len(inputs):
         return pa.scalar("")
-    told = inputs.is_valid().to_numpy(zero_copy_only=False)
+    has_inputs = inputs.is_valid().to_numpy(zero_copy_only=False)
     bounds, data = _bytes(inputs.dictionary)
     bounds = bounds // _PAIR_BYTES
     code = inputs.indices.drop_null().to_numpy()
@@ -253,11 +253,11 @@ def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> pa.Array | pa.
     offset = np.append(0, np.cumsum(count))
     pair = np.repeat(bounds[code] - offset[:-1], count) + np.arange(offset[-1])
     back, output = data.view(np.int32).reshape(-1, 2)[pair].T
-    own = op_id.fill_null(0).to_numpy()[told]
+    own = op_id.fill_null(0).to_numpy()[has_inputs]
     maker = np.where(back == _NOBODY, 0, np.repeat(own, count) - back)
     each = pc.binary_join_element_wise(
         pa.array(maker).cast(pa.string()), pa.array(output).cast(pa.string()), ","
     )
     listed = pc.binary_join(pa.ListArray.from_arrays(pa.array(offset, pa.int32()), each), "), (")
     spelt = pc.binary_join_element_wise(f"{_INPUTS}(", listed, ")]", "")
-    return spelt.take(pa.array(np.cumsum(told) - 1, mask=~told)).fill_null("")
+    return spelt.take(pa.array(np.cumsum(has_inputs) - 1, mask=~has_inputs)).fill_null("")

@@ -116,12 +116,12 @@ def normalize(a: Args) -> Work:
 def similarity(a: Args) -> Work:
     """The angle between, or the distance of, each pair of rows."""
     x, y = a.tensor("x1"), a.tensor("x2")
-    whole = like(x, broadcast([x.shape, y.shape]))
-    rank = len(whole.shape)
+    broadcasted = like(x, broadcast([x.shape, y.shape]))
+    rank = len(broadcasted.shape)
     away = a.axis(rank, min(1, rank - 1) if a.op == "cosine_similarity" else -1)
-    out = like(x, (n for at, n in enumerate(whole.shape) if at != away))
+    out = like(x, (n for at, n in enumerate(broadcasted.shape) if at != away))
     each, last = _SIMILARITY[a.op]
-    return Work(each * whole.numel + last * out.numel, (x, y), (out,))
+    return Work(each * broadcasted.numel + last * out.numel, (x, y), (out,))
 
 
 # times the norm's inverse, less the projection: 24 * 6; go 24, x 24 read, 24 written of 2 bytes

@@ -29,12 +29,12 @@ class Heads:
 
     def params(self, q: Tensor, band: Band) -> dict[str, object]:
         """Give what the report shows."""
-        found: dict[str, object] = {"B": self.batch, "H": self.heads, "Sq": self.queries}
-        found |= {"Sk": self.keys, "D": self.width, "Dv": self.value_width}
-        found["causal"] = int(band.right == 0)
+        shown: dict[str, object] = {"B": self.batch, "H": self.heads, "Sq": self.queries}
+        shown |= {"Sk": self.keys, "D": self.width, "Dv": self.value_width}
+        shown["causal"] = int(band.right == 0)
         if band.left is not None or band.right:
-            found["window"] = (band.left, band.right)
-        return found | ({"type": q.dtype} if q.dtype else {})
+            shown["window"] = (band.left, band.right)
+        return shown | ({"type": q.dtype} if q.dtype else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ def _beyond(rows: int, columns: int, diagonal: int) -> int:
     A triangle with the rectangle's corner, less what of it sticks out on two sides.
     """
     corners = (columns - diagonal, columns - diagonal - rows, -diagonal, -diagonal - rows)
-    whole, below, left, both = (max(0, leg) ** 2 for leg in corners)
-    return whole - below - left + both
+    corner_all, below, left, both = (max(0, leg) ** 2 for leg in corners)
+    return corner_all - below - left + both
 
 
 def heads(q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Heads:

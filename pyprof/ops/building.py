@@ -82,13 +82,13 @@ def cartesian_prod(a: Args) -> Work:
 
 def _every(a: Args) -> tuple[Tensor, ...]:
     """Give the tensors of the call, written as a list or one after the other."""
-    given = a.listed("tensors")
-    if len(given) == 1 and isinstance(given[0], tuple):
-        given = given[0]
-    found = tuple(value for value in given if isinstance(value, Tensor))
-    if not found or len(found) != len(given):
+    listed = a.listed("tensors")
+    if len(listed) == 1 and isinstance(listed[0], tuple):
+        listed = listed[0]
+    recorded = tuple(value for value in listed if isinstance(value, Tensor))
+    if not recorded or len(recorded) != len(listed):
         raise Unknown("tensors not recorded")
-    return found
+    return recorded
 
 
 # 6 * 5 / 2 pairs: 6 read, 30 written of 2 bytes
@@ -172,14 +172,14 @@ def repeat_interleave_backward(a: Args) -> Work:
 
 def _repeated(a: Args) -> tuple[Tensor, Tensor]:
     x = a.tensor("input")
-    whole = size(x, a.integer("dim", 0)) if a.given("dim") else x.numel
+    length = size(x, a.integer("dim", 0)) if a.given("dim") else x.numel
     if a.given("output_size"):
         count = a.integer("output_size", 0)
     elif isinstance(a.values.get("repeats"), int):
-        count = a.integer("repeats", 1) * whole
+        count = a.integer("repeats", 1) * length
     else:
         raise Unknown("result's size depends on the data")
-    return x, fresh((x.numel // max(1, whole) * count,), x.dtype)
+    return x, fresh((x.numel // max(1, length) * count,), x.dtype)
 
 
 # 4 rows of 5 differences; 24 read, 20 written of 2 bytes

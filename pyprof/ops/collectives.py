@@ -55,15 +55,15 @@ def kind(name: str) -> str | None:
     `allreduce_`, `nccl:all_reduce`, `_allgather_base_` and `AllReduce` are of the same kinds.
     """
     letters = re.sub(r"[^a-z]", "", name.rpartition(":")[2].lower())
-    for found, pattern in _KINDS:
+    for collective, pattern in _KINDS:
         if re.match(f"(?:batch)?(?:{pattern})", letters):
-            return found
+            return collective
     return None
 
 
-def message_bytes(kind: str, given: int | None, got: int | None) -> int | None:
+def message_bytes(kind: str, sent: int | None, received: int | None) -> int | None:
     """Choose what counts as algorithm bytes of what one rank gave and got; None where unknown."""
-    return got if kind in {ALL_GATHER, GATHER} else given
+    return received if kind in {ALL_GATHER, GATHER} else sent
 
 
 def bus_factor(kind: str, ranks: int) -> float:
@@ -104,16 +104,16 @@ def _flat(a: Args, name: str) -> tuple[Tensor, ...]:
 
 
 def _params(a: Args, size: int | None, ranks: int | None, kind: str) -> dict[str, object]:
-    found: dict[str, object] = {}
+    params: dict[str, object] = {}
     if size is not None:
-        found["algo_bytes"] = size
+        params["algo_bytes"] = size
     if ranks is None:
         ranks = _ranks(a)
     if ranks is not None and ranks > 0:
-        found["ranks"] = ranks
+        params["ranks"] = ranks
         if size is not None:
-            found["bus_bytes"] = bus_bytes(kind, size, ranks)
-    return found
+            params["bus_bytes"] = bus_bytes(kind, size, ranks)
+    return params
 
 
 def _ranks(a: Args) -> int | None:
@@ -174,9 +174,9 @@ def one_way(a: Args) -> Work:
 )
 def all_gather(a: Args) -> Work:
     """Every rank ends with the pieces of all."""
-    out, given = _flat(a, "output"), _flat(a, "input")
-    ranks = _ratio(out, given)
-    return Work(0, given, out, _params(a, _size(out), ranks, ALL_GATHER))
+    out, pieces = _flat(a, "output"), _flat(a, "input")
+    ranks = _ratio(out, pieces)
+    return Work(0, pieces, out, _params(a, _size(out), ranks, ALL_GATHER))
 
 
 # 96 read, a quarter written of 4 bytes
@@ -191,8 +191,8 @@ def all_gather(a: Args) -> Work:
 )
 def reduce_scatter(a: Args) -> Work:
     """Every rank ends with its piece of the sum."""
-    out, given = _flat(a, "output"), _flat(a, "input")
-    return Work(0, given, out, _params(a, _size(given), _ratio(given, out), REDUCE_SCATTER))
+    out, inputs = _flat(a, "output"), _flat(a, "input")
+    return Work(0, inputs, out, _params(a, _size(inputs), _ratio(inputs, out), REDUCE_SCATTER))
 
 
 def _ratio(large: tuple[Tensor, ...], small: tuple[Tensor, ...]) -> int | None:
@@ -211,8 +211,8 @@ def _ratio(large: tuple[Tensor, ...], small: tuple[Tensor, ...]) -> int | None:
 )
 def all_to_all(a: Args) -> Work:
     """Every rank gives a piece to each."""
-    out, given = _flat(a, "output"), _flat(a, "input")
-    return Work(0, given, out, _params(a, _size(given), None, ALL_TO_ALL))
+    out, inputs = _flat(a, "output"), _flat(a, "input")
+    return Work(0, inputs, out, _params(a, _size(inputs), None, ALL_TO_ALL))
 
 
 # 24 read, four times as many written of 4 bytes
@@ -228,9 +228,9 @@ def all_to_all(a: Args) -> Work:
 )
 def gathered(a: Args) -> Work:
     """Every rank gets a new tensor with the pieces of all."""
-    given, ranks = _flat(a, "input"), _known_ranks(a)
-    out = tuple(like(tensor, (ranks * tensor.numel,)) for tensor in given)
-    return Work(0, given, out, _params(a, _size(out), ranks, ALL_GATHER))
+    pieces, ranks = _flat(a, "input"), _known_ranks(a)
+    out = tuple(like(tensor, (ranks * tensor.numel,)) for tensor in pieces)
+    return Work(0, pieces, out, _params(a, _size(out), ranks, ALL_GATHER))
 
 
 # 96 read, a quarter written of 4 bytes
@@ -247,9 +247,9 @@ def gathered(a: Args) -> Work:
 )
 def scattered(a: Args) -> Work:
     """Every rank gets a new tensor with its piece of the sum."""
-    given, ranks = _flat(a, "input"), _known_ranks(a)
-    out = tuple(like(tensor, (tensor.numel // ranks,)) for tensor in given)
-    return Work(0, given, out, _params(a, _size(given), ranks, REDUCE_SCATTER))
+    inputs, ranks = _flat(a, "input"), _known_ranks(a)
+    out = tuple(like(tensor, (tensor.numel // ranks,)) for tensor in inputs)
+    return Work(0, inputs, out, _params(a, _size(inputs), ranks, REDUCE_SCATTER))
 
 
 def _known_ranks(a: Args) -> int:

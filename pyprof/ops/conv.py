@@ -109,16 +109,16 @@ def _output(
 def _params(a: Args, x: Tensor, w: Tensor, out: Tensor, groups: int) -> dict[str, object]:
     rank = len(w.shape) - 2
     names = {1: ("W", "Q", "S"), 2: ("HW", "PQ", "RS"), 3: ("DHW", "OPQ", "TRS")}.get(rank)
-    found: dict[str, object] = {"N": x.shape[0] if len(x.shape) == rank + 2 else 1}
-    found |= {"C": x.shape[-rank - 1], "K": out.shape[-rank - 1]}
+    params: dict[str, object] = {"N": x.shape[0] if len(x.shape) == rank + 2 else 1}
+    params |= {"C": x.shape[-rank - 1], "K": out.shape[-rank - 1]}
     if names is not None:
         for letters, shape in zip(names, (x.shape, out.shape, w.shape), strict=True):
-            found |= dict(zip(letters, shape[-rank:], strict=True))
+            params |= dict(zip(letters, shape[-rank:], strict=True))
     for name in ("padding", "stride", "dilation"):
         if isinstance(value := a.values.get(name), (int, str, tuple)):
-            found[name] = value
-    found["g"] = groups
-    return found | ({"type": x.dtype} if x.dtype else {})
+            params[name] = value
+    params["g"] = groups
+    return params | ({"type": x.dtype} if x.dtype else {})
 
 
 def forward_work(g: Geometry, a: Args) -> Work:
@@ -215,7 +215,7 @@ def conv_transpose_backward(a: Args) -> Work:
 )
 def convolution(a: Args) -> Work:
     """Every convolution, transposed or not, as ATen calls it."""
-    return forward_work(geometry(_told(a)), a)
+    return forward_work(geometry(_with_transposed(a)), a)
 
 
 @op(
@@ -227,7 +227,7 @@ def convolution(a: Args) -> Work:
 )
 def convolution_bprop(a: Args) -> Work:
     """Input's, filter's and bias's gradients."""
-    return _both(geometry(_told(a)), a)
+    return _both(geometry(_with_transposed(a)), a)
 
 
 # output_mask asks for all three: 2 * 55296 operations; 2992 elements as above, and the bias's
@@ -256,14 +256,14 @@ def convolution_backward(a: Args) -> Work:
 
     Whether it was transposed, where not recorded, follows from the shapes.
     """
-    g = geometry(_told(a))
+    g = geometry(_with_transposed(a))
     mask = a.values.get("output_mask")
     if not isinstance(mask, tuple) or len(mask) != 3:  # noqa: PLR2004 - input, filter, bias
         mask = (a.gemm_kernels != 1, True, isinstance(a.values.get("bias_sizes"), tuple))
     return backward_work(g, dgrad=bool(mask[0]), wgrad=bool(mask[1]), bias=bool(mask[2]))
 
 
-def _told(a: Args) -> Args:
+def _with_transposed(a: Args) -> Args:
     """Set `transposed` where it is not recorded but the output's shape tells it."""
     grad = a.optional("grad_output")
     out = a.output if grad is None else grad.shape

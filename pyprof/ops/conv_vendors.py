@@ -161,8 +161,8 @@ def conv_dgrad(a: Args) -> Work:
         window = math.prod(go.shape[2:]) * (go.shape[0] if go.shape else 0)
         flops = multiply_adds(go.dtype) * w.numel * window
         return Work(flops, (go, w), extra_bytes=None, why="self_size not recorded")
-    given = a.replaced(input=like(go, size), grad_output=go, weight=w)
-    return backward_work(geometry(given), dgrad=True, wgrad=False, bias=False)
+    args = a.replaced(input=like(go, size), grad_output=go, weight=w)
+    return backward_work(geometry(args), dgrad=True, wgrad=False, bias=False)
 
 
 def _result(a: Args, name: str) -> tuple[int, ...] | None:

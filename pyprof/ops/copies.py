@@ -84,10 +84,10 @@ def duplicate(a: Args) -> Work:
 def _repeats(a: Args) -> tuple[int, ...]:
     rest = a.listed("rest")
     asked = rest[0] if rest and isinstance(rest[0], tuple) else rest
-    found = tuple(item for item in asked if isinstance(item, int))
-    if len(found) != len(asked):
+    repeats = tuple(item for item in asked if isinstance(item, int))
+    if len(repeats) != len(asked):
         raise Unknown("repeats not recorded")
-    return found
+    return repeats
 
 
 # the copied gradient: 6 read, 6 written of 2 bytes

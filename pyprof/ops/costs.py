@@ -84,8 +84,8 @@ def with_argument(call: Call, name: str, value: Value) -> Call:
     """Give the call with an argument that was not recorded; the call itself where it has none."""
     model = registry.find(call)
     for signature in model.signatures if model is not None and registry.by_position(call) else ():
-        for at, (parameter, given) in enumerate(zip(parse(signature), call.args, strict=False)):
-            if parameter.name == name and isinstance(given, Opaque):
+        for at, (parameter, recorded) in enumerate(zip(parse(signature), call.args, strict=False)):
+            if parameter.name == name and isinstance(recorded, Opaque):
                 return replace(call, args=(*call.args[:at], value, *call.args[at + 1 :]))
     return call
 
@@ -99,10 +99,10 @@ def result_shape(call: Call, around: Call) -> tuple[int, ...] | None:
     if name not in outer.names:
         return None
     try:
-        found = _bind(outer, around, None).optional(argument)
+        argument_shape = _bind(outer, around, None).optional(argument)
     except Unknown:
         return None
-    return found.shape if found is not None else None
+    return argument_shape.shape if argument_shape is not None else None
 
 
 def _types(call: Call) -> tuple[object, ...]:
@@ -195,21 +195,21 @@ def _best_first(signatures: tuple[str, ...], call: Call) -> list[str]:
 
 def _shapes(call: Call) -> dict[str, object]:
     """Give the tensors' shapes and the first dtype, for the report's `params`."""
-    found = _given(call)
-    if not found:
+    operands = _given(call)
+    if not operands:
         return {}
-    params: dict[str, object] = {"T": tuple(tensor.shape for tensor in found)}
-    known_dtypes = [tensor.dtype for tensor in found if tensor.dtype]
+    params: dict[str, object] = {"T": tuple(tensor.shape for tensor in operands)}
+    known_dtypes = [tensor.dtype for tensor in operands if tensor.dtype]
     return params | ({"type": known_dtypes[0]} if known_dtypes else {})
 
 
 def _tensors(values: tuple[Value, ...]) -> list[Tensor]:
-    found: list[Tensor] = []
+    nested: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor):
-            found.append(value)
+            nested.append(value)
         elif isinstance(value, tuple):
-            found += _tensors(value)
+            nested += _tensors(value)
         elif isinstance(value, Summary):
-            found += _tensors(value.items)
-    return found
+            nested += _tensors(value.items)
+    return nested

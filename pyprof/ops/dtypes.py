@@ -226,19 +226,19 @@ def result(
     Tensors with dimensions decide; those without count only where their kind (bool, int, float,
     complex) is higher, and Python numbers after them. None where it depends on an unknown dtype.
     """
-    found: str | None = None
+    dtype: str | None = None
     first = True
     for group in (dimensioned, zero_dim, numbers):
         merged, empty = _merge(group)
         if empty:
             continue
-        if merged is None or (not first and found is None):
+        if merged is None or (not first and dtype is None):
             return None
         if first:
-            found, first = merged, False
-        elif found is not None and _category(merged) > _category(found):
-            found = promote(found, merged)
-    return found
+            dtype, first = merged, False
+        elif dtype is not None and _category(merged) > _category(dtype):
+            dtype = promote(dtype, merged)
+    return dtype
 
 
 def _merge(group: Iterable[str | None]) -> tuple[str | None, bool]:

@@ -172,8 +172,8 @@ def _asked(a: Args) -> _Transform:
 
 def _places(named: object, rank: int) -> tuple[int, ...]:
     """Give the dimensions in the order in which they were named: the last one is halved."""
-    found = named if isinstance(named, tuple) else ()
-    return tuple(at % rank for at in found if isinstance(at, int) and -rank <= at < rank)
+    dims = named if isinstance(named, tuple) else ()
+    return tuple(at % rank for at in dims if isinstance(at, int) and -rank <= at < rank)
 
 
 # 5 frames of 8 samples, 2 apart: window 8 and 2.5 * 8 * 3 each: 5 * 68; 8 samples and the window 8

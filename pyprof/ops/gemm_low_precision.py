@@ -156,15 +156,15 @@ def _out_dtype(a: Args, first: Tensor) -> str | None:
 
 def read_tensors(a: Args, *names: str) -> tuple[Tensor, ...]:
     """Give the tensors among these arguments, of which each is one, a list, or not there."""
-    found: list[Tensor] = []
+    operands: list[Tensor] = []
     for name in names:
         value = a.values.get(name)
-        found += [
+        operands += [
             item
             for item in (value if isinstance(value, tuple) else (value,))
             if isinstance(item, Tensor)
         ]
-    return tuple(found)
+    return tuple(operands)
 
 
 # 2 * 4 * 6 * 5 = 240; 24 + 30 of 1 byte, two scales of 4, out 20 of 2: 54 + 8 + 40

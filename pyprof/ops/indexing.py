@@ -151,10 +151,10 @@ def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     if len(asked) > len(x.shape):
         raise Unknown("arguments do not fit the op")
     together = at[-1] - at[0] == len(at) - 1
-    kept = [size for place, size in enumerate(x.shape) if place not in at]
+    kept_sizes = [size for place, size in enumerate(x.shape) if place not in at]
     front = at[0] if together else 0  # index tensors apart from each other put theirs first
     picked_shape = broadcast(tensor.shape for tensor in indices)
-    return indices, (*kept[:front], *picked_shape, *kept[front:])
+    return indices, (*kept_sizes[:front], *picked_shape, *kept_sizes[front:])
 
 
 # 12 written, 12 read of 2 bytes, index 2 of 8 bytes
@@ -285,8 +285,8 @@ def index_put_backward(a: Args) -> Work:
     indices, shape = indexed(a, x)
     place, values = like(x, shape), a.optional("values")
     gathered = Work(0) if values is None else Work(0, (*indices, place), (like(values),))
-    kept = Work(0) if a.values.get("accumulate") is True else Work(0, (like(x),), (like(x),))
-    return kept + gathered
+    input_work = Work(0) if a.values.get("accumulate") is True else Work(0, (like(x),), (like(x),))
+    return input_work + gathered
 
 
 # go 24 read, 24 written with zeros in 2 rows; index 2 of 8 bytes

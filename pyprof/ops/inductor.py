@@ -29,7 +29,7 @@ from pyprof.ops.work import Args, Work, like, stored
 
 FAMILY = "fused"
 
-_KNOWN = {name: rule.flops for name, rule in RULES.items()}
+_POINTWISE_OPS = {name: rule.flops for name, rule in RULES.items()}
 _REDUCING = {name: each for name, (each, _) in COSTS.items()}
 _PRODUCTS = {"mm", "addmm", "bmm", "baddbmm"}
 _LONGEST_NAME = 6  # words
@@ -48,18 +48,18 @@ _NAMELESS = re.compile(r"triton_(?:poi|for)_fused_\d+")
 def fused_names(kernel: str) -> list[str]:
     """Give the ops in a kernel's name: `add` and `mul` of `triton_poi_fused_add_mul_3`."""
     words = kernel.partition("_fused_")[2].split("_")
-    found = []
+    ops = []
     at = 0
     while at < len(words):
         for length in range(min(_LONGEST_NAME, len(words) - at), 0, -1):
             name = "_".join(words[at : at + length])
-            if name in _KNOWN or name in _REDUCING:
-                found.append(name)
+            if name in _POINTWISE_OPS or name in _REDUCING:
+                ops.append(name)
                 at += length
                 break
         else:
             at += 1
-    return found
+    return ops
 
 
 # add and mul for each of 24 elements; three tensors of 24 of 2 bytes
@@ -129,10 +129,10 @@ def template(a: Args) -> Work:
     """A matrix product whose factors are found by their sizes, and so much for each op after it."""
     tensors = _tensors(a)
     is_product = not _PRODUCTS.isdisjoint(a.op.split("_"))
-    if not is_product or (found := _product(tensors)) is None:
+    if not is_product or (product := _product(tensors)) is None:
         return other_template(a)
     each = _each(fused_names(a.op))
-    return Work((found.flops or 0) + each * found.writes[0].numel, tensors, (), found.params)
+    return Work((product.flops or 0) + each * product.writes[0].numel, tensors, (), product.params)
 
 
 _IMAGE = Tensor((2, 3, 8, 8), "float16")
@@ -161,14 +161,14 @@ def other_template(a: Args) -> Work:
 
 
 def _tensors(a: Args) -> tuple[Tensor, ...]:
-    found = tuple(value for value in a.listed("arguments") if isinstance(value, Tensor))
-    if not found:
+    operands = tuple(value for value in a.listed("arguments") if isinstance(value, Tensor))
+    if not operands:
         raise Unknown("shapes not recorded")
-    return found
+    return operands
 
 
 def _each(names: list[str]) -> int:
-    return sum(_KNOWN.get(name, _REDUCING.get(name, 0)) for name in names)
+    return sum(_POINTWISE_OPS.get(name, _REDUCING.get(name, 0)) for name in names)
 
 
 def _iterations(a: Args, most: int) -> int:

@@ -271,10 +271,10 @@ _WHY = "lengths depend on the data"
 
 
 def _lengths(a: Args, name: str) -> tuple[int, ...]:
-    found = tuple(item for item in a.listed(name) if isinstance(item, int))
-    if not found or len(found) != len(a.listed(name)):
+    lengths = tuple(item for item in a.listed(name) if isinstance(item, int))
+    if not lengths or len(lengths) != len(a.listed(name)):
         raise Unknown(_WHY)
-    return found
+    return lengths
 
 
 def _states(a: Args) -> int:
@@ -359,10 +359,10 @@ def ctc_backward(a: Args) -> Work:
     return _backward(a, ctc_loss(a).writes)
 
 
-def _backward(a: Args, kept: tuple[Tensor, ...]) -> Work:
+def _backward(a: Args, saved: tuple[Tensor, ...]) -> Work:
     x = a.tensor("log_probs")
     work = _forward(a, (like(x),))
-    return work + Work(_GRADIENT * x.numel, kept)
+    return work + Work(_GRADIENT * x.numel, saved)
 
 
 # the same, and the gradient that cuDNN computes at once: 40 more written

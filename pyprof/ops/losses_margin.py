@@ -72,9 +72,9 @@ _NAMES = ("margin_ranking_loss", "cosine_embedding_loss")
 )
 def margin_loss(a: Args) -> Work:
     """A loss for each element, or for each row."""
-    rule, inputs, whole, losses = _compared(a)
-    flops = rule.each * whole.numel + (rule.row or 0) * losses
-    return reduced(a, flops, losses, whole.dtype, inputs)
+    rule, inputs, broadcasted, losses = _compared(a)
+    flops = rule.each * broadcasted.numel + (rule.row or 0) * losses
+    return reduced(a, flops, losses, broadcasted.dtype, inputs)
 
 
 # 4 for each of 24; 3 * 24 and go read, 2 * 24 written of 2 bytes
@@ -83,10 +83,10 @@ def margin_loss(a: Args) -> Work:
 @op("triplet_margin_loss", direction=BPROP, flops=216, bytes=290)
 def margin_loss_backward(a: Args) -> Work:
     """The gradients of what is compared."""
-    rule, inputs, whole, losses = _compared(a)
-    go = fresh((losses,) if reduction(a) == "none" else (), whole.dtype)
+    rule, inputs, broadcasted, losses = _compared(a)
+    go = fresh((losses,) if reduction(a) == "none" else (), broadcasted.dtype)
     writes = tuple(map(like, inputs[: rule.gradients]))
-    return Work(rule.back * whole.numel, (*inputs, go), writes)
+    return Work(rule.back * broadcasted.numel, (*inputs, go), writes)
 
 
 def _compared(a: Args) -> tuple[_Rule, tuple[Tensor, ...], Tensor, int]:
@@ -94,9 +94,13 @@ def _compared(a: Args) -> tuple[_Rule, tuple[Tensor, ...], Tensor, int]:
     rule = _RULES[a.op]
     inputs = tuple(a.tensor(name) for name in rule.inputs)
     rows = inputs[:2] if a.op == "cosine_embedding_loss" else inputs
-    whole = fresh(broadcast(t.shape for t in rows), inputs[0].dtype)
-    losses = whole.numel if rule.row is None else whole.numel // max(1, size(whole, -1))
-    return rule, inputs, whole, losses
+    broadcasted = fresh(broadcast(t.shape for t in rows), inputs[0].dtype)
+    losses = (
+        broadcasted.numel
+        if rule.row is None
+        else broadcasted.numel // max(1, size(broadcasted, -1))
+    )
+    return rule, inputs, broadcasted, losses
 
 
 # --- of classes ---------------------------------------------------------------------------------

@@ -26,14 +26,14 @@ def elements(tensors: tuple[Tensor, ...]) -> int:
 
 def _lists(a: Args, name: str) -> list[tuple[Tensor, ...]]:
     """Give the lists of tensors among the values; numbers and lists of numbers are none."""
-    found = [
+    lists = [
         a.replaced(one=value).tensors("one")
         for value in a.listed(name)
         if isinstance(value, Summary) or _is_tensors(value)
     ]
-    if not found:
+    if not lists:
         raise Unknown("tensor lists not recorded")
-    return found
+    return lists
 
 
 _SCALED = ("_foreach_add", "_foreach_sub")
@@ -296,12 +296,12 @@ def apex_multi_tensor(a: Args) -> Work:
 
 
 def _flat(values: tuple[Value, ...]) -> tuple[Tensor, ...]:
-    found: list[Tensor] = []
+    operands: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor):
-            found.append(value)
+            operands.append(value)
         elif isinstance(value, tuple):
-            found += _flat(value)
+            operands += _flat(value)
         elif isinstance(value, Summary):
             raise Unknown("tensor list too long to be recorded")
-    return tuple(found)
+    return tuple(operands)

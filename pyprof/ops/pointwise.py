@@ -55,8 +55,10 @@ RULES: dict[str, PointwiseOp] = {}
 
 def _add(names: str, arity: int, flops: int, result: str, *grads: Grad | None) -> None:
     for name in names.split():
-        known = tuple(grad for grad in grads if grad is not None)
-        RULES[name] = PointwiseOp(arity, flops, result, known if len(known) == len(grads) else None)
+        given_grads = tuple(grad for grad in grads if grad is not None)
+        RULES[name] = PointwiseOp(
+            arity, flops, result, given_grads if len(given_grads) == len(grads) else None
+        )
 
 
 def _unary(names: str, flops: int, grad: Grad | None, result: str = SAME) -> None:
@@ -281,26 +283,26 @@ def _without_out(a: Args, arity: int) -> tuple[tuple[Value, ...], Tensor | None]
     return values, out
 
 
-def result_tensor(a: Args, found: Operands) -> Tensor:
+def result_tensor(a: Args, operands: Operands) -> Tensor:
     """Describe the result: the first operand itself where the op is in place."""
-    first = found.values[0]
-    out = found.out or (first if a.in_place else None)
+    first = operands.values[0]
+    out = operands.out or (first if a.in_place else None)
     if isinstance(out, Tensor):
-        return Tensor(found.shape if out is not first else first.shape, out.dtype)
-    return Tensor(found.shape, _result_dtype(found))
+        return Tensor(operands.shape if out is not first else first.shape, out.dtype)
+    return Tensor(operands.shape, _result_dtype(operands))
 
 
-def _result_dtype(found: Operands) -> str | None:
-    kind = found.rule.result
+def _result_dtype(operands: Operands) -> str | None:
+    kind = operands.rule.result
     if kind == BOOL:
         return "bool"
-    values = found.values[1:] if kind == "rest" else found.values
+    values = operands.values[1:] if kind == "rest" else operands.values
     if kind == "first":
-        return found.tensors[0].dtype
+        return operands.tensors[0].dtype
     promoted = promoted_dtype(values)
     if promoted is None:
         return None
-    if FLOAT in kind and not dtypes.is_floating(promoted) and not found.rounded:
+    if FLOAT in kind and not dtypes.is_floating(promoted) and not operands.rounded:
         return "float32"
     if kind == DOUBLE:
         return "complex128" if dtypes.is_complex(promoted) else "float64"
@@ -322,41 +324,43 @@ def promoted_dtype(values: tuple[Value, ...]) -> str | None:
     return dtypes.result(sized, single, numbers)
 
 
-def _cost_each(a: Args, found: Operands) -> int:
-    flops = found.rule.flops
+def _cost_each(a: Args, operands: Operands) -> int:
+    flops = operands.rule.flops
     if a.op in ("pow", "float_power"):
-        flops = _pow_flops(found)
-    if a.op in _SCALED and isinstance(found.alpha, (int, float)) and found.alpha != 1:
+        flops = _pow_flops(operands)
+    if a.op in _SCALED and isinstance(operands.alpha, (int, float)) and operands.alpha != 1:
         flops += 1
     if a.op in _CLAMPS:
-        flops = _bounds(found)
-    if any(dtypes.is_complex(tensor.dtype) for tensor in found.tensors):
+        flops = _bounds(operands)
+    if any(dtypes.is_complex(tensor.dtype) for tensor in operands.tensors):
         return _COMPLEX_FLOPS.get(a.op, 2 * flops)
     return flops
 
 
-def _pow_flops(found: Operands) -> int:
+def _pow_flops(operands: Operands) -> int:
     """Powers of small whole exponents are multiplications, in torch's kernels too."""
-    exponent = _exponent(found)
-    return found.rule.flops if exponent is None else _POWERS.get(exponent, found.rule.flops)
+    exponent = _exponent(operands)
+    return operands.rule.flops if exponent is None else _POWERS.get(exponent, operands.rule.flops)
 
 
-def _exponent(found: Operands) -> int | None:
+def _exponent(operands: Operands) -> int | None:
     """Give the exponent of a power, where it is a whole number that is known."""
-    value = found.values[1] if len(found.values) > 1 else None
+    value = operands.values[1] if len(operands.values) > 1 else None
     return int(value) if isinstance(value, (int, float)) and value % 1 == 0 else None
 
 
-def _bounds(found: Operands) -> int:
+def _bounds(operands: Operands) -> int:
     """Count the bounds of a clamp. Raises Unknown where none is known: one or two were given.
 
     Where one is, another that is not was None: a trace writes all of them, or none.
     """
-    bounds = [value for value in found.values[1:3] if value is not None]
-    known = [value for value in bounds if not isinstance(value, Opaque) or value.type in _WRAPPED]
-    if bounds and not known:
+    bounds = [value for value in operands.values[1:3] if value is not None]
+    known_bounds = [
+        value for value in bounds if not isinstance(value, Opaque) or value.type in _WRAPPED
+    ]
+    if bounds and not known_bounds:
         raise Unknown("min and max not recorded")
-    return len(known)
+    return len(known_bounds)
 
 
 # add by rows: 2 * 3 elements, one operation each; x 6 + row 3 + result 6 = 15 elements of 2 bytes
@@ -369,11 +373,11 @@ def _bounds(found: Operands) -> int:
 )
 def pointwise(a: Args) -> Work:
     """So many operations for each element of the result."""
-    found = operands(a)
-    out = result_tensor(a, found)
-    reads = () if _exponent(found) == 0 and a.op == "pow" else found.tensors
+    op_operands = operands(a)
+    out = result_tensor(a, op_operands)
+    reads = () if _exponent(op_operands) == 0 and a.op == "pow" else op_operands.tensors
     try:
-        flops = _cost_each(a, found) * out.numel
+        flops = _cost_each(a, op_operands) * out.numel
     except Unknown as unknown:
         return Work(None, reads, (out,), no_flops=str(unknown))
     return Work(flops, reads, (out,))
@@ -390,30 +394,30 @@ def pointwise(a: Args) -> Work:
 )
 def pointwise_backward(a: Args) -> Work:
     """Every floating operand's gradient, from the incoming one and what the forward saved."""
-    found = operands(a)
-    out = like(result_tensor(a, found))
+    op_operands = operands(a)
+    out = like(result_tensor(a, op_operands))
     reads: list[Tensor] = []
     writes: list[Tensor] = []
     flops = 0
-    grads = _grads(a, found)
-    for value, grad in zip(found.values, grads, strict=False):
+    grads = _grads(a, op_operands)
+    for value, grad in zip(op_operands.values, grads, strict=False):
         if not isinstance(value, Tensor) or not dtypes.is_floating(value.dtype):
             continue
         summed = value.shape != out.shape
         if grad.flops or grad.needs or summed:
             flops += (grad.flops + summed) * out.numel
-            reads += _saved(found, grad)
+            reads += _saved(op_operands, grad)
             writes.append(like(value))
     distinct = list({id(tensor): tensor for tensor in reads}.values())
     return Work(flops, (out, *distinct) if writes else (), tuple(writes))
 
 
-def _grads(a: Args, found: Operands) -> tuple[Grad, ...]:
+def _grads(a: Args, operands: Operands) -> tuple[Grad, ...]:
     """Give the gradients of the operands, of which some depend on numbers among these."""
-    grads = found.rule.grads or ()
-    exponent = _exponent(found)
+    grads = operands.rule.grads or ()
+    exponent = _exponent(operands)
     if a.op in _CLAMPS:
-        return (replace(grads[0], flops=_bounds(found)), *grads[1:])
+        return (replace(grads[0], flops=_bounds(operands)), *grads[1:])
     if a.op == "pow" and exponent is not None and exponent - 1 in _POWERS:
         if exponent == 0:
             return (Grad(0), *grads[1:])  # zeros
@@ -423,11 +427,11 @@ def _grads(a: Args, found: Operands) -> tuple[Grad, ...]:
     return grads
 
 
-def _saved(found: Operands, grad: Grad) -> list[Tensor]:
+def _saved(operands: Operands, grad: Grad) -> list[Tensor]:
     chosen = [
-        found.values["abc".index(letter)]
+        operands.values["abc".index(letter)]
         for letter in grad.needs
-        if "abc".index(letter) < len(found.values)
+        if "abc".index(letter) < len(operands.values)
     ]
     return [value for value in chosen if isinstance(value, Tensor)]
 

@@ -54,8 +54,8 @@ def _positions(
 
 
 def _indices(a: Args, out: Tensor) -> tuple[Tensor, ...]:
-    kept = a.op.endswith("with_indices") or a.values.get("return_indices") is True
-    return (fresh(out.shape, "int64"),) if kept else ()
+    saves_indices = a.op.endswith("with_indices") or a.values.get("return_indices") is True
+    return (fresh(out.shape, "int64"),) if saves_indices else ()
 
 
 _MAX_NAMES = tuple(

@@ -62,10 +62,10 @@ def inner_backward(a: Args) -> Work:
 def vecdot(a: Args) -> Work:
     """The dot products of vectors in pairs."""
     x, y = a.tensor("input"), a.tensor("other")
-    whole = like(x, broadcast([x.shape, y.shape]))
-    away = a.axis(len(whole.shape))
-    left = (n for at, n in enumerate(whole.shape) if at != away)
-    return Work(multiply_adds(x.dtype) * whole.numel, (x, y), (like(x, left),))
+    broadcasted = like(x, broadcast([x.shape, y.shape]))
+    away = a.axis(len(broadcasted.shape))
+    left = (n for at, n in enumerate(broadcasted.shape) if at != away)
+    return Work(multiply_adds(x.dtype) * broadcasted.numel, (x, y), (like(x, left),))
 
 
 # each of 24 with each of 30: 720; 24 + 30 + 720 of 2 bytes
@@ -268,38 +268,40 @@ def _labels(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str,
     )
     dots = spare[: max(0, widest)]
     sizes: dict[str, int] = {}
-    found = []
+    operand_labels = []
     for term, tensor in zip(terms, tensors, strict=True):
         hidden = len(tensor.shape) - len(term.replace("...", ""))
         full = term.replace("...", "".join(dots[len(dots) - hidden :]) if hidden > 0 else "")
         if len(full) != len(tensor.shape):
             raise Unknown("arguments do not fit the op")
         for letter, length in zip(full, tensor.shape, strict=True):
-            known = sizes.get(letter, 1)
-            sizes[letter] = length if known == 1 else known
-        found.append(full)
+            size_so_far = sizes.get(letter, 1)
+            sizes[letter] = length if size_so_far == 1 else size_so_far
+        operand_labels.append(full)
     if arrow:
-        return found, right.replace("...", "".join(dots)), sizes
+        return operand_labels, right.replace("...", "".join(dots)), sizes
     once = sorted(letter for letter in named if left.count(letter) == 1)
-    return found, "".join(dots) + "".join(once), sizes
+    return operand_labels, "".join(dots) + "".join(once), sizes
 
 
 def _contract(terms: list[str], result: str, sizes: dict[str, int], each: int) -> int:
     """Count the operations of taking the operands pair by pair."""
     flops = 0
-    held = terms[0]
+    labels_left = terms[0]
     if len(terms) == 1:
-        return math.prod(sizes[x] for x in set(held)) if set(held) - set(result) else 0
+        return (
+            math.prod(sizes[x] for x in set(labels_left)) if set(labels_left) - set(result) else 0
+        )
     for at, term in enumerate(terms[1:], start=1):
         needed = set(result).union(*terms[at + 1 :])
-        both = set(held) | set(term)
-        kept = both & needed
+        both = set(labels_left) | set(term)
+        labels_kept = both & needed
         # a label of one operand alone is summed before the product
-        alone = (set(held) ^ set(term)) - needed
-        summed = both - kept - alone
+        alone = (set(labels_left) ^ set(term)) - needed
+        summed = both - labels_kept - alone
         count = math.prod(sizes[letter] for letter in both - alone)
         flops += (each if summed else _MULTIPLY[each]) * count
-        held = "".join(sorted(kept))
+        labels_left = "".join(sorted(labels_kept))
     return flops
 
 

@@ -131,7 +131,7 @@ def normal(a: Args) -> Work:
     flops=240,
     bytes=24,
 )
-def made(a: Args) -> Work:
+def random_tensor(a: Args) -> Work:
     """A new tensor of random numbers."""
     out = fresh(a.sizes("size"), _asked(a) or "float32")
     return Work(_EACH.get(a.op, 0) * _numbers(out), (), (out,))

@@ -49,7 +49,7 @@ def _kind(a: Args) -> str:
 
 
 def _network(a: Args, x: Tensor, states: tuple[Tensor, ...], weights: tuple[Tensor, ...]) -> Work:
-    kind, told = _kind(a), a.values.get("num_layers")
+    kind, num_layers = _kind(a), a.values.get("num_layers")
     matrices = [w for w in weights if len(w.shape) == _MATRIX]
     widths = {size(state, -1) for state in states}
     each = _MATRICES + (len(widths) > 1)  # an LSTM whose output is projected has one more
@@ -61,8 +61,8 @@ def _network(a: Args, x: Tensor, states: tuple[Tensor, ...], weights: tuple[Tens
     layers = len(matrices) // each  # of one direction each
     products = sum(2 * steps * w.numel for w in matrices)
     directions = 2 if layers > 1 and matrices[each].shape == matrices[0].shape else 1
-    if isinstance(told, int) and told > 0:
-        directions = layers // told
+    if isinstance(num_layers, int) and num_layers > 0:
+        directions = layers // num_layers
     out = like(x, (*x.shape[:-1], min(widths, default=hidden) * directions))
     flops = products + gate * steps * hidden * layers
     params = {"steps": steps, "I": size(x, -1), "H": hidden, "layers": layers}
@@ -259,9 +259,11 @@ def gates(a: Args) -> Work:
     first, second, state = a.tensor("input"), a.tensor("hidden_gates"), a.tensor("cx")
     kind = "lstm" if "lstm" in a.op else "gru"
     biases = a.present("bias", "hidden_bias")
-    kept = like(first) if kind == "lstm" else fresh((5 * state.numel,), state.dtype)
+    workspace = like(first) if kind == "lstm" else fresh((5 * state.numel,), state.dtype)
     states = (like(state),) * (2 if kind == "lstm" else 1)
-    return Work(_KINDS[kind][1] * state.numel, (first, second, state, *biases), (*states, kept))
+    return Work(
+        _KINDS[kind][1] * state.numel, (first, second, state, *biases), (*states, workspace)
+    )
 
 
 # tanh 20 and 22 more for each of 2 * 4 states: 336; two gradients, two states 4 * 8 and the gates
@@ -291,11 +293,11 @@ def gates(a: Args) -> Work:
 )
 def gates_backward(a: Args) -> Work:
     """The gates' gradients as torch's fused kernels compute them; biases' sums are their own op."""
-    kept = a.tensor("gates")
+    workspace = a.tensor("gates")
     if "gru" in a.op:
         go = a.tensor("grad_hy")
         both = fresh((6 * go.numel,), go.dtype)
-        return Work(17 * go.numel, (go, kept), (both, like(go)))
+        return Work(17 * go.numel, (go, workspace), (both, like(go)))
     state = a.tensor("cx")
-    reads = (*a.present("grad_hy", "grad_cy"), state, a.tensor("cy"), kept)
-    return Work((TRANSCENDENTAL + 22) * state.numel, reads, (like(kept), like(state)))
+    reads = (*a.present("grad_hy", "grad_cy"), state, a.tensor("cy"), workspace)
+    return Work((TRANSCENDENTAL + 22) * state.numel, reads, (like(workspace), like(state)))

@@ -295,10 +295,10 @@ def extreme(a: Args) -> Work:
     if other is not None:
         both = fresh(broadcast([x.shape, other.shape]), promoted_dtype((x, other)))
         return Work(both.numel, (x, other), (both,))
-    return Work(x.numel, (x,), _extremes(a, x))
+    return Work(x.numel, (x,), _extreme_and_index(a, x))
 
 
-def _extremes(a: Args, x: Tensor) -> tuple[Tensor, ...]:
+def _extreme_and_index(a: Args, x: Tensor) -> tuple[Tensor, ...]:
     """Give the values and, over a dimension, their places; the mode is always over one."""
     if a.op == "mode" and not a.given("dim"):
         a = a.replaced(dim=-1)
@@ -317,7 +317,7 @@ def extreme_backward(a: Args) -> Work:
     if a.present("other"):
         pair = {"operands": (x, a.tensor("other"))}
         return pointwise_backward(replace(a, op="maximum", values=pair))
-    found = _extremes(a, x)
-    if len(found) == 1:
-        return Work(3 * x.numel, (x, *found, *found), (like(x),))
-    return Work(0, found, (like(x),))
+    results = _extreme_and_index(a, x)
+    if len(results) == 1:
+        return Work(3 * x.numel, (x, *results, *results), (like(x),))
+    return Work(0, results, (like(x),))

@@ -127,12 +127,12 @@ def op(
     """
 
     def register(formula: F) -> F:
-        given = (signature,) if isinstance(signature, str) else signature
-        forward = None if given else _forward(names)
+        signatures = (signature,) if isinstance(signature, str) else signature
+        forward = None if signatures else _forward(names)
         model = OpModel(
             names,
             direction,
-            forward.signatures if forward else given,
+            forward.signatures if forward else signatures,
             formula,
             checked(family or _family(formula, forward)),
             work,
@@ -162,10 +162,10 @@ def _family(formula: Formula, forward: OpModel | None) -> str:
 
 def _forward(names: tuple[str, ...]) -> OpModel:
     """Give the one forward op whose arguments describe the backward pass of these names."""
-    found = {id(model): model for name in names if (model := _MODELS.get((_key(name), FPROP)))}
-    if len(found) != 1:
+    models = {id(model): model for name in names if (model := _MODELS.get((_key(name), FPROP)))}
+    if len(models) != 1:
         raise ValueError(f"ops {', '.join(names)}: no signature, and no one forward op that has it")
-    return next(iter(found.values()))
+    return next(iter(models.values()))
 
 
 def _key(name: str) -> str:
@@ -198,17 +198,17 @@ def _keys(mod: str, name: str) -> list[str]:
     if numbered := _NUMBERED.get(mod):
         name = numbered.sub("", name)
     plain, _ = plain_name(name)
-    found = [f"{mod.replace('::', '.')}.{name}"]
+    keys = [f"{mod.replace('::', '.')}.{name}"]
     if _INDUCTOR.match(name):
-        found += [_template(name) if name.startswith("triton_tem") else "triton.*"]
+        keys += [_template(name) if name.startswith("triton_tem") else "triton.*"]
     elif mod == "triton":
-        found += ["triton.own"]
+        keys += ["triton.own"]
     if mod in ATEN:
-        found += [f"aten.{name}", f"aten.{plain}", name, plain]
+        keys += [f"aten.{name}", f"aten.{plain}", name, plain]
     elif _TORCH.match(mod) and mod not in _namespaces:
         last = mod.rpartition("torch.")[2]
-        found += [f"{mod}.{plain}", f"{last}.{name}", f"{last}.{plain}", name, plain]
-    return found
+        keys += [f"{mod}.{plain}", f"{last}.{name}", f"{last}.{plain}", name, plain]
+    return keys
 
 
 def _template(name: str) -> str:

@@ -33,17 +33,17 @@ def _scaled(x: Tensor, size: Value, scale: Value) -> tuple[int, ...]:
         raise Unknown("arguments do not fit the op")
     if size is not None:
         sizes = size if isinstance(size, tuple) else (size,) * rank
-        found = tuple(item for item in sizes if isinstance(item, int))
+        lengths = tuple(item for item in sizes if isinstance(item, int))
     else:
         scales = scale if isinstance(scale, tuple) else (scale,) * rank
-        found = tuple(
+        lengths = tuple(
             math.floor(old * factor)
             for old, factor in zip(x.shape[2:], scales, strict=False)
             if isinstance(factor, (int, float))
         )
-    if len(found) != rank:
+    if len(lengths) != rank:
         raise Unknown("output size not recorded")
-    return (*x.shape[:2], *found)
+    return (*x.shape[:2], *lengths)
 
 
 # 2 * 3 * 8 * 8 = 384 outputs of 7; 96 read, 384 written of 2 bytes

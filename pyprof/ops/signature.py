@@ -50,7 +50,7 @@ class Parameter:
 @cache
 def parse(text: str) -> tuple[Parameter, ...]:
     """Read a signature. Raises ValueError where it is no list of `type name`."""
-    found = []
+    parameters = []
     keyword_only = False
     for part in (piece.strip() for piece in text.split(",") if piece.strip()):
         if part == "*":
@@ -59,8 +59,8 @@ def parse(text: str) -> tuple[Parameter, ...]:
         kind, _, name = part.partition(" ")
         if not name.isidentifier():
             raise ValueError(f"not `type name` in a signature: {part!r}")
-        found.append(Parameter(name, kind, keyword_only))
-    return tuple(found)
+        parameters.append(Parameter(name, kind, keyword_only))
+    return tuple(parameters)
 
 
 def bind(call: Call, signature: str, *, by_position: bool) -> dict[str, Value]:
@@ -135,10 +135,10 @@ def _take_fitting(rest: list[Value], parameter: Parameter) -> Value:
 def _take_tensors(rest: list[Value]) -> Value:
     if isinstance(rest[0], (tuple, Summary)):
         return _tensors(rest.pop(0))
-    found: list[Value] = []
+    operands: list[Value] = []
     while rest and isinstance(rest[0], Tensor):
-        found.append(rest.pop(0))
-    return tuple(found) if found else MISSING
+        operands.append(rest.pop(0))
+    return tuple(operands) if operands else MISSING
 
 
 def _tensors(value: Value) -> Value:

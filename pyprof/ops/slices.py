@@ -52,9 +52,9 @@ def part_backward(a: Args) -> Work:
     sizes = a.value("input_sizes") if a.known("input_sizes") else None
     if not isinstance(sizes, tuple):
         return Work(0, (go,), (), {}, None, "input_sizes not recorded")
-    whole = fresh((item for item in sizes if isinstance(item, int)), go.dtype)
+    gradient = fresh((item for item in sizes if isinstance(item, int)), go.dtype)
     adds = go.numel if a.op == "unfold_backward" else 0  # windows overlap
-    return Work(adds, (go,), (whole,))
+    return Work(adds, (go,), (gradient,))
 
 
 # 24 read and written, of which 6 come from the part: 24 - 6 + 6 read, 24 written of 2 bytes
@@ -68,8 +68,8 @@ def part_backward(a: Args) -> Work:
 def part_scatter(a: Args) -> Work:
     """A copy of the whole in which the part is another's."""
     x, src = a.tensor("input"), a.tensor("src")
-    kept = fresh((max(0, x.numel - src.numel),), x.dtype)
-    return Work(0, (kept, src), (like(x),))
+    rest = fresh((max(0, x.numel - src.numel),), x.dtype)
+    return Work(0, (rest, src), (like(x),))
 
 
 # the whole's gradient is the incoming one with zeros: 24 read, 24 written; the part's 6 of it: 6

@@ -192,8 +192,8 @@ def eigenvectors(a: Args) -> Work:
     values, vectors = _values(x, (size(x, -1),)), like(x)
     if a.op == "eig":
         values, vectors = (fresh(t.shape, dtypes.complex_of(t.dtype)) for t in (values, vectors))
-    kept = (vectors,) if a.flag("vectors", default=True) else ()
-    return Work(None, (x,), (values, *kept), no_flops=_WHY)
+    saved = (vectors,) if a.flag("vectors", default=True) else ()
+    return Work(None, (x,), (values, *saved), no_flops=_WHY)
 
 
 # 36 squares and sums: 36 * 2, a root of 20 for each of 2 matrices; 36 read, 2 written of 4 bytes

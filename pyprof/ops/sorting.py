@@ -58,8 +58,8 @@ def topk(a: Args) -> Work:
     """The k largest along a dimension, or the k-th."""
     x = a.tensor("input")
     along = a.axis(len(x.shape))
-    kept = 1 if a.op == "kthvalue" else a.integer("k", 1)
-    out = fresh((kept if at == along else n for at, n in enumerate(x.shape)), x.dtype)
+    count = 1 if a.op == "kthvalue" else a.integer("k", 1)
+    out = fresh((count if at == along else n for at, n in enumerate(x.shape)), x.dtype)
     return Work(0, (x,), (out, fresh(out.shape, "int64")))
 
 

@@ -130,15 +130,15 @@ def like(tensor: Tensor, shape: Iterable[int] | None = None) -> Tensor:
 
 def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     """Give the shape that shapes broadcast to. Raises Unknown where they do not."""
-    found: tuple[int, ...] = ()
+    result: tuple[int, ...] = ()
     for shape in shapes:
-        length = max(len(found), len(shape))
-        left = (1,) * (length - len(found)) + found
+        length = max(len(result), len(shape))
+        left = (1,) * (length - len(result)) + result
         right = (1,) * (length - len(shape)) + shape
         if any(a not in (1, b) and b != 1 for a, b in zip(left, right, strict=True)):
             raise Unknown("shapes do not broadcast")
-        found = tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
-    return found
+        result = tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,18 +252,18 @@ class Args:
     def integers(self, name: str, count: int, default: int) -> tuple[int, ...]:
         """Give `count` integers: one number stands for as many. Raises Unknown if not known."""
         value = self.value(name, default)
-        found = value if isinstance(value, tuple) else (value,)
-        numbers = tuple(item for item in found if isinstance(item, int))
-        if len(numbers) != len(found) or len(numbers) not in (1, count):
+        items = value if isinstance(value, tuple) else (value,)
+        numbers = tuple(item for item in items if isinstance(item, int))
+        if len(numbers) != len(items) or len(numbers) not in (1, count):
             raise Unknown(f"{name} is not {count} integers")
         return numbers * count if len(numbers) == 1 else numbers
 
     def sizes(self, name: str) -> tuple[int, ...]:
         """Give a shape: a list, or one number. Raises Unknown where it is not known in full."""
         value = self.value(name) if self.known(name) else None
-        found = value if isinstance(value, tuple) else (value,)
-        sizes = tuple(item for item in found if isinstance(item, int))
-        if len(sizes) != len(found):
+        items = value if isinstance(value, tuple) else (value,)
+        sizes = tuple(item for item in items if isinstance(item, int))
+        if len(sizes) != len(items):
             raise Unknown(f"{name} not recorded")
         return sizes
 
@@ -283,9 +283,9 @@ class Args:
         value = self.value(name)
         if value is None or value == ():
             return tuple(range(rank))
-        found = value if isinstance(value, tuple) else (value,)
-        numbers = tuple(item for item in found if isinstance(item, int))
-        if len(numbers) != len(found) or not all(
+        items = value if isinstance(value, tuple) else (value,)
+        numbers = tuple(item for item in items if isinstance(item, int))
+        if len(numbers) != len(items) or not all(
             -max(rank, 1) <= dim < max(rank, 1) for dim in numbers
         ):
             raise Unknown(f"{name} is no dimension")

@@ -51,5 +51,5 @@ def nothing(capture: Capture) -> str:
         "nvprof": "capture with nvprof --profile-from-start on, on a machine with a GPU",
     }.get(capture.tool, "record with ProfilerActivity.CUDA, or with CPU if there is no GPU")
     ranges = capture.ranges.num_rows
-    held = f"only {ranges:,} ranges" if ranges else "nothing useful"
-    return f"no GPU work was captured ({held}); {advice}"
+    content = f"only {ranges:,} ranges" if ranges else "nothing useful"
+    return f"no GPU work was captured ({content}); {advice}"

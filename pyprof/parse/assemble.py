@@ -58,14 +58,14 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     capture, inferred = attribution.attributed(capture, _sweep)
     activities = _ordered(capture.activities, kernels_only=kernels_only)
     sweep = _sweep(capture)
-    found = profiler_windows.windows(capture)
-    launch, doubted = evidence.launches(capture, activities, found)
+    windows = profiler_windows.recording_windows(capture)
+    launch, doubted = evidence.launches(capture, activities, windows)
     site = sites.find(capture, activities, launch)
     leaf, range_doubts = evidence.ranges_of(activities, sweep.nest, site)
     most = max(_LEAST, _NAMES // max(1, len(activities)))
     chain = launches.chains(sweep.nest.parent, _counted(sweep), leaf, most)
     leaf, chain = _graphs_outside_ops(activities, sweep, leaf, chain)
-    partner = forward_backward.partners(capture, sweep, chain, site, activities, found)
+    partner = forward_backward.partners(capture, sweep, chain, site, activities, windows)
     around = np.full(len(launch), NONE)
     if not range_doubts:
         around = user_ranges.around(capture, sweep, launch, site)
@@ -73,16 +73,16 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     give_back()  # what sorting and searching held for a while
     free = launch_layers.free(capture, site, most)
     owners = record_columns.Owners(launch, site, leaf, around, chain, partner, free)
-    built = record_columns.build(capture, activities, described, owners)
-    if found:
-        built["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, found))
+    columns = record_columns.build(capture, activities, described, owners)
+    if windows:
+        columns["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, windows))
     if (sizes := result_sizes.of_rows(sweep, leaf)) is not None:
-        built["resultSize"] = sizes
+        columns["resultSize"] = sizes
     if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
-        built["servingStep"] = steps
+        columns["servingStep"] = steps
     return Records(
         rows=len(activities),
-        columns=built,
+        columns=columns,
         devices=capture.devices,
         warnings=(
             *capture.warnings,
@@ -101,7 +101,9 @@ def doubts(capture: Capture) -> tuple[str, ...]:
     capture, inferred = attribution.attributed(capture, _sweep)
     activities = _ordered(capture.activities, kernels_only=False)
     sweep = _sweep(capture)
-    launch, of_launches = evidence.launches(capture, activities, profiler_windows.windows(capture))
+    launch, of_launches = evidence.launches(
+        capture, activities, profiler_windows.recording_windows(capture)
+    )
     site = sites.find(capture, activities, launch)
     _, of_ranges = evidence.ranges_of(activities, sweep.nest, site)
     replayed = sites.doubts(activities, site)
@@ -187,12 +189,12 @@ def _sweep(capture: Capture) -> Sweep:
     startless = leaks.too_many(thread, kind, from_first)
     wanted = (kind != Kind.CONTEXT) & nested & ~leaked & ~endless & ~startless
     row = np.flatnonzero(wanted)
-    found = nesting.nest(thread[row], start[row], end[row], _tiebreaks(read, kind, row))
-    row = row[found.order]
+    nest = nesting.nest(thread[row], start[row], end[row], _tiebreaks(read, kind, row))
+    row = row[nest.order]
     chosen = texts.select(read, row)
-    interned = paths.intern(found.parent, range_names.codes(chosen))
+    interned = paths.intern(nest.parent, range_names.codes(chosen))
     return Sweep(
-        found,
+        nest,
         chosen,
         interned,
         interned.backward(chosen),

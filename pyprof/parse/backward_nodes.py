@@ -90,7 +90,7 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
     """
     usable = (ranges.name != NONE) & (ranges.seq >= 0) & ~ranges.backward & ~ranges.inside_backward
     candidates = np.flatnonzero(usable)
-    found = np.full(len(nodes), NONE)
+    forward = np.full(len(nodes), NONE)
     threads = np.where(ranges.forward_thread != NONE, ranges.forward_thread, ranges.thread)
     rungs = (
         # key of a candidate, key of a node, what else both have in common, and whether only where
@@ -103,7 +103,7 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
         (ranges.pid, ranges.pid, ranges.window, False),
     )
     for where, whose, name, one_thread in rungs:
-        left = np.flatnonzero(found == NONE)
+        left = np.flatnonzero(forward == NONE)
         if not len(left) or not len(candidates):
             break
         node = nodes[left]
@@ -116,8 +116,8 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
         hit = latest_before(ours, ranges.start[candidates], theirs, ranges.start[node])
         if one_thread:
             hit[np.isin(theirs, _shared(ours, ranges.thread[candidates]))] = NONE
-        found[left] = np.where(hit == NONE, NONE, candidates[hit])
-    return found
+        forward[left] = np.where(hit == NONE, NONE, candidates[hit])
+    return forward
 
 
 def _shared(keys: Ints, thread: Ints) -> Ints:
@@ -136,14 +136,14 @@ def prune(names: Sequence[str], numbers: Sequence[int]) -> list[int]:
     the other's is left out. Returns positions.
     """
     order = sorted(range(len(names)), key=lambda i: (numbers[i], names[i]))
-    kept: list[int] = []
+    chosen: list[int] = []
     for before, this in zip([None, *order], order, strict=False):
         similar = before is not None and (
             names[this] in names[before] or names[before] in names[this]
         )
         if not (similar and before is not None and numbers[this] == numbers[before]):
-            kept.append(this)
-    return kept
+            chosen.append(this)
+    return chosen
 
 
 def count_in_order(
@@ -156,7 +156,7 @@ def count_in_order(
     """
     low, high = numbers.offset[rows], numbers.offset[rows + 1]
     lowest, highest = numbers.member[low], numbers.member[high - 1]
-    current = _running(lowest, backward)
+    current = _running_maximum(lowest, backward)
     before = np.concatenate([[NONE], current[:-1]])
     if (~backward & (lowest <= before) & (before < highest)).any():
         current = _one_by_one(
@@ -169,7 +169,7 @@ def count_in_order(
     return current, place - np.maximum.accumulate(np.where(new, place, 0))
 
 
-def _running(lowest: Ints, backward: NDArray[np.bool_]) -> Ints:
+def _running_maximum(lowest: Ints, backward: NDArray[np.bool_]) -> Ints:
     """Give the running maximum, begun anew at every backward kernel."""
     step = int(lowest.max(initial=0)) + 1
     lift = np.cumsum(backward) * step
@@ -178,8 +178,8 @@ def _running(lowest: Ints, backward: NDArray[np.bool_]) -> Ints:
 
 def _one_by_one(numbers: Sequence[Sequence[int]], backward: NDArray[np.bool_]) -> Ints:
     """Do the same where several numbers of a kernel are in play."""
-    found, current = [], NONE
+    chosen, current = [], NONE
     for entry, is_backward in zip(numbers, backward.tolist(), strict=True):
         current = entry[0] if is_backward else next((n for n in entry if n > current), current)
-        found.append(current)
-    return np.array(found, np.int64)
+        chosen.append(current)
+    return np.array(chosen, np.int64)

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 _AMOUNTS = frozenset({"dtype", "in", "out"})
 """What belongs together, and is said of a call, not of each of its kernels."""
 
-Said: TypeAlias = "Mapping[str, str | int]"
+CollectiveFields: TypeAlias = "Mapping[str, str | int]"
 
 
-def said(
-    told: pa.ChunkedArray, described: Sequence[Path], index: Ints, call: Ints, comm: Ints
+def collective_column(
+    by_tool: pa.ChunkedArray, described: Sequence[Path], index: Ints, call: Ints, comm: Ints
 ) -> Coded:
     """Give what is known of each row's collective, as JSON of `schema.COLLECTIVE`.
 
-    `told` is what the tool says, whose word goes before the marker's; `index` the path of each
+    `by_tool` is what the tool says, whose word goes before the marker's; `index` the path of each
     row, `call` its op call (negative for none), `comm` the rows that communicate.
     """
-    column = encode(told.combine_chunks())
+    column = encode(by_tool.combine_chunks())
     ddp = _of_ddp(described)
     marked = [_of_path(path) or _of_reducer(path, ddp) for path in described]
     rows = comm[np.array([bool(entry) for entry in marked], bool)[index[comm]] & (call[comm] >= 0)]
@@ -44,20 +44,20 @@ def said(
         _merged(column.values[tool] if tool >= 0 else "{}", marked[path], several=bool(several))
         for tool, path, several in distinct.tolist()
     ]
-    found = column.index.copy()
-    found[rows] = len(column.values) + place.reshape(-1)
-    return Coded(found, column.values + values)
+    index_of_row = column.index.copy()
+    index_of_row[rows] = len(column.values) + place.reshape(-1)
+    return Coded(index_of_row, column.values + values)
 
 
-def _of_path(path: Path) -> Said:
+def _of_path(path: Path) -> CollectiveFields:
     """Give what the innermost collective around says, under its name; nothing for none."""
     for text in reversed(path.markers):
         call = marker.decode_op(text)
         if call is not None and call.collective:
-            known = {
+            fields = {
                 key: call.collective[key] for key in schema.COLLECTIVE if key in call.collective
             }
-            return {"name": call.op, **known}
+            return {"name": call.op, **fields}
     return {}
 
 
@@ -67,17 +67,17 @@ def is_ddp(text: str) -> bool:
     return call is not None and (call.mod, call.op) == marker.DDP
 
 
-def _of_ddp(described: Sequence[Path]) -> Said:
+def _of_ddp(described: Sequence[Path]) -> CollectiveFields:
     """Give what DDP says of its process group, where all that do in the capture say the same."""
-    found = [
+    groups = [
         call.collective
         for path in described
         if path.ops[-1:] == (marker.DDP,) and (call := marker.decode_op(path.markers[-1]))
     ]
-    return found[0] if found and all(each == found[0] for each in found) else {}
+    return groups[0] if groups and all(each == groups[0] for each in groups) else {}
 
 
-def _of_reducer(path: Path, ddp: Said) -> Said:
+def _of_reducer(path: Path, ddp: CollectiveFields) -> CollectiveFields:
     """Give what is known of what DDP reduces and broadcasts in C++; nothing for any other work."""
     for text in reversed(path.seqs if ddp else ()):
         called = marker.decode_seq(text)
@@ -92,8 +92,8 @@ def _of_reducer(path: Path, ddp: Said) -> Said:
 _REDUCED, _BROADCAST = "c10d::allreduce_", "c10d::broadcast_"
 
 
-def _merged(told: str, marked: Said, *, several: bool) -> str:
+def _merged(tool_json: str, marked: CollectiveFields, *, several: bool) -> str:
     """Put the tool's word and the marker's together; `several` kernels share what is moved."""
-    tool = json.loads(told)
+    tool = json.loads(tool_json)
     left_out = _AMOUNTS if several or not _AMOUNTS.isdisjoint(tool) else ()
     return json.dumps({key: marked[key] for key in marked if key not in left_out} | tool)

@@ -44,9 +44,9 @@ def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | No
                 start += rows
             if len(pending) > _WORKERS or start == records.rows:  # so that memory stays bounded
                 written, future = pending.popleft()
-                found = future.result()
-                file.write(found)
-                rows = _rows(written, found.nbytes)
+                text = future.result()
+                file.write(text)
+                rows = _rows(written, text.nbytes)
                 if progress:
                     progress(written)
 
@@ -56,15 +56,15 @@ def _rows(written: int, size: int) -> int:
     return max(1, min(_ROWS, _BYTES * written // max(1, size)))
 
 
-def lines(records: Records) -> Iterator[str]:
+def record_lines(records: Records) -> Iterator[str]:
     """Give the records' lines, without line ends."""
     pieces = _pieces(records)
     start, rows = 0, _FIRST_ROWS
     while start < records.rows:
         rows = min(rows, records.rows - start)
-        whole = bytes(_lines(pieces, start, rows))
-        start, rows = start + rows, _rows(rows, len(whole))
-        yield from whole.decode().removesuffix("\n").split("\n")  # texts may hold other separators
+        batch = bytes(_lines(pieces, start, rows))
+        start, rows = start + rows, _rows(rows, len(batch))
+        yield from batch.decode().removesuffix("\n").split("\n")  # texts may hold other separators
 
 
 def _pieces(records: Records) -> list[Callable[[int, int], pa.Array]]:

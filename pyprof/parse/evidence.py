@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyprof.arrays import Ints, Mask
-    from pyprof.parse.profiler_windows import Windows
+    from pyprof.parse.profiler_windows import RecordingWindows
     from pyprof.parse.ranges import Nest
     from pyprof.parse.sites import Sites
     from pyprof.schema import Capture
@@ -54,7 +54,7 @@ _OTHER_CALLS = (
 
 
 def launches(
-    capture: Capture, activities: pa.Table, windows: Windows
+    capture: Capture, activities: pa.Table, windows: RecordingWindows
 ) -> tuple[Ints, tuple[str, ...]]:
     """Find the row of the call that launched each activity, and say what is wrong with that.
 
@@ -69,7 +69,9 @@ def launches(
 # --- correlation ids ------------------------------------------------------------------------------
 
 
-def _shifted(capture: Capture, activities: pa.Table, windows: Windows, launch: Ints) -> str | None:
+def _shifted(
+    capture: Capture, activities: pa.Table, windows: RecordingWindows, launch: Ints
+) -> str | None:
     """Say that correlation ids are those of other calls; None where nothing says so."""
     if count := _of_other_calls(capture, activities, launch):
         why = f"{count:,} kernels have the id of a call that launches nothing"
@@ -146,9 +148,9 @@ _IN_ORDER = r"^cu(?:da)?(?:LaunchKernel|Memcpy|Memset)"
 def _lead(capture: Capture, activities: pa.Table, launch: Ints) -> Ints:
     """Give by how much kernels begin before their launch, ns: those of which both are known."""
     start = ints(activities.column("start"), _NEVER)
-    known = (launch != NONE) & (start != _NEVER)
-    known &= ints(activities.column("kind")) != schema.CPU
-    return np.asarray(ints(capture.calls.column("start"))[launch[known]] - start[known])
+    both = (launch != NONE) & (start != _NEVER)
+    both &= ints(activities.column("kind")) != schema.CPU
+    return np.asarray(ints(capture.calls.column("start"))[launch[both]] - start[both])
 
 
 _NEVER = -(2**63)
@@ -161,7 +163,7 @@ def is_early(lead: Ints) -> bool:
 
 
 def _explained_by_shift(
-    capture: Capture, activities: pa.Table, windows: Windows, launch: Ints
+    capture: Capture, activities: pa.Table, windows: RecordingWindows, launch: Ints
 ) -> bool:
     """Tell whether the ids beside theirs, and no difference of clocks, explain early kernels.
 
@@ -176,12 +178,14 @@ def _explained_by_shift(
     return any(_repairs(capture, activities, windows, by, len(lead)) for by in (-1, 1))
 
 
-def _repairs(capture: Capture, activities: pa.Table, windows: Windows, by: int, known: int) -> bool:
+def _repairs(
+    capture: Capture, activities: pa.Table, windows: RecordingWindows, by: int, paired: int
+) -> bool:
     place = activities.schema.get_field_index("corr")
     moved = pc.add(activities.column("corr"), by)
     others = activities.set_column(place, activities.schema.field(place), moved)
     lead = _lead(capture, others, correlate.launches(capture, others, windows))
-    return len(lead) >= known - 1 and (lead > _EARLY_NS).sum() <= _REPAIRED * len(lead)
+    return len(lead) >= paired - 1 and (lead > _EARLY_NS).sum() <= _REPAIRED * len(lead)
 
 
 def _early(capture: Capture, activities: pa.Table, launch: Ints) -> Iterator[str]:
@@ -243,24 +247,24 @@ def ranges_of(activities: pa.Table, nest: Nest, site: Sites) -> tuple[Ints, tupl
     """
     # What an op on the CPU was called by is the op itself, inside which others begin and end.
     on_gpu = ints(activities.column("kind")) != schema.CPU
-    known = site.row[on_gpu & (site.row != NONE)]
-    row = np.unique(known[:: len(known) // _LOOKED_AT + 1])
+    launched = site.row[on_gpu & (site.row != NONE)]
+    row = np.unique(launched[:: len(launched) // _LOOKED_AT + 1])
     thread, start, end = site.thread[row], site.start[row], site.end[row]
     count = int(_during(nest, thread, start, end).sum())
     if count >= _FEW and count >= _DURING * len(row):
-        said = (
+        doubt = (
             f"ranges begin or end during API calls of their own thread ({count:,} of {len(row):,} "
             "checked), which is impossible: they are on another clock, so work is tied to no "
             "op or line, rather than to wrong ones; capture again"
         )
-        return np.full(len(site.row), NONE), (said,)
+        return np.full(len(site.row), NONE), (doubt,)
     leaf = site.around(nest)
     return leaf, (*_apart(nest, thread, start, leaf), *_on_other_threads(nest, thread, leaf))
 
 
 def _during(nest: Nest, thread: Ints, start: Ints, end: Ints) -> Mask:
     """Mark the calls during which a range of their thread begins, or the last one begun ends."""
-    found = np.zeros(len(thread), bool)
+    during = np.zeros(len(thread), bool)
     for number in np.unique(thread).tolist():
         calls = np.flatnonzero(thread == number)
         first, last = np.searchsorted(nest.thread, [number, number + 1])
@@ -268,8 +272,8 @@ def _during(nest: Nest, thread: Ints, start: Ints, end: Ints) -> Mask:
         before = np.searchsorted(begun, start[calls], side="right")
         until = np.searchsorted(begun, end[calls], side="left")
         ended = np.append(nest.end[first:last], NONE)[before - 1]  # NONE: before them all
-        found[calls] = (until > before) | ((ended > start[calls]) & (ended < end[calls]))
-    return found
+        during[calls] = (until > before) | ((ended > start[calls]) & (ended < end[calls]))
+    return during
 
 
 def _apart(nest: Nest, thread: Ints, start: Ints, leaf: Ints) -> Iterator[str]:

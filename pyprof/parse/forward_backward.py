@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import Ints
-    from pyprof.parse.profiler_windows import Windows
+    from pyprof.parse.profiler_windows import RecordingWindows
     from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import Sweep
     from pyprof.schema import Capture
@@ -39,7 +39,7 @@ def partners(
     chain: launches.Chains,
     site: Sites,
     activities: pa.Table,
-    windows: Windows,
+    windows: RecordingWindows,
 ) -> Partners:
     """Find, per activity, the forward range of the innermost backward node around it."""
     node = texts.tell(sweep.texts, Kind.SEQ, backward_nodes.is_node)
@@ -53,17 +53,17 @@ def partners(
     device = _main_device(capture, site.caller, activities)
     ranges = _seq_ranges(capture, sweep, node | engine, device, windows)
     forward = backward_nodes.forward_of(ranges, used)
-    known = np.where(ranges.name[forward] == ranges.name[used], forward, NONE)
-    op, place = _taken(known, used, innermost), _taken(forward, used, maker)
+    op_range = np.where(ranges.name[forward] == ranges.name[used], forward, NONE)
+    op, place = _taken(op_range, used, innermost), _taken(forward, used, maker)
     return Partners(op, place, between)
 
 
 def _taken(forward: Ints, used: Ints, nodes: Ints) -> Ints:
     """Give the forward range of each node, `forward` being those of the nodes `used`."""
-    found = np.full(len(nodes), NONE)
+    forward_range = np.full(len(nodes), NONE)
     inside = nodes != NONE
-    found[inside] = forward[np.searchsorted(used, nodes[inside])]
-    return found
+    forward_range[inside] = forward[np.searchsorted(used, nodes[inside])]
+    return forward_range
 
 
 def _on_engine(
@@ -77,8 +77,8 @@ def _on_engine(
     some, others = (
         np.bincount(thread[rows], minlength=count) for rows in (node & foreign, node & ~foreign)
     )
-    found: NDArray[np.bool_] = ((some > 0) & (others == 0))[caller]
-    return found
+    on_engine: NDArray[np.bool_] = ((some > 0) & (others == 0))[caller]
+    return on_engine
 
 
 def _maker(
@@ -95,9 +95,9 @@ def _maker(
     rows = np.append(np.flatnonzero(node), NONE)
     before = rows[np.searchsorted(rows[:-1], adds) - 1]
     thread = sweep.nest.thread
-    known = (adds != NONE) & (before != NONE)
-    known[known] = thread[before[known]] == thread[adds[known]]
-    return np.where(known, before, NONE)
+    same_thread = (adds != NONE) & (before != NONE)
+    same_thread[same_thread] = thread[before[same_thread]] == thread[adds[same_thread]]
+    return np.where(same_thread, before, NONE)
 
 
 def _numbered_node(
@@ -117,7 +117,7 @@ def _numbered_node(
 
 
 def _seq_ranges(
-    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], device: Ints, windows: Windows
+    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], device: Ints, windows: RecordingWindows
 ) -> backward_nodes.SeqRanges:
     backward = sweep.backward[sweep.paths.of_range]
     pid, device = _apart(capture, device)
@@ -152,10 +152,10 @@ def _apart(capture: Capture, device: Ints) -> tuple[Ints, Ints]:
 def _names(read: texts.Texts) -> Ints:
     """Number the ops' names, an op's and its backward node's alike; NONE for other ranges."""
     codes = np.full(len(read.templates) + 1, NONE)
-    known: dict[str, int] = {}
+    codes_by_name: dict[str, int] = {}
     for template in np.flatnonzero(read.kind == Kind.SEQ).tolist():
         name = backward_nodes.base_name(read.templates[template])
-        codes[template] = known.setdefault(name, len(known))
+        codes[template] = codes_by_name.setdefault(name, len(codes_by_name))
     return codes[read.code]
 
 
@@ -163,9 +163,9 @@ def _main_device(capture: Capture, caller: Ints, activities: pa.Table) -> Ints:
     """Find the device on which each thread launches most; NONE where it launches nothing."""
     threads = len(capture.threads)
     main = np.full(threads, NONE)
-    known = caller != NONE
-    thread = caller[known]
-    device = ints(activities.column("device"))[known]
+    launched = caller != NONE
+    thread = caller[launched]
+    device = ints(activities.column("device"))[launched]
     pairs, counts = np.unique(np.stack([thread, device], axis=1), axis=0, return_counts=True)
     rising = np.lexsort((-pairs[:, 1], counts, pairs[:, 0]))  # of equals, the first device counts
     main[pairs[rising, 0]] = pairs[rising, 1]

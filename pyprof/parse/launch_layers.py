@@ -40,7 +40,7 @@ def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
     thread, start, end = (part[site.row[rows]] for part in (site.thread, site.start, site.end))
     order = np.lexsort((start, thread))
     rows, thread, start, end = rows[order], thread[order], start[order], end[order]
-    found: dict[int, list[str]] = {}
+    layers: dict[int, list[str]] = {}
     room = np.full(len(rows), most)
     for entry in reversed(ranges.select(["start", "end", "thread", "text"]).to_pylist()):
         first, last = np.searchsorted(thread, [entry["thread"], entry["thread"] + 1])
@@ -50,17 +50,17 @@ def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
         inside = low + np.flatnonzero((end[low:high] <= until) & (room[low:high] > 0))
         room[inside] -= 1
         for row in rows[inside].tolist():
-            found.setdefault(row, []).append(range_names.name(entry["text"]))
-    return {row: names[::-1] for row, names in found.items()}
+            layers.setdefault(row, []).append(range_names.name(entry["text"]))
+    return {row: names[::-1] for row, names in layers.items()}
 
 
 def _combine(nested: Coded, free: dict[int, list[str]]) -> Coded:
     index, values = nested.index.copy(), list(nested.values)
-    known: dict[tuple[str, ...], int] = {}
+    places: dict[tuple[str, ...], int] = {}
     for row, names in free.items():
         combined = (*names, *values[nested.index[row]])
-        if combined not in known:
-            known[combined] = len(values)
+        if combined not in places:
+            places[combined] = len(values)
             values.append(list(combined))
-        index[row] = known[combined]
+        index[row] = places[combined]
     return Coded(index, values)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import Ints
-    from pyprof.parse.profiler_windows import Windows
+    from pyprof.parse.profiler_windows import RecordingWindows
     from pyprof.schema import Capture
 
 
-def launches(capture: Capture, activities: pa.Table, windows: Windows) -> Ints:
+def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) -> Ints:
     """Find the row of the API call that launched each activity; NONE where there is none.
 
     Correlation ids are unique within a process only, and within a window where CUPTI was closed
@@ -54,11 +54,11 @@ def _again(keys: Ints, window: Ints) -> bool:
 
 def _keys(owners: Sequence[Ints], corr: Sequence[Ints]) -> tuple[Ints, ...]:
     """Make one number of (owner, correlation id); NONE where either is not known."""
-    known = np.unique(np.concatenate(owners))
+    distinct_owners = np.unique(np.concatenate(owners))
     return tuple(
         np.where(
             (owner != NONE) & (number != NONE),
-            (np.searchsorted(known, owner) << 40) | (number & 0xFFFFFFFFFF),
+            (np.searchsorted(distinct_owners, owner) << 40) | (number & 0xFFFFFFFFFF),
             NONE,
         )
         for owner, number in zip(owners, corr, strict=True)
@@ -129,25 +129,25 @@ def _assemble(count: int, rows: list[Ints], members: list[Ints]) -> Chains:
         lengths[active] += 1
     offset = offsets(lengths)
     member = np.zeros(int(offset[-1]), np.int64)
-    for step, (active, found) in enumerate(zip(rows, members, strict=True)):
-        member[offset[active + 1] - 1 - step] = found
+    for step, (active, ranges) in enumerate(zip(rows, members, strict=True)):
+        member[offset[active + 1] - 1 - step] = ranges
     return Chains(offset, member)
 
 
 def last(chain: Chains, wanted: NDArray[np.bool_]) -> Ints:
     """Find each row's innermost member that is wanted (a mask over ranges); NONE if none."""
-    kept = chain.filter(wanted[chain.member] if len(chain.member) else np.zeros(0, bool))
-    ends = kept.offset[1:]
-    some = np.diff(kept.offset) > 0
-    found = np.full(len(ends), NONE)
-    found[some] = kept.member[ends[some] - 1]
-    return found
+    matching = chain.filter(wanted[chain.member] if len(chain.member) else np.zeros(0, bool))
+    ends = matching.offset[1:]
+    some = np.diff(matching.offset) > 0
+    innermost_range = np.full(len(ends), NONE)
+    innermost_range[some] = matching.member[ends[some] - 1]
+    return innermost_range
 
 
 def first(chain: Chains, wanted: NDArray[np.bool_]) -> Ints:
     """Find each row's outermost member that is wanted; NONE if none."""
-    kept = chain.filter(wanted[chain.member] if len(chain.member) else np.zeros(0, bool))
-    some = np.diff(kept.offset) > 0
-    found = np.full(len(some), NONE)
-    found[some] = kept.member[kept.offset[:-1][some]]
-    return found
+    matching = chain.filter(wanted[chain.member] if len(chain.member) else np.zeros(0, bool))
+    some = np.diff(matching.offset) > 0
+    outermost = np.full(len(some), NONE)
+    outermost[some] = matching.member[matching.offset[:-1][some]]
+    return outermost

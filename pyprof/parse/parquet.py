@@ -140,10 +140,10 @@ def _read(path: Path, skip: Collection[str]) -> Records:
     try:
         described = pq.read_metadata(path)
         _check_size(path, described)
-        found = set(described.schema.to_arrow_schema().names)
+        present = set(described.schema.to_arrow_schema().names)
         table = pq.read_table(
             path,
-            columns=[name for name in schema.PARQUET.names if name in found and name not in skip],
+            columns=[name for name in schema.PARQUET.names if name in present and name not in skip],
             read_dictionary=texts,
             partitioning=None,  # "rank=0/" in a path is no column
         )
@@ -154,7 +154,7 @@ def _read(path: Path, skip: Collection[str]) -> Records:
         raise RecordsError(
             f"{path}: a damaged Parquet file ({reason(error)}); parse again"
         ) from None
-    if missing := [name for name in schema.OLD_RECORD.names if name not in found]:
+    if missing := [name for name in schema.OLD_RECORD.names if name not in present]:
         raise RecordsError(
             f"{path}: a Parquet file without the columns {', '.join(missing[:3])}; "
             "expected output of pyprof parse -o FILE.parquet"
@@ -171,12 +171,12 @@ def _read(path: Path, skip: Collection[str]) -> Records:
         raise RecordsError(
             f"{path}: a Parquet file with unexpected column types ({reason(error)}); parse again"
         ) from None
-    known = {
+    filled = {
         name: column
         for name, column, values in zip(table.column_names, columns, table.columns, strict=True)
         if values.null_count < len(values) or not len(values)
     }
-    return Records(table.num_rows, known, described)
+    return Records(table.num_rows, filled, described)
 
 
 def _column(name: str, values: pa.ChunkedArray) -> Column:

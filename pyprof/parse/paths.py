@@ -64,8 +64,8 @@ _PLACE = re.compile(r"(.+):([1-9]\d{0,6})", re.DOTALL | re.ASCII)
 
 def file_and_line(frame: str) -> tuple[str, int] | None:
     """Take `file:line` apart; None for what names no line that a file can have."""
-    found = _PLACE.fullmatch(frame)
-    return (found[1], int(found[2])) if found else None
+    match = _PLACE.fullmatch(frame)
+    return (match[1], int(match[2])) if match else None
 
 
 # The chain of texts around a kernel, each distinct chain put into words once.
@@ -121,10 +121,10 @@ class Paths:
             ],
             bool,
         )
-        found = begins[self.template].tolist() if len(begins) else []
+        is_backward = begins[self.template].tolist() if len(begins) else []
         for path, parent in enumerate(self.parent.tolist()):
-            found[path] = found[path] or (parent != NONE and found[parent])
-        return np.array(found, bool)
+            is_backward[path] = is_backward[path] or (parent != NONE and is_backward[parent])
+        return np.array(is_backward, bool)
 
     def describe(self, texts: Texts, wanted: Ints, most: int) -> list[Path]:
         """Put some paths into words; of what is nested deeper, the innermost `most`.
@@ -134,7 +134,7 @@ class Paths:
         """
         below = self._below(wanted)
         asked = set(wanted.tolist())
-        found: dict[int, Path] = {}
+        described: dict[int, Path] = {}
         around = _Around(most)
         left = below.get(NONE, [])
         while left:
@@ -145,10 +145,10 @@ class Paths:
             template = int(self.template[path])
             around.enter(texts.templates[template], Kind(int(texts.kind[template])))
             if path in asked:
-                found[path] = around.path()
+                described[path] = around.path()
             left.append(~path)  # to leave it behind all that is below
             left += below.get(path, [])
-        return [found[path] for path in wanted.tolist()]
+        return [described[path] for path in wanted.tolist()]
 
     def _below(self, wanted: Ints) -> dict[int, list[int]]:
         """Give the paths below each, of those that lead to some wanted ones."""
@@ -372,7 +372,7 @@ def ops(named: Sequence[tuple[str, str]], seqs: Sequence[str]) -> list[tuple[str
 
 def forward_ops(path: Path) -> list[tuple[str, str]]:
     """Name the ops of a forward path as `ops` does; none for a whole graph that was compiled."""
-    return [found for found in ops(path.ops, path.seqs) if not _COMPILED.match(found[1])]
+    return [named_op for named_op in ops(path.ops, path.seqs) if not _COMPILED.match(named_op[1])]
 
 
 def _without_backward(text: str) -> str:
@@ -391,25 +391,27 @@ def arguments(described: list[Path], path: Ints, partner: Ints) -> dict[str, Col
     They are those of the innermost op text; else of the innermost range of PyTorch's that has
     sizes, with the forward call's dtype; else those of the forward call.
     """
-    known = [_tensors(entry) for entry in described]
+    tensors_of = [_tensors(entry) for entry in described]
     width = len(described) + 1  # NONE is the last one
     pairs, index = np.unique(path % width * width + partner % width, return_inverse=True)
-    known.append(None)
+    tensors_of.append(None)
     marked = [bool(entry.markers) for entry in described] + [False]
     chosen = [
         # What a marker does not tell is not what its forward op has.
         None
-        if marked[pair // width] and known[pair // width] is None
-        else _choose(known[pair // width], known[pair % width])
+        if marked[pair // width] and tensors_of[pair // width] is None
+        else _choose(tensors_of[pair // width], tensors_of[pair % width])
         for pair in pairs.tolist()
     ]
     rows = np.array([NONE if x is None else place for place, x in enumerate(chosen)], np.int64)
     index = rows[index] if len(rows) else np.zeros(0, np.int64)
-    found = [tensors or [] for tensors in chosen]
-    sizes = [[list(tensor.shape) for tensor in tensors] for tensors in found]
+    operands = [tensors or [] for tensors in chosen]
+    sizes = [[list(tensor.shape) for tensor in tensors] for tensors in operands]
     return {
         "sizes": Coded(index, sizes),
-        "dtypes": Coded(index, [[tensor.dtype or "" for tensor in tensors] for tensors in found]),
+        "dtypes": Coded(
+            index, [[tensor.dtype or "" for tensor in tensors] for tensors in operands]
+        ),
     }
 
 
@@ -433,8 +435,8 @@ def _tensors(path: Path) -> list[Tensor] | None:
         return None  # what lies around it may be of something larger
     for text in reversed(path.seqs):
         call = marker.decode_seq(text).call
-        if call and (found := list(tensors(call))):
-            return found
+        if call and (operands := list(tensors(call))):
+            return operands
     return None
 
 

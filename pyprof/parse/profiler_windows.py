@@ -27,7 +27,7 @@ _START, _STOP = "^cu(?:da)?ProfilerStart", "^cu(?:da)?ProfilerStop"
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class RecordingWindows:
     """When recording began again; false where it never did."""
 
     begun: Mapping[int, Ints]
@@ -38,11 +38,11 @@ class Windows:
 
     def at(self, pid: Ints, time: Ints) -> Ints:
         """Give the window of each instant; a pause counts to the window before it."""
-        found = np.zeros(len(time), np.int64)
+        window = np.zeros(len(time), np.int64)
         for process, begun in self.begun.items():
             ours = pid == process
-            found[ours] = np.searchsorted(begun, time[ours], side="right")
-        return found
+            window[ours] = np.searchsorted(begun, time[ours], side="right")
+        return window
 
     def apart(self, pid: Ints, time: Ints) -> Ints:
         """Give one number for process and window of each instant; NONE without a process."""
@@ -55,17 +55,17 @@ def processes(capture: Capture) -> Ints:
     return ints(capture.threads.column("pid"))[ints(capture.calls.column("thread"))]
 
 
-def windows(capture: Capture) -> Windows:
+def recording_windows(capture: Capture) -> RecordingWindows:
     """Find the windows of each process.
 
     A pause in which some call was recorded is none: the tool recorded on, whatever it was told.
     """
     started, stopped = (_named(capture.calls, pattern) for pattern in (_START, _STOP))
     if not started.any() or not stopped.any():
-        return Windows({})
+        return RecordingWindows({})
     pid = processes(capture)
     start, end = (ints(capture.calls.column(name)) for name in ("start", "end"))
-    found = {}
+    begun = {}
     for process in np.unique(pid[started]).tolist():
         ours = pid == process
         calls, again = np.sort(start[ours]), np.sort(start[ours & started])
@@ -74,23 +74,25 @@ def windows(capture: Capture) -> Windows:
         until = again[np.searchsorted(again, paused)]
         recorded = np.searchsorted(calls, until) > np.searchsorted(calls, paused, side="right")
         if not recorded.all():
-            found[process] = np.unique(until[~recorded])
-    return Windows(found)
+            begun[process] = np.unique(until[~recorded])
+    return RecordingWindows(begun)
 
 
 def _named(calls: pa.Table, pattern: str) -> NDArray[np.bool_]:
     if not calls.num_rows:
         return np.zeros(0, bool)
     names = calls.column("name").combine_chunks()
-    known = pc.match_substring_regex(names.dictionary, pattern).to_numpy(zero_copy_only=False)
-    return np.asarray(np.append(known, [False])[names.indices.fill_null(NONE).to_numpy()], bool)
+    matches = pc.match_substring_regex(names.dictionary, pattern).to_numpy(zero_copy_only=False)
+    return np.asarray(np.append(matches, [False])[names.indices.fill_null(NONE).to_numpy()], bool)
 
 
-def of_rows(capture: Capture, activities: pa.Table, launch: Ints, found: Windows) -> Ints:
+def of_rows(
+    capture: Capture, activities: pa.Table, launch: Ints, windows: RecordingWindows
+) -> Ints:
     """Give the window of each activity: that in which it was launched, whenever it ran.
 
     Without its launch, that in which it ended: what is recorded without one was launched before.
     """
     called = np.append(ints(capture.calls.column("start")), NONE)[launch]
     time = np.where(launch != NONE, called, ints(activities.column("end")))
-    return found.at(ints(activities.column("pid")), time)
+    return windows.at(ints(activities.column("pid")), time)

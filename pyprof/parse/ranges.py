@@ -72,7 +72,7 @@ def _swept(thread: Ints, end: Ints, encloses: NDArray[np.bool_]) -> Ints:
 
     Some only ask, and enclose nothing.
     """
-    found = np.full(len(end), NONE)
+    around = np.full(len(end), NONE)
     places: list[int] = []
     until: list[int] = []  # how long each is open, negative: rising from the outside in
     last = NONE
@@ -84,10 +84,10 @@ def _swept(thread: Ints, end: Ints, encloses: NDArray[np.bool_]) -> Ints:
             until.clear()
         depth = bisect_right(until, ends)
         if depth:
-            found[place] = places[depth - 1]
+            around[place] = places[depth - 1]
         if opens:  # what ends sooner encloses nothing that comes later and this does not
             places[depth:], until[depth:] = [place], [ends]
-    return found
+    return around
 
 
 def innermost(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
@@ -95,16 +95,16 @@ def innermost(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
 
     Bounds may touch. Innermost is the last to start, of those the first to end.
     """
-    found = _last_started(ranges, thread, start)
-    active = np.flatnonzero(found != NONE)
+    leaf = _last_started(ranges, thread, start)
+    active = np.flatnonzero(leaf != NONE)
     for _ in range(_STEPS):
         if not len(active):
-            return found
-        active = active[ranges.end[found[active]] < end[active]]
-        found[active] = ranges.parent[found[active]]
-        active = active[found[active] != NONE]
-    found[active] = _around(ranges, thread[active], start[active], end[active])
-    return found
+            return leaf
+        active = active[ranges.end[leaf[active]] < end[active]]
+        leaf[active] = ranges.parent[leaf[active]]
+        active = active[leaf[active] != NONE]
+    leaf[active] = _around(ranges, thread[active], start[active], end[active])
+    return leaf
 
 
 def _around(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
@@ -114,19 +114,19 @@ def _around(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
     order = np.lexsort((np.arange(count + len(end)), both[1], both[0]))  # stable: ranges first
     ends = np.concatenate([ranges.end, end])[order]
     above = _swept(both[0][order], ends, order < count)
-    found = np.full(len(order), NONE)
-    found[order] = np.where(above == NONE, NONE, order[above])
-    return found[count:]
+    enclosing = np.full(len(order), NONE)
+    enclosing[order] = np.where(above == NONE, NONE, order[above])
+    return enclosing[count:]
 
 
 def _last_started(ranges: Nest, thread: Ints, start: Ints) -> Ints:
     """Find the last range on the thread that starts no later."""
-    found = np.full(len(start), NONE)
+    last_range = np.full(len(start), NONE)
     for name, rows in by_value(thread):
         first, last = np.searchsorted(ranges.thread, [name, name + 1])
         place = np.searchsorted(ranges.start[first:last], start[rows], side="right") - 1
-        found[rows] = np.where(place >= 0, place + first, NONE)
-    return found
+        last_range[rows] = np.where(place >= 0, place + first, NONE)
+    return last_range
 
 
 def by_value(column: Ints) -> Iterator[tuple[int, Ints]]:

@@ -37,15 +37,15 @@ def plausible_records(source: str, records: Records) -> Records:
     gone = plausible.any_of(wrong, records.rows)
     if records.rows and gone.all():
         raise RecordsError(plausible.none_left(source, wrong, records.rows))
-    said = (
+    warnings = (
         *plausible.twice(twice, "rows"),
         *plausible.timeless(wrong, records.rows),
         *plausible.overtaken(ran, ~gone & _of_kinds(records, (schema.KERNEL,))),
     )
-    if not said:
+    if not warnings:
         return records
     columns = _without_times(records, wrong, gone)
-    return Records(records.rows, columns, records.devices, (*records.warnings, *said))
+    return Records(records.rows, columns, records.devices, (*records.warnings, *warnings))
 
 
 def _combined(records: Records) -> Records:
@@ -67,8 +67,10 @@ def _once(records: Records) -> tuple[Records, int]:
         return records, 0
     keys = {name: _plain(records, name) for name in ("start", *_KEYS) if name != "name"}
     table = pa.table({**keys, "name": records.coded("kLongName").index})
-    kept, twice = plausible.once(table.append_column("row", [np.arange(records.rows)]), _KEYS)
-    return (records.take(np.asarray(kept.column("row"))) if twice else records), twice
+    distinct_rows, twice = plausible.once(
+        table.append_column("row", [np.arange(records.rows)]), _KEYS
+    )
+    return (records.take(np.asarray(distinct_rows.column("row"))) if twice else records), twice
 
 
 def _plain(records: Records, name: str) -> pa.Array:
@@ -100,9 +102,9 @@ def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
     with np.errstate(over="ignore"):
         other = known & (end - start != duration)
     launched = _launched(records)
-    found = {**spans.impossible(plain, _bounds(launched), lambda rows: launched[rows])}
-    other &= ~plausible.any_of(found, records.rows)
-    return {**found, _OTHER: other} if other.any() else found
+    wrong = {**spans.impossible(plain, _bounds(launched), lambda rows: launched[rows])}
+    other &= ~plausible.any_of(wrong, records.rows)
+    return {**wrong, _OTHER: other} if other.any() else wrong
 
 
 def _from_one(duration: Ints) -> Ints:

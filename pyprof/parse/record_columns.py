@@ -130,8 +130,8 @@ def _work(activities: pa.Table) -> dict[str, Column]:
 def _triple(activities: pa.Table, name: str) -> Coded:
     """Make lists of x, y, z; empty where the activity has no grid."""
     axes = np.stack([ints(activities.column(f"{name}_{axis}")) for axis in "xyz"], axis=1)
-    known = (axes != NONE).all(axis=1)
-    return encode(lists(np.where(known, 3, 0), pa.array(axes[known].reshape(-1))))
+    has_grid = (axes != NONE).all(axis=1)
+    return encode(lists(np.where(has_grid, 3, 0), pa.array(axes[has_grid].reshape(-1))))
 
 
 def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
@@ -139,13 +139,13 @@ def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
     table = capture.devices.select(["device", "name"]).to_pylist()
     names = {row["device"]: row["name"] for row in table if row["name"]}
     used, inverse = np.unique(device, return_inverse=True)
-    known = [names.get(int(number)) for number in used]
-    index = np.array([place if name else NONE for place, name in enumerate(known)], np.int64)
+    gpu_names = [names.get(int(number)) for number in used]
+    index = np.array([place if name else NONE for place, name in enumerate(gpu_names)], np.int64)
     cpu = ints(activities.column("kind")) == schema.CPU
-    gpu = np.where(cpu, len(known), index[inverse]) if len(index) else index
+    gpu = np.where(cpu, len(gpu_names), index[inverse]) if len(index) else index
     return {
         "device": activities.column("device"),
-        "gpu": Coded(gpu, [*(name or "" for name in known), "cpu"]),
+        "gpu": Coded(gpu, [*(name or "" for name in gpu_names), "cpu"]),
     }
 
 
@@ -155,22 +155,25 @@ def _collective(
     """Give what is said of collectives, where anything is."""
     described, index = paths.with_nothing(sweep.described, path)
     comm = np.flatnonzero(direction.index == _COMM)
-    told = activities.column("collective")
-    if not len(comm) and told.null_count == len(told):
+    tool_column = activities.column("collective")
+    if not len(comm) and tool_column.null_count == len(tool_column):
         return {}
-    found = collectives.said(told, described, index, ints(call), comm)
-    return {"collective": found} if found.values else {}
+    column = collectives.collective_column(tool_column, described, index, ints(call), comm)
+    return {"collective": column} if column.values else {}
 
 
 def _launches(capture: Capture, launch: Ints) -> dict[str, Column]:
-    known = launch != NONE
-    row = launch[known]
+    launched = launch != NONE
+    row = launch[launched]
     bounds = [ints(capture.calls.column(name))[row] for name in ("start", "end")]
     thread = ints(capture.calls.column("thread"))[row]
     tid = np.zeros(len(launch), np.int64)
-    tid[known] = ints(capture.threads.column("tid"))[thread]
+    tid[launched] = ints(capture.threads.column("tid"))[thread]
     both = pa.array(np.stack(bounds, axis=1).reshape(-1))
-    return {"launch": lists(np.where(known, 2, 0), both, ~known), "tid": pa.array(tid, mask=~known)}
+    return {
+        "launch": lists(np.where(launched, 2, 0), both, ~launched),
+        "tid": pa.array(tid, mask=~launched),
+    }
 
 
 def _paths(sweep: DescribedSweep, path: Ints) -> dict[str, Column]:
@@ -194,7 +197,7 @@ def _own(sweep: DescribedSweep, path: Ints, place: Ints, which: int) -> Ints:
     described, index = paths.with_nothing(sweep.described, path)
     says = [(entry.layer, entry.trace)[which] for entry in described]
     same = np.array([entry.of_caller[which] for entry in described])
-    some = np.array([bool(said) for said in says])
+    some = np.array([bool(text) for text in says])
     return np.where(same[index] & some[place], NONE, path)
 
 
@@ -217,8 +220,8 @@ def _forward(sweep: DescribedSweep, partner: Ints, place: Ints) -> dict[str, Col
         "fwdSeqMarker": Coded(
             partner, [[paths.unnumbered(text) for text in entry.seqs] for entry in described]
         ),
-        "fwdMod": Coded(partner, [[mod for mod, _ in found] for found in ops]),
-        "fwdOp": Coded(partner, [[op for _, op in found] for found in ops]),
+        "fwdMod": Coded(partner, [[mod for mod, _ in named_ops] for named_ops in ops]),
+        "fwdOp": Coded(partner, [[op for _, op in named_ops] for named_ops in ops]),
         "fwdLayer": Coded(place, [list(entry.layer) for entry in described]),
         "fwdTrace": Coded(place, [list(entry.trace) for entry in described]),
     }

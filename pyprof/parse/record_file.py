@@ -55,9 +55,9 @@ def load(source: str, *, raw: bool = True) -> Records:
     path = Path(source)
     before, head = readers.stamp(path), readers.read_head(path)
     if head.startswith(parquet.MAGIC):
-        return _whole(path, before, _checked(source, parquet.read(path, raw=raw)))
+        return _warned_if_changed(path, before, _checked(source, parquet.read(path, raw=raw)))
     if _looks_like_records(head):
-        return _whole(path, before, _checked(source, _from_file(path)))
+        return _warned_if_changed(path, before, _checked(source, _from_file(path)))
     if any(reader.sniff(path, head) for reader in readers.readers()):
         return parse_file(path)
     raise RecordsError(
@@ -67,7 +67,7 @@ def load(source: str, *, raw: bool = True) -> Records:
     )
 
 
-def _whole(path: Path, before: tuple[int, ...], records: Records) -> Records:
+def _warned_if_changed(path: Path, before: tuple[int, ...], records: Records) -> Records:
     """Warn where the file changed while it was read."""
     return replace(records, warnings=(*records.warnings, *readers.changed(path, before)))
 
@@ -117,23 +117,25 @@ def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:
     if isinstance(column, Coded):
         lengths = [len(value or ()) for value in column.values]
         return np.array([*lengths, 0], np.int64)[column.index]
-    found = pc.list_value_length(column).fill_null(0)
-    return np.asarray(found.to_numpy()).astype(np.int64)
+    list_lengths = pc.list_value_length(column).fill_null(0)
+    return np.asarray(list_lengths.to_numpy()).astype(np.int64)
 
 
 def _with_communication(records: Records) -> Records:
     """Let `dir` say of every kernel that communicates that it does; older versions knew fewer."""
     name, part = records.coded("kLongName"), records.coded("dir")
     named = np.array([communicates(text) for text in name.values], bool)[name.index]
-    said = np.array([*(value in _SAID for value in part.values), False])[part.index]
-    if (said | ~named).all():
+    is_comm = np.array([*(value in _DIRECTIONS_OF_COMM for value in part.values), False])[
+        part.index
+    ]
+    if (is_comm | ~named).all():
         return records
-    index = np.where(named & ~said, len(part.values), part.index)
+    index = np.where(named & ~is_comm, len(part.values), part.index)
     columns = {**records.columns, "dir": Coded(index, [*part.values, "comm"])}
     return replace(records, columns=columns)
 
 
-_SAID = ("comm", "copy")
+_DIRECTIONS_OF_COMM = ("comm", "copy")
 
 _NEVER_NULL = ("kShortName", "kLongName")
 
@@ -251,12 +253,12 @@ def _joined(batches: list[dict[str, Column]]) -> Records:
     for name in schema.RECORD.names:
         parts = [batch[name] for batch in batches]
         joined = concat_coded(parts) if isinstance(parts[0], Coded) else pa.chunked_array(parts)
-        known = (
+        has_values = (
             (joined.index >= 0).any()
             if isinstance(joined, Coded)
             else joined.null_count < len(joined)
         )
-        if known:
+        if has_values:
             columns[name] = joined
     return Records(sum(len(batch["kShortName"]) for batch in batches), columns)
 
@@ -281,11 +283,11 @@ def _literals(source: str, lines: Iterable[bytes]) -> Records:
 
 
 def _record(source: str, number: int, line: bytes) -> dict[str, Any]:
-    found = _literal(line)
-    if not isinstance(found, dict) or "kShortName" not in found:
+    record = _literal(line)
+    if not isinstance(record, dict) or "kShortName" not in record:
         raise RecordsError(f"{source}: line {number} is not a record; parse the capture again")
     try:
-        return dict(_typed(found))
+        return dict(_typed(record))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise RecordsError(
             f"{source}: line {number} has a value of the wrong type; parse the capture again"
@@ -324,9 +326,9 @@ def _quick(line: bytes) -> Any:  # noqa: ANN401 - as above
         return None
 
 
-def _typed(found: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _typed(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for field in schema.RECORD:
-        value = found.get(field.name)
+        value = record.get(field.name)
         if value is not None:
             pa.scalar(value, field.type)  # raises where it does not fit
         yield field.name, value

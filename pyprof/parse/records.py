@@ -48,9 +48,9 @@ class Coded:
 
     def numbered(self) -> pa.DictionaryArray:
         """Give texts as a dictionary column, in which each distinct one stands once."""
-        found = pa.array(self.values, pa.string()).dictionary_encode()
+        dictionary = pa.array(self.values, pa.string()).dictionary_encode()
         return pa.DictionaryArray.from_arrays(
-            found.indices.take(self.arrow_index()), found.dictionary
+            dictionary.indices.take(self.arrow_index()), dictionary.dictionary
         )
 
     def arrow_index(self) -> pa.Array:
@@ -82,7 +82,7 @@ class Records:
             return pa.nulls(self.rows, kind)
         if isinstance(column, Coded):
             return column.to_arrow(kind)
-        column = _whole(column)
+        column = _one_chunk(column)
         if column.type == NUMBERED:
             return spelt(column)
         return column if column.type == kind else column.cast(kind)
@@ -94,17 +94,17 @@ class Records:
         """
         column = self.columns.get(name)
         if column is None or isinstance(column, Coded) or column.type != NUMBERED:
-            found: Callable[[int, int], pa.Array] = self.arrow(name).slice
-            return found
-        whole = _whole(column)
-        return lambda start, length: spelt(whole.slice(start, length))
+            cut_plain: Callable[[int, int], pa.Array] = self.arrow(name).slice
+            return cut_plain
+        templates = _one_chunk(column)
+        return lambda start, length: spelt(templates.slice(start, length))
 
     def text_bytes(self, name: str) -> int:
         """Estimate the length of all texts of a column that `cut` puts together; 0 for another."""
         column = self.columns.get(name)
         if column is None or isinstance(column, Coded) or column.type != NUMBERED:
             return 0
-        return numbered.length(_whole(column).flatten())
+        return numbered.length(_one_chunk(column).flatten())
 
     def templates(self) -> Coded:
         """Give the texts of PyTorch's own ranges without their numbers."""
@@ -113,7 +113,7 @@ class Records:
         column = self.columns.get("seqMarker")
         if column is None or isinstance(column, Coded) or column.type != NUMBERED:
             column = apart(self.arrow("seqMarker"))
-        return encode(_of_texts(_whole(column), lambda texts: texts.field("text")))
+        return encode(_of_texts(_one_chunk(column), lambda texts: texts.field("text")))
 
     def numpy(self, name: str, absent: int = -1) -> NDArray[np.int64]:
         """Give an integer column as NumPy, with `absent` for null.
@@ -134,8 +134,8 @@ class Records:
         """Give when each row was launched, else when the first began; within the starts known."""
         bounds = pc.min_max(start).as_py()
         launch = self.arrow("launch")
-        whole = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
-        launched = pc.coalesce(pc.list_element(whole, 0), bounds["min"])
+        call_bounds = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
+        launched = pc.coalesce(pc.list_element(call_bounds, 0), bounds["min"])
         return pc.max_element_wise(pc.min_element_wise(launched, bounds["max"]), bounds["min"])
 
     def coded(self, name: str) -> Coded:
@@ -161,7 +161,7 @@ class Records:
         return Records(len(rows), columns, self.devices, self.warnings)
 
 
-def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies
@@ -187,11 +187,11 @@ def _of_texts(column: pa.Array, function: Callable[[pa.Array], pa.Array]) -> pa.
 
 def encode(column: pa.Array) -> Coded:
     """Find the distinct values of a column of texts, numbers or lists of texts or numbers."""
-    found = _key(column).dictionary_encode()
-    index = ints(found.indices)
+    encoded = _key(column).dictionary_encode()
+    index = ints(encoded.indices)
     if pa.types.is_dictionary(column.type):
-        return Coded(index, found.dictionary.to_pylist())
-    first = _first_rows(index, len(found.dictionary))
+        return Coded(index, encoded.dictionary.to_pylist())
+    first = _first_rows(index, len(encoded.dictionary))
     return Coded(index, column.take(pa.array(first)).to_pylist())
 
 
@@ -216,16 +216,16 @@ def _first_rows(index: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
 def distinct(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Number distinct keys as they come: the first row of each, and the number of each row."""
-    found = pa.array(keys).dictionary_encode()  # hashing; no sort of millions
-    number = found.indices.to_numpy().astype(np.int64)
-    return _first_rows(number, len(found.dictionary)), number
+    encoded = pa.array(keys).dictionary_encode()  # hashing; no sort of millions
+    number = encoded.indices.to_numpy().astype(np.int64)
+    return _first_rows(number, len(encoded.dictionary)), number
 
 
 def totals(number: NDArray[np.int64], values: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Add up the values of each of the numbers below count; exactly, as floats would not."""
-    found = np.zeros(count, np.int64)
-    np.add.at(found, number, values)
-    return found
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, number, values)
+    return sums
 
 
 def number_combinations(*columns: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -53,7 +53,7 @@ def count(
 def _texts(capture: Capture, row: Ints) -> pa.StructArray:
     """Give the texts of ranges, as they are kept until they are written."""
     texts = capture.ranges.select([*templates.NAMES]).unify_dictionaries()
-    return templates.of(texts.take(pa.array(row, pa.int32())))
+    return templates.texts_of_table(texts.take(pa.array(row, pa.int32())))
 
 
 def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:
@@ -76,17 +76,19 @@ def _pruned(sweep: DescribedSweep, seqs: Chains, old: NDArray[np.bool_]) -> Chai
     members, codes = seqs.member.tolist(), code.tolist()
     numbers = np.maximum(sweep.texts.seq[seqs.member], 0).tolist()
     names = [text.split(",", 1)[0] for text in sweep.texts.templates]
-    known: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+    pruned: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
     chosen: list[int] = []
     lengths, offset = np.diff(seqs.offset), seqs.offset.tolist()
     bounds = zip(affected.tolist(), offset[:-1], offset[1:], strict=True)
     for row, (is_old, low, high) in enumerate(bounds):
         if is_old and high - low > 1:
             key = (tuple(codes[low:high]), _ranks(numbers[low:high]))
-            if (kept := known.get(key)) is None:
-                kept = known[key] = backward_nodes.prune([names[code] for code in key[0]], key[1])
-            lengths[row] = len(kept)
-            chosen.extend(members[low + place] for place in kept)
+            if (positions := pruned.get(key)) is None:
+                positions = pruned[key] = backward_nodes.prune(
+                    [names[code] for code in key[0]], key[1]
+                )
+            lengths[row] = len(positions)
+            chosen.extend(members[low + place] for place in positions)
         else:
             chosen.extend(members[low:high])
     return launches.Chains(launches.offsets(lengths), np.array(chosen, np.int64))
@@ -103,35 +105,35 @@ def _ops(
 ) -> tuple[Coded, Coded]:
     """Name each row's ops: by its path alone, but for old texts, where numbers decide the order."""
     described, index = paths.with_nothing(sweep.described, path)
-    found = [paths.ops(entry.ops, entry.seqs) for entry in described]
+    named_ops = [paths.ops(entry.ops, entry.seqs) for entry in described]
     if old.any():
-        index, found = _ops_by_row(sweep, described, index, seqs)
-    distinct = {entry: place for place, entry in enumerate(dict.fromkeys(map(tuple, found)))}
-    index = np.array([distinct[tuple(entry)] for entry in found], np.int64)[index]
-    found = [list(entry) for entry in distinct]
+        index, named_ops = _ops_by_row(sweep, described, index, seqs)
+    distinct = {entry: place for place, entry in enumerate(dict.fromkeys(map(tuple, named_ops)))}
+    index = np.array([distinct[tuple(entry)] for entry in named_ops], np.int64)[index]
+    named_ops = [list(entry) for entry in distinct]
     return (
-        Coded(index, [[mod for mod, _ in entry] for entry in found]),
-        Coded(index, [[op for _, op in entry] for entry in found]),
+        Coded(index, [[mod for mod, _ in entry] for entry in named_ops]),
+        Coded(index, [[op for _, op in entry] for entry in named_ops]),
     )
 
 
 def _ops_by_row(
     sweep: DescribedSweep, described: list[Path], index: Ints, seqs: Chains
 ) -> tuple[Ints, list[list[tuple[str, str]]]]:
-    known: dict[tuple[object, ...], int] = {}
+    places: dict[tuple[object, ...], int] = {}
     rows: list[int] = []
-    found: list[list[tuple[str, str]]] = []
+    named_ops: list[list[tuple[str, str]]] = []
     templates = sweep.texts.templates
     code = sweep.texts.code[seqs.member].tolist()
     bounds = zip(index.tolist(), seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)
     for place, low, high in bounds:
         key = (place, *code[low:high])
-        if key not in known:
-            known[key] = len(found)
+        if key not in places:
+            places[key] = len(named_ops)
             seen = [templates[template] for template in code[low:high]]
-            found.append(paths.ops(described[place].ops, seen))
-        rows.append(known[key])
-    return np.array(rows, np.int64), found
+            named_ops.append(paths.ops(described[place].ops, seen))
+        rows.append(places[key])
+    return np.array(rows, np.int64), named_ops
 
 
 def _numbers(
@@ -186,15 +188,15 @@ def _call_ids(
     """
     is_node = texts.tell(sweep.texts, Kind.SEQ, backward_nodes.is_node)
     anything = np.ones(len(is_node), bool)
-    found = launches.last(ops, anything)
+    op_id = launches.last(ops, anything)
     for other in (launches.last(seqs, is_node), launches.first(chain, anything)):
-        found = np.where(found == NONE, other, found)
+        op_id = np.where(op_id == NONE, other, op_id)
     before = instance * len(is_node)
     owner = np.concatenate([ops.owner, seqs.owner])
     both = np.concatenate([ops.member, seqs.member]) + before[owner]
     both = both[np.argsort(owner, kind="stable")]
     lengths = np.diff(ops.offset) + np.diff(seqs.offset)
     return {
-        "opId": pa.array(found + before, mask=found == NONE),
+        "opId": pa.array(op_id + before, mask=op_id == NONE),
         "callIds": lists(lengths, pa.array(both)),
     }

@@ -43,7 +43,7 @@ class DescribedSweep(Sweep):
 
     def path(self, ranges: Ints) -> Ints:
         """Give the described path of each of some ranges; NONE stays NONE."""
-        found = np.full(len(ranges), NONE)
+        paths = np.full(len(ranges), NONE)
         inside = ranges != NONE
-        found[inside] = self.place[self.paths.of_range[ranges[inside]]]
-        return found
+        paths[inside] = self.place[self.paths.of_range[ranges[inside]]]
+        return paths

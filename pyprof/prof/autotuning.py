@@ -24,7 +24,9 @@ LEAST = 2
 """Convolution kernels that a call must have beyond those of later calls: fewer may be help."""
 
 
-def trials(records: Records, work_of: Ints, call: Ints, conv: Mask, computes: Mask) -> Mask:
+def autotuning_trials(
+    records: Records, work_of: Ints, call: Ints, conv: Mask, computes: Mask
+) -> Mask:
     """Tell which rows were only tried.
 
     `conv` are the kernels of convolutions, `computes` those that could do their arithmetic. A call
@@ -33,17 +35,17 @@ def trials(records: Records, work_of: Ints, call: Ints, conv: Mask, computes: Ma
     one of them by another name. Without a later call to compare with, nothing is a trial. Rows
     are in the order in which they ran.
     """
-    tried = np.zeros(len(call), bool)
+    is_trial = np.zeros(len(call), bool)
     name = records.coded("kLongName").index
     for rows, model in _candidates(records, work_of, call, conv):
-        kept = _last_run(name[rows].tolist(), name[model].tolist())
-        if kept is None:
+        last_run = _last_run(name[rows].tolist(), name[model].tolist())
+        if last_run is None:
             continue
-        rest = np.delete(rows, kept)
+        rest = np.delete(rows, last_run)
         able = rest[computes[rest]]
         if len(able) >= LEAST and np.setdiff1d(name[able], name[model]).size:
-            tried[rest] = True
-    return tried
+            is_trial[rest] = True
+    return is_trial
 
 
 def _candidates(records: Records, work_of: Ints, call: Ints, conv: Mask) -> list[tuple[Ints, Ints]]:
@@ -79,11 +81,11 @@ def _rows(chosen: Ints, first: Ints, count: Ints, place: int) -> Ints:
 
 def _last_run(names: Sequence[int], model: Sequence[int]) -> list[int] | None:
     """Find the last places in `names` that hold `model` in its order; None where there are none."""
-    found: list[int] = []
+    positions: list[int] = []
     place = len(names)
     for wanted in reversed(model):
         place = next((at for at in range(place - 1, -1, -1) if names[at] == wanted), -1)
         if place < 0:
             return None
-        found.append(place)
-    return found
+        positions.append(place)
+    return positions

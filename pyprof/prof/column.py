@@ -45,8 +45,8 @@ class Column:
 
     def values(self, table: Table) -> pa.Array:
         """Give one Arrow value a row, texts written out."""
-        found = self.held(table)
-        return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+        column = self.held(table)
+        return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 COLUMNS: dict[str, Column] = {}
@@ -85,7 +85,7 @@ def commas(numbers: Sequence[int]) -> str | None:
     return ",".join(map(str, numbers)) or None
 
 
-def known(values: NDArray[np.int64]) -> pa.Array:
+def null_if_unknown(values: NDArray[np.int64]) -> pa.Array:
     """Give numbers with null for UNKNOWN."""
     return pa.array(values, mask=values == UNKNOWN)
 

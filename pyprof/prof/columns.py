@@ -23,7 +23,7 @@ from pyprof.prof.column import (
     column,
     commas,
     floats,
-    known,
+    null_if_unknown,
     spelt,
     spelt_lists,
 )
@@ -182,13 +182,13 @@ def _block(table: Table) -> pa.Array:
 @column("flops", "FLOPs", INT, 12, "FLOP")
 def _flops(table: Table) -> pa.Array:
     """Its share of its op call's FLOPs; a fused multiply-add counts 2."""
-    return known(table.costs.flops)
+    return null_if_unknown(table.costs.flops)
 
 
 @column("bytes", "Bytes", INT, 12, "byte")
 def _bytes(table: Table) -> pa.Array:
     """Its share of its op call's least DRAM traffic: each input and output once."""
-    return known(table.costs.bytes)
+    return null_if_unknown(table.costs.bytes)
 
 
 # --- new ones -----------------------------------------------------------------------------------

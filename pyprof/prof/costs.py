@@ -12,13 +12,13 @@ from pyprof import schema
 from pyprof.gpu.kernel_roles import Role, rank, role
 from pyprof.parse.records import distinct
 from pyprof.prof import op_calls
-from pyprof.prof.apportion import UNKNOWN, parts, portions
-from pyprof.prof.autotuning import trials
+from pyprof.prof.apportion import UNKNOWN, apportion, parts
+from pyprof.prof.autotuning import autotuning_trials
 from pyprof.prof.collective_calls import with_collectives
 from pyprof.prof.families import MOVES, PRODUCTS, family
 from pyprof.prof.kernel_context import distinct_contexts
 from pyprof.prof.name_hints import by_name
-from pyprof.prof.op_calls import SPARSE, Fills, inside, tell_inside, without_inner
+from pyprof.prof.op_calls import SPARSE, FillCosts, nested_products, tell_inside, without_inner
 from pyprof.prof.op_choice import choose, own_flops
 from pyprof.prof.result_shapes import with_outputs
 from pyprof.prof.settings import with_settings
@@ -237,7 +237,9 @@ def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
     weight = _weights(rows, grouping, prices, flops)
     inner = _charged_inside(rows, call)
     left_flops, left_bytes = (without_inner(total, call, inner) for total in (flops, moved))
-    shared_flops, shared_bytes = (portions(left, weight, call) for left in (left_flops, left_bytes))
+    shared_flops, shared_bytes = (
+        apportion(left, weight, call) for left in (left_flops, left_bytes)
+    )
     shared_flops[helper] = np.where(flops[helper] == UNKNOWN, UNKNOWN, 0)
     shared_bytes[helper] = UNKNOWN
     reason_of = np.array([place[cost.reason] for cost in prices.costs], np.int64)[prices.cost_of]
@@ -246,7 +248,9 @@ def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
     reasons += [f"{_INSIDE}{reason}" for reason in reasons]
     _memory(rows, shared_flops, shared_bytes, reason_of)
     chosen = op_calls.chosen(rows.records, rows.work, rows.work_of)
-    fills = _fills(rows, call, weight, helper, (prices.of_rows("written"), prices.of_rows("added")))
+    fills = _fill_costs(
+        rows, call, weight, helper, (prices.of_rows("written"), prices.of_rows("added"))
+    )
     moved = fills.charge(left_bytes, shared_bytes, chosen, op_calls.around(rows.records))
     explain((shared_flops < 0) | ((moved < 0) & ~helper), reasons, reason_of)
     return Costs(
@@ -280,7 +284,9 @@ def _tried(rows: Rows, call: Ints) -> Mask:
     conv = rows.working(lambda work, family: family == "conv" and work.shaped) & rows.kernel
     if not conv.any():
         return conv
-    return trials(rows.records, rows.work_of, call, conv, rows.named(Role.CONV, Role.GEMM))
+    return autotuning_trials(
+        rows.records, rows.work_of, call, conv, rows.named(Role.CONV, Role.GEMM)
+    )
 
 
 def _weights(rows: Rows, grouping: Grouping, prices: Prices, flops: Ints) -> Ints:
@@ -325,7 +331,9 @@ def _number(value: int | None) -> int:
     return value if value is not None and value < 1 << 63 else UNKNOWN
 
 
-def _fills(rows: Rows, call: Ints, weight: Ints, helper: Mask, parts: tuple[Ints, Ints]) -> Fills:
+def _fill_costs(
+    rows: Rows, call: Ints, weight: Ints, helper: Mask, parts: tuple[Ints, Ints]
+) -> FillCosts:
     """Find the rows that fill memory or add a bias, and those whose bytes are fewer for it.
 
     `parts` are the bytes of what a row's call writes, and of what is moved for its bias.
@@ -335,7 +343,7 @@ def _fills(rows: Rows, call: Ints, weight: Ints, helper: Mask, parts: tuple[Ints
     product = rows.working(lambda _, family: family in PRODUCTS) & (added > 0)
     filling = rows.working(lambda _, family: family == "fill") & (weight > 0)
     helps = (sparse & rows.named(Role.FILL)) | _bias(rows, call, product & helper)
-    return Fills(
+    return FillCosts(
         call=call,
         part=np.where(product, added, written),
         weight=np.where(sparse | product, weight, 0),
@@ -382,11 +390,11 @@ def _kinds(records: Records) -> NDArray[np.str_]:
 def _ranks(rows: Rows) -> Ints:
     """Rank each row's kernel among those that may do its op's arithmetic; 0 is the likeliest."""
     first, index = distinct(rows.work_of << 32 | rows.name.index)
-    found = [
+    rank_of = [
         rank(rows.role[rows.name.index[row]], rows.family[rows.work_of[row]])
         for row in first.tolist()
     ]
-    return np.array([_HELPS if place is None else place for place in found], np.int64)[index]
+    return np.array([_HELPS if place is None else place for place in rank_of], np.int64)[index]
 
 
 def _charged_inside(rows: Rows, call: Ints) -> Ints:
@@ -399,4 +407,6 @@ def _charged_inside(rows: Rows, call: Ints) -> Ints:
     parts = (rows.working(lambda _, family: family in PRODUCTS) & rows.kernel) | rows.on_cpu
     if ids is None or not parts.any():
         return np.zeros((0, 2), np.int64)
-    return inside(*ids, op_calls.chosen(rows.records, rows.work, rows.work_of), call, parts)
+    return nested_products(
+        *ids, op_calls.chosen(rows.records, rows.work, rows.work_of), call, parts
+    )

@@ -21,7 +21,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Coverage:
     """Sums over rows; those of several captures add up."""
 
     total_ns: int
@@ -43,25 +43,25 @@ class Known:
         if not self.unknown:
             return start
         rows = sum(count for _, count in self.unknown.values())
-        whole = max(self.total_ns, 1)
+        total_ns = max(self.total_ns, 1)
         largest = sorted(self.unknown.items(), key=lambda entry: (-entry[1][0], entry[0]))
         named = (
-            f"{reason} ({100 * ns / whole:.1f} % in {count})"
+            f"{reason} ({100 * ns / total_ns:.1f} % in {count})"
             for reason, (ns, count) in largest[:_NAMED]
         )
         return f"{start}; unknown for {rows} row{'s' * (rows != 1)}: {', '.join(named)}"
 
-    def plus(self, other: Known) -> Known:
+    def plus(self, other: Coverage) -> Coverage:
         """Add what is known of other rows."""
         unknown = dict(self.unknown)
         for reason, (ns, count) in other.unknown.items():
             mine = unknown.get(reason, (0, 0))
             unknown[reason] = (mine[0] + ns, mine[1] + count)
         both = {self.processor, other.processor}
-        return Known(self.total_ns + other.total_ns, unknown, CPU if both == {CPU} else GPU)
+        return Coverage(self.total_ns + other.total_ns, unknown, CPU if both == {CPU} else GPU)
 
 
-def known(table: Table, rows: NDArray[np.bool_] | None = None) -> Known:
+def cost_coverage(table: Table, rows: NDArray[np.bool_] | None = None) -> Coverage:
     """Sum up all rows, or those chosen."""
     costs, duration = table.costs, table.duration_ns
     chosen = np.ones(len(duration), bool) if rows is None else rows
@@ -69,8 +69,11 @@ def known(table: Table, rows: NDArray[np.bool_] | None = None) -> Known:
     reason = costs.reason_of[unknown]
     ns = totals(reason, duration[unknown], len(costs.reason))
     count = np.bincount(reason, minlength=len(costs.reason))
-    found: dict[str, tuple[int, int]] = {}
+    unknown_by_reason: dict[str, tuple[int, int]] = {}
     for place in np.flatnonzero(count).tolist():
-        so_far = found.get(costs.reason[place], (0, 0))
-        found[costs.reason[place]] = (so_far[0] + int(ns[place]), so_far[1] + int(count[place]))
-    return Known(int(duration[chosen].sum()), found, processor_of(table.records))
+        so_far = unknown_by_reason.get(costs.reason[place], (0, 0))
+        unknown_by_reason[costs.reason[place]] = (
+            so_far[0] + int(ns[place]),
+            so_far[1] + int(count[place]),
+        )
+    return Coverage(int(duration[chosen].sum()), unknown_by_reason, processor_of(table.records))

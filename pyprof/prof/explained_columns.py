@@ -49,10 +49,10 @@ def queued(records: Records) -> pa.Array:
     if "launch" not in records.columns:
         return pa.nulls(records.rows, pa.int64())
     launch = records.arrow("launch")
-    told = np.asarray(pc.fill_null(pc.list_value_length(launch), 0)) > 0
+    has_call = np.asarray(pc.fill_null(pc.list_value_length(launch), 0)) > 0
     called = np.zeros(records.rows, np.int64)
-    called[told] = np.asarray(launch.values)[np.asarray(launch.offsets)[:-1][told]]
-    return pc.subtract(records.arrow("start"), pa.array(called, mask=~told))
+    called[has_call] = np.asarray(launch.values)[np.asarray(launch.offsets)[:-1][has_call]]
+    return pc.subtract(records.arrow("start"), pa.array(called, mask=~has_call))
 
 
 def peaks(table: Table) -> pa.Array:
@@ -61,8 +61,8 @@ def peaks(table: Table) -> pa.Array:
     flops = [_label(entry.flops_peak) for entry in judged]
     memory = [_label(entry.bandwidth_peak) for entry in judged]
     nearer = np.where(table.roofline.compute, number, len(flops) + number)
-    known = np.isfinite(table.roofline.share)
-    return Coded(np.where(known, nearer, -1), [*flops, *memory]).numbered()
+    placed = np.isfinite(table.roofline.share)
+    return Coded(np.where(placed, nearer, -1), [*flops, *memory]).numbered()
 
 
 def _label(rate: object) -> str | None:
@@ -151,7 +151,7 @@ def _unused(table: Table) -> Coded:
     first, index = distinct(costs.params_of << 32 | number)
     gpu = table.records.coded("gpu")
     names = [*gpu.values, None]
-    found = [
+    reasons = [
         _eligible(
             table,
             costs.work[costs.work_of[row]],
@@ -161,7 +161,7 @@ def _unused(table: Table) -> Coded:
         )
         for row in first.tolist()
     ]
-    return Coded(index, found)
+    return Coded(index, reasons)
 
 
 def _eligible(
@@ -189,13 +189,13 @@ def _product(kind: str, params: Mapping[str, object]) -> tuple[_Sizes, int]:
 
     A convolution's N is its batch, and its K the output channels: they mean other things here.
     """
-    known = {name: value for name, value in params.items() if isinstance(value, int)}
+    sizes = {name: value for name, value in params.items() if isinstance(value, int)}
     if kind == "gemm":
-        return (known.get("M"), known.get("N"), known.get("K")), 1
+        return (sizes.get("M"), sizes.get("N"), sizes.get("K")), 1
     if kind != "conv":
         return (None, None, None), 1
-    groups = known.get("g", 1)
-    positions = [known[name] for name in "NOPQ" if name in known]
-    m = math.prod(positions) if "Q" in known and "N" in known else None
-    n, k = (known[name] // groups if name in known else None for name in "KC")
+    groups = sizes.get("g", 1)
+    positions = [sizes[name] for name in "NOPQ" if name in sizes]
+    m = math.prod(positions) if "Q" in sizes and "N" in sizes else None
+    n, k = (sizes[name] // groups if name in sizes else None for name in "KC")
     return (m, n, k), groups

@@ -43,13 +43,13 @@ def _partners(records: Records) -> list[int]:
         strict=True,
     )
     latest: dict[int, int] = {}
-    found = []
+    partners = []
     for row, (direction, marker, current, others) in enumerate(rows):
         numbers = [*(current or ()), *(others or ())]
         if direction == "bprop" and not marker:
-            found.append(next((latest[n] for n in numbers if n in latest), -1))
+            partners.append(next((latest[n] for n in numbers if n in latest), -1))
             continue
-        found.append(-1)
+        partners.append(-1)
         if marker and direction == "fprop":
             latest.update(dict.fromkeys(numbers, row))
-    return found
+    return partners

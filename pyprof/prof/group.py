@@ -88,13 +88,13 @@ def group(table: Table, key: str, chosen: Mask | None = None) -> pa.Table:
     )
     rows = rows if chosen is None else rows.filter(pa.array(chosen))
     measures = [("duration", name) for name in ("count", "sum", "min", "max")]
-    found = rows.group_by("key").aggregate(
+    sums = rows.group_by("key").aggregate(
         [("row", "sum"), *measures, ("flops", "sum"), ("bytes", "sum")]
     )
-    return found.select(["key", *_SUMS])
+    return sums.select(["key", *_SUMS])
 
 
-def merge(a: pa.Table, b: pa.Table) -> pa.Table:
+def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
     """Make the groups of two sets of rows those of both."""
     return add_up(pa.concat_tables([a, b]), ["key"], _SUMS)
 
@@ -105,10 +105,10 @@ def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Ta
     On one thread: several would add floats in an order that depends on their number.
     """
     grouped = rows.combine_chunks().group_by(list(keys), use_threads=False)
-    found = grouped.aggregate([*how.items()])
+    sums = grouped.aggregate([*how.items()])
     renamed = {f"{name}_{function}": name for name, function in how.items()}
-    names = [renamed.get(name, name) for name in found.column_names]
-    return found.rename_columns(names).select([*keys, *how])
+    names = [renamed.get(name, name) for name in sums.column_names]
+    return sums.rename_columns(names).select([*keys, *how])
 
 
 def measured(groups: pa.Table, key: str) -> tuple[list[Column], pa.Table]:
@@ -117,14 +117,14 @@ def measured(groups: pa.Table, key: str) -> tuple[list[Column], pa.Table]:
     `calls` counts kernels; `share` is of the summed GPU time.
     """
     total = groups.column("duration_sum").cast(pa.float64())
-    whole = pc.sum(groups.column("duration_sum")).as_py() or np.nan
-    share = pc.multiply(pc.divide(total, float(whole)), 100.0)
+    total_ns = pc.sum(groups.column("duration_sum")).as_py() or np.nan
+    share = pc.multiply(pc.divide(total, float(total_ns)), 100.0)
     mean = pc.divide(total, groups.column("duration_count").cast(pa.float64()))
-    found = groups.append_column("share", share).append_column("duration_mean", mean)
-    found = found.sort_by([("duration_sum", "descending"), ("key", "ascending")])
+    shown = groups.append_column("share", share).append_column("duration_mean", mean)
+    shown = shown.sort_by([("duration_sum", "descending"), ("key", "ascending")])
     columns = [COLUMNS[key], *(_measure(name) for name in MEASURES)]
-    data = {key: found.column("key")} | {
-        name: found.column(spec[-1]) for name, spec in MEASURES.items()
+    data = {key: shown.column("key")} | {
+        name: shown.column(spec[-1]) for name, spec in MEASURES.items()
     }
     return columns, pa.table(data)
 

@@ -64,7 +64,7 @@ def distinct_contexts(records: Records) -> tuple[NDArray[np.int64], list[KernelC
     number, first = _combine(parts)
     order = records.arrow("callIds").take(pa.array(first)).to_pylist()
     own, seqs, forward, forward_seqs, backward, on_cpu, in_range, replayed, result = parts
-    found = [
+    contexts = [
         KernelContext(
             _texts(own, row),
             _texts(seqs, row),
@@ -79,7 +79,7 @@ def distinct_contexts(records: Records) -> tuple[NDArray[np.int64], list[KernelC
         )
         for row, ids in zip(first.tolist(), order, strict=True)
     ]
-    return number, found
+    return number, contexts
 
 
 def _combine(parts: Sequence[Coded]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyprof.parse.records import Coded
 
 
-def agreed(group: Ints, value: Ints) -> Ints:
+def agreed_value(group: Ints, value: Ints) -> Ints:
     """Give, for each row, the one value above 0 in its group; 0 where there is none, or several.
 
     `group` numbers the groups from 0. Shapes (rows,).
@@ -58,19 +58,19 @@ def by_name(
     `untyped` are the rows that do the arithmetic of a call of unknown types, `moving` those of them
     that do no more than move what they are given, `kernel` all kernels.
     """
-    types, dtypes = _agreed(name, call, untyped & ~moving, data_type)
-    moved, moved_dtypes = _agreed(name, call, moving, _moved)
+    types, dtypes = _agreed_hint(name, call, untyped & ~moving, data_type)
+    moved, moved_dtypes = _agreed_hint(name, call, moving, _moved)
     types, dtypes = np.where(moved > 0, len(dtypes) + moved, types), [*dtypes, *moved_dtypes]
-    flags, trains = _agreed(name, call, kernel, training)
-    stored, sparse = _agreed(name, call, kernel, sparse_product)
-    packed, weights = _agreed(name, call, kernel, weight_type)
+    flags, trains = _agreed_hint(name, call, kernel, training)
+    stored, sparse = _agreed_hint(name, call, kernel, sparse_product)
+    packed, weights = _agreed_hint(name, call, kernel, weight_type)
     shape = (len(dtypes), len(trains), len(sparse), len(weights))
     distinct, number = np.unique(
         np.ravel_multi_index((types, flags, stored, packed), shape), return_inverse=True
     )
-    given = zip(*(places.tolist() for places in np.unravel_index(distinct, shape)), strict=True)
+    codes = zip(*(places.tolist() for places in np.unravel_index(distinct, shape)), strict=True)
     hints = [NameHints(dtypes[at], trains[flag], sparse[few], weights[bits])
-             for at, flag, few, bits in given]  # fmt: skip
+             for at, flag, few, bits in codes]  # fmt: skip
     return np.asarray(number), hints
 
 
@@ -78,12 +78,15 @@ def _moved(name: str) -> str | None:
     return moved_type(name) or data_type(name)
 
 
-def _agreed(
+def _agreed_hint(
     name: Coded, call: Ints, rows: Mask, read: Callable[[str], _T | None]
 ) -> tuple[Ints, list[_T | None]]:
-    told = [read(text) for text in name.values]
-    values: list[_T | None] = [None, *dict.fromkeys(value for value in told if value is not None)]
+    read_values = [read(text) for text in name.values]
+    values: list[_T | None] = [
+        None,
+        *dict.fromkeys(value for value in read_values if value is not None),
+    ]
     if len(values) == 1:
         return np.zeros(len(call), np.int64), values
-    number = np.array([values.index(value) for value in told], np.int64)[name.index]
-    return agreed(call, np.where(rows, number, 0)), values
+    number = np.array([values.index(value) for value in read_values], np.int64)[name.index]
+    return agreed_value(call, np.where(rows, number, 0)), values

@@ -12,12 +12,12 @@ import pkgutil
 def column_help() -> list[tuple[str, str]]:
     """Give the name and the meaning of each column, in the order in which they are registered."""
     source = pkgutil.get_data("pyprof.prof", "columns.py") or b""
-    found = []
+    entries = []
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef):
             names = [name for decorator in node.decorator_list if (name := _column_name(decorator))]
-            found += [(name, " ".join((ast.get_docstring(node) or "").split())) for name in names]
-    return found
+            entries += [(name, " ".join((ast.get_docstring(node) or "").split())) for name in names]
+    return entries
 
 
 def _column_name(decorator: ast.expr) -> str | None:

@@ -32,8 +32,8 @@ def outermost(calls: Sequence[ChosenCall], texts: Sequence[str]) -> list[ChosenC
     Given back are those that may be charged, the outermost first.
     """
     ran = [*takewhile(lambda work: not stopped(texts[work.position]), calls)]
-    found = functorch.innermost([work.call for work in ran])
-    if found is not None:
-        place, call = found
+    functorch_call = functorch.innermost([work.call for work in ran])
+    if functorch_call is not None:
+        place, call = functorch_call
         ran = [*ran[:place], replace(ran[place], call=call)]
     return ran[::-1]

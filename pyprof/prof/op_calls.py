@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof.ops.registry import BPROP
 from pyprof.parse.records import distinct, number_combinations
-from pyprof.prof.apportion import UNKNOWN, portions
+from pyprof.prof.apportion import UNKNOWN, apportion
 from pyprof.prof.chosen_call import OWN, ChosenCall
 
 if TYPE_CHECKING:
@@ -32,9 +32,11 @@ def number(
     call = np.where(ids < 0, -1 - np.arange(len(ids)), ids)
     used, call = distinct(call)
     # Rows of one call in different surroundings work for the same: it is costed once.
-    known: dict[object, int] = {}
+    number_of_work: dict[object, int] = {}
     same = [
-        known.setdefault((w.call, w.direction, w.dtype, w.output, w.setting), len(known))
+        number_of_work.setdefault(
+            (w.call, w.direction, w.dtype, w.output, w.setting), len(number_of_work)
+        )
         for w in works
     ]
     return distinct(np.array(same, np.int64)[work_of] * len(used) + call)[1]
@@ -43,12 +45,12 @@ def number(
 def chosen(records: Records, works: list[ChosenCall], work_of: Ints) -> Ints:
     """Give the id of the call that each row works for; -1 for a row that is a call of its own."""
     position = np.array([work.position for work in works], np.int64)[work_of]
-    found = np.full(len(position), -1)
+    chosen_id = np.full(len(position), -1)
     if (ids := around(records)) is not None:
         offsets, members = ids
         within = (position != OWN) & (position < np.diff(offsets))
-        found[within] = members[offsets[:-1][within] + position[within]]
-    return found
+        chosen_id[within] = members[offsets[:-1][within] + position[within]]
+    return chosen_id
 
 
 def around(records: Records) -> tuple[Ints, Ints] | None:
@@ -90,18 +92,18 @@ def _of_one_node(records: Records) -> NDArray[np.bool_]:
     forward pass with a number are those of the op that took it.
     """
     sequence = records.coded("seqId")
-    told = np.array([*(bool(value) for value in sequence.values), False])[sequence.index]
+    has_seq = np.array([*(bool(value) for value in sequence.values), False])[sequence.index]
     kind = records.coded("dir")
     backward = np.array([*(value == BPROP for value in kind.values), False])[kind.index]
     numbered = sequence.index + 1
     has_node = np.zeros(len(sequence.values) + 1, bool)
-    has_node[numbered[backward & told]] = True
+    has_node[numbered[backward & has_seq]] = True
     work = number_combinations(numbered, records.coded("marker").index, records.templates().index)
     last = np.full(len(has_node), -1)
-    forward = np.flatnonzero(told & ~backward)
+    forward = np.flatnonzero(has_seq & ~backward)
     last[numbered[forward]] = work[forward]  # the last assignment stays
     took = has_node[numbered] & (last[numbered] == work)
-    return np.asarray(told & (backward | took))
+    return np.asarray(has_seq & (backward | took))
 
 
 def _period(names: list[int]) -> int:
@@ -123,7 +125,7 @@ def _period(names: list[int]) -> int:
 # inside a convolution comes on top of it.
 
 
-def inside(
+def nested_products(
     offsets: Ints, members: Ints, chosen: Ints, call: Ints, product: NDArray[np.bool_]
 ) -> Ints:
     """Find (inner call, outer call) where both are charged products. Shape (n, 2).
@@ -152,21 +154,21 @@ def without_inner(total: Ints, call: Ints, pairs: Ints) -> Ints:
     """
     if not len(pairs):
         return total
-    whole = _by_call(total, call)
+    total_of = _by_call(total, call)
     inner, outer = pairs.T
-    less = np.zeros_like(whole)
-    np.add.at(less, outer, np.maximum(whole[inner], 0))
+    less = np.zeros_like(total_of)
+    np.add.at(less, outer, np.maximum(total_of[inner], 0))
     left = np.where(total == UNKNOWN, UNKNOWN, np.maximum(total - less[call], 0))
     return np.where(unknown_inside(total, call, pairs) >= 0, UNKNOWN, left)
 
 
 def unknown_inside(total: Ints, call: Ints, pairs: Ints) -> Ints:
     """Give, for each row, a call inside its own whose total is not known; -1 for none."""
-    whole = _by_call(total, call)
-    inner, outer = pairs[whole[pairs[:, 0]] == UNKNOWN].T
-    found = np.full_like(whole, -1)
-    found[outer] = inner
-    return found[call]
+    total_of = _by_call(total, call)
+    inner, outer = pairs[total_of[pairs[:, 0]] == UNKNOWN].T
+    inner_call = np.full_like(total_of, -1)
+    inner_call[outer] = inner
+    return inner_call[call]
 
 
 def tell_inside(reason_of: Ints, total: Ints, call: Ints, pairs: Ints, offset: int) -> None:
@@ -177,9 +179,9 @@ def tell_inside(reason_of: Ints, total: Ints, call: Ints, pairs: Ints, offset: i
 
 
 def _by_call(total: Ints, call: Ints) -> Ints:
-    whole = np.full(int(call.max(initial=-1)) + 1, UNKNOWN)
-    whole[call] = total
-    return whole
+    total_of = np.full(int(call.max(initial=-1)) + 1, UNKNOWN)
+    total_of[call] = total
+    return total_of
 
 
 # Parts of an op's bytes that another kernel than its own moves: charged to that, and once.
@@ -197,7 +199,7 @@ SPARSE = frozenset({"loss", "index", "embedding"})
 
 
 @dataclass(frozen=True, slots=True)
-class Fills:
+class FillCosts:
     """Rows that fill memory, and rows that may rely on it. All arrays: one a row."""
 
     call: Ints
@@ -217,17 +219,17 @@ class Fills:
         `total` are the bytes of each row's call; `ids` the offsets and ids of the calls around
         each row, ascending inward, of which it works for `chosen`, -1 for none.
         """
-        told, helped = np.zeros((2, int(self.call.max(initial=-1)) + 1), bool)
+        filled_call, helped = np.zeros((2, int(self.call.max(initial=-1)) + 1), bool)
         if ids is not None:
-            told[self._filled(*ids, chosen, moved)] = True
+            filled_call[self._filled(*ids, chosen, moved)] = True
         helped[self.call[self.helps > 0]] = True
-        helped &= ~told
-        rows = (self.weight > 0) & (told | helped)[self.call] & (total != UNKNOWN)
+        helped &= ~filled_call
+        rows = (self.weight > 0) & (filled_call | helped)[self.call] & (total != UNKNOWN)
         if not rows.any():
             return moved
         part = np.minimum(self.part, np.maximum(total, 0))
-        rest = portions(total - part, self.weight, self.call)
-        filled = portions(part, self.helps, self.call)
+        rest = apportion(total - part, self.weight, self.call)
+        filled = apportion(part, self.helps, self.call)
         moved = np.where(rows, rest, moved)
         return np.where((self.helps > 0) & helped[self.call] & (total != UNKNOWN), filled, moved)
 

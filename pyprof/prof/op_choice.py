@@ -103,11 +103,11 @@ def own_flops(context: KernelContext) -> int | None:
 
 def _gpu_candidates(context: KernelContext) -> Iterator[ChosenCall]:
     """Give the enclosing calls, the deepest first; in a backward pass, then the forward's."""
-    found = [*_candidates(context)]
-    own = [work.call for work in found if work.direction == FPROP]
-    if (made := functorch.innermost(own)) is not None and made[0] == 0:
-        yield replace(found.pop(0), call=made[1])
-    yield from found
+    candidates = [*_candidates(context)]
+    own = [work.call for work in candidates if work.direction == FPROP]
+    if (functorch_call := functorch.innermost(own)) is not None and functorch_call[0] == 0:
+        yield replace(candidates.pop(0), call=functorch_call[1])
+    yield from candidates
 
 
 def _cpu_candidates(context: KernelContext) -> list[ChosenCall]:
@@ -116,9 +116,9 @@ def _cpu_candidates(context: KernelContext) -> list[ChosenCall]:
     Of the forward's, that counts to which the node belongs, with what called it from Python: an op
     around other ops may have several nodes.
     """
-    found = list(_candidates(context))
-    own = [work for work in found if work.direction == FPROP]
-    back = (work for work in found if work.direction == BPROP)
+    candidates = list(_candidates(context))
+    own = [work for work in candidates if work.direction == FPROP]
+    back = (work for work in candidates if work.direction == BPROP)
     nodes_own = islice(back, 1 if len(context.fwd_seqs) > 1 else 2)
     return [*on_cpu.outermost(own, context.texts), *nodes_own]
 
@@ -139,11 +139,11 @@ def _candidates(context: KernelContext) -> Iterator[ChosenCall]:
     order = context.order or tuple(range(len(texts)))
     node = _node(texts, order)
     inward = [None, *(texts[place] for place in order)]
-    known = stored(map(_call, context.markers))
+    sparse_tensors = stored(map(_call, context.markers))
     for around, place in zip(reversed(inward[:-1]), reversed(order), strict=True):
         if place == node:
             break  # what is around a backward node is not what it computes
-        call = with_stored(_call(texts[place]), known)
+        call = with_stored(_call(texts[place]), sparse_tensors)
         if call is not None and node is not None:
             call = with_repeats(call, marker.decode_seq(texts[node]))
         if call is not None and around is not None:
@@ -163,8 +163,8 @@ def _candidates(context: KernelContext) -> Iterator[ChosenCall]:
 
 def _lacking(call: Call | None, dtype: str | None) -> str | None:
     """Give the dtype where a tensor of the call lacks one, or it has no tensors."""
-    found = [tensor.dtype for tensor in tensors(call)] if call is not None else []
-    return None if found and all(found) else dtype
+    dtypes = [tensor.dtype for tensor in tensors(call)] if call is not None else []
+    return None if dtypes and all(dtypes) else dtype
 
 
 def node_output(context: KernelContext) -> tuple[int, ...] | None:
@@ -193,8 +193,8 @@ def _is_node(text: str) -> bool:
 def _node_sizes(text: str) -> tuple[int, ...] | None:
     """Give the shape of a backward node's incoming gradient: that of the forward's output."""
     call = marker.decode_seq(text).call
-    found = call.args[0] if call and len(call.args) == 1 else None
-    return found.shape if isinstance(found, Tensor) else None
+    gradient = call.args[0] if call and len(call.args) == 1 else None
+    return gradient.shape if isinstance(gradient, Tensor) else None
 
 
 def _call(text: str) -> Call | None:
@@ -208,7 +208,7 @@ def _dtype(context: KernelContext) -> str | None:
     for texts in (context.markers, context.fwd_markers, context.seqs, context.fwd_seqs):
         for text in reversed(texts):
             call = _call(text)
-            found = {tensor.dtype for tensor in tensors(call) if tensor.dtype} if call else set()
-            if found:
-                return found.pop() if len(found) == 1 else None
+            dtypes = {tensor.dtype for tensor in tensors(call) if tensor.dtype} if call else set()
+            if dtypes:
+                return dtypes.pop() if len(dtypes) == 1 else None
     return None

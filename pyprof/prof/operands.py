@@ -70,19 +70,23 @@ def _strides(small: tuple[int, ...], large: tuple[int, ...]) -> tuple[int, ...] 
 
 def stored(calls: Iterable[Call | None]) -> Mapping[tuple[int, ...], Tensor]:
     """Give the sparse tensors of which calls say how much they store, by their shape."""
-    found = (tensor for call in calls if call is not None for tensor in tensors(call))
-    return {tensor.shape: tensor for tensor in found if tensor.nnz is not None}
+    operands = (tensor for call in calls if call is not None for tensor in tensors(call))
+    return {tensor.shape: tensor for tensor in operands if tensor.nnz is not None}
 
 
-def with_stored(call: Call | None, known: Mapping[tuple[int, ...], Tensor]) -> Call | None:
+def with_stored(
+    call: Call | None, stored_by_shape: Mapping[tuple[int, ...], Tensor]
+) -> Call | None:
     """Give the call with those tensors in the place of its own, where it says less of them."""
-    if call is None or not known:
+    if call is None or not stored_by_shape:
         return call
-    return replace(call, args=tuple(_known(value, known) for value in call.args))
+    return replace(
+        call, args=tuple(_with_stored_layout(value, stored_by_shape) for value in call.args)
+    )
 
 
-def _known(value: Value, known: Mapping[tuple[int, ...], Tensor]) -> Value:
+def _with_stored_layout(value: Value, stored_by_shape: Mapping[tuple[int, ...], Tensor]) -> Value:
     if not isinstance(value, Tensor) or value.nnz is not None:
         return value
-    told = value.sparse or (value.dtype is None and value.stride is None)
-    return known.get(value.shape, value) if told else value
+    may_be_sparse = value.sparse or (value.dtype is None and value.stride is None)
+    return stored_by_shape.get(value.shape, value) if may_be_sparse else value

@@ -13,7 +13,7 @@ import numpy as np
 
 from pyprof.ops.registry import FPROP
 from pyprof.parse.records import number_combinations
-from pyprof.prof.name_hints import agreed
+from pyprof.prof.name_hints import agreed_value
 from pyprof.prof.op_choice import node_output
 
 if TYPE_CHECKING:
@@ -37,20 +37,20 @@ def with_outputs(
     rows of its process that have its sequence number, if those are of one thread.
     """
     places: dict[tuple[int, ...] | None, int] = {None: 0}
-    told_by = [places.setdefault(node_output(each), len(places)) for each in contexts]
-    known = list(places)
+    shape_index = [places.setdefault(node_output(each), len(places)) for each in contexts]
+    shapes = list(places)
     lacks = np.array([_lacks(work) for work in works], bool)[number]
-    if len(known) == 1 or not lacks.any():
+    if len(shapes) == 1 or not lacks.any():
         return number, list(works)
     sequence, alone = _sequences(records)
-    told = np.array(told_by, np.int64)[number]
-    shape = agreed(sequence, np.where(alone, told, 0))
+    shape_of_row = np.array(shape_index, np.int64)[number]
+    shape = agreed_value(sequence, np.where(alone, shape_of_row, 0))
     thread = np.unique(records.numpy("tid"), return_inverse=True)[1] + 1
-    one_thread = agreed(sequence, np.where(alone & lacks, thread, 0)) > 0
+    one_thread = agreed_value(sequence, np.where(alone & lacks, thread, 0)) > 0
     chosen = np.where(lacks & alone & one_thread, shape, 0)
-    pairs, found = np.unique(number * len(known) + chosen, return_inverse=True)
-    given = [divmod(pair, len(known)) for pair in pairs.tolist()]
-    return found, [_with_output(works[work], known[place]) for work, place in given]
+    pairs, work_of = np.unique(number * len(shapes) + chosen, return_inverse=True)
+    work_and_shape = [divmod(pair, len(shapes)) for pair in pairs.tolist()]
+    return work_of, [_with_output(works[work], shapes[place]) for work, place in work_and_shape]
 
 
 def _lacks(work: ChosenCall) -> bool:
@@ -75,5 +75,5 @@ def _sequences(records: Records) -> tuple[Ints, NDArray[np.bool_]]:
 def _with_output(work: ChosenCall, shape: tuple[int, ...] | None) -> ChosenCall:
     if shape is None:
         return work
-    given = replace(work, output=shape, reason="")
-    return given if given.cost().flops is not None else work
+    with_shape = replace(work, output=shape, reason="")
+    return with_shape if with_shape.cost().flops is not None else work

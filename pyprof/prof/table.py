@@ -130,8 +130,8 @@ class Table:
     def doubts(self) -> tuple[str, ...]:
         """Sentences about what does not agree: sources of peaks, a model and what was recorded."""
         used = np.unique(self.devices.index).tolist()
-        found = [self.devices.values[place] for place in used]
-        peaks = (doubt for peak in found if peak for doubt in peak.doubts)
+        peaks_used = [self.devices.values[place] for place in used]
+        peaks = (doubt for peak in peaks_used if peak for doubt in peak.doubts)
         return tuple(dict.fromkeys((*peaks, *self.contradictions)))
 
     @property
@@ -175,17 +175,17 @@ class Table:
             raise PyprofError(
                 f"no measured peaks for {device.name!r}: run pyprof peaks --measure on it"
             )
-        found = peaks(
+        device_peaks = peaks(
             device,
             clock_mhz=asked.clock_mhz,
             peak_flops=asked.peak_flops,
             peak_bandwidth=asked.peak_bandwidth,
             measured=measured,
         )
-        if found is None and device.name == self._asked_gpu is not None:
+        if device_peaks is None and device.name == self._asked_gpu is not None:
             hint = cli.meant(str(asked.gpu), card_names()) or ":"
             raise PyprofError(f"no peaks known for {asked.gpu!r}{hint} see pyprof peaks")
-        return found
+        return device_peaks
 
     @cached_property
     def judged(self) -> tuple[NDArray[np.int64], list[Judgement]]:
@@ -271,9 +271,9 @@ def judge(name: str, work: ChosenCall, device: Device, peak: Peaks | None) -> Ju
 
 
 def _op_dtype(work: ChosenCall) -> str | None:
-    found = [tensor.dtype for tensor in tensors(work.call) if tensor.dtype] if work.call else []
-    floats = [dtype for dtype in found if dtype.startswith(("float", "bfloat", "complex"))]
-    return next(iter(floats or found), work.dtype)
+    dtypes = [tensor.dtype for tensor in tensors(work.call) if tensor.dtype] if work.call else []
+    floats = [dtype for dtype in dtypes if dtype.startswith(("float", "bfloat", "complex"))]
+    return next(iter(floats or dtypes), work.dtype)
 
 
 def _fewer_blocks_than_sms(table: Table) -> NDArray[np.bool_]:
@@ -288,5 +288,5 @@ def _float(column: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.where(column == UNKNOWN, np.nan, column.astype(np.float64))
 
 
-def _rates(found: list[Rate | None]) -> NDArray[np.float64]:
-    return np.array([rate.value if rate else np.nan for rate in found])
+def _rates(rates: list[Rate | None]) -> NDArray[np.float64]:
+    return np.array([rate.value if rate else np.nan for rate in rates])

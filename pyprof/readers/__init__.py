@@ -39,9 +39,9 @@ class Reader(Protocol):
 def readers() -> Iterator[Reader]:
     """Load the readers, in alphabetical order."""
     for module in pkgutil.iter_modules(__path__):
-        found = import_module(f"{__name__}.{module.name}")
-        if hasattr(found, "sniff"):
-            yield cast("Reader", found)
+        reader = import_module(f"{__name__}.{module.name}")
+        if hasattr(reader, "sniff"):
+            yield cast("Reader", reader)
 
 
 def read(path: Path) -> Capture:
@@ -49,8 +49,8 @@ def read(path: Path) -> Capture:
     from pyprof.readers.plausible import plausible  # noqa: PLC0415 - loads Arrow
 
     def checked(path: Path) -> Capture:
-        before, found = stamp(path), plausible(reader.read(path), path)
-        return replace(found, warnings=(*found.warnings, *changed(path, before)))
+        before, capture = stamp(path), plausible(reader.read(path), path)
+        return replace(capture, warnings=(*capture.warnings, *changed(path, before)))
 
     reader = _reader(path)
     return _sensible(path, checked)
@@ -59,10 +59,10 @@ def read(path: Path) -> Capture:
 def stamp(path: Path) -> tuple[int, ...]:
     """Give what changes when a file does; nothing where it is not there."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def changed(path: Path, before: tuple[int, ...]) -> list[str]:
@@ -93,7 +93,7 @@ def _sensible(path: Path, function: Callable[[Path], T]) -> T:
     from pyprof.allocator import give_back  # noqa: PLC0415 - as above
 
     try:
-        found = function(path)
+        result = function(path)
     except MemoryError:  # of which Arrow has a kind of its own
         raise
     except (pa.ArrowException, OverflowError, ValueError, IndexError) as error:
@@ -103,7 +103,7 @@ def _sensible(path: Path, function: Callable[[Path], T]) -> T:
             "export or capture it again"
         ) from error
     give_back()  # reading held more for a while than it leaves
-    return found
+    return result
 
 
 EXPECTED = (

@@ -57,16 +57,17 @@ def devices(db: Database) -> pa.Table:
     table = next((name for name in _GPUS if name in db.tables()), _GPUS[0])
     columns = {name: int for names in _GPU_COLUMNS.values() for name in names}
     rows = db.read(table, {"name": str, **columns})
-    found = {
+    columns_of_gpus = {
         ours: pc.coalesce(*(rows.column(name) for name in names))
         for ours, names in _GPU_COLUMNS.items()
     }
-    if found["device"].null_count:
-        found["device"] = pc.coalesce(found["device"], np.arange(rows.num_rows))
-    found = {
-        key: _positive(value) if key not in _MAY_BE_ZERO else value for key, value in found.items()
+    if columns_of_gpus["device"].null_count:
+        columns_of_gpus["device"] = pc.coalesce(columns_of_gpus["device"], np.arange(rows.num_rows))
+    columns_of_gpus = {
+        key: _positive(value) if key not in _MAY_BE_ZERO else value
+        for key, value in columns_of_gpus.items()
     }
-    return schema.table(schema.DEVICES, {**found, "name": rows.column("name")})
+    return schema.table(schema.DEVICES, {**columns_of_gpus, "name": rows.column("name")})
 
 
 _MAY_BE_ZERO = ("device", "cc_minor")
@@ -86,7 +87,7 @@ def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[s
             "the capture has no NVTX ranges, so kernels cannot be tied to ops; "
             "call pyprof.init() in the script and capture with nsys profile -t cuda,nvtx"
         )
-    yield from _losses(db)
+    yield from _lost_events(db)
 
 
 def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
@@ -101,7 +102,7 @@ def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
     )
 
 
-def _losses(db: Database) -> Iterator[str]:
+def _lost_events(db: Database) -> Iterator[str]:
     rows = db.read("DIAGNOSTIC_EVENT", {"text": str})
     for text in dict.fromkeys(rows.column("text").to_pylist()):
         if pc.match_substring_regex(text, _LOSS).as_py():

@@ -57,18 +57,18 @@ def payloads(db: Database, events: pa.Table, strings: Strings) -> list[Payload]:
 
 def _of_json(text: str | None) -> Payload:
     try:
-        found = json.loads(text or "{}")
+        fields = json.loads(text or "{}")
     except ValueError:
         return {}
-    items = found.items() if isinstance(found, dict) else ()
+    items = fields.items() if isinstance(fields, dict) else ()
     return {key: value for key, value in items if type(value) in (int, str)}
 
 
 def _of_bytes(data: bytes | None, schemas: Mapping[tuple[int, int], _Fields]) -> Payload:
     if not data or len(data) < _HEADER.size:
         return {}
-    domain, schema, size, whole = _HEADER.unpack_from(data)
-    if whole != len(data) or _HEADER.size + size > whole:
+    domain, schema, size, length = _HEADER.unpack_from(data)
+    if length != len(data) or _HEADER.size + size > length:
         return {}
     body = data[_HEADER.size : _HEADER.size + size]
     return {
@@ -83,14 +83,14 @@ def _schemas(db: Database) -> dict[tuple[int, int], _Fields]:
     columns = {"domainId": int, "schemaId": int, "type": int, "offset": int, "name": str}
     rows = db.read("NVTX_PAYLOAD_SCHEMA_ENTRIES", columns)
     domain, schema, kind, offset = (ints(rows.column(name), 0) for name in [*columns][:4])
-    found: dict[tuple[int, int], dict[str, tuple[str, str, int]]] = {}
+    fields_by_schema: dict[tuple[int, int], dict[str, tuple[str, str, int]]] = {}
     labels = rows.column("name").to_pylist()
     for one, other, code, place, label in zip(
         domain.tolist(), schema.tolist(), kind.tolist(), offset.tolist(), labels, strict=True
     ):
         if label and code in _FORMATS and place >= 0:
-            found.setdefault((one, other), {})[label] = (label, _FORMATS[code], place)
-    return {key: tuple(fields.values()) for key, fields in found.items()}
+            fields_by_schema.setdefault((one, other), {})[label] = (label, _FORMATS[code], place)
+    return {key: tuple(fields.values()) for key, fields in fields_by_schema.items()}
 
 
 # What NCCL says of its collectives in NVTX payloads, where an nsys export holds them.
@@ -121,14 +121,14 @@ def collectives(
     `table` is that of NVTX events, `name` that of each kernel; kernels and API calls have nsys' own
     columns.
     """
-    found: list[str | None] = [None] * kernels.num_rows
+    texts: list[str | None] = [None] * kernels.num_rows
     ours = np.array([*map(_is_nccl, name.dictionary.to_pylist()), False])[name.indices]
     rows = np.flatnonzero(ours)
     if len(rows) and not db.columns(table).isdisjoint(_HOLDERS):
         ranges = _Ranges(db, table, strings)
         for row, launch in zip(rows.tolist(), _launches(kernels.take(rows), runtime), strict=True):
-            found[row] = ranges.around(*launch) if launch else None
-    return pa.array(found, pa.string())
+            texts[row] = ranges.around(*launch) if launch else None
+    return pa.array(texts, pa.string())
 
 
 _HOLDERS = ("jsonText", "jsonTextId", "binaryData")
@@ -146,11 +146,11 @@ def _launches(kernels: pa.Table, runtime: pa.Table) -> list[tuple[int, int] | No
         ints(calls.column(name), -1) for name in ("globalTid", "correlationId", "start")
     )
     process = thread >> _PROCESS
-    made = zip(process.tolist(), corr.tolist(), thread.tolist(), start.tolist(), strict=True)
-    known = {(owner, number): (one, at) for owner, number, one, at in made}
+    launches = zip(process.tolist(), corr.tolist(), thread.tolist(), start.tolist(), strict=True)
+    launch_of = {(owner, number): (one, at) for owner, number, one, at in launches}
     owners = ints(kernels.column("globalPid"), 0) >> _PROCESS
     keys = zip(owners.tolist(), ints(wanted, -1).tolist(), strict=True)
-    return [known.get(key) for key in keys]
+    return [launch_of.get(key) for key in keys]
 
 
 _PROCESS = 24
@@ -173,10 +173,10 @@ class _Ranges:
         codes = ints(events.column("textId"), -1)
         named = strings.names(codes, "").cast(pa.string())
         texts = pc.if_else(pa.array(codes >= 0), named, events.column("text")).to_pylist()
-        found = payloads(db, events, strings)
-        ranks = {_id(each): each[_RANKS] for each in found if _RANKS in each}
+        decoded = payloads(db, events, strings)
+        ranks = {_id(each): each[_RANKS] for each in decoded if _RANKS in each}
         self._said = [
-            _translated(text, each, ranks) for text, each in zip(texts, found, strict=True)
+            _translated(text, each, ranks) for text, each in zip(texts, decoded, strict=True)
         ]
         self._speaking: dict[int, list[int]] = {}
         self._closing: dict[int, list[int]] = {}
@@ -220,18 +220,18 @@ def _translated(text: str, payload: Payload, ranks: Mapping[str, int | str]) -> 
     if _SIZE not in payload:
         return None
     name = text.removeprefix(_PREFIX)
-    said: dict[str, object] = {"name": name}
+    described: dict[str, object] = {"name": name}
     if group := _id(payload):
-        said["group"] = group
-        if (count := _whole(ranks.get(group, ""))) is not None:
-            said["size"] = count
-    size = _whole(payload[_SIZE])
+        described["group"] = group
+        if (count := _whole_number(ranks.get(group, ""))) is not None:
+            described["size"] = count
+    size = _whole_number(payload[_SIZE])
     if size is not None and name in _BOTH_WAYS:
-        said |= {"dtype": "uint8", "in": size, "out": size}
-    return json.dumps(said)
+        described |= {"dtype": "uint8", "in": size, "out": size}
+    return json.dumps(described)
 
 
-def _whole(value: object) -> int | None:
+def _whole_number(value: object) -> int | None:
     """Give a number as nsys writes it, 1,024 in some versions; None for what is none."""
     text = str(value).replace(",", "")
     return int(text) if text.isdecimal() and len(text) < _DIGITS else None

@@ -70,12 +70,12 @@ class Database:
         )
         try:
             with closing(sqlite3.connect(self._uri, uri=True)) as db:
-                found: dict[str, set[str]] = {}
+                columns_of: dict[str, set[str]] = {}
                 for table, column in db.execute(query):
-                    found.setdefault(str(table), set()).add(str(column))
+                    columns_of.setdefault(str(table), set()).add(str(column))
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._broken(error) from None
-        return {table: frozenset(columns) for table, columns in found.items()}
+        return {table: frozenset(columns) for table, columns in columns_of.items()}
 
     def tables(self) -> frozenset[str]:
         """Name the tables that exist; tools leave out those without rows."""
@@ -97,10 +97,10 @@ class Database:
     def _has_rows(self, table: str) -> bool:
         try:
             with closing(sqlite3.connect(self._uri, uri=True)) as db:
-                found = db.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone()  # noqa: S608
+                first_row = db.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone()  # noqa: S608
         except sqlite3.Error as error:
             raise self._broken(error) from None
-        return found is not None
+        return first_row is not None
 
     def read(self, table: str, columns: Mapping[str, type], where: str = "") -> pa.Table:
         """Read some columns of a table. A column or table that does not exist is all null.
@@ -257,37 +257,37 @@ def _taken(reader: _Batches, at_once: int, columns: Mapping[str, type]) -> pa.Ta
             if len(pending) > _AHEAD:  # holds back, so that memory stays bounded
                 tables.append(pending.popleft().result())
         tables.extend(future.result() for future in pending)
-    found = pa.concat_tables(tables)
+    table = pa.concat_tables(tables)
     if Numbered not in columns.values():
-        return found
-    return found.unify_dictionaries().combine_chunks()  # small pieces keep what was between them
+        return table
+    return table.unify_dictionaries().combine_chunks()  # small pieces keep what was between them
 
 
 def _shape(
     batches: list[pa.RecordBatch], there: pa.Schema, columns: Mapping[str, type]
 ) -> pa.Table:
     """Copy columns out of batches, of which one in use keeps all others, each in its type."""
-    found = pa.Table.from_batches(batches, there).combine_chunks()
+    table = pa.Table.from_batches(batches, there).combine_chunks()
     shaped: dict[str, pa.Array | pa.ChunkedArray] = {}
     for name, kind in columns.items():
         if kind is Numbered:
-            shaped |= _apart(found, name)
-        elif name not in found.column_names:
-            shaped[name] = pa.nulls(found.num_rows, _ARROW[kind])
+            shaped |= _apart(table, name)
+        elif name not in table.column_names:
+            shaped[name] = pa.nulls(table.num_rows, _ARROW[kind])
         elif kind is int:
-            shaped[name] = _with_nulls(found.column(name))
+            shaped[name] = _with_nulls(table.column(name))
         elif kind is bytes:
-            shaped[name] = _as_bytes(found.column(name))
+            shaped[name] = _as_bytes(table.column(name))
         else:
-            shaped[name] = _valid_text(found.column(name))
+            shaped[name] = _valid_text(table.column(name))
     return pa.table(shaped)
 
 
-def _apart(found: pa.Table, name: str) -> dict[str, pa.Array]:
-    if name in found.column_names:
-        texts = _valid_text(found.column(name)).combine_chunks()
+def _apart(table: pa.Table, name: str) -> dict[str, pa.Array]:
+    if name in table.column_names:
+        texts = _valid_text(table.column(name)).combine_chunks()
     else:
-        texts = pa.repeat("", found.num_rows)
+        texts = pa.repeat("", table.num_rows)
     return dict(zip(templates.NAMES, templates.split(texts).flatten(), strict=True))
 
 
@@ -354,7 +354,9 @@ class Strings:
         used = np.flatnonzero(np.bincount(row, minlength=self.texts.num_rows))
         place = np.zeros(self.texts.num_rows, np.int32)
         place[used] = np.arange(len(used))
-        names = templates.spell(templates.of(self.texts.take(pa.array(used)))).to_pylist()
+        names = templates.spell(
+            templates.texts_of_table(self.texts.take(pa.array(used)))
+        ).to_pylist()
         if len(used) and used[-1] == self.texts.num_rows - 1:
             names[-1] = missing
         return pa.DictionaryArray.from_arrays(pa.array(place[row]), pa.array(names, pa.string()))
@@ -362,10 +364,10 @@ class Strings:
 
 def read(db: Database, table: str, key: str, value: str) -> Strings:
     """Read a table of strings; one that does not exist holds none."""
-    found = db.read(table, {key: int, value: Numbered})
-    keys = ints(found.column(key), -1)
+    rows = db.read(table, {key: int, value: Numbered})
+    keys = ints(rows.column(key), -1)
     valid = np.flatnonzero(keys >= 0)[::-1]  # of several with one id the last counts
     ids, place = np.unique(keys[valid], return_index=True)
     nothing = pa.RecordBatch.from_struct_array(templates.split(pa.array([""])))
-    texts = pa.concat_tables([found.drop_columns([key]), pa.Table.from_batches([nothing])])
+    texts = pa.concat_tables([rows.drop_columns([key]), pa.Table.from_batches([nothing])])
     return Strings(texts.unify_dictionaries().combine_chunks(), ids, valid[place])

@@ -100,18 +100,22 @@ def read(path: Path) -> schema.Capture:
 def identity(path: Path) -> schema.Identity:
     """Give the processes with GPU work, in the order of the devices that they use first."""
     db = Database(path)
-    found: dict[int, int] = {}
+    first_device: dict[int, int] = {}
     for kind in _WORK:
         table = _versioned(db.tables(), _CUPTI + kind)
         if "globalPid" not in db.columns(table):
             continue
-        known = "deviceId" in db.columns(table)
-        rows = db.distinct(table, ("globalPid", "deviceId") if known else ("globalPid",))
+        has_device = "deviceId" in db.columns(table)
+        rows = db.distinct(table, ("globalPid", "deviceId") if has_device else ("globalPid",))
         pids = _nsys_graphs.pids(np.array([row[0] for row in rows], np.int64))
         for pid, row in zip(pids.tolist(), rows, strict=True):
-            device = row[-1] if known else ABSENT
-            found[pid] = min(found.get(pid, _LAST), _LAST if device == ABSENT else device)
-    return schema.Identity(pids=tuple(sorted(found, key=lambda pid: (found[pid], pid))))
+            device = row[-1] if has_device else ABSENT
+            first_device[pid] = min(
+                first_device.get(pid, _LAST), _LAST if device == ABSENT else device
+            )
+    return schema.Identity(
+        pids=tuple(sorted(first_device, key=lambda pid: (first_device[pid], pid)))
+    )
 
 
 _WORK = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
@@ -132,10 +136,10 @@ def _read_runtime(db: Database) -> pa.Table:
     columns = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
     table = _versioned(db.tables(), _CUPTI + "RUNTIME")
     db.require(table, "start", "end", "globalTid", "correlationId")
-    found = db.read(table, dict.fromkeys(columns, int))
+    calls = db.read(table, dict.fromkeys(columns, int))
     if table in db.tables():
-        found = found.filter(pc.is_valid(found.column("start")))
-    return found.filter(pa.array(~_twins(found)))
+        calls = calls.filter(pc.is_valid(calls.column("start")))
+    return calls.filter(pa.array(~_twins(calls)))
 
 
 def _twins(runtime: pa.Table) -> NDArray[np.bool_]:

@@ -94,10 +94,10 @@ def _calls(db: Database) -> tuple[dict[str, Any], NDArray[np.int64]]:
     columns = dict.fromkeys(("start", "end", "processId", "threadId", "correlationId", "cbid"), int)
     for api in _API:
         db.require(_CUPTI + api, "start", "end", "processId", "threadId", "correlationId")
-    found = [db.read(_CUPTI + api, columns) for api in _API]
-    found = [table.filter(pc.is_valid(table.column("start"))) for table in found]
-    rows = pa.concat_tables(found)
-    apis = np.repeat(np.arange(len(_API)), [table.num_rows for table in found])
+    tables = [db.read(_CUPTI + api, columns) for api in _API]
+    tables = [table.filter(pc.is_valid(table.column("start"))) for table in tables]
+    rows = pa.concat_tables(tables)
+    apis = np.repeat(np.arange(len(_API)), [table.num_rows for table in tables])
     ids = np.stack(
         [ints(rows.column("processId"), 0), ints(rows.column("threadId"), 0) & _TID_BITS],
         axis=1,
@@ -128,8 +128,8 @@ def _ranges(db: Database, strings: Strings) -> tuple[dict[str, object], NDArray[
     times = rows.column("timestamp")
     starts, ends = (np.flatnonzero(flags & bit != 0) for bit in (_START, _END))
     partner = _first_index(ids[ends], ids[starts])
-    found = partner >= 0
-    end_rows = pa.array(np.where(found, ends[partner] if len(ends) else 0, 0), mask=~found)
+    has_end = partner >= 0
+    end_rows = pa.array(np.where(has_end, ends[partner] if len(ends) else 0, 0), mask=~has_end)
     texts = strings.texts.take(pa.array(strings.rows(ints(rows.column("name"), -1)[starts])))
     ranges = {
         "start": times.take(pa.array(starts)),
@@ -184,11 +184,11 @@ def _activities(
     # An activity names no process: take that of the API call which it answers.
     pids = threads[:, 0][calls["thread"]]
     call = _first_index(ints(calls["corr"], -1), ints(rows.column("corr"), -2))
-    known = call >= 0
-    pid = np.where(known, pids[call] if len(pids) else 0, 0)
+    has_call = call >= 0
+    pid = np.where(has_call, pids[call] if len(pids) else 0, 0)
     if len(set(threads[:, 0])) == 1:
-        pid, known = np.full(len(pid), threads[0, 0]), np.full(len(pid), fill_value=True)
-    return rows.set_column(rows.column_names.index("pid"), "pid", pa.array(pid, mask=~known))
+        pid, has_call = np.full(len(pid), threads[0, 0]), np.full(len(pid), fill_value=True)
+    return rows.set_column(rows.column_names.index("pid"), "pid", pa.array(pid, mask=~has_call))
 
 
 def _read(db: Database, kind: str, *more: str) -> pa.Table:

@@ -57,7 +57,7 @@ def plausible(capture: Capture, path: Path) -> Capture:
     calls, backward = _possible_calls(calls)
     ranges, misplaced = _possible_ranges(capture.ranges)
     ranges, doubled_ranges = _ranges_once(ranges)
-    said = (
+    notes = (
         *_nothing_in(blank),
         *twice(doubled, "rows of GPU work"),
         *twice(doubled_calls, "API calls"),
@@ -73,7 +73,7 @@ def plausible(capture: Capture, path: Path) -> Capture:
         activities=without_times(activities, wrong),
         calls=calls,
         ranges=ranges,
-        warnings=(*capture.warnings, *said),
+        warnings=(*capture.warnings, *notes),
     )
 
 
@@ -156,19 +156,19 @@ def _ranges_once(ranges: pa.Table) -> tuple[pa.Table, int]:
 
 def _repeated(table: pa.Table, start: Ints, columns: Sequence[str]) -> Mask:
     """Mark all but the first of rows that have the same values, their start being known."""
-    found = np.zeros(len(start), bool)
+    is_repeated = np.zeros(len(start), bool)
     order = np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else None
     ordered = start if order is None else start[order]
     same = (ordered[1:] == ordered[:-1]) & (ordered[1:] != UNKNOWN)
     if not same.any():
-        return found
+        return is_repeated
     place = np.flatnonzero(np.append(same, [False]) | np.append([False], same))
     rows = place if order is None else order[place]
     keys = [start[rows], *(_codes(table.column(name), rows) for name in columns)]
     by = np.lexsort(keys[::-1])  # stable: of the same, the first row comes first
     equal = np.all([key[by][1:] == key[by][:-1] for key in keys], axis=0)
-    found[rows[by[1:][equal]]] = True
-    return found
+    is_repeated[rows[by[1:][equal]]] = True
+    return is_repeated
 
 
 def _codes(column: pa.ChunkedArray, rows: Ints) -> Ints:
@@ -209,13 +209,13 @@ class LaunchTimes:
         near = self._start[np.abs(self._start - middle) < LONGEST_NS]
         return int(near.min()), int(near.max())
 
-    def of(self, pid: Ints, corr: Ints) -> Ints:
+    def of_rows(self, pid: Ints, corr: Ints) -> Ints:
         """Give when each of a few rows was launched; `UNKNOWN` where no call tells."""
-        found = np.full(len(corr), UNKNOWN)
+        launched = np.full(len(corr), UNKNOWN)
         rows = np.flatnonzero(np.isin(self._corr, corr[corr != UNKNOWN]))
         for row in rows.tolist():
-            found[(corr == self._corr[row]) & (pid == self._pid[row])] = self._start[row]
-        return found
+            launched[(corr == self._corr[row]) & (pid == self._pid[row])] = self._start[row]
+        return launched
 
 
 def launch_times(capture: Capture) -> LaunchTimes:
@@ -239,7 +239,7 @@ def _impossible(activities: pa.Table, spans: Spans, launches: LaunchTimes) -> Ma
     """Give the activities whose time cannot be, by the reason."""
     pid, corr = ints_or_unknown(activities.column("pid")), spans.launch
     return times.impossible(
-        spans, launches.bounds(), lambda rows: launches.of(pid[rows], corr[rows])
+        spans, launches.bounds(), lambda rows: launches.of_rows(pid[rows], corr[rows])
     )
 
 
@@ -272,8 +272,8 @@ def streams(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Ints:
     for column in columns:
         if _is_one(column):
             continue
-        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        codes = whole.dictionary_encode(null_encoding="encode")
+        combined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        codes = combined.dictionary_encode(null_encoding="encode")
         number = number * len(codes.dictionary) + ints_or_unknown(codes.indices)
     few = int(number.max(initial=0)) < np.iinfo(np.int16).max
     return number.astype(np.int16) if few else number  # which sort quickly
@@ -289,10 +289,10 @@ def _is_one(column: pa.Array | pa.ChunkedArray) -> bool:
 
 def any_of(wrong: Mapping[str, Mask], rows: int) -> Mask:
     """Mark the rows for which some reason holds."""
-    found = np.zeros(rows, bool)
+    some_reason = np.zeros(rows, bool)
     for some in wrong.values():
-        found |= some
-    return found
+        some_reason |= some
+    return some_reason
 
 
 def without_start(wrong: Mapping[str, Mask], rows: int) -> Mask:
@@ -369,8 +369,8 @@ def _possible_ranges(ranges: pa.Table) -> tuple[pa.Table, int]:
     wrong = _backward_or_endless(start, end)
     if not wrong.any():
         return ranges, 0
-    known = (start != UNKNOWN) & (np.abs(start) < LATEST_NS)
-    place = np.where(known, start, start[known].min() if known.any() else 0)
+    placed = (start != UNKNOWN) & (np.abs(start) < LATEST_NS)
+    place = np.where(placed, start, start[placed].min() if placed.any() else 0)
     return _with_times(ranges, wrong, place, place), int(wrong.sum())
 
 

@@ -66,7 +66,7 @@ class Spans:
     """Whether its kind is one of which a stream does one after the other."""
 
 
-class _Found:
+class _Reasons:
     """Rows by the first reason that holds."""
 
     def __init__(self, rows: int) -> None:
@@ -88,25 +88,27 @@ def impossible(
     `begun` are the first and the last instant at which an API call began, None where there is
     none; `launched` gives when rows were launched, `UNKNOWN` where no call tells.
     """
-    found = _Found(len(spans.start))
+    reasons = _Reasons(len(spans.start))
     start, end = spans.start, spans.end
-    duration = _durations(spans, found)
+    duration = _durations(spans, reasons)
     longest_ns = int(duration.max(initial=0))
     if longest_ns > LONGEST_NS:
-        found.note(TOO_LONG, duration > LONGEST_NS)
+        reasons.note(TOO_LONG, duration > LONGEST_NS)
     far = _FAR_NS if begun is None else max(_FAR * (begun[1] - begun[0]), _FAR_NS)
     if begun is not None and longest_ns > far:
-        found.note(OUTSIDE, (duration > far) & ((end > begun[1] + far) | (start < begun[0] - far)))
-    rows, bounds = _by_stream(spans, found.left & spans.streamed & (duration > 0))
+        reasons.note(
+            OUTSIDE, (duration > far) & ((end > begun[1] + far) | (start < begun[0] - far))
+        )
+    rows, bounds = _by_stream(spans, reasons.left & spans.streamed & (duration > 0))
     for why, one, other in ((SAME_START, start, end), (SAME_END, end, start)):
-        found.note(why, _at_once(rows, bounds, one, other, spans.launch))
-    longest = _longest(duration, found.left)
-    found.note(EARLY, _early(spans, duration, longest, launched(longest)))
-    found.note(COVERS, _covering(spans, duration, longest, rows[found.left[rows]]))
-    return found.wrong
+        reasons.note(why, _at_once(rows, bounds, one, other, spans.launch))
+    longest = _longest(duration, reasons.left)
+    reasons.note(EARLY, _early(spans, duration, longest, launched(longest)))
+    reasons.note(COVERS, _covering(spans, duration, longest, rows[reasons.left[rows]]))
+    return reasons.wrong
 
 
-def _durations(spans: Spans, found: _Found) -> Ints:
+def _durations(spans: Spans, found: _Reasons) -> Ints:
     """Note bounds that cannot be; give the durations, 0 where these are not known."""
     start, end = spans.start, spans.end
     bounds = [bound for each in (start, end) if len(each) for bound in (each.min(), each.max())]
@@ -159,12 +161,12 @@ def _by_stream(spans: Spans, wanted: Mask) -> tuple[Ints, Mask]:
 
 def _at_once(rows: Ints, same_stream: Mask, at: Ints, other: Ints, launch: Ints) -> Mask:
     """Mark rows of several launches that have one bound in common, and lengths that differ much."""
-    found = np.zeros(len(at), bool)
+    is_wrong = np.zeros(len(at), bool)
     instant = at[rows]
     same = same_stream.copy()
     same[1:] &= instant[1:] == instant[:-1]
     if same.sum() < _ALIKE - 1:
-        return found
+        return is_wrong
     run = np.cumsum(~same)
     several = np.ones(len(rows), bool)
     for distinct in (other[rows], launch[rows]):
@@ -174,33 +176,33 @@ def _at_once(rows: Ints, same_stream: Mask, at: Ints, other: Ints, launch: Ints)
     length = np.abs(other - at)[rows]
     longest, shortest = (part.reduceat(length, first) for part in (np.maximum, np.minimum))
     several &= (longest >= 2 * shortest)[run - 1]
-    found[rows[several]] = True
-    return found
+    is_wrong[rows[several]] = True
+    return is_wrong
 
 
 def _longest(duration: Ints, possible: Mask) -> Ints:
     """Give the few rows that are longer than all that are shorter together."""
     time = np.where(possible, duration, 0)
-    whole = int(time.sum())
-    if (_TOP + 1) * int(time.max(initial=0)) < whole:
+    total_ns = int(time.sum())
+    if (_TOP + 1) * int(time.max(initial=0)) < total_ns:
         return np.zeros(0, np.int64)
     few = min(_TOP, len(time) - max(1, len(time) // 2))  # of the shorter half none is long
     if few <= 0:
         return np.zeros(0, np.int64)
     top = np.argpartition(time, len(time) - few)[-few:]
     top = top[np.argsort(time[top], kind="stable")]
-    shorter = whole - int(time[top].sum()) + np.cumsum(time[top]) - time[top]
+    shorter = total_ns - int(time[top].sum()) + np.cumsum(time[top]) - time[top]
     over = np.flatnonzero(time[top] > shorter)
     return top[over[0] :] if len(over) else top[:0]
 
 
 def _early(spans: Spans, duration: Ints, rows: Ints, launched: Ints) -> Mask:
     """Mark those of some rows of which half had passed when they were launched."""
-    found = np.zeros(len(duration), bool)
-    known = launched != UNKNOWN
-    rows = rows[known]
-    found[rows[spans.start[rows] + duration[rows] // 2 < launched[known]]] = True
-    return found
+    is_early = np.zeros(len(duration), bool)
+    has_launch = launched != UNKNOWN
+    rows = rows[has_launch]
+    is_early[rows[spans.start[rows] + duration[rows] // 2 < launched[has_launch]]] = True
+    return is_early
 
 
 def _covering(spans: Spans, duration: Ints, longest: Ints, rows: Ints) -> Mask:
@@ -208,13 +210,15 @@ def _covering(spans: Spans, duration: Ints, longest: Ints, rows: Ints) -> Mask:
 
     `rows` are by stream and start.
     """
-    found = np.zeros(len(duration), bool)
+    is_covering = np.zeros(len(duration), bool)
     many = _covers(spans, duration, rows, _COVERED)
     if len(many):
-        found[many[duration[many] > _LONG * np.median(duration[rows])]] = True
+        is_covering[many[duration[many] > _LONG * np.median(duration[rows])]] = True
     if len(longest):
-        found[np.intersect1d(_covers(spans, duration, rows, _COVERED_BY_LONGEST), longest)] = True
-    return found
+        is_covering[
+            np.intersect1d(_covers(spans, duration, rows, _COVERED_BY_LONGEST), longest)
+        ] = True
+    return is_covering
 
 
 def _covers(spans: Spans, duration: Ints, rows: Ints, count: int) -> Ints:
@@ -223,5 +227,5 @@ def _covers(spans: Spans, duration: Ints, rows: Ints, count: int) -> Ints:
     covers = start[count:] < (start + (duration[rows] >> 1))[:-count]
     one, later = rows[:-count][covers], rows[count:][covers]
     of_others = spans.launch[later] != spans.launch[one]
-    found: Ints = one[of_others & (spans.stream[later] == spans.stream[one])]
-    return found
+    covering: Ints = one[of_others & (spans.stream[later] == spans.stream[one])]
+    return covering

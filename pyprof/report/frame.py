@@ -95,15 +95,15 @@ def merge_frames(a: FrameRows, b: FrameRows) -> FrameRows:
 def as_arrow(
     table: Table,
     recorded: Callable[[Records, str], pa.Array] = Records.arrow,
-    kept: Callable[[Column, Table], pa.Array] = Column.values,
+    column_values: Callable[[Column, Table], pa.Array] = Column.values,
 ) -> pa.Table:
     """Give the same columns as an Arrow table; `recorded` gives those that no option names.
 
-    `kept` gives the others, perhaps with their texts as dictionaries.
+    `column_values` gives the others, perhaps with their texts as dictionaries.
     """
     _ = table.costs, table.judged, table.roofline  # what columns share, before they are made
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # Arrow works outside Python's lock
-        columns = pool.map(lambda column: kept(column, table), COLUMNS.values())
+        columns = pool.map(lambda column: column_values(column, table), COLUMNS.values())
         more = pool.map(partial(recorded, table.records), (key for key, _, _ in _MORE.values()))
         return pa.table([*columns, *more], [*COLUMNS, *_MORE])
 

@@ -57,18 +57,18 @@ def rows(source: str, *, quiet: bool = False) -> list[NvprofRow]:
     """
     path = Path(source)
     if source == STDIN or not readers.is_capture(path):
-        found = _activities(load(source))
+        tables = _activities(load(source))
         if not quiet:
             cli.warn(["records have no API calls; use the capture itself to see them"])
-        return found
+        return tables
     capture = readers.read(path)
-    found = _activities(parse(capture)) if capture.activities.num_rows else []
+    tables = _activities(parse(capture)) if capture.activities.num_rows else []
     calls = _api_calls(capture)
     duration = pc.subtract(calls.column("end"), calls.column("start"))
-    found += _section(_SECTIONS[2], calls.column("name").cast(pa.string()), duration)
-    if not found:
+    tables += _section(_SECTIONS[2], calls.column("name").cast(pa.string()), duration)
+    if not tables:
         raise CaptureError(f"{source}: contains neither GPU work nor API calls; capture again")
-    return found
+    return tables
 
 
 def _api_calls(capture: Capture) -> pa.Table:
@@ -87,13 +87,13 @@ def _section(section: str, names: pa.Array, duration: pa.Array) -> list[NvprofRo
     measures = [("ns", name) for name in ("sum", "mean", "min", "max")]
     ones = np.ones(len(names), np.int64)
     rows = pa.table({"name": names, "ns": duration, "row": ones}).group_by("name")
-    found = rows.aggregate([*measures, ("row", "sum")])
-    whole = max(pc.sum(found.column("ns_sum")).as_py() or 0, 1)
-    ordered = found.sort_by([("ns_sum", "descending"), ("name", "ascending")]).to_pylist()
+    sums = rows.aggregate([*measures, ("row", "sum")])
+    total_ns = max(pc.sum(sums.column("ns_sum")).as_py() or 0, 1)
+    ordered = sums.sort_by([("ns_sum", "descending"), ("name", "ascending")]).to_pylist()
     return [
         NvprofRow(
             section,
-            None if row["ns_sum"] is None else 100 * row["ns_sum"] / whole,
+            None if row["ns_sum"] is None else 100 * row["ns_sum"] / total_ns,
             row["ns_sum"],
             row["row_sum"],
             row["ns_mean"],
@@ -105,12 +105,14 @@ def _section(section: str, names: pa.Array, duration: pa.Array) -> list[NvprofRo
     ]
 
 
-def write(found: Sequence[NvprofRow], file: BinaryIO, *, as_csv: bool, raw: bool = False) -> None:
+def write(
+    table_rows: Sequence[NvprofRow], file: BinaryIO, *, as_csv: bool, raw: bool = False
+) -> None:
     """Write the tables, for people or as one CSV with times in ns; `raw`: formulas as they are."""
-    file.write((_csv(found, raw=raw) if as_csv else _tables(found)).encode())
+    file.write((_csv(table_rows, raw=raw) if as_csv else _tables(table_rows)).encode())
 
 
-def _csv(found: Sequence[NvprofRow], *, raw: bool) -> str:
+def _csv(table_rows: Sequence[NvprofRow], *, raw: bool) -> str:
     header = ("Type", "Time(%)", "Time(ns)", "Calls", "Avg(ns)", "Min(ns)", "Max(ns)", "Name")
     lines = [
         (
@@ -123,17 +125,17 @@ def _csv(found: Sequence[NvprofRow], *, raw: bool) -> str:
             r.max_ns,
             r.name if raw else safe.field(r.name),
         )
-        for r in found
+        for r in table_rows
     ]
     file = io.StringIO()
     csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows((header, *lines))
     return file.getvalue()
 
 
-def _tables(found: Sequence[NvprofRow]) -> str:
+def _tables(table_rows: Sequence[NvprofRow]) -> str:
     shown = []
     for section in _SECTIONS:
-        for place, row in enumerate(r for r in found if r.section == section):
+        for place, row in enumerate(r for r in table_rows if r.section == section):
             times = (row.total_ns, row.mean_ns, row.min_ns, row.max_ns)
             total, mean, low, high = ("-" if ns is None else time(ns) for ns in times)
             percent = "-" if row.percent is None else f"{row.percent:.2f}%"

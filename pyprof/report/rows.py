@@ -14,7 +14,7 @@ from pyprof import cli
 from pyprof.errors import PyprofError
 from pyprof.prof import group, params, where
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
-from pyprof.prof.coverage import Known, known
+from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.group import Counts, counts
 from pyprof.report.analysis.phases import with_steps
 from pyprof.report.render import fixed_width as renderers
@@ -83,7 +83,7 @@ class Asked:
         return bool(_OF_STEPS & (named | {condition.name for condition in self.where}))
 
     @property
-    def whole(self) -> bool:
+    def needs_all_rows(self) -> bool:
         """Tell whether nothing can be said before all captures have been read."""
         return (self.by or self.sort or self.top) is not None
 
@@ -94,7 +94,7 @@ class Answer:
 
     data: pa.Table
     """Rows with the columns asked for and the one to sort by; or groups."""
-    known: Known
+    coverage: Coverage
     counts: Counts
     """Of all rows, shown or not."""
     warnings: tuple[str, ...]
@@ -111,13 +111,13 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
             if asked.by == PARAMS
             else group.group(table, asked.by, chosen)
         )
-        return Answer(data, known(table, chosen), counts(table), warnings)
+        return Answer(data, cost_coverage(table, chosen), counts(table), warnings)
     values = {column.name: column.values(table) for column in asked.columns}
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
         values[name] = COLUMNS[name].values(table)
     data = pa.table(values)
     data = data if chosen is None else data.filter(pa.array(chosen))
-    return Answer(_first(data, asked), known(table, chosen), counts(table), warnings)
+    return Answer(_first(data, asked), cost_coverage(table, chosen), counts(table), warnings)
 
 
 PARAMS = "params"
@@ -134,7 +134,7 @@ def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:
     else:
         data = _first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
     warnings = tuple(dict.fromkeys((*a.warnings, *b.warnings)))
-    return Answer(data, a.known.plus(b.known), a.counts.plus(b.counts), warnings)
+    return Answer(data, a.coverage.plus(b.coverage), a.counts.plus(b.counts), warnings)
 
 
 def _first(data: pa.Table, asked: Asked) -> pa.Table:
@@ -145,13 +145,13 @@ def _first(data: pa.Table, asked: Asked) -> pa.Table:
     return data.take(pa.array(order[: asked.top]))
 
 
-def shown(found: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.Table]]:
+def shown(answer: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.Table]]:
     """Give the columns to show and their values, batch by batch."""
     if asked.by is None:
-        return asked.columns, _batches(found.data.select([c.name for c in asked.columns]))
+        return asked.columns, _batches(answer.data.select([c.name for c in asked.columns]))
     of_params = asked.by == PARAMS
     columns, data = (
-        params.measured(found.data) if of_params else group.measured(found.data, asked.by)
+        params.measured(answer.data) if of_params else group.measured(answer.data, asked.by)
     )
     if asked.sort is not None:
         names = [column.name for column in columns]
@@ -170,8 +170,8 @@ def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:
     order = "descending" if descending else "ascending"
     index = pc.sort_indices(pa.table({"key": keys, "row": np.arange(data.num_rows)}),
                             sort_keys=[("key", order), ("row", "ascending")])  # fmt: skip
-    found: np.ndarray = index.to_numpy()
-    return found
+    order_of_rows: np.ndarray = index.to_numpy()
+    return order_of_rows
 
 
 def _batches(data: pa.Table) -> Iterator[pa.Table]:
@@ -186,10 +186,10 @@ def render(*, as_csv: bool, width: int | None, say: Callable[[str], object]) -> 
     return renderers.in_width(width, say) if width else renderers.as_text
 
 
-def demand(found: Known, percent: float | None) -> None:
+def demand(coverage: Coverage, percent: float | None) -> None:
     """Raise PyprofError where less of the time has a known cost than is asked for."""
-    if percent is not None and found.percent < percent:
+    if percent is not None and coverage.percent < percent:
         raise PyprofError(
-            f"cost known for only {found.percent:.1f} % of {found.processor} time,"
+            f"cost known for only {coverage.percent:.1f} % of {coverage.processor} time,"
             f" less than {percent:g} %; the unknown ops are listed above"
         )

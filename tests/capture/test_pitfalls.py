@@ -67,12 +67,14 @@ def table(kind: Any, rows: list[Row]) -> Any:  # noqa: ANN401 - Arrow has no typ
 
 def test_healthy() -> None:
     """A capture without traps has nothing said of it."""
-    assert pitfalls.found(capture(kernels(30))) == []
+    assert pitfalls.find_pitfalls(capture(kernels(30))) == []
 
 
 def test_warnings_of_the_reader() -> None:
     """What the reader saw comes first, verbatim."""
-    assert pitfalls.found(capture(kernels(3), warnings=("lost records",))) == ["lost records"]
+    assert pitfalls.find_pitfalls(capture(kernels(3), warnings=("lost records",))) == [
+        "lost records"
+    ]
 
 
 COLLECTIVE = "{'mod': 'c10d', 'op': 'allreduce', 'args': []}"
@@ -104,18 +106,18 @@ UNNAMED = [{**row, "name": "oz2_int8_dgemm_kernel"} for row in kernels(2)]
 )
 def test_traps(given: schema.Capture, said: str) -> None:
     """Each trap is told of in one sentence, and no other is."""
-    (text,) = pitfalls.found(given)
+    (text,) = pitfalls.find_pitfalls(given)
     assert said in text
 
 
 def test_few_kernels_say_nothing_of_blocking() -> None:
     """A few launches that end late are no habit."""
-    assert pitfalls.found(capture(kernels(5), launches(5, length=200))) == []
+    assert pitfalls.find_pitfalls(capture(kernels(5), launches(5, length=200))) == []
 
 
 def test_ranges_missing_is_said_once() -> None:
     """Where the reader has said that there are no ranges, it is not said again."""
-    assert pitfalls.found(capture(kernels(2), texts=(), warnings=("no NVTX ranges",))) == [
+    assert pitfalls.find_pitfalls(capture(kernels(2), texts=(), warnings=("no NVTX ranges",))) == [
         "no NVTX ranges"
     ]
 

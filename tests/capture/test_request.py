@@ -36,7 +36,7 @@ def test_the_script_knows_better() -> None:
     counter = StepCounter(lambda: ended.append(counter.count))
     for _ in range(3):
         counter.optimized()  # such as of a GAN's two optimizers
-        counter.told()
+        counter.count_step()
         counter.optimized()
     assert ended == [1, 2, 3]
 

@@ -14,7 +14,7 @@ from pyprof.capture import spawned, torch_profiler  # noqa: E402 - torch is need
 from pyprof.capture.request import Outcome, Request  # noqa: E402
 from pyprof.capture.script import Target  # noqa: E402
 from pyprof.inputs.engine import InProcess  # noqa: E402
-from pyprof.inputs.ranks import members  # noqa: E402
+from pyprof.inputs.ranks import ranked_captures  # noqa: E402
 from pyprof.parse import parse_file  # noqa: E402
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ for rank in ("0", "1", "0"):
     assert found == [
         f"net.{name}.pt.trace.json.gz" for name in ("rank0", "rank1", "rank0.process2")
     ]
-    claims = members([str(tmp_path / name) for name in found[:2]], InProcess())
+    claims = ranked_captures([str(tmp_path / name) for name in found[:2]], InProcess())
     assert [member.ranks[0][1] for member in claims] == [0, 1]
 
 

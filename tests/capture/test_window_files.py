@@ -16,7 +16,7 @@ import pytest
 from pyprof.capture.window_files import join_nsys_windows
 from pyprof.marker import Call, Tensor, encode_layer, encode_op
 from pyprof.parse import parse_file
-from pyprof.parse.dict_lines import lines
+from pyprof.parse.dict_lines import record_lines
 from tests.builders import LAYOUTS, Layout, Node, Range, Work, nsys_db
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def test_as_if_one_report_had_held_them(tmp_path: Path, layout: str) -> None:
     found = parse_file(tmp_path / "net.sqlite")
     # Ids begin again in each window, as CUPTI's do where it was closed in between.
     assert found.arrow("window").to_pylist() == [0, 0, 1, 1, 2, 2]
-    assert list(lines(found)) == list(lines(parse_file(whole)))
+    assert list(record_lines(found)) == list(record_lines(parse_file(whole)))
     names = found.coded("kLongName")
     assert len(names.values) == len(set(names.values))
 

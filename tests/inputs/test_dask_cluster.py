@@ -17,7 +17,7 @@ import pytest
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs import dataset
 from pyprof.inputs.engine import InProcess, opened
-from pyprof.inputs.ranks import members
+from pyprof.inputs.ranks import ranked_captures
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.inputs import work
@@ -266,7 +266,7 @@ def test_a_lost_worker_costs_a_retry(
         killer = Thread(target=_kill, args=(server, killed))
         killer.start()
         with opened(dask=own) as engine:
-            found = members([str(captures_of_a_run)], engine)
+            found = ranked_captures([str(captures_of_a_run)], engine)
             port = server.getsockname()[1]
             done = engine.map(partial(work.writes_and_tells, folder=str(out), port=port), found, "")
             killer.join()

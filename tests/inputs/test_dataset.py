@@ -19,7 +19,7 @@ from pyprof.errors import PyprofError
 from pyprof.inputs import dataset
 from pyprof.inputs.engine import InProcess
 from pyprof.inputs.files import files_of
-from pyprof.inputs.ranks import members
+from pyprof.inputs.ranks import ranked_captures
 from pyprof.inputs.source import load
 from pyprof.parse import parquet, parse_file
 from tests.builders import Range, Work, nsys_db
@@ -372,7 +372,7 @@ def test_a_dataset_at_a_url(folder: Path, out: Path) -> None:
     memory.pipe("/bucket/out.parquet/rank=1/part-0.parquet", b"PAR1")
     assert "; 2 of them already finished" in _write(folder, url).stderr
     assert {path: memory.cat(path) for path in at_url} == at_url
-    sources = [load(member, host=False) for member in members([url], InProcess())]
+    sources = [load(member, host=False) for member in ranked_captures([url], InProcess())]
     assert [source.table.records.rows for source in sources] == list(ROWS.values())
 
 

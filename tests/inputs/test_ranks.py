@@ -9,7 +9,7 @@ import pytest
 
 from pyprof.errors import CaptureError
 from pyprof.inputs.engine import Handle, InProcess
-from pyprof.inputs.ranks import Member, identify, members, rank_in
+from pyprof.inputs.ranks import RankedCapture, identify, rank_in, ranked_captures
 from pyprof.schema import Identity
 from tests.builders import Range, Work, nsys_db, nvprof_db
 from tests.commands import run
@@ -30,7 +30,7 @@ def _trace(path: Path, rank: int | None = None, **header: object) -> Path:
 
 def _ranks(folder: Path) -> dict[str, list[int]]:
     """Give the ranks of each file of a folder, in the order of the members."""
-    found = members([str(folder)], InProcess())
+    found = ranked_captures([str(folder)], InProcess())
     return {
         member.url.rpartition("rank-set")[2][1:]: [rank for _, rank in member.ranks]
         for member in found
@@ -108,7 +108,7 @@ def test_two_ranks_in_a_file_count_as_two(folder: Path) -> None:
 
 def test_the_real_two_rank_export(captures: Path) -> None:
     """Its two processes are two ranks, by their devices."""
-    (member,) = members([str(captures / "nsys2026.2-h100x2-fsdp")], InProcess())
+    (member,) = ranked_captures([str(captures / "nsys2026.2-h100x2-fsdp")], InProcess())
     assert member.ranks == ((144, 0), (145, 1))
 
 
@@ -164,7 +164,7 @@ def test_a_capture_that_ends_its_worker_keeps_the_rank_of_its_name(folder: Path)
 
     for rank in range(2):
         _trace(folder / f"rank{rank}.json")
-    found = members([str(folder)], Killed())
+    found = ranked_captures([str(folder)], Killed())
     assert [member.ranks for member in found] == [((None, 0),), ((None, 1),)]
 
 
@@ -172,7 +172,7 @@ def test_two_captures_of_one_rank_are_told(folder: Path) -> None:
     """They are not made one."""
     paths = [_trace(folder / f"{name}.json", 4) for name in ("today", "yesterday")]
     with pytest.raises(CaptureError) as error:
-        members([str(folder)], InProcess())
+        ranked_captures([str(folder)], InProcess())
     assert all(str(path) in str(error.value) for path in paths)
     assert "are both rank 4" in str(error.value)
 
@@ -183,8 +183,10 @@ def test_a_set_at_a_url() -> None:
     memory.store.clear()
     for rank in (1, 0):
         memory.pipe(f"/run/x{rank}.json", text([kernel(1, 2)], pyprof_rank=rank).encode())
-    found = members(["memory://run/*.json"], InProcess())
-    assert found == [Member(f"memory:///run/x{rank}.json", ((None, rank),)) for rank in (0, 1)]
+    found = ranked_captures(["memory://run/*.json"], InProcess())
+    assert found == [
+        RankedCapture(f"memory:///run/x{rank}.json", ((None, rank),)) for rank in (0, 1)
+    ]
     memory.pipe("/run/rank7.json", text([kernel(1, 2)], pyprof_rank=0).encode())
     assert identify("memory:///run/rank7.json") == Identity(7)  # its name spares a copy
 

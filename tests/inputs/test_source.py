@@ -9,7 +9,7 @@ import pytest
 
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.engine import InProcess, opened
-from pyprof.inputs.ranks import members, with_ranks
+from pyprof.inputs.ranks import ranked_captures, with_ranks
 from pyprof.inputs.source import items, load, map_reduce
 from pyprof.parse import parse_file, record_file
 from pyprof.prof.table import Override
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 def _ranks(source: Path) -> list[Counter[int]]:
     """Count the rows of each rank, member by member."""
-    found = members([str(source)], InProcess())
+    found = ranked_captures([str(source)], InProcess())
     return [Counter(load(member).table.records.arrow("rank").to_pylist()) for member in found]
 
 
@@ -56,7 +56,7 @@ def test_a_part_of_a_dataset_is_of_one_rank(folder: Path, tmp_path: Path) -> Non
         Counter({2: 2}),
         Counter({3: 3}),
     ]
-    member = members([str(tmp_path / "out")], InProcess())[1]
+    member = ranked_captures([str(tmp_path / "out")], InProcess())[1]
     part = with_ranks(record_file.load(member.url), member).table()
     whole = parse_file(folder / "node0.sqlite").table()
     of_rank = [row | {"rank": 1} for row in whole.to_pylist() if row["pid"] == 8]

@@ -15,7 +15,7 @@ from pyprof.inputs import dataset
 
 if TYPE_CHECKING:
     from pyprof.inputs.dataset import WrittenRanks
-    from pyprof.inputs.ranks import Member
+    from pyprof.inputs.ranks import RankedCapture
 
 
 def inverse(number: int) -> float:
@@ -90,7 +90,7 @@ def begins(pipe: str | None) -> None:
     Event().wait()
 
 
-def writes_and_tells(member: Member, folder: str, port: int) -> WrittenRanks:
+def writes_and_tells(member: RankedCapture, folder: str, port: int) -> WrittenRanks:
     """Write a capture's ranks, tell a listener which process did and wait for what it does then.
 
     Where none listens any more, go on.

@@ -65,7 +65,7 @@ def test_a_line_is_a_literal_and_json_of_the_same_value(
 @given(rows=ROWS)
 def test_lines_without_a_file_are_those_of_the_file(rows: list[dict[str, Any]]) -> None:
     """`lines` and `write` agree, also where a text holds what splits lines elsewhere."""
-    assert list(dict_lines.lines(plain(rows))) == written(plain(rows))
+    assert list(dict_lines.record_lines(plain(rows))) == written(plain(rows))
 
 
 @given(rows=ROWS)
@@ -114,7 +114,7 @@ def test_a_null_is_an_absent_key() -> None:
             "launch": pa.array([[1, 2], None], pa.list_(pa.int64())),
         },
     )
-    assert [json.loads(line) for line in dict_lines.lines(records)] == [
+    assert [json.loads(line) for line in dict_lines.record_lines(records)] == [
         {"kShortName": "k", "launch": [1, 2]},
         {"kShortName": "k", "start": 5},
     ]

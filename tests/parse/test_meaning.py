@@ -29,7 +29,7 @@ def parsed(
     """Parse a capture of this work, by default one kernel launched from 100 to 110."""
     work = work or (Work("kernel", call=(100, 110)),)
     records = parse_file(nsys_db(folder / "a.sqlite", work, ranges), kernels_only=kernels_only)
-    return [json.loads(line) for line in dict_lines.lines(records)]
+    return [json.loads(line) for line in dict_lines.record_lines(records)]
 
 
 def around(*texts: str, tid: int = 11, pid: int = 1, at: int = 100) -> list[Range]:

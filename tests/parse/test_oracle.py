@@ -24,7 +24,7 @@ HEADERS = ("Kernel", "Module", "Op", "Direction", "Sil(ns)", "Device", "Stream",
 def ours() -> list[dict[str, Any]]:
     """Give our records of the capture's kernels."""
     records = parse_file(FOLDER / "net.sql", kernels_only=True)
-    return [ast.literal_eval(line) for line in dict_lines.lines(records)]
+    return [ast.literal_eval(line) for line in dict_lines.record_lines(records)]
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ def parsed(
 
 def lines(records: Records) -> list[dict[str, Any]]:
     """Give the records as dicts."""
-    return [json.loads(line) for line in dict_lines.lines(records)]
+    return [json.loads(line) for line in dict_lines.record_lines(records)]
 
 
 CAPTURED = [

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.prof.apportion import UNKNOWN, portions
+from pyprof.prof.apportion import UNKNOWN, apportion
 
 CALLS = st.lists(
     st.tuples(
@@ -24,7 +24,7 @@ def test_shares_add_up_to_the_total_in_any_order_of_rows(
     rows = [(n, total, weight) for n, (total, weights) in enumerate(calls) for weight in weights]
     random.shuffle(rows)  # type: ignore[attr-defined]
     call, total, weight = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    found = portions(total, weight, call)
+    found = apportion(total, weight, call)
     for number, (whole, _) in enumerate(calls):
         shares = found[call == number].tolist()
         if whole == UNKNOWN:
@@ -39,6 +39,6 @@ def test_shares_add_up_to_the_total_in_any_order_of_rows(
 def test_shares_are_in_proportion(weights: list[int]) -> None:
     """Within one of what division gives."""
     count = len(weights)
-    found = portions(np.full(count, 10**6), np.array(weights), np.zeros(count, np.int64))
+    found = apportion(np.full(count, 10**6), np.array(weights), np.zeros(count, np.int64))
     for share, weight in zip(found.tolist(), weights, strict=True):
         assert abs(share - 10**6 * weight / sum(weights)) <= 1

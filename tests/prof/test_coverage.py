@@ -12,7 +12,7 @@ from pyprof.parse import parse
 from pyprof.parse.record_file import load
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.costs import UNSAID, explain
-from pyprof.prof.coverage import known
+from pyprof.prof.coverage import cost_coverage
 from pyprof.prof.table import Table
 from tests.readers.kineto_json import event, kernel, launch, read
 from tests.report.captures import Work, capture
@@ -42,8 +42,8 @@ def check(table: Table) -> None:
     unknown = (costs.flops < 0) | (costs.bytes < 0)
     why = np.array(COLUMNS["why"].values(table).to_pylist(), object)
     assert not [row for row in np.flatnonzero(unknown) if not why[row]]
-    assert "" not in known(table).unknown
-    assert "inside it: " not in known(table).unknown
+    assert "" not in cost_coverage(table).unknown
+    assert "inside it: " not in cost_coverage(table).unknown
 
 
 @pytest.mark.parametrize("name", _REAL)
@@ -65,7 +65,7 @@ def test_copies_and_fills_of_unknown_size() -> None:
     reason = "the number of bytes copied or set is not recorded"
     assert COLUMNS["why"].values(table).to_pylist()[:2] == [reason] * 2
     assert table.costs.flops.tolist() == [0, 0, 0]
-    assert known(table).unknown == {reason: (10, 2)}
+    assert cost_coverage(table).unknown == {reason: (10, 2)}
 
 
 def test_sizes_that_only_the_call_tells(tmp_path: Path) -> None:

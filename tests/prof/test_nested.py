@@ -13,7 +13,7 @@ import numpy as np
 import pyprof
 from pyprof.marker import encode_seq
 from pyprof.prof.apportion import UNKNOWN
-from pyprof.prof.op_calls import inside, unknown_inside, without_inner
+from pyprof.prof.op_calls import nested_products, unknown_inside, without_inner
 from tests.builders import Range, Work, nsys_db
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def test_the_outer_call_is_charged_less() -> None:
     # row 0: inside both calls, works for the inner; row 1: in the outer alone
     offsets, members = np.array([0, 2, 3]), np.array([OUTER, INNER, OUTER])
     chosen, call = np.array([INNER, OUTER]), np.array([1, 0])
-    pairs = inside(offsets, members, chosen, call, np.array([True, True]))
+    pairs = nested_products(offsets, members, chosen, call, np.array([True, True]))
     assert pairs.tolist() == [[1, 0]]
     assert without_inner(np.array([8, 20]), call, pairs).tolist() == [8, 12]
     assert without_inner(np.array([8, UNKNOWN]), call, pairs).tolist() == [8, UNKNOWN]
@@ -48,12 +48,12 @@ def test_what_is_no_product_stays_out() -> None:
     """A copy inside a convolution costs what it costs, and so does the convolution."""
     offsets, members = np.array([0, 2, 3]), np.array([OUTER, INNER, OUTER])
     chosen, call = np.array([INNER, OUTER]), np.array([1, 0])
-    assert not len(inside(offsets, members, chosen, call, np.array([False, True])))
+    assert not len(nested_products(offsets, members, chosen, call, np.array([False, True])))
 
 
 def test_an_outer_call_that_nothing_is_charged_to_is_no_matter() -> None:
     """Calls around a product that no kernel works for have no cost to be lessened."""
-    pairs = inside(
+    pairs = nested_products(
         np.array([0, 2]),
         np.array([OUTER, INNER]),
         np.array([INNER]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyprof.prof.coverage import Known
+from pyprof.prof.coverage import Coverage
 from pyprof.prof.processor import processor
 from tests.commands import run
 from tests.readers.kineto_json import kernel, launch, op, text
@@ -89,5 +89,5 @@ def test_processor(devices: list[str | None], expected: str) -> None:
 
 def test_sums_of_both() -> None:
     """Several captures are the CPU's only if all are."""
-    cpu, gpu = Known(1, {}, "CPU"), Known(1, {}, "GPU")
+    cpu, gpu = Coverage(1, {}, "CPU"), Coverage(1, {}, "GPU")
     assert [a.plus(b).processor for a in (cpu, gpu) for b in (cpu, gpu)] == ["CPU", *["GPU"] * 3]

@@ -50,7 +50,7 @@ def parsed(
 ) -> list[dict[str, Any]]:
     """Give the records of a capture in the order of their start."""
     records = parse_file(nsys_db(folder / "a.sqlite", work, ranges, layout, nodes))
-    return [json.loads(line) for line in dict_lines.lines(records)]
+    return [json.loads(line) for line in dict_lines.record_lines(records)]
 
 
 def ops(lines: list[dict[str, Any]]) -> list[str | None]:

@@ -12,7 +12,7 @@ import pytest
 
 from pyprof.inputs import source
 from pyprof.parse.record_file import load
-from pyprof.report.analysis.steps import steps
+from pyprof.report.analysis.steps import find_steps
 from tests.commands import run
 from tests.golden import beside, check
 from tests.programs import generate
@@ -63,7 +63,7 @@ def total_ns(path: Path, *, in_steps: bool) -> int:
     """Add up the records' own times, of what runs in a step or of all."""
     read = source.load(str(path))
     records = read.table.records
-    of_step = steps(records, read.capture).of_row >= 0
+    of_step = find_steps(records, read.capture).of_row >= 0
     return int(records.numpy("kDuration")[of_step | (not in_steps)].sum())
 
 

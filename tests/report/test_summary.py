@@ -247,7 +247,7 @@ def test_a_capture_without_steps_adds_nothing_to_a_step(tmp_path: Path) -> None:
     for both in (merge_briefs(with_steps, without), merge_briefs(without, with_steps)):
         assert sum(op.step_ns for op in both.ops) == pytest.approx(10_000)
         assert both.layers.step_ns == pytest.approx(10_000)
-        assert both.known.total_ns == with_steps.known.total_ns + 5000
+        assert both.coverage.total_ns == with_steps.coverage.total_ns + 5000
 
 
 def test_the_trend_of_steps_is_drawn_and_the_slowest_are_named(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pyprof.parse import paths, sites
 from pyprof.parse.graphs import choice, matching
 from pyprof.parse.graphs import replays as replaying
 from pyprof.parse.graphs.fitting import fits
-from pyprof.parse.profiler_windows import windows
+from pyprof.parse.profiler_windows import recording_windows
 from pyprof.parse.ranges import innermost
 from pyprof.readers._order import in_order
 
@@ -51,7 +51,7 @@ def attributed(
         return capture, ()
     capture = _joined(capture)
     activities = in_order(capture.activities)
-    launch = correlate.launches(capture, activities, windows(capture))
+    launch = correlate.launches(capture, activities, recording_windows(capture))
     if not (sites.replayed(capture, activities, launch) & ~_told(capture, activities)).any():
         return capture, ()
     found = replaying.find(capture, activities, launch)

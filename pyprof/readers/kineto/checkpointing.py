@@ -49,9 +49,9 @@ def _surely_runs(name: str) -> bool:
 
 def _named(ranges: Columns, chosen: Sequence[bool]) -> Mask:
     """Tell which rows are ops of chosen names."""
-    found: Mask = ranges.kind == OP
-    found[found] = np.array(chosen, dtype=bool)[ranges.name[found]]
-    return found
+    is_named: Mask = ranges.kind == OP
+    is_named[is_named] = np.array(chosen, dtype=bool)[ranges.name[is_named]]
+    return is_named
 
 
 def _nearest(op: Ints, wanted: Mask) -> Ints:
@@ -68,22 +68,22 @@ def _parents(op: Ints, rows: Mask, wanted: Mask) -> Ints:
     """Give the ops right around some rows that are wanted."""
     outer = op[rows]
     outer = outer[outer >= 0]
-    found: Ints = outer[wanted[outer]]
-    return found
+    parents: Ints = outer[wanted[outer]]
+    return parents
 
 
 def _last(rows: Ints, group: Ints, ranges: Columns) -> Ints:
     """Give the row of each group that began last."""
     rows = rows[np.lexsort((ranges.order[rows], ranges.start[rows], group[rows]))]
-    found: Ints = rows[np.diff(group[rows], append=-1) != 0]
-    return found
+    last_rows: Ints = rows[np.diff(group[rows], append=-1) != 0]
+    return last_rows
 
 
 def _outward(rows: Ints, op: Ints, node: Mask) -> Ints:
     """Give rows and what is around them, as far as the node."""
-    found = [rows]
+    levels = [rows]
     while len(rows):
         rows = np.unique(op[rows])
         rows = rows[(rows >= 0) & ~node[rows]]
-        found.append(rows)
-    return np.unique(np.concatenate(found))
+        levels.append(rows)
+    return np.unique(np.concatenate(levels))

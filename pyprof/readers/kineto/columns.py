@@ -35,8 +35,8 @@ def microseconds(value: object) -> float | None:
 
 def instant(value: object) -> int:
     """Give the ns that the trace's times are relative to; 0 where the value stands for none."""
-    found = whole(value)
-    return found if found is not None and -_MOST_NS < found < _MOST_NS else 0
+    ns = whole_number(value)
+    return ns if ns is not None and -_MOST_NS < ns < _MOST_NS else 0
 
 
 MOST_US = 2**62 / 1000
@@ -46,8 +46,8 @@ MOST_US = 2**62 / 1000
 def nanoseconds(microseconds: Sequence[float] | npt.NDArray[np.float64]) -> Ints:
     """Convert without the loss that multiplying a float of 1.7e15 would bring."""
     values = np.asarray(microseconds, dtype=np.float64)
-    whole = np.floor(values)
-    return whole.astype(np.int64) * 1000 + np.rint((values - whole) * 1000).astype(np.int64)
+    whole_us = np.floor(values)
+    return whole_us.astype(np.int64) * 1000 + np.rint((values - whole_us) * 1000).astype(np.int64)
 
 
 def times(microseconds: Sequence[Any]) -> pa.Array:
@@ -58,8 +58,8 @@ def times(microseconds: Sequence[Any]) -> pa.Array:
         values = np.zeros((0, 0))
     if values.ndim != 1:  # some are no numbers; or all are lists
         values = np.array([_number_or_nan(value) for value in microseconds], dtype=np.float64)
-    known = np.abs(values) < MOST_US
-    return pa.array(nanoseconds(np.where(known, values, 0.0)), mask=~known)
+    valid = np.abs(values) < MOST_US
+    return pa.array(nanoseconds(np.where(valid, values, 0.0)), mask=~valid)
 
 
 def _number_or_nan(value: object) -> float:
@@ -75,13 +75,13 @@ def ints(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
     try:
         return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError):
-        exact = pa.array([whole(value) for value in values], pa.int64())
+        exact = pa.array([whole_number(value) for value in values], pa.int64())
         limit = 2 ** (kind.bit_width - 1)
         fits = pa.compute.and_(pa.compute.less(exact, limit - 1), pa.compute.greater(exact, -limit))
         return pa.compute.if_else(fits, exact, None).cast(kind)
 
 
-def whole(value: object) -> int | None:
+def whole_number(value: object) -> int | None:
     """Give the whole number that a JSON value stands for ("25772" in old traces), or None."""
     if type(value) is int:  # nearly always
         return value if value in _INT64 else None
@@ -102,10 +102,10 @@ class Interned:
         self._numbers: dict[Any, int] = {}
 
     def __getitem__(self, value: Hashable) -> int:
-        found = self._numbers.get(value)
-        if found is None:
-            found = self._numbers[value] = len(self._numbers)
-        return found
+        number = self._numbers.get(value)
+        if number is None:
+            number = self._numbers[value] = len(self._numbers)
+        return number
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -123,7 +123,7 @@ class Threads:
         self._numbers = Interned()
 
     @property
-    def known(self) -> list[tuple[int, int]]:
+    def ids(self) -> list[tuple[int, int]]:
         """Process and thread of each row."""
         return list(self._numbers.values())
 
@@ -131,10 +131,10 @@ class Threads:
         """Give the thread's row."""
         if type(pid) not in _NAMES or type(tid) not in _NAMES:  # a list is no key
             return self._numbers[_number(pid), _number(tid)]
-        found = self._rows.get((pid, tid))
-        if found is None:  # 25738 and "25738" are the same thread
-            found = self._rows[pid, tid] = self._numbers[_number(pid), _number(tid)]
-        return found
+        row_number = self._rows.get((pid, tid))
+        if row_number is None:  # 25738 and "25738" are the same thread
+            row_number = self._rows[pid, tid] = self._numbers[_number(pid), _number(tid)]
+        return row_number
 
 
 _NAMES = (int, str)
@@ -143,5 +143,5 @@ _NAMES = (int, str)
 
 def _number(value: object) -> int:
     """Give an id as a number; a name gets a negative one that depends on nothing else."""
-    found = whole(value)
-    return -1 - zlib.crc32(str(value).encode()) if found is None else found
+    number = whole_number(value)
+    return -1 - zlib.crc32(str(value).encode()) if number is None else number

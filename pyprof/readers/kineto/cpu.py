@@ -117,31 +117,31 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Mask:
     op = ranges.kind == OP
 
     def tell(answers: Sequence[bool]) -> Mask:
-        found = np.zeros(len(op), dtype=bool)
-        found[op] = np.array(answers, dtype=bool)[ranges.name[op]]
-        return found
+        answer_of_row = np.zeros(len(op), dtype=bool)
+        answer_of_row[op] = np.array(answers, dtype=bool)[ranges.name[op]]
+        return answer_of_row
 
     real = tell([not _is_idle(name) for name in names])
     parent = _parents(nested.op, real)
     computes = real & ~tell([_plain(name) in MOVES for name in names])
-    whole = computes & tell(["::" in name for name in names]) & ~_around(computes, parent)
+    complete = computes & tell(["::" in name for name in names]) & ~_around(computes, parent)
     works = tell([_plain(name) in WORKERS for name in names])
     # Layers of functorch put an op around itself: the innermost one is that which runs.
     works &= ~_around(works, parent)
-    doing = (real & ~_around(real, parent)) | whole | works
-    found: Mask = doing & ~_within(doing, parent)
-    return found
+    doing = (real & ~_around(real, parent)) | complete | works
+    outermost: Mask = doing & ~_within(doing, parent)
+    return outermost
 
 
 def _around(rows: Mask, parent: Ints) -> Mask:
     """Tell what has one of these rows inside of it, at any depth."""
-    found = np.zeros(len(rows), dtype=bool)
+    contains = np.zeros(len(rows), dtype=bool)
     outer = parent[rows]
     while len(outer := np.unique(outer[outer >= 0])):  # as often as ops are deep
-        outer = outer[~found[outer]]
-        found[outer] = True
+        outer = outer[~contains[outer]]
+        contains[outer] = True
         outer = parent[outer]
-    return found
+    return contains
 
 
 def _is_idle(name: str) -> bool:
@@ -187,16 +187,16 @@ def activities(
     corr = np.arange(1, len(rows) + 1)
     number = pa.array(ranges.name[rows], pa.int32())
     name = pa.DictionaryArray.from_arrays(number, pa.array(names, pa.string()))
-    known = np.array(threads.known or [(0, 0)], dtype=np.int64)[ranges.thread[rows]]
+    process_and_thread = np.array(threads.ids or [(0, 0)], dtype=np.int64)[ranges.thread[rows]]
     times = {"start": ranges.start[rows], "end": nested.end[rows], "corr": corr, "name": name}
     table = schema.table(
         schema.ACTIVITIES,
         {
             **times,
             "kind": np.full(len(rows), schema.CPU, dtype=np.int8),
-            "pid": known[:, 0],
+            "pid": process_and_thread[:, 0],
             "device": np.zeros(len(rows), dtype=np.int32),
-            "stream": known[:, 1],
+            "stream": process_and_thread[:, 1],
         },
     )
     calls = schema.table(schema.CALLS, {**times, "thread": ranges.thread[rows].astype(np.int32)})

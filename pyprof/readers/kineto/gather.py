@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.readers.kineto import cpu, gpu, graph_nodes
 from pyprof.readers.kineto.checkpointing import stopped
-from pyprof.readers.kineto.columns import Threads, instant, ints, microseconds, whole
+from pyprof.readers.kineto.columns import Threads, instant, ints, microseconds, whole_number
 from pyprof.readers.kineto.nest import FrameChains, Nested, nested, range_table
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
 
@@ -36,22 +36,22 @@ def rank(header: Header) -> int | None:
     """Give the rank of the process in a distributed job; None where there was none."""
     info = header.get("distributedInfo")
     if isinstance(info, dict):
-        return whole(info.get("rank"))
-    return whole(header.get("pyprof_rank"))  # from pyprof capture
+        return whole_number(info.get("rank"))
+    return whole_number(header.get("pyprof_rank"))  # from pyprof capture
 
 
 def host_of(event: Event) -> int | None:
     """Give the process that runs on the CPU, where an event of the metadata says so; else None."""
     args = event.get("args")
-    told = isinstance(args, dict) and args.get("labels") == "CPU"
-    return whole(event.get("pid")) if told else None
+    is_host = isinstance(args, dict) and args.get("labels") == "CPU"
+    return whole_number(event.get("pid")) if is_host else None
 
 
 def version(header: Header) -> str | None:
     """Give torch's version; traces say it only where whoever captured them added it."""
     for key in ("torch_version", "pytorch_version"):
-        if isinstance(found := header.get(key), str):
-            return found
+        if isinstance(text := header.get(key), str):
+            return text
     return None
 
 
@@ -63,29 +63,31 @@ def devices(header: Header, used: Sequence[int]) -> pa.Table:
     others, where these are all alike.
     """
     listed = header.get("deviceProperties")
-    found = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
-    ids = [whole(item.get("id")) for item in found]
-    if len(found) == 1 and len(used) == 1:
+    described = (
+        [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    )
+    ids = [whole_number(item.get("id")) for item in described]
+    if len(described) == 1 and len(used) == 1:
         ids = list(used)
-    elif _alike(found):
+    elif _alike(described):
         missing = [number for number in used if number not in ids]
-        found, ids = [*found, *found[:1] * len(missing)], [*ids, *missing]
+        described, ids = [*described, *described[:1] * len(missing)], [*ids, *missing]
     return schema.table(
         schema.DEVICES,
         {
             "device": ints(ids, pa.int32()),
-            "name": [str(item["name"]) if "name" in item else None for item in found],
-            "sm_count": ints([item.get("numSms") for item in found], pa.int32()),
-            "cc_major": ints([item.get("computeMajor") for item in found], pa.int32()),
-            "cc_minor": ints([item.get("computeMinor") for item in found], pa.int32()),
-            "memory_bytes": ints([item.get("totalGlobalMem") for item in found]),
+            "name": [str(item["name"]) if "name" in item else None for item in described],
+            "sm_count": ints([item.get("numSms") for item in described], pa.int32()),
+            "cc_major": ints([item.get("computeMajor") for item in described], pa.int32()),
+            "cc_minor": ints([item.get("computeMinor") for item in described], pa.int32()),
+            "memory_bytes": ints([item.get("totalGlobalMem") for item in described]),
         },
     )
 
 
-def _alike(found: Sequence[Mapping[str, Any]]) -> bool:
+def _alike(described: Sequence[Mapping[str, Any]]) -> bool:
     """Tell whether devices are of one kind; what of the memory is free differs by the driver."""
-    return len({tuple(str(item.get(key)) for key in _KIND) for item in found}) == 1
+    return len({tuple(str(item.get(key)) for key in _KIND) for item in described}) == 1
 
 
 _KIND = ("name", "numSms", "computeMajor", "computeMinor")
@@ -240,7 +242,7 @@ class Gathered:
     def _captured(self) -> graph_nodes.Captured:
         calls = _joined(schema.CALLS, self._calls)
         ran = [table["corr"].combine_chunks() for table in self._activities]
-        processes = np.array([pid for pid, _ in self._threads.known], dtype=np.int64)
+        processes = np.array([pid for pid, _ in self._threads.ids], dtype=np.int64)
         return graph_nodes.captured(
             calls,
             lambda: _joined(gpu.LAUNCHED, self._launched),
@@ -287,7 +289,7 @@ def _shifted(table: pa.Table, base_ns: int, columns: Sequence[str] = ("start", "
 
 
 def _threads(threads: Threads) -> pa.Table:
-    known = threads.known
+    ids = threads.ids
     return schema.table(
-        schema.THREADS, {"pid": [pid for pid, _ in known], "tid": [tid for _, tid in known]}
+        schema.THREADS, {"pid": [pid for pid, _ in ids], "tid": [tid for _, tid in ids]}
     )

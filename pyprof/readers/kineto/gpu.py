@@ -46,10 +46,10 @@ def transfer_name(kind: int, name: str) -> str:
     """Give a copy or a fill the name that the other profilers give it."""
     if kind == schema.MEMSET:
         return "[CUDA memset]"
-    if found := _SHORT.search(name):
-        return f"[CUDA memcpy {found[0]}]"
-    if found := _LONG.search(name):
-        return f"[CUDA memcpy {found[1][0]}to{found[2][0]}]"
+    if match := _SHORT.search(name):
+        return f"[CUDA memcpy {match[0]}]"
+    if match := _LONG.search(name):
+        return f"[CUDA memcpy {match[1][0]}to{match[2][0]}]"
     return "[CUDA memcpy]"
 
 
@@ -150,8 +150,8 @@ def calls(events: list[Event], threads: Threads) -> pa.Table:
 
 def correlations(args: list[dict[str, Any]]) -> pa.Array:
     """Give what ties a call to its work; 0 is the profiler's word for nothing."""
-    found = ints([a.get("correlation") for a in args])
-    return pa.compute.if_else(pa.compute.equal(found, 0), None, found)
+    ids = ints([a.get("correlation") for a in args])
+    return pa.compute.if_else(pa.compute.equal(ids, 0), None, ids)
 
 
 def launch_sizes(events: list[Event]) -> pa.Table:
@@ -160,9 +160,9 @@ def launch_sizes(events: list[Event]) -> pa.Table:
     Columns: corr, smem (bytes), in_threads (the grid is told in threads, not in blocks of them),
     bytes (of a copy or fill).
     """
-    told = [event for event in events if not _SIZES.isdisjoint(_args(event))]
-    args = [_args(event) for event in told]
-    in_threads = [str(event.get("name")) in _IN_THREADS for event in told]
+    described = [event for event in events if not _SIZES.isdisjoint(_args(event))]
+    args = [_args(event) for event in described]
+    in_threads = [str(event.get("name")) in _IN_THREADS for event in described]
     return pa.table(
         {
             "corr": correlations(args),
@@ -203,8 +203,8 @@ def with_launch_sizes(activities: pa.Table, sizes: pa.Table) -> pa.Table:
     in_threads = pa.array(hit & sizes["in_threads"].to_numpy()[place])
     for axis in "xyz":
         grid, block = (activities[f"{name}_{axis}"].combine_chunks() for name in ("grid", "block"))
-        known = pa.compute.and_kleene(in_threads, pa.compute.greater(block, 0))
-        blocks = pa.compute.divide(grid, pa.compute.if_else(known, block, 1))
+        countable = pa.compute.and_kleene(in_threads, pa.compute.greater(block, 0))
+        blocks = pa.compute.divide(grid, pa.compute.if_else(countable, block, 1))
         columns[f"grid_{axis}"] = blocks.cast(pa.int32())
     for name, column in columns.items():
         activities = activities.set_column(activities.schema.get_field_index(name), name, column)
@@ -219,7 +219,7 @@ def launching_process(
     The process that an activity's own event names is the device. `hosts` are the processes that
     the trace describes, where it has no event of any.
     """
-    processes = np.array([pid for pid, _ in threads.known] or hosts[:1], dtype=np.int64)
+    processes = np.array([pid for pid, _ in threads.ids] or hosts[:1], dtype=np.int64)
     if not len(processes):
         return pa.nulls(activities.num_rows, pa.int64())
     if len(set(processes)) == 1:
@@ -230,11 +230,11 @@ def launching_process(
     order = np.argsort(corr, kind="stable")
     wanted = activities["corr"].combine_chunks().fill_null(-2).to_numpy()
     place = np.searchsorted(corr[order], wanted)
-    found = np.append(order, 0)[place]
+    call = np.append(order, 0)[place]
     pid = np.full(len(wanted), values[counts.argmax()])
     if len(corr):
-        launched = corr[found] == wanted
-        pid[launched] = callers[found[launched]]
+        launched = corr[call] == wanted
+        pid[launched] = callers[call[launched]]
     return pa.array(pid)
 
 
@@ -255,13 +255,13 @@ def _collective(args: dict[str, Any]) -> str | None:
     """Give what the event of a kernel says of a collective, as JSON; None for any other kernel."""
     if "Collective name" not in args:
         return None
-    said = {
+    described = {
         key: next((args[name] for name in names if name in args), None)
         for key, names in _COLLECTIVE.items()
     }
     for key in ("group", "ranks"):  # numbers and lists in some versions, texts in others
-        said[key] = None if said[key] is None else str(said[key])
-    plain = {key: value for key, value in said.items() if isinstance(value, (str, int, float))}
+        described[key] = None if described[key] is None else str(described[key])
+    plain = {key: value for key, value in described.items() if isinstance(value, (str, int, float))}
     return orjson.dumps(plain).decode()
 
 

@@ -20,7 +20,7 @@ from pyprof.arrays import NONE, ints
 from pyprof.errors import CaptureError
 from pyprof.marker import templates
 from pyprof.readers.kineto import texts
-from pyprof.readers.kineto.columns import whole
+from pyprof.readers.kineto.columns import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -109,7 +109,7 @@ def read(path: Path) -> dict[int, Annotation]:
         raise CaptureError(f"{path}: no annotations of graph nodes: damaged JSON") from None
     if not isinstance(found, dict):
         raise CaptureError(f"{path}: no annotations of graph nodes: keys are not node ids")
-    made = {whole(key): _annotation(value) for key, value in found.items()}
+    made = {whole_number(key): _annotation(value) for key, value in found.items()}
     return {key: value for key, value in made.items() if key is not None and value != _NOTHING}
 
 
@@ -184,7 +184,9 @@ def _marked(entry: object) -> Annotation:
     label = next((entry[key] for key in _LABELS if _is_label(entry.get(key))), None)
     if label is None:
         plain = [(k, v) for k, v in entry.items() if isinstance(k, str) and k not in _NO_LABELS]
-        scalars = [(k, v) for k, v in plain if isinstance(v, (str, float)) or whole(v) is not None]
+        scalars = [
+            (k, v) for k, v in plain if isinstance(v, (str, float)) or whole_number(v) is not None
+        ]
         label = ", ".join(f"{k[:_LONGEST]}={str(v)[:_LONGEST]}" for k, v in scalars[:_MOST_MARKS])
     return Annotation(_frames(text), (str(label)[:_LONGEST],) if label else ())
 

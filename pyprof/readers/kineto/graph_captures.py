@@ -19,7 +19,7 @@ from pyprof.errors import CaptureError
 from pyprof.marker import graph_sizes
 from pyprof.readers import settings
 from pyprof.readers.kineto import graph_annotations
-from pyprof.readers.kineto.columns import whole
+from pyprof.readers.kineto.columns import whole_number
 from pyprof.readers.kineto.stream import Trace
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _entry(folder: Path, entry: Any) -> File | None:  # noqa: ANN401 - JSON can 
     mode = entry.get("mode")
     return File(
         folder / Path(name).name,  # a list from another machine may hold its paths
-        whole(entry.get("batch_size")),
+        whole_number(entry.get("batch_size")),
         mode if isinstance(mode, str) else None,
     )
 

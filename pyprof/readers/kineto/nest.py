@@ -260,20 +260,20 @@ def _pool(
 
 def _rows(nested: Nested, order: Ints, offsets: dict[str, Ints]) -> _Rows:
     position = np.arange(len(order))
-    found = [_Rows(order, position, np.full(len(order), 1), order)]
+    parts = [_Rows(order, position, np.full(len(order), 1), order)]
     around = np.flatnonzero(nested.stack[order] >= 0)
     text = nested.stack[order[around]] + offsets["stack"][0]
-    found.append(_Rows(order[around], around, np.zeros(len(around), np.int64), text))
+    parts.append(_Rows(order[around], around, np.zeros(len(around), np.int64), text))
     around = np.flatnonzero(nested.frames[order] >= 0)
     text = offsets["frames"][nested.frames[order[around]]]
-    found.append(_Rows(order[around], around, np.zeros(len(around), np.int64), text))
+    parts.append(_Rows(order[around], around, np.zeros(len(around), np.int64), text))
     around = np.flatnonzero(nested.layers[order] >= 0)
     number = nested.layers[order[around]]
     depth = offsets["depth"][number]
     around, first = np.repeat(around, depth), np.repeat(offsets["layers"][number], depth)
     step = np.arange(len(around)) - np.repeat(np.cumsum(depth) - depth, depth)
-    found.append(_Rows(order[around], around, step - len(around) - 1, first + step))
-    rows = _Rows(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    parts.append(_Rows(order[around], around, step - len(around) - 1, first + step))
+    rows = _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     inside = np.lexsort((rows.depth, rows.position))
     return _Rows(*(column[inside] for column in rows))
 

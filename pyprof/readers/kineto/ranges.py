@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyprof import marker
 from pyprof.marker import templates
 from pyprof.readers.kineto import texts
-from pyprof.readers.kineto.columns import Interned, Threads, nanoseconds, times, whole
+from pyprof.readers.kineto.columns import Interned, Threads, nanoseconds, times, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,14 +71,14 @@ def _matches(ranges: Columns) -> Ints:
     A forward op has the number 0 for its own forward thread.
     """
     ahead = (ranges.seq >= 0) & (ranges.forward == 0)
-    known = np.unique(np.stack([ranges.seq[ahead], ranges.thread[ahead]]), axis=1)
+    forward_pairs = np.unique(np.stack([ranges.seq[ahead], ranges.thread[ahead]]), axis=1)
     behind = ranges.forward > 0
     wanted = np.unique(np.stack([ranges.seq[behind], ranges.forward[behind]]), axis=1)
-    first = np.searchsorted(known[0], wanted[0], side="left")
-    counts = np.searchsorted(known[0], wanted[0], side="right") - first
+    first = np.searchsorted(forward_pairs[0], wanted[0], side="left")
+    counts = np.searchsorted(forward_pairs[0], wanted[0], side="right") - first
     number = np.repeat(wanted[1], counts)
     place = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-    return np.stack([number, known[1][place]], axis=1)
+    return np.stack([number, forward_pairs[1][place]], axis=1)
 
 
 def forward_threads(ranges: Columns, flows: Flows) -> pa.Array:
@@ -91,11 +91,11 @@ def forward_threads(ranges: Columns, flows: Flows) -> pa.Array:
         pairs, counts = np.unique(votes, axis=0, return_counts=True)
         rows |= {int(n): int(row) for n, row in pairs[np.argsort(counts, kind="stable")]}
     numbers = np.array([0, *rows])
-    found = np.array([-1, *rows.values()])
+    thread_rows = np.array([-1, *rows.values()])
     order = np.argsort(numbers)
     place = np.searchsorted(numbers[order], ranges.forward).clip(max=len(numbers) - 1)
     hit = (numbers[order][place] == ranges.forward) & (ranges.forward > 0)
-    return pa.array(found[order][place], pa.int32(), mask=~hit)
+    return pa.array(thread_rows[order][place], pa.int32(), mask=~hit)
 
 
 # Ops, annotations, modules and Python frames of a trace, gathered as columns.
@@ -171,15 +171,15 @@ class Ranges:
         rows: list[tuple[int, ...]] = []
         written: list[str] = []
         for event in events:
-            found = event.get("args")
-            args = found if isinstance(found, dict) else {}
+            raw_args = event.get("args")
+            args = raw_args if isinstance(raw_args, dict) else {}
             name = str(event.get("name", ""))
             seq = texts.sequence(args)
-            op_id = whole(args.get("External id"))
+            op_id = whole_number(args.get("External id"))
             kind, text = _text(name, args, seq, op_id, op=event.get("cat") in OPS)
             written.append(text)
             thread = self._threads.row(event.get("pid"), event.get("tid"))
-            forward = 0 if seq is None else whole(args.get("Fwd thread id")) or 0
+            forward = 0 if seq is None else whole_number(args.get("Fwd thread id")) or 0
             order, number = -1 if op_id is None else op_id, -1 if seq is None else seq
             stack, layers = self._around(args)
             named = self.names[name] if kind == OP else -1
@@ -189,24 +189,24 @@ class Ranges:
     def _around(self, args: dict[str, Any]) -> tuple[int, int]:
         """Give the numbers of an op's call stack and module hierarchy."""
         stack = layers = -1
-        if (found := args.get("Call stack")) and (trace := texts.call_stack(str(found))):
+        if (text := args.get("Call stack")) and (trace := texts.call_stack(str(text))):
             stack = self.stacks[trace]
-        if (found := args.get("Module Hierarchy")) and (modules := texts.hierarchy(str(found))):
+        if (text := args.get("Module Hierarchy")) and (modules := texts.hierarchy(str(text))):
             layers = self.hierarchies[modules]
         return stack, layers
 
     def add_python(self, events: list[Event]) -> None:
         """Gather Python calls: module calls as layers, others as frames, builtins not at all."""
-        modules, kept, rows = [], [], []
+        modules, calls, rows = [], [], []
         for event in events:
             name = str(event.get("name", ""))
             if name.startswith(_MODULE):
                 modules.append(event)
             elif (frame := texts.frame(name)) is not None:
                 thread = self._threads.row(event.get("pid"), event.get("tid"))
-                kept.append(event)
+                calls.append(event)
                 rows.append((thread, FRAME, -1, -1, 0, self.frames[frame], -1, -1))
-        self._frames.append(self._times(kept, rows))
+        self._frames.append(self._times(calls, rows))
         thread_of = self._threads.row
         self._keep(
             modules,

@@ -99,16 +99,16 @@ class Trace:
             rest = block
             while rest:
                 try:
-                    whole = unzip.decompress(rest, BLOCK_BYTES)
+                    unzipped = unzip.decompress(rest, BLOCK_BYTES)
                 except zlib.error:
                     self.cut = True  # what came before is good
                     return
-                if (most := most - len(whole)) < 0:
+                if (most := most - len(unzipped)) < 0:
                     raise CaptureError(
                         f"{self.path}: not a torch.profiler trace: "
                         f"it unzips to more than {_RATIO} times its size"
                     )
-                yield whole
+                yield unzipped
                 rest = unzip.unused_data if unzip.eof else unzip.unconsumed_tail
                 if unzip.eof and rest:
                     if rest.startswith(b"\0"):  # padding behind the last member
@@ -123,43 +123,43 @@ class Trace:
             buffer += block
             if buffer.lstrip()[:1] == b"[":
                 return buffer.lstrip()[1:]
-            if found := _ARRAY.search(buffer):
-                self.header = _object(buffer[: found.end()] + b"]}") or {}
+            if match := _ARRAY.search(buffer):
+                self.header = _object(buffer[: match.end()] + b"]}") or {}
                 self.header.pop("traceEvents", None)
-                return buffer[found.end() :]
+                return buffer[match.end() :]
             if len(buffer) > _HEADER_BYTES:
                 break
         raise CaptureError(f"{self.path}: not a torch.profiler trace: no list of traceEvents")
 
     def _close(self, rest: bytes) -> list[Event]:
-        whole = _object(b'{"traceEvents":[' + rest) or _object(b'{"traceEvents":[' + rest + b"}")
-        if whole is None:
+        trace = _object(b'{"traceEvents":[' + rest) or _object(b'{"traceEvents":[' + rest + b"}")
+        if trace is None:
             self.cut = True
             return self._salvage(rest)
-        events = whole.pop("traceEvents")
-        self.header |= whole
+        events = trace.pop("traceEvents")
+        self.header |= trace
         return events if isinstance(events, list) else []
 
     def _salvage(self, piece: bytes) -> list[Event]:
         """Give the events that can be parsed one by one, and count the others."""
         *parts, last = _BOUNDARY.split(_repaired(piece).rstrip(b", \t\r\n"))
-        found = [_loads(part + b"}") for part in parts]
-        self.lost += sum(not isinstance(event, dict) for event in found)
+        events = [_loads(part + b"}") for part in parts]
+        self.lost += sum(not isinstance(event, dict) for event in events)
         ending = _END.sub(b"}", last)  # it may carry the end of the list, or be cut in the middle
-        whole = (_loads(text) for text in (last, last + b"}", ending))
-        found.append(next((event for event in whole if isinstance(event, dict)), None))
-        return [event for event in found if isinstance(event, dict)]
+        endings = (_loads(text) for text in (last, last + b"}", ending))
+        events.append(next((event for event in endings if isinstance(event, dict)), None))
+        return [event for event in events if isinstance(event, dict)]
 
 
 def _last_boundary(buffer: bytes) -> re.Match[bytes] | None:
     """Find the last place where one event ends and another begins."""
     reach = 1 << 14
     while True:
-        found = None
-        for found in _BOUNDARY.finditer(buffer, max(0, len(buffer) - reach)):  # noqa: B007 - the last
+        boundary = None
+        for boundary in _BOUNDARY.finditer(buffer, max(0, len(buffer) - reach)):  # noqa: B007 - the last
             pass
-        if found is not None or reach >= len(buffer):
-            return found
+        if boundary is not None or reach >= len(buffer):
+            return boundary
         reach *= 16
 
 
@@ -171,10 +171,10 @@ def _array(piece: bytes) -> list[Event] | None:
 
 
 def _object(piece: bytes) -> dict[str, Any] | None:
-    found = _loads(piece)
-    if found is None:
-        found = _loads(_repaired(piece))
-    return found if isinstance(found, dict) else None
+    parsed = _loads(piece)
+    if parsed is None:
+        parsed = _loads(_repaired(piece))
+    return parsed if isinstance(parsed, dict) else None
 
 
 def _loads(piece: bytes) -> Any:  # noqa: ANN401 - JSON can be anything

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pyprof import marker
-from pyprof.readers.kineto.columns import whole
+from pyprof.readers.kineto.columns import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,7 +71,7 @@ _COLLECTIVE_DTYPES = {
 }
 """Names of c10::ScalarType, in which collectives tell their element type."""
 
-_KERNEL_FACTS = (
+_KERNEL_ATTRIBUTES = (
     "kernel_file",
     "kernel_hash",
     "kernel_kwargs",
@@ -79,7 +79,7 @@ _KERNEL_FACTS = (
     "num_stages",
     "grid",
 )
-_COLLECTIVE_FACTS = {
+_COLLECTIVE_ATTRIBUTES = {
     "Out msg nelems": "out_numel",
     "Group size": "group_size",
     "Process Group Name": "group",
@@ -103,8 +103,8 @@ def is_op(name: str, args: dict[str, Any]) -> bool:
     """Tell an op from an annotation: until torch 1.12 both have the same category."""
     if "::" in name and "::" in name.partition(" ")[0]:
         return True
-    known = not _OF_OPS.isdisjoint(args) or bool(_dims(args))
-    return known or marker.is_backward(name) or _GENERATED.search(name) is not None
+    has_op_fields = not _OF_OPS.isdisjoint(args) or bool(_dims(args))
+    return has_op_fields or marker.is_backward(name) or _GENERATED.search(name) is not None
 
 
 def op(name: str, args: dict[str, Any], seq: int | None, op_id: int | None) -> str:
@@ -128,7 +128,7 @@ def sequence(args: dict[str, Any]) -> int | None:
     """Give an op's sequence number; -1 is the profiler's word for none."""
     if "Sequence number" not in args:
         return None
-    number = whole(args.get("Sequence number"))
+    number = whole_number(args.get("Sequence number"))
     return None if number is None or number < 0 else number
 
 
@@ -160,8 +160,8 @@ def _element(kind: object) -> object:
 def _generated_kernel(name: str, args: dict[str, Any]) -> str:
     """Write the call of a kernel that Inductor made: its arguments and where its source is."""
     dims, dtypes, strides, values = (
-        found if isinstance(found, list) else []
-        for found in (
+        listed if isinstance(listed, list) else []
+        for listed in (
             _dims(args),
             _dtypes(args),
             args.get("Input Strides"),
@@ -170,16 +170,18 @@ def _generated_kernel(name: str, args: dict[str, Any]) -> str:
     )
     inputs: list[Value] = []
     for place, shape in enumerate(dims):
-        known = dtypes[place] if place < len(dtypes) else ""
+        dtype = dtypes[place] if place < len(dtypes) else ""
         stride = _sizes(strides[place]) if place < len(strides) else None
         size = _sizes(shape)
-        if known and size is not None:
-            inputs.append(marker.Tensor(size, str(known), stride))
+        if dtype and size is not None:
+            inputs.append(marker.Tensor(size, str(dtype), stride))
         else:
             inputs.append(_scalar(values[place] if place < len(values) else ""))
-    facts = {key: args[key] for key in _KERNEL_FACTS if isinstance(args.get(key), (str, int))}
+    attributes = {
+        key: args[key] for key in _KERNEL_ATTRIBUTES if isinstance(args.get(key), (str, int))
+    }
     backend = args.get("kernel_backend", "cpp" if "cpp_fused_" in name else "triton")
-    return marker.encode_op(marker.Call(str(backend), name, tuple(inputs), facts))
+    return marker.encode_op(marker.Call(str(backend), name, tuple(inputs), attributes))
 
 
 def _sizes(value: object) -> tuple[int, ...] | None:
@@ -201,14 +203,14 @@ def _scalar(text: object) -> Value:
 def _collective(args: dict[str, Any]) -> str:
     """Write the call of a collective: what each rank puts in, and among how many."""
     kind = _COLLECTIVE_DTYPES.get(str(args.get("dtype")))
-    count = whole(args.get("In msg nelems"))
-    given = () if count is None else (marker.Tensor((count,), kind),)
-    facts = {
+    count = whole_number(args.get("In msg nelems"))
+    inputs = () if count is None else (marker.Tensor((count,), kind),)
+    attributes = {
         name: args[key]
-        for key, name in _COLLECTIVE_FACTS.items()
+        for key, name in _COLLECTIVE_ATTRIBUTES.items()
         if isinstance(args.get(key), (str, int))
     }
-    return marker.encode_op(marker.Call("c10d", str(args["Collective name"]), given, facts))
+    return marker.encode_op(marker.Call("c10d", str(args["Collective name"]), inputs, attributes))
 
 
 @lru_cache(maxsize=1 << 18)
@@ -216,8 +218,8 @@ def frame(name: str) -> tuple[str, str] | None:
     """Split `path(line): function` into (`path:line`, function); None for a builtin's name."""
     if name.startswith("<"):
         return None
-    found = _CALL_STACK_FRAME.fullmatch(name)
-    return (f"{found[1]}:{found[2]}", found[3]) if found else None
+    match = _CALL_STACK_FRAME.fullmatch(name)
+    return (f"{match[1]}:{match[2]}", match[3]) if match else None
 
 
 def trace(frames: Iterable[tuple[str, str]]) -> str:
@@ -229,7 +231,7 @@ def trace(frames: Iterable[tuple[str, str]]) -> str:
 @lru_cache(maxsize=1 << 18)
 def call_stack(stack: str) -> str:
     """Write the trace marker of a `Call stack`, which has the innermost frame first."""
-    frames = [found for part in stack.split(";") if (found := frame(part.strip()))]
+    frames = [split_frame for part in stack.split(";") if (split_frame := frame(part.strip()))]
     return trace(reversed(frames)) if frames else ""
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.report.advice.case import Case
 from pyprof.report.advice.finding import Advice, Evidence
-from pyprof.report.advice.registry import in_order, merge, rules, without_rows
+from pyprof.report.advice.registry import in_order, merge_advice, rules, without_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.timeline import Timeline
     from pyprof.schema import Capture
 
-__all__ = ["Advice", "Evidence", "advise", "merge", "without_rows"]
+__all__ = ["Advice", "Evidence", "advise", "merge_advice", "without_rows"]
 
 _LEAST_SHARE = 0.001
 """What could win less of the time is not worth a line."""
@@ -34,6 +34,6 @@ def advise(
     """
     case = Case(table, timeline, capture, rows)
     least = _LEAST_SHARE * case.span_ns
-    found = [advice for rule in rules().values() if (advice := rule(case)) is not None]
-    kept = [entry for entry in found if entry.gain_ns is None or entry.gain_ns > least]
-    return in_order(kept)
+    entries = [advice for rule in rules().values() if (advice := rule(case)) is not None]
+    worthwhile = [entry for entry in entries if entry.gain_ns is None or entry.gain_ns > least]
+    return in_order(worthwhile)

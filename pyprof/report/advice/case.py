@@ -92,20 +92,20 @@ class Case:
     def role(self, *roles: Role) -> Mask:
         """Find kernels of these roles."""
         name = self.table.records.coded("kLongName")
-        found = np.array([*(role(text) in roles for text in name.values), False])
-        return np.asarray(self.chosen & found[name.index])
+        has_role = np.array([*(role(text) in roles for text in name.values), False])
+        return np.asarray(self.chosen & has_role[name.index])
 
     def named(self, pattern: re.Pattern[str]) -> Mask:
         """Find kernels whose path, which is the name without its arguments, has this in it."""
         name = self.table.records.coded("kLongName")
-        found = np.array([*(bool(pattern.search(split(t).path)) for t in name.values), False])
-        return np.asarray(self.chosen & found[name.index])
+        matches = np.array([*(bool(pattern.search(split(t).path)) for t in name.values), False])
+        return np.asarray(self.chosen & matches[name.index])
 
     def family(self, *families: str) -> Mask:
         """Find rows that work for an op of these families."""
         costs = self.table.costs
-        found = np.array([family(work) in families for work in costs.work], bool)
-        return np.asarray(self.chosen & found[costs.work_of])
+        of_family = np.array([family(work) in families for work in costs.work], bool)
+        return np.asarray(self.chosen & of_family[costs.work_of])
 
     def kind(self, kind: int) -> Mask:
         """Find rows of a kind of `schema.KINDS`."""
@@ -114,15 +114,15 @@ class Case:
     def is_one(self, column: str, *values: str) -> Mask:
         """Find rows with one of these values in a column of texts."""
         coded = self.table.records.coded(column)
-        found = np.array([*(value in values for value in coded.values), False])
-        return np.asarray(self.chosen & found[coded.index])
+        matches = np.array([*(value in values for value in coded.values), False])
+        return np.asarray(self.chosen & matches[coded.index])
 
     @cached_property
     def why(self) -> pa.Array:
         """The column `why`, without what it says of rows above their peak."""
-        said = COLUMNS["why"].values(self.table).dictionary_encode()
-        reasons = pc.replace_substring_regex(said.dictionary, r"^above peak: [^;]*(; )?", "")
-        return reasons.take(said.indices)
+        why_texts = COLUMNS["why"].values(self.table).dictionary_encode()
+        reasons = pc.replace_substring_regex(why_texts.dictionary, r"^above peak: [^;]*(; )?", "")
+        return reasons.take(why_texts.indices)
 
     @cached_property
     def replays(self) -> Mask:
@@ -140,8 +140,8 @@ class Case:
             return np.zeros(0, np.int64)
         called = self.capture.calls
         is_graph = partial(pc.match_substring, pattern="GraphLaunch")
-        found = called.filter(where(called.column("name"), is_graph))
-        return ints(found.column("start"))
+        graph_launches = called.filter(where(called.column("name"), is_graph))
+        return ints(graph_launches.column("start"))
 
     @cached_property
     def loading(self) -> Mapping[str, Intervals]:
@@ -185,15 +185,15 @@ class Case:
         A peak that the user gives stands for every type, and says nothing of any.
         """
         gpu = self.table.records.coded("gpu")
-        found = [self._has(name, dtype) for name in (*gpu.values, None)]
-        return np.asarray(np.array(found, bool)[gpu.index])
+        has_dtype = [self._has(name, dtype) for name in (*gpu.values, None)]
+        return np.asarray(np.array(has_dtype, bool)[gpu.index])
 
     def _has(self, name: str | None, dtype: str) -> bool:
         device = self.table.device_of(name)
         if device.cuda_cc is not None:
             return tensor_core_takes(device.cuda_cc, dtype)
-        found = peaks(device)
-        return found is not None and found.flops(dtype, tensor_core=True) is not None
+        device_peaks = peaks(device)
+        return device_peaks is not None and device_peaks.flops(dtype, tensor_core=True) is not None
 
     # --- gains -----------------------------------------------------------------------------------
 
@@ -264,11 +264,11 @@ class Case:
         grouped = data.group_by(["what", "line", "detail"]).aggregate(
             [("ns", "sum"), ("ns", "count")]
         )
-        found = [
+        entries = [
             Evidence(row["what"], row["line"], row["ns_count"], int(row["ns_sum"]), row["detail"])
             for row in grouped.to_pylist()
         ]
-        return tuple(sorted(found, key=lambda e: (-e.total_ns, e.what, e.line or "", e.detail)))
+        return tuple(sorted(entries, key=lambda e: (-e.total_ns, e.what, e.line or "", e.detail)))
 
 
 # Idle time of one cause, and the rows next to its gaps.
@@ -279,7 +279,7 @@ def idle_for(case: Case, cause: str) -> tuple[Ints, Ints, NDArray[np.float64]]:
     before, after, time = [], [], []
     for device in case.devices:
         gaps = device.gaps
-        ns = case.idle(device, cause).inside(gaps.start, gaps.end)
+        ns = case.idle(device, cause).length_within(gaps.start, gaps.end)
         some = ns > 0
         before.append(_ended(case, device.pid, device.device, gaps.start[some]))
         after.append(gaps.row[some])
@@ -347,18 +347,18 @@ def _again(case: Case, order: Ints) -> Mask:
 def _many_tensors(case: Case) -> Mask:
     name = case.table.records.coded("kLongName")
     fused = ("multi_tensor", "fused", "foreach", "triton_")
-    found = [any(part in text.lower() for part in fused) for text in name.values]
-    return np.asarray(np.array([*found, False])[name.index])
+    is_fused = [any(part in text.lower() for part in fused) for text in name.values]
+    return np.asarray(np.array([*is_fused, False])[name.index])
 
 
 def _elements(case: Case) -> Ints:
     """Give the elements of each row's largest input; by its grid where sizes are not known."""
     records = case.table.records
     sizes, grid, block = (records.coded(name) for name in ("sizes", "grid", "block"))
-    known = np.array(
+    elements_of = np.array(
         [*(max((int(np.prod(one)) for one in value or ()), default=0) for value in sizes.values), 0]
     )
     threads = [np.array([*(int(np.prod(value)) if value else 0 for value in part.values), 0])
                for part in (grid, block)]  # fmt: skip
     launched = threads[0][grid.index] * threads[1][block.index]
-    return np.where(known[sizes.index] > 0, known[sizes.index], launched)
+    return np.where(elements_of[sizes.index] > 0, elements_of[sizes.index], launched)

@@ -27,7 +27,7 @@ def communication(case: Case) -> Advice | None:
     for device in case.devices:
         here = (pid == device.pid) & (number == device.device)
         alone = device.communication - device.compute
-        exposed[here] = alone.inside(start[here], end[here])
+        exposed[here] = alone.length_within(start[here], end[here])
     some = exposed > 0
     return case.advice(
         "communication",

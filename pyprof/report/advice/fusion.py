@@ -40,11 +40,11 @@ _OF_MANY = ("AccumulateGrad", "_foreach_")
 def _of_many(case: Case) -> Mask:
     """Find what ops do that go through tensors which have nothing to do with each other."""
     names = case.texts["op"]
-    found = [
+    of_many = [
         any(part in (name or "") for part in _OF_MANY) for name in names.dictionary.to_pylist()
     ]
-    index = pc.fill_null(names.indices, len(found)).to_numpy()
-    return np.asarray(np.array([*found, False])[index])
+    index = pc.fill_null(names.indices, len(of_many)).to_numpy()
+    return np.asarray(np.array([*of_many, False])[index])
 
 
 @rule(

@@ -18,7 +18,7 @@ from pyprof.report.analysis.intervals import union
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case
 
-_TOLD = (SYNC, ALLOC, LOAD)
+_WITH_OWN_RULE = (SYNC, ALLOC, LOAD)
 """Causes that have a rule of their own."""
 
 
@@ -34,20 +34,23 @@ def data_loading(case: Case) -> Advice | None:
     if case.capture is None or not case.devices:
         return None
     idle = [
-        (union(times for cause, times in device.idle.items() if cause not in _TOLD), device.gaps)
+        (
+            union(times for cause, times in device.idle.items() if cause not in _WITH_OWN_RULE),
+            device.gaps,
+        )
         for device in case.devices
     ]
-    found, most = [], 0
-    for name, held in case.loading.items():
-        waits = [(waited & held, gaps) for waited, gaps in idle]
+    evidence, most = [], 0
+    for name, loading in case.loading.items():
+        waits = [(waited & loading, gaps) for waited, gaps in idle]
         waited, gaps = max(waits, key=lambda wait: wait[0].total)
         if waited.total:
-            longest = int(np.argmax(waited.inside(gaps.start, gaps.end)))
+            longest = int(np.argmax(waited.length_within(gaps.start, gaps.end)))
             line = case.texts["line"][int(gaps.row[longest])].as_py()
             what = plain_layer(unnumbered(name))
-            found.append(Evidence(what, line, case.loadings[name], waited.total))
+            evidence.append(Evidence(what, line, case.loadings[name], waited.total))
             most = max(most, waited.total)
-    if not found:
+    if not evidence:
         return None
     return Advice(
         "data_loading",
@@ -55,7 +58,7 @@ def data_loading(case: Case) -> Advice | None:
         "use more DataLoader workers, persistent_workers=True, a larger prefetch_factor;"
         " decode and augment ahead of time or on the GPU",
         most,
-        tuple(sorted(found, key=lambda entry: -entry.total_ns)),
+        tuple(sorted(evidence, key=lambda entry: -entry.total_ns)),
         np.zeros(0, np.int64),
     )
 

@@ -58,7 +58,9 @@ def pageable_copies(case: Case) -> Advice | None:
     name = records.coded("kLongName")
     host = np.array(["HtoD" in text or "DtoH" in text or "Pageable" in text
                      for text in name.values] + [False])[name.index]  # fmt: skip
-    rows = np.flatnonzero(case.kind(schema.MEMCPY) & host & large & (_held(records) > _MOST))
+    rows = np.flatnonzero(
+        case.kind(schema.MEMCPY) & host & large & (_blocked_share(records) > _MOST)
+    )
     return case.advice(
         "pageable_copies",
         "copies between host and GPU block the host: pageable memory, or blocking calls",
@@ -68,7 +70,7 @@ def pageable_copies(case: Case) -> Advice | None:
     )
 
 
-def _held(records: Records) -> np.ndarray:
+def _blocked_share(records: Records) -> np.ndarray:
     """Give the share of each row's time during which the launching call had not returned."""
     called, returned = host_api.launches(records)
     start, end = records.numpy("start"), records.numpy("end")
@@ -82,9 +84,9 @@ def _alone(case: Case, rows: np.ndarray) -> np.ndarray:
     records = case.table.records
     start, end = records.numpy("start")[rows], records.numpy("end")[rows]
     pid, number = records.numpy("pid")[rows], records.numpy("device")[rows]
-    found = np.zeros(len(rows))
+    alone_ns = np.zeros(len(rows))
     for device in case.devices:
         here = (pid == device.pid) & (number == device.device)
         alone = device.copy - device.compute - device.communication
-        found[here] = alone.inside(start[here], end[here])
-    return found
+        alone_ns[here] = alone.length_within(start[here], end[here])
+    return alone_ns

@@ -36,7 +36,7 @@ def half_precision(case: Case) -> Advice | None:
         "pad their sizes to multiples of 8, or update cuBLAS and cuDNN; see the reason for each",
         rows,
         case.most(rows, case.faster(rows, "float16")),
-        detail=[reason for reason, kept in zip(reasons, keep.tolist(), strict=True) if kept],
+        detail=[reason for reason, is_kept in zip(reasons, keep.tolist(), strict=True) if is_kept],
     )
 
 

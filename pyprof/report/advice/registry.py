@@ -50,26 +50,26 @@ def rules() -> dict[str, Rule]:
     return dict(sorted(_RULES.items()))
 
 
-def without_rows(found: Iterable[Advice]) -> list[Advice]:
+def without_rows(entries: Iterable[Advice]) -> list[Advice]:
     """Leave out what belongs to the table alone, so that advice is small."""
-    return [replace(entry, rows=entry.rows[:0]) for entry in found]
+    return [replace(entry, rows=entry.rows[:0]) for entry in entries]
 
 
-def merge(a: Sequence[Advice], b: Sequence[Advice]) -> list[Advice]:
+def merge_advice(a: Sequence[Advice], b: Sequence[Advice]) -> list[Advice]:
     """Make the advice on two captures one: GPUs work side by side, so the larger gain counts.
 
     Its words are those of the capture that would win more. Neither has rows.
     """
-    found: dict[str, Advice] = {}
+    entry_by_rule: dict[str, Advice] = {}
     for entry in (*a, *b):
-        other = found.get(entry.rule)
-        found[entry.rule] = entry if other is None else _plus(other, entry)
-    return in_order(found.values())
+        other = entry_by_rule.get(entry.rule)
+        entry_by_rule[entry.rule] = entry if other is None else _plus(other, entry)
+    return in_order(entry_by_rule.values())
 
 
-def in_order(found: Iterable[Advice]) -> list[Advice]:
+def in_order(entries: Iterable[Advice]) -> list[Advice]:
     """Sort: what could be won most comes first, gains that cannot be said last."""
-    return sorted(found, key=lambda entry: (-(entry.gain_ns or 0), entry.rule))
+    return sorted(entries, key=lambda entry: (-(entry.gain_ns or 0), entry.rule))
 
 
 def _plus(a: Advice, b: Advice) -> Advice:

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof.report.analysis.steps import Steps, choose, steps
+from pyprof.report.analysis.steps import Steps, choose, find_steps
 
 if TYPE_CHECKING:
     from pyprof.arrays import Mask
     from pyprof.inputs.source import Source
 
 
-def bounds(found: Steps, text: str | None) -> tuple[int, int] | None:
+def bounds(steps: Steps, text: str | None) -> tuple[int, int] | None:
     """Read the option; None where it is not given. Naming no step is misuse."""
     if text is None:
         return None
     try:
-        return choose(text, len(found))
+        return choose(text, len(steps))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--steps'") from None
 
@@ -27,5 +27,5 @@ def rows(source: Source, text: str | None) -> Mask | None:
     """Find the rows of the steps that the option names; None, for all, where it is not given."""
     if text is None:
         return None
-    found = steps(source.table.records, source.capture)
-    return found.rows(bounds(found, text))
+    capture_steps = find_steps(source.table.records, source.capture)
+    return capture_steps.rows(bounds(capture_steps, text))

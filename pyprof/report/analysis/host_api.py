@@ -64,14 +64,14 @@ class Calls:
 
     def hosts(self) -> Mapping[int, Host]:
         """Give the sets of each process that made some call."""
-        found = {}
+        host_of_process = {}
         for pid, rows in by_value(self.pid):
             sets = {}
             for place, name in enumerate(SORTS):
                 ours = rows[self.sort[rows] == place]
                 sets[name] = union_of(self.start[ours], self.end[ours]) if len(ours) else EMPTY
-            found[pid] = Host(sets)
-        return found
+            host_of_process[pid] = Host(sets)
+        return host_of_process
 
 
 SILENT = Host(dict.fromkeys(SORTS, EMPTY))
@@ -131,6 +131,6 @@ def called_itself(records: Records) -> Mask:
 def launches(records: Records) -> tuple[Ints, Ints]:
     """Give start and end of the API call that gave each row to the GPU; -1 where not known."""
     launch = records.arrow("launch")
-    whole = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
-    begin, end = (pc.list_element(whole, place) for place in (0, 1))
+    bounds = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
+    begin, end = (pc.list_element(bounds, place) for place in (0, 1))
     return ints(begin), ints(end)

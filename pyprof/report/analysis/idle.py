@@ -70,34 +70,38 @@ def causes(gaps: Gaps, host: Host) -> dict[str, Intervals]:
     inside = gaps.in_replay
     unknown, known = ~known & ~inside, known & ~inside
     queued = known & (end <= gaps.start)
-    given = np.clip(begin, gaps.start, gaps.end)  # when the launch began
+    launched = np.clip(begin, gaps.start, gaps.end)  # when the launch began
     long = end - begin > LOAD_NS
-    found = {
+    idle_by_cause = {
         GRAPH: union_of(gaps.start[inside], gaps.end[inside]),
         UNKNOWN: union_of(gaps.start[unknown], gaps.end[unknown]),
         QUEUE: union_of(gaps.start[queued], gaps.end[queued]),
     }
     late = known & ~queued
-    found |= _host(union_of(gaps.start[late], given[late]), host)
-    found[LAUNCH] = found[LAUNCH] | union_of(given[late & ~long], gaps.end[late & ~long])
-    found[LOAD] = found[LOAD] | union_of(given[late & long], gaps.end[late & long])
-    return {name: found[name] for name in CAUSES}
+    idle_by_cause |= _host(union_of(gaps.start[late], launched[late]), host)
+    idle_by_cause[LAUNCH] = idle_by_cause[LAUNCH] | union_of(
+        launched[late & ~long], gaps.end[late & ~long]
+    )
+    idle_by_cause[LOAD] = idle_by_cause[LOAD] | union_of(
+        launched[late & long], gaps.end[late & long]
+    )
+    return {name: idle_by_cause[name] for name in CAUSES}
 
 
 def _host(rest: Intervals, host: Host) -> dict[str, Intervals]:
     """Split the time in which nothing was launched by what the host did."""
-    found = {}
+    idle_by_cause = {}
     for sort, inside in host.inside.items():
-        found[sort] = rest & inside
+        idle_by_cause[sort] = rest & inside
         rest = rest - inside
     if not len(rest):
-        return {**found, HOST: rest}
+        return {**idle_by_cause, HOST: rest}
     between = complement(host.anywhere, int(rest.start[0]), int(rest.end[-1]))
     short = between.end - between.start <= DISPATCH_NS
     after_sync = np.isin(between.start, host.inside[SYNC].end)
-    found[SYNC] = found[SYNC] | (rest & _chosen(between, short & after_sync))
-    found[LAUNCH] = found[LAUNCH] | (rest & _chosen(between, short & ~after_sync))
-    return {**found, HOST: rest & _chosen(between, ~short)}
+    idle_by_cause[SYNC] = idle_by_cause[SYNC] | (rest & _chosen(between, short & after_sync))
+    idle_by_cause[LAUNCH] = idle_by_cause[LAUNCH] | (rest & _chosen(between, short & ~after_sync))
+    return {**idle_by_cause, HOST: rest & _chosen(between, ~short)}
 
 
 def _chosen(sets: Intervals, keep: NDArray[np.bool_]) -> Intervals:

@@ -51,7 +51,7 @@ class Intervals:
         keep = low < high
         return Intervals(low[keep], high[keep])
 
-    def inside(self, start: Ints, end: Ints) -> Ints:
+    def length_within(self, start: Ints, end: Ints) -> Ints:
         """Give the length of the set within each of many intervals, which may overlap."""
         return self._before(end) - self._before(start)
 
@@ -85,9 +85,9 @@ def union(sets: Iterable[Intervals]) -> Intervals:
     return union_of(*(np.concatenate(part) for part in zip(*both, strict=True)))
 
 
-def complement(held: Intervals, start: int, end: int) -> Intervals:
+def complement(busy: Intervals, start: int, end: int) -> Intervals:
     """Give the time between two instants that a set leaves free."""
-    inner = held.cut(start, end)
+    inner = busy.cut(start, end)
     return union_of(np.append(start, inner.end), np.append(inner.start, end))
 
 
@@ -96,6 +96,6 @@ def _combine(one: Intervals, other: Intervals, least: int) -> Intervals:
     instant = np.concatenate([one.start, other.start, one.end, other.end])
     step = np.repeat(np.array([1, -1]), len(one) + len(other))
     order = np.argsort(instant, kind="stable")
-    instant, held = instant[order], np.cumsum(step[order])
-    enough = held[:-1] >= least if len(held) else np.zeros(0, bool)
+    instant, depth = instant[order], np.cumsum(step[order])
+    enough = depth[:-1] >= least if len(depth) else np.zeros(0, bool)
     return union_of(instant[:-1][enough], instant[1:][enough])

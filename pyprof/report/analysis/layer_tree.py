@@ -63,7 +63,7 @@ def _own(node: Node) -> tuple[Any, ...]:
 
 def _joined(nodes: list[tuple[Any, ...]]) -> Node:
     """Put the nodes of a walk together again."""
-    made: list[Node] = []  # the first child of what comes next is the last
+    finished: list[Node] = []  # the first child of what comes next is the last
     for (
         name,
         self_ns,
@@ -75,19 +75,19 @@ def _joined(nodes: list[tuple[Any, ...]]) -> Node:
         is_layer,
         count,
     ) in reversed(nodes):
-        children = tuple(made.pop() for _ in range(count))
+        children = tuple(finished.pop() for _ in range(count))
         own = (self_ns, self_rows, total_ns, rows)
-        made.append(Node(name, *own, children, self_step_ns, step_ns, is_layer))
-    return made[0]
+        finished.append(Node(name, *own, children, self_step_ns, step_ns, is_layer))
+    return finished[0]
 
 
 def _rebuilt(node: Node, change: Callable[[Node, tuple[Node, ...]], Node]) -> Node:
     """Change every node of a tree, given its changed children, the innermost first."""
-    made: list[Node] = []
+    rebuilt: list[Node] = []
     for _, each in reversed(list(node.walk())):
-        children = tuple(made.pop() for _ in each.children)
-        made.append(change(each, children))
-    return made[0]
+        children = tuple(rebuilt.pop() for _ in each.children)
+        rebuilt.append(change(each, children))
+    return rebuilt[0]
 
 
 def tree(table: Table, rows: Mask | None = None, per_step: Floats | None = None) -> Node:
@@ -108,15 +108,15 @@ def tree(table: Table, rows: Mask | None = None, per_step: Floats | None = None)
     root = _Growing(is_layer=True)
     for place in np.flatnonzero(count).tolist():
         layers = layer.values[place - 1] if place else []
-        found = root
+        node = root
         for added in (*_added(layers), *([] if steps(layers) else [[NO_LAYER]])):
-            found = found.at(added)
-            found.is_layer = True
-        found.add(int(ns[place]), int(count[place]), float(step_ns[place]))
+            node = node.at(added)
+            node.is_layer = True
+        node.add(int(ns[place]), int(count[place]), float(step_ns[place]))
     return root.node(ROOT)
 
 
-def merge(a: Node, b: Node) -> Node:
+def merge_trees(a: Node, b: Node) -> Node:
     """Make two trees one."""
     root = _Growing()
     for tree in (a, b):
@@ -185,10 +185,10 @@ class _Growing:
 
     def at(self, path: Iterable[str]) -> _Growing:
         """Give the node at the end of a path from here."""
-        found = self
+        node = self
         for name in path:
-            found = found.below.setdefault(name, _Growing())
-        return found
+            node = node.below.setdefault(name, _Growing())
+        return node
 
     def add(self, ns: int, rows: int, step_ns: float) -> None:
         """Add rows of its own."""
@@ -201,11 +201,11 @@ class _Growing:
         order = [(name, self)]
         for _, growing in order:
             order += growing.below.items()
-        made: dict[int, Node] = {}
+        finished: dict[int, Node] = {}
         for own, growing in reversed(order):
-            children = [made.pop(id(child)) for child in growing.below.values()]
-            made[id(growing)] = _finished(own, growing, children)
-        return made[id(self)]
+            children = [finished.pop(id(child)) for child in growing.below.values()]
+            finished[id(growing)] = _finished(own, growing, children)
+        return finished[id(self)]
 
 
 def _finished(name: str, own: _Growing, children: list[Node]) -> Node:

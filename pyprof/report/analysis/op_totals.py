@@ -50,11 +50,11 @@ def sums(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None = No
     """
     keys = {name: COLUMNS[name].values(table) for name in names}
     numbers = {"calls": np.ones(len(table.duration_ns), np.int64), "ns": table.duration_ns}
-    for name, known in (("flops", table.costs.flops), ("bytes", table.costs.bytes)):
+    for name, cost in (("flops", table.costs.flops), ("bytes", table.costs.bytes)):
         # As floats: the FLOPs of some thousand ranks are more than 63 bits hold.
-        numbers[name] = np.maximum(known, 0).astype(float)
-        told = ~np.isnan(with_helpers(table, np.where(known >= 0, known, np.nan)))
-        numbers[f"{name}_ns"] = np.where(told, table.duration_ns, 0)
+        numbers[name] = np.maximum(cost, 0).astype(float)
+        has_cost = ~np.isnan(with_helpers(table, np.where(cost >= 0, cost, np.nan)))
+        numbers[f"{name}_ns"] = np.where(has_cost, table.duration_ns, 0)
     data = pa.table({**keys, **{name: pa.array(values) for name, values in numbers.items()}})
     if rows is not None:
         data = data.filter(pa.array(rows))
@@ -66,25 +66,25 @@ def merge_totals(a: pa.Table, b: pa.Table) -> pa.Table:
     return add_up(pa.concat_tables([a, b]), _keys(a), _SUMS)
 
 
-def _keys(found: pa.Table) -> list[str]:
-    return [name for name in found.column_names if name not in _SUMS]
+def _keys(sums: pa.Table) -> list[str]:
+    return [name for name in sums.column_names if name not in _SUMS]
 
 
-def totals(found: pa.Table) -> list[Total]:
+def totals(op_sums: pa.Table) -> list[Total]:
     """Give each group of some sums, the longest first."""
-    names = _keys(found)
+    names = _keys(op_sums)
     order = [("ns", "descending"), *((name, "ascending") for name in names)]
-    whole = max(int(pc.sum(found.column("ns")).as_py() or 0), 1)
+    total_ns = max(int(pc.sum(op_sums.column("ns")).as_py() or 0), 1)
     return [
         Total(
             key=tuple(row[name] for name in names),
             calls=row["calls"],
             time_ns=row["ns"],
-            share=row["ns"] / whole,
+            share=row["ns"] / total_ns,
             flops_per_s=per_second(row["flops"] or None, row["flops_ns"]),
             bytes_per_s=per_second(row["bytes"] or None, row["bytes_ns"]),
         )
-        for row in found.sort_by(order).to_pylist()
+        for row in op_sums.sort_by(order).to_pylist()
     ]
 
 
@@ -162,8 +162,8 @@ class OpTotals:
         return _largest(self.time_by["tc"])
 
 
-def _over(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
+def _over(part: float, total: float) -> float | None:
+    return part / total if total else None
 
 
 def _largest(time: Mapping[str, int]) -> str | None:
@@ -183,7 +183,7 @@ def top_ops(
     if rows is not None:
         data = data.filter(pa.array(rows))
     # On one thread: several would add floats in an order that depends on their number.
-    found = data.group_by(list(_KEYS), use_threads=False).aggregate(
+    grouped = data.group_by(list(_KEYS), use_threads=False).aggregate(
         [
             *((name, "sum") for name in (*_TOPOPS_SUMS, "step_ns")),
             ("call", "count_distinct"),
@@ -192,8 +192,8 @@ def top_ops(
     )
     data = data.select([*_KEYS, *_LARGEST, "ns"])
     time = {name: _times(data, name) for name in _LARGEST}
-    whole = int(pc.sum(data.column("ns")).as_py() or 0)
-    return in_order(_totals(row, time, whole) for row in found.to_pylist())
+    total_ns = int(pc.sum(data.column("ns")).as_py() or 0)
+    return in_order(_totals(row, time, total_ns) for row in grouped.to_pylist())
 
 
 def in_order(ops: Iterable[OpTotals]) -> list[OpTotals]:
@@ -203,12 +203,14 @@ def in_order(ops: Iterable[OpTotals]) -> list[OpTotals]:
 
 def merge_op_totals(a: Sequence[OpTotals], b: Sequence[OpTotals]) -> list[OpTotals]:
     """Make the totals of two sets of rows those of both."""
-    whole = max((op.whole_ns for op in a), default=0) + max((op.whole_ns for op in b), default=0)
-    found: dict[tuple[str | None, ...], OpTotals] = {}
+    total_ns = max((op.whole_ns for op in a), default=0) + max((op.whole_ns for op in b), default=0)
+    total_by_key: dict[tuple[str | None, ...], OpTotals] = {}
     for op in (*a, *b):
-        other = found.get(_key(op))
-        found[_key(op)] = replace(op if other is None else _plus(other, op), whole_ns=whole)
-    return in_order(found.values())
+        other = total_by_key.get(_key(op))
+        total_by_key[_key(op)] = replace(
+            op if other is None else _plus(other, op), whole_ns=total_ns
+        )
+    return in_order(total_by_key.values())
 
 
 def _key(op: OpTotals) -> tuple[str | None, ...]:
@@ -233,7 +235,10 @@ def _plus(a: OpTotals, b: OpTotals) -> OpTotals:
 def _columns(table: Table) -> pa.Table:
     ns = table.duration_ns.astype(float)
     costs, share = table.costs, np.where(_kernel(table), table.roofline.share, np.nan)
-    flops, moved = (np.where(known >= 0, known, np.nan) for known in (costs.flops, costs.bytes))
+    flops, moved = (
+        np.where(values_of_row >= 0, values_of_row, np.nan)
+        for values_of_row in (costs.flops, costs.bytes)
+    )
     moved, share = (with_helpers(table, values) for values in (moved, share))
     values = {
         name: COLUMNS[name].values(table).dictionary_encode()
@@ -261,8 +266,10 @@ def _where(rows: pa.Array, texts: pa.DictionaryArray) -> pa.DictionaryArray:
 def with_helpers(table: Table, values: Floats) -> Floats:
     """Give helpers of known calls a 0 where they have no value: their time is part of the op's."""
     costs = table.costs
-    known = np.isin(costs.call, costs.call[_kernel(table) & ~costs.helper & ~np.isnan(values)])
-    return np.where(costs.helper & known & np.isnan(values), 0.0, values)
+    in_known_call = np.isin(
+        costs.call, costs.call[_kernel(table) & ~costs.helper & ~np.isnan(values)]
+    )
+    return np.where(costs.helper & in_known_call & np.isnan(values), 0.0, values)
 
 
 def _kernel(table: Table) -> Mask:
@@ -275,12 +282,12 @@ def _kernel(table: Table) -> Mask:
 def _times(data: pa.Table, name: str) -> dict[tuple[Any, ...], dict[str, int]]:
     """Sum the time of each group by a column's values; nulls do not count."""
     data = data.select([*_KEYS, name, "ns"])
-    known = data.filter(pc.is_valid(data.column(name)))
-    summed = known.group_by([*_KEYS, name]).aggregate([("ns", "sum")])
-    found: dict[tuple[Any, ...], dict[str, int]] = {}
+    valued = data.filter(pc.is_valid(data.column(name)))
+    summed = valued.group_by([*_KEYS, name]).aggregate([("ns", "sum")])
+    times: dict[tuple[Any, ...], dict[str, int]] = {}
     for row in summed.to_pylist():
-        found.setdefault(tuple(row[key] for key in _KEYS), {})[row[name]] = row["ns_sum"]
-    return found
+        times.setdefault(tuple(row[key] for key in _KEYS), {})[row[name]] = row["ns_sum"]
+    return times
 
 
 def _totals(

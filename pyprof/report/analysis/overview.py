@@ -12,15 +12,14 @@ from pyprof.allocator import give_back
 from pyprof.inputs.source import each_once
 from pyprof.parse.records import totals
 from pyprof.prof import kernel_families, step_rows
-from pyprof.prof.coverage import Known, known
+from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
 from pyprof.report.analysis import layer_tree, op_totals
 from pyprof.report.analysis.chosen_steps import bounds
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
 from pyprof.report.analysis.phases import of_rows
-from pyprof.report.analysis.steps import Steps, steps
-from pyprof.report.analysis.steps import merge as merge_steps
+from pyprof.report.analysis.steps import Steps, find_steps, merge_steps
 from pyprof.report.analysis.timeline import Timeline, timeline
 from pyprof.report.analysis.utilization import PhaseWork, Utilization, by_part, utilization
 
@@ -57,7 +56,7 @@ class Overview:
     families: Mapping[str, int]
     """Summed GPU time by family of ops, the longest first."""
     utilization: Utilization
-    known: Known
+    coverage: Coverage
     vias: Mapping[str, int]
     """Summed GPU time by how the op was found; "" where none was. Adds up to all rows'."""
     ops: list[OpTotals]
@@ -80,24 +79,24 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
     Raises click.BadParameter where it names none.
     """
     table = source.table
-    found = steps(table.records, source.capture)
-    table.steps = of_rows(found)
-    picked = bounds(found, chosen)
-    rows = found.rows(picked)
+    capture_steps = find_steps(table.records, source.capture)
+    table.steps = of_rows(capture_steps)
+    picked = bounds(capture_steps, chosen)
+    rows = capture_steps.rows(picked)
     timed = timeline(table.records, source.capture, rows)
-    ops = top_ops(table, rows, per_step(table, found, picked))
+    ops = top_ops(table, rows, per_step(table, capture_steps, picked))
     give_back()
     return Overview(
         gpus=gpus(source),
         peaks=_peaks(source.table, rows),
         rows=rows,
         chosen=picked,
-        steps=found,
+        steps=capture_steps,
         timeline=timed,
         phase_work=by_part(table, rows, PARTS),
         families=_families(table, rows),
-        utilization=utilization(table, found, picked or found.steady, timed),
-        known=known(table, rows),
+        utilization=utilization(table, capture_steps, picked or capture_steps.steady, timed),
+        coverage=cost_coverage(table, rows),
         vias=_by_text(source, rows, "via", schema.VIAS),
         ops=ops,
         advice=advise(table, timed, source.capture, rows),
@@ -105,17 +104,17 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
 
 
 def per_step(
-    table: Table, found: Steps, chosen: tuple[int, int] | None
+    table: Table, capture_steps: Steps, chosen: tuple[int, int] | None
 ) -> NDArray[np.float64] | None:
     """Give what each row adds to the mean time in a step, ns; None where no steps are known.
 
     A step is one of those chosen, else of those after warm-up; what runs in no such step adds
     nothing.
     """
-    averaged = chosen or found.steady
+    averaged = chosen or capture_steps.steady
     if averaged is None:
         return None
-    inside = np.asarray(found.rows(averaged))
+    inside = np.asarray(capture_steps.rows(averaged))
     return np.where(inside, table.duration_ns / (averaged[1] - averaged[0]), 0.0)
 
 
@@ -131,14 +130,16 @@ def _peaks(table: Table, rows: NDArray[np.bool_] | None) -> tuple[str, ...]:
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
     number, judged = table.judged
     time = np.bincount(number[chosen], table.duration_ns[chosen].astype(float), len(judged))
-    found: dict[str, float] = {}
+    weight_by_label: dict[str, float] = {}
     for place in np.argsort(-time, kind="stable").tolist():
         flops, memory = judged[place].flops_peak, judged[place].bandwidth_peak
         if flops is not None and time[place]:
-            found[f"{_spelt(flops.value / 1e12, 4)} TFLOP/s ({flops.label})"] = time[place]
+            weight_by_label[f"{_spelt(flops.value / 1e12, 4)} TFLOP/s ({flops.label})"] = time[
+                place
+            ]
         if memory is not None:
-            found[f"{_spelt(memory.value / 1e9, 5)} GB/s ({memory.label})"] = np.inf
-    return tuple(sorted(found, key=lambda label: -found[label])[:MOST_PEAKS])
+            weight_by_label[f"{_spelt(memory.value / 1e9, 5)} GB/s ({memory.label})"] = np.inf
+    return tuple(sorted(weight_by_label, key=lambda label: -weight_by_label[label])[:MOST_PEAKS])
 
 
 def _spelt(rate: float, digits: int) -> str:
@@ -201,7 +202,7 @@ class DeviceTotals:
     """By cause."""
 
     @staticmethod
-    def of(device: DeviceTime) -> DeviceTotals:
+    def from_device(device: DeviceTime) -> DeviceTotals:
         """Measure the sets of time."""
         return DeviceTotals(
             device.rank,
@@ -232,9 +233,9 @@ class Times:
     left_out: int = 0
 
     @staticmethod
-    def of(timeline: Timeline) -> Times:
+    def from_timeline(timeline: Timeline) -> Times:
         """Measure all GPUs."""
-        devices = tuple(DeviceTotals.of(device) for device in timeline.devices)
+        devices = tuple(DeviceTotals.from_device(device) for device in timeline.devices)
         return Times(devices, timeline.api_known, timeline.blocking, timeline.left_out)
 
     def plus(self, other: Times) -> Times:
@@ -260,7 +261,7 @@ class Brief:
     phase_work: Mapping[str, PhaseWork]
     families: Mapping[str, int]
     utilization: Utilization
-    known: Known
+    coverage: Coverage
     vias: Mapping[str, int]
     ops: list[OpTotals]
     layers: Node
@@ -291,24 +292,24 @@ def summarise_brief(source: Source, chosen: str | None = None) -> Brief:
     return shortened(source, overview(source, chosen))
 
 
-def shortened(source: Source, found: Overview) -> Brief:
+def shortened(source: Source, overview: Overview) -> Brief:
     """Leave the rows out of an overview."""
     return Brief(
-        found.gpus,
-        found.peaks,
-        found.chosen,
-        replace(found.steps, of_row=found.steps.of_row[:0]),
-        None if found.timeline is None else Times.of(found.timeline),
-        found.phase_work,
-        found.families,
-        found.utilization,
-        found.known,
-        found.vias,
-        found.ops,
+        overview.gpus,
+        overview.peaks,
+        overview.chosen,
+        replace(overview.steps, of_row=overview.steps.of_row[:0]),
+        None if overview.timeline is None else Times.from_timeline(overview.timeline),
+        overview.phase_work,
+        overview.families,
+        overview.utilization,
+        overview.coverage,
+        overview.vias,
+        overview.ops,
         layer_tree.tree(
-            source.table, found.rows, per_step(source.table, found.steps, found.chosen)
+            source.table, overview.rows, per_step(source.table, overview.steps, overview.chosen)
         ),
-        advice.without_rows(found.advice),
+        advice.without_rows(overview.advice),
         (*source.table.source.warnings, *source.table.doubts),
     )
 
@@ -326,11 +327,11 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
         _work_added(a.phase_work, b.phase_work),
         _longest_first(_sum(a.families, b.families)),
         a.utilization.plus(b.utilization),
-        a.known.plus(b.known),
+        a.coverage.plus(b.coverage),
         _sum(a.vias, b.vias),
         op_totals.merge_op_totals(a.ops, b.ops),
-        layer_tree.merge(a.layers, b.layers),
-        advice.merge(a.advice, b.advice),
+        layer_tree.merge_trees(a.layers, b.layers),
+        advice.merge_advice(a.advice, b.advice),
         each_once(a.warnings, b.warnings),
     )
 
@@ -345,9 +346,9 @@ def _work_added(a: Mapping[str, PhaseWork], b: Mapping[str, PhaseWork]) -> Mappi
     return {name: either[name] for name in (*PARTS, "") if name in either}
 
 
-def _outside(found: Brief, others: Steps) -> Brief:
+def _outside(brief: Brief, others: Steps) -> Brief:
     """Let work be in no step: those of its capture are not the steps of the others."""
-    ops = [replace(op, step_ns=0.0) for op in found.ops]
-    layers = layer_tree.outside_steps(found.layers)
-    counted = found.utilization if others.guessed or not len(others) else Utilization()
-    return replace(found, ops=ops, layers=layers, utilization=counted)
+    ops = [replace(op, step_ns=0.0) for op in brief.ops]
+    layers = layer_tree.outside_steps(brief.layers)
+    counted = brief.utilization if others.guessed or not len(others) else Utilization()
+    return replace(brief, ops=ops, layers=layers, utilization=counted)

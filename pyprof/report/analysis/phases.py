@@ -10,7 +10,7 @@ import numpy as np
 from pyprof.arrays import sum_if_known
 from pyprof.marker import ServingStep, serving_step
 from pyprof.prof.step_rows import OUTSIDE, StepRows
-from pyprof.report.analysis.steps import steps
+from pyprof.report.analysis.steps import find_steps
 
 if TYPE_CHECKING:
     from pyprof.inputs.source import Source
@@ -84,5 +84,5 @@ def of_rows(found: Steps) -> StepRows:
 
 def with_steps(source: Source) -> Table:
     """Give the table of a source, which then knows the steps of its rows."""
-    source.table.steps = of_rows(steps(source.table.records, source.capture))
+    source.table.steps = of_rows(find_steps(source.table.records, source.capture))
     return source.table

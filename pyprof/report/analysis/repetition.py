@@ -51,12 +51,12 @@ def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | Non
     cuts = np.arange(first + phase, first + count + 1, period)
     edges = np.append(moment, moment[-1] + 1)[cuts]
     window = records.numpy("window", 0)[rows]
-    whole = window[cuts[:-1]] == window[cuts[1:] - 1]
-    whole &= edges[:-1] < edges[1:]  # what one graph launch repeats are layers of a step
-    if whole.sum() < _TIMES:
+    uncut = window[cuts[:-1]] == window[cuts[1:] - 1]
+    uncut &= edges[:-1] < edges[1:]  # what one graph launch repeats are layers of a step
+    if uncut.sum() < _TIMES:
         return None
     kernels = int(np.median(np.add.reduceat(size, cuts[:-1])))
-    return f"repetition of {kernels} kernels", edges[:-1][whole], edges[1:][whole]
+    return f"repetition of {kernels} kernels", edges[:-1][uncut], edges[1:][uncut]
 
 
 def _busiest(records: Records) -> Ints:
@@ -102,13 +102,13 @@ def _candidates(code: Ints, least: int) -> list[int]:
     _, inverse, count = np.unique(code, return_inverse=True, return_counts=True)
     order = np.argsort(inverse, kind="stable")
     ends = np.cumsum(count)
-    found = set()
+    periods = set()
     rarest = [name for name in np.argsort(count, kind="stable") if count[name] >= _TIMES]
     for name in rarest[:_CANDIDATES]:
         places = order[ends[name] - count[name] : ends[name]]
         distances, times = np.unique(np.diff(places), return_counts=True)
-        found |= {int(distances[times.argmax()]), int(np.median(np.diff(places)))}
-    return sorted(period for period in found if least <= period <= len(code) // _TIMES)
+        periods |= {int(distances[times.argmax()]), int(np.median(np.diff(places)))}
+    return sorted(period for period in periods if least <= period <= len(code) // _TIMES)
 
 
 def _alike(code: Ints, period: int) -> float:

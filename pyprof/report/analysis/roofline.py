@@ -114,29 +114,31 @@ def _weights(table: Table, chosen: Mask) -> Iterator[tuple[Roof, float]]:
 
 
 def _added(weights: Iterable[tuple[Roof, float]]) -> dict[Roof, float]:
-    found: dict[Roof, float] = {}
+    weight_by_roof: dict[Roof, float] = {}
     for roof, weight in weights:
-        found[roof] = found.get(roof, 0.0) + weight
-    return found
+        weight_by_roof[roof] = weight_by_roof.get(roof, 0.0) + weight
+    return weight_by_roof
 
 
-def points(found: Achieved, limit: int) -> list[Point]:
+def points(achieved: Achieved, limit: int) -> list[Point]:
     """Give the ops, the longest first."""
     order = [("ns", "descending"), *((name, "ascending") for name in _KEYS)]
-    whole = max(found.whole_ns, 1)
-    return [_point(row, whole) for row in found.ops.sort_by(order).slice(0, limit).to_pylist()]
+    total_ns = max(achieved.whole_ns, 1)
+    return [
+        _point(row, total_ns) for row in achieved.ops.sort_by(order).slice(0, limit).to_pylist()
+    ]
 
 
-def colours(found: Sequence[Point]) -> dict[str, str]:
+def colours(points: Sequence[Point]) -> dict[str, str]:
     """Give the colours of what bounds these points."""
-    used = {point.bound or UNKNOWN for point in found}
+    used = {point.bound or UNKNOWN for point in points}
     return {bound: colour for bound, colour in BOUNDS.items() if bound in used}
 
 
-def _point(row: dict[str, Any], whole: int) -> Point:
+def _point(row: dict[str, Any], total_ns: int) -> Point:
     flops_per_s = row["flops"] / row["ns"] * NS_PER_S
     bytes_per_s = row["bytes"] / row["ns"] * NS_PER_S
-    share = row["ns"] / whole
+    share = row["ns"] / total_ns
     backward = " (backward)" if row["dir"] == "bprop" else ""
     return Point(
         name=f"{row['op'] or '-'}{backward}",
@@ -150,9 +152,9 @@ def _point(row: dict[str, Any], whole: int) -> Point:
     )
 
 
-def roofs(found: Achieved, limit: int) -> list[Roof]:
+def roofs(achieved: Achieved, limit: int) -> list[Roof]:
     """Give the peaks that the rows are measured against, those of most time first."""
-    ordered = sorted(found.roofs, key=lambda roof: (-found.roofs[roof], roof.label))
+    ordered = sorted(achieved.roofs, key=lambda roof: (-achieved.roofs[roof], roof.label))
     by_peaks: dict[tuple[float, float], Roof] = {}
     for roof in ordered:
         by_peaks.setdefault((roof.flops_per_s, roof.bytes_per_s), roof)

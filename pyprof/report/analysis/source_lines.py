@@ -78,7 +78,7 @@ def source_lines(table: Table, rows: Mask | None = None) -> SourceLines:
     index, size = trace.index[chosen] + 1, len(trace.values) + 1  # 0: none
     ns = totals(index, table.duration_ns[chosen], size)
     calls = _calls(index, table.costs.call[chosen], size)
-    found: dict[tuple[str, int], list[int]] = {}
+    sums_by_line: dict[tuple[str, int], list[int]] = {}
     unknown = int(ns[0])
     for frames, time, count in zip(trace.values, ns[1:].tolist(), calls[1:].tolist(), strict=True):
         lines = user_lines(frames)
@@ -86,23 +86,25 @@ def source_lines(table: Table, rows: Mask | None = None) -> SourceLines:
             unknown += time
             continue
         for line in dict.fromkeys(lines) if count else ():
-            sums = found.setdefault(line, [0, 0, 0])
+            sums = sums_by_line.setdefault(line, [0, 0, 0])
             sums[0] += count
             sums[1] += time
             sums[2] += time if line == lines[-1] else 0
-    return SourceLines(_files(found), unknown, int(ns.sum()), processor_of(table.records))
+    return SourceLines(_files(sums_by_line), unknown, int(ns.sum()), processor_of(table.records))
 
 
 def merge_line_times(a: SourceLines, b: SourceLines) -> SourceLines:
     """Make the lines of two captures those of both."""
-    found: dict[tuple[str, int], list[int]] = {}
+    sums_by_line: dict[tuple[str, int], list[int]] = {}
     for file in (*a.files, *b.files):
         for line in file.lines:
-            sums = found.setdefault((file.path, line.number), [0, 0, 0])
+            sums = sums_by_line.setdefault((file.path, line.number), [0, 0, 0])
             for place, value in enumerate((line.calls, line.total_ns, line.own_ns)):
                 sums[place] += value
     on = a.processor if a.processor == b.processor else GPU
-    return SourceLines(_files(found), a.unknown_ns + b.unknown_ns, a.total_ns + b.total_ns, on)
+    return SourceLines(
+        _files(sums_by_line), a.unknown_ns + b.unknown_ns, a.total_ns + b.total_ns, on
+    )
 
 
 def _calls(trace: NDArray[np.int64], call: NDArray[np.int64], size: int) -> NDArray[np.int64]:
@@ -113,16 +115,16 @@ def _calls(trace: NDArray[np.int64], call: NDArray[np.int64], size: int) -> NDAr
 
 def user_lines(frames: Sequence[str]) -> list[tuple[str, int]]:
     """Give the frames of the user's own files, outermost first, as file and line number."""
-    found = (file_and_line(frame) for frame in frames if user_line((frame,)) is not None)
-    return [line for line in found if line is not None]
+    places = (file_and_line(frame) for frame in frames if user_line((frame,)) is not None)
+    return [line for line in places if line is not None]
 
 
-def _files(found: dict[tuple[str, int], list[int]]) -> tuple[FileTime, ...]:
+def _files(sums_by_line: dict[tuple[str, int], list[int]]) -> tuple[FileTime, ...]:
     files: dict[str, list[LineTime]] = {}
-    for (path, number), sums in sorted(found.items()):
+    for (path, number), sums in sorted(sums_by_line.items()):
         files.setdefault(path, []).append(LineTime(number, *sums))
-    made = [FileTime(path, tuple(lines)) for path, lines in files.items()]
-    return tuple(sorted(made, key=lambda file: (-file.own_ns, file.path)))
+    file_times = [FileTime(path, tuple(lines)) for path, lines in files.items()]
+    return tuple(sorted(file_times, key=lambda file: (-file.own_ns, file.path)))
 
 
 # What `pyprof lines` says of a capture, small enough to send; that of several makes one.
@@ -132,7 +134,7 @@ def _files(found: dict[tuple[str, int], list[int]]) -> tuple[FileTime, ...]:
 class Lines:
     """Source lines, and what could be won at them."""
 
-    found: SourceLines
+    times: SourceLines
     advice: list[Advice]
     """All of it."""
     warnings: tuple[str, ...]
@@ -162,7 +164,7 @@ def summarise_lines(source: Source, chosen: str | None) -> Lines:
 def merge_line_reports(a: Lines, b: Lines) -> Lines:
     """Make what was found of two captures one."""
     return Lines(
-        merge_line_times(a.found, b.found),
-        advice.merge(a.advice, b.advice),
+        merge_line_times(a.times, b.times),
+        advice.merge_advice(a.advice, b.advice),
         each_once(a.warnings, b.warnings),
     )

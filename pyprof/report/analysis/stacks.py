@@ -50,7 +50,7 @@ def stacks(table: Table) -> Stacks:
     kernel = table.records.coded("kShortName")
     parts = [trace.index, named["mod"][0], named["op"][0], kernel.index]
     key, first = _combined(parts)
-    found: dict[Stack, int] = {}
+    number_of_stack: dict[Stack, int] = {}
     place = np.zeros(len(first), np.int64)
     for number, row in enumerate(first.tolist()):
         lines = trace.values[trace.index[row]] if trace.index[row] >= 0 else []
@@ -60,8 +60,8 @@ def stacks(table: Table) -> Stacks:
             *_op(*names),
             Frame(NO_FILE, 0, kernel.values[kernel.index[row]]),
         )
-        place[number] = found.setdefault(stack, len(found))
-    return Stacks(place[key], list(found))
+        place[number] = number_of_stack.setdefault(stack, len(number_of_stack))
+    return Stacks(place[key], list(number_of_stack))
 
 
 def _codes(values: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
@@ -85,8 +85,8 @@ def _combined(parts: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArra
 
 def _source_line(text: str) -> Frame:
     """Split `file.py:12`; a text of another form is a file without a line."""
-    found = file_and_line(text)
-    return Frame(*found, "") if found else Frame(text, 0, "")
+    file_and_number = file_and_line(text)
+    return Frame(*file_and_number, "") if file_and_number else Frame(text, 0, "")
 
 
 def _op(mod: str | None, op: str | None) -> Stack:

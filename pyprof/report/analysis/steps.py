@@ -74,7 +74,7 @@ def iterations(capture: Capture) -> Bounds | None:
         ((bool(serving_step(spelt[0])), bounds.total_ns, name, bounds)
          for name, spelt in sorted(named.items())
          for bounds in [_apart(_named(texts, spelt))]),
-        key=lambda found: found[:2],
+        key=lambda candidate: candidate[:2],
         default=None,
     )  # fmt: skip
     return None if best is None or not best[1] else replace(best[3], origin=f'ranges "{best[2]}"')
@@ -260,7 +260,7 @@ def choose(text: str, count: int) -> tuple[int, int]:
     return low, high
 
 
-def steps(records: Records, capture: Capture | None = None) -> Steps:
+def find_steps(records: Records, capture: Capture | None = None) -> Steps:
     """Find the steps; of length 0 where nothing tells them.
 
     Each process steps on its own, on its own host's clock; its nth step is the nth of all.
@@ -273,12 +273,15 @@ def steps(records: Records, capture: Capture | None = None) -> Steps:
     numbers, count = np.unique(pid, return_counts=True)
     if len(numbers) == 1:
         return _of_process(records, capture, launched)
-    found = {}
+    steps_of_process = {}
     for number in numbers[np.argsort(-count, kind="stable")][:_MOST].tolist():
         rows = np.flatnonzero(pid == number)
         theirs = _only(capture, number) if capture is not None else None
-        found[number] = rows, _of_process(_needed(records).take(rows), theirs, launched[rows])
-    return _side_by_side(records, [*found.values()])
+        steps_of_process[number] = (
+            rows,
+            _of_process(_needed(records).take(rows), theirs, launched[rows]),
+        )
+    return _side_by_side(records, [*steps_of_process.values()])
 
 
 _MOST = 256
@@ -288,10 +291,10 @@ _MOST = 256
 def _processes(records: Records) -> Ints:
     """Give the process of each row; the busiest one's for a row of which it is not known."""
     pid = records.numpy("pid")
-    known = pid[pid >= 0]
-    if not len(known):
+    known_pids = pid[pid >= 0]
+    if not len(known_pids):
         return np.zeros_like(pid)
-    numbers, count = np.unique(known, return_counts=True)
+    numbers, count = np.unique(known_pids, return_counts=True)
     return np.where(pid >= 0, pid, numbers[count.argmax()])
 
 
@@ -320,25 +323,25 @@ def _only(capture: Capture, pid: int) -> Capture:
 def _of_process(records: Records, capture: Capture | None, launched: Ints) -> Steps:
     if capture is not None:
         for find in (iterations, engine_steps, optimizer_ranges):
-            if (found := find(capture)) is not None:
-                return _steps(records, found, launched)
+            if (named_ranges := find(capture)) is not None:
+                return _steps(records, named_ranges, launched)
     if (boundaries := optimizer_rows(records, launched)) is not None:
         return _steps(records, boundaries, launched)
     repeated = repetition(records, launched)
     return _none(records) if repeated is None else _steps(records, Bounds(*repeated), launched)
 
 
-def _side_by_side(records: Records, found: Sequence[tuple[Ints, Steps]]) -> Steps:
+def _side_by_side(records: Records, steps_of_process: Sequence[tuple[Ints, Steps]]) -> Steps:
     """Join the steps of processes, of which some rows each are."""
-    joined = reduce(merge, (steps for _, steps in found))
+    joined = reduce(merge_steps, (steps for _, steps in steps_of_process))
     of_row = np.full(records.rows, OUTSIDE)
-    for rows, steps in found:
+    for rows, steps in steps_of_process:
         if steps.kind == joined.kind:
             of_row[rows] = np.where(steps.of_row < len(joined), steps.of_row, OUTSIDE)
     return replace(joined, of_row=of_row)
 
 
-def merge(a: Steps, b: Steps) -> Steps:
+def merge_steps(a: Steps, b: Steps) -> Steps:
     """Make the steps of two processes one: each takes as long as in the slower. No rows are in it.
 
     Bounds and number are those of `a`, if it has steps; steps of another kind, an evaluation
@@ -372,13 +375,13 @@ def _uncut(records: Records, start: Ints, of_row: Ints, launched: Ints) -> tuple
     window = records.numpy("window", 0)
     last = np.full(len(start) + 1, OUTSIDE)  # the last place is for what is in no step
     np.maximum.at(last, of_row, window)
-    kept = np.where(window == last[of_row], of_row, OUTSIDE)
-    cut = np.unique(of_row[kept != of_row])
+    step_of_row = np.where(window == last[of_row], of_row, OUTSIDE)
+    cut = np.unique(of_row[step_of_row != of_row])
     first = np.full(len(start) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(first, kept, launched)
+    np.minimum.at(first, step_of_row, launched)
     start = start.copy()
     start[cut] = first[cut]
-    return start, kept
+    return start, step_of_row
 
 
 def _on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:
@@ -389,7 +392,7 @@ def _on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:
     inside = of_row != OUTSIDE
     times = [records.numpy(name, 0)[inside] for name in ("window", "start", "end")]
     paused = recorded(np.ones_like(times[0], bool), *times).paused
-    return np.asarray(np.diff(bounds) - paused.inside(bounds[:-1], bounds[1:]))
+    return np.asarray(np.diff(bounds) - paused.length_within(bounds[:-1], bounds[1:]))
 
 
 def bounds_on_gpu(records: Records, of_row: Ints, count: int) -> Ints | None:

@@ -48,8 +48,8 @@ class Stream:
     @property
     def label(self) -> str:
         """Spell device and stream for people."""
-        known = self.stream is not None and not self.cpu
-        return f"{self.device_label}, stream {self.stream}" if known else self.device_label
+        has_number = self.stream is not None and not self.cpu
+        return f"{self.device_label}, stream {self.stream}" if has_number else self.device_label
 
 
 def streams(records: Records) -> list[Stream]:
@@ -64,12 +64,12 @@ def streams(records: Records) -> list[Stream]:
     several = bool(len(np.unique(keys[0])) > 1)
     kind = records.coded("kind")
     cpu = [value == schema.KINDS[schema.CPU] for value in kind.values] + [False]
-    found = []
+    listed = []
     for rows in np.split(order, np.flatnonzero(changed)):
-        known = [int(key[rows[0]]) for key in keys]
-        pid, device, stream = (None if value == _ABSENT else value for value in known)
-        found.append(Stream(pid, device, stream, rows, cpu[kind.index[rows[0]]], several))
-    return found
+        identifiers = [int(key[rows[0]]) for key in keys]
+        pid, device, stream = (None if value == _ABSENT else value for value in identifiers)
+        listed.append(Stream(pid, device, stream, rows, cpu[kind.index[rows[0]]], several))
+    return listed
 
 
 def in_order(records: Records, stream: Stream) -> NDArray[np.int64]:
@@ -208,11 +208,13 @@ def timeline(
         for number, rows in by_value(device[ours])
         if chosen[ours[rows]].any()
     ]
-    kept = sorted(sorted(lanes, key=lambda lane: -len(lane[1]))[:_MOST], key=lambda lane: lane[0])
-    found = tuple(
-        columns.device(key, rows, hosts.get(key[0], host_api.SILENT)) for key, rows in kept
+    busiest = sorted(
+        sorted(lanes, key=lambda lane: -len(lane[1]))[:_MOST], key=lambda lane: lane[0]
     )
-    return Timeline(found, called.complete, _blocking(columns), len(lanes) - len(kept))
+    device_times = tuple(
+        columns.device(key, rows, hosts.get(key[0], host_api.SILENT)) for key, rows in busiest
+    )
+    return Timeline(device_times, called.complete, _blocking(columns), len(lanes) - len(busiest))
 
 
 class _Columns:

@@ -162,7 +162,7 @@ METRICS = ("time", "busy", "idle", "step", "kernels", "flops", "bytes")
 def _changes(
     a: Mapping[Key, Sum], b: Mapping[Key, Sum], divisors: tuple[int, int], same_below: float
 ) -> list[Change]:
-    found = []
+    changes = []
     for key in {**a, **b}:
         mine, other = a.get(key), b.get(key)
         a_ns, b_ns = (
@@ -170,8 +170,8 @@ def _changes(
             for side, divisor in zip((mine, other), divisors, strict=True)
         )
         status = _status(mine, other, a_ns, b_ns, same_below)
-        found.append(Change(key, status, mine, other, a_ns, b_ns))
-    return sorted(found, key=lambda change: (-abs(change.delta_ns), str(change.key)))
+        changes.append(Change(key, status, mine, other, a_ns, b_ns))
+    return sorted(changes, key=lambda change: (-abs(change.delta_ns), str(change.key)))
 
 
 def _status(a: Sum | None, b: Sum | None, a_ns: float, b_ns: float, same_below: float) -> str:

@@ -29,25 +29,25 @@ class Limit:
     """A fraction of the first capture's where `relative`, else in the metric's unit."""
     relative: bool
 
-    def grown(self, found: Comparison) -> float | None:
+    def grown(self, comparison: Comparison) -> float | None:
         """Give by how much the metric changed; None where that cannot be told."""
-        metric = found.metrics[self.name]
+        metric = comparison.metrics[self.name]
         return metric.relative if self.relative else metric.delta
 
-    def broken(self, found: Comparison) -> str | None:
+    def broken(self, comparison: Comparison) -> str | None:
         """Say in a sentence what is beyond the limit; None where it is kept.
 
         A metric that one of the captures does not know, or knows of many more of its rows, breaks
         it: nothing was checked.
         """
-        metric, grown = found.metrics[self.name], self.grown(found)
+        metric, grown = comparison.metrics[self.name], self.grown(comparison)
         if grown is None:
-            known = (
+            problem = (
                 "unknown in one of the captures"
                 if metric.comparable
                 else "known for different shares of the rows"
             )
-            return f"{self.text}: cannot be checked: {self.name} is {known}"
+            return f"{self.text}: cannot be checked: {self.name} is {problem}"
         if grown > self.value if self.above else grown < self.value:
             return f"{self.text}: {self.name} changed by {_spelt(metric)}"
         return None
@@ -55,16 +55,16 @@ class Limit:
 
 def parse(text: str) -> Limit:
     """Read a limit. Raises ValueError, with what to write instead."""
-    found = _LIMIT.fullmatch(text)
-    if found is None or found["name"] not in METRICS:
+    match = _LIMIT.fullmatch(text)
+    if match is None or match["name"] not in METRICS:
         raise ValueError(
             f"{text!r} is not a limit; write METRIC>NUMBER or METRIC<NUMBER with a unit of %, ns, "
             f"us, ms or s, as in 'time>+3%'; metrics are {', '.join(METRICS)}"
         )
-    if found["unit"] in ("ns", "us", "ms", "s") and found["name"] in ("kernels", "flops", "bytes"):
-        raise ValueError(f"{text!r}: {found['name']} is not a time; write a number or %")
-    value = float(found["value"]) * _UNITS[found["unit"]]
-    return Limit(text.strip(), found["name"], found["sign"] == ">", value, found["unit"] == "%")
+    if match["unit"] in ("ns", "us", "ms", "s") and match["name"] in ("kernels", "flops", "bytes"):
+        raise ValueError(f"{text!r}: {match['name']} is not a time; write a number or %")
+    value = float(match["value"]) * _UNITS[match["unit"]]
+    return Limit(text.strip(), match["name"], match["sign"] == ">", value, match["unit"] == "%")
 
 
 def _spelt(metric: Metric) -> str:

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 _MOST = 2000
 
 
-def page_of(found: Comparison, gpus: Sequence[str], broken: Sequence[str] = ()) -> str:
+def page_of(comparison: Comparison, gpus: Sequence[str], broken: Sequence[str] = ()) -> str:
     """Make the page; the largest changes only, where there are very many."""
-    header = render.header(found)
-    texts = len(found.keys) + 1
+    header = render.header(comparison)
+    texts = len(comparison.keys) + 1
     columns = [(title or "status", place < texts) for place, title in enumerate(header)]
-    rows = [list(_cells(change)) for change in found.changes[:_MOST]]
+    rows = [list(_cells(change)) for change in comparison.changes[:_MOST]]
     return page.render(
         "diff.html.j2",
         version=__version__,
-        title=f"{found.processor} time compared",
-        processor=found.processor,
+        title=f"{comparison.processor} time compared",
+        processor=comparison.processor,
         gpu_a=gpus[0],
         gpu_b=gpus[1],
-        basis=render.basis(found),
-        keys=", ".join(found.keys) or "nothing",
+        basis=render.basis(comparison),
+        keys=", ".join(comparison.keys) or "nothing",
         broken=broken,
         metric_header=render.METRIC_HEADER,
-        metrics=list(render.metrics(found)),
-        changes=Sortable(columns, rows, max(len(found.changes) - _MOST, 0)),
+        metrics=list(render.metrics(comparison)),
+        changes=Sortable(columns, rows, max(len(comparison.changes) - _MOST, 0)),
     )
 
 

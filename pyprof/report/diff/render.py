@@ -40,22 +40,22 @@ NOTHING = f"no op changed by more than {100 * SAME_BELOW:g} %"
 METRIC_HEADER = ("", "A", "B", "change", "change (%)")
 
 
-def basis(found: Comparison) -> str:
+def basis(comparison: Comparison) -> str:
     """Say what the numbers are of."""
-    if found.per_step is None:
+    if comparison.per_step is None:
         return "totals of both captures (no comparable steps were found)"
-    a, b = found.per_step
+    a, b = comparison.per_step
     return f"per step: A has {a:,}, B {b:,}"
 
 
-def metrics(found: Comparison) -> Iterator[tuple[str, ...]]:
+def metrics(comparison: Comparison) -> Iterator[tuple[str, ...]]:
     """Give a row for each metric that is known in one of them."""
-    for metric in found.metrics.values():
+    for metric in comparison.metrics.values():
         if metric.a is None and metric.b is None:
             continue
         a, b, delta = (_spelt(value, metric.unit) for value in (metric.a, metric.b, metric.delta))
         yield (
-            LABELS[metric.name].format(found.processor),
+            LABELS[metric.name].format(comparison.processor),
             a,
             b,
             _signed(delta, metric.delta),
@@ -73,14 +73,14 @@ def _signed(text: str, value: float | None) -> str:
     return f"+{text}" if value is not None and value > 0 else text
 
 
-def header(found: Comparison) -> tuple[str, ...]:
+def header(comparison: Comparison) -> tuple[str, ...]:
     """Name the columns of `changes`."""
-    return (*found.keys, "", "A", "B", "change", "change (%)", "calls A", "calls B")
+    return (*comparison.keys, "", "A", "B", "change", "change (%)", "calls A", "calls B")
 
 
-def changes(found: Comparison, limit: int | None) -> Iterator[tuple[str, ...]]:
+def changes(comparison: Comparison, limit: int | None) -> Iterator[tuple[str, ...]]:
     """Give a row for each op that changed, the largest difference first."""
-    for entry in found.differing[:limit]:
+    for entry in comparison.differing[:limit]:
         yield (*_names(entry.key), *change_cells(entry))
 
 
@@ -108,15 +108,15 @@ _NUMBERS = ("status", "a_ns", "b_ns", "change_ns", "change", "a_calls", "b_calls
             "a_rows", "b_rows")  # fmt: skip
 
 
-def csv_text(found: Comparison, *, raw: bool = False) -> str:
+def csv_text(comparison: Comparison, *, raw: bool = False) -> str:
     """Write RFC 4180; `change` is a fraction of A, calls and rows are totals.
 
     `raw`: texts that spreadsheets take for formulas stay as they are.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([*found.keys, *_NUMBERS])
-    for entry in found.changes:
+    writer.writerow([*comparison.keys, *_NUMBERS])
+    for entry in comparison.changes:
         sides = (entry.a, entry.b)
         writer.writerow(
             [
@@ -142,21 +142,24 @@ _KEY_WIDTH = 32
 _PATHS = ("layer", "line")
 
 
-def lines(found: Comparison, limit: int | None) -> Iterator[str]:
+def comparison_lines(comparison: Comparison, limit: int | None) -> Iterator[str]:
     """Give the totals, then the largest changes."""
-    yield heading(basis(found))
-    if found.devices:
-        yield found.devices
-    yield from table(metrics(found), METRIC_HEADER, left=(0,))
+    yield heading(basis(comparison))
+    if comparison.devices:
+        yield comparison.devices
+    yield from table(metrics(comparison), METRIC_HEADER, left=(0,))
     yield ""
     yield heading("largest changes")
-    keys = len(found.keys)
-    rows = [(*map(_name, found.keys, row[:keys]), *row[keys:]) for row in changes(found, limit)]
+    keys = len(comparison.keys)
+    rows = [
+        (*map(_name, comparison.keys, row[:keys]), *row[keys:])
+        for row in changes(comparison, limit)
+    ]
     if rows:
-        yield from table(rows, header(found), left=range(keys + 1))
+        yield from table(rows, header(comparison), left=range(keys + 1))
     else:
         yield NOTHING
-    if limit is not None and (more := len(found.differing) - limit) > 0:
+    if limit is not None and (more := len(comparison.differing) - limit) > 0:
         yield f"... and {more:,} more; --top shows them"
 
 
@@ -167,17 +170,17 @@ def _name(key: str, text: str) -> str:
 # A comparison as Markdown, for a pull request.
 
 
-def markdown_text(found: Comparison, limit: int | None, broken: Sequence[str] = ()) -> str:
+def markdown_text(comparison: Comparison, limit: int | None, broken: Sequence[str] = ()) -> str:
     """Write the limits that were broken, the totals, and the largest changes."""
-    parts = [f"# {found.processor} time compared\n"]
+    parts = [f"# {comparison.processor} time compared\n"]
     if broken:
         parts += [*(f"- **failed** {markdown.escape(sentence)}" for sentence in broken), ""]
     parts += [
-        f"{markdown.escape(basis(found))}\n",
-        *([f"{markdown.escape(found.devices)}\n"] if found.devices else []),
-        markdown.markdown_table(METRIC_HEADER, list(metrics(found))),
+        f"{markdown.escape(basis(comparison))}\n",
+        *([f"{markdown.escape(comparison.devices)}\n"] if comparison.devices else []),
+        markdown.markdown_table(METRIC_HEADER, list(metrics(comparison))),
     ]
-    rows = list(changes(found, limit))
-    listed = markdown.markdown_table(header(found), rows) if rows else f"{NOTHING}\n"
+    rows = list(changes(comparison, limit))
+    listed = markdown.markdown_table(header(comparison), rows) if rows else f"{NOTHING}\n"
     parts += ["## Largest changes\n", listed]
     return "\n".join(parts)

@@ -130,12 +130,12 @@ def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) 
     data = pa.table({**keys, "ns": pa.array(table.duration_ns), "call": pa.array(table.costs.call)})
     if rows is not None:
         data = data.filter(pa.array(rows))
-    found = data.group_by(list(names)).aggregate(
+    sums = data.group_by(list(names)).aggregate(
         [("call", "count_distinct"), ("ns", "count"), ("ns", "sum")]
     )
-    found = found.select([*names, "call_count_distinct", "ns_count", "ns_sum"])
-    known = frozenset(name for name, values in keys.items() if values.null_count < len(values))
-    return MatchedRows(found.rename_columns([*names, *_SUMS]), known)
+    sums = sums.select([*names, "call_count_distinct", "ns_count", "ns_sum"])
+    filled = frozenset(name for name, values in keys.items() if values.null_count < len(values))
+    return MatchedRows(sums.rename_columns([*names, *_SUMS]), filled)
 
 
 # One of the captures that are compared, small enough to send; several make one side.
@@ -161,7 +161,7 @@ class Sums:
     """Of how many rows they are."""
 
     @staticmethod
-    def of(source: Source, keys: Sequence[str], rows: NDArray[np.bool_] | None) -> Sums:
+    def from_rows(source: Source, keys: Sequence[str], rows: NDArray[np.bool_] | None) -> Sums:
         """Add up all rows, or those chosen."""
         table = source.table
         timed = timeline(table.records, source.capture, rows)
@@ -220,15 +220,17 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
 
     Raises click.BadParameter where it names none.
     """
-    found = steps.steps(source.table.records, source.capture)
+    found = steps.find_steps(source.table.records, source.capture)
     picked = bounds(found, chosen)
-    stepped = Sums.of(source, keys, found.rows(picked or (0, len(found)))) if len(found) else None
+    stepped = (
+        Sums.from_rows(source, keys, found.rows(picked or (0, len(found)))) if len(found) else None
+    )
     return Side(
         gpus(source),
         keys,
         replace(found, of_row=found.of_row[:0]),
         picked,
-        stepped if picked and stepped else Sums.of(source, keys, None),
+        stepped if picked and stepped else Sums.from_rows(source, keys, None),
         stepped,
         source.table.source.warnings,
     )
@@ -237,13 +239,14 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
 def merge_sides(a: Side, b: Side) -> Side:
     """Sum up two sets of captures from what was found of each.
 
-    As in `steps.merge`, steps of another kind, an evaluation beside the training say, do not count.
+    As in `merge_steps`, steps of another kind, an evaluation beside the training say, do not
+    count.
     """
     alike = a.steps.kind == b.steps.kind
     return Side(
         each_once(a.gpus, b.gpus),
         a.keys,
-        steps.merge(a.steps, b.steps),
+        steps.merge_steps(a.steps, b.steps),
         a.chosen or b.chosen,
         a.whole.plus(b.whole),
         a.inside.plus(b.inside) if alike and a.inside and b.inside else a.inside or b.inside,

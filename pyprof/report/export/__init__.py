@@ -47,10 +47,10 @@ class Summing(Protocol[S]):
     def sums(self, source: Source) -> S:
         """Sum up a capture, in a form that is small enough to send."""
 
-    def merge(self, a: S, b: S) -> S:
+    def merge_sums(self, a: S, b: S) -> S:
         """Make the sums of two captures those of both."""
 
-    def write(self, found: S, file: BinaryIO, **options: Any) -> None:  # noqa: ANN401 - by name
+    def write(self, sums: S, file: BinaryIO, **options: Any) -> None:  # noqa: ANN401 - by name
         """Write the whole file."""
 
 
@@ -123,6 +123,6 @@ def _name(statement: ast.Assign) -> str | None:
 
 def find(name: str) -> Format | None:
     """Give the format of a file name by its longest known suffix; None where none is known."""
-    known = {suffix: form for form in formats() for suffix in form.suffixes}
-    ours = [suffix for suffix in known if name.lower().endswith(suffix)]
-    return known[max(ours, key=len)] if ours else None
+    format_by_suffix = {suffix: form for form in formats() for suffix in form.suffixes}
+    ours = [suffix for suffix in format_by_suffix if name.lower().endswith(suffix)]
+    return format_by_suffix[max(ours, key=len)] if ours else None

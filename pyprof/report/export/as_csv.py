@@ -39,5 +39,5 @@ def _spelt(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 def _joined(lists: pa.ListArray, values: pa.Array, separator: str) -> pa.Array:
     texts = pc.fill_null(values.cast(pa.string()), "")
-    whole = pa.ListArray.from_arrays(lists.offsets, texts, mask=lists.is_null())
-    return pc.binary_join(whole, separator)
+    text_lists = pa.ListArray.from_arrays(lists.offsets, texts, mask=lists.is_null())
+    return pc.binary_join(text_lists, separator)

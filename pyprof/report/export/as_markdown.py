@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from pyprof.prof.coverage import Known, known
+from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.processor import CPU
 from pyprof.report import advice
 from pyprof.report.analysis import op_totals
@@ -33,7 +33,7 @@ _HEADER = ("calls", "{} time", "share (%)", "mean", "TFLOP/s", "GB/s")
 class ReportSums:
     """What the report says, small enough to send."""
 
-    known: Known
+    known: Coverage
     rows: int
     groups: Mapping[str, pa.Table]
     """`totals.sums` by each column."""
@@ -45,42 +45,42 @@ def sums(source: Source) -> ReportSums:
     table = source.table
     timed = timeline(table.records, source.capture)
     return ReportSums(
-        known(table),
+        cost_coverage(table),
         table.records.rows,
         {key: op_totals.sums(table, [key]) for key, _ in _SECTIONS},
         advice.without_rows(advice.advise(table, timed, source.capture)),
     )
 
 
-def merge(a: ReportSums, b: ReportSums) -> ReportSums:
+def merge_sums(a: ReportSums, b: ReportSums) -> ReportSums:
     """Sum up two sets of captures from what was found of each."""
     return ReportSums(
         a.known.plus(b.known),
         a.rows + b.rows,
         {key: op_totals.merge_totals(a.groups[key], b.groups[key]) for key in a.groups},
-        advice.merge(a.advice, b.advice),
+        advice.merge_advice(a.advice, b.advice),
     )
 
 
-def write(found: ReportSums, file: BinaryIO) -> None:
+def write(sums: ReportSums, file: BinaryIO) -> None:
     """Write the report; tables that would say nothing are left out."""
-    file.write("\n".join(_lines(found)).encode())
+    file.write("\n".join(_lines(sums)).encode())
 
 
-def _lines(found: ReportSums) -> Iterator[str]:
-    on = found.known.processor
+def _lines(sums: ReportSums) -> Iterator[str]:
+    on = sums.known.processor
     yield f"# {on} profile\n"
     rows = "ops" if on == CPU else "kernels and copies"
-    yield f"{count(found.rows)} {rows}, {duration(found.known.total_ns)} of {on} time;"
-    yield f"cost known for {found.known.percent:.1f} % of it.\n"
+    yield f"{count(sums.rows)} {rows}, {duration(sums.known.total_ns)} of {on} time;"
+    yield f"cost known for {sums.known.percent:.1f} % of it.\n"
     for key, title in _SECTIONS:
-        if groups := _rows(found.groups[key]):
+        if groups := _rows(sums.groups[key]):
             yield f"## {title}\n"
             yield text.markdown_table((key, *(name.format(on) for name in _HEADER)), groups)
-    if found.advice:
+    if sums.advice:
         yield "## Potential gains\n"
         yield "Upper bounds; gains overlap and do not add up.\n"
-        yield from (line for entry in found.advice for line in _advice(entry))
+        yield from (line for entry in sums.advice for line in _advice(entry))
         yield ""
 
 
@@ -94,9 +94,9 @@ def _advice(entry: Advice) -> Iterator[str]:
         yield f"  - {text.escape(what)}"
 
 
-def _rows(found: pa.Table) -> list[tuple[str, ...]]:
+def _rows(sums: pa.Table) -> list[tuple[str, ...]]:
     """Give the longest groups; none where no row has this key."""
-    groups = op_totals.totals(found)
+    groups = op_totals.totals(sums)
     if all(group.key == (None,) for group in groups):
         return []
     return [

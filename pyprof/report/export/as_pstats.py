@@ -41,25 +41,25 @@ Sums = dict["Stack", tuple[int, int]]
 
 def sums(source: Source) -> Sums:
     """Sum up a capture."""
-    found = stacks(source.table)
-    count = np.bincount(found.of_row, minlength=len(found.distinct)).tolist()
-    total = np.zeros(len(found.distinct), np.int64)
-    np.add.at(total, found.of_row, source.table.duration_ns)
+    row_stacks = stacks(source.table)
+    count = np.bincount(row_stacks.of_row, minlength=len(row_stacks.distinct)).tolist()
+    total = np.zeros(len(row_stacks.distinct), np.int64)
+    np.add.at(total, row_stacks.of_row, source.table.duration_ns)
     root = Frame(NO_FILE, 0, f"<{processor_of(source.table.records)} time>")
-    below = ((root, *stack) for stack in found.distinct)
+    below = ((root, *stack) for stack in row_stacks.distinct)
     return dict(zip(below, zip(count, total.tolist(), strict=True), strict=True))
 
 
-def merge(a: Sums, b: Sums) -> Sums:
+def merge_sums(a: Sums, b: Sums) -> Sums:
     """Sum up two sets of captures from what was found of each."""
-    found = dict(a)
+    totals = dict(a)
     for stack, (calls, time_ns) in b.items():
-        before = found.get(stack, (0, 0))
-        found[stack] = (before[0] + calls, before[1] + time_ns)
-    return found
+        before = totals.get(stack, (0, 0))
+        totals[stack] = (before[0] + calls, before[1] + time_ns)
+    return totals
 
 
-def write(found: Sums, file: BinaryIO, *, folder: Path | None = None) -> None:
+def write(sums: Sums, file: BinaryIO, *, folder: Path | None = None) -> None:
     """Write the profile; its total is the summed time.
 
     A line is called as the source below `folder` says: by its function, else by its own text.
@@ -67,7 +67,7 @@ def write(found: Sums, file: BinaryIO, *, folder: Path | None = None) -> None:
     frames: dict[Frame, Entry] = defaultdict(_entry)
     edges: dict[Frame, dict[Frame, Entry]] = defaultdict(lambda: defaultdict(_entry))
     names = LineNames(None if folder is None else Sources(folder))
-    for stack, (calls, time_ns) in found.items():
+    for stack, (calls, time_ns) in sums.items():
         named = tuple(_named(frame, names) for frame in stack)
         _add(named, calls, time_ns, frames, edges)
     marshal.dump(

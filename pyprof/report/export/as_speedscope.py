@@ -38,10 +38,14 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 def write(source: Source, file: BinaryIO) -> None:
     """Write the profiles; the first one's weights add up to the summed GPU time."""
-    found = stacks(source.table)
+    row_stacks = stacks(source.table)
     numbers: dict[Frame, int] = {}
-    numbered = [[numbers.setdefault(frame, len(numbers)) for frame in s] for s in found.distinct]
-    profiles = chain([_in_all(source, found, numbered)], _profiles(source, found, numbered))
+    numbered = [
+        [numbers.setdefault(frame, len(numbers)) for frame in s] for s in row_stacks.distinct
+    ]
+    profiles = chain(
+        [_in_all(source, row_stacks, numbered)], _profiles(source, row_stacks, numbered)
+    )
     on = processor_of(source.table.records)
     _write(on, [_frame(frame) for frame in numbers], profiles, file)
 
@@ -62,8 +66,10 @@ def join(parts: Sequence[Part], file: BinaryIO) -> None:
     longest = sorted(in_all.items(), key=lambda entry: -entry[1])
     weights = np.array([weight for _, weight in longest], np.int64)
     on = CPU if named == {_TIME.format(CPU)} else GPU
-    whole = _profile(_IN_ALL.format(on), [list(stack) for stack, _ in longest], weights)
-    _write(on, [*map(orjson.Fragment, numbers)], chain([whole], _joined(parts, moved)), file)
+    profile_of_all = _profile(_IN_ALL.format(on), [list(stack) for stack, _ in longest], weights)
+    _write(
+        on, [*map(orjson.Fragment, numbers)], chain([profile_of_all], _joined(parts, moved)), file
+    )
 
 
 def _joined(parts: Sequence[Part], moved: Sequence[Sequence[int]]) -> Iterator[dict[str, Any]]:
@@ -102,12 +108,14 @@ def _frame(frame: Frame) -> dict[str, Any]:
     return {"name": f"{frame.file}:{frame.line}", "file": frame.file, "line": frame.line}
 
 
-def _profiles(source: Source, found: Stacks, numbered: list[list[int]]) -> Iterator[dict[str, Any]]:
+def _profiles(
+    source: Source, row_stacks: Stacks, numbered: list[list[int]]
+) -> Iterator[dict[str, Any]]:
     records = source.table.records
     since = _since(records)
     for stream in streams(records):
         for window, rows in _windows(records, in_order(records, stream)):
-            stack = found.of_row[rows]
+            stack = row_stacks.of_row[rows]
             weight = source.table.duration_ns[rows]
             start = np.cumsum(weight) - weight if since is None else since[rows]
             stack, weight = _with_idle(stack, start, weight)
@@ -137,9 +145,9 @@ def _windows(records: Records, rows: Ints) -> Iterator[tuple[int, Ints]]:
     yield from zip(window[order][first].tolist(), parts, strict=True)
 
 
-def _in_all(source: Source, found: Stacks, numbered: list[list[int]]) -> dict[str, Any]:
-    weight = np.zeros(len(found.distinct), np.int64)
-    np.add.at(weight, found.of_row, source.table.duration_ns)
+def _in_all(source: Source, row_stacks: Stacks, numbered: list[list[int]]) -> dict[str, Any]:
+    weight = np.zeros(len(row_stacks.distinct), np.int64)
+    np.add.at(weight, row_stacks.of_row, source.table.duration_ns)
     order = np.argsort(-weight, kind="stable")
     order = order[weight[order] > 0]
     name = _IN_ALL.format(processor_of(source.table.records))

@@ -60,9 +60,9 @@ class Track:
 
 def tracks(table: Table) -> list[Track]:
     """Give each stream its place; a device's number is its `pid`, as in Kineto's traces."""
-    found = streams(table.records)
+    all_streams = streams(table.records)
     host = set(table.records.arrow("pid").unique().to_pylist())
-    devices = dict.fromkeys((stream.pid, stream.device) for stream in found)
+    devices = dict.fromkeys((stream.pid, stream.device) for stream in all_streams)
     used: set[int] = set()
     numbers = {}
     for key in devices:
@@ -71,32 +71,32 @@ def tracks(table: Table) -> list[Track]:
             number += 1
         used.add(number)
         numbers[key] = number
-    return [Track(stream, numbers[stream.pid, stream.device]) for stream in found]
+    return [Track(stream, numbers[stream.pid, stream.device]) for stream in all_streams]
 
 
-def described(found: list[Track], gpu: dict[int, str | None]) -> Iterator[str]:
+def described(tracks: list[Track], gpu: dict[int, str | None]) -> Iterator[str]:
     """Name the tracks; `gpu` has the device's name by a row."""
-    for number in dict.fromkeys(track.pid for track in found):
-        stream = next(track.stream for track in found if track.pid == number)
+    for number in dict.fromkeys(track.pid for track in tracks):
+        stream = next(track.stream for track in tracks if track.pid == number)
         name = gpu.get(int(stream.rows[0]))
         label = stream.device_label + (f": {name}" if name else "")
         yield event(ph="M", name="process_name", pid=number, tid=0, args={"name": label})
         yield event(ph="M", name="process_sort_index", pid=number, tid=0,
                     args={"sort_index": _ABOVE + number})  # fmt: skip
-    for track in found:
+    for track in tracks:
         name = f"stream {track.stream.stream}" if track.stream.stream is not None else "work"
         for tid, text in ((track.tid + _ABOVE, f"{name}: layers, ops"), (track.tid, name)):
             yield event(ph="M", name="thread_name", pid=track.pid, tid=tid, args={"name": text})
 
 
 def work(
-    table: Table, found: list[Track], begin_ns: int, *, ops_on_host: bool
+    table: Table, tracks: list[Track], begin_ns: int, *, ops_on_host: bool
 ) -> Iterator[pa.Array]:
     """Write every row as a slice of its stream.
 
     Ops timed on the CPU are left out where their threads show them (`ops_on_host`).
     """
-    pid, tid = _places(table.records.rows, found)
+    pid, tid = _places(table.records.rows, tracks)
     records = table.records
     kind, name = records.coded("kind"), records.coded("kLongName")
     texts = {key: COLUMNS[key].values(table).dictionary_encode()
@@ -134,14 +134,14 @@ def _texts(column: pa.DictionaryArray) -> pa.Array:
     return coded(column.dictionary.to_pylist(), index)
 
 
-def _places(rows: int, found: list[Track]) -> tuple[Ints, Ints]:
+def _places(rows: int, tracks: list[Track]) -> tuple[Ints, Ints]:
     pid, tid = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    for track in found:
+    for track in tracks:
         pid[track.stream.rows], tid[track.stream.rows] = track.pid, track.tid
     return pid, tid
 
 
-def arrows(table: Table, found: list[Track], begin_ns: int) -> Iterator[pa.Array]:
+def arrows(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[pa.Array]:
     """Write a flow from each launching call to its row; nothing for rows without a call."""
     records = table.records
     launch = records.arrow("launch")
@@ -149,7 +149,7 @@ def arrows(table: Table, found: list[Track], begin_ns: int) -> Iterator[pa.Array
         return
     rows = np.flatnonzero(launch.is_valid().to_numpy(zero_copy_only=False))
     called = launch.flatten().to_numpy()[::2]
-    pid, tid = _places(records.rows, found)
+    pid, tid = _places(records.rows, tracks)
     ends = (
         ("s", "", records.numpy("pid"), records.numpy("tid"), called),
         ("f", '"bp":"e",', pid, tid, records.numpy("start")[rows]),
@@ -179,7 +179,7 @@ class _Runs:
     op: list[int]
 
 
-def spans(table: Table, found: list[Track], begin_ns: int) -> Iterator[str]:
+def spans(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[str]:
     """Write, for each stream, nested slices of the layers and ops that its rows work for.
 
     Those of each window of the capture lie in a slice of its own, where there are several.
@@ -190,7 +190,7 @@ def spans(table: Table, found: list[Track], begin_ns: int) -> Iterator[str]:
     coded_op = coded_op.dictionary_encode()
     ops = [*coded_op.dictionary.to_pylist(), None]
     op_of = coded_op.indices.fill_null(len(ops) - 1).to_numpy().astype(np.int64)
-    for track in found:
+    for track in tracks:
         runs = _runs(table, in_order(table.records, track.stream), path_of, op_of)
         for level, name, start, end in _nested(runs, paths, ops):
             yield event(ph="X", cat=level, name=name, pid=track.pid, tid=track.tid + _ABOVE,

@@ -34,9 +34,9 @@ def fill(template: str, **columns: pa.Array) -> pa.Array:
 
 def microseconds(time_ns: NDArray[np.int64]) -> pa.Array:
     """Write ns as µs, which the format wants, to the ns."""
-    whole, rest = np.divmod(time_ns, _NS_PER_US)
+    us, rest = np.divmod(time_ns, _NS_PER_US)
     rest_text = pc.utf8_lpad(pa.array(rest).cast(pa.string()), 3, "0")
-    return pc.binary_join_element_wise(pa.array(whole).cast(pa.string()), rest_text, ".")
+    return pc.binary_join_element_wise(pa.array(us).cast(pa.string()), rest_text, ".")
 
 
 def integers(values: NDArray[np.int64]) -> pa.Array:
@@ -74,8 +74,8 @@ _NS_DIGITS = 3
 def head(path: Path) -> dict[str, Any]:
     """Read what stands before the events of a trace of ours."""
     with path.open("rb") as file:
-        found: dict[str, Any] = orjson.loads(file.readline() + b"]}")
-    return found
+        metadata: dict[str, Any] = orjson.loads(file.readline() + b"]}")
+    return metadata
 
 
 def events(path: Path) -> Iterator[bytes]:
@@ -101,9 +101,9 @@ class Numbers:
         self._pids = {}
         first_id = self._next_id
 
-        def moved(found: re.Match[bytes]) -> bytes:
-            key, whole, part = found.groups(b"")
-            number = int(whole)
+        def moved(match: re.Match[bytes]) -> bytes:
+            key, integer, part = match.groups(b"")
+            number = int(integer)
             if key == b"pid":
                 return b'"pid":%d' % self._pid(number)
             if key == b"External id":

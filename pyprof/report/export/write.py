@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyprof.inputs.engine import Engine
-    from pyprof.inputs.ranks import Member
+    from pyprof.inputs.ranks import RankedCapture
     from pyprof.inputs.source import Item, Source
     from pyprof.parse.records import Records
     from pyprof.prof.columns import Column
@@ -42,13 +42,13 @@ def tables(table: Table) -> Iterator[pa.Table]:
 
 
 def keep(table: Table, file: BinaryIO) -> None:
-    """Write the rows of a capture, to be read by `kept`."""
+    """Write the rows of a capture, to be read by `renumbered_tables`."""
     rows = _compact(table)
     with pa.ipc.new_stream(file, rows.schema, options=_OPTIONS) as stream:
         stream.write_table(rows)
 
 
-def kept(parts: Iterable[Part]) -> Iterator[pa.Table]:
+def renumbered_tables(parts: Iterable[Part]) -> Iterator[pa.Table]:
     """Give the rows of captures as `tables` does, `idx` and `opid` running on."""
     for rows in run_on((_read(part.path), part.counts) for part in parts):
         yield from _spelt(rows)
@@ -61,7 +61,7 @@ def _read(path: Path) -> pa.Table:
 
 def _compact(table: Table) -> pa.Table:
     """Hold texts and lists as numbers: spelt out, those of all rows are large."""
-    return as_arrow(table, _recorded, _held)
+    return as_arrow(table, _recorded, _held_values)
 
 
 def _recorded(records: Records, name: str) -> pa.Array:
@@ -69,7 +69,7 @@ def _recorded(records: Records, name: str) -> pa.Array:
     return records.coded(name).numbered() if is_text else numbered(records, name)
 
 
-def _held(column: Column, table: Table) -> pa.Array:
+def _held_values(column: Column, table: Table) -> pa.Array:
     values = column.held(table)
     return values.dictionary_encode() if pa.types.is_string(values.type) else values
 
@@ -142,7 +142,7 @@ def write(
     exporter = form.load()
     if isinstance(exporter, Summing):
         summarise = partial(_summarise_sums, exporter.sums)
-        merge = partial(_merge_summed, exporter.merge)
+        merge = partial(_merge_summed, exporter.merge_sums)
         summed: _Summed = map_reduce(paths, summarise, merge, engine, override, begin)
         begin("writing")
         exporter.write(summed.sums, file, **options)
@@ -189,12 +189,12 @@ def _ranks(
         if isinstance(exporter, Listing):
             exporter.join(parts, file)
         else:
-            exporter.write(kept(parts), file, **options)
+            exporter.write(renumbered_tables(parts), file, **options)
     return tuple(dict.fromkeys(text for each in written for text in each.warnings))
 
 
 def _part(
-    item: Member, keep: Callable[[Source, BinaryIO], None], folder: str, override: Override
+    item: RankedCapture, keep: Callable[[Source, BinaryIO], None], folder: str, override: Override
 ) -> _Written:
     ranks = [str(rank) for _, rank in item.ranks]
     path = Path(folder, ranks[0])

@@ -91,18 +91,21 @@ def clocks(
     for place, one in enumerate(ends):
         for number in set(one.clocks):
             places_of[number].append(place)
-    found: dict[int, Clock] = {}
+    clock_of: dict[int, Clock] = {}
     for number, (first, *_) in ranks_of.items():
-        if number not in found:
-            found[number] = Clock(number, first)
-            _join(ends, places_of, number, found)
+        if number not in clock_of:
+            clock_of[number] = Clock(number, first)
+            _join(ends, places_of, number, clock_of)
     shared = {rank for one in ends for rank in one.ranks}
     shared |= {rank for ranks in ranks_of.values() if len(ranks) > 1 for rank in ranks}
-    return _with_residuals(ends, {rank: found[numbers[rank]] for rank in sorted(shared)})
+    return _with_residuals(ends, {rank: clock_of[numbers[rank]] for rank in sorted(shared)})
 
 
 def _join(
-    ends: Sequence[_Ends], places_of: Mapping[int, list[int]], first: int, found: dict[int, Clock]
+    ends: Sequence[_Ends],
+    places_of: Mapping[int, list[int]],
+    first: int,
+    clock_of: dict[int, Clock],
 ) -> None:
     """Put the clocks that collectives join with one on that, through the fullest groups first."""
     joined, done = [first], set[int]()
@@ -110,7 +113,7 @@ def _join(
         near = {place for number in joined for place in places_of[number]} - done
         done |= near
         fullest = sorted(near, key=lambda place: (-ends[place].known.shape[1], place))
-        joined = [number for place in fullest for number in _add(ends[place], found)]
+        joined = [number for place in fullest for number in _add(ends[place], clock_of)]
 
 
 def _ends(
@@ -120,55 +123,55 @@ def _ends(
     what = columns.signatures
     holding = what.kind_is(*SYNCHRONISING)
     for usable, sure in ((holding, True), (np.ones_like(holding), False)):
-        found = []
+        ends_of_groups = []
         for grid in grids:
-            known = (grid.rows != ABSENT) & usable[columns.signature[grid.rows]]
-            known &= known.sum(axis=0) > 1
-            chosen = known.any(axis=0)
+            present = (grid.rows != ABSENT) & usable[columns.signature[grid.rows]]
+            present &= present.sum(axis=0) > 1
+            chosen = present.any(axis=0)
             if chosen.any():
                 ranks = grid.group.ranks.tolist()
                 clock = [numbers[rank] for rank in ranks]
                 end = columns.end_ns[grid.rows[:, chosen]]
-                found.append(_Ends(ranks, clock, known[:, chosen], end, sure))
-        if found:
-            return found
+                ends_of_groups.append(_Ends(ranks, clock, present[:, chosen], end, sure))
+        if ends_of_groups:
+            return ends_of_groups
     return []
 
 
-def _add(one: _Ends, found: dict[int, Clock]) -> list[int]:
+def _add(one: _Ends, clock_of: dict[int, Clock]) -> list[int]:
     """Put the clocks of a group right by those that are; give their numbers."""
     rows_of: dict[int, list[int]] = {}
     for row, number in enumerate(one.clocks):
         rows_of.setdefault(number, []).append(row)
-    right = [row for number, rows in rows_of.items() if number in found for row in rows]
-    wrong = {number: rows for number, rows in rows_of.items() if number not in found}
+    right = [row for number, rows in rows_of.items() if number in clock_of for row in rows]
+    wrong = {number: rows for number, rows in rows_of.items() if number not in clock_of}
     if not wrong or not right:
         return []
-    against = found[one.clocks[right[0]]].against
+    against = clock_of[one.clocks[right[0]]].against
     reference = _middle(
-        np.stack([found[one.clocks[row]].align(one.end_ns[row]) for row in right]),
+        np.stack([clock_of[one.clocks[row]].align(one.end_ns[row]) for row in right]),
         one.known[right],
     )
-    told = one.known[right].any(axis=0)
+    has_reference = one.known[right].any(axis=0)
     joined = []
     for number, rows in wrong.items():
-        shared = told & one.known[rows].any(axis=0)
+        shared = has_reference & one.known[rows].any(axis=0)
         if shared.any():
             own = _middle(one.end_ns[rows], one.known[rows])
-            found[number] = _clock(
+            clock_of[number] = _clock(
                 own[shared], reference[shared], Clock(number, against, sure=one.sure)
             )
             joined.append(number)
     return joined
 
 
-def _middle(times: Integers, known: NDArray[np.bool_]) -> Integers:
+def _middle(times: Integers, present: NDArray[np.bool_]) -> Integers:
     """Give the median over ranks of each collective's times, as whole ns; 0 where none is known."""
-    ordered = np.sort(np.where(known, times, np.iinfo(np.int64).max), axis=0)
-    count = np.maximum(known.sum(axis=0), 1)
+    ordered = np.sort(np.where(present, times, np.iinfo(np.int64).max), axis=0)
+    count = np.maximum(present.sum(axis=0), 1)
     columns = np.arange(times.shape[1])
     low, high = ordered[(count - 1) // 2, columns], ordered[count // 2, columns]
-    return np.where(known.any(axis=0), low + (high - low) // 2, 0)
+    return np.where(present.any(axis=0), low + (high - low) // 2, 0)
 
 
 def _clock(own: Integers, reference: Integers, clock: Clock) -> Clock:
@@ -191,21 +194,21 @@ def _clock(own: Integers, reference: Integers, clock: Clock) -> Clock:
     return sloped if left[1] < left[0] / 2 and abs(drift) < _DRIFT_MOST else level
 
 
-def _with_residuals(ends: Sequence[_Ends], found: Mapping[int, Clock]) -> Mapping[int, Clock]:
+def _with_residuals(ends: Sequence[_Ends], clock: Mapping[int, Clock]) -> Mapping[int, Clock]:
     """Find how far each rank's ends lie from the middle of groups that have other clocks, too."""
     left: dict[int, list[Integers]] = {}
     for one in ends:
         if len(set(one.clocks)) > 1:
             aligned = np.stack([
-                found[rank].align(times) for rank, times in zip(one.ranks, one.end_ns, strict=True)
+                clock[rank].align(times) for rank, times in zip(one.ranks, one.end_ns, strict=True)
             ])  # fmt: skip
             aligned -= _middle(aligned, one.known)
-            for rank, known, apart in zip(one.ranks, one.known, aligned, strict=True):
-                left.setdefault(rank, []).append(np.abs(apart[known]))
-    told = {rank: _residual(np.concatenate(apart)) for rank, apart in left.items()}
-    return {rank: replace(one, residual_ns=told.get(rank, 0)) for rank, one in found.items()}
+            for rank, present, apart in zip(one.ranks, one.known, aligned, strict=True):
+                left.setdefault(rank, []).append(np.abs(apart[present]))
+    residual_of = {rank: _residual(np.concatenate(apart)) for rank, apart in left.items()}
+    return {rank: replace(one, residual_ns=residual_of.get(rank, 0)) for rank, one in clock.items()}
 
 
 def _residual(apart: Integers) -> int:
-    found = int(np.ceil(np.percentile(apart, _SHARE)))
-    return found if len(apart) >= _RESIDUAL_FROM else max(found, TOGETHER_NS)
+    residual_ns = int(np.ceil(np.percentile(apart, _SHARE)))
+    return residual_ns if len(apart) >= _RESIDUAL_FROM else max(residual_ns, TOGETHER_NS)

@@ -67,12 +67,12 @@ def by_sort(columns: Collectives, one: Waits) -> Iterator[tuple[Sort, Integers]]
     order = np.argsort(number, kind="stable")
     for chosen in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
         first, moved = chosen[0], one.bytes[chosen]
-        known = bool((moved != UNKNOWN).all())
+        sizes_known = bool((moved != UNKNOWN).all())
         yield (
             Sort(
                 _text(what.kinds, kind[first]),
                 _text(what.algorithms, algorithm[first]),
-                int(moved.sum()) // len(moved) if known else None,
+                int(moved.sum()) // len(moved) if sizes_known else None,
                 bool(size[first] == _MIXED),
             ),
             chosen,
@@ -100,17 +100,19 @@ def collectives(
     """
     rows = np.flatnonzero(sorts(records) == COMMUNICATION)
     chosen = records.take(rows)
-    known: dict[tuple[object, ...], int] = {}
-    numbers = [known.setdefault(one, len(known)) for one in _signatures(chosen)]
-    columns = zip(*known, strict=True) if known else ([] for _ in _KEYS)
+    number_of_signature: dict[tuple[object, ...], int] = {}
+    numbers = [
+        number_of_signature.setdefault(one, len(number_of_signature)) for one in _signatures(chosen)
+    ]
+    columns = zip(*number_of_signature, strict=True) if number_of_signature else ([] for _ in _KEYS)
     described: dict[str, list[Any]] = dict(zip(_KEYS, map(list, columns), strict=True))
-    when = _intervals(records, rows, numbers, len(known))
+    when = _intervals(records, rows, numbers, len(number_of_signature))
     described["total_ns"] = [each.total for each in when]
     described["exposed_ns"] = [(each - computing).total for each in when]
-    described["received_bytes"] = _received(chosen, numbers, len(known))
+    described["received_bytes"] = _received(chosen, numbers, len(number_of_signature))
     step = of_step[rows]
     return (
-        tables.table(tables.SIGNATURES, rank, len(known), **described),
+        tables.table(tables.SIGNATURES, rank, len(number_of_signature), **described),
         tables.table(
             tables.COLLECTIVES,
             rank,
@@ -138,8 +140,8 @@ def _intervals(records: Records, rows: Ints, numbers: list[int], count: int) -> 
 def _received(records: Records, numbers: list[int], count: int) -> list[int | None]:
     """Add up what each sort's calls received, in bytes; None where it is not told of each."""
     total: list[int | None] = [0] * count
-    for number, told in zip(numbers, _said(records), strict=True):
-        elements, size = _whole(told.get("out")), item_size(told.get("dtype"))
+    for number, told in zip(numbers, _tool_fields(records), strict=True):
+        elements, size = _whole_number(told.get("out")), item_size(told.get("dtype"))
         before = total[number]
         if before is not None:
             total[number] = None if elements is None or size is None else before + elements * size
@@ -158,84 +160,87 @@ def _bubble(
 
 
 def _times(records: Records, name: str, rows: Ints) -> pa.Array:
-    known = name in records.columns
-    return pa.array(records.numpy(name)[rows]) if known else pa.nulls(len(rows), pa.int64())
+    has_times = name in records.columns
+    return pa.array(records.numpy(name)[rows]) if has_times else pa.nulls(len(rows), pa.int64())
 
 
 def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
-    """Give of each row what `facts.SIGNATURES` has behind the rank."""
-    said = _said(records)
+    """Give of each row what `tables.SIGNATURES` has behind the rank."""
+    tool_fields = _tool_fields(records)
     name = records.coded("kLongName")
     named = [ops.kind(kernel_names.function(text) or "") for text in name.values]
     algorithms = [kernel_names.algorithm(text) for text in name.values]
     stream, ranges = records.arrow("stream").to_pylist(), _kinds_of_ranges(records)
     for place, tool, params, one, inside in zip(
-        name.index.tolist(), said, _params_of_ops(records), stream, ranges, strict=True
+        name.index.tolist(), tool_fields, _params_of_ops(records), stream, ranges, strict=True
     ):
         kind = _kind(tool.get("name"), named[place], inside)
-        told = _bytes(kind, tool)
+        tool_bytes = _bytes(kind, tool)
         yield (
             one, kind, algorithms[place], tool.get("group"), tool.get("ranks"),
-            _whole(tool.get("size")) or _whole(params.get("ranks")),
-            _whole(params.get("algo_bytes")) if told is None else told, tool.get("description"),
+            _whole_number(tool.get("size")) or _whole_number(params.get("ranks")),
+            _whole_number(params.get("algo_bytes")) if tool_bytes is None else tool_bytes,
+            tool.get("description"),
         )  # fmt: skip
 
 
-def _said(records: Records) -> list[Mapping[str, Any]]:
+def _tool_fields(records: Records) -> list[Mapping[str, Any]]:
     """Give what the tool says of each row; nothing where it says nothing."""
     column = records.coded("collective")
-    known: list[Mapping[str, Any]] = [*map(_decoded, column.values), {}]
-    return [known[place] for place in column.index.tolist()]
+    decoded: list[Mapping[str, Any]] = [*map(_decoded, column.values), {}]
+    return [decoded[place] for place in column.index.tolist()]
 
 
 def _decoded(text: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(text)
+        fields = json.loads(text)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
-def _kind(said: object, named: str | None, inside: str | None) -> str | None:
+def _kind(tool_name: object, named: str | None, inside: str | None) -> str | None:
     """Choose the kind: the tool knows it, else the kernel's name; but all runs as send and receive.
 
     A group of sends and receives is what the range around it says.
     """
-    known = ops.kind(said) if isinstance(said, str) else None
-    first = named if known is None else known
+    tool_kind = ops.kind(tool_name) if isinstance(tool_name, str) else None
+    first = named if tool_kind is None else tool_kind
     return inside or first if first in (None, ops.SEND_RECV) else first
 
 
 def _kinds_of_ranges(records: Records) -> list[str | None]:
     """Give the kind that the ranges around each row tell, the innermost first."""
     seqs, calls = records.templates(), records.coded("marker")
-    told = [*(_kind_of_seqs(texts or []) for texts in seqs.values), None]
+    kind_of_seqs = [*(_kind_of_seqs(texts or []) for texts in seqs.values), None]
     marked = [*(_kind_of_markers(texts) for texts in calls.values), None]
     places = zip(seqs.index.tolist(), calls.index.tolist(), strict=True)
-    return [told[seq] or marked[call] for seq, call in places]
+    return [kind_of_seqs[seq] or marked[call] for seq, call in places]
 
 
 def _kind_of_seqs(texts: list[str]) -> str | None:
     names = (text.partition(", ")[0] for text in reversed(texts) if text.startswith(_RANGES))
-    return next((found for name in names if (found := ops.kind(name))), None)
+    return next((kind for name in names if (kind := ops.kind(name))), None)
 
 
 def _kind_of_markers(texts: list[str]) -> str | None:
     for text in reversed(texts):
         call = marker.decode_op(text)
-        if call and call.mod in (*ops.MODS, ops.FUNCTIONAL) and (found := ops.kind(call.op)):
-            return found
+        if call and call.mod in (*ops.MODS, ops.FUNCTIONAL) and (kind := ops.kind(call.op)):
+            return kind
     return None
 
 
-def _bytes(kind: str | None, said: Mapping[str, Any]) -> int | None:
+def _bytes(kind: str | None, fields: Mapping[str, Any]) -> int | None:
     """Give the algorithm bytes that the tool tells."""
-    count = ops.message_bytes(kind or "", _whole(said.get("in")), _whole(said.get("out")))
-    size = item_size(said.get("dtype"))
+    count = ops.message_bytes(
+        kind or "", _whole_number(fields.get("in")), _whole_number(fields.get("out"))
+    )
+    size = item_size(fields.get("dtype"))
     return None if count is None or size is None else count * size
 
 
-def _whole(value: object) -> int | None:
+def _whole_number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from pyprof.report.ranks.match import Group, Unmatched
     from pyprof.report.ranks.parallelism import Axis
     from pyprof.report.ranks.stragglers import Late, LayerLoad, StepWait, Straggler, Together
-    from pyprof.report.ranks.tables import Facts
+    from pyprof.report.ranks.tables import RankTables
 
 _NO_STEPS = "none found; call pyprof.annotate('step') around each to see them"
 _SHOWN = 4
 _RANKS = 16
 
 
-def head(found: Across) -> Iterator[str]:
+def head(job: Across) -> Iterator[str]:
     """Say which ranks there are, how steps were found, and how well clocks agree."""
-    names = sorted({one.gpu or "GPU not named by the capture" for one in found.ranks})
-    yield _labelled("Ranks", f"{len(found.numbers)}; {'; '.join(names)}")
-    for number, source in enumerate(found.missing):
+    names = sorted({one.gpu or "GPU not named by the capture" for one in job.ranks})
+    yield _labelled("Ranks", f"{len(job.rank_numbers)}; {'; '.join(names)}")
+    for number, source in enumerate(job.missing):
         yield _labelled("" if number else "Left out", source)
-    steps = f"{found.step_count} by {'; '.join(found.origins)}" if found.origins else _NO_STEPS
+    steps = f"{job.step_count} by {'; '.join(job.origins)}" if job.origins else _NO_STEPS
     yield _labelled("Steps", steps)
-    for number, sentence in enumerate(_clocks(found)):
+    for number, sentence in enumerate(_clocks(job)):
         yield _labelled("" if number else "Clocks", sentence)
-    for number, sentence in enumerate(_groups(found)):
+    for number, sentence in enumerate(_groups(job)):
         yield _labelled("" if number else "Groups", sentence)
 
 
@@ -49,65 +49,65 @@ def _labelled(label: str, value: str) -> str:
     return f"{text.heading(label.ljust(9))} {value}"
 
 
-def _clocks(found: Across) -> Iterator[str]:
-    known = list(found.clocks.values())
-    if len(known) < 2:  # noqa: PLR2004 - nothing to align
+def _clocks(job: Across) -> Iterator[str]:
+    aligned_clocks = list(job.clocks.values())
+    if len(aligned_clocks) < 2:  # noqa: PLR2004 - nothing to align
         yield "cannot be aligned: no two ranks share collectives; waiting is unknown"
         return
-    numbers = {one.number for one in known}
+    numbers = {one.number for one in aligned_clocks}
     if len(numbers) == 1:
-        yield f"one clock: the {len(known)} ranks are in one capture; nothing to align"
+        yield f"one clock: the {len(aligned_clocks)} ranks are in one capture; nothing to align"
     else:
-        yield from _aligned(known, len(numbers))
-    if (apart := len({one.against for one in known})) > 1:
+        yield from _aligned(aligned_clocks, len(numbers))
+    if (apart := len({one.against for one in aligned_clocks})) > 1:
         yield (
             f"{apart} sets of ranks share no collectives that all leave at once: each set has its"
             " own clock, and two sets are not compared"
         )
-    if found.unaligned:
-        yield f"not aligned, for lack of shared collectives: {_some(found.unaligned)}"
+    if job.unaligned:
+        yield f"not aligned, for lack of shared collectives: {_some(job.unaligned)}"
 
 
-def _aligned(known: list[Clock], clocks: int) -> Iterator[str]:
-    residuals = [one.residual_ns for one in known]
-    offsets = [abs(one.offset_ns) for one in known]
-    several = f" on {clocks} clocks" if clocks < len(known) else ""
+def _aligned(aligned_clocks: list[Clock], clocks: int) -> Iterator[str]:
+    residuals = [one.residual_ns for one in aligned_clocks]
+    offsets = [abs(one.offset_ns) for one in aligned_clocks]
+    several = f" on {clocks} clocks" if clocks < len(aligned_clocks) else ""
     yield (
-        f"{len(known)} ranks{several} aligned on their collectives; offsets up to"
+        f"{len(aligned_clocks)} ranks{several} aligned on their collectives; offsets up to"
         f" {duration(max(offsets))}; residual {duration(float(np.median(residuals)))}, at most"
         f" {duration(max(residuals))}: differences between two ranks below the sum of theirs are"
         " not reported"
     )
-    if not all(one.sure for one in known):
+    if not all(one.sure for one in aligned_clocks):
         yield (
             "there are no collectives that all ranks leave at once, such as all-reduce: offsets are"
             " off by as much as some ranks leave early"
         )
-    if drifting := sum(one.drift != 0 for one in known):
-        fastest = max(abs(one.drift) for one in known)
+    if drifting := sum(one.drift != 0 for one in aligned_clocks):
+        fastest = max(abs(one.drift) for one in aligned_clocks)
         yield f"{drifting} drift, by up to {fastest * 1e6:.3g} us per second; removed"
 
 
-def _groups(found: Across) -> Iterator[str]:
-    groups = found.groups
+def _groups(job: Across) -> Iterator[str]:
+    groups = job.groups
     sizes: dict[int, int] = {}
     for group in groups:
         sizes[len(group.ranks)] = sizes.get(len(group.ranks), 0) + 1
     parts = [f"{number} of {size} ranks" for size, number in sorted(sizes.items(), reverse=True)]
     if parts:
-        told = "" if all(group.named for group in groups) else (
+        evidence = "" if all(group.named for group in groups) else (
             "; inferred from streams whose ranks leave together where captures name none"
         )  # fmt: skip
-        yield f"{', '.join(parts)}{told}"
-        if found.missing:
+        yield f"{', '.join(parts)}{evidence}"
+        if job.missing:
             yield "captures left out may belong to these groups; not all give the group size"
-    for one in found.unmatched[:_SHOWN]:
+    for one in job.unmatched[:_SHOWN]:
         yield f"{one.count} collectives of rank {one.rank} in {one.group} unmatched: {one.why}"
-    if len(found.unmatched) > _SHOWN:
-        yield f"... and {len(found.unmatched) - _SHOWN} more unmatched (--json has all)"
+    if len(job.unmatched) > _SHOWN:
+        yield f"... and {len(job.unmatched) - _SHOWN} more unmatched (--json has all)"
 
-    if found.impossible:
-        yield (f"{found.impossible} collectives excluded: some ranks leave before the last arrives")
+    if job.impossible:
+        yield (f"{job.impossible} collectives excluded: some ranks leave before the last arrives")
 
 
 def _some(ranks: list[int]) -> str:
@@ -160,7 +160,7 @@ class Across:
     unclear_ns: int
     """Waiting for several ranks that came last together, in all."""
     links: list[Link]
-    """Per group; `links.alike` puts like groups together."""
+    """Per group; `links.join_alike` puts like groups together."""
     slow: list[SlowLink]
     layers: list[LayerLoad]
     axes: list[Axis]
@@ -171,14 +171,14 @@ class Across:
     """What the captures hide or distort."""
 
     @property
-    def numbers(self) -> list[int]:
+    def rank_numbers(self) -> list[int]:
         """The ranks, rising."""
         return sorted({one.rank for one in self.ranks})
 
     @property
     def unaligned(self) -> list[int]:
         """Ranks whose clocks could not be aligned with the first one's."""
-        return [rank for rank in self.numbers if rank not in self.clocks]
+        return [rank for rank in self.rank_numbers if rank not in self.clocks]
 
     @property
     def step_count(self) -> int:
@@ -186,37 +186,39 @@ class Across:
         return max((one.steps for one in self.ranks), default=0)
 
 
-def across(facts: Facts, missing: Sequence[str] = ()) -> Across:
+def across(rank_tables: RankTables, missing: Sequence[str] = ()) -> Across:
     """Match, align and compare."""
-    columns = Collectives.of(facts)
+    columns = Collectives.of(rank_tables)
     matched = match(columns)
-    aligned = clocks(columns, matched.grids, _clock_numbers(facts))
-    found = waits(columns, matched.grids, aligned)
-    ranks = _ranks(facts)
-    per_group = links.links(columns, found)
-    unclear_ns, together = stragglers.together(found)
+    aligned = clocks(columns, matched.grids, _clock_numbers(rank_tables))
+    waits_of_groups = waits(columns, matched.grids, aligned)
+    ranks = _ranks(rank_tables)
+    per_group = links.links(columns, waits_of_groups)
+    unclear_ns, together = stragglers.together(waits_of_groups)
     return Across(
         ranks=ranks,
-        origins=tuple(sorted(set(filter(None, facts.ranks.column("origin").to_pylist())))),
+        origins=tuple(sorted(set(filter(None, rank_tables.ranks.column("origin").to_pylist())))),
         groups=tuple(grid.group for grid in matched.grids),
         unmatched=matched.unmatched,
         clocks=aligned,
-        impossible=sum(int((~one.possible).sum()) for one in found),
-        stragglers=stragglers.stragglers(found, facts.steps, sorted({one.rank for one in ranks})),
-        late=stragglers.by_collective(columns, found),
-        step_waits=stragglers.by_step(found),
+        impossible=sum(int((~one.possible).sum()) for one in waits_of_groups),
+        stragglers=stragglers.stragglers(
+            waits_of_groups, rank_tables.steps, sorted({one.rank for one in ranks})
+        ),
+        late=stragglers.by_collective(columns, waits_of_groups),
+        step_waits=stragglers.by_step(waits_of_groups),
         together=together,
         unclear_ns=unclear_ns,
         links=per_group,
         slow=links.slow_links(per_group),
-        layers=stragglers.layer_loads(facts.layers),
+        layers=stragglers.layer_loads(rank_tables.layers),
         axes=axes(columns, matched.grids),
         missing=tuple(missing),
-        warnings=_told(facts.warnings),
+        warnings=_warnings_once(rank_tables.warnings),
     )
 
 
-def _told(warnings: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def _warnings_once(warnings: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Tell once what several captures have in common."""
     sources: dict[str, dict[str, None]] = {}
     for source, warning in warnings:
@@ -229,36 +231,36 @@ def _named(sources: Sequence[str]) -> str:
     return f"{sources[0]} and {more} more" if more else sources[0]
 
 
-def _clock_numbers(facts: Facts) -> Mapping[int, int]:
+def _clock_numbers(rank_tables: RankTables) -> Mapping[int, int]:
     """Number the clocks, and give that of each rank."""
     numbers: dict[str, int] = {}
-    rank, clock = (facts.ranks.column(name).to_pylist() for name in ("rank", "clock"))
+    rank, clock = (rank_tables.ranks.column(name).to_pylist() for name in ("rank", "clock"))
     return {
         one: numbers.setdefault(name, len(numbers)) for one, name in zip(rank, clock, strict=True)
     }
 
 
-def _ranks(facts: Facts) -> tuple[RankTime, ...]:
-    steps = _step_times(facts)
-    names = [name for name in facts.ranks.column_names if name not in {"origin", "clock"}]
-    rows = facts.ranks.select(names).to_pylist()
-    found = [
+def _ranks(rank_tables: RankTables) -> tuple[RankTime, ...]:
+    steps = _step_times(rank_tables)
+    names = [name for name in rank_tables.ranks.column_names if name not in {"origin", "clock"}]
+    rows = rank_tables.ranks.select(names).to_pylist()
+    rank_times = [
         RankTime(**row, step_ns=steps.get(row["rank"], (None, 0))[0],
                  steps=steps.get(row["rank"], (None, 0))[1])
         for row in rows
     ]  # fmt: skip
-    return tuple(sorted(found, key=lambda one: (one.rank, one.device)))
+    return tuple(sorted(rank_times, key=lambda one: (one.rank, one.device)))
 
 
-def _step_times(facts: Facts) -> dict[int, tuple[float | None, int]]:
+def _step_times(rank_tables: RankTables) -> dict[int, tuple[float | None, int]]:
     """Give each rank's median step after warm-up, and how many steps it has."""
-    table = facts.steps.sort_by("rank")
+    table = rank_tables.steps.sort_by("rank")
     duration = table.column("duration_ns").to_numpy()
     warm = table.column("warm_up").to_numpy(zero_copy_only=False).astype(bool)
     number, first = np.unique(table.column("rank").to_numpy(), return_index=True)
-    found: dict[int, tuple[float | None, int]] = {}
+    step_times: dict[int, tuple[float | None, int]] = {}
     for rank, rows in zip(
         number.tolist(), np.split(np.arange(len(duration)), first[1:]), strict=False
     ):
-        found[rank] = (float(np.median(duration[rows][~warm[rows]])), len(rows))
-    return found
+        step_times[rank] = (float(np.median(duration[rows][~warm[rows]])), len(rows))
+    return step_times

@@ -103,30 +103,30 @@ def links(columns: Collectives, waits: Sequence[Waits]) -> list[Link]:
 
 def _link(one: Waits, sort: Sort, chosen: Integers) -> Link:
     moved = one.transfer_ns[chosen]
-    told = moved >= 0
-    size = one.bytes[chosen][told]
+    has_transfer = moved >= 0
+    size = one.bytes[chosen][has_transfer]
     return Link(
         sort,
         one.group.size,
         (one.group,),
         len(chosen),
         int(one.wait_ns[:, chosen].sum()) / int(one.there[:, chosen].sum()),
-        float(np.median(moved[told])) if told.any() else None,
-        int(moved[told].sum()) if told.any() else None,
-        int(size.sum()) if told.any() and (size >= 0).all() else None,
+        float(np.median(moved[has_transfer])) if has_transfer.any() else None,
+        int(moved[has_transfer].sum()) if has_transfer.any() else None,
+        int(size.sum()) if has_transfer.any() and (size >= 0).all() else None,
     )
 
 
-def alike(found: Iterable[Link]) -> list[Link]:
+def join_alike(links: Iterable[Link]) -> list[Link]:
     """Put groups of as many ranks together, the one with most transfer and waiting first."""
-    kept: dict[tuple[object, ...], list[Link]] = {}
-    for link in found:
-        kept.setdefault(link.like, []).append(link)
-    joined = [_joined(same) for same in kept.values()]
-    return sorted(joined, key=_dearest_first)
+    links_by_likeness: dict[tuple[object, ...], list[Link]] = {}
+    for link in links:
+        links_by_likeness.setdefault(link.like, []).append(link)
+    joined = [_joined(same) for same in links_by_likeness.values()]
+    return sorted(joined, key=_by_cost)
 
 
-def _dearest_first(one: Link) -> tuple[float, str, int, int]:
+def _by_cost(one: Link) -> tuple[float, str, int, int]:
     spent = (one.total_ns or 0) + one.wait_ns * one.calls
     return -spent, one.sort.kind or "", one.sort.bytes or 0, one.ranks or 0
 
@@ -136,9 +136,11 @@ def _joined(same: Sequence[Link]) -> Link:
     moved = [one.transfer_ns for one in same if one.transfer_ns is not None]
     totals = [one.total_ns for one in same if one.total_ns is not None]
     sizes = [one.total_bytes for one in same if one.total_ns is not None]
-    given = [one.sort.bytes for one in same]
+    bytes_of_group = [one.sort.bytes for one in same]
     first = same[0]
-    mean = sum_if_known([size and size * one.calls for size, one in zip(given, same, strict=True)])
+    mean = sum_if_known(
+        [size and size * one.calls for size, one in zip(bytes_of_group, same, strict=True)]
+    )
     return Link(
         replace(first.sort, bytes=None if mean is None else mean // calls),
         first.ranks,
@@ -151,14 +153,14 @@ def _joined(same: Sequence[Link]) -> Link:
     )
 
 
-def slow_links(found: Iterable[Link]) -> list[SlowLink]:
+def slow_links(links: Iterable[Link]) -> list[SlowLink]:
     """Compare each group with others of as many ranks; the one that loses most time first."""
-    kept: dict[tuple[object, ...], list[Link]] = {}
-    for link in found:
+    links_by_likeness: dict[tuple[object, ...], list[Link]] = {}
+    for link in links:
         if link.transfer_ns is not None and link.sort.kind is not None and not link.sort.mixed:
-            kept.setdefault(link.like, []).append(link)
+            links_by_likeness.setdefault(link.like, []).append(link)
     slow = []
-    for same in kept.values():
+    for same in links_by_likeness.values():
         times = np.array([one.transfer_ns for one in same], float)
         if len(same) > 1:
             usual = of_others(times)

@@ -41,10 +41,10 @@ def followed(columns: Collectives, reference: Integers, rows: Integers, placed: 
         at = _followed(pair, start, np.full(len(rows), _LEFT_OUT))
         if at is None:
             continue
-        kept = at != _LEFT_OUT
-        if ((at[kept] >= 0) & (at[kept] < len(reference))).sum() >= least(reference, rows):
+        matched = at != _LEFT_OUT
+        if ((at[matched] >= 0) & (at[matched] < len(reference))).sum() >= least(reference, rows):
             spread = 0.0 if placed is NOWHERE else placed.spread_ns
-            return Placed(rows[kept], at[kept], spread, int((~kept).sum()))
+            return Placed(rows[matched], at[matched], spread, int((~matched).sum()))
     return placed
 
 

@@ -144,11 +144,11 @@ def _in_order(columns: Collectives, streams: list[Integers]) -> Iterable[list[Pl
     bundles: list[list[Placed]] = []
     for rows in sorted(streams, key=len, reverse=True):  # who lacks none is the one to compare with
         fits = ((_beside(columns, bundle[0].rows, rows), bundle) for bundle in bundles[:_VARIANTS])
-        found, bundle = next((fit for fit in fits if fit[0] is not NOWHERE), (NOWHERE, []))
-        if found is NOWHERE:
+        placed, bundle = next((fit for fit in fits if fit[0] is not NOWHERE), (NOWHERE, []))
+        if placed is NOWHERE:
             bundles.append([first(rows)])
         else:
-            bundle.append(found)
+            bundle.append(placed)
     return [sorted(bundle, key=lambda one: columns.rank_of(one.rows)) for bundle in bundles]
 
 
@@ -169,8 +169,8 @@ def _grid(columns: Collectives, bundle: list[Placed]) -> Grid:
     lead_rows, what = bundle[0].rows, columns.signatures
     ranks = np.array([columns.rank_of(one.rows) for one in bundle])
     lead = columns.of_row(lead_rows[0])
-    named, told = bool(what.group[lead] >= 0), _size(what, lead)
-    size = told if told > 0 else len(ranks) if named else None
+    named, group_size = bool(what.group[lead] >= 0), _size(what, lead)
+    size = group_size if group_size > 0 else len(ranks) if named else None
     return Grid(Group(columns.name_of(lead_rows), named, ranks, size), rows)
 
 

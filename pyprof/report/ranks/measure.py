@@ -19,17 +19,17 @@ from pyprof.prof.table import Table
 from pyprof.report.analysis.intervals import union
 from pyprof.report.analysis.layer_tree import NO_LAYER
 from pyprof.report.analysis.layer_tree import steps as layer_path
-from pyprof.report.analysis.steps import Steps, bounds_on_gpu, steps
+from pyprof.report.analysis.steps import Steps, bounds_on_gpu, find_steps
 from pyprof.report.analysis.timeline import COMMUNICATION, Timeline, sorts, timeline
 from pyprof.report.ranks import tables
 from pyprof.report.ranks.collectives import collectives
-from pyprof.report.ranks.tables import Facts
+from pyprof.report.ranks.tables import RankTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pyprof.inputs.ranks import Member
+    from pyprof.inputs.ranks import RankedCapture
     from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
@@ -50,7 +50,7 @@ def of_process(capture: Capture, pid: int) -> Capture:
 # From one capture to the facts of its ranks: where the work on many captures is done.
 
 
-def measure_ranks(member: Member) -> Facts:
+def measure_ranks(member: RankedCapture) -> RankTables:
     """Read a capture, or what parse wrote from one, and keep the facts of each of its ranks.
 
     Raises PyprofError where it cannot be used.
@@ -65,7 +65,7 @@ def measure_ranks(member: Member) -> Facts:
     return reduce(tables.merge_facts, parts)
 
 
-def _ranks(path: Path, member: Member) -> Iterator[tuple[int, Records, Capture | None]]:
+def _ranks(path: Path, member: RankedCapture) -> Iterator[tuple[int, Records, Capture | None]]:
     """Give the records of each rank, and the capture of its process where the file is one."""
     if readers.is_capture(path):
         capture = readers.read(path)
@@ -79,18 +79,20 @@ def _ranks(path: Path, member: Member) -> Iterator[tuple[int, Records, Capture |
         yield rank, records if pid is None else records.take(rows), None
 
 
-def of_rank(rank: int, source: str, records: Records, capture: Capture | None, clock: str) -> Facts:
+def of_rank(
+    rank: int, source: str, records: Records, capture: Capture | None, clock: str
+) -> RankTables:
     """Measure one rank."""
-    when, found = timeline(records, capture), steps(records, capture)
+    rank_timeline, rank_steps = timeline(records, capture), find_steps(records, capture)
     if not records.rows:
         raise CaptureError(f"{source}: no GPU work was captured; capture while the GPU is busy")
-    if when is None:
+    if rank_timeline is None:
         raise CaptureError(f"{source}: contains no times; parse the capture again")
-    computing = union(device.compute for device in when.devices)
-    sorts, calls, bubble_ns = collectives(records, rank, found.of_row, computing)
-    return Facts(
-        _rank(rank, source, clock, records, when, found, bubble_ns),
-        _steps(rank, records, when, found),
+    computing = union(device.compute for device in rank_timeline.devices)
+    sorts, calls, bubble_ns = collectives(records, rank, rank_steps.of_row, computing)
+    return RankTables(
+        _rank(rank, source, clock, records, rank_timeline, rank_steps, bubble_ns),
+        _steps(rank, records, rank_timeline, rank_steps),
         _layers(rank, records),
         sorts,
         calls,
@@ -99,10 +101,11 @@ def of_rank(rank: int, source: str, records: Records, capture: Capture | None, c
 
 
 def _rank(
-    rank: int, source: str, clock: str, records: Records, when: Timeline, found: Steps,
+    rank: int, source: str, clock: str, records: Records, rank_timeline: Timeline,
+    rank_steps: Steps,
     bubble_ns: int | None,
 ) -> pa.Table:  # fmt: skip
-    devices = when.devices
+    devices = rank_timeline.devices
     number, pid = records.numpy("device"), records.numpy("pid")
     return tables.table(
         tables.RANKS,
@@ -121,26 +124,26 @@ def _rank(
         exposed_ns=[device.exposed_communication_ns for device in devices],
         bubble_ns=[bubble_ns] * len(devices),
         copy_ns=[device.copy.total for device in devices],
-        origin=[found.origin] * len(devices),
+        origin=[rank_steps.origin] * len(devices),
     )
 
 
-def _steps(rank: int, records: Records, when: Timeline, found: Steps) -> pa.Table:
+def _steps(rank: int, records: Records, rank_timeline: Timeline, rank_steps: Steps) -> pa.Table:
     """Give each step's time on the GPU, and how much of it was communication alone."""
-    count = len(found)
+    count = len(rank_steps)
     exposed = np.zeros(count, np.int64)
-    bounds = bounds_on_gpu(records, found.of_row, count)
+    bounds = bounds_on_gpu(records, rank_steps.of_row, count)
     if bounds is not None:
-        alone = union(device.communication - device.compute for device in when.devices)
-        exposed = alone.inside(bounds[:-1], bounds[1:])
+        alone = union(device.communication - device.compute for device in rank_timeline.devices)
+        exposed = alone.length_within(bounds[:-1], bounds[1:])
     return tables.table(
         tables.STEPS,
         rank,
         count,
         step=np.arange(count),
-        duration_ns=found.duration_ns,
+        duration_ns=rank_steps.duration_ns,
         exposed_ns=exposed,
-        warm_up=np.arange(count) < found.warm_up,
+        warm_up=np.arange(count) < rank_steps.warm_up,
     )
 
 

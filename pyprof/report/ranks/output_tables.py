@@ -63,7 +63,7 @@ def _members(group: Group) -> str:
 
 
 _RANKS = OutputTable(  # one row per GPU of a rank: its times, its clock
-    lambda found: ((one, found.clocks.get(one.rank)) for one in found.ranks),
+    lambda job: ((one, job.clocks.get(one.rank)) for one in job.ranks),
     _of_first(_fields(RankTime))
     | _of_second({
         "clock": attrgetter("number"),
@@ -101,10 +101,10 @@ _TOGETHER = (
 )
 
 _GROUPS = OutputTable(  # one row per process group, kind, algorithm and size
-    lambda found: [
+    lambda job: [
         (link, slow.get(id(link)))
-        for slow in [{id(one.link): one for one in found.slow}]
-        for link in found.links
+        for slow in [{id(one.link): one for one in job.slow}]
+        for link in job.links
     ],
     _of_first({
         **_fields(Sort, "sort."),
@@ -137,7 +137,7 @@ TABLES: Mapping[str, OutputTable] = {
 }
 
 
-def as_csv(found: Across, name: str, *, raw: bool = False) -> bytes:
+def as_csv(job: Across, name: str, *, raw: bool = False) -> bytes:
     """Write one table, times in ns, unknown empty; without rows, the header alone.
 
     `raw`: texts that spreadsheets take for formulas stay as they are.
@@ -145,20 +145,20 @@ def as_csv(found: Across, name: str, *, raw: bool = False) -> bytes:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(TABLES[name].columns)
-    rows = TABLES[name].rows(found)
+    rows = TABLES[name].rows(job)
     writer.writerows(rows if raw else (map(safe.field, row) for row in rows))
     return file.getvalue().encode()
 
 
-def as_json(found: Across) -> bytes:
+def as_json(job: Across) -> bytes:
     """Write all tables, unknown null."""
     content: dict[str, object] = {
-        name: [dict(zip(table.columns, row, strict=True)) for row in table.rows(found)]
+        name: [dict(zip(table.columns, row, strict=True)) for row in table.rows(job)]
         for name, table in TABLES.items()
     }
     content |= {
-        "waited_for_several_ns": found.unclear_ns,
-        "left_before_the_last_came": found.impossible,
-        "left_out": found.missing,
+        "waited_for_several_ns": job.unclear_ns,
+        "left_before_the_last_came": job.impossible,
+        "left_out": job.missing,
     }
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

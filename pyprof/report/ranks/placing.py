@@ -62,8 +62,8 @@ def _likely(apart: Integers) -> list[int]:
         return []
     spread = _medians(np.abs(apart - _medians(apart)))[:, 0]
     likest = np.argsort(spread, kind="stable")[:_LIKEST]
-    found: list[int] = likest[spread[likest] <= _ROUGHLY_NS].tolist()
-    return found
+    candidates: list[int] = likest[spread[likest] <= _ROUGHLY_NS].tolist()
+    return candidates
 
 
 def _medians(ends: Integers) -> Integers:

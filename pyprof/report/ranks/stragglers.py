@@ -105,12 +105,12 @@ def stragglers(waits: Sequence[Waits], steps: pa.Table, ranks: Sequence[int]) ->
         for rank, count, ns in _blamed(one.last, one.others_ns):
             last[rank] += count
             cost[rank] += ns
-    found = [
+    totals = [
         Straggler(rank, last[rank], of[rank], cost[rank], waited[rank], own.get(rank),
                   excess.get(rank))
         for rank in ranks
     ]  # fmt: skip
-    return sorted(found, key=lambda one: (-one.cost_ns, -(one.excess_ns or 0.0), one.rank))
+    return sorted(totals, key=lambda one: (-one.cost_ns, -(one.excess_ns or 0.0), one.rank))
 
 
 def _over_others(own: Floats) -> list[float | None]:
@@ -147,14 +147,14 @@ def _blamed(last: Integers, costs: Integers) -> Iterator[tuple[int, int, int]]:
 
 def by_collective(columns: Collectives, waits: Sequence[Waits]) -> list[Late]:
     """Total what each rank cost at each sort of collective, most expensive first."""
-    found = [
+    totals = [
         Late(rank, one.group, sort, count, cost)
         for one in waits
         for costs in [one.others_ns]
         for sort, chosen in by_sort(columns, one)
         for rank, count, cost in _blamed(one.last[chosen], costs[chosen])
     ]
-    return sorted(found, key=lambda late: (-late.cost_ns, late.rank))
+    return sorted(totals, key=lambda late: (-late.cost_ns, late.rank))
 
 
 def by_step(waits: Sequence[Waits]) -> list[StepWait]:
@@ -165,8 +165,8 @@ def by_step(waits: Sequence[Waits]) -> list[StepWait]:
         np.concatenate([getattr(one, name) for one in waits])
         for name in ("step", "last", "others_ns")
     )
-    told = np.flatnonzero((last != NOBODY) & (step >= 0))
-    order = told[np.lexsort((last[told], step[told]))]
+    blamed = np.flatnonzero((last != NOBODY) & (step >= 0))
+    order = blamed[np.lexsort((last[blamed], step[blamed]))]
     if not len(order):
         return []
     step, last, cost = step[order], last[order], cost[order]
@@ -179,20 +179,21 @@ def by_step(waits: Sequence[Waits]) -> list[StepWait]:
 
 def together(waits: Sequence[Waits]) -> tuple[int, list[Together]]:
     """Total the waiting for several ranks that were last together: in all, and the largest."""
-    found: dict[tuple[int, bytes], int] = {}
+    cost_by_ranks: dict[tuple[int, bytes], int] = {}
     for number, one in enumerate(waits):
         costs = one.others_ns
         for place in np.flatnonzero((one.last == NOBODY) & (costs > 0)).tolist():
             key = (number, one.latest[:, place].tobytes())
-            found[key] = found.get(key, 0) + int(costs[place])
-    dearest = sorted(found, key=lambda key: (-found[key], key[0], key[1]))[:_KEPT]
+            cost_by_ranks[key] = cost_by_ranks.get(key, 0) + int(costs[place])
+    costliest = sorted(cost_by_ranks, key=lambda key: (-cost_by_ranks[key], key[0], key[1]))[:_KEPT]
     several = [
         Together(
-            tuple(waits[number].ranks[np.frombuffer(mask, bool)].tolist()), found[number, mask]
+            tuple(waits[number].ranks[np.frombuffer(mask, bool)].tolist()),
+            cost_by_ranks[number, mask],
         )
-        for number, mask in dearest
+        for number, mask in costliest
     ]
-    return sum(found.values()), sorted(several, key=lambda one: (-one.cost_ns, one.ranks))
+    return sum(cost_by_ranks.values()), sorted(several, key=lambda one: (-one.cost_ns, one.ranks))
 
 
 _KEPT = 100
@@ -234,8 +235,8 @@ def layer_loads(layers: pa.Table) -> list[LayerLoad]:
         return []
     counts = np.diff(first, append=len(code)).tolist()
     totals = np.add.reduceat(ns, first).tolist()
-    found = [
+    loads = [
         LayerLoad(names[code[row]], total / count, int(ns[row]), int(rank[row]), count)
         for row, total, count in zip(first.tolist(), totals, counts, strict=True)
     ]
-    return sorted(found, key=lambda one: (one.mean_ns - one.most_ns, one.layer))
+    return sorted(loads, key=lambda one: (one.mean_ns - one.most_ns, one.layer))

@@ -90,7 +90,7 @@ COLLECTIVES = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RankTables:
     """The tables of one rank or of many, and sentences about their captures."""
 
     ranks: pa.Table
@@ -107,9 +107,9 @@ def table(columns: pa.Schema, rank: int, length: int, **values: object) -> pa.Ta
     return schema.table(columns, {"rank": np.full(length, rank), **values}, length)
 
 
-def merge_facts(one: Facts, other: Facts) -> Facts:
+def merge_facts(one: RankTables, other: RankTables) -> RankTables:
     """Put the facts of later ranks under those of earlier ones: associative, and exact."""
-    return Facts(
+    return RankTables(
         pa.concat_tables([one.ranks, other.ranks]),
         pa.concat_tables([one.steps, other.steps]),
         pa.concat_tables([one.layers, other.layers]),
@@ -152,8 +152,8 @@ class Signatures:
     received_bytes: Integers
 
     @classmethod
-    def of(cls, table: pa.Table) -> Signatures:
-        """Take the columns of `facts.SIGNATURES`."""
+    def from_table(cls, table: pa.Table) -> Signatures:
+        """Take the columns of `tables.SIGNATURES`."""
         kind, kinds = coded(table.column("kind"))
         algorithm, algorithms = coded(table.column("algorithm"))
         group, groups = coded(table.column("group"))
@@ -188,14 +188,14 @@ class Collectives:
     """Per signature; equal where ranks can be in the same collective."""
 
     @classmethod
-    def of(cls, facts: Facts) -> Collectives:
+    def of(cls, facts: RankTables) -> Collectives:
         """Take the collectives, in the order of the ranks, whatever that of the captures."""
         table = facts.collectives
         rank = _ints(table.column("rank"))
         if (np.diff(rank) < 0).any():
             table = table.take(pa.array(np.argsort(rank, kind="stable")))
             rank = _ints(table.column("rank"))
-        found = Signatures.of(facts.signatures)
+        found = Signatures.from_table(facts.signatures)
         even = np.where(found.kind_is(*_EVEN), found.bytes, UNKNOWN)
         return cls(
             rank,
@@ -234,12 +234,14 @@ def _numbered_on(rank: Integers, signature: Integers, owners: Integers) -> Integ
 
 def numbered(*columns: Integers) -> Integers:
     """Number the combinations of values, in the order of their appearance."""
-    found = np.zeros(len(columns[0]), np.int64)
+    number_of_row = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         values = pa.array(column).dictionary_encode()
-        found = found * len(values.dictionary) + values.indices.to_numpy()
-        found = np.asarray(pa.array(found).dictionary_encode().indices.to_numpy(), np.int64)
-    return found
+        number_of_row = number_of_row * len(values.dictionary) + values.indices.to_numpy()
+        number_of_row = np.asarray(
+            pa.array(number_of_row).dictionary_encode().indices.to_numpy(), np.int64
+        )
+    return number_of_row
 
 
 def _ints(column: pa.ChunkedArray) -> Integers:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pyprof.report.analysis.layer_tree import NO_LAYER
 from pyprof.report.ranks.findings import head
-from pyprof.report.ranks.links import alike
+from pyprof.report.ranks.links import join_alike
 from pyprof.report.ranks.match import spans
 from pyprof.report.render import text
 from pyprof.report.render.text import (
@@ -40,66 +40,66 @@ _NOTHING = "No rank, link or layer stands out."
 _ALONE = "Only one rank: nothing to compare; name the captures of the other ranks, too."
 
 
-def in_words(found: Across) -> Iterator[str]:
+def in_words(job: Across) -> Iterator[str]:
     """Name the straggler and the slow links, most expensive first, and the uneven layer.
 
     Says so where there are none.
     """
-    told = sorted([*_stragglers(found), *_slow(found)], key=lambda entry: -entry[0])
-    lines = [*(line for _, lines in told for line in lines), *_layer(found), *_roles(found)]
-    yield from lines or [_ALONE if len(found.numbers) == 1 else _NOTHING]
+    findings = sorted([*_stragglers(job), *_slow(job)], key=lambda entry: -entry[0])
+    lines = [*(line for _, lines in findings for line in lines), *_layer(job), *_roles(job)]
+    yield from lines or [_ALONE if len(job.rank_numbers) == 1 else _NOTHING]
 
 
-def stragglers(found: Across) -> list[Straggler]:
+def stragglers(job: Across) -> list[Straggler]:
     """Choose the ranks whose own work takes longest; where steps are not known, who costs most.
 
     Others come late because they waited for one of these elsewhere: a rank's own time tells. Those
     count that have half of what the first has more than the others.
     """
-    step = float(np.median([one.step_ns for one in found.ranks if one.step_ns] or [0]))
+    step = float(np.median([one.step_ns for one in job.ranks if one.step_ns] or [0]))
     if not step:
-        dear = [one for one in found.stragglers if one.cost_ns]
-        return dear[:1]
-    most = max((one.excess_ns or 0 for one in found.stragglers), default=0)
+        costly = [one for one in job.stragglers if one.cost_ns]
+        return costly[:1]
+    most = max((one.excess_ns or 0 for one in job.stragglers), default=0)
     if most <= _LEAST * step:
         return []
-    slow = [one for one in found.stragglers if (one.excess_ns or 0) >= most / 2]
+    slow = [one for one in job.stragglers if (one.excess_ns or 0) >= most / 2]
     return sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))
 
 
-def _stragglers(found: Across) -> Iterator[tuple[float, list[str]]]:
+def _stragglers(job: Across) -> Iterator[tuple[float, list[str]]]:
     """Give what the stragglers cost in all, and the words."""
-    if not (slow := stragglers(found)):
+    if not (slow := stragglers(job)):
         return
     first = slow[0]
-    source = next(rank.source for rank in found.ranks if rank.rank == first.rank)
-    said = f"Rank {first.rank} is the straggler: {'; '.join(_evidence(found, first))}."
-    cost = (first.excess_ns or 0) * found.step_count or first.cost_ns / _peers(found)
+    source = next(rank.source for rank in job.ranks if rank.rank == first.rank)
+    sentence = f"Rank {first.rank} is the straggler: {'; '.join(_evidence(job, first))}."
+    cost = (first.excess_ns or 0) * job.step_count or first.cost_ns / _peers(job)
     yield (
         cost,
         [
-            _several(found, slow) if len(slow) > 1 else said,
+            _several(job, slow) if len(slow) > 1 else sentence,
             f"  Compare pyprof summary {source} with that of another rank, or use pyprof diff.",
         ],
     )
 
 
-def _peers(found: Across) -> int:
-    return max(len(found.numbers) - 1, 1)
+def _peers(job: Across) -> int:
+    return max(len(job.rank_numbers) - 1, 1)
 
 
-def _evidence(found: Across, one: Straggler) -> Iterator[str]:
-    steps = found.step_count
-    each = one.cost_ns / (steps or 1) / _peers(found)
+def _evidence(job: Across, one: Straggler) -> Iterator[str]:
+    steps = job.step_count
+    each = one.cost_ns / (steps or 1) / _peers(job)
     if one.of:
         yield f"it arrived last at {count(one.last)} of {count(one.of)} collectives"
-    pair = _peers(found) == 1
+    pair = _peers(job) == 1
     if one.cost_ns:
         unit = " per step" if steps else ""
-        whole = duration(one.cost_ns)
+        in_all = duration(one.cost_ns)
         others = "other" if pair else "others"
         yield (f"the {others} waited {duration(each)}{unit}{'' if pair else ' each'} for it,"
-               f" {whole} in total")  # fmt: skip
+               f" {in_all} in total")  # fmt: skip
     if one.excess_ns is not None:
         others = "the other's" if pair else "the median of the others"
         yield (f"without communication its step takes {duration(one.own_ns)},"
@@ -108,22 +108,22 @@ def _evidence(found: Across, one: Straggler) -> Iterator[str]:
             yield "others arrive as late or later, which hides most of it"
 
 
-def _several(found: Across, slow: list[Straggler]) -> str:
+def _several(job: Across, slow: list[Straggler]) -> str:
     cost = sum(one.cost_ns for one in slow)
     ranks = spans(sorted(one.rank for one in slow))
     return (
         f"{ranks[0].upper()}{ranks[1:]} delay the others: without communication, their steps take"
         f" up to {duration(slow[0].own_ns)}, {duration(slow[0].excess_ns)} more than the median of"
         f" the others; the others waited {duration(cost)} for one of them,"
-        f" {duration(found.unclear_ns)} for several at once."
+        f" {duration(job.unclear_ns)} for several at once."
     )
 
 
-def _slow(found: Across) -> Iterator[tuple[float, list[str]]]:
+def _slow(job: Across) -> Iterator[tuple[float, list[str]]]:
     """Give what the slow links cost in all, and the words."""
-    for slow in found.slow[:_SHOWN]:
+    for slow in job.slow[:_SHOWN]:
         yield slow.lost_ns, [_link(slow)]
-    if (more := len(found.slow) - _SHOWN) > 0:
+    if (more := len(job.slow) - _SHOWN) > 0:
         yield 0, [f"{more} more groups are slower than similar groups (--csv --table groups)."]
 
 
@@ -158,8 +158,8 @@ def _roles(found: Across) -> Iterator[str]:
                    f" {axis.imbalance:.2f} times the mean of its ranks.")  # fmt: skip
 
 
-def _layer(found: Across) -> Iterator[str]:
-    layers = [one for one in found.layers if one.ranks > 1 and one.layer != NO_LAYER]
+def _layer(job: Across) -> Iterator[str]:
+    layers = [one for one in job.layers if one.ranks > 1 and one.layer != NO_LAYER]
     uneven = [one for one in layers if (one.imbalance or 1) > _UNEVEN]
     for one in uneven[:1]:
         over = (one.imbalance or 1) - 1
@@ -175,32 +175,32 @@ _NEWS = 0.01
 """Stragglers are listed if they cost at least this share of the most expensive one."""
 
 
-def lines(found: Across, top: int) -> Iterator[str]:
+def report_lines(job: Across, top: int) -> Iterator[str]:
     """Give the sections, with an empty line between them; each lists `top` rows at most."""
-    yield from head(found)
+    yield from head(job)
     for section in (ranks, straggler_lines, parallelism, collectives, layers):
-        if shown := list(section(found, top)):
+        if shown := list(section(job, top)):
             yield ""
             yield from shown
     yield ""
     yield text.heading("In words")
-    yield from in_words(found)
+    yield from in_words(job)
 
 
-def ranks(found: Across, top: int) -> Iterator[str]:
+def ranks(job: Across, top: int) -> Iterator[str]:
     """Tabulate time per rank; of many, the first ones and the stragglers."""
-    dear = {one.rank for one in stragglers(found)}
+    costly = {one.rank for one in stragglers(job)}
     shown = [
-        one for place, one in enumerate(found.ranks)
-        if place < top or one.rank in dear
+        one for place, one in enumerate(job.ranks)
+        if place < top or one.rank in costly
     ]  # fmt: skip
-    waited = {one.rank: one for one in found.stragglers}
+    waited = {one.rank: one for one in job.stragglers}
     header = ("Rank", "GPU", "Span ms", "Step ms", "Busy%", "Compute%", "Comm%", "Exposed%",
-              *(["Bubble%"] if _staged(found) else []), "Idle%", "Own ms/step", "Waited ms",
+              *(["Bubble%"] if _staged(job) else []), "Idle%", "Own ms/step", "Waited ms",
               "Clock us", "Residual us")  # fmt: skip
-    yield from _table([_rank(found, one, waited[one.rank]) for one in shown], header, ())
-    if rest := len(found.ranks) - len(shown):
-        yield f"... and {rest} more (--top {len(found.ranks)})"
+    yield from _table([_rank(job, one, waited[one.rank]) for one in shown], header, ())
+    if rest := len(job.ranks) - len(shown):
+        yield f"... and {rest} more (--top {len(job.ranks)})"
 
 
 def _staged(found: Across) -> bool:
@@ -208,9 +208,9 @@ def _staged(found: Across) -> bool:
     return any(one.bubble_ns is not None for one in found.ranks)
 
 
-def _rank(found: Across, one: RankTime, waited: Straggler) -> list[str]:
-    clock = found.clocks.get(one.rank)
-    bubble = [one.bubble_ns] if _staged(found) else []
+def _rank(job: Across, one: RankTime, waited: Straggler) -> list[str]:
+    clock = job.clocks.get(one.rank)
+    bubble = [one.bubble_ns] if _staged(job) else []
     shares = [one.busy_ns, one.compute_ns, one.communication_ns, one.exposed_ns, *bubble,
               one.idle_ns]  # fmt: skip
     return [
@@ -226,15 +226,15 @@ def _rank(found: Across, one: RankTime, waited: Straggler) -> list[str]:
     ]
 
 
-def straggler_lines(found: Across, top: int) -> Iterator[str]:
+def straggler_lines(job: Across, top: int) -> Iterator[str]:
     """Tabulate the ranks that others waited for."""
-    dear = [one for one in found.stragglers if one.cost_ns]
-    if not dear:
+    costly = [one for one in job.stragglers if one.cost_ns]
+    if not costly:
         return
-    top = min(top, sum(one.cost_ns >= _NEWS * dear[0].cost_ns for one in dear))
-    steps = found.step_count or 1
-    peers = max(len(found.numbers) - 1, 1)
-    worst, mostly = _worst_steps(found), _mostly_at(found)
+    top = min(top, sum(one.cost_ns >= _NEWS * costly[0].cost_ns for one in costly))
+    steps = job.step_count or 1
+    peers = max(len(job.rank_numbers) - 1, 1)
+    worst, mostly = _worst_steps(job), _mostly_at(job)
     header = ("Straggler", "Last at", "of", "Others waited ms", "ms/step", "each ms/step",
               "Own over others' ms/step", "Worst step", "Mostly at")  # fmt: skip
     rows = [
@@ -249,29 +249,29 @@ def straggler_lines(found: Across, top: int) -> Iterator[str]:
             worst.get(one.rank, UNKNOWN),
             mostly.get(one.rank, UNKNOWN),
         ]
-        for one in dear[:top]
+        for one in costly[:top]
     ]
     yield from _table(rows, header, (0, len(header) - 1))
-    if rest := dear[top:]:
+    if rest := costly[top:]:
         yield f"... and {len(rest)} more, {milliseconds(sum(one.cost_ns for one in rest))} ms"
-    for several in found.together[:1]:
+    for several in job.together[:1]:
         yield (
-            f"{milliseconds(found.unclear_ns)} ms more waiting for several ranks that arrived last"
+            f"{milliseconds(job.unclear_ns)} ms more waiting for several ranks that arrived last"
             f" together, mostly {spans(list(several.ranks))}: {milliseconds(several.cost_ns)} ms"
         )
 
 
-def _worst_steps(found: Across) -> dict[int, str]:
+def _worst_steps(job: Across) -> dict[int, str]:
     most: dict[int, tuple[int, int]] = {}
-    for one in found.step_waits:
+    for one in job.step_waits:
         most[one.rank] = max(most.get(one.rank, (0, 0)), (one.cost_ns, -one.step))
     return {rank: f"{-step}: {milliseconds(ns)} ms" for rank, (ns, step) in most.items()}
 
 
-def _mostly_at(found: Across) -> dict[int, str]:
+def _mostly_at(job: Across) -> dict[int, str]:
     """Name the sort of collective at which each rank cost most: the most expensive come first."""
     named: dict[int, str] = {}
-    for one in found.late:
+    for one in job.late:
         named.setdefault(one.rank, f"{spelled(one.sort)}, {len(one.group.ranks)} ranks")
     return named
 
@@ -301,9 +301,9 @@ def _axis(axis: Axis) -> list[str]:
     ]
 
 
-def collectives(found: Across, top: int) -> Iterator[str]:
+def collectives(job: Across, top: int) -> Iterator[str]:
     """Tabulate collectives by kind, algorithm, size and number of ranks."""
-    joined = alike(found.links)
+    joined = join_alike(job.links)
     if not joined:
         return
     header = ("Collective", "Algorithm", "Ranks", "Groups", "Calls", "Size", "Wait ms",
@@ -331,9 +331,9 @@ def _as_text_link(one: Link) -> list[str]:
     ]
 
 
-def layers(found: Across, top: int) -> Iterator[str]:
+def layers(job: Across, top: int) -> Iterator[str]:
     """Tabulate the layers whose time differs most between ranks."""
-    uneven = [one for one in found.layers if one.ranks > 1]
+    uneven = [one for one in job.layers if one.ranks > 1]
     if all(one.layer == NO_LAYER for one in uneven):
         return
     header = ("Layer", "Ranks", "Mean ms", "Most ms", "Most/mean", "On rank")

@@ -70,8 +70,8 @@ def waits(
     columns: Collectives, grids: Sequence[Grid], clocks: Mapping[int, Clock]
 ) -> tuple[Waits, ...]:
     """Take the collectives of every group apart; a group of which one rank is aligned has none."""
-    found = (_waits(columns, grid, clocks) for grid in grids)
-    return tuple(one for one in found if one is not None)
+    waits_of_groups = (_waits(columns, grid, clocks) for grid in grids)
+    return tuple(one for one in waits_of_groups if one is not None)
 
 
 def _waits(columns: Collectives, grid: Grid, clocks: Mapping[int, Clock]) -> Waits | None:
@@ -82,10 +82,10 @@ def _waits(columns: Collectives, grid: Grid, clocks: Mapping[int, Clock]) -> Wai
         return None
     ranks, rows = grid.group.ranks[aligned], grid.rows[aligned][:, chosen]
     clock = [clocks[rank] for rank in ranks.tolist()]
-    whole = grid.group.complete and len(ranks) == len(grid.group.ranks)
+    complete = grid.group.complete and len(ranks) == len(grid.group.ranks)
     width = max(_CELLS // len(ranks), 1)
     parts = [
-        _part(columns, clock, ranks, rows[:, first : first + width], whole)
+        _part(columns, clock, ranks, rows[:, first : first + width], complete)
         for first in range(0, len(chosen), width)
     ]
     return Waits(
@@ -103,7 +103,7 @@ def _on_one_clock(group: Group, clocks: Mapping[int, Clock]) -> list[int]:
 
 
 def _part(
-    columns: Collectives, clock: Sequence[Clock], ranks: Integers, rows: Integers, whole: bool,  # noqa: FBT001 - one of few
+    columns: Collectives, clock: Sequence[Clock], ranks: Integers, rows: Integers, complete: bool,  # noqa: FBT001 - one of few
 ) -> tuple[Integers, ...]:  # fmt: skip
     """Take some collectives of a group apart; gives what `Waits` has behind the ranks."""
     there = rows != ABSENT
@@ -122,23 +122,23 @@ def _part(
     latest = there & (at - start <= doubt)
     wait[wait <= doubt] = 0
     moved = np.median(end - at, axis=0).astype(np.int64)  # of times since 1970, floats lose ns
-    told = whole & there.all(axis=0) & possible & (moved > np.median(doubt, axis=0))
+    transfer_known = complete & there.all(axis=0) & possible & (moved > np.median(doubt, axis=0))
     lead = rows[there.argmax(axis=0), np.arange(rows.shape[1])]
     signature = columns.signature[lead]
-    given = columns.signatures.bytes[columns.signature[rows]]
-    even = ((given == columns.signatures.bytes[signature]) | ~there).all(axis=0)
-    known = ((given >= 0) | ~there).all(axis=0)
-    mean = np.where(there, given, 0).sum(axis=0) // there.sum(axis=0)
+    bytes_given = columns.signatures.bytes[columns.signature[rows]]
+    even = ((bytes_given == columns.signatures.bytes[signature]) | ~there).all(axis=0)
+    bytes_known = ((bytes_given >= 0) | ~there).all(axis=0)
+    mean = np.where(there, bytes_given, 0).sum(axis=0) // there.sum(axis=0)
     return (
         signature,
-        np.where(known, mean, UNKNOWN),
+        np.where(bytes_known, mean, UNKNOWN),
         even,
         columns.step[lead],
         np.where(possible & (latest.sum(axis=0) == 1), ranks[last], NOBODY),
         wait,
         latest,
         there,
-        np.where(told, moved, UNKNOWN),
+        np.where(transfer_known, moved, UNKNOWN),
         possible,
     )
 

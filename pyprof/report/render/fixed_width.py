@@ -92,14 +92,19 @@ def header(column: Column, *, scaled: bool) -> str:
 def room(column: Column, values: pa.Array | pa.ChunkedArray) -> Room:
     """Measure some rows of a column."""
     if column.kind == NUMBERS:
-        whole = pc.utf8_length(values)
+        full_width = pc.utf8_length(values)
         first = pc.utf8_length(pc.replace_substring_regex(values, ",.*$", f",{MARK}"))
-        return Room(column, _most(whole), _most(pc.min_element_wise(whole, first)), _most(whole))
+        return Room(
+            column,
+            _most(full_width),
+            _most(pc.min_element_wise(full_width, first)),
+            _most(full_width),
+        )
     if column.kind not in (INT, FLOAT):
         return Room(column, 0, 0, 0)
-    whole = rounded_width(values) if column.kind == FLOAT else _int_width(values)
-    with_prefix = _scaled_width(column, values, whole) if scalable(column) else whole
-    return Room(column, whole, whole, with_prefix)
+    full_width = rounded_width(values) if column.kind == FLOAT else _int_width(values)
+    with_prefix = _scaled_width(column, values, full_width) if scalable(column) else full_width
+    return Room(column, full_width, full_width, with_prefix)
 
 
 def _most(lengths: pa.Array) -> int:
@@ -111,11 +116,11 @@ def _int_width(values: pa.Array | pa.ChunkedArray) -> int:
     return max(len(str(end)) for end in ends.values()) if ends["min"] is not None else 1
 
 
-def _scaled_width(column: Column, values: pa.Array | pa.ChunkedArray, whole: int) -> int:
+def _scaled_width(column: Column, values: pa.Array | pa.ChunkedArray, full_width: int) -> int:
     """Give the most that a number can take; beyond the last prefix extremes have more digits."""
     unit = len("ms") - 1 if column.unit == "ns" else 0
-    if column.kind == INT and whole <= _NO_PREFIX:
-        return whole + 2 * unit
+    if column.kind == INT and full_width <= _NO_PREFIX:
+        return full_width + 2 * unit
     ends = [end for end in pc.min_max(values).as_py().values() if end is not None]
     sign = any(end < 0 for end in ends)
     texts = scaled(pa.array(ends, values.type), column.unit)
@@ -131,7 +136,8 @@ def layout(columns: Sequence[Column], batches: Sequence[pa.Table], width: int) -
     for batch in batches:
         parts = (batch.column(place) for place in range(len(columns)))
         rooms = [
-            known.plus(room(known.column, part)) for known, part in zip(rooms, parts, strict=True)
+            measured_room.plus(room(measured_room.column, part))
+            for measured_room, part in zip(rooms, parts, strict=True)
         ]
     for count in range(len(rooms), 0, -1):
         for widths, with_prefixes in _tries(rooms[:count]):
@@ -250,10 +256,10 @@ def _shortened(column: Column, texts: pa.Array, size: int) -> pa.Array:
     if column.name in _PATHS:
         cut = pc.binary_join_element_wise(MARK, pc.utf8_slice_codeunits(texts, -room), "")
     else:
-        kept = pc.utf8_slice_codeunits(texts, 0, room)
+        beginning = pc.utf8_slice_codeunits(texts, 0, room)
         if column.kind == NUMBERS:
-            kept = pc.replace_substring_regex(kept, r"[^,]*$", "")
-        cut = pc.binary_join_element_wise(kept, MARK, "")
+            beginning = pc.replace_substring_regex(beginning, r"[^,]*$", "")
+        cut = pc.binary_join_element_wise(beginning, MARK, "")
     return pc.if_else(pc.greater(pc.utf8_length(texts), size), cut, texts)
 
 

@@ -57,8 +57,8 @@ def _exponent(numbers: Floats) -> Ints:
     size = np.maximum(size, _TINIEST)  # below, the powers of ten are 0
     power = _power(size)
     carried = np.rint(size / 10.0 ** (power - DIGITS + 1)) >= 10**DIGITS
-    found: Ints = (power + carried).astype(np.int64)
-    return found
+    exponent: Ints = (power + carried).astype(np.int64)
+    return exponent
 
 
 def _power(size: Floats) -> Floats:
@@ -77,16 +77,16 @@ def scaled(values: Numbers, unit: str) -> pa.Array:
     power = np.maximum(_exponent(size), 0)
     group = np.minimum(power // 3, len(prefixes) - 1)
     point = power - 3 * group + 1
-    kept = np.maximum(DIGITS, point)  # beyond the last prefix all digits before the point stay
-    texts = _pointed(_whole(size / 10.0 ** (power + 1 - kept)), point)
+    digits = np.maximum(DIGITS, point)  # beyond the last prefix all digits before the point stay
+    texts = _pointed(_spelt_whole(size / 10.0 ** (power + 1 - digits)), point)
     small = (size == 0) | ((power < 3) & pa.types.is_integer(values.type))  # noqa: PLR2004 - no prefix
-    texts = pc.if_else(pa.array(small), _whole(np.where(small, size, 0)), texts)
+    texts = pc.if_else(pa.array(small), _spelt_whole(np.where(small, size, 0)), texts)
     sign = pc.if_else(pa.array(numbers < 0), "-", "")
     texts = pc.binary_join_element_wise(sign, texts, pa.array(prefixes).take(pa.array(group)), "")
     return pc.if_else(pa.array(np.isnan(numbers)), pa.scalar(None, pa.string()), texts)
 
 
-def _whole(numbers: Floats) -> pa.Array:
+def _spelt_whole(numbers: Floats) -> pa.Array:
     return pa.array(np.rint(numbers).astype(np.int64)).cast(pa.string())
 
 
@@ -103,5 +103,5 @@ def _pointed(digits: pa.Array, point: Ints) -> pa.Array:
 
 def _floats(values: Numbers) -> Floats:
     column = values.cast(pa.float64(), safe=False)
-    found = column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(False)  # noqa: FBT003
-    return np.asarray(found, np.float64)
+    flat = column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(False)  # noqa: FBT003
+    return np.asarray(flat, np.float64)

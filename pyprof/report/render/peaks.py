@@ -53,7 +53,7 @@ def card_rows() -> list[PeaksRow]:
     ]
 
 
-def measured_rows(found: Iterable[Ceilings]) -> list[PeaksRow]:
+def measured_rows(ceilings: Iterable[Ceilings]) -> list[PeaksRow]:
     """Give what was measured, in the units of the table."""
     return [
         PeaksRow(
@@ -62,7 +62,7 @@ def measured_rows(found: Iterable[Ceilings]) -> list[PeaksRow]:
             rates={key: rate / TERA for key, rate in ceiling.flops.items()},
             gb_s=ceiling.bandwidth / GIGA,
         )
-        for ceiling in found
+        for ceiling in ceilings
     ]
 
 
@@ -77,14 +77,14 @@ def find(name: str | None, measured: Sequence[PeaksRow]) -> list[PeaksRow]:
     card = find_card(name)
     exact = [row for row in rows if row.gpu == name or (card and find_card(row.gpu) is card)]
     words = name.lower().split()
-    found = exact or [row for row in rows if all(word in row.gpu.lower() for word in words)]
-    if not found:
+    matching = exact or [row for row in rows if all(word in row.gpu.lower() for word in words)]
+    if not matching:
         hint = cli.meant(name, [*card_names(), *(row.gpu for row in measured)]) or ":"
         raise PyprofError(
             f"no peaks known for {name!r}{hint} pyprof peaks lists all cards; for others, "
             "use --peak-flops and --peak-bandwidth of pyprof prof"
         )
-    return found
+    return matching
 
 
 _SHOWN = {
@@ -132,9 +132,9 @@ def _cells(row: PeaksRow) -> tuple[str, ...]:
 def each(rows: Sequence[PeaksRow]) -> Iterator[str]:
     """Show each device with every rate that is known, its sources and doubts."""
     for row in rows:
-        known = [f"compute capability {row.cc}"] if row.cc else []
-        known += [f"{row.sms} SMs"] if row.sms else []
-        yield heading(", ".join([f"{row.gpu} ({row.basis})", *known]))
+        details = [f"compute capability {row.cc}"] if row.cc else []
+        details += [f"{row.sms} SMs"] if row.sms else []
+        yield heading(", ".join([f"{row.gpu} ({row.basis})", *details]))
         rates = [(f"  {key}", number(rate), "TFLOP/s") for key, rate in row.rates.items()]
         yield from table(
             [*rates, ("  memory", number(row.gb_s), "GB/s")], ("", "", ""), left=(0, 2)

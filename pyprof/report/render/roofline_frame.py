@@ -101,7 +101,7 @@ def labels(
     the frame's unit.
     """
     taken = [*_points(on, points, radii), *(box for roof in roofs for box in _line(on, roof))]
-    found = []
+    placed = []
     slopes = {roof.bytes_per_s: roof for roof in roofs}.values()
     wanted = [(roof.label, _flat(on, roof, len(roof.label) * letter, line)) for roof in roofs]
     for roof in slopes:
@@ -112,8 +112,8 @@ def labels(
         box, align, above = min(inside, key=lambda place: _covered(place[0], taken))
         taken.append(box)
         x = box.left if align == "left" else box.right
-        found.append(Label(text, *on.value(x, box.bottom if above else box.top), align, above))
-    return found
+        placed.append(Label(text, *on.value(x, box.bottom if above else box.top), align, above))
+    return placed
 
 
 def _points(on: LogAxes, points: Sequence[Point], radii: Sequence[float]) -> Iterator[Box]:
@@ -143,12 +143,12 @@ def _flat(on: LogAxes, roof: Roof, width: float, line: float) -> list[tuple[Box,
 
 def _slope(on: LogAxes, roof: Roof, width: float, line: float) -> list[tuple[Box, str, bool]]:
     """Give the places below the slope of a bandwidth, from its lower end on."""
-    found = []
+    places = []
     ridge = float(on.place(roof.ridge, 1.0)[0])
     for left in np.arange(_GAP, max(ridge, 2 * _GAP), _APART).tolist():
         top = float(on.place(1.0, float(height_of(roof, on.value(left, 0)[0])))[1]) - _GAP
-        found.append((Box(left + _GAP, top - line, left + _GAP + width, top), "left", False))
-    return found
+        places.append((Box(left + _GAP, top - line, left + _GAP + width, top), "left", False))
+    return places
 
 
 def _covered(box: Box, taken: Sequence[Box]) -> int:

@@ -57,24 +57,24 @@ class Sources:
         """
         if not path.endswith(".py") or _of_device(Path(path)):
             return None
-        found = self._in_place(path) or self._alike(path)
-        if found is not None:
-            cli.reading([str(found)])
-        return found
+        file = self._in_place(path) or self._alike(path)
+        if file is not None:
+            cli.reading([str(file)])
+        return file
 
     def _in_place(self, path: str) -> Path | None:
         if path.startswith(("//", "\\")):  # another host's
             return None
         for folder in self._spellings:  # one that is absolute stays so
-            found = self._inside(folder / path)
-            if found is not None and os.path.isfile(found):  # noqa: PTH113 - takes any length
-                return found
+            file = self._inside(folder / path)
+            if file is not None and os.path.isfile(file):  # noqa: PTH113 - takes any length
+                return file
         return None
 
     def _alike(self, path: str) -> Path | None:
         parts = (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).parts
         candidates = self._by_name.get(parts[-1] if parts else "", [])
-        counts = [_agreement(found.parts, parts) for found in candidates]
+        counts = [_common_ending(candidate.parts, parts) for candidate in candidates]
         best = max(counts, default=0)
         named = [one for one, count in zip(candidates, counts, strict=True) if count == best]
         if len(named) != 1 or best < min(len(named[0].parts), len(parts), _ALIKE):
@@ -84,16 +84,16 @@ class Sources:
     def _inside(self, path: Path) -> Path | None:
         """Give where links lead; None where that is not below the folder, or a device's."""
         try:
-            found = path.resolve()
+            target = path.resolve()
         except (OSError, RuntimeError, ValueError):  # links in a circle; no name at all
             return None
-        return found if found.is_relative_to(self._folder) and not _of_device(found) else None
+        return target if target.is_relative_to(self._folder) and not _of_device(target) else None
 
     @cached_property
     def _by_name(self) -> dict[str, list[Path]]:
         by_name: dict[str, list[Path]] = {}
-        for found in self._files():
-            by_name.setdefault(found.name, []).append(found.relative_to(self._folder))
+        for file in self._files():
+            by_name.setdefault(file.name, []).append(file.relative_to(self._folder))
         return by_name
 
     def _files(self) -> Iterator[Path]:
@@ -110,7 +110,7 @@ def _of_device(path: Path) -> bool:
     return any(path.is_relative_to(folder) for folder in _DEVICES)
 
 
-def _agreement(one: Sequence[str], other: Sequence[str]) -> int:
+def _common_ending(one: Sequence[str], other: Sequence[str]) -> int:
     pairs = zip(reversed(one), reversed(other), strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
@@ -152,7 +152,7 @@ def functions_in(source: Sequence[str]) -> list[Function]:
             module = ast.parse("\n".join(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    found = [
+    functions = [
         Function(
             min([node.lineno, *(part.lineno for part in node.decorator_list)]),
             node.end_lineno,
@@ -161,12 +161,12 @@ def functions_in(source: Sequence[str]) -> list[Function]:
         for node in ast.walk(module)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno
     ]
-    return sorted(found, key=lambda function: function.last - function.first)
+    return sorted(functions, key=lambda function: function.last - function.first)
 
 
-def around(found: Sequence[Function], number: int) -> Function | None:
-    """Give the innermost function around a line; `found` as `functions` gives it."""
-    return next((each for each in found if each.first <= number <= each.last), None)
+def around(candidates: Sequence[Function], number: int) -> Function | None:
+    """Give the innermost function around a line; `candidates` as `functions` gives it."""
+    return next((each for each in candidates if each.first <= number <= each.last), None)
 
 
 class LineNames:
@@ -179,8 +179,8 @@ class LineNames:
         self._file = cache(self._read)
 
     def _name(self, file: str, number: int) -> str:
-        source, found = self._file(file)
-        if (function := around(found, number)) is not None:
+        source, functions = self._file(file)
+        if (function := around(functions, number)) is not None:
             return function.name
         text = source[number - 1].strip() if 0 < number <= len(source) else ""
         return text or f"{PureWindowsPath(file).name}:{number}"  # which splits at / as well
@@ -198,28 +198,28 @@ _HEADER = f"{'Line':>6} {'Calls':>7} {'GPU ms':>11} {'%':>6} {'Own ms':>11}  Sou
 _EMPTY = " " * (len(_HEADER) - len("Source"))
 
 
-def lines(found: SourceLines, sources: Sources | None) -> Iterator[str]:
+def annotated_source(totalled: SourceLines, sources: Sources | None) -> Iterator[str]:
     """Show every file with the functions that hold timed lines; without source, the lines alone."""
-    whole = found.total_ns or 1
-    for file in found.files:
+    total_ns = totalled.total_ns or 1
+    for file in totalled.files:
         yield text.heading(
-            f"{file.path}: {milliseconds(file.own_ns)} ms, {percent(file.own_ns / whole)} %"
-            f" of {found.processor} time"
+            f"{file.path}: {milliseconds(file.own_ns)} ms, {percent(file.own_ns / total_ns)} %"
+            f" of {totalled.processor} time"
         )
-        yield from _file(file, sources, whole, found.processor)
+        yield from _file(file, sources, total_ns, totalled.processor)
         yield ""
     yield (
-        f"{milliseconds(found.unknown_ns)} ms, {percent(found.unknown_ns / whole)} %"
-        f" of {found.processor} time, is tied to no line of yours"
+        f"{milliseconds(totalled.unknown_ns)} ms, {percent(totalled.unknown_ns / total_ns)} %"
+        f" of {totalled.processor} time, is tied to no line of yours"
         + (
             ""
-            if found.files
+            if totalled.files
             else ": no lines were recorded; pyprof.init() in the script records them"
         )
     )
 
 
-def _file(file: FileTime, sources: Sources | None, whole: int, processor: str) -> Iterator[str]:
+def _file(file: FileTime, sources: Sources | None, total: int, processor: str) -> Iterator[str]:
     path = sources.find(file.path) if sources is not None else None
     source = read(path) if path is not None else None
     if sources is None:
@@ -240,7 +240,7 @@ def _file(file: FileTime, sources: Sources | None, whole: int, processor: str) -
         code = source[number - 1] if number <= len(source) else ""
         line = timed.get(number)
         times = (
-            f"{line.calls:>7} {milliseconds(line.total_ns):>11} {percent(line.total_ns / whole):>6}"
+            f"{line.calls:>7} {milliseconds(line.total_ns):>11} {percent(line.total_ns / total):>6}"
             f" {milliseconds(line.own_ns):>11}"
             if line
             else " " * 38

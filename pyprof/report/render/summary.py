@@ -27,19 +27,19 @@ _NAME_WIDTH = 40
 _LABEL = 10
 
 
-def head(found: Brief) -> Iterator[str]:
+def head(brief: Brief) -> Iterator[str]:
     """Say what was captured, which peaks are used, and which steps there are."""
-    names = [name or "not named by the capture" for name in found.gpus if name != "cpu"]
+    names = [name or "not named by the capture" for name in brief.gpus if name != "cpu"]
     yield from _labelled("GPU", "; ".join(names) or "none: these are ops timed on the CPU")
     unknown = ("unknown: name the device with --gpu",) if names else ()
-    for place, peak in enumerate(found.peaks or unknown):
+    for place, peak in enumerate(brief.peaks or unknown):
         yield from _labelled("" if place else "Peaks", peak)
-    yield from _labelled("Modelled", found.known.text)
-    yield from _vias(found)
-    yield from _labelled("Steps", _steps(found))
-    yield from _trend(found)
-    yield from _windows(found)
-    yield from _utilization(found.utilization)
+    yield from _labelled("Modelled", brief.coverage.text)
+    yield from _vias(brief)
+    yield from _labelled("Steps", _steps(brief))
+    yield from _trend(brief)
+    yield from _recording_windows(brief)
+    yield from _utilization(brief.utilization)
 
 
 def _vias(found: Brief) -> Iterator[str]:
@@ -61,20 +61,20 @@ def _labelled(label: str, value: str) -> Iterator[str]:
     yield from rest
 
 
-def _steps(found: Brief) -> str:
-    steps = found.steps
+def _steps(brief: Brief) -> str:
+    steps = brief.steps
     if not len(steps):
         return "none found; call pyprof.annotate('step') around each to see them"
     part = " (guessed: may be layers of a step)" if steps.guessed else ""
     parts = [f"{len(steps)} by {steps.origin}{part}"]
-    if found.chosen is not None:
-        parts.append(f"shown: {found.chosen[0]} to {found.chosen[1] - 1}")
+    if brief.chosen is not None:
+        parts.append(f"shown: {brief.chosen[0]} to {brief.chosen[1] - 1}")
     elif steps.warm_up:
         parts.append(
             f"the first {steps.warm_up} slower: warm-up, excluded from the mean"
             f" (--steps {steps.warm_up}: excludes them from everything)"
         )
-    averaged = found.averaged or (0, len(steps))
+    averaged = brief.averaged or (0, len(steps))
     mean = duration(steps.mean_ns(averaged))
     return f"{'; '.join(parts)}; a step takes {mean}, the mean of {averaged[1] - averaged[0]}"
 
@@ -148,9 +148,9 @@ def _utilization(found: Utilization) -> Iterator[str]:
         yield from _labelled("MBU", f"{percent(found.mbu)} % of {of}, in decode steps")
 
 
-def _windows(found: Brief) -> Iterator[str]:
+def _recording_windows(brief: Brief) -> Iterator[str]:
     """Say that the profiler was paused, and how often and long at most on a GPU."""
-    devices = found.times.devices if found.times else ()
+    devices = brief.times.devices if brief.times else ()
     windows = max((device.windows for device in devices), default=1)
     if windows > 1:
         paused = duration(max(device.paused_ns for device in devices))
@@ -180,16 +180,16 @@ _MOST_DOWN = 64
 """Of more GPUs than this, as many are listed that are least busy."""
 
 
-def times(found: Times) -> Iterator[str]:
+def times(timed: Times) -> Iterator[str]:
     """Tabulate where the time of each GPU went; what is 0 everywhere is left out."""
-    across = len(found.devices) <= _MOST_ACROSS
-    if not across or (lines := _gpus_across(found.devices)) is None:
-        lines = _gpus_down(_least_busy(found.devices))
+    across = len(timed.devices) <= _MOST_ACROSS
+    if not across or (lines := _gpus_across(timed.devices)) is None:
+        lines = _gpus_down(_least_busy(timed.devices))
     yield text.heading(lines[0])
     yield from lines[1:]
-    if (left_out := len(found.devices) - _MOST_DOWN) > 0:
+    if (left_out := len(timed.devices) - _MOST_DOWN) > 0:
         yield f"... and {left_out} busier ones; pyprof ranks lists all"
-    yield from _notes(found)
+    yield from _notes(timed)
 
 
 def _gpus_across(devices: Sequence[DeviceTotals]) -> list[str] | None:
@@ -266,27 +266,27 @@ def _time_row(
     return [*cells, meaning]
 
 
-def _notes(found: Times) -> Iterator[str]:
-    if found.blocking:
+def _notes(timed: Times) -> Iterator[str]:
+    if timed.blocking:
         yield from text.wrapped(f"Note: {BLOCKING}.")
-    if found.left_out:
-        yield f"Note: times are of {len(found.devices)} GPUs; {found.left_out} were left out."
-    if not found.api_known and not all(device.on_cpu for device in found.devices):
+    if timed.left_out:
+        yield f"Note: times are of {len(timed.devices)} GPUs; {timed.left_out} were left out."
+    if not timed.api_known and not all(device.on_cpu for device in timed.devices):
         yield "Note: this file lacks waits for the GPU; they count as launch or host."
 
 
-def phases(found: Brief) -> Iterator[str]:
+def phases(brief: Brief) -> Iterator[str]:
     """Tabulate GPU time by part of the step."""
-    whole = sum(found.phases.values()) or 1
-    peak = found.utilization.peak_flops
+    total_ns = sum(brief.phases.values()) or 1
+    peak = brief.utilization.peak_flops
     rows = [
         (
             part_name(name),
             milliseconds(ns),
-            percent(ns / whole),
-            percent(found.phase_work[name].mfu(peak)),
+            percent(ns / total_ns),
+            percent(brief.phase_work[name].mfu(peak)),
         )
-        for name, ns in found.phases.items()
+        for name, ns in brief.phases.items()
     ]
     lines = text.table(rows, ("Part of the step", "ms", "%", "MFU(%)"), (0,))
     yield text.heading(lines[0])
@@ -296,25 +296,25 @@ def phases(found: Brief) -> Iterator[str]:
 # --- ops, layers, lines -------------------------------------------------------------------------
 
 
-def ops(found: Brief, limit: int) -> Iterator[str]:
+def ops(brief: Brief, limit: int) -> Iterator[str]:
     """Tabulate the ops that take most time."""
-    header = ("Op", "Direction", "Calls", _unit(found), "%", "TFLOP/s", "GB/s", "Eff(%)",
+    header = ("Op", "Direction", "Calls", _unit(brief), "%", "TFLOP/s", "GB/s", "Eff(%)",
               "Bound", "TC", "Line")  # fmt: skip
-    rows = [_op(op) for op in found.ops[:limit]]
+    rows = [_op(op) for op in brief.ops[:limit]]
     wide = text.widths(rows, header)
     gap = "  " if sum(wide) + 2 * (len(wide) - 1) <= text.WIDTH else " "
     rows = _fitted(rows, wide, text.WIDTH - len(gap) * (len(wide) - 1))
     lines = text.table(rows, header, (0, 1, 8, 9, 10), gap)
     yield text.heading(lines[0])
     yield from lines[1:]
-    if rest := found.ops[limit:]:
+    if rest := brief.ops[limit:]:
         share = sum(op.share for op in rest)
-        yield _more(found, len(rest), share, len(found.ops))
-    yield from _of_all(found)
+        yield _more(brief, len(rest), share, len(brief.ops))
+    yield from _of_all(brief)
 
 
-def _more(found: Brief, left_out: int, share: float, top: int) -> str:
-    time = f"{percent(share)} % of {found.known.processor} time"
+def _more(brief: Brief, left_out: int, share: float, top: int) -> str:
+    time = f"{percent(share)} % of {brief.coverage.processor} time"
     return f"... and {left_out} more, {time} (--top {top})"
 
 
@@ -331,17 +331,17 @@ def _fitted(rows: Sequence[Sequence[str]], wide: Sequence[int], room: int) -> li
     ]
 
 
-def _unit(found: Brief) -> str:
-    return "ms/step" if found.step_count else "ms"
+def _unit(brief: Brief) -> str:
+    return "ms/step" if brief.step_count else "ms"
 
 
-def _of_all(found: Brief) -> Iterator[str]:
+def _of_all(brief: Brief) -> Iterator[str]:
     """Say what times are of: which GPUs, and that shares are of work outside of steps, too."""
-    steps = found.step_count
-    inside = sum(op.step_ns for op in found.ops) * (steps or 0)
-    if steps and inside < _ALL_INSIDE * found.known.total_ns:
+    steps = brief.step_count
+    inside = sum(op.step_ns for op in brief.ops) * (steps or 0)
+    if steps and inside < _ALL_INSIDE * brief.coverage.total_ns:
         yield f"ms/step is the mean of {steps} steps; shares and calls include work outside them."
-    gpus = len(found.times.devices) if found.times else 1
+    gpus = len(brief.times.devices) if brief.times else 1
     if gpus > 1:
         yield f"Times are of all {gpus} GPUs together."
 
@@ -362,17 +362,17 @@ def _op(op: OpTotals) -> list[str]:
     ]
 
 
-def layers(found: Brief, depth: int | None) -> Iterator[str]:
+def layers(brief: Brief, depth: int | None) -> Iterator[str]:
     """Draw the tree of modules with time inside each, and of its own."""
-    root, unit = named(found.layers), _unit(found)
-    whole = root.total_ns or 1
+    root, unit = named(brief.layers), _unit(brief)
+    total_ns = root.total_ns or 1
     rows = [
         [
             f"{_indented(level)}{node.name or 'all'}",
             milliseconds(node.step_ns),
-            percent(node.total_ns / whole),
+            percent(node.total_ns / total_ns),
             milliseconds(node.self_step_ns),
-            percent(node.self_ns / whole),
+            percent(node.self_ns / total_ns),
             str(node.rows),
         ]
         for level, node in root.walk()
@@ -386,7 +386,7 @@ def layers(found: Brief, depth: int | None) -> Iterator[str]:
     yield text.heading(lines[0])
     yield from lines[1:]
     yield "Own: without the layers inside."
-    yield from _of_all(found)
+    yield from _of_all(brief)
 
 
 _ALL_INSIDE = 0.999
@@ -400,13 +400,13 @@ _MOST_INDENTED = 16
 """Levels of a tree that are told by where a name stands; below by their number."""
 
 
-def advice(found: Sequence[Advice]) -> Iterator[str]:
+def advice(entries: Sequence[Advice]) -> Iterator[str]:
     """List potential gains, largest first, with the places to look at."""
-    if not found:
+    if not entries:
         yield "No advice: nothing stands out."
         return
     yield text.heading("Potential gains (upper bounds; gains overlap and do not add up)")
-    for entry in found:
+    for entry in entries:
         gain = milliseconds(entry.gain_ns) if entry.gain_ns is not None else "?"
         yield from text.wrapped(entry.title, f"{gain:>10} ms  ")
         yield from text.wrapped(entry.action, _UNDER)
@@ -425,31 +425,31 @@ def _evidence(evidence: Evidence) -> str:
     return f"{what}{place}: {milliseconds(evidence.total_ns)} ms in {evidence.count}{detail}"
 
 
-def lines(found: Brief, limit: int) -> Iterator[str]:
+def line_table(brief: Brief, limit: int) -> Iterator[str]:
     """Tabulate GPU time by source line."""
     total: dict[str | None, int] = {}
     step: dict[str | None, float] = {}
     calls: dict[str | None, int] = {}
     names: dict[str | None, dict[str, None]] = {}
-    for op in found.ops:
+    for op in brief.ops:
         total[op.line] = total.get(op.line, 0) + op.total_ns
         step[op.line] = step.get(op.line, 0.0) + op.step_ns
         calls[op.line] = calls.get(op.line, 0) + op.calls
         names.setdefault(op.line, {})[op.op or op.kernel] = None
-    whole = sum(total.values()) or 1
+    total_ns = sum(total.values()) or 1
     ordered = sorted(total, key=lambda line: (-total[line], line or ""))
     rows = [
         (line or "unknown line", str(calls[line]), milliseconds(step[line]),
-         percent(total[line] / whole), text.cut(", ".join(names[line]), _NAME_WIDTH))
+         percent(total[line] / total_ns), text.cut(", ".join(names[line]), _NAME_WIDTH))
         for line in ordered[:limit]
     ]  # fmt: skip
-    header = ("Line", "Calls", _unit(found), "%", "Ops")
+    header = ("Line", "Calls", _unit(brief), "%", "Ops")
     wide = text.widths(rows, header)
     room = text.WIDTH - sum(wide[1:]) - 2 * (len(wide) - 1)
     shown = text.table([[text.cut_left(row[0], room), *row[1:]] for row in rows], header, (0, 4))
     yield text.heading(shown[0])
     yield from shown[1:]
     if rest := ordered[limit:]:
-        share = sum(total[line] for line in rest) / whole
-        yield _more(found, len(rest), share, len(ordered))
-    yield from _of_all(found)
+        share = sum(total[line] for line in rest) / total_ns
+        yield _more(brief, len(rest), share, len(ordered))
+    yield from _of_all(brief)

@@ -134,7 +134,7 @@ def finish(lines: Iterable[str], *, coloured: bool) -> bytes:
 
     Whatever a captured name holds that would break lines, or rule a terminal, becomes blanks.
     """
-    text = "".join(f"{safe.lines(line.replace(_END, ' '))}\n" for line in lines)
+    text = "".join(f"{safe.multiline(line.replace(_END, ' '))}\n" for line in lines)
     return (text if coloured else click.unstyle(text)).encode()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pyprof.parse import parquet
 from pyprof.report.analysis import host_api, steps, timeline
-from pyprof.report.analysis.layer_tree import Node, merge
+from pyprof.report.analysis.layer_tree import Node, merge_trees
 from pyprof.report.render import summary
 from tests.commands import run
 from tests.report.captures import Work, capture, records
@@ -33,7 +33,7 @@ def test_deep_trees() -> None:
     """Totals are what they were, and twice that of two."""
     deep = _deep(DEPTH)
     sent = pickle.loads(pickle.dumps(deep))  # noqa: S301 - our own
-    both = merge(deep, sent)
+    both = merge_trees(deep, sent)
     for tree, times in ((sent, 1), (both, 2)):
         walked = list(tree.walk())
         assert [level for level, _ in walked] == list(range(DEPTH + 1))
@@ -63,7 +63,7 @@ def test_no_more_processes_than_a_machine_trains_with(monkeypatch: pytest.Monkey
     """Steps are looked for in those with most rows."""
     work = [Work((10 * n, 10 * n + 5), pid=1 + n % 3) for n in range(8)]
     monkeypatch.setattr(steps, "_MOST", 1)
-    assert len(steps.steps(records(capture(work)))) == 0
+    assert len(steps.find_steps(records(capture(work)))) == 0
 
 
 def test_each_process_has_its_calls() -> None:

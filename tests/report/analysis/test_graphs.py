@@ -17,7 +17,7 @@ from pyprof.report.advice import advise
 from pyprof.report.analysis import host_api
 from pyprof.report.analysis.host_api import LAUNCH, SORTS
 from pyprof.report.analysis.idle import GRAPH, QUEUE
-from pyprof.report.analysis.steps import steps
+from pyprof.report.analysis.steps import find_steps
 from pyprof.report.analysis.timeline import timeline
 from tests.builders import Node, Range, Work, nsys_db
 from tests.commands import run
@@ -62,7 +62,7 @@ def test_a_replay_is_a_step_not_its_kernels(tmp_path: Path) -> None:
     repeated = [replace(w, name="same") for w in replays(6)]
     for work in (replays(6), repeated):
         records, capture = read(tmp_path, work)
-        found = steps(records, capture)
+        found = find_steps(records, capture)
         assert found.origin == "repetition of 3 kernels"
         assert len(found) == 6
         assert found.of_row.tolist() == np.repeat(np.arange(6), 3).tolist()
@@ -72,7 +72,7 @@ def test_a_replay_is_a_step_not_its_kernels(tmp_path: Path) -> None:
 def test_replays_are_steps_of_each_process(tmp_path: Path) -> None:
     """Two processes that replay the same graph side by side: its replays are the steps of both."""
     both = [replace(w, name="same", pid=pid, tid=10 + pid) for pid in (1, 2) for w in replays(6)]
-    found = steps(parse(readers.read(nsys_db(tmp_path / "a.sqlite", both))))
+    found = find_steps(parse(readers.read(nsys_db(tmp_path / "a.sqlite", both))))
     assert (found.origin, len(found)) == ("repetition of 3 kernels", 6)
     assert (found.duration_ns > 0).all()
 
@@ -87,7 +87,7 @@ def test_kernels_between_replays_belong_to_the_step(tmp_path: Path) -> None:
             work.append(
                 Work("sample", (end + 200, end + 300), (end + 50, end + 60), corr=900 + number)
             )
-    found = steps(*read(tmp_path, work))
+    found = find_steps(*read(tmp_path, work))
     assert found.origin == "repetition of 7 kernels"
     assert len(found) in {5, 6}
 

@@ -64,7 +64,7 @@ def test_inside_is_the_length_of_each_intersection(
     ordered = [(min(pair), max(pair)) for pair in windows]
     start, end = (np.array([pair[place] for pair in ordered], np.int64) for place in (0, 1))
     expected = [len(_instants(bounds) & set(range(*pair))) for pair in ordered]
-    assert _set(bounds).inside(start, end).tolist() == expected
+    assert _set(bounds).length_within(start, end).tolist() == expected
 
 
 def test_the_union_of_nothing_is_empty() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.report.analysis.layer_tree import NO_LAYER, Node, merge, named, steps, tree
+from pyprof.report.analysis.layer_tree import NO_LAYER, Node, merge_trees, named, steps, tree
 from tests.report.captures import US, Work, capture, layer, table, training
 
 
@@ -94,5 +94,11 @@ def test_a_layer_has_the_name_that_it_was_given() -> None:
 def test_names_are_joined_when_all_captures_are_known() -> None:
     """Another rank's layers may hang below the same part of a name."""
     a, b = _layers(("net", "net.layers.0")), _layers(("net", "net.layers.1"))
-    assert [node.name for _, node in named(merge(a, b)).walk()] == ["", "net", "layers", "0", "1"]
-    assert named(merge(a, a)).children[0].children[0].name == "layers.0"
+    assert [node.name for _, node in named(merge_trees(a, b)).walk()] == [
+        "",
+        "net",
+        "layers",
+        "0",
+        "1",
+    ]
+    assert named(merge_trees(a, a)).children[0].children[0].name == "layers.0"

@@ -34,7 +34,7 @@ def check(files: list[str]) -> Brief:
         summarise_brief(together(sources)),
         reduce(merge_briefs, map(summarise_brief, sources)),
     )
-    assert merged.known == whole.known
+    assert merged.coverage == whole.coverage
     assert merged.phases == whole.phases
     assert _nodes(merged.layers) == _nodes(whole.layers)
     assert [_op(op) for op in merged.ops] == [_op(op) for op in whole.ops]

@@ -7,7 +7,7 @@ from pyprof.parse import parse
 from pyprof.prof import step_columns
 from pyprof.prof.table import Table
 from pyprof.report.analysis.phases import PhaseTotals, by_phase, with_steps
-from pyprof.report.analysis.steps import steps
+from pyprof.report.analysis.steps import find_steps
 from tests.report.captures import US, Range, Work, capture, op, training
 
 TEXTS = (
@@ -32,11 +32,11 @@ def _serving(*texts: str) -> Source:
 def test_steps_are_summed_up_by_phase() -> None:
     """With the tokens that all of them tell, and the rate at which these were worked on."""
     of = _serving(TEXTS[0], TEXTS[0])
-    assert by_phase(steps(of.table.records, of.capture)) == [
+    assert by_phase(find_steps(of.table.records, of.capture)) == [
         PhaseTotals("prefill", 2, 150 * US, 32, 32)
     ]
     of = _serving(*TEXTS[1:])
-    found = steps(of.table.records, of.capture)
+    found = find_steps(of.table.records, of.capture)
     assert by_phase(found) == [PhaseTotals("decode", 3, 250 * US, None)]
     (last,) = by_phase(found, (2, 3))
     assert last == PhaseTotals("decode", 1, 100 * US, 5)
@@ -47,10 +47,10 @@ def test_padding_of_graphs_is_the_tokens_that_nobody_asked_for() -> None:
     """Of two steps whose graphs compute 256 tokens each, for 192 and for 64."""
     text = "execute_256_context_0(sq0sk0sqsq0sqsk0)_generation_{0}(sq{0}sk9sqsq{0}sqsk9)"
     source = _serving(text.format(192), text.format(64))
-    (total,) = by_phase(steps(source.table.records, source.capture))
+    (total,) = by_phase(find_steps(source.table.records, source.capture))
     assert (total.tokens, total.padded, total.padding) == (256, 512, 0.5)
     source = _serving(TEXTS[1], TEXTS[3])  # which do not say how large their graphs are
-    (total,) = by_phase(steps(source.table.records, source.capture))
+    (total,) = by_phase(find_steps(source.table.records, source.capture))
     assert total.padding is None
 
 
@@ -78,15 +78,15 @@ def test_rows_are_in_no_step_that_is_guessed() -> None:
     """It may be a layer."""
     work = [Work((10 * n, 10 * n + 5), (10 * n - 5, 10 * n - 3), f"k{n % 3}") for n in range(1, 31)]
     net = capture(work)
-    assert steps(parse(net), net).guessed
+    assert find_steps(parse(net), net).guessed
     assert step_columns.numbers(with_steps(Source(Table(parse(net)), net))).null_count == 30
 
 
 def test_there_are_no_phases_without_a_serving_engine() -> None:
     """Nor where one's ranges do not say any."""
     net = training(3)
-    assert by_phase(steps(parse(net), net)) == []
+    assert by_phase(find_steps(parse(net), net)) == []
     of = _serving("step[IDLE]", "step[IDLE]")
-    assert by_phase(steps(of.table.records, of.capture)) == []
+    assert by_phase(find_steps(of.table.records, of.capture)) == []
     lone = capture([Work((5, 9), (1, 2))], ranges=[op("mm", (0, 3))])
-    assert by_phase(steps(parse(lone), lone)) == []
+    assert by_phase(find_steps(parse(lone), lone)) == []

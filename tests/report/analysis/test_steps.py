@@ -12,7 +12,7 @@ from pyprof.inputs.source import load
 from pyprof.marker import encode_layer
 from pyprof.parse import parse
 from pyprof.parse.records import Records
-from pyprof.report.analysis.steps import OUTSIDE, choose, steps
+from pyprof.report.analysis.steps import OUTSIDE, choose, find_steps
 from tests.report.captures import (
     ADD,
     GEMM,
@@ -46,7 +46,7 @@ def _loop(periods: int, kernels: int = 5, pause: int = 50) -> list[Work]:
 def test_ranges_that_name_iterations_are_steps() -> None:
     """A row belongs to the step in which it was launched; the outermost ranges count."""
     net = training(4)
-    found = steps(parse(net), net)
+    found = find_steps(parse(net), net)
     assert (found.origin, len(found)) == ('ranges "step N"', 4)
     assert found.of_row.tolist() == [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4
     assert found.duration_ns.tolist() == [222 * US, 400 * US, 400 * US, 400 * US]
@@ -65,7 +65,7 @@ def test_a_pause_of_the_profiler_is_no_part_of_a_step() -> None:
     first, second = one_step(0, "step 0"), one_step(10_000 * US, "step 1")
     api = [*first[1], *_paused(300, 9_400), *second[1]]
     net = capture(first[0] + second[0], api, first[2] + second[2])
-    assert steps(parse(net), net).duration_ns.tolist() == [222 * US] * 2
+    assert find_steps(parse(net), net).duration_ns.tolist() == [222 * US] * 2
 
 
 def test_a_step_does_not_reach_over_a_pause() -> None:
@@ -74,7 +74,7 @@ def test_a_step_does_not_reach_over_a_pause() -> None:
     work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 820, 906)]
     net = capture(work, [Api("cudaProfilerStop", (190, 200)), Api("cudaProfilerStart", (800, 801))],
                   ranges)  # fmt: skip
-    found = steps(parse(net), net)
+    found = find_steps(parse(net), net)
     assert found.of_row.tolist() == [0, 0, OUTSIDE, 1, 1]
     assert found.start_ns.tolist() == [15, 815]
     assert found.duration_ns.tolist() == [95, 95]
@@ -96,7 +96,7 @@ def test_a_round_with_a_pause_in_it_is_no_step(other: list[Work]) -> None:
     work = [*work[:12], *(_moved(late, 9_000 * US) for late in work[12:])]
     beside = [_moved(more, 20_000 * US, pid=2) for more in other]
     net = capture([*work, *beside], _paused(219, 9_205), pids=2)
-    found = steps(records(net))
+    found = find_steps(records(net))
     assert found.of_row[:35].tolist() == [n for n in (0, 1, OUTSIDE, 2, 3, 4, 5) for _ in range(5)]
     if not other:
         assert found.duration_ns.tolist() == [44 * US, 100 * US, 44 * US, *[100 * US] * 3]
@@ -110,13 +110,13 @@ def test_a_round_with_a_pause_in_it_is_no_step(other: list[Work]) -> None:
 def test_names_of_iterations(text: str) -> None:
     """What people and tools call the ranges around an iteration."""
     net = capture([Work((20, 30), (12, 14))], ranges=[Range(text, (10, 20))])
-    assert len(steps(parse(net), net)) == 1
+    assert len(find_steps(parse(net), net)) == 1
 
 
 def test_steps_by_annotations_with_a_colon() -> None:
     """They are named as the user did."""
     net = capture([Work((20, 30), (12, 14))], ranges=[Range(encode_layer("step: 3"), (10, 20))])
-    assert steps(parse(net), net).origin == 'ranges "layer:step: N"'
+    assert find_steps(parse(net), net).origin == 'ranges "layer:step: N"'
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_steps_by_annotations_with_a_colon() -> None:
 def test_names_of_other_things(text: str) -> None:
     """An op called batch_norm is no batch."""
     net = capture([Work((20, 30), (12, 14))], ranges=[Range(text, (10, 20))])
-    assert len(steps(parse(net), net)) == 0
+    assert len(find_steps(parse(net), net)) == 0
 
 
 def test_a_number_that_emit_nvtx_adds_is_no_part_of_a_name() -> None:
     """It numbers the user's ranges, too."""
     net = capture([Work((20, 30), (12, 14))], ranges=[Range("step 3, op_id = 17", (10, 20))])
-    assert steps(parse(net), net).origin == 'ranges "step N"'
+    assert find_steps(parse(net), net).origin == 'ranges "step N"'
 
 
 def test_optimizer_steps_end_steps() -> None:
@@ -140,7 +140,7 @@ def test_optimizer_steps_end_steps() -> None:
     ranges += [Range("Optimizer.step#SGD.step", (at, at + 5)) for at in range(50, 350, 20)]
     work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 250, 320)]
     net = capture(work, ranges=ranges)
-    found = steps(parse(net), net)
+    found = find_steps(parse(net), net)
     assert (found.origin, found.end_ns.tolist()) == ("Optimizer.step", [110, 210, 310])
     assert found.of_row.tolist() == [0, 0, 1, 2, OUTSIDE]
 
@@ -149,7 +149,7 @@ def test_optimizer_rows_tell_steps_where_only_records_are_there() -> None:
     """Each run of the optimizer's kernels ends a step."""
     ranges = [Range("Optimizer.step#Adam.step", (at, at + 20)) for at in (100, 200, 300)]
     work = [Work((at, at + 9), (at - 5, at - 2)) for at in (50, 110, 115, 150, 215, 250, 315)]
-    found = steps(parse(capture(work, ranges=ranges)))
+    found = find_steps(parse(capture(work, ranges=ranges)))
     assert found.origin == "Optimizer.step"
     assert found.of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
 
@@ -157,7 +157,7 @@ def test_optimizer_rows_tell_steps_where_only_records_are_there() -> None:
 @pytest.mark.parametrize("periods", [4, 7])
 def test_repetition_is_steps(periods: int) -> None:
     """Kernels that repeat are steps, each begins after the longest pause."""
-    found = steps(records(capture(_loop(periods))))
+    found = find_steps(records(capture(_loop(periods))))
     assert (found.origin, len(found)) == ("repetition of 5 kernels", periods)
     assert found.of_row.tolist() == [n for n in range(periods) for _ in range(5)]
 
@@ -170,7 +170,7 @@ def test_what_comes_before_the_loop_is_outside() -> None:
              w.name)
         for w in _loop(6) if w.call
     ]  # fmt: skip
-    found = steps(records(capture([*before, *moved])))
+    found = find_steps(records(capture([*before, *moved])))
     assert found.of_row.tolist() == [OUTSIDE] * 7 + [n for n in range(6) for _ in range(5)]
 
 
@@ -181,7 +181,7 @@ def test_layers_within_a_step_are_no_steps() -> None:
         Work((at + 500, at + 900), (at, at + 100), names[place % len(names)])
         for place, at in enumerate(range(0, 5 * len(names) * US, US))
     ]
-    found = steps(records(capture(work)))
+    found = find_steps(records(capture(work)))
     assert found.origin == f"repetition of {len(names)} kernels"
 
 
@@ -197,7 +197,7 @@ def test_layers_within_a_step_are_no_steps() -> None:
 )
 def test_no_steps(work: list[Work]) -> None:
     """Where nothing tells steps, there are none."""
-    found = steps(records(capture(work)))
+    found = find_steps(records(capture(work)))
     assert (found.origin, len(found), found.median_ns, found.warm_up) == ("", 0, None, 0)
 
 
@@ -205,7 +205,7 @@ def test_records_without_times_have_no_steps() -> None:
     """The original's files hold durations alone."""
     whole = records(capture(_loop(4)))
     columns = {name: column for name, column in whole.columns.items() if name != "start"}
-    assert len(steps(Records(whole.rows, columns))) == 0
+    assert len(find_steps(Records(whole.rows, columns))) == 0
 
 
 def _with_first(first: int) -> Steps:
@@ -215,7 +215,7 @@ def _with_first(first: int) -> Steps:
     work += [Work((first + 100 * n, first + 100 * n + 100), (first + 100 * n, first + 100 * n + 1))
              for n in range(5)]  # fmt: skip
     net = capture(work, ranges=ranges)
-    return steps(parse(net), net)
+    return find_steps(parse(net), net)
 
 
 def test_slow_leading_steps_are_warm_up() -> None:
@@ -262,8 +262,8 @@ def test_each_process_steps_on_its_own_clock() -> None:
         ]
         for pid, begin, times in ((1, 0, 1), (2, skew, slower))
     )
-    alone = [steps(records(capture(work, pids=2))) for work in (first, second)]
-    both = steps(records(capture([*first, *second], pids=2)))
+    alone = [find_steps(records(capture(work, pids=2))) for work in (first, second)]
+    both = find_steps(records(capture([*first, *second], pids=2)))
     assert both.origin == alone[0].origin
     assert both.of_row.tolist() == alone[0].of_row.tolist() + alone[1].of_row.tolist()
     assert both.duration_ns.tolist() == alone[1].duration_ns.tolist()
@@ -284,7 +284,7 @@ def test_executions_of_a_serving_engine_are_steps(texts: tuple[str, ...]) -> Non
     ends = [0, 1000 * US, 2000 * US, 3000 * US]
     ranges = [Range(text, pair) for text, pair in zip(texts, pairwise(ends), strict=True)]
     net = capture(work, ranges=[Range("ProfilerStep#1", (0, 3000 * US)), *ranges])
-    found = steps(parse(net), net)
+    found = find_steps(parse(net), net)
     assert (len(found), found.kind, found.guessed) == (3, "ranges", False)
     assert found.texts == texts
     assert sorted({*found.of_row.tolist()}) == [0, 1, 2]
@@ -301,7 +301,7 @@ def test_ranges_of_training_frameworks_are_steps(text: str) -> None:
     """Lightning's, Hugging Face's and DeepSpeed's have no number."""
     ranges = [Range(text, (at * 1000 * US, (at + 1) * 1000 * US)) for at in range(3)]
     net = capture(_loop(30), ranges=ranges)
-    assert len(steps(parse(net), net)) == 3
+    assert len(find_steps(parse(net), net)) == 3
 
 
 def test_a_step_of_vllm_lasts_until_its_next_model_run() -> None:
@@ -313,7 +313,7 @@ def test_a_step_of_vllm_lasts_until_its_next_model_run() -> None:
         for name, at in parts
     ]
     net = capture(_loop(29), ranges=ranges)
-    found = steps(parse(net), net)
+    found = find_steps(parse(net), net)
     assert found.origin == 'ranges "gpu_model_runner: preprocess"'
     assert found.start_ns.tolist() == [0, 1000 * US, 2000 * US]
 
@@ -322,11 +322,11 @@ def test_what_repeats_within_one_graph_launch_is_no_step() -> None:
     """These are layers: the host launched them at one instant."""
     work = [replace(w, call=(0, 2 * US), api="cudaGraphLaunch") for w in _loop(8)]
     net = capture(work)
-    assert not len(steps(parse(net), net))
+    assert not len(find_steps(parse(net), net))
 
 
 @pytest.mark.parametrize("name", ["sglang-decode", "vllm-piecewise"])
 def test_real_serving_engines_have_one_step(captures: Path, name: str) -> None:
     """In captures of one execution each, of 36 and of 24 layers."""
     found = load(str(captures / f"kineto-mi300x-{name}-graph" / "replay.pt.trace.json.gz"))
-    assert len(steps(found.table.records, found.capture)) == 1
+    assert len(find_steps(found.table.records, found.capture)) == 1

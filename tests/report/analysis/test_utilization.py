@@ -12,7 +12,7 @@ from pyprof.marker import Tensor, encode_seq
 from pyprof.parse import parse
 from pyprof.prof.table import Override, Table
 from pyprof.report.analysis.overview import overview
-from pyprof.report.analysis.steps import steps
+from pyprof.report.analysis.steps import find_steps
 from pyprof.report.analysis.timeline import timeline
 from pyprof.report.analysis.utilization import Utilization, utilization
 from tests.report.captures import SGEMM_A100, US, Range, Work, capture, op
@@ -42,7 +42,7 @@ def _calls(
 
 def _of(net: schema.Capture, override: Override = _PEAK) -> Utilization:
     table = Table(parse(net), override)
-    found = steps(table.records, net)
+    found = find_steps(table.records, net)
     return utilization(table, found, found.steady, timeline(table.records, net))
 
 

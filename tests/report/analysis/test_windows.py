@@ -13,7 +13,7 @@ import pytest
 import pyprof
 from pyprof.inputs import source
 from pyprof.inputs.engine import InProcess
-from pyprof.inputs.ranks import Member
+from pyprof.inputs.ranks import RankedCapture
 from pyprof.inputs.source import items
 from pyprof.marker import encode_layer
 from pyprof.report.analysis.overview import overview, summarise_brief
@@ -126,7 +126,7 @@ def test_ranks(files: dict[str, Path], form: str) -> None:
     path = files[form]
     if form == "dataset":
         (path,) = path.rglob("*.parquet")
-    facts = measure_ranks(Member(str(path), ((None, 0),)))
+    facts = measure_ranks(RankedCapture(str(path), ((None, 0),)))
     (row,) = facts.ranks.select(["span_ns", "busy_ns", "idle_ns"]).to_pylist()
     assert row == {"span_ns": 555 * US, "busy_ns": 456 * US, "idle_ns": 99 * US}
     assert facts.steps.column("duration_ns").to_pylist() == [85 * US, 100 * US] * 3

@@ -38,7 +38,7 @@ def collectives(rows: Iterable[Collective]) -> Collectives:
     return Collectives.of(gathered(rows))
 
 
-def gathered(rows: Iterable[Collective]) -> tables.Facts:
+def gathered(rows: Iterable[Collective]) -> tables.RankTables:
     """Write the facts of ranks of hosts of their own; nothing but collectives is known."""
     listed = sorted(rows, key=lambda row: (row.rank, row.at))
     known: dict[int, dict[tuple[object, ...], int]] = {}
@@ -55,7 +55,7 @@ def gathered(rows: Iterable[Collective]) -> tables.Facts:
         "end_ns": [row.at[1] for row in listed],
         "step": [row.step for row in listed],
     }
-    return tables.Facts(
+    return tables.RankTables(
         schema.table(tables.RANKS, {"rank": [*known], "clock": [f"host {rank}" for rank in known]}),
         schema.table(tables.STEPS, {}, 0),
         schema.table(tables.LAYERS, {}, 0),

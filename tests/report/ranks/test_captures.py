@@ -15,7 +15,7 @@ import pytest
 from pyprof import marker
 from pyprof.commands.ranks import _TABLES
 from pyprof.inputs.engine import InProcess
-from pyprof.inputs.ranks import members
+from pyprof.inputs.ranks import ranked_captures
 from pyprof.report.analysis.intervals import union_of
 from pyprof.report.ranks.findings import Across, across
 from pyprof.report.ranks.measure import measure_ranks
@@ -37,7 +37,7 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>
 
 def _across(*paths: Path) -> Across:
     engine = InProcess()
-    handles = engine.map(measure_ranks, members([str(path) for path in paths], engine), "")
+    handles = engine.map(measure_ranks, ranked_captures([str(path) for path in paths], engine), "")
     return across(engine.reduce(merge_facts, handles))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyprof.inputs.engine import InProcess
-from pyprof.inputs.ranks import members
+from pyprof.inputs.ranks import ranked_captures
 from pyprof.report.ranks.measure import measure_ranks
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
@@ -33,7 +33,7 @@ def test_exposed_communication_of_a_step_behind_a_pause(
     ]
     ranges = [Range("step 0", (100, 200)), Range("step 1", (again - 395, again - 300))]
     engine = InProcess()
-    (member,) = members([str(nsys_db(tmp_path / "net.sqlite", work, ranges))], engine)
+    (member,) = ranked_captures([str(nsys_db(tmp_path / "net.sqlite", work, ranges))], engine)
     steps = measure_ranks(member).steps
     assert steps.column("duration_ns").to_pylist() == [100, second]
     assert steps.column("exposed_ns").to_pylist() == [20, 70]

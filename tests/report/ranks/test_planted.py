@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyprof.inputs.engine import InProcess
-from pyprof.inputs.ranks import members
+from pyprof.inputs.ranks import ranked_captures
 from pyprof.report.ranks import text
 from pyprof.report.ranks.findings import Across, across
 from pyprof.report.ranks.measure import measure_ranks
@@ -51,7 +51,7 @@ def _generate(folder: Path, *options: str) -> dict[str, Any]:
 
 def _measured(folder: Path) -> Across:
     engine = InProcess()
-    handles = engine.map(measure_ranks, members([str(folder)], engine), "")
+    handles = engine.map(measure_ranks, ranked_captures([str(folder)], engine), "")
     return across(engine.reduce(merge_facts, handles))
 
 
@@ -107,7 +107,7 @@ def test_bandwidths_are_those_of_what_was_sent(run: Run) -> None:
 def test_waiting_is_that_of_the_files_and_the_true_clocks(run: Run) -> None:
     """Read with sqlite3 and added up in lists, on clocks that are known."""
     came: dict[tuple[Any, int], dict[int, int]] = defaultdict(dict)
-    for rank in run.found.numbers:
+    for rank in run.found.rank_numbers:
         for group, number, start in _collectives(run.folder / f"net.rank{rank}.sqlite", rank):
             came[group, number][rank] = start - run.truth["offsets_ns"][rank]
     waited: dict[int, int] = defaultdict(int)

@@ -13,12 +13,12 @@ from pyprof.report.ranks.findings import across
 from tests.report.ranks.literal import Collective, gathered
 
 if TYPE_CHECKING:
-    from pyprof.report.ranks.tables import Facts
+    from pyprof.report.ranks.tables import RankTables
 
 _RANKS = 8
 
 
-def _run(collectives: int, kind: str, *, batches: bool) -> Facts:
+def _run(collectives: int, kind: str, *, batches: bool) -> RankTables:
     """Train with a step a collective; of other sizes each time, or of one."""
     dice = Random(1)  # noqa: S311 - repeatable, not secret
     rows = []

@@ -48,7 +48,7 @@ def _said(own_ms: list[float], layers: dict[str, list[int]]) -> str:
         schema.table(columns, {name: [row.get(name) for row in rows] for name in columns.names})
         for columns, rows in tables
     )
-    return "\n".join(in_words(across(facts.Facts(*made))))
+    return "\n".join(in_words(across(facts.RankTables(*made))))
 
 
 CASES = {

@@ -28,16 +28,16 @@ def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - extra
     from markupsafe import Markup  # noqa: PLC0415 - comes with it
 
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["json"] = lambda value: Markup(script_json(value))  # noqa: S704 - no < is left
-    made.globals["static"] = lambda name: Markup(_static(name))  # noqa: S704 - our own file
-    return made
+    environment.filters["json"] = lambda value: Markup(script_json(value))  # noqa: S704 - no < is left
+    environment.globals["static"] = lambda name: Markup(_static(name))  # noqa: S704 - our own file
+    return environment
 
 
 def own(script: str) -> str:

@@ -85,28 +85,28 @@ _MOST_POINTS = 400
 _MOST_ROOFS = 4
 
 
-def html(found: Content) -> str:
+def html(content: Content) -> str:
     """Make the page. Raises PyprofError where what draws it is not installed."""
-    script, brief = figures.script(), found.brief
-    lines = sections.lines(found.lines)
-    drawn = {**_timeline(found), **_modules(found), **_roofline(found)}
+    script, brief = figures.script(), content.brief
+    lines = sections.line_table(content.lines)
+    drawn = {**_timeline(content), **_modules(content), **_roofline(content)}
     return page.render(
         "report.html.j2",
         version=__version__,
-        title=f"{brief.known.processor} profile",
-        processor=brief.known.processor,
+        title=f"{brief.coverage.processor} profile",
+        processor=brief.coverage.processor,
         sections=list(_contents(timed=drawn["strip"] is not None, lines=bool(lines.rows))),
         gpus=", ".join(name or "a GPU without a name" for name in brief.gpus),
         peaks=", ".join(brief.peaks),
         chosen=brief.chosen,
-        warnings=[sections.without_folders(text) for text in found.warnings],
+        warnings=[sections.without_folders(text) for text in content.warnings],
         cards=list(sections.cards(brief)),
         phases=sections.phases(brief),
         families=sections.families(brief),
         causes=sections.causes(brief),
         advice=sections.advice(brief),
         ops=sections.ops(brief),
-        kernels=sections.kernels(found.kernels, found.full_names),
+        kernels=sections.kernels(content.kernels, content.full_names),
         lines=lines,
         sort_colours=figures.SORTS,
         bokeh=page.own(script),
@@ -125,27 +125,27 @@ def _contents(*, timed: bool, lines: bool) -> Iterator[tuple[str, str]]:
         yield "lines", "Lines"
 
 
-def _timeline(found: Content) -> Mapping[str, Any]:
-    shown = found.strips.strip(found.brief.steps) if found.strips else None
+def _timeline(content: Content) -> Mapping[str, Any]:
+    shown = content.strips.strip(content.brief.steps) if content.strips else None
     return {
         "strip": figures.strip(shown) if shown else None,
         "strip_left_out": shown.steps_left_out if shown else 0,
-        "devices_left_out": found.strips.devices_left_out if found.strips else 0,
+        "devices_left_out": content.strips.devices_left_out if content.strips else 0,
     }
 
 
-def _modules(found: Content) -> Mapping[str, Any]:
-    root = icicle.modules(found.brief.layers)
+def _modules(content: Content) -> Mapping[str, Any]:
+    root = icicle.modules(content.brief.layers)
     title = "Modules" if root else "Ops and their kernels (the capture has no layers)"
-    root = root or icicle.ops(found.ops)
-    on = found.brief.known.processor
+    root = root or icicle.ops(content.ops)
+    on = content.brief.coverage.processor
     boxes = icicle.boxes(root, f"all {on} time")
     return {"icicle": figures.icicle(boxes, max(root.total_ns, 1), on), "icicle_title": title}
 
 
-def _roofline(found: Content) -> Mapping[str, Any]:
-    points = roofline.points(found.achieved, _MOST_POINTS)
-    roofs = roofline.roofs(found.achieved, _MOST_ROOFS)
+def _roofline(content: Content) -> Mapping[str, Any]:
+    points = roofline.points(content.achieved, _MOST_POINTS)
+    roofs = roofline.roofs(content.achieved, _MOST_ROOFS)
     return {
         "roofline": figures.roofline(points, roofs) if points else None,
         "roofs": bool(roofs),

@@ -35,14 +35,14 @@ def script() -> str:
     cli.need("pages", "Bokeh", "Jinja2")
     from bokeh.resources import Resources  # noqa: PLC0415 - extra
 
-    made = Resources(mode="inline", components=["bokeh"], log_level="error")
-    return "\n".join(text.replace("</script", "<\\/script") for text in made.js_raw)
+    resources = Resources(mode="inline", components=["bokeh"], log_level="error")
+    return "\n".join(text.replace("</script", "<\\/script") for text in resources.js_raw)
 
 
 def _figure(height: int, **options: Any) -> Figure:  # noqa: ANN401 - Bokeh's
     from bokeh.plotting import figure  # noqa: PLC0415 - extra
 
-    made = figure(
+    plot = figure(
         height=height,
         width=_WIDTH,
         sizing_mode="stretch_width",
@@ -53,40 +53,40 @@ def _figure(height: int, **options: Any) -> Figure:  # noqa: ANN401 - Bokeh's
         output_backend="canvas",
         **options,
     )
-    made.toolbar.logo = None
-    return made
+    plot.toolbar.logo = None
+    return plot
 
 
-def _item(made: Figure) -> Mapping[str, Any]:
+def _item(plot: Figure) -> Mapping[str, Any]:
     from bokeh.embed import json_item  # noqa: PLC0415 - extra
 
-    found: Mapping[str, Any] = json_item(made)
-    return found
+    item: Mapping[str, Any] = json_item(plot)
+    return item
 
 
 def roofline(points: Sequence[Point], roofs: Sequence[Roof]) -> Mapping[str, Any]:
     """Draw what ops achieve over their arithmetic intensity, below the roofs of their device."""
     on = roofline_frame.frame(points, roofs, _WIDTH - _AXES_PX, 430 - _AXES_PX)
-    made = _figure(430, x_axis_type="log", y_axis_type="log", tools="pan,wheel_zoom,box_zoom,reset",
+    plot = _figure(430, x_axis_type="log", y_axis_type="log", tools="pan,wheel_zoom,box_zoom,reset",
                    x_range=on.x, y_range=on.y,
                    x_axis_label="FLOP / byte", y_axis_label="TFLOP/s")  # fmt: skip
     for roof in roofs:
         x = np.array([on.x[0], roof.ridge, on.x[1]])
-        made.line(x, roofline_frame.height_of(roof, x), line_width=1.5, line_alpha=0.8)
+        plot.line(x, roofline_frame.height_of(roof, x), line_width=1.5, line_alpha=0.8)
     radii = [_size(point) / 2 for point in points]
     for label in roofline_frame.labels(on, points, radii, roofs, _PX_PER_LETTER, _PX_PER_LINE):
-        made.text([label.x], [label.y], [label.text], text_align=label.align,
+        plot.text([label.x], [label.y], [label.text], text_align=label.align,
                   text_baseline="bottom" if label.above else "top",
                   text_font_size="11px", text_color="#888888")  # fmt: skip
-    _points(made, points)
-    return _item(made)
+    _points(plot, points)
+    return _item(plot)
 
 
 def _size(point: Point) -> float:
     return 6 + 34 * float(point.share**0.5)
 
 
-def _points(made: Figure, points: Sequence[Point]) -> None:
+def _points(plot: Figure, points: Sequence[Point]) -> None:
     from bokeh.models import ColumnDataSource, HoverTool  # noqa: PLC0415 - extra
 
     source = ColumnDataSource(
@@ -102,11 +102,11 @@ def _points(made: Figure, points: Sequence[Point]) -> None:
             "bound": [point.bound or UNKNOWN for point in points],
         }
     )
-    drawn = made.scatter("x", "y", size="size", color="color", fill_alpha=0.6, line_alpha=0.9,
+    drawn = plot.scatter("x", "y", size="size", color="color", fill_alpha=0.6, line_alpha=0.9,
                          source=source)  # fmt: skip
     labels = [("op", "@name"), ("kernel", "@kernel"), ("time", "@time"), ("achieved", "@rate"),
               ("bound", "@bound")]  # fmt: skip
-    made.add_tools(HoverTool(renderers=[drawn], tooltips=labels))
+    plot.add_tools(HoverTool(renderers=[drawn], tooltips=labels))
 
 
 def icicle(boxes: Sequence[IcicleBox], total_ns: float, processor: str) -> Mapping[str, Any]:
@@ -114,10 +114,10 @@ def icicle(boxes: Sequence[IcicleBox], total_ns: float, processor: str) -> Mappi
     from bokeh.models import ColumnDataSource, HoverTool  # noqa: PLC0415 - extra
 
     levels = 1 + max(box.depth for box in boxes)
-    made = _figure(40 + 26 * levels, tools="xpan,xwheel_zoom,reset",
+    plot = _figure(40 + 26 * levels, tools="xpan,xwheel_zoom,reset",
                    x_range=(0, total_ns / 1e6), y_range=(levels, 0),
                    x_axis_label=f"{processor} time, ms")  # fmt: skip
-    made.yaxis.visible = made.ygrid.visible = made.xgrid.visible = False
+    plot.yaxis.visible = plot.ygrid.visible = plot.xgrid.visible = False
     source = ColumnDataSource(
         {
             "left": [box.start_ns / 1e6 for box in boxes],
@@ -133,38 +133,38 @@ def icicle(boxes: Sequence[IcicleBox], total_ns: float, processor: str) -> Mappi
             "times": [box.times for box in boxes],
         }
     )
-    drawn = made.quad("left", "right", "top", "bottom", color="color", line_color="#ffffff80",
+    drawn = plot.quad("left", "right", "top", "bottom", color="color", line_color="#ffffff80",
                       line_width=0.5, source=source)  # fmt: skip
-    made.text("at", "middle", "label", name="fitted", x_offset=4, text_baseline="middle",
+    plot.text("at", "middle", "label", name="fitted", x_offset=4, text_baseline="middle",
               text_color="#10151a", text_font_size="11px", source=source)  # fmt: skip
-    made.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), ("", "@times")]))
-    return _item(made)
+    plot.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), ("", "@times")]))
+    return _item(plot)
 
 
-def strip(found: Strip) -> Mapping[str, Any]:
+def strip(data: Strip) -> Mapping[str, Any]:
     """Draw steps below each other, each bin as dark as it is busy; what stays empty is idle."""
     from bokeh.models import ColumnDataSource, HoverTool  # noqa: PLC0415 - extra
 
-    made = _figure(70 + 24 * len(found.labels), tools="xpan,xwheel_zoom,xbox_zoom,reset",
-                   x_range=(0, found.longest_ns / 1e6), y_range=list(reversed(found.labels)),
+    plot = _figure(70 + 24 * len(data.labels), tools="xpan,xwheel_zoom,xbox_zoom,reset",
+                   x_range=(0, data.longest_ns / 1e6), y_range=list(reversed(data.labels)),
                    x_axis_label="ms from the step's start")  # fmt: skip
-    made.ygrid.visible = False
-    made.hbar(y=found.labels, left=0, right=[ns / 1e6 for ns in found.length_ns], height=0.8,
+    plot.ygrid.visible = False
+    plot.hbar(y=data.labels, left=0, right=[ns / 1e6 for ns in data.length_ns], height=0.8,
               fill_alpha=0.10, fill_color="#888888", line_alpha=0)  # fmt: skip
     source = ColumnDataSource(
         {
-            "y": [found.labels[row] for row in found.row],
-            "left": np.round(found.left_ns / 1e6, 6),
-            "right": np.round(found.right_ns / 1e6, 6),
-            "alpha": np.round(0.15 + 0.85 * found.busy, 3),
-            "busy": np.round(100 * found.busy, 1),
-            "sort": found.sort,
-            "color": [SORTS[sort] for sort in found.sort],
+            "y": [data.labels[row] for row in data.row],
+            "left": np.round(data.left_ns / 1e6, 6),
+            "right": np.round(data.right_ns / 1e6, 6),
+            "alpha": np.round(0.15 + 0.85 * data.busy, 3),
+            "busy": np.round(100 * data.busy, 1),
+            "sort": data.sort,
+            "color": [SORTS[sort] for sort in data.sort],
         }
     )
-    drawn = made.hbar(y="y", left="left", right="right", height=0.8, fill_alpha="alpha",
+    drawn = plot.hbar(y="y", left="left", right="right", height=0.8, fill_alpha="alpha",
                       fill_color="color", line_alpha=0, source=source)  # fmt: skip
-    made.add_tools(HoverTool(renderers=[drawn], tooltips=[
+    plot.add_tools(HoverTool(renderers=[drawn], tooltips=[
         ("step", "@y"), ("from", "@left{0.000} ms"), ("to", "@right{0.000} ms"),
         ("busy", "@busy %"), ("mostly", "@sort")]))  # fmt: skip
-    return _item(made)
+    return _item(plot)

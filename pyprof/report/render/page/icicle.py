@@ -70,9 +70,9 @@ def _sum(name: str, children: list[Node]) -> Node:
 
 def boxes(root: Node, whole_name: str) -> list[IcicleBox]:
     """Lay the tree out, children side by side below their parent; the longest boxes of it."""
-    found = list(_boxes(root, root.total_ns * _LEAST, (), 0, 0, whole_name))
+    laid_out = list(_boxes(root, root.total_ns * _LEAST, (), 0, 0, whole_name))
     # A parent is at least as long as its children, and comes before them: none is left alone.
-    return sorted(found, key=lambda box: -box.total_ns)[:_MOST_BOXES]
+    return sorted(laid_out, key=lambda box: -box.total_ns)[:_MOST_BOXES]
 
 
 def _boxes(

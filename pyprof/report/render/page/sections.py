@@ -85,14 +85,12 @@ def without_folders(sentence: str) -> str:
     return _FOLDERS.sub("", sentence)
 
 
-def cards(found: Brief) -> Iterator[tuple[str, str, str]]:
+def cards(brief: Brief) -> Iterator[tuple[str, str, str]]:
     """Give title, value and note of each headline number."""
-    rows = (
-        f"{found.layers.rows:,} {'ops' if found.known.processor == CPU else 'kernels and copies'}"
-    )
-    on = found.known.processor
-    yield f"{on} time", duration(found.known.total_ns), rows
-    if (timed := found.times) is not None:
+    on = brief.coverage.processor
+    rows = f"{brief.layers.rows:,} {'ops' if on == CPU else 'kernels and copies'}"
+    yield f"{on} time", duration(brief.coverage.total_ns), rows
+    if (timed := brief.times) is not None:
         span = sum(device.span_ns for device in timed.devices)
         busy = sum(device.busy_ns for device in timed.devices)
         exposed = sum(device.exposed_communication_ns for device in timed.devices)
@@ -104,14 +102,14 @@ def cards(found: Brief) -> Iterator[tuple[str, str, str]]:
         yield f"{on} idle", duration(span - busy), "no stream had work"
         if any(device.communication_ns for device in timed.devices):
             yield "communication exposed", duration(exposed), "while nothing was computed"
-    if found.averaged is not None:
-        warm = found.steps.warm_up
-        note = f"mean of {found.step_count:,} of {len(found.steps):,} steps"
-        note += f", {warm} are warm-up" if warm and not found.chosen else ""
-        step = duration(found.steps.mean_ns(found.averaged))
-        yield "a step", step, f"{note}; from {found.steps.origin}"
-    yield from _utilization(found.utilization)
-    yield "cost known", f"{found.known.percent:.1f} %", f"of {on} time has a FLOP and byte count"
+    if brief.averaged is not None:
+        warm = brief.steps.warm_up
+        note = f"mean of {brief.step_count:,} of {len(brief.steps):,} steps"
+        note += f", {warm} are warm-up" if warm and not brief.chosen else ""
+        step = duration(brief.steps.mean_ns(brief.averaged))
+        yield "a step", step, f"{note}; from {brief.steps.origin}"
+    yield from _utilization(brief.utilization)
+    yield "cost known", f"{brief.coverage.percent:.1f} %", f"of {on} time has a FLOP and byte count"
 
 
 def _utilization(found: Utilization) -> Iterator[tuple[str, str, str]]:
@@ -130,28 +128,30 @@ def families(found: Brief) -> list[tuple[str, str, float]]:
     return [(name, duration(ns), ns / whole) for name, ns in found.families.items()]
 
 
-def causes(found: Brief) -> list[tuple[str, str, str, float]]:
+def causes(brief: Brief) -> list[tuple[str, str, str, float]]:
     """Give name, meaning, time and share of each cause of idle time, the longest first."""
-    if found.times is None:
+    if brief.times is None:
         return []
     total: dict[str, int] = {}
-    for device in found.times.devices:
+    for device in brief.times.devices:
         for cause, ns in device.idle.items():
             total[cause] = total.get(cause, 0) + ns
-    whole = max(sum(total.values()), 1)
+    total_ns = max(sum(total.values()), 1)
     ordered = sorted(total.items(), key=lambda entry: -entry[1])
     return [
-        (cause, CAUSES.get(cause, cause), duration(ns), ns / whole) for cause, ns in ordered if ns
+        (cause, CAUSES.get(cause, cause), duration(ns), ns / total_ns)
+        for cause, ns in ordered
+        if ns
     ]
 
 
-def phases(found: Brief) -> list[tuple[str, str, float]]:
+def phases(brief: Brief) -> list[tuple[str, str, float]]:
     """Give name, time and share of each part of a step."""
-    whole = max(sum(found.phases.values()), 1)
-    return [(part_name(name), duration(ns), ns / whole) for name, ns in found.phases.items()]
+    total_ns = max(sum(brief.phases.values()), 1)
+    return [(part_name(name), duration(ns), ns / total_ns) for name, ns in brief.phases.items()]
 
 
-def advice(found: Brief) -> list[dict[str, Any]]:
+def advice(brief: Brief) -> list[dict[str, Any]]:
     """Give the advice with its evidence, in its order."""
     return [
         {
@@ -164,11 +164,11 @@ def advice(found: Brief) -> list[dict[str, Any]]:
                 for proof in entry.evidence
             ],
         }
-        for entry in found.advice
+        for entry in brief.advice
     ]  # fmt: skip
 
 
-def ops(found: Brief) -> Sortable:
+def ops(brief: Brief) -> Sortable:
     """Tabulate the ops that take most time."""
     columns = [("op", True), ("direction", True), ("line", True), ("time", False),
                ("share", False), ("calls", False), ("kernels", False), ("TFLOP/s", False),
@@ -189,9 +189,9 @@ def ops(found: Brief) -> Sortable:
             text(op.bound),
             text({"1": "used", "0": "not used", "?": "unknown"}.get(op.tc or "")),
         ]
-        for op in found.ops[:_MOST_ROWS]
+        for op in brief.ops[:_MOST_ROWS]
     ]
-    return Sortable(columns, rows, max(len(found.ops) - _MOST_ROWS, 0))
+    return Sortable(columns, rows, max(len(brief.ops) - _MOST_ROWS, 0))
 
 
 KERNELS = ("kernel", "op", "tc")
@@ -232,11 +232,11 @@ def full_names(table: Table) -> dict[str, str]:
     }
 
 
-def lines(totalled: SourceLines) -> Sortable:
+def line_table(totalled: SourceLines) -> Sortable:
     """Tabulate the user's source lines, by the file's name alone."""
     columns = [("file", True), ("line", False), ("time", False), ("share", False),
                ("itself", False), ("op calls", False)]  # fmt: skip
-    whole = max(totalled.total_ns, 1)
+    total_ns = max(totalled.total_ns, 1)
     timed = [(file.path, line) for file in totalled.files for line in file.lines]
     timed.sort(key=lambda entry: -entry[1].total_ns)
     rows: list[list[Cell]] = [
@@ -244,7 +244,7 @@ def lines(totalled: SourceLines) -> Sortable:
             text(short_line(path)),
             number(line.number, str(line.number)),
             number(line.total_ns, duration(line.total_ns)),
-            share(line.total_ns / whole),
+            share(line.total_ns / total_ns),
             number(line.own_ns, duration(line.own_ns)),
             number(line.calls, count(line.calls)),
         ]

@@ -92,17 +92,17 @@ class Strips:
         steps = sorted({*self.steps, *other.steps})
         return Strips(devices[:_MOST_DEVICES], tuple(steps), left_out)
 
-    def strip(self, of: Steps) -> Strip:
-        """Choose the rows to show; `of` are the steps of all captures.
+    def strip(self, capture_steps: Steps) -> Strip:
+        """Choose the rows to show; `capture_steps` are the steps of all captures.
 
         A step that is chosen for being slow in one may not be there of another.
         """
-        steps = [step for step in self.steps if step < len(of)]
-        chosen = _some(steps, of.duration_ns, _most(len(self.devices)))
+        steps = [step for step in self.steps if step < len(capture_steps)]
+        chosen = _some(steps, capture_steps.duration_ns, _most(len(self.devices)))
         several = len(self.devices) > 1
         labels, rows = [], []
         for device, name in zip(self.devices, self._names(), strict=True):
-            alike = device.by_step if device.step_kind == of.kind else {}
+            alike = device.by_step if device.step_kind == capture_steps.kind else {}
             shown = [alike[step] for step in chosen if step in alike] or device.recordings
             labels += [f"{name}: {row.name}" if several else row.name for row in shown]
             rows += shown
@@ -124,18 +124,18 @@ class Strips:
             yield device.name if count == 1 else f"{device.name} ({count})"
 
 
-def strips(source: Source, found: Overview) -> Strips | None:
+def strips(source: Source, overview: Overview) -> Strips | None:
     """Cut what may be shown of a capture into bins; None where the records hold no times."""
-    if found.timeline is None:
+    if overview.timeline is None:
         return None
-    devices = found.timeline.devices[:_MOST_DEVICES]
-    left_out = len(found.timeline.devices[_MOST_DEVICES:])
-    steps, windows = _windows(source, found, len(devices))
+    devices = overview.timeline.devices[:_MOST_DEVICES]
+    left_out = len(overview.timeline.devices[_MOST_DEVICES:])
+    steps, windows = _shown_steps(source, overview, len(devices))
     return Strips(
         tuple(
             DeviceRows(
                 _name(device),
-                found.steps.kind,
+                overview.steps.kind,
                 {step: _row(device, *window) for step, window in windows.items()},
                 [_row(device, *recording) for recording in _recordings(device)],
             )
@@ -168,15 +168,15 @@ def _recordings(device: DeviceTime) -> list[tuple[str, int, int]]:
     return [(f"window {place}", *pair) for place, pair in enumerate(bounds[:_MOST_STEPS])]
 
 
-def _windows(
-    source: Source, found: Overview, devices: int
+def _shown_steps(
+    source: Source, overview: Overview, devices: int
 ) -> tuple[tuple[int, ...], dict[int, tuple[str, int, int]]]:
     """Give the steps with work; of those that may be shown, beside other captures, the GPU time.
 
     These are the first, the slowest, and others evenly apart.
     """
-    steps = found.steps
-    first, last = found.chosen or (0, len(steps))
+    steps = overview.steps
+    first, last = overview.chosen or (0, len(steps))
     records = source.table.records
     ended = np.full(len(steps), np.iinfo(np.int64).min)
     inside = np.flatnonzero(steps.of_row >= 0)
@@ -211,8 +211,8 @@ def _bins(device: DeviceTime, start: int, end: int) -> tuple[Floats, Floats, Flo
     busy = np.diff(_elapsed(device.busy, edges)) / np.maximum(np.diff(edges), 1e-9)
     sort = parts.argmax(axis=0).astype(float)
     left, right = edges[:-1] - start, edges[1:] - start
-    kept = busy > 0
-    return _merged(left[kept], right[kept], np.minimum(busy[kept], 1.0), sort[kept])
+    is_busy = busy > 0
+    return _merged(left[is_busy], right[is_busy], np.minimum(busy[is_busy], 1.0), sort[is_busy])
 
 
 def _merged(

@@ -39,7 +39,7 @@ def check(files: list[str]) -> Content:
     assert list(sections.cards(merged.brief)) == list(sections.cards(whole.brief))
     assert sections.kernels(merged.kernels, {}) == sections.kernels(whole.kernels, {})
     assert merged.full_names.keys() == whole.full_names.keys()
-    assert sections.lines(merged.lines) == sections.lines(whole.lines)
+    assert sections.line_table(merged.lines) == sections.line_table(whole.lines)
     assert icicle.boxes(icicle.ops(merged.ops), "") == icicle.boxes(icicle.ops(whole.ops), "")
     assert roofline.points(merged.achieved, 400) == roofline.points(whole.achieved, 400)
     assert roofline.roofs(merged.achieved, 4) == roofline.roofs(whole.achieved, 4)
