@@ -109,7 +109,7 @@ def test_ids_moved_among_kernels_alone(gaps: list[int], by: int) -> None:
         )  # fmt: skip
         count, (said,) = attributed(path)
     assert count == 0
-    assert "correlation ids do not belong together" in said
+    assert "correlation ids are inconsistent" in said
     assert "launched earlier" in said
 
 
@@ -272,7 +272,7 @@ def test_ranges_that_are_there_twice_count_once(tool: str, tmp_path: Path) -> No
     after = parse_file(path)
     assert after.table().equals(before.table())
     (said,) = after.warnings
-    assert "20 ranges are there twice" in said
+    assert "20 ranges are duplicates" in said
 
 
 def test_a_range_may_be_as_long_as_the_one_inside(tmp_path: Path) -> None:

@@ -53,7 +53,8 @@ def _work(slower: float, hostile: str, at: int) -> list[Work]:
         ("exp_kernel", (3000, 3300), (310, 320)),
         (hostile, (3400, 3450), (910, 920)),
     ]
-    copy = Work("copy", (at + 1050, at + 1250), (at + 510, at + 520), kind="memcpy", stream=8)
+    copy = Work("copy", (at + 1050, at + 1250), (at + 510, at + 520), kind="memcpy", stream=8,
+                api="cudaMemcpyAsync_v3020")  # fmt: skip
     return [Work(name, (at + a, at + b), (at + c, at + d)) for name, (a, b), (c, d) in found] + [
         copy
     ]
