@@ -31,9 +31,10 @@ test-all: $(VENV)/test.done  ## run all tests, including the slow ones
 fuzz: $(VENV)/test.done  ## test N randomly damaged captures: make fuzz N=100000 SEED=1
 	$(BIN)/python -m tests.fuzz.run --seed $(SEED) --count $(N) $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
-lint: $(VENV)/lint.done  ## format, lint, types, import layers
+lint: $(VENV)/lint.done  ## format, lint, names, types, import layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python -m tests.names
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
