@@ -141,8 +141,8 @@ def command(
     with cli.output(target) as out:
         write(columns, rows, out)
     if not captures.quiet:
-        cli.say(answer.known.text)
-    report.demand(answer.known, least)
+        cli.say(answer.coverage.text)
+    report.demand(answer.coverage, least)
 
 
 def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any]) -> None:

@@ -115,7 +115,7 @@ def _spelt(sizes: list[list[int]] | None, dtypes: list[str] | None) -> str | Non
     return " ".join(words)
 
 
-def merge(a: pa.Table, b: pa.Table) -> pa.Table:
+def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
     """Make the groups of two sets of rows those of both."""
     both = pa.concat_tables([a, b])
     keys = [both.column(name).combine_chunks().dictionary_encode() for name in KEYS]

@@ -130,7 +130,8 @@ _OF_STEPS = frozenset({"step", "phase"})
 def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:
     """Make two answers one; rows and op calls of the second are numbered on."""
     if asked.by is not None:
-        data = (params if asked.by == PARAMS else group).merge(a.data, b.data)
+        merge = params.merge_groups if asked.by == PARAMS else group.merge_groups
+        data = merge(a.data, b.data)
     else:
         data = _first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
     warnings = tuple(dict.fromkeys((*a.warnings, *b.warnings)))
