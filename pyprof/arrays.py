@@ -62,7 +62,7 @@ def latest_before(keys: Ints, starts: Ints, wanted: Ints, before: Ints) -> Ints:
     # Carried along the sorted rows, the last entry's row is what a node looks for.
     last = np.maximum.accumulate(np.where(entry, np.arange(len(merged)), -1))
     row = np.where(last >= 0, merged[last], NONE)[~entry]
-    found = np.full(len(wanted), NONE)
-    found[merged[~entry] - len(keys)] = row
-    same = (found != NONE) & (keys[found] == wanted)
-    return np.where(same, found, NONE)
+    latest = np.full(len(wanted), NONE)
+    latest[merged[~entry] - len(keys)] = row
+    same = (latest != NONE) & (keys[latest] == wanted)
+    return np.where(same, latest, NONE)

@@ -191,8 +191,8 @@ class RecordedProcess:
         """Give the rank that its launcher, its process group or its place among the others says."""
         import torch.distributed as group  # noqa: PLC0415 - the user's own
 
-        if (told := window.rank()) is not None:
-            return told
+        if (launcher_rank := window.rank()) is not None:
+            return launcher_rank
         if group.is_available() and group.is_initialized():
             return group.get_rank()
         return self.index

@@ -94,8 +94,8 @@ def command(
     if broken:
         for sentence in broken:
             cli.say(sentence)
-        told = any(check.grown(comparison) is not None for check in failed)
-        click.get_current_context().exit(_REGRESSION if told else 1)
+        regressed = any(check.grown(comparison) is not None for check in failed)
+        click.get_current_context().exit(_REGRESSION if regressed else 1)
 
 
 def _keys(text: str) -> tuple[str, ...]:

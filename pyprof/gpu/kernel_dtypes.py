@@ -315,5 +315,5 @@ def weight_type(name: str) -> str | None:
 
     `mxfp4` of `_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1`: result, activations, weights.
     """
-    found = _WEIGHTS.search(name)
-    return found[1].lower() if found else None
+    match = _WEIGHTS.search(name)
+    return match[1].lower() if match else None

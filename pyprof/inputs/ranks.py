@@ -219,7 +219,7 @@ def _ranks(records: Records, member: RankedCapture) -> Column:
     if len(ranks) == 1:
         return pa.array(np.full(records.rows, ranks[0], np.int64))
     pid = records.numpy("pid")
-    found = records.numpy("rank").copy()
+    rank_of_row = records.numpy("rank").copy()
     for process, rank in member.ranks:
-        found[pid == process] = rank
-    return pa.array(found, mask=found < 0)
+        rank_of_row[pid == process] = rank
+    return pa.array(rank_of_row, mask=rank_of_row < 0)

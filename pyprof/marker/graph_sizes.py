@@ -18,17 +18,17 @@ _DIGITS = 18
 def batch_size(text: str) -> int | None:
     """Give the batch size of the step that a range is; None where its text tells none."""
     for pattern in _STEPS:
-        if found := pattern.search(text):
-            if any(len(number) > _DIGITS for number in found.groups()):
+        if match := pattern.search(text):
+            if any(len(number) > _DIGITS for number in match.groups()):
                 return None
-            return sum(map(int, found.groups())) or None
+            return sum(map(int, match.groups())) or None
     return None
 
 
 def captured(text: str) -> tuple[int, str] | None:
     """Give batch size and mode of the capture of a graph that a range is around; else None."""
-    found = _CAPTURE.fullmatch(text.strip())
-    return (int(found[1]), found[2]) if found and len(found[1]) <= _DIGITS else None
+    match = _CAPTURE.fullmatch(text.strip())
+    return (int(match[1]), match[2]) if match and len(match[1]) <= _DIGITS else None
 
 
 def chosen(size: int, captured: tuple[int, ...]) -> int | None:

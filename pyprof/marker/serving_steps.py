@@ -37,13 +37,13 @@ _SGLANG_PHASES = {"DECODE": DECODE, "EXTEND": PREFILL, "PREFILL": PREFILL, "MIXE
 @lru_cache(maxsize=1 << 16)
 def serving_step(text: str) -> ServingStep | None:
     """Give what the range around a serving engine's step says; None for any other text."""
-    if found := _VLLM.match(text):
-        return _of_vllm(*found.groups())
-    if found := _VLLM_OLD.match(text):
-        new, cached = map(int, found.groups())
+    if match := _VLLM.match(text):
+        return _of_vllm(*match.groups())
+    if match := _VLLM_OLD.match(text):
+        new, cached = map(int, match.groups())
         return ServingStep((MIXED if cached else PREFILL) if new else "")
-    if found := _SGLANG.match(text):
-        return _of_sglang(*found.groups())
+    if match := _SGLANG.match(text):
+        return _of_sglang(*match.groups())
     return None
 
 

@@ -47,8 +47,8 @@ def step_name(text: str) -> str:
         return "execute"
     if text.startswith("step["):
         return f"{text.partition(' ')[0].rstrip(']')}]"
-    found = _STEP_NAME.match(text)
-    return found[1].strip() if found else range_name(text)
+    match = _STEP_NAME.match(text)
+    return match[1].strip() if match else range_name(text)
 
 
 # --- layers -------------------------------------------------------------------------------------
@@ -77,11 +77,11 @@ def range_name(text: str) -> str:
     if module := _MODULE.match(text):
         return module[1]
     name = _NUMBER.sub("", text)
-    if found := _FSDP.match(name):
-        module_path = _WRAPPERS.sub("", found[2] or "").removeprefix(".")
-        return f"{module_path} (FSDP {found[1]})" if module_path else f"FSDP {found[1]}"
-    if found := _HASHES.match(name):
-        return found[1]
+    if match := _FSDP.match(name):
+        module_path = _WRAPPERS.sub("", match[2] or "").removeprefix(".")
+        return f"{module_path} (FSDP {match[1]})" if module_path else f"FSDP {match[1]}"
+    if match := _HASHES.match(name):
+        return match[1]
     return _LIGHTNING.sub("", name).removeprefix("transformer_engine.").strip()
 
 
@@ -106,8 +106,8 @@ def direction(name: str) -> str:
 
     `attn(F)` and `mlp(W)` are a pipeline's: forward, and the gradient of weights.
     """
-    if found := _PASS.search(name):
-        return _PASSES[found[1]]
+    if match := _PASS.search(name):
+        return _PASSES[match[1]]
     words = [word.lower() for word in _WORD.findall(name)]
     said = {_TWO_WORDS[pair] for pair in pairwise(words) if pair in _TWO_WORDS}
     said |= {

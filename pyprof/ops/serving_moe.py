@@ -102,12 +102,12 @@ def _padded(x: Tensor, hidden: int) -> str:
 
 
 def _sizes(model: ModelConfig) -> tuple[int, int, int, int]:
-    found = (model.hidden, model.expert_intermediate, model.experts, model.experts_per_token)
+    dimensions = (model.hidden, model.expert_intermediate, model.experts, model.experts_per_token)
     names = ("hidden_size", "moe_intermediate_size", "num_experts", "num_experts_per_tok")
-    missing = [name for name, value in zip(names, found, strict=True) if value is None]
+    missing = [name for name, value in zip(names, dimensions, strict=True) if value is None]
     if missing:
         raise Unknown(f"--model-config does not state {', '.join(missing)}")
-    hidden, inner, experts, chosen = (value or 0 for value in found)
+    hidden, inner, experts, chosen = (value or 0 for value in dimensions)
     return hidden, inner, experts, chosen
 
 

@@ -49,13 +49,13 @@ def flash(a: Args) -> Work:
     q, k, v = a.tensor("query"), a.tensor("key"), a.tensor("value")
     out = like(q, (*q.shape[:-1], size(v, -1)))
     try:
-        found = heads(q, k, v, heads_at=-2)
+        attention = heads(q, k, v, heads_at=-2)
         band = Band(right=0 if _causal(a) else None, from_end=True)
     except Unknown as unknown:
         return Work(None, (q, k, v), (out,), no_flops=str(unknown))
-    seen = band.seen(found.queries, found.keys)
-    flops = found.batch * found.heads * seen * (found.width + found.value_width)
-    return Work(flops, (q, k, v), (out,), found.params(q, band))
+    seen = band.seen(attention.queries, attention.keys)
+    flops = attention.batch * attention.heads * seen * (attention.width + attention.value_width)
+    return Work(flops, (q, k, v), (out,), attention.params(q, band))
 
 
 # five products of half of 16384; go, q, k, v, out read, dq, dk, dv written

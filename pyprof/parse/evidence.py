@@ -121,8 +121,8 @@ _KERNEL_CALLS = r"^cu(?:da)?LaunchKernel"
 def _named(capture: Capture, pattern: str) -> Mask:
     """Mark the calls whose name matches; one more, for NONE, is not."""
     names = capture.calls.column("name").combine_chunks()
-    found = pc.fill_null(pc.match_substring_regex(names.dictionary, pattern), fill_value=False)
-    return np.append(np.append(np.asarray(found), [False])[ints(names.indices)], [False])
+    matches = pc.fill_null(pc.match_substring_regex(names.dictionary, pattern), fill_value=False)
+    return np.append(np.append(np.asarray(matches), [False])[ints(names.indices)], [False])
 
 
 def _out_of_order(capture: Capture, activities: pa.Table, launch: Ints) -> int:

@@ -24,9 +24,9 @@ LAYERS = (Kind.LAYER, Kind.USER)
 
 def of_library(ranges: pa.Table) -> Mask:
     """Tell which ranges are in an NVTX domain of a library's own."""
-    found = np.zeros(len(ranges), bool)
+    in_library = np.zeros(len(ranges), bool)
     if ranges.column("domain").null_count == len(ranges):
-        return found
+        return in_library
     domain = ranges.column("domain").combine_chunks()
     theirs = [name is not None and marker.is_library_domain(name)
               for name in domain.dictionary.to_pylist()]  # fmt: skip

@@ -184,8 +184,8 @@ def too_many(
     `unbounded` are those that are open when the capture ends, but for what leaked; or when it
     begins.
     """
-    found = np.zeros(len(thread), bool)
+    lost_bound = np.zeros(len(thread), bool)
     for chosen, most in ((np.isin(kind, _OPS), _DEEPEST[0]), (np.isin(kind, _LAYERS), _DEEPEST[1])):
         count = np.bincount(thread[unbounded & chosen], minlength=int(thread.max(initial=0)) + 1)
-        found |= unbounded & (count > most)[thread]
-    return found
+        lost_bound |= unbounded & (count > most)[thread]
+    return lost_bound

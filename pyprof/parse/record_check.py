@@ -128,9 +128,9 @@ def _launched(records: Records) -> Ints:
     start = np.asarray(launch.flatten().to_numpy(zero_copy_only=False)[::2], np.int64)
     if not launch.null_count:
         return start
-    found = np.full(records.rows, UNKNOWN)
-    found[np.asarray(launch.is_valid())] = start
-    return found
+    launch_start = np.full(records.rows, UNKNOWN)
+    launch_start[np.asarray(launch.is_valid())] = start
+    return launch_start
 
 
 def _bounds(launched: Ints) -> tuple[int, int] | None:

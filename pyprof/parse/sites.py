@@ -75,8 +75,8 @@ def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
     node = _on_known_threads(ints(activities.column("graph_node")), captured[0])
     replay = replays(capture, activities, launch)
     in_graph = replay != NONE
-    whole = ints(activities.column("kind")) == schema.GRAPH
-    row = np.where(in_graph & ~whole, NONE, launch)
+    is_graph = ints(activities.column("kind")) == schema.GRAPH
+    row = np.where(in_graph & ~is_graph, NONE, launch)
     row = np.where(node != NONE, len(called[0]) + node, row)
     via = np.append(ints(nodes.column("via")), NONE)[node]
     thread, start, end = (np.concatenate(pair) for pair in zip(called, captured, strict=True))

@@ -25,12 +25,12 @@ def around(capture: Capture, sweep: Sweep, launch: Ints, site: Sites) -> Ints:
 
     For what a graph replays, that around the launch of the graph; else that around a backward pass.
     """
-    found = _around_backward(capture, sweep, launch)
+    range_of_row = _around_backward(capture, sweep, launch)
     rows = np.flatnonzero((site.row != launch) & (launch != NONE))
     if len(rows):
         at_launch = innermost(sweep.nest, *_launches(capture, launch[rows]))
-        found[rows] = np.where(at_launch == NONE, found[rows], at_launch)
-    return found
+        range_of_row[rows] = np.where(at_launch == NONE, range_of_row[rows], at_launch)
+    return range_of_row
 
 
 def _launches(capture: Capture, rows: Ints) -> tuple[Ints, Ints, Ints]:
@@ -48,11 +48,11 @@ def _around_backward(capture: Capture, sweep: Sweep, launch: Ints) -> Ints:
     ranges, a launch is in the range of another one that says so. Only one thread of a process may
     have such ranges, else nothing tells which of them is meant.
     """
-    found = np.full(len(launch), NONE)
+    range_of_row = np.full(len(launch), NONE)
     backward = np.flatnonzero(np.any([_backward(sweep, kind) for kind in LAYERS], axis=0))
     rows = np.flatnonzero(launch != NONE)
     if not len(backward) or not len(rows):
-        return found
+        return range_of_row
     pid = np.append(ints(capture.threads.column("pid")), NONE)
     thread, start, end = _launches(capture, launch[rows])
     caller = sweep.nest.thread[backward]
@@ -62,8 +62,8 @@ def _around_backward(capture: Capture, sweep: Sweep, launch: Ints) -> Ints:
     other = ~np.isin(thread, sweep.nest.thread[np.isin(kind, [*NAMED])])
     ranges = nest(pid[caller], sweep.nest.start[backward], sweep.nest.end[backward], backward)
     inside = innermost(ranges, pid[thread[other]], start[other], end[other])
-    found[rows[other]] = np.append(backward[ranges.order], NONE)[inside]
-    return found
+    range_of_row[rows[other]] = np.append(backward[ranges.order], NONE)[inside]
+    return range_of_row
 
 
 def _backward(sweep: Sweep, kind: Kind) -> Mask:

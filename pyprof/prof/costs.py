@@ -322,9 +322,9 @@ def _by_stage(
     place = np.arange(len(rows)) - np.repeat(first, np.diff(first, append=len(rows)))
     most = max(map(len, stages))
     table = np.array([[*each, *(0,) * (most - len(each))] for each in stages], np.int64)
-    found = weight.copy()
-    found[rows] = table[cost_of[rows], place]
-    return found
+    stage_weight = weight.copy()
+    stage_weight[rows] = table[cost_of[rows], place]
+    return stage_weight
 
 
 def _number(value: int | None) -> int:

@@ -114,5 +114,5 @@ def families(table: Table) -> Coded:
     of_work = [OF_OPS.get(family(work)) for work in costs.work]
     of_name = [family_of_kernel(name) for name in names.values]
     both = ((of_work[costs.work_of[row]], of_name[names.index[row]]) for row in first.tolist())
-    found = [name if name == COMM else op or name for op, name in both]
-    return Coded(np.asarray(index), found)
+    family_names = [name if name == COMM else op or name for op, name in both]
+    return Coded(np.asarray(index), family_names)

@@ -81,11 +81,11 @@ def _rates(table: Table, chosen: Ints, call: Ints, group_of_call: Ints, count: i
     done = np.bincount(call, np.where(flops == UNKNOWN, 0, flops).astype(float), calls)
     took = np.bincount(call, duration.astype(float), calls)
     rate = np.divide(done * 1e9, took, out=np.full(calls, np.nan), where=took > 0)
-    told = ~unknown & (done > 0) & np.isfinite(rate)
-    order = np.lexsort((rate[told], group_of_call[told]))
-    lengths = np.bincount(group_of_call[told], minlength=count)
+    known_calls = ~unknown & (done > 0) & np.isfinite(rate)
+    order = np.lexsort((rate[known_calls], group_of_call[known_calls]))
+    lengths = np.bincount(group_of_call[known_calls], minlength=count)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(rate[told][order]))
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(rate[known_calls][order]))
 
 
 def shapes(table: Table) -> Coded:
@@ -94,10 +94,11 @@ def shapes(table: Table) -> Coded:
     params = COLUMNS["params"].held(table)
     first, index = distinct((sizes.index + 1) * (len(dtypes.values) + 1) + dtypes.index + 1)
     spelt = [_spelt(sizes.at(row), dtypes.at(row)) for row in first.tolist()]
-    told = np.array([text is not None for text in spelt], bool)[index]
+    known_rows = np.array([text is not None for text in spelt], bool)[index]
     own = params.dictionary.to_pylist()
     return Coded(
-        np.where(told, len(own) + index, np.asarray(params.indices.fill_null(-1))), [*own, *spelt]
+        np.where(known_rows, len(own) + index, np.asarray(params.indices.fill_null(-1))),
+        [*own, *spelt],
     )
 
 

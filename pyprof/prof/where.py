@@ -58,16 +58,16 @@ class Condition:
         else:
             number = pa.scalar(float(self.value))
             holds = _COMPARE[self.operator](values.cast(pa.float64(), safe=False), number)
-        found: Mask = np.asarray(pc.fill_null(holds, self.negated))
-        return found
+        fulfilled: Mask = np.asarray(pc.fill_null(holds, self.negated))
+        return fulfilled
 
     def _texts(self, values: pa.Array) -> pa.Array:
         if self.operator in ("=", "!="):
             return _COMPARE[self.operator](values, self.value)
         pattern = re.compile(self.value)
-        found = [None if text is None else bool(pattern.search(text)) != self.negated
-                 for text in values.to_pylist()]  # fmt: skip
-        return pa.array(found, pa.bool_())
+        matches = [None if text is None else bool(pattern.search(text)) != self.negated
+                   for text in values.to_pylist()]  # fmt: skip
+        return pa.array(matches, pa.bool_())
 
 
 def conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
@@ -79,12 +79,12 @@ def conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
 
 
 def _condition(text: str) -> Condition:
-    found = _CONDITION.fullmatch(text)
-    if found is None:
+    match = _CONDITION.fullmatch(text)
+    if match is None:
         raise ValueError(
             f"{text!r} is not a condition; write tc=0, op~attention, eff<20 or sil>1e6"
         )
-    name, operator, value = found[1], found[2].replace("==", "="), found[3]
+    name, operator, value = match[1], match[2].replace("==", "="), match[3]
     if name not in COLUMNS:
         raise ValueError(
             f"no column {name!r}{cli.meant(name, COLUMNS) or ';'} columns are {', '.join(COLUMNS)}"

@@ -108,7 +108,7 @@ def impossible(
     return reasons.wrong
 
 
-def _durations(spans: Spans, found: _Reasons) -> Ints:
+def _durations(spans: Spans, reasons: _Reasons) -> Ints:
     """Note bounds that cannot be; give the durations, 0 where these are not known."""
     start, end = spans.start, spans.end
     bounds = [bound for each in (start, end) if len(each) for bound in (each.min(), each.max())]
@@ -116,12 +116,12 @@ def _durations(spans: Spans, found: _Reasons) -> Ints:
         duration: Ints = end - start
         if duration.min() >= 0:
             return duration
-    found.note(NO_START, start == UNKNOWN)
-    found.note(NO_END, end == UNKNOWN)
-    found.note(TOO_LARGE, (np.abs(start) >= LATEST_NS) | (np.abs(end) >= LATEST_NS))
-    found.note(NOT_TIMED, (start == 0) & (end == 0))  # CUPTI's word for it
-    found.note(BACKWARDS, end < start)
-    return np.where(found.left, end, 0) - np.where(found.left, start, 0)
+    reasons.note(NO_START, start == UNKNOWN)
+    reasons.note(NO_END, end == UNKNOWN)
+    reasons.note(TOO_LARGE, (np.abs(start) >= LATEST_NS) | (np.abs(end) >= LATEST_NS))
+    reasons.note(NOT_TIMED, (start == 0) & (end == 0))  # CUPTI's word for it
+    reasons.note(BACKWARDS, end < start)
+    return np.where(reasons.left, end, 0) - np.where(reasons.left, start, 0)
 
 
 def overtaken(spans: Spans, possible: Mask) -> Mask:
@@ -130,17 +130,17 @@ def overtaken(spans: Spans, possible: Mask) -> Mask:
     Their time is too long, though less than what `impossible` takes for damage. Work of one launch,
     as a graph's, may overlap.
     """
-    found = np.zeros(len(spans.start), bool)
+    overtaken_rows = np.zeros(len(spans.start), bool)
     if all((bound[1:] >= bound[:-1]).all() for bound in (spans.start, spans.end)):
-        return found  # nearly always where there is one stream
+        return overtaken_rows  # nearly always where there is one stream
     rows, same = _by_stream(spans, possible & spans.streamed & (spans.end > spans.start))
     end = spans.end[rows]
     pair = np.flatnonzero(same[1:] & (end[:-1] > end[1:] + _ROUNDED_NS))
     if len(pair):
         launch, times = np.unique(spans.launch[rows], return_counts=True)
         alone = (times == 1)[np.searchsorted(launch, spans.launch[rows])]
-        found[rows[pair[alone[pair] & alone[pair + 1]]]] = True
-    return found
+        overtaken_rows[rows[pair[alone[pair] & alone[pair + 1]]]] = True
+    return overtaken_rows
 
 
 _ROUNDED_NS = 2_000

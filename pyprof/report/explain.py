@@ -144,8 +144,11 @@ def _shares(row: _Row) -> Iterator[str]:
     shared = row.table.costs
     flops, moved = (int(column[row.place]) for column in (shared.flops, shared.bytes))
     yield f"this row: {_figure(_or_none(flops))} FLOPs, {_figure(_or_none(moved))} bytes"
-    whole = row.prices.costs[row.prices.cost_of[row.place]]
-    for name, share, total in (("FLOPs", flops, whole.flops), ("bytes", moved, whole.bytes)):
+    call_cost = row.prices.costs[row.prices.cost_of[row.place]]
+    for name, share, total in (
+        ("FLOPs", flops, call_cost.flops),
+        ("bytes", moved, call_cost.bytes),
+    ):
         if total and share != UNKNOWN:
             yield f"{percent(share / total)} % of the call's {name}"
     if reason := shared.reason[shared.reason_of[row.place]]:

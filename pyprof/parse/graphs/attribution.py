@@ -54,8 +54,8 @@ def attributed(
     launch = correlate.launches(capture, activities, recording_windows(capture))
     if not (sites.replayed(capture, activities, launch) & ~_told(capture, activities)).any():
         return capture, ()
-    found = replaying.find(capture, activities, launch)
-    work = _Work(capture, activities, launch, found, nested(capture))
+    replays = replaying.find(capture, activities, launch)
+    work = _Work(capture, activities, launch, replays, nested(capture))
     if capture.graph_captures is not None:
         work.from_recordings(capture.graph_captures)
     work.from_twins()
@@ -81,11 +81,11 @@ def _told(capture: Capture, activities: pa.Table) -> Mask:
     """Tell which activities have a node with an op: what annotates nodes tells lines alone."""
     node = ints(activities.column("graph_node"))
     thread = np.append(ints(capture.graph_nodes.column("thread")), NONE)[node]
-    told = thread != NONE
+    has_op = thread != NONE
     if capture.graph_captures is not None:
         first = ints(capture.graph_captures.recordings.column("first_thread").drop_null())
-        told &= (thread < first.min()) if len(first) else True
-    return np.asarray(told, bool)
+        has_op &= (thread < first.min()) if len(first) else True
+    return np.asarray(has_op, bool)
 
 
 @dataclass(slots=True)
@@ -101,10 +101,10 @@ class _Work:
     """What is known so far of the nodes of one capture."""
 
     def __init__(
-        self, capture: Capture, activities: pa.Table, launch: Ints, found: Replays, sweep: Sweep
+        self, capture: Capture, activities: pa.Table, launch: Ints, replays: Replays, sweep: Sweep
     ) -> None:
         self._capture, self._activities, self._launch = capture, activities, launch
-        self._replays, self._sweep = found, sweep
+        self._replays, self._sweep = replays, sweep
         self._before = ints(activities.column("graph_node"))
         self._told = _told(capture, activities)
         count = len(activities)
@@ -163,18 +163,18 @@ class _Work:
         nothing = np.full(len(kernels), NONE)
         if not ordered and len(np.unique(stream)) > 1:
             return nothing
-        found = matching.unnamed(
+        launch_of_kernel = matching.unnamed(
             replaying.kinds(captures.launches)[launches],
             replaying.kinds(self._activities)[kernels],
         )
-        if (found == NONE).any():
+        if (launch_of_kernel == NONE).any():
             return nothing
         ops = self._launch_ops[launches].tolist()
         code, names = self._names
         pairs = set(zip(ops, code[kernels].tolist(), strict=True))
         wrong = any(not fits(self._op_texts[op] if op >= 0 else None, names[name])
                     for op, name in pairs)  # fmt: skip
-        return nothing if wrong else found
+        return nothing if wrong else launch_of_kernel
 
     def _tie(
         self, subject: Subject, launches: Ints, captures: GraphCaptures, *, named: bool
@@ -254,14 +254,14 @@ class _Work:
     def _twin(self, wanted: Ints, within: Ints, thread: Ints, ops: Ints) -> Ints | None:
         """Give the last sequence that is alike, if all that are have the same ops; else None."""
         length = len(wanted)
-        found = matching.twins(wanted.tolist(), within)
-        found = found[thread[found] == thread[found + length - 1]] if len(found) else found
-        if not len(found):
+        starts = matching.twins(wanted.tolist(), within)
+        starts = starts[thread[starts] == thread[starts + length - 1]] if len(starts) else starts
+        if not len(starts):
             return None
-        chosen = ops[found[:, None] + np.arange(length)]
+        chosen = ops[starts[:, None] + np.arange(length)]
         if (chosen != chosen[-1]).any() or (chosen[-1] == NONE).all():
             return None
-        return np.asarray(found[-1] + np.arange(length))
+        return np.asarray(starts[-1] + np.arange(length))
 
     # --- ops --------------------------------------------------------------------------------------
 
@@ -347,8 +347,8 @@ class _Work:
         table = self._captures.launches
         index = pa.array(self._place, mask=self._place == NONE)
         for name in ("smem", *(f"{part}_{axis}" for part in ("grid", "block") for axis in "xyz")):
-            told = table.column(name).combine_chunks().take(index)
-            column = pc.coalesce(activities.column(name).combine_chunks(), told)
+            captured = table.column(name).combine_chunks().take(index)
+            column = pc.coalesce(activities.column(name).combine_chunks(), captured)
             activities = _with(activities, name, column)
         return activities
 

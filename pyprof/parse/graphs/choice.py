@@ -122,10 +122,10 @@ class _Chooser:
         a step with the launches of a recording is of that one or of none.
         """
         allowed = self._of_size(size)
-        whole = [r for r in allowed if len(r.graphs) == len(group)]
-        known = size is not None and all(r.batch_size is not None for r in whole)
-        if is_step and whole and (known or len(whole) == 1):
-            self._whole_step(group, whole)
+        complete = [r for r in allowed if len(r.graphs) == len(group)]
+        known = size is not None and all(r.batch_size is not None for r in complete)
+        if is_step and complete and (known or len(complete) == 1):
+            self._whole_step(group, complete)
             return
         rows = list(self._rows(group, allowed))
         taken = set[int]()

@@ -65,9 +65,9 @@ def places(launches: Kernels, kernels: Kernels) -> Ints:
             return _in_order(_paired(theirs, ours, np.ones(len(ours), bool)), kernels.stream)
     best = np.full(len(kernels), NONE)
     for theirs, ours in zip(launches.levels, kernels.levels, strict=True):
-        found = _paired(theirs, ours, _as_often(theirs, ours))
-        if (found != NONE).sum() > (best != NONE).sum():
-            best = found
+        launch_of_kernel = _paired(theirs, ours, _as_often(theirs, ours))
+        if (launch_of_kernel != NONE).sum() > (best != NONE).sum():
+            best = launch_of_kernel
     best = _in_order(best, kernels.stream)
     enough = (best != NONE).sum() >= LEAST * max(len(launches), len(kernels))
     return best if enough else np.full(len(kernels), NONE)
@@ -90,12 +90,12 @@ def _as_often(launches: Ints, kernels: Ints) -> Mask:
 
 def _paired(launches: Ints, kernels: Ints, wanted: Mask) -> Ints:
     """Match the wanted kernels with the launches of their key, the first with the first."""
-    found = np.full(len(kernels), NONE)
+    launch_of_kernel = np.full(len(kernels), NONE)
     rows = np.flatnonzero(wanted)
     theirs = np.flatnonzero(np.isin(launches, kernels[rows]))
     order = rows[np.argsort(kernels[rows], kind="stable")]
-    found[order] = theirs[np.argsort(launches[theirs], kind="stable")]
-    return found
+    launch_of_kernel[order] = theirs[np.argsort(launches[theirs], kind="stable")]
+    return launch_of_kernel
 
 
 def _in_order(place: Ints, stream: Ints) -> Ints:
@@ -104,14 +104,14 @@ def _in_order(place: Ints, stream: Ints) -> Ints:
     A stream keeps the order of launches: of two that are the other way round one is not what its
     name says.
     """
-    found = place.copy()
+    in_order = place.copy()
     for number in np.unique(stream).tolist():
         rows = np.flatnonzero((stream == number) & (place != NONE))
         at = place[rows]
         before = np.maximum.accumulate(np.concatenate([[NONE], at]))[:-1]
         behind = np.minimum.accumulate(np.concatenate([[_FAR], at[::-1]]))[:-1][::-1]
-        found[rows[(before > at) | (behind < at)]] = NONE
-    return found
+        in_order[rows[(before > at) | (behind < at)]] = NONE
+    return in_order
 
 
 _FAR = np.iinfo(np.int64).max
@@ -133,12 +133,12 @@ def twins(sequence: Sequence[int], within: Ints) -> Ints:
     wanted = np.asarray(sequence, np.int64)
     if not len(wanted) or len(wanted) > len(within) or (wanted == NONE).any():
         return np.zeros(0, np.int64)
-    found = np.flatnonzero(within[: len(within) - len(wanted) + 1] == wanted[0])
+    starts = np.flatnonzero(within[: len(within) - len(wanted) + 1] == wanted[0])
     for place in _rarest_first(wanted, within):
-        found = found[within[found + place] == wanted[place]]
-        if not len(found):
+        starts = starts[within[starts + place] == wanted[place]]
+        if not len(starts):
             break
-    return found
+    return starts
 
 
 def _rarest_first(wanted: Ints, within: Ints) -> list[int]:

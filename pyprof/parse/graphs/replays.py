@@ -101,18 +101,18 @@ def _subjects(activities: pa.Table, replay: Ints) -> list[Subject]:
     )
     place = np.where(ordered, node[rows] & _LOW_BITS, np.arange(len(rows)))
     order = np.lexsort((np.arange(len(rows)), place, number))
-    found = []
+    subjects = []
     for part in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
         if len(part):
             same = several[part[0]] & (np.diff(place[part], prepend=NONE) == 0)
-            found.append(
+            subjects.append(
                 Subject(
                     rows[part[~same]],
                     tuple(np.unique(replay[rows[part]]).tolist()),
                     ordered=bool(ordered[part[0]]),
                 )
             )
-    return found
+    return subjects
 
 
 # --- steps ----------------------------------------------------------------------------------------
@@ -128,9 +128,9 @@ def _steps(capture: Capture, thread: Ints, time: Ints) -> tuple[Ints, Ints]:
     on, start, end = (ints(ranges.column(name))[rows] for name in ("thread", "start", "end"))
     end = np.where(end == NONE, np.iinfo(np.int64).max, end)
     nested = nest(on, start, end, np.arange(len(rows)))
-    found = innermost(nested, thread, time, time)
-    known_size = np.append(size[rows][nested.order], NONE)[found]
-    return found, np.where(found == NONE, NONE, known_size)
+    step_of_launch = innermost(nested, thread, time, time)
+    known_size = np.append(size[rows][nested.order], NONE)[step_of_launch]
+    return step_of_launch, np.where(step_of_launch == NONE, NONE, known_size)
 
 
 # --- keys -----------------------------------------------------------------------------------------
@@ -144,36 +144,36 @@ def _kernels(capture: Capture, activities: pa.Table) -> tuple[Kernels, Kernels]:
     else:
         tables.append(schema.CAPTURED_LAUNCHES.empty_table())
     split_at = len(activities)
-    whole, function = _names(tables)
+    full_name, function = _names(tables)
     sizes = _sizes(tables)
-    both = number_combinations(whole, sizes) if len(whole) else whole
-    level = np.where((whole == NONE) | (sizes == NONE), NONE, both)
+    both = number_combinations(full_name, sizes) if len(full_name) else full_name
+    level = np.where((full_name == NONE) | (sizes == NONE), NONE, both)
     streams = np.concatenate(
         [ints(activities.column("stream")), np.zeros(len(tables[1]), np.int64)]
     )
-    all_ = Kernels((level, whole, function), streams)
-    rows = np.arange(len(whole))
+    all_ = Kernels((level, full_name, function), streams)
+    rows = np.arange(len(full_name))
     return all_.take(rows[:split_at]), all_.take(rows[split_at:])
 
 
 def _names(tables: list[pa.Table]) -> tuple[Ints, Ints]:
     """Number names, and functions, of kernels; what copies and fills is of one name each."""
-    wholes: dict[str, int] = {}
+    full_names: dict[str, int] = {}
     functions: dict[str, int] = {}
-    found: tuple[list[Ints], list[Ints]] = ([], [])
+    codes_of_tables: tuple[list[Ints], list[Ints]] = ([], [])
     for table in tables:
         column = table.column("name").combine_chunks()
         kind = ints(table.column("kind"))
         names = [_plain(name) for name in column.dictionary.to_pylist()]
         index = ints(column.indices)
-        pairs = ((wholes, [n for n, _ in names]), (functions, [f for _, f in names]))
-        for (known, listed), parts in zip(pairs, found, strict=True):
+        pairs = ((full_names, [n for n, _ in names]), (functions, [f for _, f in names]))
+        for (known, listed), parts in zip(pairs, codes_of_tables, strict=True):
             codes = [known.setdefault(text, len(known)) for text in listed]
             part = np.array([*codes, NONE], np.int64)[index]
             for number, text in ((schema.MEMCPY, _COPY), (schema.MEMSET, _FILL)):
                 part[kind == number] = known.setdefault(text, len(known))
             parts.append(part)
-    return np.concatenate(found[0]), np.concatenate(found[1])
+    return np.concatenate(codes_of_tables[0]), np.concatenate(codes_of_tables[1])
 
 
 _COPY, _FILL = "[copy]", "[fill]"
@@ -185,8 +185,8 @@ def _plain(name: str) -> tuple[str, str]:
         return _COPY, _COPY
     if name.startswith("__amd_rocclr_fill"):
         return _FILL, _FILL
-    whole = demangle(name.removesuffix(".kd"))
-    return "".join(whole.split()), split(whole).path
+    full_name = demangle(name.removesuffix(".kd"))
+    return "".join(full_name.split()), split(full_name).path
 
 
 def _sizes(tables: list[pa.Table]) -> Ints:

@@ -235,9 +235,9 @@ class Gathered:
 
     def captured(self, trace: Trace) -> graph_nodes.Captured:
         """Give the graphs that were captured in the trace."""
-        found = self._captured()
-        launches = _shifted(found.launches, base_ns(trace.header), ("time",))
-        return found._replace(launches=launches)
+        graphs = self._captured()
+        launches = _shifted(graphs.launches, base_ns(trace.header), ("time",))
+        return graphs._replace(launches=launches)
 
     def _captured(self) -> graph_nodes.Captured:
         calls = _joined(schema.CALLS, self._calls)

@@ -84,15 +84,15 @@ def node_ids(args: list[dict[str, Any]]) -> pa.Array:
 
     Some writers keep only those bits, and the graph's number beside them.
     """
-    found = ints([a.get("graph node id") for a in args])
-    if found.null_count == len(found):
-        return found
+    node_id = ints([a.get("graph node id") for a in args])
+    if node_id.null_count == len(node_id):
+        return node_id
     graph = ints([a.get("graph id") for a in args])
-    packed = pa.compute.add(pa.compute.multiply(graph, 1 << 32), found)
+    packed = pa.compute.add(pa.compute.multiply(graph, 1 << 32), node_id)
     fits = pa.compute.and_(pa.compute.less(graph, 1 << 31), pa.compute.greater(graph, 0))
-    alone = pa.compute.and_(fits, pa.compute.less(found, 1 << 32))
-    found = pa.compute.if_else(pa.compute.fill_null(alone, fill_value=False), packed, found)
-    return pa.compute.if_else(pa.compute.greater(found, 0), found, None)
+    alone = pa.compute.and_(fits, pa.compute.less(node_id, 1 << 32))
+    node_id = pa.compute.if_else(pa.compute.fill_null(alone, fill_value=False), packed, node_id)
+    return pa.compute.if_else(pa.compute.greater(node_id, 0), node_id, None)
 
 
 def _three_sizes(args: list[dict[str, Any]]) -> dict[str, pa.Array]:

@@ -72,13 +72,13 @@ def beside(trace: Path, rank: int | None) -> list[Path]:
     Where a file's name says its rank it has to be the trace's, which may begin the trace's name.
     """
     ours = rank if rank is not None else _first_number(trace.name)
-    found = _listed(trace.parent)
-    found += [path for path in _listed(trace.parent.parent) if path.match(_TORCH)]
-    theirs = [_RANK.search(path.name) for path in found]
+    files = _listed(trace.parent)
+    files += [path for path in _listed(trace.parent.parent) if path.match(_TORCH)]
+    theirs = [_RANK.search(path.name) for path in files]
     known = [int(match[1]) if match else None for match in theirs]
     if ours is None and len({*known}) > 1:
-        return [path for path, number in zip(found, known, strict=True) if number is None]
-    return [p for p, n in zip(found, known, strict=True) if ours is None or n in {None, ours}]
+        return [path for path, number in zip(files, known, strict=True) if number is None]
+    return [p for p, n in zip(files, known, strict=True) if ours is None or n in {None, ours}]
 
 
 _TORCH = "kernel_annotations_rank*"
@@ -86,8 +86,8 @@ _RANK = re.compile(r"rank[_-]?(\d{1,9})(?!\d)")
 
 
 def _first_number(name: str) -> int | None:
-    found = re.match(r"(\d{1,9})(?!\d)", name)
-    return int(found[0]) if found else None
+    match = re.match(r"(\d{1,9})(?!\d)", name)
+    return int(match[0]) if match else None
 
 
 def _listed(folder: Path) -> list[Path]:
@@ -102,14 +102,14 @@ def read(path: Path) -> dict[int, Annotation]:
     try:
         with path.open("rb") as file:
             raw = _unzipped(file, path)
-        found = orjson.loads(raw) if raw.lstrip()[:1] == b"{" else _unpickled(raw, path)
+        decoded = orjson.loads(raw) if raw.lstrip()[:1] == b"{" else _unpickled(raw, path)
     except OSError as error:
         raise CaptureError(f"{path}: {error.strerror or error}; check its permissions") from None
     except orjson.JSONDecodeError:
         raise CaptureError(f"{path}: no annotations of graph nodes: damaged JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(decoded, dict):
         raise CaptureError(f"{path}: no annotations of graph nodes: keys are not node ids")
-    made = {whole_number(key): _annotation(value) for key, value in found.items()}
+    made = {whole_number(key): _annotation(value) for key, value in decoded.items()}
     return {key: value for key, value in made.items() if key is not None and value != _NOTHING}
 
 
@@ -167,9 +167,9 @@ def _annotation(value: object) -> Annotation:
     if isinstance(value, str):
         return Annotation(_frames(value), ())
     entries = value if isinstance(value, list) else [value]
-    found = [_marked(entry) for entry in entries[:_MOST_MARKS]]
-    frames = next((entry.frames for entry in reversed(found) if entry.frames), ())
-    return Annotation(frames, tuple(label for entry in found for label in entry.labels))
+    marks = [_marked(entry) for entry in entries[:_MOST_MARKS]]
+    frames = next((entry.frames for entry in reversed(marks) if entry.frames), ())
+    return Annotation(frames, tuple(label for entry in marks for label in entry.labels))
 
 
 def _marked(entry: object) -> Annotation:
@@ -197,46 +197,51 @@ def _is_label(value: object) -> bool:
 
 def _frames(stack: str) -> tuple[tuple[str, str], ...]:
     """Take apart `file:line:function` lines, the innermost first."""
-    found = []
+    frames = []
     for line in stack.splitlines()[:_MOST_FRAMES]:
         place, _, function = line.strip().rpartition(":")
         file, _, number = place.rpartition(":")
         if file and number.isascii() and number.isdecimal():
-            found.append((place, function))
-    return tuple(reversed(found))
+            frames.append((place, function))
+    return tuple(reversed(frames))
 
 
 # --- joined with a capture ------------------------------------------------------------------------
 
 
-def nodes(node_id: pa.ChunkedArray, told: Mapping[int, Annotation]) -> list[Annotation | None]:
+def nodes(
+    node_id: pa.ChunkedArray, annotation_of_id: Mapping[int, Annotation]
+) -> list[Annotation | None]:
     """Give the annotation of each distinct node id; None where nothing is said of it.
 
     Of ids without the number of their graph, on either side, only those count that are of one
     graph.
     """
     low: dict[int, set[int]] = {}
-    for key in told:
+    for key in annotation_of_id:
         low.setdefault(key & _LOW_BITS, set()).add(key)
     used = node_id.unique().drop_null().to_pylist()
     graphs = {number >> 32 for number in used}
-    found = []
+    annotation_of_node = []
     for number in used:
         keys = low.get(number & _LOW_BITS, set())
         bare = number >> 32 == 0 or (len(graphs) == 1 and keys == {number & _LOW_BITS})
-        found.append(told.get(number) or (told[min(keys)] if bare and len(keys) == 1 else None))
-    return found
+        annotation_of_node.append(
+            annotation_of_id.get(number)
+            or (annotation_of_id[min(keys)] if bare and len(keys) == 1 else None)
+        )
+    return annotation_of_node
 
 
 def rows(
-    node_id: pa.ChunkedArray, told: Mapping[int, Annotation], thread: int
+    node_id: pa.ChunkedArray, annotation_of_id: Mapping[int, Annotation], thread: int
 ) -> tuple[pa.Table, pa.Table, pa.Array] | None:
     """Give ranges and graph nodes, on a thread of their own, and the node of each activity.
 
     None where no node is annotated.
     """
     used = node_id.unique().drop_null()
-    said = nodes(node_id, told)
+    said = nodes(node_id, annotation_of_id)
     known = [entry for entry in said if entry is not None]
     if not known:
         return None

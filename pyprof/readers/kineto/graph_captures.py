@@ -45,7 +45,7 @@ class File:
 
 
 @dataclass(slots=True)
-class Found:
+class CaptureFiles:
     """The traces there are, and what is wrong with others."""
 
     files: list[File] = field(default_factory=list)
@@ -72,15 +72,15 @@ def attached(
     if own.graphs:
         built.add_own(path, own)
     rank = _rank(capture)
-    found = traces(path, rank)
-    for file in _needed(found, capture.ranges):
-        _add(built, file, read, found.warnings, rank)
+    capture_files = traces(path, rank)
+    for file in _needed(capture_files, capture.ranges):
+        _add(built, file, read, capture_files.warnings, rank)
     numbered = capture.activities["node_id"].null_count < len(capture.activities)
-    for place in dict.fromkeys(found.annotations if numbered else ()):
-        _annotate(built, place, found.warnings)
-    if not built.recordings and not found.warnings:
+    for place in dict.fromkeys(capture_files.annotations if numbered else ()):
+        _annotate(built, place, capture_files.warnings)
+    if not built.recordings and not capture_files.warnings:
         return capture
-    return built.capture(found)
+    return built.capture(capture_files)
 
 
 def replays(capture: schema.Capture) -> bool:
@@ -99,19 +99,23 @@ def _rank(capture: schema.Capture) -> int | None:
 # --- which files ----------------------------------------------------------------------------------
 
 
-def traces(path: Path, rank: int | None = None) -> Found:
+def traces(path: Path, rank: int | None = None) -> CaptureFiles:
     """Find the traces of the capture of a trace's graphs: those that the user names, or beside."""
     named = settings.graph_captures()
     folder = path.parent / settings.CAPTURE_TRACES
-    found = Found()
+    capture_files = CaptureFiles()
     for place in [Path(name) for name in named] or [folder] * folder.is_dir():
-        _look(place, found)
+        _look(place, capture_files)
     if not named:
-        found.annotations += graph_annotations.beside(path, rank)
-    found.files = [file for file in dict.fromkeys(found.files) if not _same(file.path, path)]
+        capture_files.annotations += graph_annotations.beside(path, rank)
+    capture_files.files = [
+        file for file in dict.fromkeys(capture_files.files) if not _same(file.path, path)
+    ]
     if not named:
-        found.files = [file for file in found.files if not _is_anothers(file.path, path)]
-    return found
+        capture_files.files = [
+            file for file in capture_files.files if not _is_anothers(file.path, path)
+        ]
+    return capture_files
 
 
 def _is_anothers(other: Path, path: Path) -> bool:
@@ -126,59 +130,59 @@ def _same(one: Path, other: Path) -> bool:
         return False
 
 
-def _look(place: Path, found: Found) -> None:
+def _look(place: Path, capture_files: CaptureFiles) -> None:
     if place.is_dir():
         inside = place / settings.CAPTURE_TRACES
-        _look_into(inside if inside.is_dir() else place, found)
+        _look_into(inside if inside.is_dir() else place, capture_files)
     elif place.name == DETAILS:
-        _look_into(place.parent, found)
+        _look_into(place.parent, capture_files)
     elif place.is_file() and graph_annotations.is_one(place):
-        found.annotations.append(place)
+        capture_files.annotations.append(place)
     elif place.is_file():
-        told = {file.path.name: file for file in _told(place.parent, Found())}
-        file = told.get(place.name, File(place))
-        found.files.append(file)
-        found.batch_sizes |= {file.batch_size} - {None}  # type: ignore[arg-type]
+        file_of_name = {file.path.name: file for file in _told(place.parent, CaptureFiles())}
+        file = file_of_name.get(place.name, File(place))
+        capture_files.files.append(file)
+        capture_files.batch_sizes |= {file.batch_size} - {None}  # type: ignore[arg-type]
     else:
         raise CaptureError(f"{place}: no such file or folder; check --graph-captures")
 
 
-def _look_into(folder: Path, found: Found) -> None:
+def _look_into(folder: Path, capture_files: CaptureFiles) -> None:
     try:
-        _take(folder, found)
+        _take(folder, capture_files)
     except OSError as error:
-        found.warnings.append(f"{folder}: {error.strerror or error}; check its permissions")
+        capture_files.warnings.append(f"{folder}: {error.strerror or error}; check its permissions")
 
 
-def _take(folder: Path, found: Found) -> None:
-    listed = _told(folder, found)
+def _take(folder: Path, capture_files: CaptureFiles) -> None:
+    listed = _told(folder, capture_files)
     names = {file.path.name for file in listed}
     for file in listed:
         if file.batch_size is not None:
-            found.batch_sizes.add(file.batch_size)
+            capture_files.batch_sizes.add(file.batch_size)
         if file.path.is_file():
-            found.files.append(file)
+            capture_files.files.append(file)
         else:
             size = f" of batch size {file.batch_size}" if file.batch_size is not None else ""
-            found.warnings.append(
+            capture_files.warnings.append(
                 f"{file.path}: the trace of the capture{size} is missing: "
                 "kernels of its graphs have no op"
             )
     inside = sorted(folder.iterdir())
-    found.annotations += [
+    capture_files.annotations += [
         path for path in inside if graph_annotations.is_called_one(path) and path.is_file()
     ]
-    found.files += [
+    capture_files.files += [
         File(other)
         for other in inside
         if other.name.endswith(_TRACES)
         and other.name not in {*names, DETAILS}
-        and other not in found.annotations
+        and other not in capture_files.annotations
         and other.is_file()
     ]
 
 
-def _told(folder: Path, found: Found) -> list[File]:
+def _told(folder: Path, capture_files: CaptureFiles) -> list[File]:
     """Give the files that the list of a folder names; a list that is none is a warning."""
     details = folder / DETAILS
     if not details.is_file():
@@ -189,7 +193,7 @@ def _told(folder: Path, found: Found) -> list[File]:
         entries = orjson.loads(details.read_bytes())
         return [file for entry in entries if (file := _entry(folder, entry))]
     except (OSError, ValueError, TypeError):
-        found.warnings.append(f"{details}: not a list of traces; it gives no batch sizes")
+        capture_files.warnings.append(f"{details}: not a list of traces; it gives no batch sizes")
         return []
 
 
@@ -205,15 +209,15 @@ def _entry(folder: Path, entry: Any) -> File | None:  # noqa: ANN401 - JSON can 
     )
 
 
-def _needed(found: Found, ranges: pa.Table) -> list[File]:
+def _needed(capture_files: CaptureFiles, ranges: pa.Table) -> list[File]:
     """Leave out the traces of batch sizes that no step has."""
     texts = ranges["text"].combine_chunks()
     sizes = {graph_sizes.batch_size(text) for text in texts.dictionary.to_pylist()} - {None}
-    if not sizes or any(file.batch_size is None for file in found.files):
-        return found.files
-    known = tuple(found.batch_sizes)
+    if not sizes or any(file.batch_size is None for file in capture_files.files):
+        return capture_files.files
+    known = tuple(capture_files.batch_sizes)
     needed = {graph_sizes.chosen(size, known) for size in sizes if size is not None}
-    return [file for file in found.files if file.batch_size in needed]
+    return [file for file in capture_files.files if file.batch_size in needed]
 
 
 # --- reading them ---------------------------------------------------------------------------------
@@ -258,11 +262,11 @@ def _add(
 
 def _annotate(built: _Built, path: Path, warnings: list[str]) -> None:
     try:
-        told = graph_annotations.read(path)
+        annotation_of_id = graph_annotations.read(path)
     except CaptureError as error:
         warnings.append(str(error))
         return
-    built.annotate(path, told)
+    built.annotate(path, annotation_of_id)
 
 
 def _rank_of(path: Path) -> int | None:
@@ -279,10 +283,12 @@ def _described(file: File, ranges: pa.Table) -> File:
     if file.batch_size is not None:
         return file
     texts = ranges["text"].combine_chunks().dictionary.to_pylist()
-    told = {found for text in texts if (found := graph_sizes.captured(text))}
-    if len(told) != 1:
+    sizes_and_modes = {
+        size_and_mode for text in texts if (size_and_mode := graph_sizes.captured(text))
+    }
+    if len(sizes_and_modes) != 1:
         return file
-    size, mode = told.pop()
+    size, mode = sizes_and_modes.pop()
     return replace(file, batch_size=size, mode=file.mode or mode)
 
 
@@ -318,9 +324,11 @@ class _Built:
         self._count += len(recording.threads)
         self.recordings.append(file)
 
-    def annotate(self, path: Path, told: Mapping[int, graph_annotations.Annotation]) -> None:
+    def annotate(
+        self, path: Path, annotation_of_id: Mapping[int, graph_annotations.Annotation]
+    ) -> None:
         """Add what is said of nodes by their ids; what an earlier file says of a node stands."""
-        if (rows := graph_annotations.rows(self._ids, told, self._count)) is None:
+        if (rows := graph_annotations.rows(self._ids, annotation_of_id, self._count)) is None:
             return
         ranges, nodes, place = rows
         before = self._nodes
@@ -337,9 +345,9 @@ class _Built:
         self._launches.append(_moved(moved, ("graph",), len(self._graphs)))
         self._graphs += [len(self.recordings)] * captured.graphs
 
-    def capture(self, found: Found) -> schema.Capture:
+    def capture(self, capture_files: CaptureFiles) -> schema.Capture:
         """Give the capture with all that was added."""
-        sizes = found.batch_sizes | {
+        sizes = capture_files.batch_sizes | {
             file.batch_size for file in self.recordings if file.batch_size is not None
         }
         graphs = schema.GraphCaptures(
@@ -363,7 +371,7 @@ class _Built:
             graph_nodes=self._nodes.combine_chunks(),
             threads=pa.concat_tables(self._threads).combine_chunks(),
             graph_captures=graphs,
-            warnings=(*self._capture.warnings, *found.warnings),
+            warnings=(*self._capture.warnings, *capture_files.warnings),
         )
 
 

@@ -56,19 +56,19 @@ def captured(
     call that launched something made no node. `process` is that of each thread. A capture whose
     end the trace does not hold counts for nothing.
     """
-    spans, whole = _spans(calls)
+    spans, complete = _spans(calls)
     if not spans:
-        return Captured(schema.CAPTURED_LAUNCHES.empty_table(), 0, whole)
+        return Captured(schema.CAPTURED_LAUNCHES.empty_table(), 0, complete)
     rows, graph, kind = _nodes(calls, spans, ran, process)
-    told = launched().take(pa.array(rows))
-    columns = {name: told.column(name) for name in told.column_names}
+    kernels = launched().take(pa.array(rows))
+    columns = {name: kernels.column(name) for name in kernels.column_names}
     columns |= {
         "graph": graph.astype(np.int32),
         "thread": calls["thread"].take(pa.array(rows)),
         "time": calls["start"].take(pa.array(rows)),
         "kind": kind.astype(np.int8),
     }
-    return Captured(schema.table(schema.CAPTURED_LAUNCHES, columns), len(spans), whole)
+    return Captured(schema.table(schema.CAPTURED_LAUNCHES, columns), len(spans), complete)
 
 
 def _spans(calls: pa.Table) -> tuple[list[_Span], bool]:
@@ -77,17 +77,17 @@ def _spans(calls: pa.Table) -> tuple[list[_Span], bool]:
     rows = np.flatnonzero(begin | end)
     start, ends, thread = (integers(calls[name])[rows] for name in ("start", "end", "thread"))
     opened: dict[int, int] = {}
-    spans, whole = [], True
+    spans, complete = [], True
     for place in np.argsort(start, kind="stable").tolist():
         on = int(thread[place])
         since = opened.pop(on, None)
         begins = bool(begin[rows[place]])
-        whole &= begins == (since is None)
+        complete &= begins == (since is None)
         if begins:
             opened[on] = int(ends[place])
         elif since is not None:
             spans.append(_Span(since, int(start[place]), on))
-    return sorted(spans), whole and not opened
+    return sorted(spans), complete and not opened
 
 
 def _matching(calls: pa.Table, pattern: str) -> Mask:

@@ -52,19 +52,19 @@ class FrameChains:
     def longer(self, chain: int, frame: int) -> int:
         """Give the number of a chain with one more frame inside."""
         key = (chain, frame)
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self._links)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._links)
             self._links.append(key)
-        return found
+        return number
 
     def frames(self, chain: int) -> list[int]:
         """Give a chain's frames, outermost first."""
-        found = []
+        innermost_first = []
         while chain >= 0:
             chain, frame = self._links[chain]
-            found.append(frame)
-        return found[::-1]
+            innermost_first.append(frame)
+        return innermost_first[::-1]
 
 
 def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:

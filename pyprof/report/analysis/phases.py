@@ -48,38 +48,42 @@ class PhaseTotals:
         return self.tokens * _NANO / self.duration_ns
 
 
-def said(found: Steps) -> tuple[ServingStep, ...]:
+def said(loop_steps: Steps) -> tuple[ServingStep, ...]:
     """Give what is said of each step; () where no serving engine's ranges are around them."""
-    every = [serving_step(text) for text in found.texts]
+    every = [serving_step(text) for text in loop_steps.texts]
     return tuple(step or _UNKNOWN for step in every) if any(every) else ()
 
 
-def by_phase(found: Steps, chosen: tuple[int, int] | None = None) -> list[PhaseTotals]:
+def by_phase(loop_steps: Steps, chosen: tuple[int, int] | None = None) -> list[PhaseTotals]:
     """Sum up the steps, or those chosen, by phase, the longest first; [] where none is known."""
-    low, high = chosen or (0, len(found))
+    low, high = chosen or (0, len(loop_steps))
     grouped: dict[str, list[int]] = {}
-    every = said(found)
+    every = said(loop_steps)
     for place, step in enumerate(every[low:high], low):
         grouped.setdefault(step.phase, []).append(place)
-    totals = [_totals(phase, places, found, every) for phase, places in grouped.items() if phase]
+    totals = [
+        _totals(phase, places, loop_steps, every) for phase, places in grouped.items() if phase
+    ]
     return sorted(totals, key=lambda total: -total.duration_ns)
 
 
 def _totals(
-    phase: str, places: list[int], found: Steps, every: tuple[ServingStep, ...]
+    phase: str, places: list[int], loop_steps: Steps, every: tuple[ServingStep, ...]
 ) -> PhaseTotals:
     tokens = sum_if_known([every[place].tokens for place in places])
     padded = sum_if_known([every[place].padded for place in places])
-    return PhaseTotals(phase, len(places), int(np.sum(found.duration_ns[places])), tokens, padded)
+    return PhaseTotals(
+        phase, len(places), int(np.sum(loop_steps.duration_ns[places])), tokens, padded
+    )
 
 
-def of_rows(found: Steps) -> StepRows:
+def of_rows(loop_steps: Steps) -> StepRows:
     """Give the steps and phases of rows, for the columns that tell them.
 
     Rows are in no step that is guessed: it may be a layer.
     """
-    of_row = np.full_like(found.of_row, OUTSIDE) if found.guessed else found.of_row
-    return StepRows(of_row, tuple(step.phase for step in said(found)))
+    of_row = np.full_like(loop_steps.of_row, OUTSIDE) if loop_steps.guessed else loop_steps.of_row
+    return StepRows(of_row, tuple(step.phase for step in said(loop_steps)))
 
 
 def with_steps(source: Source) -> Table:

@@ -207,14 +207,14 @@ class RooflineSums:
 
         Raises PyprofError where there is none: an op needs FLOPs and bytes, both known.
         """
-        found = points(self.achieved, limit)
-        if not found:
+        op_points = points(self.achieved, limit)
+        if not op_points:
             raise PyprofError(
                 "no op in this file has known FLOPs and bytes; see the column why of pyprof prof"
             )
         names = ", ".join(name for name in self.gpus if name) or "a GPU without a name"
         title = f"{names}, against {self.asked}" if self.asked else names
-        return Chart(title, found, roofs(self.achieved, _MOST_ROOFS), processor(self.gpus))
+        return Chart(title, op_points, roofs(self.achieved, _MOST_ROOFS), processor(self.gpus))
 
 
 def summarise_roofline(source: Source, chosen: str | None = None) -> RooflineSums:
@@ -223,9 +223,9 @@ def summarise_roofline(source: Source, chosen: str | None = None) -> RooflineSum
     Raises click.BadParameter where it names none.
     """
     table = source.table
-    found = achieved(table, chosen_steps.rows(source, chosen))
+    op_work = achieved(table, chosen_steps.rows(source, chosen))
     return RooflineSums(
-        gpus(source), table.override.gpu, found, (*table.source.warnings, *table.doubts)
+        gpus(source), table.override.gpu, op_work, (*table.source.warnings, *table.doubts)
     )
 
 

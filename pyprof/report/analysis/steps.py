@@ -90,10 +90,10 @@ def _loop_of(text: str) -> str:
 def engine_steps(capture: Capture) -> Bounds | None:
     """Let a step begin where vLLM prepares or runs its model, and end where the next begins."""
     for text in _ENGINE:
-        found = _apart(_named(capture.ranges, [text]))
-        if len(found.start) > 1:
-            last = found.end[-1:]
-            return replace(found, origin=f'ranges "{text}"', end=np.append(found.start[1:], last))
+        bounds = _apart(_named(capture.ranges, [text]))
+        if len(bounds.start) > 1:
+            last = bounds.end[-1:]
+            return replace(bounds, origin=f'ranges "{text}"', end=np.append(bounds.start[1:], last))
     return None
 
 

@@ -144,21 +144,21 @@ def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, 
 
 
 def utilization(
-    table: Table, found: Steps, averaged: tuple[int, int] | None, timed: Timeline | None
+    table: Table, loop_steps: Steps, averaged: tuple[int, int] | None, timed: Timeline | None
 ) -> Utilization:
     """Measure the steps of a range, or, where there are none or they are guessed, everything."""
-    if averaged is None or found.guessed:
+    if averaged is None or loop_steps.guessed:
         rows = np.ones(table.records.rows, bool)
         wall_ns = sum(device.span_ns for device in timed.devices) if timed else 0
         return _measured(table, rows, wall_ns, None, 0)
-    rows = np.asarray(found.rows(averaged))
+    rows = np.asarray(loop_steps.rows(averaged))
     gpus = _gpus(table, rows)
     low, high = averaged
-    took = found.duration_ns[low:high]
-    decode = np.array([step.phase == _DECODE for step in said(found)[low:high]], bool)
+    took = loop_steps.duration_ns[low:high]
+    decode = np.array([step.phase == _DECODE for step in said(loop_steps)[low:high]], bool)
     if not decode.any():
         return _measured(table, rows, int(took.sum()) * gpus, None, 0)
-    in_decode = np.isin(found.of_row, low + np.flatnonzero(decode))
+    in_decode = np.isin(loop_steps.of_row, low + np.flatnonzero(decode))
     wall_ns, decode_ns = (int(part.sum()) * gpus for part in (took, took[decode]))
     return _measured(table, rows, wall_ns, rows & in_decode, decode_ns)
 
@@ -177,7 +177,7 @@ def _measured(
     again = known & (table.records.numpy("recomputed") == 1)
     done, repeated = (int(costs.flops[part].sum()) for part in (known, again))
     flops_peak = _peak(table, known, "flops_peak", costs.flops)
-    found = Utilization(
+    usage = Utilization(
         model_flops=done - repeated,
         hardware_flops=done,
         wall_ns=wall_ns,
@@ -187,11 +187,11 @@ def _measured(
         peak_flops_label=flops_peak.label if flops_peak else "",
     )
     if decode is None:
-        return found
+        return usage
     moved = decode & (costs.bytes != UNKNOWN)
     memory = _peak(table, moved, "bandwidth_peak", costs.bytes)
     return replace(
-        found,
+        usage,
         decode_bytes=int(costs.bytes[moved].sum()),
         decode_wall_ns=decode_ns,
         decode_busy_ns=int(duration[decode].sum()),

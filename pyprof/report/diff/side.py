@@ -220,15 +220,17 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
 
     Raises click.BadParameter where it names none.
     """
-    found = steps.find_steps(source.table.records, source.capture)
-    picked = bounds(found, chosen)
+    loop_steps = steps.find_steps(source.table.records, source.capture)
+    picked = bounds(loop_steps, chosen)
     stepped = (
-        Sums.from_rows(source, keys, found.rows(picked or (0, len(found)))) if len(found) else None
+        Sums.from_rows(source, keys, loop_steps.rows(picked or (0, len(loop_steps))))
+        if len(loop_steps)
+        else None
     )
     return Side(
         gpus(source),
         keys,
-        replace(found, of_row=found.of_row[:0]),
+        replace(loop_steps, of_row=loop_steps.of_row[:0]),
         picked,
         stepped if picked and stepped else Sums.from_rows(source, keys, None),
         stepped,

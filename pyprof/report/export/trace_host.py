@@ -61,8 +61,8 @@ def calls(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
 def launches(records: Records, begin_ns: int) -> Iterator[pa.Array]:
     """Write the launching calls that records tell of; their names are not known."""
     launch = records.arrow("launch")
-    told = launch.is_valid().to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero(told & host_api.called_itself(records))
+    recorded = launch.is_valid().to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(recorded & host_api.called_itself(records))
     if not len(rows):
         return
     start, end = (bound[rows] for bound in host_api.launches(records))

@@ -140,8 +140,8 @@ def _intervals(records: Records, rows: Ints, numbers: list[int], count: int) -> 
 def _received(records: Records, numbers: list[int], count: int) -> list[int | None]:
     """Add up what each sort's calls received, in bytes; None where it is not told of each."""
     total: list[int | None] = [0] * count
-    for number, told in zip(numbers, _tool_fields(records), strict=True):
-        elements, size = _whole_number(told.get("out")), item_size(told.get("dtype"))
+    for number, fields in zip(numbers, _tool_fields(records), strict=True):
+        elements, size = _whole_number(fields.get("out")), item_size(fields.get("dtype"))
         before = total[number]
         if before is not None:
             total[number] = None if elements is None or size is None else before + elements * size

@@ -188,7 +188,7 @@ class Across:
 
 def across(rank_tables: RankTables, missing: Sequence[str] = ()) -> Across:
     """Match, align and compare."""
-    columns = Collectives.of(rank_tables)
+    columns = Collectives.from_tables(rank_tables)
     matched = match(columns)
     aligned = clocks(columns, matched.grids, _clock_numbers(rank_tables))
     waits_of_groups = waits(columns, matched.grids, aligned)

@@ -35,10 +35,10 @@ class OutputTable:
     items: Callable[[Across], Iterable[Any]]
     columns: Columns
 
-    def rows(self, found: Across) -> Iterator[list[Cell]]:
+    def rows(self, comparison: Across) -> Iterator[list[Cell]]:
         """Give the cells of each row."""
         read = [*self.columns.values()]
-        return ([cell(item) for cell in read] for item in self.items(found))
+        return ([cell(item) for cell in read] for item in self.items(comparison))
 
 
 def _fields(of: type, place: str = "") -> Columns:

@@ -77,7 +77,7 @@ class Axis:
     """How many times the mean it receives: its experts are given so many more tokens."""
 
 
-def told(description: str | None, name: str | None, kinds: Collection[str | None]) -> Role:
+def group_role(description: str | None, name: str | None, kinds: Collection[str | None]) -> Role:
     """Give the role that a group's description, its name or its traffic tells."""
     for text, evidence in ((description, BY_DESCRIPTION), (name, BY_NAME)):
         if role := _of_words(text or ""):
@@ -101,12 +101,12 @@ def axes(columns: Collectives, grids: Sequence[Grid]) -> list[Axis]:
     alike: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     for place, (role, grid) in enumerate(zip(roles, grids, strict=True)):
         alike[role.name, role.evidence, len(grid.group.ranks)].append(place)
-    found = [
+    role_axes = [
         _axis(columns, *key, [grids[place] for place in places],
               np.unique(np.concatenate([entries[place] for place in places])))
         for key, places in alike.items()
     ]  # fmt: skip
-    return sorted(found, key=lambda axis: (-axis.exposed_ns, axis.role, axis.ranks))
+    return sorted(role_axes, key=lambda axis: (-axis.exposed_ns, axis.role, axis.ranks))
 
 
 def _role(columns: Collectives, group: Group, entries: Integers) -> Role:
@@ -114,7 +114,7 @@ def _role(columns: Collectives, group: Group, entries: Integers) -> Role:
     described = {what.descriptions[place] for place in what.description[entries] if place >= 0}
     kinds = {what.kinds[place] if place >= 0 else None for place in what.kind[entries]}
     description = described.pop() if len(described) == 1 else None
-    return told(description, group.name if group.named else None, kinds)
+    return group_role(description, group.name if group.named else None, kinds)
 
 
 def _axis(
@@ -207,4 +207,4 @@ def _role_of_sorts(sorts: Sequence[Mapping[str, object]]) -> Role:
         for key in ("description", "group")
     )
     kinds = {None if sort["kind"] is None else str(sort["kind"]) for sort in sorts}
-    return told(description, name, kinds)
+    return group_role(description, name, kinds)

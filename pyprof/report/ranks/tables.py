@@ -188,23 +188,23 @@ class Collectives:
     """Per signature; equal where ranks can be in the same collective."""
 
     @classmethod
-    def of(cls, facts: RankTables) -> Collectives:
+    def from_tables(cls, facts: RankTables) -> Collectives:
         """Take the collectives, in the order of the ranks, whatever that of the captures."""
         table = facts.collectives
         rank = _ints(table.column("rank"))
         if (np.diff(rank) < 0).any():
             table = table.take(pa.array(np.argsort(rank, kind="stable")))
             rank = _ints(table.column("rank"))
-        found = Signatures.from_table(facts.signatures)
-        even = np.where(found.kind_is(*_EVEN), found.bytes, UNKNOWN)
+        signatures = Signatures.from_table(facts.signatures)
+        even = np.where(signatures.kind_is(*_EVEN), signatures.bytes, UNKNOWN)
         return cls(
             rank,
             _ints(table.column("start_ns")),
             _ints(table.column("end_ns")),
             _ints(table.column("step")),
-            _numbered_on(rank, _ints(table.column("signature")), found.rank),
-            found,
-            numbered(found.kind, found.algorithm, even),
+            _numbered_on(rank, _ints(table.column("signature")), signatures.rank),
+            signatures,
+            numbered(signatures.kind, signatures.algorithm, even),
         )
 
     def of_row(self, row: int) -> int:

@@ -145,14 +145,14 @@ def spelled(sort: Sort) -> str:
     return f"{sort.kind or 'collective'}{size}"
 
 
-def _roles(found: Across) -> Iterator[str]:
+def _roles(comparison: Across) -> Iterator[str]:
     """Name the stage with the largest bubble, and the rank whose experts get most."""
-    staged = [one for one in found.ranks if one.bubble_ns is not None and one.span_ns]
+    staged = [one for one in comparison.ranks if one.bubble_ns is not None and one.span_ns]
     worst = max(staged, key=lambda one: (one.bubble_ns or 0) / one.span_ns, default=None)
     if worst is not None and (share := (worst.bubble_ns or 0) / worst.span_ns) > _BUBBLE:
         yield (f"Rank {worst.rank} spends {percent(share)} % of its time in pipeline bubbles,"
                " waiting for other stages; more micro-batches reduce that.")  # fmt: skip
-    for axis in found.axes:
+    for axis in comparison.axes:
         if axis.imbalance is not None and axis.imbalance > _UNEVEN:
             yield (f"Experts are unevenly used: rank {axis.busiest} receives"
                    f" {axis.imbalance:.2f} times the mean of its ranks.")  # fmt: skip
@@ -203,9 +203,9 @@ def ranks(job: Across, top: int) -> Iterator[str]:
         yield f"... and {rest} more (--top {len(job.ranks)})"
 
 
-def _staged(found: Across) -> bool:
+def _staged(comparison: Across) -> bool:
     """Tell whether any rank is a stage of a pipeline."""
-    return any(one.bubble_ns is not None for one in found.ranks)
+    return any(one.bubble_ns is not None for one in comparison.ranks)
 
 
 def _rank(job: Across, one: RankTime, waited: Straggler) -> list[str]:
@@ -276,13 +276,13 @@ def _mostly_at(job: Across) -> dict[int, str]:
     return named
 
 
-def parallelism(found: Across, top: int) -> Iterator[str]:
+def parallelism(comparison: Across, top: int) -> Iterator[str]:
     """Tabulate what process groups are for, where anything tells of one."""
-    if not any(axis.role for axis in found.axes):
+    if not any(axis.role for axis in comparison.axes):
         return
     header = ("Parallelism", "Known by", "Groups", "Ranks", "Calls", "Communication ms",
               "Exposed ms", "Hidden%", "Imbalance")  # fmt: skip
-    yield from _table([_axis(axis) for axis in found.axes[:top]], header, (0, 1))
+    yield from _table([_axis(axis) for axis in comparison.axes[:top]], header, (0, 1))
     yield "Calls and times are means per rank. Exposed: while nothing was computed."
 
 

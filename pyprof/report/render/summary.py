@@ -42,12 +42,12 @@ def head(brief: Brief) -> Iterator[str]:
     yield from _utilization(brief.utilization)
 
 
-def _vias(found: Brief) -> Iterator[str]:
+def _vias(brief: Brief) -> Iterator[str]:
     """Say how ops were found, where not all by a launch, or from there by the forward op."""
-    if set(found.vias) - {*_USUAL, ""}:
-        whole = sum(found.vias.values()) or 1
+    if set(brief.vias) - {*_USUAL, ""}:
+        total_ns = sum(brief.vias.values()) or 1
         parts = (
-            f"{name or 'not found'} {percent(ns / whole)} %" for name, ns in found.vias.items()
+            f"{name or 'not found'} {percent(ns / total_ns)} %" for name, ns in brief.vias.items()
         )
         yield from _labelled("Ops by", ", ".join(parts))
 
@@ -85,10 +85,10 @@ _TREND = 60
 _SLOWEST = 3
 
 
-def _trend(found: Brief) -> Iterator[str]:
+def _trend(brief: Brief) -> Iterator[str]:
     """Draw how long each step took, and name the slowest."""
-    steps = found.steps
-    low, high = found.chosen or (0, len(steps))
+    steps = brief.steps
+    low, high = brief.chosen or (0, len(steps))
     took = steps.duration_ns[low:high]
     if len(took) < _SLOWEST:
         return
@@ -99,20 +99,20 @@ def _trend(found: Brief) -> Iterator[str]:
     yield from _labelled("Trend", f"{line} {duration(int(took.min()))} to {duration(top)}")
     every = said(steps)
     slow = [low + int(place) for place in np.argsort(-took, kind="stable")[:_SLOWEST]]
-    named = (f"{place} ({', '.join(_about_step(found, place, every))})" for place in slow)
+    named = (f"{place} ({', '.join(_about_step(brief, place, every))})" for place in slow)
     yield from _labelled("Slowest", f"step{'s' * (len(slow) > 1)} {', '.join(named)}")
 
 
-def _about_step(found: Brief, place: int, every: Sequence[ServingStep]) -> Iterator[str]:
-    yield duration(int(found.steps.duration_ns[place]))
+def _about_step(brief: Brief, place: int, every: Sequence[ServingStep]) -> Iterator[str]:
+    yield duration(int(brief.steps.duration_ns[place]))
     if every and every[place].phase:
         tokens = every[place].tokens
         yield every[place].phase + (f" of {tokens:,} tokens" if tokens is not None else "")
 
 
-def serving(found: Brief) -> Iterator[str]:
+def serving(brief: Brief) -> Iterator[str]:
     """Tabulate the phases of a serving engine's steps, where there are any."""
-    totals = by_phase(found.steps, found.chosen)
+    totals = by_phase(brief.steps, brief.chosen)
     rows = [
         [
             total.phase,
@@ -132,20 +132,20 @@ def serving(found: Brief) -> Iterator[str]:
         yield ""
 
 
-def _utilization(found: Utilization) -> Iterator[str]:
+def _utilization(usage: Utilization) -> Iterator[str]:
     """Say how near the model's work came to the peaks, or why that is not known."""
-    if found.why:
-        yield from _labelled("MFU", f"unknown: {found.why}")
+    if usage.why:
+        yield from _labelled("MFU", f"unknown: {usage.why}")
     else:
-        again = found.hardware_flops - found.model_flops
-        both = f"{percent(found.mfu)} %, HFU {percent(found.hfu)} %"
+        again = usage.hardware_flops - usage.model_flops
+        both = f"{percent(usage.mfu)} %, HFU {percent(usage.hfu)} %"
         hardware = "; HFU also counts recomputed work" if again else ""
-        part = "" if found.known == 1 else f"; FLOPs of {percent(found.known)} % of time known"
-        of = f"{number((found.peak_flops or 0) / 1e12)} TFLOP/s, {found.peak_flops_label}"
+        part = "" if usage.known == 1 else f"; FLOPs of {percent(usage.known)} % of time known"
+        of = f"{number((usage.peak_flops or 0) / 1e12)} TFLOP/s, {usage.peak_flops_label}"
         yield from _labelled("MFU", f"{both} of {of}{hardware}{part}")
-    if found.mbu is not None:
-        of = f"{number((found.peak_bandwidth or 0) / 1e9)} GB/s, {found.peak_bandwidth_label}"
-        yield from _labelled("MBU", f"{percent(found.mbu)} % of {of}, in decode steps")
+    if usage.mbu is not None:
+        of = f"{number((usage.peak_bandwidth or 0) / 1e9)} GB/s, {usage.peak_bandwidth_label}"
+        yield from _labelled("MBU", f"{percent(usage.mbu)} % of {of}, in decode steps")
 
 
 def _recording_windows(brief: Brief) -> Iterator[str]:

@@ -35,7 +35,7 @@ class Collective:
 
 def collectives(rows: Iterable[Collective]) -> Collectives:
     """Write what the ranks' facts would hold."""
-    return Collectives.of(gathered(rows))
+    return Collectives.from_tables(gathered(rows))
 
 
 def gathered(rows: Iterable[Collective]) -> tables.RankTables:

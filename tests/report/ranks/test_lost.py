@@ -42,7 +42,7 @@ def test_what_a_tool_lost_makes_nobody_wait(
                 rows.append(Collective(rank, (left - 50_000, left), kind))
                 true.append(number)
     facts = gathered(rows)
-    (grid,) = match(Collectives.of(facts)).grids
+    (grid,) = match(Collectives.from_tables(facts)).grids
     for column in grid.rows.T.tolist():
         assert len({true[row] for row in column if row >= 0}) == 1
     found = across(facts)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pyprof.report.ranks.match import match
-from pyprof.report.ranks.parallelism import Role, axes, told
+from pyprof.report.ranks.parallelism import Role, axes, group_role
 from tests.commands import run
 from tests.readers.kineto_json import kernel
 from tests.report.ranks.literal import Collective, collectives
@@ -45,7 +45,7 @@ def test_what_tells_a_role(
     description: str | None, name: str, kinds: list[str], expected: tuple[str, str]
 ) -> None:
     """Descriptions of Megatron and of meshes, names of vLLM, traffic; else nothing."""
-    assert told(description, name, kinds) == Role(*expected)
+    assert group_role(description, name, kinds) == Role(*expected)
 
 
 def test_neighbours_and_those_across_them() -> None:

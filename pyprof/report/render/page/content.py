@@ -51,15 +51,15 @@ def summarise_page(source: Source, chosen: str | None = None) -> Content:
 
     Raises click.BadParameter where it names none.
     """
-    table, found = source.table, overview(source, chosen)
+    table, brief = source.table, overview(source, chosen)
     return Content(
-        shortened(source, found),
-        op_totals.sums(table, KERNELS, found.rows),
+        shortened(source, brief),
+        op_totals.sums(table, KERNELS, brief.rows),
         full_names(table),
-        op_totals.sums(table, OPS, found.rows),
-        source_lines.source_lines(table, found.rows),
-        achieved(table, found.rows),
-        strips(source, found),
+        op_totals.sums(table, OPS, brief.rows),
+        source_lines.source_lines(table, brief.rows),
+        achieved(table, brief.rows),
+        strips(source, brief),
         table.source.warnings,
     )
 

@@ -112,20 +112,20 @@ def cards(brief: Brief) -> Iterator[tuple[str, str, str]]:
     yield "cost known", f"{brief.coverage.percent:.1f} %", f"of {on} time has a FLOP and byte count"
 
 
-def _utilization(found: Utilization) -> Iterator[tuple[str, str, str]]:
-    if found.why:
-        yield "MFU", "unknown", found.why
+def _utilization(usage: Utilization) -> Iterator[tuple[str, str, str]]:
+    if usage.why:
+        yield "MFU", "unknown", usage.why
     else:
-        yield "MFU", f"{percent(found.mfu)} %", f"of {found.peak_flops_label}"
-        yield "HFU", f"{percent(found.hfu)} %", "also counts recomputed work"
-    if found.mbu is not None:
-        yield "MBU", f"{percent(found.mbu)} %", "of memory bandwidth, in decode steps"
+        yield "MFU", f"{percent(usage.mfu)} %", f"of {usage.peak_flops_label}"
+        yield "HFU", f"{percent(usage.hfu)} %", "also counts recomputed work"
+    if usage.mbu is not None:
+        yield "MBU", f"{percent(usage.mbu)} %", "of memory bandwidth, in decode steps"
 
 
-def families(found: Brief) -> list[tuple[str, str, float]]:
+def families(brief: Brief) -> list[tuple[str, str, float]]:
     """Give name, time and share of each family of ops, the longest first."""
-    whole = max(sum(found.families.values()), 1)
-    return [(name, duration(ns), ns / whole) for name, ns in found.families.items()]
+    total_ns = max(sum(brief.families.values()), 1)
+    return [(name, duration(ns), ns / total_ns) for name, ns in brief.families.items()]
 
 
 def causes(brief: Brief) -> list[tuple[str, str, str, float]]:
