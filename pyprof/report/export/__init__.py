@@ -2,9 +2,9 @@
 
 A module has `SUFFIXES`, the endings of the files that it writes, as a literal; the first line of
 its docstring is its line in `pyprof export --help`. Both are read without running the module, so
-that only the one that is used is loaded. What else it has depends on what its files hold: all
-columns of the rows (`Tabular`), sums over rows (`Summing`), or what the rows and the host did
-(`Listing`).
+that only the one that is used is loaded. Its `KIND` says what its files hold, and so what else it
+has: "rows", all columns of them (`Tabular`), "sums" over rows (`Summing`), or "events", what the
+rows and the host did (`Listing`).
 
 One that takes options of the command names them in `OPTIONS`, a literal, too; its `write` gets them
 by name.
@@ -20,11 +20,11 @@ from typing import (
     TYPE_CHECKING,
     Any,
     BinaryIO,
+    Literal,
     NamedTuple,
     Protocol,
     TypeVar,
     cast,
-    runtime_checkable,
 )
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 
-@runtime_checkable
 class Summing(Protocol[S]):
     """A module whose files hold sums over rows: those of a set are added up, and written once."""
 
+    KIND: Literal["sums"]
     SUFFIXES: tuple[str, ...]
 
     def sums(self, source: Source) -> S:
@@ -63,10 +63,10 @@ class Part(NamedTuple):
     counts: Counts
 
 
-@runtime_checkable
 class Listing(Protocol):
     """A module whose files hold what happened: those of a set are written apart, then joined."""
 
+    KIND: Literal["events"]
     SUFFIXES: tuple[str, ...]
 
     def write(self, source: Source, file: BinaryIO) -> None:
@@ -79,6 +79,7 @@ class Listing(Protocol):
 class Tabular(Protocol):
     """A module whose files hold a table of rows."""
 
+    KIND: Literal["rows"]
     SUFFIXES: tuple[str, ...]
 
     def write(self, tables: Iterator[pa.Table], file: BinaryIO, **options: Any) -> None:  # noqa: ANN401 - by name

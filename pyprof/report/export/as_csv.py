@@ -13,6 +13,7 @@ from pyprof import safe
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+KIND = "rows"
 SUFFIXES = (".csv",)
 OPTIONS = ("raw",)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
     from pyprof.report.advice import Advice
 
+KIND = "sums"
 SUFFIXES = (".md",)
 
 _TOP = 20

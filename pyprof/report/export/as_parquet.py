@@ -13,6 +13,7 @@ from pyprof.report.frame import meanings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+KIND = "rows"
 SUFFIXES = (".parquet", ".pq")
 
 _COMPRESSION = "zstd"

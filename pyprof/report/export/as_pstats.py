@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
     from pyprof.report.analysis.stacks import Stack
 
+KIND = "sums"
 SUFFIXES = (".prof", ".pstats")
 OPTIONS = ("folder",)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyprof.report.export import Part
 
 
+KIND = "events"
 SUFFIXES = (".speedscope.json",)
 
 _TIME, _IN_ALL = "{} time", "all {} work, idle time left out"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
     from pyprof.report.export import Part
 
+KIND = "events"
 SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz", ".perfetto", ".perfetto.gz", ".perfetto-trace")
 
 _BATCH_ROWS = 1 << 16

@@ -17,7 +17,7 @@ from pyprof.errors import PyprofError
 from pyprof.inputs.source import STAGES, each_once, items, load, map_reduce
 from pyprof.prof.group import counts, run_on
 from pyprof.report.analysis.phases import with_steps
-from pyprof.report.export import Listing, Part, Summing
+from pyprof.report.export import Part
 from pyprof.report.frame import as_arrow, numbered
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyprof.parse.records import Records
     from pyprof.prof.columns import Column
     from pyprof.prof.table import Override, Table
-    from pyprof.report.export import Format, Tabular
+    from pyprof.report.export import Format, Listing, Tabular
 
 _ROWS, _TEXT_BYTES = 1 << 17, 1 << 27
 """Written out at once, at most."""
@@ -120,7 +120,7 @@ class _Written(NamedTuple):
 
 def stages(form: Format) -> int:
     """Count how often `write` says of a single file what it does."""
-    return STAGES + isinstance(form.load(), Summing)
+    return STAGES + (form.load().KIND == "sums")
 
 
 def write(
@@ -140,7 +140,7 @@ def write(
     Of rows each rank's are written to a file beside the target first. Raises as `load` does.
     """
     exporter = form.load()
-    if isinstance(exporter, Summing):
+    if exporter.KIND == "sums":
         summarise = partial(_summarise_sums, exporter.sums)
         merge = partial(_merge_summed, exporter.merge_sums)
         summed: _Summed = map_reduce(paths, summarise, merge, engine, override, begin)
@@ -152,7 +152,7 @@ def write(
         return _ranks(chosen, exporter, Path(target), file, override, engine, options)
     alone = load(chosen[0], override, begin)
     begin("writing")
-    if isinstance(exporter, Listing):
+    if exporter.KIND == "events":
         exporter.write(alone, file)
     else:
         with_steps(alone)
@@ -180,13 +180,13 @@ def _ranks(
     engine: Engine,
     options: Mapping[str, Any],
 ) -> tuple[str, ...]:
-    keep = exporter.write if isinstance(exporter, Listing) else _keep
+    keep = exporter.write if exporter.KIND == "events" else _keep
     # beside the target, which workers on other machines may see, too
     with drafts.folder(target) as scratch:
         work = partial(_part, keep=keep, folder=scratch, override=override)
         written = [*engine.gather(engine.map(work, chosen, "writing captures"))]
         parts = [each.part for each in written]
-        if isinstance(exporter, Listing):
+        if exporter.KIND == "events":
             exporter.join(parts, file)
         else:
             exporter.write(renumbered_tables(parts), file, **options)
