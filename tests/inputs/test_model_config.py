@@ -29,7 +29,7 @@ def test_what_is_none_says_so(written: bytes, tmp_path: Path) -> None:
     """The error names the file."""
     path = tmp_path / "config.json"
     path.write_bytes(written)
-    with pytest.raises(PyprofError, match="is no model configuration: ") as raised:
+    with pytest.raises(PyprofError, match="is not a model configuration: ") as raised:
         model_config.read(str(path))
     assert str(raised.value).startswith(str(path))
 

@@ -115,7 +115,7 @@ def test_the_launch_of_a_whole_graph_has_the_layers_around_it(tmp_path: Path) ->
         (line,) = lines(parsed(tmp_path, work, ranges, [], [None]))
         assert line["layer"] == (["decode"] if layer in ranges else [])
         assert (line["op"], line["marker"], line["launch"]) == ([], [], [1000, 1010])
-        assert "via" not in line
+        assert line.get("via") == ("user range" if line["layer"] else None)
     (why,) = COLUMNS["why"].values(Table(parsed(tmp_path, work, [layer], [], [None]))).to_pylist()
     assert "--cuda-graph-trace=node" in why
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 CAPTURED, TWIN = (schema.VIAS.index(via) for via in ("graph capture", "eager twin"))
 _NODE = schema.VIAS.index("graph node")
 
-_FEWEST = 2
-"""Kernels of a sequence that is inferred from: one alone may be anything's."""
+_FEWEST = 8
+"""Kernels of a sequence that is inferred from: a few of the same names may be any ops'."""
 
 
 def attributed(

@@ -70,7 +70,7 @@ class Utilization:
         if not self.hardware_flops and self.known >= LEAST_KNOWN:
             return "no FLOPs were executed"
         if self.known < LEAST_KNOWN:
-            return f"FLOPs of only {100 * self.known:.1f} % of GPU time are known"
+            return f"FLOPs of only {100 * self.known:.1f} % of time are known"
         if self.peak_flops is None:
             return "the device's peak is unknown"
         return "" if self.wall_ns else "no times were recorded"

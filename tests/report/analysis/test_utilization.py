@@ -78,7 +78,7 @@ def test_what_is_computed_again_is_no_work_of_the_model() -> None:
 @pytest.mark.parametrize(
     ("net", "override", "why"),
     [
-        (_calls(2, unknown=1), _PEAK, "FLOPs of only 50.0 % of GPU time are known"),
+        (_calls(2, unknown=1), _PEAK, "FLOPs of only 50.0 % of time are known"),
         (_calls(2), Override(gpu=None), ""),
         (capture([Work((5, 9), (1, 2), "[CUDA memcpy HtoD]", 1, bytes=4)]), _PEAK,
          "no FLOPs were executed"),
