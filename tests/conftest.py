@@ -31,8 +31,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 CAPTURES = Path(__file__).resolve().parents[1] / ".." / "shared" / "captures"
 
 WORKERS = 2
-LARGE_BYTES = 3 << 20
-"""A capture of this size, compressed, is 80 MB to read."""
+LARGE_BYTES = 1 << 18
+"""A trace of this size, compressed, is 6 MB to read."""
 
 
 def real(paths: Iterable[Path]) -> list[ParameterSet]:

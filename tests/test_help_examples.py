@@ -79,7 +79,15 @@ IN_HELP = [line for name in names() if name not in RUNS_SCRIPTS for line in exam
 READING = [*IN_HELP, *(line for line in IN_DOCS if line not in IN_HELP and "train.py" not in line)]
 
 
-@pytest.mark.parametrize("line", READING)
+def _slow(line: str) -> bool:
+    """Tell what takes seconds and is tried by other tests, too: workers, and measuring a machine."""
+    return "--workers" in line or "--measure" in line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [pytest.param(line, marks=[pytest.mark.slow] if _slow(line) else []) for line in READING],
+)
 def test_an_example_runs(folder: Path, line: str) -> None:
     """With the files that it names it succeeds, says something, or writes what it is told to."""
     for word, package in NEEDS.items():

@@ -57,7 +57,12 @@ def test_exit_codes_need_no_stderr(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("closed", "more"), [("2>&-", ""), ("2>&- >&- <&-", ""), ("2>&- >&- <&-", "--workers 2")]
+    ("closed", "more"),
+    [
+        ("2>&-", ""),
+        ("2>&- >&- <&-", ""),
+        pytest.param("2>&- >&- <&-", "--workers 2", marks=pytest.mark.slow),
+    ],
 )
 def test_streams_that_the_shell_closed(closed: str, more: str, net: Path, tmp_path: Path) -> None:
     """With -o no stream is needed; what libraries say goes into no file."""

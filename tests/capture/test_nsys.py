@@ -246,7 +246,9 @@ def test_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "nsys is neither on PATH" in result.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize(("steps", "end"), [("1,1,1", "stop"), ("1,1,1,2", "repeat")])
+@pytest.mark.parametrize(
+    ("steps", "end"), [("1,1,1", "stop"), pytest.param("1,1,1,2", "repeat", marks=pytest.mark.slow)]
+)
 def test_windows_of_steps(run: Run, tmp_path: Path, steps: str, end: str) -> None:
     """The tool is told whether there will be several, and the script which steps."""
     assert run("--tool", "nsys", "--steps", steps).exit_code == 0
@@ -271,7 +273,10 @@ def test_windows_become_one_file(run: Run, tmp_path: Path, count: int) -> None:
     assert names == {"net.sqlite", *reports}
 
 
-@pytest.mark.parametrize(("writes", "first"), [("windows gave-way", 2), ("windows", 1)])
+@pytest.mark.parametrize(
+    ("writes", "first"),
+    [("windows gave-way", 2), pytest.param("windows", 1, marks=pytest.mark.slow)],
+)
 def test_what_a_range_makes_void(run: Run, tmp_path: Path, writes: str, first: int) -> None:
     """What was recorded until the script started its own range goes; else it is the capture."""
     for number in (1, 2):

@@ -191,6 +191,7 @@ def test_what_is_no_address_is_told_at_once(content: str | None, tmp_path: Path)
     assert set(enumerate_threads()) <= before
 
 
+@pytest.mark.slow
 def test_workers_that_would_not_understand_are_told(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +209,7 @@ def _missing(name: str) -> None:
     raise ModuleNotFoundError(name)
 
 
+@pytest.mark.slow
 def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     """Told by name, with the likely reason, when two workers are lost; the third does all else."""
     settings = {
@@ -222,6 +224,7 @@ def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[s
     assert told[1:] == ["pyprof: warning: 1 of 11 captures could not be read and are left out"]
 
 
+@pytest.mark.slow
 def test_strict_stops_at_what_always_ends_its_worker() -> None:
     """And so it does where there is nothing else."""
     first = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
@@ -230,6 +233,7 @@ def test_strict_stops_at_what_always_ends_its_worker() -> None:
         engine.map(work.ends_always, [2], "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
 def test_a_scheduler_that_ends_in_mid_run_is_told(tmp_path: Path) -> None:
     """One line; the work of a set can be taken up again."""
@@ -256,6 +260,7 @@ def test_a_cluster_without_workers_is_told(capsys: pytest.CaptureFixture[str]) -
         assert f"{own} has no workers yet; waiting for them" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_lost_worker_costs_a_retry(
     captures_of_a_run: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:

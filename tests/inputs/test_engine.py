@@ -118,6 +118,7 @@ def test_a_lost_worker_costs_a_retry(tmp_path: Path) -> None:
         assert list(engine.gather(engine.map(work.ends_once, marks, ""))) == list("abcdef")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to whole consoles")
 def test_ctrl_c_ends_a_worker_without_a_word(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -140,6 +141,7 @@ def test_ctrl_c_waits_until_a_worker_has_begun() -> None:
     assert (done.stdout, done.stderr) == ("loaded\n", "")
 
 
+@pytest.mark.slow
 def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     """Told by name, as a capture that cannot be read; all others are done."""
     with opened(3) as engine:

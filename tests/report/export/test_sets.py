@@ -80,7 +80,7 @@ def write(sources: Path, form: exporters.Format, folder: Path, engine: Engine) -
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.module)
-@pytest.mark.parametrize("name", ["ranks", "real"])
+@pytest.mark.parametrize("name", ["ranks", pytest.param("real", marks=pytest.mark.slow)])
 def test_the_number_of_workers_changes_nothing(
     name: str,
     form: exporters.Format,
@@ -177,7 +177,7 @@ def spelt(content: dict[str, Any]) -> list[tuple[str, list[tuple[tuple[str, ...]
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["ranks", "real"])
+@pytest.mark.parametrize("name", ["ranks", pytest.param("real", marks=pytest.mark.slow)])
 def test_events_of_all_ranks_are_on_one_time(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -197,6 +197,7 @@ def test_tables_are_written_for_programs(tmp_path: Path) -> None:
     assert tables["left_out"] == []
 
 
+@pytest.mark.slow
 def test_records_are_compared_as_captures_are(tmp_path: Path) -> None:
     """What parse wrote tells the same of waiting."""
     captures = _pair(tmp_path)

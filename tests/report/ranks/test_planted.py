@@ -167,6 +167,7 @@ def test_strict_stops_at_it(run: Run) -> None:
     assert run.truth["corrupt"] in done.stderr
 
 
+@pytest.mark.slow
 def test_every_number_of_workers_finds_the_same(run: Run, tmp_path: Path) -> None:
     """To the bit."""
     written = []
@@ -180,6 +181,7 @@ def test_every_number_of_workers_finds_the_same(run: Run, tmp_path: Path) -> Non
     assert written[0] == written[1]
 
 
+@pytest.mark.slow
 def test_a_cluster_finds_the_same(run: Run, tmp_path: Path) -> None:
     """To the bit, though the comparison is made by one of its two workers."""
     pytest.importorskip("distributed")
