@@ -80,7 +80,7 @@ READING = [*IN_HELP, *(line for line in IN_DOCS if line not in IN_HELP and "trai
 
 
 def _slow(line: str) -> bool:
-    """Tell what takes seconds and is tried by other tests, too: workers, and measuring a machine."""
+    """Tell what takes seconds, and is tried by other tests: workers, and measuring a machine."""
     return "--workers" in line or "--measure" in line
 
 
