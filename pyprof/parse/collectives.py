@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -97,3 +97,12 @@ def _merged(tool_json: str, marked: CollectiveFields, *, several: bool) -> str:
     tool = json.loads(tool_json)
     left_out = _AMOUNTS if several or not _AMOUNTS.isdisjoint(tool) else ()
     return json.dumps({key: marked[key] for key in marked if key not in left_out} | tool)
+
+
+def decoded_fields(text: str) -> Mapping[str, Any]:
+    """Decode what is known of a collective; nothing of a text that somebody damaged."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return fields if isinstance(fields, dict) else {}

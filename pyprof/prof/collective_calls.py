@@ -6,7 +6,6 @@ many ranks take part; where the op around it has no shapes, those are its argume
 
 from __future__ import annotations
 
-import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from pyprof.marker import Call, Tensor
 from pyprof.ops import collectives, dtypes
 from pyprof.ops.registry import FPROP
+from pyprof.parse.collectives import decoded_fields
 from pyprof.parse.records import distinct
 from pyprof.prof.chosen_call import OWN, ChosenCall
 
@@ -49,7 +49,7 @@ def with_collectives(
     if not said.values:
         return work_of, list(works)
     unknown = np.array([_unknown(work) for work in works], bool)[work_of]
-    calls = [_call(json.loads(text)) for text in said.values]
+    calls = [_call(decoded_fields(text)) for text in said.values]
     replaced = np.array([*(call is not None for call in calls), False])[said.index] & unknown
     first, number = distinct(np.where(replaced, said.index + 1, 0) * len(works) + work_of)
     chosen = []

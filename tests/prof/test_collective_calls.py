@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 import pyprof
+from tests.commands import run
 from tests.readers.kineto_json import kernel, launch, op, text
 
 if TYPE_CHECKING:
@@ -55,3 +57,14 @@ def test_what_is_said_stands_for_shapes(
 def test_what_says_no_amount_stays_unknown(name: str, dtype: str, tmp_path: Path) -> None:
     """A name alone is no size, and a type that nobody knows is no width."""
     assert _rows(tmp_path, name, 100, 100, dtype).bytes.isna().all()
+
+
+@pytest.mark.parametrize("written", ["5", "[]", "{", '"allreduce"', "[" * 9999])
+def test_what_is_damaged_tells_nothing(written: str, tmp_path: Path) -> None:
+    """The row stays, with an unknown cost."""
+    path = tmp_path / "trace.json"
+    path.write_text(text([launch(1, 10), kernel(1, 100, name="ncclDevKernel_AllReduce_Sum")]))
+    assert run("parse", path, "-o", tmp_path / "net.dict").code == 0
+    row = json.loads((tmp_path / "net.dict").read_text()) | {"collective": written}
+    (tmp_path / "net.dict").write_text(json.dumps(row))
+    assert pyprof.load(tmp_path / "net.dict")["bytes"].isna().tolist() == [True]

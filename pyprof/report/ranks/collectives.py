@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from pyprof import marker
 from pyprof.gpu import kernel_names
 from pyprof.ops import collectives as ops
 from pyprof.ops.dtypes import item_size
+from pyprof.parse.collectives import decoded_fields
 from pyprof.parse.ranges import by_value
 from pyprof.prof.table import Table
 from pyprof.report.analysis.intervals import union, union_of
@@ -187,16 +187,8 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
 def _tool_fields(records: Records) -> list[Mapping[str, Any]]:
     """Give what the tool says of each row; nothing where it says nothing."""
     column = records.coded("collective")
-    decoded: list[Mapping[str, Any]] = [*map(_decoded, column.values), {}]
+    decoded: list[Mapping[str, Any]] = [*map(decoded_fields, column.values), {}]
     return [decoded[place] for place in column.index.tolist()]
-
-
-def _decoded(text: str) -> Mapping[str, Any]:
-    try:
-        fields = json.loads(text)
-    except ValueError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
 
 
 def _kind(tool_name: object, named: str | None, inside: str | None) -> str | None:
