@@ -51,7 +51,7 @@ def _is_large(path: Path) -> bool:
     return path.suffix == ".gz" and path.stat().st_size > LARGE_BYTES
 
 
-settings.register_profile("dev", max_examples=25, deadline=None)
+settings.register_profile("dev", max_examples=10, deadline=None)
 settings.register_profile(
     "ci",
     max_examples=300,

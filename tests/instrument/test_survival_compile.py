@@ -29,7 +29,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
-BEFORE_OR_AFTER = pytest.mark.parametrize("when", ["before", "after"])
+BEFORE_OR_AFTER = pytest.mark.parametrize(
+    "when", [pytest.param("before", marks=pytest.mark.slow), "after"]
+)
 
 
 @pytest.fixture(autouse=True)
