@@ -73,11 +73,11 @@ def tidy(path: Path) -> None:
                 remove_abandoned(Path(left.path))
 
 
-def remove_abandoned(draft: Path) -> None:
-    """Remove a draft, unless there still is a process that makes it."""
+def remove_abandoned(draft: Path, young_s: float = _YOUNG_S) -> None:
+    """Remove a draft, unless it is young, or there still is a process that makes it."""
     with suppress(OSError):  # it is gone; or, on Windows, open
         age_s = time.time() - draft.lstat().st_mtime
-        if age_s < _YOUNG_S or draft.is_symlink():
+        if age_s < young_s or draft.is_symlink():
             return
         handle = _opened(str(draft))
         try:

@@ -131,8 +131,14 @@ def write(member: RankedCapture, folder: str, *, kernels_only: bool = False) -> 
         for rank in missing:
             of_rank = _of_rank(records, rank)
             rows[rank] = of_rank.rows
-            with files.output(part(folder, rank)) as file:
-                parquet.write(of_rank, file, COLUMNS.with_metadata({_SOURCE: source_of_rank[rank]}))
+            try:
+                with files.output(part(folder, rank)) as file:
+                    metadata = {_SOURCE: source_of_rank[rank]}
+                    parquet.write(of_rank, file, COLUMNS.with_metadata(metadata))
+            except PyprofError:
+                if not is_url(folder):
+                    tidy(Path(folder))  # others may have tidied up before
+                raise
     return WrittenRanks(
         tuple(rows), len(missing), sum(row_count or 0 for row_count in rows.values()), warnings
     )
@@ -143,7 +149,7 @@ def tidy(folder: Path) -> None:
     ranks = [*folder.glob(f"{PARTITION}*")]
     for rank in ranks:
         for left in rank.glob(f".{_PART}.*"):
-            drafts.remove_abandoned(left)
+            drafts.remove_abandoned(left, young_s=0)  # workers have just ended
     for place in (*ranks, folder):
         with suppress(OSError):  # it holds something, perhaps since a moment ago
             place.rmdir()
