@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pyprof
 from pyprof.inputs import model_config
 from pyprof.prof.table import Override
+from tests.commands import run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,3 +48,13 @@ def test_a_mixed_step_of_vllm(captures: Path, tmp_path: Path) -> None:
     experts = rows[rows.kernel.str.startswith("_matmul_ogs")]
     assert experts.flops.sum() == 24 * 2 * 8192 * 4 * 3 * 2880 * 2880
     assert set(rows[rows.kernel == "kernel_unified_attention_2d"].flops) == {65_010_180_096}
+
+
+def test_the_page_says_how_ops_were_found(captures: Path, tmp_path: Path) -> None:
+    """As the summary does, with the same shares."""
+    trace = captures / "kineto-mi300x-sglang-decode-graph" / "replay.pt.trace.json.gz"
+    shown = run("summary", "-q", trace).stdout
+    assert "graph capture 98.8 %" in shown
+    assert run("report", "-q", trace, "-o", tmp_path / "net.html").code == 0
+    page = (tmp_path / "net.html").read_text("utf-8")
+    assert re.search(r"Ops found by: launch [^,]*, graph capture [\d.]+ ms \(98\.8 %\)", page)

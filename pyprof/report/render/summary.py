@@ -44,7 +44,7 @@ def head(brief: Brief) -> Iterator[str]:
 
 def _vias(brief: Brief) -> Iterator[str]:
     """Say how ops were found, where not all by a launch, or from there by the forward op."""
-    if set(brief.vias) - {*_USUAL, ""}:
+    if set(brief.vias) - {*USUAL_VIAS, ""}:
         total_ns = sum(brief.vias.values()) or 1
         parts = (
             f"{name or 'not found'} {percent(ns / total_ns)} %" for name, ns in brief.vias.items()
@@ -52,7 +52,8 @@ def _vias(brief: Brief) -> Iterator[str]:
         yield from _labelled("Ops by", ", ".join(parts))
 
 
-_USUAL = ("launch", "forward op")
+USUAL_VIAS = ("launch", "forward op")
+"""How ops are found outside of graphs, which needs no word."""
 
 
 def _labelled(label: str, value: str) -> Iterator[str]:

@@ -102,6 +102,7 @@ def html(content: Content) -> str:
         warnings=[sections.without_folders(text) for text in content.warnings],
         cards=list(sections.cards(brief)),
         phases=sections.phases(brief),
+        vias=sections.vias(brief),
         families=sections.families(brief),
         causes=sections.causes(brief),
         advice=sections.advice(brief),

@@ -11,6 +11,7 @@ import numpy as np
 from pyprof.prof.processor import CPU
 from pyprof.report.analysis.idle import CAUSES
 from pyprof.report.analysis.op_totals import totals
+from pyprof.report.render.summary import USUAL_VIAS
 from pyprof.report.render.text import UNKNOWN, count, duration, part_name, percent, short_line
 from pyprof.report.render.text import number as spelt
 
@@ -126,6 +127,14 @@ def families(brief: Brief) -> list[tuple[str, str, float]]:
     """Give name, time and share of each family of ops, the longest first."""
     total_ns = max(sum(brief.families.values()), 1)
     return [(name, duration(ns), ns / total_ns) for name, ns in brief.families.items()]
+
+
+def vias(brief: Brief) -> list[tuple[str, str, float]]:
+    """Give how ops were found, with time and share; [] if all by a launch or the forward op."""
+    if not set(brief.vias) - {*USUAL_VIAS, ""}:
+        return []
+    total_ns = sum(brief.vias.values()) or 1
+    return [(name or "not found", duration(ns), ns / total_ns) for name, ns in brief.vias.items()]
 
 
 def causes(brief: Brief) -> list[tuple[str, str, str, float]]:
