@@ -118,6 +118,7 @@ def _suffix(name: str) -> str:
     return {"parse": ".parquet", "roofline": ".html", "export": ".csv"}.get(name, ".txt")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READING)
 def test_no_command_replaces_a_capture_unless_forced(name: str, net: Path, tmp_path: Path) -> None:
     """One that is not read, whatever it is called; its own files it does replace."""

@@ -98,6 +98,7 @@ def test_a_process_without_streams(net: Path, tmp_path: Path) -> None:
 SUFFIX = {"parse": ".parquet", "roofline": ".html", "export": ".pt.trace.json.gz"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", ["n", "\u00e9", "\u4e2d"])
 @pytest.mark.parametrize("name", READING)
 def test_the_longest_name_is_an_output(name: str, letter: str, net: Path, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_spawn(capture: Capture, tmp_path: Path) -> None:
     """Each writes its own file with its rank, markers and lines; the empty one is not written."""
     outcome = capture(SPAWN)

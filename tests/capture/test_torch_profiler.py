@@ -615,6 +615,7 @@ def test_a_torch_that_records_one_thread(capture: Capture, monkeypatch: pytest.M
     assert not any("only the main thread" in note for note in capture(TRAIN).notes)
 
 
+@pytest.mark.slow
 def test_kineto_is_silent(tmp_path: Path) -> None:
     """Nothing of the profiler's comes between what the script prints, unless the user asks.
 

@@ -43,6 +43,7 @@ def test_accumulate_type(accumulate: str | None, name: str) -> None:
     assert tensor_core(name).accumulate == accumulate
 
 
+@pytest.mark.slow
 @needs_captures
 def test_every_captured_name_has_a_value() -> None:
     """Every distinct name of the shared captures is judged, and few remain open."""

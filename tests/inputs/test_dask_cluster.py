@@ -80,6 +80,7 @@ def test_a_cluster_writes_what_one_process_writes(
     assert _files(out) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "name", "more"),
     [("report", "page.html", ()),

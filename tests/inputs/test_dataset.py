@@ -340,6 +340,7 @@ def test_a_path_spelt_as_a_url(folder: Path, out: Path, scheme: str) -> None:
     assert (done.code, "contains the captures" in done.stderr) == (1, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["get_file", "put_file"])
 def test_no_room_for_a_copy_is_no_captures_fault(
     method: str, folder: Path, monkeypatch: pytest.MonkeyPatch

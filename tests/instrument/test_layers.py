@@ -158,6 +158,7 @@ def test_named_inputs_of_recurrent_modules_are_seen(listening: Recorder) -> None
     assert listening.calls[0].kwargs == {"input": marker.Tensor((5, 2, 3), "float32")}
 
 
+@pytest.mark.slow
 def test_modules_are_not_kept_alive(listening: Recorder) -> None:
     """A module that the program lets go of is gone."""
     net = Two()

@@ -123,6 +123,7 @@ READ_TWICE = {"convolution_backward"}
 """Each gradient is a product of its own that reads the incoming one."""
 
 
+@pytest.mark.slow
 def test_what_is_written_is_what_torch_returns() -> None:
     """On torch's own samples of every op, forward and backward, floating and whole.
 

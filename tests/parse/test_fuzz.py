@@ -83,6 +83,7 @@ def _try(path: Path, data: bytes) -> Done:
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_truncated(name: str, small: dict[str, bytes], tmp_path: Path) -> None:
     """A file cut at any place."""
@@ -92,6 +93,7 @@ def test_truncated(name: str, small: dict[str, bytes], tmp_path: Path) -> None:
     assert 1 in codes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [20, pytest.param(70, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NAMES)
 def test_flipped_bytes(name: str, times: int, small: dict[str, bytes], tmp_path: Path) -> None:

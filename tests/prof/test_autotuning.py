@@ -126,6 +126,7 @@ def test_without_shapes_no_two_convolutions_are_the_same(tmp_path: Path) -> None
     assert not any(_marked(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_no_real_capture_holds_trials(name: str, captures: Path) -> None:
     """None was made with cudnn.benchmark in its window, though all repeat their convolutions."""

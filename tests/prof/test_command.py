@@ -340,6 +340,7 @@ def test_nvprofs_tables_of_records_lack_api_calls(path: Path, tmp_path: Path) ->
 REAL = sorted(path for path in CAPTURES.glob("n*/net.*") if path.suffix in (".sql", ".sqlite"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("capture", REAL, ids=lambda path: path.parent.name)
 def test_real_captures_are_reported_in_full(capture: Path) -> None:
     """A row for each activity in every format, groups that add up, both tables."""

@@ -46,6 +46,7 @@ def check(table: Table) -> None:
     assert "inside it: " not in cost_coverage(table).unknown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _REAL)
 def test_real_captures(name: str, captures: Path) -> None:
     """Of every tool and vendor."""

@@ -99,6 +99,7 @@ def test_a_batch_norms_kernel_tells_that_it_trains(resnet50: pd.DataFrame) -> No
     assert (norm.eff < 100).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -24,6 +24,7 @@ FILES: dict[str, Callable[[Path], Path]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", FILES.values(), ids=FILES)
 def test_no_output_holds_them(make: Callable[[Path], Path], tmp_path: Path) -> None:
     """Not in dict lines, Parquet, reports, summaries or messages."""

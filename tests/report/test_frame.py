@@ -48,6 +48,7 @@ def small(tmp_path: Path) -> Path:
     return capture(tmp_path / "net.sqlite")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", real(REAL))
 def test_a_real_file_has_the_promised_columns(path: Path) -> None:
     """Names, order and dtypes; a row for each record, in its order."""
@@ -123,6 +124,7 @@ def test_it_shows_itself_in_a_notebook(small: Path) -> None:
     assert {"relu", "net:net.first", HOSTILE, "300", "<NA>", "[[16, 8]]"} <= {*shown.texts}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("net", real(CAPTURED))
 def test_a_capture_and_its_records_load_alike(net: Path, tmp_path: Path) -> None:
     """Parquet gives the capture's frame but for its steps; dict lines all but the device's, too.

@@ -60,6 +60,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return _captures(tmp_path_factory.mktemp("captures"), 20_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form",
     ["parquet", *(pytest.param(form, marks=pytest.mark.slow) for form in ("dict", "export"))],

@@ -63,6 +63,7 @@ def test_the_longest_come_first_and_are_kept(net: Path) -> None:
     assert _chart(net, limit=2).points == every[:2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
 )

@@ -53,6 +53,7 @@ def test_rows_of_all_ranks_follow_each_other(ranks: Path) -> None:
     assert found == [str(rank) for rank in range(RANKS) for _ in alone[rank]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["capture", "parsed", "original"])
 def test_numbers_run_on_alike_in_prof_load_and_export(
     form: str, ranks: Path, tmp_path: Path

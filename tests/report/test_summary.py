@@ -68,6 +68,7 @@ def test_summary_of_a_real_capture(name: str, captures: Path) -> None:
     check(beside(__file__, f"summary-{name}"), done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_figures_add_up(name: str, captures: Path) -> None:
     """Busy + idle = span, causes = idle, phases and ops = all GPU time."""
@@ -220,6 +221,7 @@ SHARED = sorted(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SHARED, ids=lambda path: path.parent.name)
 def test_lines_of_real_summaries_are_100_characters_at_most(path: Path) -> None:
     """By op, by layer and by line."""

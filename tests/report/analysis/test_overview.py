@@ -58,6 +58,7 @@ def _op(op: object) -> tuple[object, ...]:
     return tuple(getattr(op, name) for name in names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", [*itertools.combinations(REAL, 2), (REAL[2], REAL[2]), (OLD, OLD)])
 def test_briefs_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
     """Captures of different tools and machines; and one twice, whose processes are then four."""

@@ -28,6 +28,7 @@ PERHAPS = ("shape", "dtype", "layer", "line")
 """Keys that a capture may know of no row."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 @pytest.mark.parametrize("always", [("op",), ("op", "kernel")], ids=str)
 def test_keys_that_are_left_out_change_no_sum(
@@ -68,6 +69,7 @@ def alike(merged: Sums, whole: Sums, names: tuple[str, ...]) -> None:
     assert merged.matched.by(names) == whole.matched.by(names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", [*itertools.combinations(REAL[1:], 2)], ids=str)
 def test_sides_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
     """Captures of different tools and machines."""

@@ -182,6 +182,7 @@ def test_captures_tell_groups_and_sizes(write: Callable[[Path, int], Path], tmp_
     assert found.stragglers[0].cost_ns == 4 * (3 + 1) * 300_000
 
 
+@pytest.mark.slow
 def test_tables_are_written_for_programs(tmp_path: Path) -> None:
     """CSV of one, JSON of all; times in ns."""
     done = pyprof("ranks", "-q", *_pair(tmp_path), "--csv", "--table", "stragglers")

@@ -96,6 +96,7 @@ def test_clocks_are_right_within_the_residual(run: Run) -> None:
     assert sorted(run.found.clocks) == [rank for rank in range(RANKS) if rank != CORRUPT]
 
 
+@pytest.mark.slow
 def test_bandwidths_are_those_of_what_was_sent(run: Run) -> None:
     """An all-reduce among two: algorithm bytes and bus bytes are the same, 2 (n - 1) / n = 1."""
     pairs = [link for link in run.found.links if link.ranks == 2]
@@ -200,6 +201,7 @@ def _links(found: Across) -> list[tuple[object, ...]]:
     )
 
 
+@pytest.mark.slow
 def test_markers_tell_groups_as_nccl_does(tmp_path: Path) -> None:
     """Without a word of NCCL's the very same comes out, bus bandwidth too."""
     found = []

@@ -62,6 +62,7 @@ def check(on: LogAxes, points: Sequence[Point], radii: Sequence[float], roofs: l
         assert a.right <= b.left or b.right <= a.left or a.top <= b.bottom or b.top <= a.bottom
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=["page", "picture"])
 @pytest.mark.parametrize("name", REAL)
 def test_names_of_real_roofs_cover_no_point(

@@ -46,6 +46,7 @@ def check(files: list[str]) -> Content:
     return merged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", [*itertools.combinations(REAL, 2)], ids=str)
 def test_pages_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
     """Captures of different tools and machines."""
