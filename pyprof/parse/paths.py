@@ -275,7 +275,8 @@ class _Around:
 
     def _enter_seq(self, text: str) -> None:
         if _is_checkpoint(text):
-            self._state = self._state._replace(says="", again=self._calls)
+            self._state = self._state._replace(says="")
+            self._begin_again()
             return
         if _is_node(text):
             self._state = self._state._replace(again=None)
