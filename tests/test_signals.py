@@ -99,6 +99,7 @@ def test_ctrl_c_twice_is_at_once() -> None:
     """Somebody sits there and waits. In a process of its own: Ctrl-C would end the tests, too."""
     child = os.fork()
     if not child:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job may ignore it
         steps: list[str] = []
         try:
             _postponed(steps, "SIGINT", "SIGINT")
