@@ -58,6 +58,7 @@ def test_every_command_takes_graph_captures(
         assert done.stdout.split()[1:] == ["mm", "relu"]
 
 
+@pytest.mark.slow
 def test_workers_are_told_of_graph_captures(tmp_path: Path) -> None:
     """They are processes of their own."""
     _replays(tmp_path, 2)

@@ -130,6 +130,7 @@ def test_the_commands_for_windows_are_those_of_make(tmp_path: Path) -> None:
     assert shown[2] == "python -m pip install --editable . --group torch --group test"
 
 
+@pytest.mark.slow
 def test_the_documents_are_up_to_date() -> None:
     """Sample output and tables of columns are what the code gives now."""
     done = programs.python(str(TOP / "docs" / "readme.py"), "--check")

@@ -95,6 +95,7 @@ def test_no_capture(tmp_path: Path) -> None:
     assert "notes.txt" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CAPTURES.exists(), reason="the captures are not here")
 @pytest.mark.parametrize(
     ("name", "said"),

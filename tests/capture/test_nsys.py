@@ -246,6 +246,7 @@ def test_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "nsys is neither on PATH" in result.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "end"), [("1,1,1", "stop"), pytest.param("1,1,1,2", "repeat", marks=pytest.mark.slow)]
 )
@@ -273,6 +274,7 @@ def test_windows_become_one_file(run: Run, tmp_path: Path, count: int) -> None:
     assert names == {"net.sqlite", *reports}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("writes", "first"),
     [("windows gave-way", 2), pytest.param("windows", 1, marks=pytest.mark.slow)],

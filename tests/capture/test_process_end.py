@@ -87,6 +87,7 @@ threading.Event().wait()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thread", [None, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_capture_is_kept(thread: int | None, tmp_path: Path) -> None:
     """`os._exit` on any thread: the capture is whole, named, and the code is the script's."""

@@ -234,6 +234,7 @@ def test_a_failing_write_leaves_nothing(
     assert not out.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to whole consoles")
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_leaves_what_is_whole(folder: Path, out: Path, workers: str) -> None:
@@ -256,6 +257,7 @@ def test_ctrl_c_leaves_what_is_whole(folder: Path, out: Path, workers: str) -> N
     assert _files(out) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_full_disk_is_one_line(folder: Path, out: Path, workers: str) -> None:

@@ -83,6 +83,7 @@ def _joined(a: list[int | None], b: list[int | None]) -> list[int | None]:
     return a + b
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_many_captures_are_summarised_as_one_is(folder: Path, workers: int) -> None:
     """A folder, a glob and its files are a set, in which rows know their rank; one file is not."""

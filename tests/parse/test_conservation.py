@@ -74,6 +74,7 @@ def test_every_row_comes_out_once(name: str) -> None:
     assert Counter(line["kind"] for line in lines) == FILES[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_durations_add_up_and_lines_are_in_gpu_order(name: str) -> None:
     """The sum of kDuration is that of the tables, to the ns; starts ascend."""

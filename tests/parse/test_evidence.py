@@ -296,6 +296,7 @@ def test_lost_strings_are_told(tmp_path: Path) -> None:
 FILES = [path for path in FOLDER.rglob("*") if path.suffix in {".sqlite", ".sql", ".gz"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", real(path for path in FILES if path.is_file()))
 def test_a_real_capture_raises_no_doubt(path: Path) -> None:
     """What their tools and the missing ranges give rise to aside, there is nothing to say."""

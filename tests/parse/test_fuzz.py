@@ -118,6 +118,7 @@ def _cells(path: Path) -> Iterator[tuple[str, str]]:
         yield from db.execute(query).fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["2024.6", "nvprof"])
 def test_odd_values_of_some_columns(name: str, small: dict[str, bytes], tmp_path: Path) -> None:
     """Every sixth column in turn holds a value that makes no sense, in one row or in all."""

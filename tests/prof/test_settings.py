@@ -139,6 +139,7 @@ def test_another_model_is_warned_of(trace: Path, tmp_path: Path) -> None:
     assert done.stdout.count(words) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["prof", "summary", "report", "roofline", "export"])
 def test_every_report_takes_a_model(command: str, trace: Path, tmp_path: Path) -> None:
     """One place reads the option; a folder stands for its config.json."""

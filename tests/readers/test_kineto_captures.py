@@ -39,6 +39,7 @@ def capture(name: str) -> schema.Capture:
     return kineto.read(CAPTURES / name / "trace.json.gz")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_conservation(name: str) -> None:
     """GPU events in, rows out: names, durations, correlations, bytes."""
@@ -54,6 +55,7 @@ def test_conservation(name: str) -> None:
     assert sum(r["bytes"] or 0 for r in rows) == sum(e["args"].get("bytes", 0) for e in work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_calls(name: str) -> None:
     """Each call is a row, and each piece of work finds its call."""
@@ -64,6 +66,7 @@ def test_calls(name: str) -> None:
     assert found.warnings == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_ranges_nest(name: str) -> None:
     """On each thread a range ends within the one that it began in; parents come first."""

@@ -79,6 +79,7 @@ def test_no_report_holds_them(
 PASSWORD = "open-sesame-17"  # noqa: S105 - it opens nothing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", REPORTS, ids=" ".join)
 def test_what_opens_a_url_is_in_no_output(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

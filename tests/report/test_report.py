@@ -186,6 +186,7 @@ ZOOM = FITTED.partition("const {left")[0] + (
 )
 
 
+@pytest.mark.slow
 def test_names_fit_their_boxes_at_every_zoom(opened: WebDriver) -> None:
     """A name is as long as what is seen of its box; a box that fills the figure has it whole."""
     for wide in (False, True):
@@ -212,6 +213,7 @@ def test_the_button_changes_between_light_and_dark(opened: WebDriver) -> None:
     assert before[1] != after[1]
 
 
+@pytest.mark.slow
 def test_on_a_telephone_only_tables_and_figures_scroll_sideways(tmp_path: Path) -> None:
     """The page itself is as wide as the screen, whatever its tables hold."""
     generate(tmp_path / "net.sqlite", "--kernels", "30")

@@ -166,6 +166,7 @@ def test_of_very_many_gpus_the_least_busy_are_listed() -> None:
 WRITTEN = {"report": "page.html", "roofline": "roof.html", "lines": "lines.txt"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", WRITTEN)
 def test_files_are_the_same_on_any_number_of_workers(command: str, ranks: Path) -> None:
     """Of a folder, or of several files, to the byte; and no other file is left."""

@@ -60,6 +60,7 @@ def test_summary_of_a_small_capture(by: str, tmp_path: Path) -> None:
     check(beside(__file__, f"summary-small-{by}"), done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_summary_of_a_real_capture(name: str, captures: Path) -> None:
     """The whole text, on captures of several tools, GPUs and programs."""

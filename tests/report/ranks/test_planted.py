@@ -149,6 +149,7 @@ def test_of_two_culprits_the_dearer_stands_first(tmp_path: Path) -> None:
     assert {rank for ranks in late[:1] for rank in ranks} <= {4, 5}
 
 
+@pytest.mark.slow
 def test_a_file_that_is_cut_short_is_named(run: Run) -> None:
     """On stderr and in the report; its partner's collectives are told to be alone."""
     done = commands.run("ranks", str(run.folder), "--top", "2")
@@ -161,6 +162,7 @@ def test_a_file_that_is_cut_short_is_named(run: Run) -> None:
     assert "The link between ranks 20 and 21 is slow" in done.stdout
 
 
+@pytest.mark.slow
 def test_strict_stops_at_it(run: Run) -> None:
     """One line, nothing written."""
     done = commands.run("ranks", str(run.folder), "--strict")
