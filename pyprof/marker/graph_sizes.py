@@ -1,28 +1,11 @@
-"""What serving frameworks' ranges say of the batch that they work on."""
+"""The sizes of batches that a serving framework's graphs are captured for."""
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
-_STEPS = (
-    re.compile(r"execute_(\d+)_context_\d+\("),  # vLLM: tokens, those that fill it up included
-    re.compile(r"\bstep\[(?!\w*EXTEND)[\w ]*\bbs=(\d+)"),  # SGLang: requests
-    re.compile(r"execute_context_\d+\((?:sq)?(\d+)\w*\)_generation_\d+\((?:sq)?(\d+)\w*\)"),
-)
 _CAPTURE = re.compile(r"capture_(\d+)_(\w+)")
 _DIGITS = 18
-
-
-@lru_cache(maxsize=1 << 16)
-def batch_size(text: str) -> int | None:
-    """Give the batch size of the step that a range is; None where its text tells none."""
-    for pattern in _STEPS:
-        if match := pattern.search(text):
-            if any(len(number) > _DIGITS for number in match.groups()):
-                return None
-            return sum(map(int, match.groups())) or None
-    return None
 
 
 def captured(text: str) -> tuple[int, str] | None:

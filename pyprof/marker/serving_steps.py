@@ -24,7 +24,15 @@ class ServingStep:
     """Tokens that it works on, without padding."""
     padded: int | None = None
     """Tokens that it computes, with those that fill up its graph; None where it does not say."""
+    batch: int | None = None
+    """Size by which its CUDA graph is chosen: tokens of vLLM, padded if it says; SGLang's requests.
 
+    None where the text does not say, or where no graph is captured for it.
+    """
+
+
+_TOO_LONG = re.compile(r"\d{19}")
+"""A number that may not fit int64: no engine writes it."""
 
 _VLLM = re.compile(
     r"execute_(?:(\d+)_)?context_(\d+)\((?:sq)?(\d*)[^)]*\)_generation_(\d+)\((?:sq)?(\d*)[^)]*\)"
@@ -37,6 +45,8 @@ _SGLANG_PHASES = {"DECODE": DECODE, "EXTEND": PREFILL, "PREFILL": PREFILL, "MIXE
 @lru_cache(maxsize=1 << 16)
 def serving_step(text: str) -> ServingStep | None:
     """Give what the range around a serving engine's step says; None for any other text."""
+    if _TOO_LONG.search(text):
+        return None
     if match := _VLLM.match(text):
         return _of_vllm(*match.groups())
     if match := _VLLM_OLD.match(text):
@@ -53,10 +63,12 @@ def _of_vllm(
     phases = {(True, True): MIXED, (True, False): PREFILL, (False, True): DECODE}
     tokens = int(prefilled) + int(decoded) if prefilled and decoded else None
     phase = phases.get((int(prefills) > 0, int(decodes) > 0), "")
-    return ServingStep(phase, tokens, int(padded) if padded else None)
+    computed = int(padded) if padded else None
+    return ServingStep(phase, tokens, computed, computed or tokens or None)
 
 
 def _of_sglang(mode: str, requests: str | None, tokens: str | None) -> ServingStep:
     phase = _SGLANG_PHASES.get(mode.upper(), "")
     counted = tokens or (requests if phase == DECODE else None)
-    return ServingStep(phase, int(counted) if counted else None)
+    batch = int(requests) if requests and phase != PREFILL else None
+    return ServingStep(phase, int(counted) if counted else None, batch=batch or None)

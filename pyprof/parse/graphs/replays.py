@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import NONE, ints
 from pyprof.gpu.kernel_names import demangle, split
-from pyprof.marker import graph_sizes
+from pyprof.marker import serving_step
 from pyprof.parse import sites
 from pyprof.parse.graphs.matching import Kernels
 from pyprof.parse.ranges import innermost, nest
@@ -122,7 +122,8 @@ def _steps(capture: Capture, thread: Ints, time: Ints) -> tuple[Ints, Ints]:
     """Find the step around each launch, and its batch size."""
     ranges = capture.ranges
     text = ranges.column("text").combine_chunks()
-    known = [graph_sizes.batch_size(entry) or NONE for entry in text.dictionary.to_pylist()]
+    steps = [serving_step(entry) for entry in text.dictionary.to_pylist()]
+    known = [step.batch or NONE if step else NONE for step in steps]
     size = np.array([*known, NONE], np.int64)[ints(text.indices)]
     rows = np.flatnonzero(size != NONE)
     on, start, end = (ints(ranges.column(name))[rows] for name in ("thread", "start", "end"))

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.errors import CaptureError
-from pyprof.marker import graph_sizes
+from pyprof.marker import graph_sizes, serving_step
 from pyprof.readers import settings
 from pyprof.readers.kineto import graph_annotations
 from pyprof.readers.kineto.columns import whole_number
@@ -212,11 +212,12 @@ def _entry(folder: Path, entry: Any) -> File | None:  # noqa: ANN401 - JSON can 
 def _needed(capture_files: CaptureFiles, ranges: pa.Table) -> list[File]:
     """Leave out the traces of batch sizes that no step has."""
     texts = ranges["text"].combine_chunks()
-    sizes = {graph_sizes.batch_size(text) for text in texts.dictionary.to_pylist()} - {None}
+    steps = (serving_step(text) for text in texts.dictionary.to_pylist())
+    sizes = {step.batch for step in steps if step and step.batch}
     if not sizes or any(file.batch_size is None for file in capture_files.files):
         return capture_files.files
     known = tuple(capture_files.batch_sizes)
-    needed = {graph_sizes.chosen(size, known) for size in sizes if size is not None}
+    needed = {graph_sizes.chosen(size, known) for size in sizes}
     return [file for file in capture_files.files if file.batch_size in needed]
 
 
