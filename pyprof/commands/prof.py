@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
-         "step", "phase", "params", "family")  # fmt: skip
+         "step", "phase", "params", "family", "via")  # fmt: skip
 
 
 class _ProfCommand(cli.Command):

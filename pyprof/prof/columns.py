@@ -314,7 +314,7 @@ def _why(table: Table) -> pa.Array:
     return explained_columns.reasons(table)
 
 
-@column("via", "Via", TEXT, 8)
+@column("via", "Via", TEXT, 13)
 def _via(table: Table) -> pa.Array:
     """How its op was found: launch, forward op; in CUDA graphs also graph node and others."""
     return table.records.coded("via").numbered()

@@ -160,7 +160,7 @@ def test_groups_add_up(path: Path) -> None:
     "key",
     [
         *("op", "dir", "kernel", "layer", "line", "mod", "device", "stream"),
-        *("window", "rank", "step", "phase", "family", "params"),
+        *("window", "rank", "step", "phase", "family", "params", "via"),
     ],
 )
 def test_every_key_groups_all_rows(key: str, path: Path) -> None:
