@@ -114,6 +114,7 @@ _SQL = {
     "a week": "end = start + 604800000000000",
     "infinite": "end = 9e999",
     "not timed": "start = 0, end = 0",
+    "before 0": "start = start - end, end = 1",
 }
 _JSON = {
     "negative": ("dur", "-5"),
@@ -124,6 +125,7 @@ _JSON = {
     "huge start": ("ts", "1e300"),
     "nan": ("dur", "NaN"),
     "infinite": ("ts", "1e999"),
+    "before 0": ("ts", "-5"),
 }
 _LINES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "negative": lambda line: line | {"kDuration": -line["kDuration"]},

@@ -34,8 +34,9 @@ OUTSIDE = "take far longer than everything else recorded"
 SAME_START, SAME_END = "start with others of their stream", "end with others of their stream"
 COVERS = "are still running while their stream does later work"
 EARLY = "began long before their launch"
+NEGATIVE = "began before the clock of the capture"
 
-START_IS_WRONG = (NO_START, TOO_LARGE, NOT_TIMED, SAME_START, EARLY)
+START_IS_WRONG = (NO_START, TOO_LARGE, NOT_TIMED, SAME_START, EARLY, NEGATIVE)
 """Reasons that make the start unreliable, too."""
 
 _FAR = 10
@@ -91,6 +92,11 @@ def impossible(
     reasons = _Reasons(len(spans.start))
     start, end = spans.start, spans.end
     duration = _durations(spans, reasons)
+    if begun is not None and begun[0] >= 0 > start.min(initial=0):
+        reasons.note(
+            NEGATIVE, (start < 0) & (start != UNKNOWN)
+        )  # no call that launched it can be that old
+        duration = np.where(reasons.left, duration, 0)
     longest_ns = int(duration.max(initial=0))
     if longest_ns > LONGEST_NS:
         reasons.note(TOO_LONG, duration > LONGEST_NS)

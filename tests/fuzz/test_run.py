@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections import Counter
@@ -146,6 +147,18 @@ def test_the_truth_counts_rows_whose_time_is_lost(tool: str, name: str, tmp_path
     assert truth(path, kind) == Truth(4, 20_000)
     damage.spans(path, tool, name, [1])
     assert truth(path, kind) == Truth(4, None)
+    assert readers.read(path).activities.num_rows == 4
+
+
+def test_the_truth_counts_from_the_base_of_a_trace(tmp_path: Path) -> None:
+    """A time before the base is one like others; one before 1970 is none."""
+    whole = damage.Truth(tuple((n * 10**6, n * 10**6 + 5000) for n in range(1, 5)))
+    path = damage.kineto(tmp_path / "net.json", whole)
+    damage.edit_kernels(path, [1], "ts", "-1000")
+    assert truth(path, "json") == Truth(4, None)
+    trace = json.loads(path.read_text())
+    path.write_text(json.dumps(trace | {"baseTimeNanoseconds": 10**18}))
+    assert truth(path, "json") == Truth(4, 20_000)
     assert readers.read(path).activities.num_rows == 4
 
 

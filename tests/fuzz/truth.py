@@ -59,7 +59,12 @@ def _of_trace(whole: Any) -> Truth | None:  # noqa: ANN401 - JSON
     ]
     if not events or any(isinstance(event.get("ts"), str) for event in events):
         return None
-    return _summed((_ns(event.get("ts")), _ns(event.get("dur"))) for event in events)
+    base_ns = whole.get("baseTimeNanoseconds")
+    if type(base_ns) is not int or base_ns < 0:
+        base_ns = 0
+    starts = (_ns(event.get("ts")) for event in events)
+    since_epoch = [start if start is None else start + base_ns for start in starts]
+    return _summed(zip(since_epoch, (_ns(event.get("dur")) for event in events), strict=True))
 
 
 _MOST_US = 2**61 / 1000
