@@ -42,6 +42,9 @@ _PICKS = (
 _NAMES = sorted((*_PICKS.split(), *_UNARY), key=len, reverse=True)
 _PICKING = re.compile(rf"(?:(?:{'|'.join(map(re.escape, _NAMES))})(?:_|$))+")
 """Words of ops that read one element for each that they make, and compute nothing of two."""
+_TABLES = {"embedding", "index", "gather"}
+_WINDOWS = {"pool2d", "pool3d", "unfold", "im2col", "split", "chunk", "unbind"}
+"""Ops that read several elements of an argument, or parts of it, for each element they make."""
 _NAMELESS = re.compile(r"triton_(?:poi|for)_fused_\d+")
 
 
@@ -75,11 +78,15 @@ def fused_kernel(a: Args) -> Work:
     tensors = _tensors(a)
     count = _iterations(a, max(tensor.numel for tensor in tensors))
     names = fused_names(a.op)
-    if _picks_one(a.op) or (_nameless(a.op) and _sized(a)):
+    if _picks_one(a.op) or _looks_up(a.op) or (_nameless(a.op) and _sized(a)):
         tensors = tuple(like(t, (count,)) if stored(t) > count else t for t in tensors)
     params = {"ops": "+".join(names)}
-    if _nameless(a.op) and not _sized(a) and len({stored(t) for t in tensors}) > 1:
+    several_sizes = len({stored(t) for t in tensors}) > 1
+    if _nameless(a.op) and not _sized(a) and several_sizes:
         return Work(None, tensors, (), params, extra_bytes=None, why=_untold(a.op))
+    if _looks_up(a.op) and not _numbers(a) and several_sizes:
+        why = "how much of its tables it reads is not recorded"
+        return Work(None, tensors, (), params, extra_bytes=None, why=why)
     if why := _untold(a.op):
         return Work(None, tensors, (), params, no_flops=why)
     return Work(_each(names) * count, tensors, (), params)
@@ -199,6 +206,12 @@ def _picks_one(kernel: str) -> bool:
     """
     kind, _, words = kernel.partition("_fused_")
     return kind == "triton_poi" and _PICKING.fullmatch(words.rpartition("_")[0]) is not None
+
+
+def _looks_up(kernel: str) -> bool:
+    """Tell whether a kernel takes rows of a table, and so reads no more of it than it makes."""
+    words = kernel.partition("_fused_")[2].split("_")
+    return not _TABLES.isdisjoint(words) and _WINDOWS.isdisjoint(words)
 
 
 def _product(tensors: tuple[Tensor, ...]) -> Work | None:

@@ -41,6 +41,30 @@ def test_rows_of_a_table_are_read_and_not_the_table() -> None:
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [
+        ("triton_poi_fused_add_embedding_0", (_ROWS.numel,)),
+        ("triton_per_fused_add_embedding_native_layer_norm_0", (16, 1024)),
+        ("triton_red_fused__to_copy_embedding_mean_mul_pow_rsqrt_0", (16, 1024)),
+        ("triton_poi_fused_index_mul_2", (_ROWS.numel,)),
+    ],
+)
+def test_a_lookup_fused_with_others_reads_rows(name: str, sizes: tuple[int, ...]) -> None:
+    """What else is fused changes nothing: a model's first kernel looks its tokens up and adds."""
+    table = Tensor((50257, 1024), "bfloat16")
+    found = ops.cost(Call("", name, (_IDS, table, _ROWS, _ROWS, *sizes)))
+    assert found.bytes == 8 * 16 + 3 * 2 * _ROWS.numel
+
+
+def test_a_lookup_of_unknown_size_is_unknown() -> None:
+    """Old traces hold no sizes behind the tensors."""
+    table = Tensor((50257, 1024), "bfloat16")
+    found = ops.cost(Call("", "triton_poi_fused_add_embedding_0", (_IDS, table, _ROWS)))
+    assert found.bytes is None
+    assert "how much of its tables it reads" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
         ("triton_poi_fused_mul_silu_2", (_PART.numel,)),  # may read both halves, as SwiGLU does
         ("triton_poi_fused_max_pool2d_with_indices_1", (_PART.numel,)),  # reads windows
         ("triton_red_fused_clone_mean_0", (64, 256)),
