@@ -21,7 +21,13 @@ from pyprof.report.analysis.op_totals import OpTotals, top_ops
 from pyprof.report.analysis.phases import of_rows
 from pyprof.report.analysis.steps import Steps, find_steps, merge_steps
 from pyprof.report.analysis.timeline import Timeline, timeline
-from pyprof.report.analysis.utilization import PhaseWork, Utilization, by_part, utilization
+from pyprof.report.analysis.utilization import (
+    NO_STEPS,
+    PhaseWork,
+    Utilization,
+    by_part,
+    utilization,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -351,4 +357,5 @@ def _outside(brief: Brief, others: Steps) -> Brief:
     ops = [replace(op, step_ns=0.0) for op in brief.ops]
     layers = layer_tree.outside_steps(brief.layers)
     counted = brief.utilization if others.guessed or not len(others) else Utilization()
+    counted = replace(counted, steps=NO_STEPS)
     return replace(brief, ops=ops, layers=layers, utilization=counted)

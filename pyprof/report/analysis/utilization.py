@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,7 @@ from pyprof.report.analysis.phases import said
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Floats, Ints, Mask
     from pyprof.gpu.peaks import Rate
     from pyprof.prof.table import Table
     from pyprof.report.analysis.steps import Steps
@@ -24,6 +24,39 @@ LEAST_KNOWN = 0.8
 """Share of GPU time with known FLOPs (for MBU, bytes) below which nothing is said of all of it."""
 _NANO = 1e9
 _DECODE = "decode"
+
+
+@dataclass(frozen=True, slots=True)
+class StepWork:
+    """What was computed in each step, on all GPUs together."""
+
+    model_flops: Floats
+    busy_ns: Floats
+    flops_known_ns: Floats
+    gpus: int = 0
+
+    def mfu(self, step: int, duration_ns: int, peak_flops: float | None) -> float | None:
+        """Give the share of a peak in a step; None where that, or FLOPs of much, are not known."""
+        if peak_flops is None or step >= len(self.busy_ns) or duration_ns <= 0:
+            return None
+        if not self.flops_known_ns[step] >= LEAST_KNOWN * self.busy_ns[step] > 0:
+            return None
+        return float(self.model_flops[step]) * _NANO / duration_ns / self.gpus / peak_flops
+
+    def plus(self, other: StepWork) -> StepWork:
+        """Add other GPUs' work; of the steps of one alone, the others' part is not known."""
+        both = min(len(self.busy_ns), len(other.busy_ns))
+        if not self.gpus or not other.gpus:
+            return self if self.gpus else other
+        return StepWork(
+            self.model_flops[:both] + other.model_flops[:both],
+            self.busy_ns[:both] + other.busy_ns[:both],
+            self.flops_known_ns[:both] + other.flops_known_ns[:both],
+            self.gpus + other.gpus,
+        )
+
+
+NO_STEPS = StepWork(np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +81,7 @@ class Utilization:
     """Of `decode_busy_ns`."""
     peak_bandwidth: float | None = None
     peak_bandwidth_label: str = ""
+    steps: StepWork = field(default=NO_STEPS, compare=False)
 
     @property
     def known(self) -> float:
@@ -98,7 +132,7 @@ class Utilization:
                 *("decode_bytes", "decode_wall_ns", "decode_busy_ns", "bytes_known_ns"),
             )
         }
-        return replace(main, **sums)
+        return replace(main, **sums, steps=self.steps.plus(other.steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +189,32 @@ def utilization(
     gpus = _gpus(table, rows)
     low, high = averaged
     took = loop_steps.duration_ns[low:high]
+    steps = _work_of_steps(table, loop_steps, gpus)
     decode = np.array([step.phase == _DECODE for step in said(loop_steps)[low:high]], bool)
     if not decode.any():
-        return _measured(table, rows, int(took.sum()) * gpus, None, 0)
+        return replace(_measured(table, rows, int(took.sum()) * gpus, None, 0), steps=steps)
     in_decode = np.isin(loop_steps.of_row, low + np.flatnonzero(decode))
     wall_ns, decode_ns = (int(part.sum()) * gpus for part in (took, took[decode]))
-    return _measured(table, rows, wall_ns, rows & in_decode, decode_ns)
+    usage = _measured(table, rows, wall_ns, rows & in_decode, decode_ns)
+    return replace(usage, steps=steps)
+
+
+def _work_of_steps(table: Table, loop_steps: Steps, gpus: int) -> StepWork:
+    inside = loop_steps.of_row >= 0
+    known = inside & (table.costs.flops != UNKNOWN)
+    counted = known & (table.records.numpy("recomputed") != 1)
+
+    def by_step(rows: Mask, amount: Ints) -> Floats:
+        weights = amount[rows].astype(np.float64)
+        return np.bincount(loop_steps.of_row[rows], weights, len(loop_steps)).astype(np.float64)
+
+    duration = table.duration_ns
+    return StepWork(
+        by_step(counted, table.costs.flops),
+        by_step(inside, duration),
+        by_step(known, duration),
+        gpus,
+    )
 
 
 def _gpus(table: Table, rows: Mask) -> int:

@@ -109,6 +109,10 @@ def _about_step(brief: Brief, place: int, every: Sequence[ServingStep]) -> Itera
     if every and every[place].phase:
         tokens = every[place].tokens
         yield every[place].phase + (f" of {tokens:,} tokens" if tokens is not None else "")
+    usage, took = brief.utilization, int(brief.steps.duration_ns[place])
+    mfu = None if usage.why else usage.steps.mfu(place, took, usage.peak_flops)
+    if mfu is not None:
+        yield f"MFU {percent(mfu)} %"
 
 
 def serving(brief: Brief) -> Iterator[str]:

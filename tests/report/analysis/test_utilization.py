@@ -62,6 +62,22 @@ def test_of_steps_only_the_time_in_them_counts() -> None:
     assert found.hardware_flops == 2 * _FLOPS
 
 
+def test_each_step_has_its_share() -> None:
+    """Of its own time; None where the FLOPs of much of its time are not known."""
+    marks = [Range(f"step {n}", (100 * n * US, (100 * n + 90) * US)) for n in (0, 1, 2)]
+    net = _calls(3, *marks, unknown=1)
+    usage = _of(net)
+    loop_steps = find_steps(Table(parse(net), _PEAK).records, net)
+    took = loop_steps.duration_ns.tolist()
+    shares = [usage.steps.mfu(step, took[step], usage.peak_flops) for step in (0, 1, 2)]
+    assert shares[:2] == [pytest.approx(_FLOPS / (ns / 1e9) / 10e12) for ns in took[:2]]
+    assert shares[2] is None
+    two_gpus = usage.plus(usage)
+    assert two_gpus.steps.mfu(0, took[0], usage.peak_flops) == pytest.approx(shares[0])
+    assert usage.steps.mfu(7, took[0], usage.peak_flops) is None
+    assert usage.steps.mfu(0, took[0], None) is None
+
+
 def test_what_is_computed_again_is_no_work_of_the_model() -> None:
     """MFU leaves it out, HFU does not."""
     node = [
