@@ -57,14 +57,22 @@ def _of_trace(whole: Any) -> Truth | None:  # noqa: ANN401 - JSON
         and isinstance(event.get("cat"), str)
         and event["cat"] in _WORK
     ]
-    if not events or any(isinstance(event.get("ts"), str) for event in events):
-        return None
+    times = [event.get(key) for event in events for key in ("ts", "dur")]
+    if not events or any(map(_spells_a_number, times)):
+        return None  # what such a text means is the reader's rule
     base_ns = whole.get("baseTimeNanoseconds")
     if type(base_ns) is not int or base_ns < 0:
         base_ns = 0
     starts = (_ns(event.get("ts")) for event in events)
     since_epoch = [start if start is None else start + base_ns for start in starts]
     return _summed(zip(since_epoch, (_ns(event.get("dur")) for event in events), strict=True))
+
+
+def _spells_a_number(value: object) -> bool:
+    try:
+        return isinstance(value, str) and math.isfinite(float(value))
+    except ValueError:
+        return False
 
 
 _MOST_US = 2**61 / 1000
