@@ -44,6 +44,8 @@ from pyprof.marker.kind import NOT_OPS, classify, layer_name, plain_layer
 from pyprof.marker.library_ranges import is_library_domain
 from pyprof.marker.model import (
     DDP,
+    FRAMES,
+    FUSED_OPS,
     STOPPED,
     Call,
     Kind,
@@ -60,6 +62,8 @@ from pyprof.marker.user_ranges import BACKWARD, STEP_PATTERN, direction, range_n
 __all__ = [
     "BACKWARD",
     "DDP",
+    "FRAMES",
+    "FUSED_OPS",
     "NOT_OPS",
     "STEP_PATTERN",
     "STOPPED",

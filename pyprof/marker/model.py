@@ -31,6 +31,10 @@ class Kind(IntEnum):
     """Such a range around one step of a loop."""
 
 
+FRAMES, FUSED_OPS = "frames", "fused_ops"
+"""Arguments of a generated kernel's marker: where its ops are from, and which they are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """A tensor argument. `dtype` is torch's name without `torch.`; None where it is not known."""

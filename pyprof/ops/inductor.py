@@ -19,7 +19,7 @@ import math
 import re
 from itertools import pairwise
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import FRAMES, FUSED_OPS, Call, Tensor
 from pyprof.ops.gemm import product
 from pyprof.ops.pointwise import RULES
 from pyprof.ops.reductions import COSTS
@@ -28,6 +28,11 @@ from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, like, stored
 
 FAMILY = "fused"
+
+_ATTRIBUTES = ["kernel_file", "kernel_hash", "kernel_kwargs", "num_warps", "num_stages", "grid"]
+_SIGNATURE = ", ".join(
+    [*(f"attribute {name}" for name in (*_ATTRIBUTES, FRAMES, FUSED_OPS)), "Value[] arguments"]
+)
 
 _POINTWISE_OPS = {name: rule.flops for name, rule in RULES.items()}
 _REDUCING = {name: each for name, (each, _) in COSTS.items()}
@@ -68,7 +73,7 @@ def fused_names(kernel: str) -> list[str]:
 # add and mul for each of 24 elements; three tensors of 24 of 2 bytes
 @op(
     "triton.*",
-    signature="Value[] arguments",
+    signature=_SIGNATURE,
     example=Call("", "triton_poi_fused_add_mul_3", (*(Tensor((4, 6), "float16"),) * 3, 24)),
     flops=48,
     bytes=144,
@@ -77,26 +82,32 @@ def fused_kernel(a: Args) -> Work:
     """So much for each op named, for each element."""
     tensors = _tensors(a)
     count = _iterations(a, max(tensor.numel for tensor in tensors))
-    names = fused_names(a.op)
+    names = _fused_ops(a)
     if _picks_one(a.op) or _looks_up(a.op) or (_nameless(a.op) and _sized(a)):
         tensors = tuple(like(t, (count,)) if stored(t) > count else t for t in tensors)
     params = {"ops": "+".join(names)}
     several_sizes = len({stored(t) for t in tensors}) > 1
     if _nameless(a.op) and not _sized(a) and several_sizes:
-        return Work(None, tensors, (), params, extra_bytes=None, why=_untold(a.op))
+        return Work(None, tensors, (), params, extra_bytes=None, why=_untold(a))
     if _looks_up(a.op) and not _numbers(a) and several_sizes:
         why = "how much of its tables it reads is not recorded"
         return Work(None, tensors, (), params, extra_bytes=None, why=why)
-    if why := _untold(a.op):
+    if why := _untold(a):
         return Work(None, tensors, (), params, no_flops=why)
     return Work(_each(names) * count, tensors, (), params)
 
 
-def _untold(kernel: str) -> str:
-    """Say why a kernel's name does not tell its arithmetic; "" where it does."""
-    if _nameless(kernel):
+def _fused_ops(a: Args) -> list[str]:
+    """Give the ops that a kernel fuses: as recorded beside the trace, else as its name has them."""
+    recorded = a.value(FUSED_OPS)
+    return recorded.split("+") if isinstance(recorded, str) else fused_names(a.op)
+
+
+def _untold(a: Args) -> str:
+    """Say why a kernel's arithmetic is not known; "" where it is."""
+    if _nameless(a.op) and not a.given(FUSED_OPS):
         return "its name contains none of its fused ops"
-    if kernel.startswith("triton_for_"):
+    if a.op.startswith("triton_for_"):
         return "it is not recorded which of its tensors are results"
     return ""
 
@@ -109,7 +120,7 @@ def _nameless(kernel: str) -> bool:
 # three tensors of 24 of 2 bytes; what is done with them, nothing tells
 @op(
     "triton.own",
-    signature="Value[] arguments",
+    signature=_SIGNATURE,
     example=Call("triton", "my_kernel_0", (*(Tensor((4, 6), "float16"),) * 3, 24)),
     bytes=144,
 )
@@ -123,7 +134,7 @@ def own_kernel(a: Args) -> Work:
 @op(
     "triton.tem",
     family="gemm",
-    signature="Value[] arguments",
+    signature=_SIGNATURE,
     example=Call(
         "",
         "triton_tem_fused_mm_relu_1",
@@ -138,7 +149,7 @@ def template(a: Args) -> Work:
     is_product = not _PRODUCTS.isdisjoint(a.op.split("_"))
     if not is_product or (product := _product(tensors)) is None:
         return other_template(a)
-    each = _each(fused_names(a.op))
+    each = _each(_fused_ops(a))
     return Work((product.flops or 0) + each * product.writes[0].numel, tensors, (), product.params)
 
 
@@ -149,20 +160,20 @@ _IMAGE = Tensor((2, 3, 8, 8), "float16")
 @op(
     "triton.tem_attention",
     family="attention",
-    signature="Value[] arguments",
+    signature=_SIGNATURE,
     example=Call("", "triton_tem_fused_flex_attention_0", (_IMAGE,) * 3),
     bytes=2304,
 )
 @op(
     "triton.tem_convolution",
     family="conv",
-    signature="Value[] arguments",
+    signature=_SIGNATURE,
     example=Call("", "triton_tem_fused_convolution_0", (_IMAGE,) * 3),
     bytes=2304,
 )
 def other_template(a: Args) -> Work:
     """Each argument once; the arithmetic is not known."""
-    params: dict[str, object] = {"ops": "+".join(fused_names(a.op))}
+    params: dict[str, object] = {"ops": "+".join(_fused_ops(a))}
     why = "sizes of a template kernel not recorded"
     return Work(None, _tensors(a), (), params, no_flops=why)
 

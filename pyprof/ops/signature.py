@@ -8,7 +8,8 @@ A signature is written much as torch writes its own schemas:
 tensor, int64 where its dtype is not known), Mask (likewise bool), Tensor! (a tensor and no number
 that may stand for one), Number (a tensor or a number),
 int, int[] (a list, or a number for all of it), Size (a list, or all the numbers that follow),
-float, bool, str, dtype, any; Value[] takes all that is left, named ones last.
+float, bool, str, dtype, any; Value[] takes all that is left, named ones last; attribute
+is what is said of the call, by name alone.
 
 Old Python-level markers left out what was neither tensor nor scalar, flattened lists of tensors
 and wrote tensors without dimensions as numbers; so values are matched by type, and a value that
@@ -78,7 +79,7 @@ def bind(call: Call, signature: str, *, by_position: bool) -> dict[str, Value]:
             rest.clear()
         elif name in named:
             bound[parameter.name] = _named(named.pop(name), parameter)
-        elif parameter.keyword_only and not by_position:
+        elif parameter.type == "attribute" or (parameter.keyword_only and not by_position):
             bound[parameter.name] = MISSING
         elif by_position:
             bound[parameter.name] = _take_next(rest, parameter)

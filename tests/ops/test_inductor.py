@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyprof import ops
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Call, Tensor, Value
 
 _WHOLE, _PART = Tensor((64, 1024), "bfloat16"), Tensor((64, 256), "bfloat16")
 _IDS = Tensor((16,), "int64")
@@ -36,6 +36,14 @@ def test_rows_of_a_table_are_read_and_not_the_table() -> None:
     table = Tensor((50257, 1024), "bfloat16")
     found = ops.cost(Call("", name, (_IDS, table, _ROWS, _ROWS.numel)))
     assert found.bytes == 8 * 16 + 2 * 2 * _ROWS.numel
+
+
+def test_what_is_said_of_the_kernel_is_no_size() -> None:
+    """torch.profiler writes its warps and stages beside the arguments."""
+    said: dict[str, Value] = {"num_warps": 8, "num_stages": 2, "kernel_hash": "c", "grid": "(1,)"}
+    args = (_WHOLE, _PART, _PART.numel)
+    for name in ("triton_poi_fused_clone_0", "triton_poi_fused_mul_silu_0", "triton_poi_fused_0"):
+        assert ops.cost(Call("triton", name, args, said)) == ops.cost(Call("triton", name, args))
 
 
 @pytest.mark.parametrize(
