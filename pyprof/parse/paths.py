@@ -272,6 +272,9 @@ class _Around:
         self._ops.append((call.mod, call.op))
         if call.op == "step":
             self._state = self._state._replace(optimizer=True)
+        if isinstance(frames := call.kwargs.get(marker.FRAMES), tuple):  # of compiled code
+            inside = user_trace(tuple(map(str, frames)))
+            self._state = self._state._replace(trace=(*self._state.trace, *inside))
 
     def _enter_seq(self, text: str) -> None:
         if _is_checkpoint(text):

@@ -47,9 +47,10 @@ def readers() -> Iterator[Reader]:
 def read(path: Path) -> Capture:
     """Read a capture of any tool; raise CaptureError, with what to do, where it is none."""
     from pyprof.readers.plausible import plausible  # noqa: PLC0415 - loads Arrow
+    from pyprof.readers.provenance import with_origins  # noqa: PLC0415 - as above
 
     def checked(path: Path) -> Capture:
-        before, capture = stamp(path), plausible(reader.read(path), path)
+        before, capture = stamp(path), with_origins(plausible(reader.read(path), path), path)
         return replace(capture, warnings=(*capture.warnings, *changed(path, before)))
 
     reader = _reader(path)

@@ -1,0 +1,183 @@
+r"""What torch.compile writes of its kernels into files: the source lines and ops behind each.
+
+Inductor fuses ops of several lines into one kernel, whose launch has no line but that of the
+compiled function's caller. With INDUCTOR_PROVENANCE=1 torch writes which came from where (names as
+of torch 2.7 to 2.13), and what lies beside a trace is used:
+
+* `*inductor_provenance_tracking_kernel_stack_traces*.json`, as tlparse writes it:
+  `{"triton_poi_fused_add_0:1": ["  File \"net.py\", line 3, in block\n ..."]}`
+* `dedicated_log_torch_trace_*.log`, which TORCH_TRACE names the folder of: the same in a line
+* `*inductor_provenance_tracking_node_mappings*.json`: `{"cppCodeToPost": {kernel: [node]}}`
+* `kernel_information.json` of AOTInductor: `{kernel: {"stack_traces": [...],
+  "post_grad_nodes": [...]}}`
+
+The number behind a kernel is that of one use of it. Where two uses, or two graphs, disagree, what
+they have in common is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyprof import marker
+from pyprof.safe import message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from pyprof.schema import Capture
+
+_STACKS = "inductor_provenance_tracking_kernel_stack_traces"
+_NODES = "inductor_provenance_tracking_node_mappings"
+_INFORMATION = "kernel_information.json"
+_LOGS = "dedicated_log_torch_trace_*.log"
+_FRAME = re.compile(r'File "([^"\n]+)", line ([1-9]\d{0,6}), in ')
+_GRAPH = re.compile(r"^graph_\d+_")
+"""Before the name of a kernel for the CPU, in traces alone."""
+_USE = re.compile(r":\d+$")
+_NUMBER = re.compile(r"_\d+$")
+_MOST_BYTES = 1 << 28
+"""Files that are larger hold something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a kernel came from."""
+
+    frames: tuple[str, ...] | None = None
+    """`file:line` in the compiled code, outermost first; None where nothing was said of them."""
+    ops: tuple[str, ...] | None = None
+    """Of the graph that Inductor fused, as often as they are in it; likewise."""
+
+
+def with_origins(capture: Capture, path: Path) -> Capture:
+    """Give the capture with what the files beside it say of its generated kernels."""
+    try:
+        files = sorted(_files(path.parent))
+    except OSError:
+        return capture
+    if not files:
+        return capture
+    origins, failures = _read(files)
+    described, count = _described(capture.ranges, origins)
+    warnings = [*capture.warnings, *failures]
+    return replace(capture, ranges=described if count else capture.ranges, warnings=(*warnings,))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for pattern in (f"*{_STACKS}*.json", f"*{_NODES}*.json", _INFORMATION, _LOGS):
+        for path in folder.glob(pattern):
+            if path.is_file() and path.stat().st_size < _MOST_BYTES:
+                yield path
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def _read(files: Iterable[Path]) -> tuple[dict[str, Origin], list[str]]:
+    """Read files; those that cannot be read are left out, with a sentence for each."""
+    origins: dict[str, Origin] = {}
+    failures = []
+    for path in files:
+        try:
+            stated = [*_stated(path)]
+        except (OSError, ValueError, RecursionError) as error:
+            failures.append(f"{message(path.name)} is not used: {message(str(error))}")
+            continue
+        for kernel, origin in stated:
+            origins[kernel] = _common(origins[kernel], origin) if kernel in origins else origin
+    return origins, failures
+
+
+def _stated(path: Path) -> Iterator[tuple[str, Origin]]:
+    if path.suffix == ".log":
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if f'"name": "{_STACKS}"' in line:
+                    yield from _entries(json.loads(next(lines, "{}")))
+        return
+    content = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    if _NODES in path.name:
+        content = content.get("cppCodeToPost") if isinstance(content, dict) else None
+    yield from _entries(content)
+
+
+def _entries(content: Any) -> Iterator[tuple[str, Origin]]:  # noqa: ANN401 - JSON
+    """Give kernels and their origins, of any of the forms; of what is in none, nothing."""
+    for name, said in content.items() if isinstance(content, dict) else ():
+        if isinstance(said, dict):
+            stacks, nodes = said.get("stack_traces"), said.get("post_grad_nodes")
+        else:
+            listed = [text for text in said if isinstance(text, str)] if _is_list(said) else []
+            stacks = [text for text in listed if _FRAME.search(text)]
+            nodes = [text for text in listed if text.isidentifier()]
+        yield _USE.sub("", name), Origin(_innermost(_texts(stacks)), _ops(_texts(nodes)))
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
+
+
+def _texts(value: object) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def _innermost(stacks: list[str]) -> tuple[str, ...] | None:
+    """Give the frames of the last stack: of the op that makes what the kernel writes."""
+    frames = [tuple(f"{file}:{line}" for file, line in _FRAME.findall(text)) for text in stacks]
+    return next((stack for stack in reversed(frames) if stack), None)
+
+
+def _ops(nodes: list[str]) -> tuple[str, ...] | None:
+    return tuple(_NUMBER.sub("", node) for node in nodes) or None
+
+
+def _common(a: Origin, b: Origin) -> Origin:
+    """Keep what two uses of a kernel agree on; what one does not say, the other may."""
+    frames = b.frames if a.frames is None else a.frames
+    if a.frames is not None and b.frames is not None:
+        same = [one == other for one, other in zip(a.frames, b.frames, strict=False)]
+        frames = a.frames[: (*same, False).index(False)]
+    ops = b.ops if a.ops is None else a.ops
+    if a.ops != b.ops and None not in (a.ops, b.ops):
+        ops = ()
+    return Origin(frames, ops)
+
+
+# --- saying it ------------------------------------------------------------------------------------
+
+
+def _described(ranges: pa.Table, origins: Mapping[str, Origin]) -> tuple[pa.Table, int]:
+    """Put frames and ops into the texts of generated kernels; count the texts that have some."""
+    count = 0
+    chunks = []
+    for chunk in ranges.column("text").chunks:
+        texts = chunk.dictionary.to_pylist()
+        new = [_with_origin(text, origins) for text in texts]
+        count += sum(one != other for one, other in zip(texts, new, strict=True))
+        encoded = pa.array(new, chunk.dictionary.type).dictionary_encode()
+        code = encoded.indices.take(chunk.indices)  # texts that were two may be one now
+        chunks.append(pa.DictionaryArray.from_arrays(code, encoded.dictionary))
+    column = ranges.schema.get_field_index("text")
+    field = ranges.schema.field(column)
+    return ranges.set_column(column, field, pa.chunked_array(chunks, field.type)), count
+
+
+def _with_origin(text: str | None, origins: Mapping[str, Origin]) -> str | None:
+    if text is None or "_fused_" not in text or (call := marker.decode_op(text)) is None:
+        return text
+    origin = origins.get(_GRAPH.sub("", call.op))
+    if origin is None or not (origin.frames or origin.ops):
+        return text
+    kwargs = dict(call.kwargs)
+    if origin.frames:
+        kwargs[marker.FRAMES] = origin.frames
+    if origin.ops:
+        kwargs[marker.FUSED_OPS] = "+".join(origin.ops)
+    return marker.encode_op(replace(call, kwargs=kwargs))
