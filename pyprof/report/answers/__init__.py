@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import orjson
 
-from pyprof import __version__, cli
+from pyprof import __version__, cli, safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -91,7 +91,7 @@ def chunks(given: object, warnings: Sequence[str] = ()) -> Iterator[bytes]:
         return
     yield head.removesuffix(b"\n}") + b",\n  " + dumps(streamed[0]) + b": ["
     separator = b"\n    "
-    for line in lines(rows[0].tables):
+    for line in row_lines(rows[0].tables):
         yield separator + line
         separator = b",\n    "
     yield b"\n  ]\n}\n"
@@ -103,14 +103,14 @@ def envelope(cls: type, warnings: Sequence[str] = ()) -> dict[str, object]:
         "schema_version": VERSION,
         "kind": _KIND_OF[cls],
         "pyprof_version": __version__,
-        "warnings": [text(warning) for warning in warnings],
+        "warnings": [text(safe.url(warning)) for warning in warnings],
     }
 
 
 _BATCH_ROWS = 1 << 14
 
 
-def lines(tables: Iterable[pa.Table]) -> Iterator[bytes]:
+def row_lines(tables: Iterable[pa.Table]) -> Iterator[bytes]:
     """Give each row of Arrow tables as an object in one line; null, NaN and infinity are null."""
     for rows in tables:
         for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):

@@ -54,7 +54,7 @@ def test_whatever_an_answer_holds_is_strict_json(value: object) -> None:
 def test_rows_are_written_one_a_line() -> None:
     """Of several tables and of none; unknown, NaN and infinity are null."""
     rows = [pa.table({"idx": [1, 2], "x": [math.nan, None]}), pa.table({"idx": [3], "x": [1.0]})]
-    lines = [*answers.lines(rows)]
+    lines = [*answers.row_lines(rows)]
     assert [json.loads(line) for line in lines] == [
         {"idx": 1, "x": None}, {"idx": 2, "x": None}, {"idx": 3, "x": 1.0},
     ]  # fmt: skip

@@ -22,7 +22,9 @@ _UNITS = re.compile(
 )
 _PLAIN = {
     *("rank", "device", "calls", "kernels", "rows", "windows", "steps", "tokens", "line", "number"),
-    *("first", "last", "mfu", "hfu", "mbu", "efficiency"),
+    *("first", "last", "mfu", "hfu", "mbu", "efficiency", "ranks", "groups", "busiest", "step"),
+    *("of", "clock", "clock_against_rank", "clock_drift", "clock_collectives", "imbalance"),
+    *("times_like_groups", "left_before_the_last_came"),
 }
 """Numbers of things, names that are numbers, and ratios with a name of their own."""
 
