@@ -15,11 +15,13 @@ import tempfile
 from pathlib import Path
 
 from pyprof.prof.names import column_help
+from pyprof.report.answers import json_schema
 from pyprof.report.frame import meanings
 
 TOP = Path(__file__).resolve().parents[1]
 README = TOP / "README.md"
 FRAME = TOP / "docs" / "frame.md"
+SCHEMA = TOP / "pyprof" / "report" / "answers" / json_schema.FILE
 COMMAND = "$ pyprof "
 
 _COLUMNS = re.compile(r"(?<=<!-- columns -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -72,10 +74,11 @@ def rewritten(text: str) -> str:
 
 def main() -> int:
     """Rewrite or check the documents."""
-    before = {page: page.read_text(encoding="utf-8") for page in (README, FRAME)}
+    before = {page: page.read_text(encoding="utf-8") for page in (README, FRAME, SCHEMA)}
     after = {
         README: rewritten(before[README]),
         FRAME: _COLUMNS.sub(lambda _: frame(), before[FRAME]),
+        SCHEMA: json_schema.spelt(),
     }
     old = [page for page in before if before[page] != after[page]]
     for page in old:

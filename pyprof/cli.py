@@ -159,6 +159,12 @@ def raw_option(function: Callable[..., None]) -> Callable[..., None]:
     return click.option("--raw", is_flag=True, help=help_text)(function)
 
 
+def json_option(function: Callable[..., None]) -> Callable[..., None]:
+    """Add --json to a command; the command gets it as `as_json`."""
+    help_text = "Write JSON, as -o FILE.json does; docs/json.md describes it."
+    return click.option("--json", "as_json", is_flag=True, help=help_text)(function)
+
+
 def source_option(help_text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add --source; the command gets it as `folder`, None where it is not given."""
     kind = click.Path(exists=True, file_okay=False, path_type=Path)

@@ -148,8 +148,8 @@ def test_a_column_to_sort_by_may_be_meant(capture: Path) -> None:
 
 
 OTHER_FORMS = [
-    ("summary", "x.json"), ("lines", "x.json"), ("lines", "x.html"), ("summary", "x.sqlite"),
-    ("prof", "x.json"), ("prof", "x.parquet"), ("peaks", "x.json"), ("report", "x.json"),
+    ("summary", "x.csv"), ("lines", "x.csv"), ("lines", "x.html"), ("summary", "x.sqlite"),
+    ("prof", "x.html"), ("prof", "x.parquet"), ("peaks", "x.html"), ("report", "x.json"),
     ("report", "x.pdf"),
 ]  # fmt: skip
 
@@ -158,7 +158,7 @@ OTHER_FORMS = [
 def test_a_file_holds_what_its_name_says(
     command: str, name: str, capture: Path, tmp_path: Path
 ) -> None:
-    """No text in a .json, and no capture that is written over: wrong usage, and nothing is read."""
+    """No text in a .csv, and no capture that is written over: wrong usage, and nothing is read."""
     target = tmp_path / name
     target.write_text("mine")
     done = run(command, *[capture] * (command != "peaks"), "-o", target)

@@ -10,13 +10,20 @@ from pyprof import cli, safe
 from pyprof.options import capture_options
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
+
+    from pyprof.capture.machine import Finding
+    from pyprof.report.answers.doctor import Doctor
+    from pyprof.schema import Capture
 
 
 @click.command("doctor", cls=cli.Command)
 @click.argument("capture", required=False)
+@cli.json_option
+@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+              help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
 @capture_options
-def command(capture: str | None) -> None:
+def command(capture: str | None, target: str, *, as_json: bool) -> None:
     """Check this machine for captures, or check what CAPTURE hides or distorts.
 
     CAPTURE is a file written by nsys, nvprof or torch.profiler, or its URL. Each problem comes with
@@ -26,34 +33,51 @@ def command(capture: str | None) -> None:
     Examples:
       pyprof doctor
       pyprof doctor net.sqlite
+      pyprof doctor --json net.sqlite
     """
-    if capture is None:
-        from pyprof.capture.machine import findings  # noqa: PLC0415 - --help needs none of it
+    as_json |= cli.claims(target, "json") == "json"
+    if as_json:
+        from pyprof.report import answers  # noqa: PLC0415 - --help needs none of it
 
-        lines = [str(finding) for finding in findings()]
-    else:
-        from pyprof.inputs.find import fetch  # noqa: PLC0415 - as above
-
-        with fetch(capture) as path:
-            lines = examine(path, capture)
-    with cli.output(cli.STDOUT) as out:
+        answers.write(target, _answer(capture))
+        return
+    lines = [str(finding) for finding in _findings()] if capture is None else _examined(capture)
+    with cli.output(target) as out:
         out.write("".join(f"{safe.multiline(line)}\n" for line in lines).encode())
 
 
-def examine(path: Path, name: str) -> list[str]:
-    """Give what a capture holds, then what is to be known of it; CaptureError where it is none.
+def _answer(name: str | None) -> Doctor:
+    from pyprof.report.answers import doctor  # noqa: PLC0415 - --help needs none of it
 
-    `name` is what the user calls it.
-    """
+    if name is None:
+        return doctor.of_machine(_findings())
+    return doctor.of_capture(*_inspected(name))
+
+
+def _findings() -> Iterable[Finding]:
+    from pyprof.capture.machine import findings  # noqa: PLC0415 - --help needs none of it
+
+    return findings()
+
+
+def _inspected(name: str) -> tuple[Capture, str, list[str]]:
+    """Read a capture, and give what is to be known of it; CaptureError where it is none."""
     from pyprof.capture import pitfalls, tables  # noqa: PLC0415 - they need Arrow
-    from pyprof.readers import read  # noqa: PLC0415
+    from pyprof.inputs.find import fetch  # noqa: PLC0415 - as above
+    from pyprof.readers import read  # noqa: PLC0415 - as above
 
-    capture = read(path)
+    with fetch(name) as path:
+        capture = read(path)
+        return capture, name, [*pitfalls.find_pitfalls(capture), *tables.private(path)]
+
+
+def _examined(name: str) -> list[str]:
+    """Give what a capture holds, then what is to be known of it, in lines."""
+    capture, _, pitfall_texts = _inspected(name)
     version = f" {capture.version}" if capture.version else ""
     heading = (
         f"{name}: {capture.tool}{version}, {capture.activities.num_rows:,} activities, "
         f"{capture.calls.num_rows:,} calls, {capture.ranges.num_rows:,} ranges"
     )
-    pitfall_texts = [*pitfalls.find_pitfalls(capture), *tables.private(path)]
     lines = [heading, *(f"- {text}" for text in pitfall_texts or ["no pitfalls found"])]
     return [safe.message(line) for line in lines]

@@ -15,18 +15,20 @@ from pyprof import cli
     "--csv", "as_csv", is_flag=True, help="Write CSV, including sources and known doubts."
 )
 @cli.raw_option
+@cli.json_option
 @click.option("--measure", "measuring", is_flag=True,
               help="Measure matrix products and a copy here, and save the rates.")  # fmt: skip
 @click.option("--device", metavar="cpu|cuda|cuda:N",
               help="Device to measure; default: the GPU, or the CPU if there is none.")  # fmt: skip
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
-              help="Output file; default: stdout.")  # fmt: skip
+              help="Output file; .csv, .json select the format. Default: stdout.")  # fmt: skip
 def command(
     name: str | None,
     target: str,
     device: str | None,
     *,
     as_csv: bool,
+    as_json: bool,
     raw: bool,
     measuring: bool,
 ) -> None:
@@ -51,7 +53,11 @@ def command(
         raise click.UsageError("--device works only with --measure")
     if device is not None and not re.fullmatch(r"cpu|cuda(:\d+)?", device):
         raise click.BadParameter(f"{device!r} must be cpu, cuda or cuda:N", param_hint="'--device'")
-    as_csv = as_csv or cli.claims(target, "csv") == "csv"
+    form = cli.claims(target, "csv", "json")
+    as_csv |= form == "csv"
+    as_json |= form == "json"
+    if as_csv and as_json:
+        raise click.UsageError("--csv and --json exclude each other")
     from pyprof.gpu import measured  # noqa: PLC0415 - only to do the work
     from pyprof.report.render import peaks, text  # noqa: PLC0415 - as above
 
@@ -64,6 +70,12 @@ def command(
         cli.say(f"saved to {place}; pyprof prof --measured uses it")
     else:
         rows = peaks.find(name, peaks.measured_rows(measured.load().values()))
+    if as_json:
+        from pyprof.report import answers  # noqa: PLC0415 - as above
+        from pyprof.report.answers import peaks as answers_of_peaks  # noqa: PLC0415 - as above
+
+        answers.write(target, answers_of_peaks.peaks(rows))
+        return
     one = measuring or name is not None
     with cli.output(target) as out:
         if as_csv:

@@ -13,6 +13,8 @@ from pyprof.options import Captures, override, peak_options, reads_captures
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pyprof.report.rows import Answer, Asked
+
 _KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
          "step", "phase", "params", "family", "via")  # fmt: skip
 
@@ -67,17 +69,18 @@ class _ProfCommand(cli.Command):
 @click.option("--explain", type=click.IntRange(1), metavar="ROW",
               help="Explain how row ROW (its idx) was costed, stage by stage.")  # fmt: skip
 @peak_options
+@cli.json_option
 @click.option(
     "-o",
     "--output",
     "target",
     default=cli.STDOUT,
     metavar="FILE",
-    help="Output file; default: stdout.",
+    help="Output file; .csv, .json select the format. Default: stdout.",
 )
 @reads_captures("[FILE]...", strict=False)
 def command(
-    captures: Captures, target: str, least: float | None,
+    captures: Captures, target: str, least: float | None, *, as_json: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
     """Report FLOPs, bytes, Tensor Core use and time of every kernel in FILE.
@@ -94,58 +97,84 @@ def command(
       pyprof prof --by op -w 120 ranks/
       pyprof prof --explain 12 net.dict
       pyprof prof --by params --where tc=0 -w 160 net.sqlite
+      pyprof prof --json --where tc=0 --sort sil --top 5 net.sqlite
     """
-    how["as_csv"] |= cli.claims(target, "csv") == "csv"
-    if how["as_csv"] and how["width"]:
-        raise click.UsageError("--csv and -w exclude each other")
+    form = cli.claims(target, "csv", "json")
+    how["as_csv"] |= form == "csv"
+    as_json |= form == "json"
+    if [how["as_csv"], bool(how["width"]), as_json].count(True) > 1:
+        raise click.UsageError("--csv, -w and --json exclude each other")
     cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
     if how["by"] and how["names"]:
         raise click.UsageError("--by and -c exclude each other: --by has columns of its own")
     from pyprof.prof import where  # noqa: PLC0415 - it loads Arrow
-    from pyprof.report import nvprof_tables  # noqa: PLC0415 - they load Arrow
+    from pyprof.report import answers  # noqa: PLC0415 - they load Arrow
     from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
+    from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
 
     try:
         asked_rows = where.conditions(how["conditions"])
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--where'") from None
     if how["summary"]:
-        if len(captures.paths) > 1:
-            raise click.UsageError("--summary nvprof takes one file")
-        if any(how[option] for option in ("names", "width", "by", "sort", "top", "conditions")):
-            raise click.UsageError(
-                "--summary nvprof does not take -c, -w, --by, --where, --sort or --top"
-            )
-        tables = nvprof_tables.rows(captures.paths[0], quiet=captures.quiet)
-        with cli.output(target) as out:
-            nvprof_tables.write(tables, out, as_csv=how["as_csv"], raw=how["raw"])
+        _nvprof(captures, target, how, as_json=as_json)
         return
     if how["explain"] is not None:
-        _explain(captures.paths, target, how)
+        _explain(captures.paths, target, how, as_json=as_json)
         return
-    asked = report.Asked(
-        report.columns(how["names"]), how["by"], how["sort"], how["top"], asked_rows
-    )
+    read_names = answers_of_prof.names if as_json else report.columns
+    asked = report.Asked(read_names(how["names"]), how["by"], how["sort"], how["top"], asked_rows)
     summarise, merge = (
         partial(work, asked=asked) for work in (report.summarise_rows, report.merge_answers)
     )
     answer = captures.map_reduce(summarise, merge, override(how), host=asked.of_steps)
+    captures.warn(answer.warnings)
+    if as_json:
+        answers.write(target, answers_of_prof.prof(answer, asked), answer.warnings)
+    else:
+        _write(answer, asked, captures, target, how)
+    if not captures.quiet:
+        cli.say(answer.coverage.text)
+    report.demand(answer.coverage, least)
+
+
+def _nvprof(captures: Captures, target: str, how: Mapping[str, Any], *, as_json: bool) -> None:
+    """Write nvprof's tables of one file."""
+    if len(captures.paths) > 1:
+        raise click.UsageError("--summary nvprof takes one file")
+    if any(how[option] for option in ("names", "width", "by", "sort", "top", "conditions")):
+        raise click.UsageError(
+            "--summary nvprof does not take -c, -w, --by, --where, --sort or --top"
+        )
+    from pyprof.report import answers, nvprof_tables  # noqa: PLC0415 - they load Arrow
+    from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
+
+    tables = nvprof_tables.rows(captures.paths[0], quiet=captures.quiet)
+    if as_json:
+        answers.write(target, answers_of_prof.nvprof(tables))
+        return
+    with cli.output(target) as out:
+        nvprof_tables.write(tables, out, as_csv=how["as_csv"], raw=how["raw"])
+
+
+def _write(
+    answer: Answer, asked: Asked, captures: Captures, target: str, how: Mapping[str, Any]
+) -> None:
+    """Write rows as CSV or as text."""
+    from pyprof.report import rows as report  # noqa: PLC0415 - it loads Arrow
+
     columns, rows = report.shown(answer, asked)
     if how["as_csv"] and not how["raw"]:
         rows = map(safe.fields, rows)
-    captures.warn(answer.warnings)
     write = report.render(
         as_csv=how["as_csv"], width=how["width"],
         say=lambda text: captures.warn([text]),
     )  # fmt: skip
     with cli.output(target) as out:
         write(columns, rows, out)
-    if not captures.quiet:
-        cli.say(answer.coverage.text)
-    report.demand(answer.coverage, least)
 
 
-def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any]) -> None:
+def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any], *, as_json: bool) -> None:
     """Write how one row of one file was costed. Raises as `load` does."""
     if len(sources) > 1:
         raise click.UsageError("--explain takes one file")
@@ -156,9 +185,15 @@ def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any]) -> Non
             "--explain does not take -c, --csv, -w, --by, --where, --sort or --top"
         )
     from pyprof.inputs.source import load  # noqa: PLC0415 - they load Arrow
+    from pyprof.report import answers  # noqa: PLC0415 - as above
+    from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
     from pyprof.report.explain import explain  # noqa: PLC0415 - as above
     from pyprof.report.render import text  # noqa: PLC0415 - as above
 
-    lines = explain(load(sources[0], override(how)).table, how["explain"])
+    table = load(sources[0], override(how)).table
+    if as_json:
+        answers.write(target, answers_of_prof.explain(table, how["explain"]))
+        return
+    lines = explain(table, how["explain"])
     with cli.output(target) as out:
         out.write(text.finish(lines, coloured=text.colours(target)))

@@ -25,7 +25,7 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parall
 @cli.raw_option
 @click.option("--table", type=cli.Choice(_TABLES), default=_TABLES[0], show_default=True,
               help="The table for --csv.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Write all tables as JSON.")
+@cli.json_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Output file; .csv, .json select the format. Default: stdout.")  # fmt: skip
 @reads_captures("SET...")
@@ -51,6 +51,12 @@ def command(
     form = "csv" if as_csv else "json" if as_json else cli.form(target, "csv", "json")
     cli.check_raw(raw, form)
     job = _across(captures)
+    if form == "json":
+        from pyprof.report import answers  # noqa: PLC0415 - only now needed
+        from pyprof.report.answers.ranks import ranks  # noqa: PLC0415 - as above
+
+        answers.write(target, ranks(job), job.warnings)
+        return
     content = _content(job, form, table, raw=raw)
     if content is None:
         from pyprof.report.ranks import text as as_text  # noqa: PLC0415 - as above
@@ -79,6 +85,4 @@ def _content(job: Across, form: str, table: str, *, raw: bool) -> bytes | None:
     """Write in the form of a suffix; None for one that is text."""
     from pyprof.report.ranks import output_tables  # noqa: PLC0415 - only now needed
 
-    if form == "csv":
-        return output_tables.as_csv(job, table, raw=raw)
-    return output_tables.as_json(job) if form == "json" else None
+    return output_tables.as_csv(job, table, raw=raw) if form == "csv" else None

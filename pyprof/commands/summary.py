@@ -33,11 +33,13 @@ _BY = ("op", "layer", "line")
 @click.option("--steps", metavar="RANGE",
               help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @peak_options
+@cli.json_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
-              help="Output file; default: stdout.")  # fmt: skip
+              help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
 @reads_captures("[FILE]...")
 def command(
     captures: Captures, by: str, top: int, depth: int | None, steps: str | None, target: str,
+    *, as_json: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
     """Show where the GPU time of FILE goes, how busy the GPU is, and potential gains.
@@ -50,9 +52,10 @@ def command(
       pyprof summary net.sqlite
       pyprof summary --steps 3: net.sqlite
       pyprof summary --by layer --depth 3 net.sqlite
+      pyprof summary --json net.sqlite
       pyprof summary ranks/
     """
-    cli.claims(target)
+    as_json |= cli.claims(target, "json") == "json"
     from pyprof.inputs import source  # noqa: PLC0415 - they load Arrow
     from pyprof.report.analysis import overview  # noqa: PLC0415 - as above
     from pyprof.report.render import text  # noqa: PLC0415 - they load Arrow
@@ -61,6 +64,12 @@ def command(
         summarise = partial(overview.summarise_brief, chosen=steps)
         brief = captures.map_reduce(summarise, overview.merge_briefs, override(how), begin)
     captures.warn(brief.warnings)
+    if as_json:
+        from pyprof.report import answers  # noqa: PLC0415 - as above
+        from pyprof.report.answers.summary import summary  # noqa: PLC0415 - as above
+
+        answers.write(target, summary(brief, top, depth), brief.warnings)
+        return
     with cli.output(target) as out:
         out.write(text.finish(sections(brief, by, top, depth), coloured=text.colours(target)))
 

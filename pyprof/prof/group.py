@@ -122,11 +122,16 @@ def measured(groups: pa.Table, key: str) -> tuple[list[Column], pa.Table]:
     mean = pc.divide(total, groups.column("duration_count").cast(pa.float64()))
     shown = groups.append_column("share", share).append_column("duration_mean", mean)
     shown = shown.sort_by([("duration_sum", "descending"), ("key", "ascending")])
-    columns = [COLUMNS[key], *(_measure(name) for name in MEASURES)]
+    columns = [COLUMNS[key], *measures()]
     data = {key: shown.column("key")} | {
         name: shown.column(spec[-1]) for name, spec in MEASURES.items()
     }
     return columns, pa.table(data)
+
+
+def measures() -> list[Column]:
+    """Give the columns of groups, beside the one that rows are grouped by."""
+    return [_measure(name) for name in MEASURES]
 
 
 def _measure(name: str) -> Column:

@@ -168,7 +168,12 @@ def measured(groups: pa.Table) -> tuple[list[Column], pa.Table]:
         }
     )
     order = [("total", "descending"), *((name, "ascending") for name in KEYS)]
-    return [*(COLUMNS[name] for name in KEYS), *map(_measure, _MEASURES)], data.sort_by(order)
+    return [*(COLUMNS[name] for name in KEYS), *measures()], data.sort_by(order)
+
+
+def measures() -> list[Column]:
+    """Give the columns of groups, beside the ones that rows are grouped by."""
+    return [*map(_measure, _MEASURES)]
 
 
 def _median(rates: Floats) -> float:

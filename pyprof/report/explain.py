@@ -75,7 +75,14 @@ class _Row:
 
 
 def explain(table: Table, row: int) -> Iterator[str]:
-    """Explain a row, as `idx` numbers them from 1, in lines of text.
+    """Explain a row, as `idx` numbers them from 1, in lines of text; raises as `sections` does."""
+    for title, lines in sections(table, row):
+        yield heading(title)
+        yield from (f"  {line}" for line in lines)
+
+
+def sections(table: Table, row: int) -> Iterator[tuple[str, Iterator[str]]]:
+    """Explain a row, as `idx` numbers them from 1: title and lines of each stage.
 
     Raises PyprofError where there is no such row.
     """
@@ -83,9 +90,7 @@ def explain(table: Table, row: int) -> Iterator[str]:
     if not 1 <= row <= rows:
         raise PyprofError(f"no row {row}: rows are numbered from 1 to {rows}")
     explained = _Row(table, row - 1)
-    for title, section in SECTIONS.items():
-        yield heading(title)
-        yield from (f"  {line}" for line in section(explained))
+    yield from ((title, section(explained)) for title, section in SECTIONS.items())
 
 
 # --- sections -------------------------------------------------------------------------------------

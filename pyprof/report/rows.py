@@ -98,6 +98,8 @@ class Answer:
     counts: Counts
     """Of all rows, shown or not."""
     warnings: tuple[str, ...]
+    matched: int
+    """Rows that fulfil the conditions, or groups of them."""
 
 
 def summarise_rows(source: Source, asked: Asked) -> Answer:
@@ -111,13 +113,14 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
             if asked.by == PARAMS
             else group.group(table, asked.by, chosen)
         )
-        return Answer(data, cost_coverage(table, chosen), counts(table), warnings)
+        return Answer(data, cost_coverage(table, chosen), counts(table), warnings, data.num_rows)
     values = {column.name: column.values(table) for column in asked.columns}
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
         values[name] = COLUMNS[name].values(table)
     data = pa.table(values)
     data = data if chosen is None else data.filter(pa.array(chosen))
-    return Answer(_first(data, asked), cost_coverage(table, chosen), counts(table), warnings)
+    first, known = _first(data, asked), cost_coverage(table, chosen)
+    return Answer(first, known, counts(table), warnings, data.num_rows)
 
 
 PARAMS = "params"
@@ -132,10 +135,12 @@ def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:
     if asked.by is not None:
         merge = params.merge_groups if asked.by == PARAMS else group.merge_groups
         data = merge(a.data, b.data)
+        matched = data.num_rows
     else:
         data = _first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
+        matched = a.matched + b.matched
     warnings = tuple(dict.fromkeys((*a.warnings, *b.warnings)))
-    return Answer(data, a.coverage.plus(b.coverage), a.counts.plus(b.counts), warnings)
+    return Answer(data, a.coverage.plus(b.coverage), a.counts.plus(b.counts), warnings, matched)
 
 
 def _first(data: pa.Table, asked: Asked) -> pa.Table:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from pyprof.report.advice.case import Case
 from pyprof.report.advice.finding import Advice, Evidence
-from pyprof.report.advice.registry import in_order, merge_advice, rules, without_rows
+from pyprof.report.advice.registry import (
+    in_order,
+    merge_advice,
+    renumbered,
+    rules,
+    without_rows,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +22,7 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.timeline import Timeline
     from pyprof.schema import Capture
 
-__all__ = ["Advice", "Evidence", "advise", "merge_advice", "without_rows"]
+__all__ = ["Advice", "Evidence", "advise", "merge_advice", "renumbered", "without_rows"]
 
 _LEAST_SHARE = 0.001
 """What could win less of the time is not worth a line."""

@@ -20,7 +20,7 @@ from pyprof.marker import Kind, classify
 from pyprof.parse.texts import where
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.families import family
-from pyprof.report.advice.finding import Advice, Evidence
+from pyprof.report.advice.finding import MOST_IDS, Advice, Evidence
 from pyprof.report.analysis import host_api
 from pyprof.report.analysis.host_api import LAUNCH
 from pyprof.report.analysis.idle import HOST
@@ -261,14 +261,26 @@ class Case:
         texts = [*detail] if detail is not None else [""] * len(rows)
         what = pc.coalesce(op, kernel)
         data = pa.table({"what": what, "line": line, "detail": texts, "ns": weight})
-        grouped = data.group_by(["what", "line", "detail"]).aggregate(
-            [("ns", "sum"), ("ns", "count")]
-        )
+        keys = ["what", "line", "detail"]
+        grouped = data.group_by(keys).aggregate([("ns", "sum"), ("ns", "count")])
+        ids = _longest_rows(data.append_column("row", pa.array(rows + 1)), keys)
         entries = [
-            Evidence(row["what"], row["line"], row["ns_count"], int(row["ns_sum"]), row["detail"])
+            Evidence(
+                row["what"], row["line"], row["ns_count"], int(row["ns_sum"]), row["detail"],
+                ids[tuple(row[key] for key in keys)],
+            )
             for row in grouped.to_pylist()
-        ]
+        ]  # fmt: skip
         return tuple(sorted(entries, key=lambda e: (-e.total_ns, e.what, e.line or "", e.detail)))
+
+
+def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...], tuple[int, ...]]:
+    """Give the numbers of those rows of each group that have most time, that with most first."""
+    ordered = data.sort_by([("ns", "descending"), ("row", "ascending")])
+    grouped = ordered.group_by(keys, use_threads=False).aggregate([("row", "list")])
+    firsts = pc.list_slice(grouped.column("row_list"), 0, MOST_IDS).to_pylist()
+    groups = zip(*(grouped.column(key).to_pylist() for key in keys), strict=True)
+    return {key: tuple(dict.fromkeys(ids)) for key, ids in zip(groups, firsts, strict=True)}
 
 
 # Idle time of one cause, and the rows next to its gaps.

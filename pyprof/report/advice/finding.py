@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+MOST_IDS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -22,6 +24,8 @@ class Evidence:
     total_ns: int
     detail: str = ""
     """What is wrong with them, where it differs from row to row."""
+    row_ids: tuple[int, ...] = ()
+    """`idx` of the rows that stand for most time, `MOST_IDS` at most; none for ranges."""
 
 
 @dataclass(frozen=True, slots=True)

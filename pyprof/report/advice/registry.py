@@ -7,6 +7,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
+from pyprof.report.advice.finding import MOST_IDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -55,6 +57,20 @@ def without_rows(entries: Iterable[Advice]) -> list[Advice]:
     return [replace(entry, rows=entry.rows[:0]) for entry in entries]
 
 
+def renumbered(entries: Iterable[Advice], before: int) -> list[Advice]:
+    """Let the rows of advice be numbered on behind as many rows of other captures."""
+    return [
+        replace(
+            entry,
+            evidence=tuple(
+                replace(each, row_ids=tuple(before + row for row in each.row_ids))
+                for each in entry.evidence
+            ),
+        )
+        for entry in entries
+    ]
+
+
 def merge_advice(a: Sequence[Advice], b: Sequence[Advice]) -> list[Advice]:
     """Make the advice on two captures one: GPUs work side by side, so the larger gain counts.
 
@@ -82,7 +98,10 @@ def _plus(a: Advice, b: Advice) -> Advice:
             entry
             if other is None
             else replace(
-                other, count=other.count + entry.count, total_ns=other.total_ns + entry.total_ns
+                other,
+                count=other.count + entry.count,
+                total_ns=other.total_ns + entry.total_ns,
+                row_ids=(*other.row_ids, *entry.row_ids)[:MOST_IDS],
             )
         )
     longest = sorted(

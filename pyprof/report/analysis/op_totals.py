@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.gpu.roofline import NS_PER_S, per_second
+from pyprof.parse.records import Coded
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
 
@@ -96,7 +97,7 @@ def totals(op_sums: pa.Table) -> list[Total]:
 _KEYS = ("op", "dir", "line", "unnamed")
 """What a group has in common; `unnamed` is the kernel of rows that no op names."""
 _TOPOPS_SUMS = ("ns", "flops", "flops_ns", "bytes", "bytes_ns", "eff_ns", "eff_known_ns")
-_LARGEST = ("kernel", "bound", "tc")
+_LARGEST = ("kernel", "bound", "tc", "reason")
 """Of these, what most of a group's time has is told."""
 
 
@@ -160,6 +161,11 @@ class OpTotals:
     def tc(self) -> str | None:
         """Tensor Cores, for most of the time that could use them: 1, 0, ?; None: none could."""
         return _largest(self.time_by["tc"])
+
+    @property
+    def why(self) -> str | None:
+        """Why the cost of most of its rows of unknown cost is unknown; None: all are known."""
+        return _largest(self.time_by["reason"])
 
 
 def _over(part: float, total: float) -> float | None:
@@ -245,6 +251,8 @@ def _columns(table: Table) -> pa.Table:
         for name in ("op", "dir", "line", "kernel", "bound", "tc")
     }
     kernel = pa.array(_kernel(table))
+    unknown = pa.array((costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper))
+    values["reason"] = _where(unknown, Coded(costs.reason_of, costs.reason).numbered())
     values["unnamed"] = _where(pc.is_null(values["op"]), values["kernel"])
     values["bound"] = _where(kernel, values["bound"])
     values["tc"] = _where(pc.and_(kernel, pc.not_equal(values["tc"], "-")), values["tc"])

@@ -273,6 +273,8 @@ class Brief:
     layers: Node
     advice: list[Advice]
     warnings: tuple[str, ...]
+    row_count: int
+    """Of all rows, which are numbered on behind those of other captures."""
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -317,6 +319,7 @@ def shortened(source: Source, overview: Overview) -> Brief:
         ),
         advice.without_rows(overview.advice),
         (*source.table.source.warnings, *source.table.doubts),
+        source.table.records.rows,
     )
 
 
@@ -337,8 +340,9 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
         _sum(a.vias, b.vias),
         op_totals.merge_op_totals(a.ops, b.ops),
         layer_tree.merge_trees(a.layers, b.layers),
-        advice.merge_advice(a.advice, b.advice),
+        advice.merge_advice(a.advice, advice.renumbered(b.advice, a.row_count)),
         each_once(a.warnings, b.warnings),
+        a.row_count + b.row_count,
     )
 
 

@@ -138,6 +138,8 @@ class Lines:
     advice: list[Advice]
     """All of it."""
     warnings: tuple[str, ...]
+    row_count: int
+    """Of all rows, which are numbered on behind those of other captures."""
 
     @property
     def placed(self) -> list[Advice]:
@@ -158,6 +160,7 @@ def summarise_lines(source: Source, chosen: str | None) -> Lines:
         source_lines(source.table, rows),
         advice.without_rows(given),
         (*source.table.source.warnings, *blocking),
+        source.table.records.rows,
     )
 
 
@@ -165,6 +168,7 @@ def merge_line_reports(a: Lines, b: Lines) -> Lines:
     """Make what was found of two captures one."""
     return Lines(
         merge_line_times(a.times, b.times),
-        advice.merge_advice(a.advice, b.advice),
+        advice.merge_advice(a.advice, advice.renumbered(b.advice, a.row_count)),
         each_once(a.warnings, b.warnings),
+        a.row_count + b.row_count,
     )

@@ -9,8 +9,6 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from pyprof import safe
 from pyprof.report.ranks.collectives import Sort
 from pyprof.report.ranks.findings import RankTime
@@ -148,17 +146,3 @@ def as_csv(job: Across, name: str, *, raw: bool = False) -> bytes:
     rows = TABLES[name].rows(job)
     writer.writerows(rows if raw else (map(safe.field, row) for row in rows))
     return file.getvalue().encode()
-
-
-def as_json(job: Across) -> bytes:
-    """Write all tables, unknown null."""
-    content: dict[str, object] = {
-        name: [dict(zip(table.columns, row, strict=True)) for row in table.rows(job)]
-        for name, table in TABLES.items()
-    }
-    content |= {
-        "waited_for_several_ns": job.unclear_ns,
-        "left_before_the_last_came": job.impossible,
-        "left_out": job.missing,
-    }
-    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

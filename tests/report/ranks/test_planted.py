@@ -14,10 +14,11 @@ import pytest
 
 from pyprof.inputs.engine import InProcess
 from pyprof.inputs.ranks import ranked_captures
+from pyprof.report import answers
+from pyprof.report.answers.ranks import ranks as ranks_answer
 from pyprof.report.ranks import text
 from pyprof.report.ranks.findings import Across, across
 from pyprof.report.ranks.measure import measure_ranks
-from pyprof.report.ranks.output_tables import as_json
 from pyprof.report.ranks.placing import TOGETHER_NS
 from pyprof.report.ranks.tables import merge_facts
 from tests import commands
@@ -193,7 +194,7 @@ def test_a_cluster_finds_the_same(run: Run, tmp_path: Path) -> None:
         done = commands.run("ranks", "-q", str(run.folder), "--dask", address, "-o", str(target))
     assert done.code == 0, done.stderr
     here = replace(run.found, missing=(run.truth["corrupt"],))
-    assert target.read_bytes() == as_json(here)
+    assert target.read_bytes() == answers.document(ranks_answer(here), here.warnings)
 
 
 def _links(found: Across) -> list[tuple[object, ...]]:

@@ -1,0 +1,279 @@
+"""`pyprof ranks --json`: all of its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyprof.report.answers import answer
+from pyprof.report.ranks.output_tables import TABLES
+
+if TYPE_CHECKING:
+    from pyprof.report.ranks.findings import Across
+
+
+@dataclass(frozen=True, slots=True)
+class RankUse:
+    """One GPU of a rank."""
+
+    rank: int
+    """The rank."""
+    device: int
+    """Number of the GPU in its process; -1 where it is unknown."""
+    gpu: str | None
+    """Its name; null where the capture does not name it."""
+    source: str
+    """The capture."""
+    rows: int
+    """Kernels, copies and fills."""
+    span_ns: int
+    """From the first start to the last end."""
+    busy_ns: int
+    """When anything ran."""
+    idle_ns: int
+    """When nothing ran."""
+    compute_ns: int
+    """When kernels ran, but those of collectives."""
+    communication_ns: int
+    """When collectives ran."""
+    exposed_ns: int
+    """When collectives ran and nothing computed."""
+    bubble_ns: int | None
+    """Waiting for other pipeline stages while nothing computed; null: it is in no pipeline."""
+    copy_ns: int
+    """When copies or fills ran."""
+    step_ns: float | None
+    """Median step after warm-up; null where no steps were found."""
+    steps: int
+    """How many steps."""
+    clock: int | None
+    """Equal for ranks of one clock; null where the rank shares no collectives with others. So are
+    the other fields of the clock."""
+    clock_against_rank: int | None
+    """The rank on whose clock it is put; null as `clock`."""
+    clock_offset_ns: int | None
+    """What its clock shows more; null as `clock`."""
+    clock_drift: float | None
+    """What it gains, ns per ns; null as `clock`."""
+    clock_residual_ns: int | None
+    """Smaller differences to other ranks tell nothing; null as `clock`."""
+    clock_collectives: int | None
+    """Collectives that it was aligned on; null as `clock`."""
+    clock_sure: bool | None
+    """Whether all ranks leave these at once; null as `clock`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StragglerCost:
+    """A rank as the others see it."""
+
+    rank: int
+    """The rank."""
+    last: int
+    """Collectives to which it came last."""
+    of: int
+    """Collectives in which it took part."""
+    cost_ns: int
+    """What all others together waited in those."""
+    waited_ns: int
+    """What it waited itself."""
+    own_ns: float | None
+    """Median step without exposed communication; null where no steps were found."""
+    excess_ns: float | None
+    """How much more of that than the median of the others; null where no steps were found, or
+    there are no others."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateCost:
+    """The collectives of one sort, in one group, to which a rank came last."""
+
+    rank: int
+    """The rank."""
+    group: str
+    """The process group."""
+    members: str
+    """Its ranks, with blanks between them."""
+    kind: str | None
+    """all_reduce and so on; null where nothing tells."""
+    algorithm: str | None
+    """RING, TREE; null where the kernel's name does not tell."""
+    bytes: int | None
+    """Algorithm bytes of a rank; null where the capture does not hold them."""
+    mixed: bool
+    """Sizes differ; `bytes` is then their mean."""
+    last: int
+    """How many."""
+    cost_ns: int
+    """What all others together waited in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TogetherCost:
+    """Ranks that came last within the residual of each other."""
+
+    ranks: str
+    """The ranks, with blanks between them."""
+    cost_ns: int
+    """What all others together waited for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """What a rank cost the others in one step."""
+
+    step: int
+    """The step, from 0."""
+    rank: int
+    """The rank."""
+    last: int
+    """Collectives to which it came last."""
+    cost_ns: int
+    """What all others together waited in those."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpeed:
+    """The collectives of one kind, algorithm and size in a process group."""
+
+    kind: str | None
+    """all_reduce and so on; null where nothing tells."""
+    algorithm: str | None
+    """RING, TREE; null where the kernel's name does not tell."""
+    bytes: int | None
+    """Algorithm bytes of a rank; null where the capture does not hold them."""
+    mixed: bool
+    """Sizes differ; `bytes` is then their mean."""
+    ranks: int | None
+    """Ranks in the group; null where nothing tells."""
+    calls: int
+    """How many."""
+    wait_ns: float
+    """Mean wait of a rank for the last to come."""
+    transfer_ns: float | None
+    """Median transfer; null where it is below the clocks' residual, or a member is missing."""
+    transfer_total_ns: int | None
+    """Transfer in all; null as `transfer_ns`."""
+    algorithm_bytes_per_s: float | None
+    """Algorithm bandwidth; null where bytes or transfer are."""
+    bus_bytes_per_s: float | None
+    """Bus bandwidth, with the factors of nccl-tests; null where bytes, transfer, kind or the number
+    of ranks are."""
+    group: str
+    """The process group."""
+    named: bool
+    """The captures name it; else it is inferred."""
+    members: str
+    """Its ranks, with blanks between them."""
+    times_like_groups: float | None
+    """Transfer by the median of like groups; null where it is not slow, or there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class AxisUse:
+    """The process groups of one purpose."""
+
+    role: str
+    """tensor, pipeline, data and so on; empty where nothing tells."""
+    evidence: str
+    """What tells."""
+    groups: int
+    """How many groups."""
+    ranks: int
+    """Ranks in each."""
+    calls: int
+    """Mean calls of a rank."""
+    communication_ns: float
+    """Mean of a rank."""
+    exposed_ns: float
+    """Of that, while nothing computed."""
+    busiest: int | None
+    """Of expert parallelism, the rank that receives most; null where captures do not tell."""
+    imbalance: float | None
+    """How many times the mean it receives; null as `busiest`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSpread:
+    """A layer's own GPU time across ranks, without communication."""
+
+    layer: str
+    """The layer."""
+    mean_ns: float
+    """Mean of the ranks that have it."""
+    most_ns: int
+    """The largest."""
+    rank: int
+    """Whose that is."""
+    ranks: int
+    """How many ranks have it."""
+    imbalance: float | None
+    """Largest by mean; null where no rank spent time."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnmatchedCount:
+    """Collectives of a rank that no other rank has."""
+
+    rank: int
+    """The rank."""
+    group: str
+    """The process group."""
+    count: int
+    """How many."""
+    why: str
+    """Why."""
+
+
+@answer("ranks")
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Who waits for whom, and which links are slow. docs/ranks.md explains the tables."""
+
+    ranks: tuple[RankUse, ...]
+    """Each GPU of each rank."""
+    stragglers: tuple[StragglerCost, ...]
+    """Each rank, the most expensive first."""
+    late: tuple[LateCost, ...]
+    """Collectives to which ranks came last."""
+    together: tuple[TogetherCost, ...]
+    """Sets of ranks that came last together, the most expensive."""
+    steps: tuple[StepCost, ...]
+    """The same step by step."""
+    groups: tuple[GroupSpeed, ...]
+    """Process groups, by kind, algorithm and size of their collectives."""
+    parallelism: tuple[AxisUse, ...]
+    """Process groups by purpose."""
+    layers: tuple[LayerSpread, ...]
+    """Uneven layers first."""
+    unmatched: tuple[UnmatchedCount, ...]
+    """Collectives of which nothing can be said."""
+    waited_for_several_ns: int
+    """Waiting for several ranks that came last together, in all."""
+    left_before_the_last_came: int
+    """Collectives that some rank left before the last had come; they are left out."""
+    left_out: tuple[str, ...]
+    """Captures that could not be read."""
+
+
+_ROWS: dict[str, type] = {
+    "ranks": RankUse, "stragglers": StragglerCost, "late": LateCost, "together": TogetherCost,
+    "steps": StepCost, "groups": GroupSpeed, "parallelism": AxisUse, "layers": LayerSpread,
+    "unmatched": UnmatchedCount,
+}  # fmt: skip
+
+
+def ranks(job: Across) -> Ranks:
+    """Make the answer of the tables that CSV has, too."""
+    tables: dict[str, Any] = {
+        name: tuple(
+            _ROWS[name](**dict(zip(table.columns, row, strict=True))) for row in table.rows(job)
+        )
+        for name, table in TABLES.items()
+    }
+    return Ranks(
+        **tables,
+        waited_for_several_ns=job.unclear_ns,
+        left_before_the_last_came=job.impossible,
+        left_out=job.missing,
+    )

@@ -1,0 +1,364 @@
+"""`pyprof summary --json`: the overview as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyprof.report.analysis import layer_tree
+from pyprof.report.analysis.phases import by_phase
+from pyprof.report.answers import answer
+from pyprof.report.answers.parts import KnownCost, Suggestion, known_cost, suggestions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyprof.report.analysis.layer_tree import Node
+    from pyprof.report.analysis.op_totals import OpTotals
+    from pyprof.report.analysis.overview import Brief, DeviceTotals
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """The steps of the loop."""
+
+    count: int
+    """How many were found; 0 where none were."""
+    origin: str
+    """What marks them: ranges, the optimizer's steps, repetition; empty where none were found."""
+    guessed: bool
+    """They are only repetition of kernels: a step may be a layer."""
+    warm_up_count: int
+    """Leading steps that are much slower; no mean includes them unless --steps does."""
+    first: int | None
+    """The first step that means are of, from 0; null where no steps were found."""
+    last: int | None
+    """The last of them; null where no steps were found."""
+    mean_ns: float | None
+    """Mean time of these; null where no steps were found."""
+    median_ns: float | None
+    """Median time after warm-up; null where no steps were found."""
+    duration_ns: tuple[int, ...]
+    """Time of every step, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUse:
+    """What one GPU, as one process used it, spent its time on."""
+
+    rank: int | None
+    """Rank of the process; null where the capture names none."""
+    device: int | None
+    """Number of the GPU; null where the capture has none."""
+    processor: str
+    """GPU, or CPU in a capture without one."""
+    span_ns: int
+    """From the first start to the last end, without pauses of the profiler."""
+    busy_ns: int
+    """When anything ran; `busy_ns` + `idle_ns` = `span_ns`."""
+    idle_ns: int
+    """When nothing ran."""
+    compute_ns: int
+    """When kernels ran, but those of collectives."""
+    communication_ns: int
+    """When collectives ran."""
+    exposed_communication_ns: int
+    """When collectives ran and nothing computed."""
+    copy_ns: int
+    """When copies or fills ran."""
+    exposed_copy_ns: int
+    """When copies ran and nothing else."""
+    overlap_ns: int
+    """When two of these three ran at once."""
+    idle_by_cause_ns: Mapping[str, int]
+    """Idle time by cause; adds up to `idle_ns`. docs/summary.md explains the causes."""
+    windows: int
+    """Parts of the run that were recorded."""
+    paused_ns: int
+    """Between them, while the profiler was paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartTime:
+    """A part of the step: forward, backward and so on, or a phase of serving."""
+
+    part: str | None
+    """Its name; null for work of which nothing says."""
+    time_ns: int
+    """Summed GPU time; of all parts, that of all rows."""
+    mfu: float | None
+    """Model FLOPs over what the peak allows in that time; null where the peak, or the FLOPs of more
+    than 20 % of the time, are unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServingPhase:
+    """The steps of one phase of a serving engine."""
+
+    phase: str
+    """prefill, decode or mixed."""
+    steps: int
+    """How many."""
+    time_ns: int
+    """Their time."""
+    tokens: int | None
+    """That they worked on; null where not every step's range states it."""
+    tokens_per_s: float | None
+    """Tokens over time; null as `tokens`."""
+    padding_share: float | None
+    """Share of the computed tokens that fill up graphs; null where steps do not state both."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeakUse:
+    """How near the model's work came to the peaks."""
+
+    mfu: float | None
+    """Model FLOPs utilization; null: `why`."""
+    hfu: float | None
+    """Hardware FLOPs utilization, which counts recomputed work; null: `why`."""
+    why: str
+    """Why MFU and HFU are unknown; empty where they are not."""
+    model_flops: int
+    """FLOPs as far as they are known, without recomputed work."""
+    hardware_flops: int
+    """FLOPs as far as they are known."""
+    peak_flops_per_s: float | None
+    """The peak of one GPU; null where it is unknown."""
+    peak_flops_label: str
+    """Which peak."""
+    mbu: float | None
+    """Bytes of decode steps over what the memory could move; null without decode steps, or where
+    the peak or the bytes of more than 20 % of their time are unknown."""
+    peak_bytes_per_s: float | None
+    """The peak bandwidth of one GPU; null where it is unknown, or nothing is decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpTime:
+    """An op in one direction, called on one line."""
+
+    op: str | None
+    """Its name; null where nothing names it, then `kernel` does."""
+    dir: str | None
+    """fprop, bprop, optim, comm, copy; null where nothing says."""
+    line: str | None
+    """Source line; null where no stack was recorded."""
+    kernel: str
+    """The kernel with most of the time."""
+    calls: int
+    """Op calls."""
+    kernels: int
+    """Kernels, copies and fills."""
+    time_ns: int
+    """Summed time on the GPU."""
+    step_ns: float | None
+    """Mean in a step; null where no steps were found."""
+    share: float
+    """Share of the summed GPU time."""
+    flops_per_s: float | None
+    """Over the rows of known FLOPs; null: `why`."""
+    bytes_per_s: float | None
+    """Over the rows of known bytes; null: `why`."""
+    efficiency: float | None
+    """Share of the roofline, over the rows of known cost and peak; null: `why`, or no known
+    peak."""
+    bound: str | None
+    """compute, memory or latency, of most of the time; null where efficiency is unknown."""
+    tc: str | None
+    """Tensor Cores, of most of the time: 1 used, 0 not, ? unknown; null: nothing for them to do."""
+    why: str | None
+    """Why the cost of some rows is unknown, of most time; null: all are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTime:
+    """A module or another layer."""
+
+    path: tuple[str, ...]
+    """Names from the outermost to its own; empty for the root."""
+    time_ns: int
+    """Summed GPU time of all inside."""
+    own_ns: int
+    """Without the layers inside."""
+    step_ns: float | None
+    """Mean of `time_ns` in a step; null where no steps were found."""
+    own_step_ns: float | None
+    """Mean of `own_ns` in a step; null where no steps were found."""
+    rows: int
+    """Kernels, copies and fills inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineTotal:
+    """A source line: what it launched itself."""
+
+    line: str | None
+    """`file:number`; null for rows of no known line."""
+    calls: int
+    """Op calls."""
+    time_ns: int
+    """Summed GPU time."""
+    step_ns: float | None
+    """Mean in a step; null where no steps were found."""
+    share: float
+    """Share of the summed GPU time."""
+    ops: tuple[str, ...]
+    """Ops on the line, the most time first."""
+
+
+@answer("summary")
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Where the GPU time goes, how busy the GPU is, and potential gains."""
+
+    gpus: tuple[str | None, ...]
+    """Names of the devices; null for one that the capture does not name, `cpu` without a GPU."""
+    peaks: tuple[str, ...]
+    """The peaks that efficiency is relative to; empty where no device is known."""
+    known_cost: KnownCost
+    """How much of the GPU time has a known cost."""
+    found_by_ns: Mapping[str, int]
+    """GPU time by how ops were found; under the empty name, where none was."""
+    steps: StepTimes
+    """The steps of the loop; those of a set of captures are side by side."""
+    devices: tuple[DeviceUse, ...] | None
+    """Where each GPU's time went; null where the records hold no times."""
+    parts: tuple[PartTime, ...]
+    """GPU time by part of the step."""
+    families_ns: Mapping[str, int]
+    """GPU time by kind of computation, the longest first."""
+    serving: tuple[ServingPhase, ...]
+    """Phases of a serving engine; empty without one."""
+    utilization: PeakUse
+    """MFU, HFU, MBU."""
+    ops: tuple[OpTime, ...]
+    """The most expensive ops, as many as --top."""
+    ops_left_out: int
+    """How many more there are."""
+    lines: tuple[LineTotal, ...]
+    """The most expensive lines, as many as --top."""
+    lines_left_out: int
+    """How many more there are."""
+    layers: tuple[LayerTime, ...]
+    """Every layer down to --depth, each before those inside it, the most expensive first."""
+    advice: tuple[Suggestion, ...]
+    """Potential gains, the largest first."""
+
+
+def summary(brief: Brief, top: int | None, depth: int | None) -> Summary:
+    """Make the answer; `top` ops and lines, all for None."""
+    stepped = brief.averaged is not None
+    lines = line_totals(brief.ops, stepped=stepped)
+    return Summary(
+        gpus=brief.gpus,
+        peaks=brief.peaks,
+        known_cost=known_cost(brief.coverage),
+        found_by_ns=brief.vias,
+        steps=_steps(brief),
+        devices=tuple(map(_device, brief.times.devices)) if brief.times else None,
+        parts=tuple(
+            PartTime(name or None, ns, brief.phase_work[name].mfu(brief.utilization.peak_flops))
+            for name, ns in brief.phases.items()
+        ),
+        families_ns=brief.families,
+        serving=tuple(
+            ServingPhase(
+                each.phase, each.steps, each.duration_ns, each.tokens, each.tokens_per_s,
+                each.padding,
+            )
+            for each in by_phase(brief.steps, brief.chosen)
+        ),
+        utilization=_utilization(brief),
+        ops=tuple(_op(op, stepped=stepped) for op in brief.ops[:top]),
+        ops_left_out=len(brief.ops) - len(brief.ops[:top]),
+        lines=tuple(lines[:top]),
+        lines_left_out=len(lines) - len(lines[:top]),
+        layers=tuple(_layers(layer_tree.named(brief.layers), depth, stepped=stepped)),
+        advice=suggestions(brief.advice),
+    )  # fmt: skip
+
+
+def _steps(brief: Brief) -> StepTimes:
+    steps, averaged = brief.steps, brief.averaged
+    return StepTimes(
+        count=len(steps),
+        origin=steps.origin,
+        guessed=steps.guessed,
+        warm_up_count=steps.warm_up,
+        first=averaged and averaged[0],
+        last=averaged and averaged[1] - 1,
+        mean_ns=averaged and steps.mean_ns(averaged),
+        median_ns=steps.median_ns,
+        duration_ns=tuple(steps.duration_ns.tolist()),
+    )
+
+
+def _device(device: DeviceTotals) -> DeviceUse:
+    return DeviceUse(
+        rank=device.rank,
+        device=device.device if device.device >= 0 else None,
+        processor="CPU" if device.on_cpu else "GPU",
+        span_ns=device.span_ns,
+        busy_ns=device.busy_ns,
+        idle_ns=device.idle_ns,
+        compute_ns=device.compute_ns,
+        communication_ns=device.communication_ns,
+        exposed_communication_ns=device.exposed_communication_ns,
+        copy_ns=device.copy_ns,
+        exposed_copy_ns=device.exposed_copy_ns,
+        overlap_ns=device.overlap_ns,
+        idle_by_cause_ns=device.idle,
+        windows=device.windows,
+        paused_ns=device.paused_ns,
+    )
+
+
+def _utilization(brief: Brief) -> PeakUse:
+    use = brief.utilization
+    return PeakUse(
+        use.mfu, use.hfu, use.why, use.model_flops, use.hardware_flops, use.peak_flops,
+        use.peak_flops_label, use.mbu, use.peak_bandwidth,
+    )  # fmt: skip
+
+
+def _op(op: OpTotals, *, stepped: bool) -> OpTime:
+    return OpTime(
+        op.op, op.dir, op.line, op.kernel, op.calls, op.kernels, op.total_ns,
+        op.step_ns if stepped else None, op.share, op.flops_per_s,
+        op.bytes_per_s, op.efficiency, op.bound, op.tc, op.why,
+    )  # fmt: skip
+
+
+def line_totals(ops: list[OpTotals], *, stepped: bool) -> list[LineTotal]:
+    """Total ops, the longest first, by their lines, the longest first."""
+    ops_by_line: dict[str | None, list[OpTotals]] = {}
+    for op in ops:
+        ops_by_line.setdefault(op.line, []).append(op)
+    totals = [
+        LineTotal(
+            line,
+            sum(op.calls for op in of_line),
+            sum(op.total_ns for op in of_line),
+            sum(op.step_ns for op in of_line) if stepped else None,
+            sum(op.share for op in of_line),
+            tuple(dict.fromkeys(op.op or op.kernel for op in of_line)),
+        )
+        for line, of_line in ops_by_line.items()
+    ]
+    return sorted(totals, key=lambda total: (-total.time_ns, total.line or ""))
+
+
+def _layers(root: Node, depth: int | None, *, stepped: bool) -> Iterator[LayerTime]:
+    path: list[str] = []
+    for level, node in root.walk():
+        path[max(level - 1, 0) :] = [node.name] if level else []
+        if depth is None or level <= depth:
+            yield LayerTime(
+                path=tuple(path),
+                time_ns=node.total_ns,
+                own_ns=node.self_ns,
+                step_ns=node.step_ns if stepped else None,
+                own_step_ns=node.self_step_ns if stepped else None,
+                rows=node.rows,
+            )

@@ -1,0 +1,1 @@
+"""The JSON of every command, held against its schema."""

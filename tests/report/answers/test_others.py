@@ -1,0 +1,91 @@
+"""The JSON of lines, peaks, doctor and ranks."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.report.ranks.output_tables import TABLES
+from tests.builders import SECRETS, Work, nsys_db
+from tests.commands import run
+from tests.report.answers.checked import ask, checked
+from tests.report.captured import capture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_lines_add_up(tmp_path: Path) -> None:
+    """Own times and what is unknown are all; the slowest line comes first."""
+    answer = ask("lines", capture(tmp_path / "a.sqlite"))
+    own = [line["own_ns"] for line in answer["lines"]]
+    assert own == sorted(own, reverse=True)
+    assert sum(own) + answer["unknown_ns"] == answer["total_ns"] == 750
+    slowest = answer["lines"][0]
+    assert slowest["line"] == "/home/me/model.py:30" == f"{slowest['file']}:{slowest['number']}"
+    assert (slowest["calls"], slowest["own_ns"], slowest["share"]) == (1, 300, 0.4)
+
+
+def test_source_only_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON is sent to others: the current folder is not read by itself."""
+    folder = tmp_path / "me"
+    folder.mkdir()
+    (folder / "model.py").write_text("\n" * 11 + "    x = relu(x)\n")
+    a = capture(tmp_path / "a.sqlite")
+    monkeypatch.chdir(folder)
+    assert {line["source"] for line in ask("lines", a)["lines"]} == {None}
+    texts = {line["number"]: line["source"] for line in ask("lines", a, "--source", ".")["lines"]}
+    assert texts == {12: "    x = relu(x)", 30: None, 7: None}
+
+
+def test_peaks() -> None:
+    """All cards, or one; -o x.json is the same."""
+    answer = ask("peaks")
+    (h100,) = [card for card in answer["devices"] if card["gpu"] == "H100 SXM"]
+    assert (h100["sm_count"], h100["compute_capability"]) == (132, "9.0")
+    assert 900 < h100["tflops"]["half tensor"] < 1000
+    assert ask("peaks", "H100 SXM")["devices"] == [h100]
+    done = run("peaks", "no such card", "--json")
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+def test_doctor_of_this_machine(tmp_path: Path) -> None:
+    """What the text says, with states and remedies apart."""
+    answer = ask("doctor")
+    assert answer["capture"] is None
+    assert {finding["state"] for finding in answer["machine"]} <= {"ok", "note", "bad"}
+    text = run("doctor").stdout
+    assert all(finding["text"] in text for finding in answer["machine"])
+    assert run("doctor", "-o", tmp_path / "x.json").code == 0
+    assert checked((tmp_path / "x.json").read_bytes()) == answer
+
+
+def test_doctor_of_a_capture(tmp_path: Path) -> None:
+    """What it holds, and each pitfall by itself."""
+    a = nsys_db(tmp_path / "a.sqlite", [Work(call=(10, 20))])
+    answer = ask("doctor", a)
+    assert answer["capture"]["activity_count"] == 1
+    assert answer["machine"] == []
+    text = run("doctor", a).stdout
+    assert len(answer["pitfalls"]) == text.count("\n- ") > 0
+    assert not any(secret in json.dumps(answer) for secret in SECRETS)
+
+
+def test_ranks_have_all_tables(tmp_path: Path) -> None:
+    """Those of CSV, under their old names at the top, each with the columns of CSV."""
+    files = [capture(tmp_path / f"net.rank{n}.sqlite", steps=2) for n in (0, 1)]
+    answer = ask("ranks", *files)
+    for name, table in TABLES.items():
+        assert all([*row] == [*table.columns] for row in answer[name])
+    assert [row["rank"] for row in answer["ranks"]] == [0, 1]
+    assert answer["left_out"] == []
+
+
+@pytest.mark.slow
+def test_ranks_of_real_captures(captures: Path) -> None:
+    """Two ranks with NCCL."""
+    answer = ask("ranks", captures / "nsys2026.2-h100x2-fsdp", "-q")
+    assert len(answer["ranks"]) == 2
+    assert answer["groups"]
