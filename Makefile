@@ -8,7 +8,7 @@ DEMO = demo
 N = 10000
 SEED = 0
 
-.PHONY: help demo test test-all fuzz lint docs clean
+.PHONY: help demo test test-all fuzz bench lint docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ test-all: $(VENV)/test.done  ## run all tests, including the slow ones
 
 fuzz: $(VENV)/test.done  ## test N randomly damaged captures: make fuzz N=100000 SEED=1
 	$(BIN)/python -m tests.fuzz.run --seed $(SEED) --count $(N) $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+bench: $(VENV)/test.done  ## speed and memory beside the least the work can cost: make bench ARGS=kineto
+	$(BIN)/python benchmarks/table.py $(ARGS)
 
 lint: $(VENV)/lint.done  ## format, lint, names, types, import layers
 	$(BIN)/ruff format --check .

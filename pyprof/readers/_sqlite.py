@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from adbc_driver_manager import Error as AdbcError
-from adbc_driver_manager import NotSupportedError
-from adbc_driver_sqlite import dbapi
 
 from pyprof.arrays import ints
 from pyprof.errors import CaptureError, reason
@@ -25,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
+
+    from adbc_driver_sqlite import dbapi
 
     from pyprof.arrays import Ints
 
@@ -138,6 +137,8 @@ class Database:
         return self.path.stat().st_size // _ROW_BYTES
 
     def _fetch(self, query: str, columns: Mapping[str, type]) -> pa.Table:
+        from adbc_driver_manager import Error, NotSupportedError  # noqa: PLC0415 - as in _opened
+
         texts = Numbered in columns.values()
         rows = _TEXT_BATCH_ROWS if texts else _BATCH_ROWS
         try:
@@ -150,7 +151,7 @@ class Database:
                     return _taken(_bounded(reader, self._most_rows), at_once, columns)
         except NotSupportedError:  # the driver takes Ctrl-C for itself, and cannot cancel
             raise KeyboardInterrupt from None
-        except (AdbcError, pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
+        except (Error, pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
             raise self._broken(error) from None
 
     def _broken(self, error: Exception) -> CaptureError:
@@ -165,6 +166,8 @@ class Database:
 @contextmanager
 def _opened(uri: str) -> Iterator[dbapi.Cursor]:
     """Open a cursor and close it, which a driver before 1.13 cannot do to a damaged file."""
+    from adbc_driver_sqlite import dbapi  # noqa: PLC0415 - loads pandas, which other files need not
+
     db = dbapi.connect(uri)
     cursor = db.cursor()
     try:
@@ -175,9 +178,11 @@ def _opened(uri: str) -> Iterator[dbapi.Cursor]:
 
 
 def _close(handle: dbapi.Cursor | dbapi.Connection) -> None:
+    from adbc_driver_manager import Error  # noqa: PLC0415 - as in _opened
+
     try:
         handle.close()
-    except (AdbcError, RuntimeError):
+    except (Error, RuntimeError):
         handle._closed = True  # noqa: SLF001 - else it tries again, and complains, at exit
 
 

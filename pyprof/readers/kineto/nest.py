@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyprof import marker, schema
 from pyprof.marker import templates
 from pyprof.readers.kineto import texts
-from pyprof.readers.kineto.ranges import FRAME, MARKER, MODULE, NOTE, OP
+from pyprof.readers.kineto.op_texts import FRAME, MARKER, MODULE, NOTE, OP
 
 if TYPE_CHECKING:
     from pyprof.arrays import Ints
