@@ -147,7 +147,7 @@ def _holds_capture(path: Path) -> bool:
         head = _head(path)
         if not head or head.startswith(_RECORDS) or _WRITER in head[:_FIRST]:
             return False
-        return readers.is_capture(path)
+        return readers.is_memory_snapshot(head) or readers.is_capture(path)
     except (CaptureError, OSError):
         return True
 

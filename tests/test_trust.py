@@ -23,7 +23,8 @@ STARTING = {"subprocess", "pty", "multiprocessing"}
 EXCEPT = {
     "exec": {"pyprof/capture/script.py"},  # the user's own script
     "compile": {"pyprof/capture/script.py"},
-    "pickle": {"pyprof/readers/kineto/graph_annotations.py"},  # refuses every class and function
+    # refuse every class and function
+    "pickle": {"pyprof/readers/kineto/graph_annotations.py", "pyprof/memory/unpickle.py"},
     "socket": {"pyprof/inputs/dask_cluster.py"},  # the address that --dask names
     "distributed": {"pyprof/inputs/dask_cluster.py"},
     "fsspec": {"pyprof/inputs/files.py"},  # URLs that the user names
@@ -31,7 +32,8 @@ EXCEPT = {
     "multiprocessing": {"pyprof/inputs/processes.py", "pyprof/capture/spawned.py",
                         "pyprof/capture/marking.py"},
     "subprocess": {"pyprof/capture/machine.py", "pyprof/capture/nsys.py",
-                   "pyprof/readers/nsys_report.py"},  # nvidia-smi and nsys
+                   "pyprof/readers/nsys_report.py",  # nvidia-smi and nsys
+                   "pyprof/memory/snapshot.py"},  # reads pickles in a process of its own
 }  # fmt: skip
 
 

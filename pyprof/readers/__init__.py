@@ -136,6 +136,12 @@ def read_head(path: Path) -> bytes:
     return head
 
 
+def is_memory_snapshot(head: bytes) -> bool:
+    """Tell a pickle of what torch.cuda.memory._dump_snapshot() writes."""
+    keys = (b"device_traces", b"segments")
+    return head[:1] == b"\x80" and any(key in head for key in keys)
+
+
 _DICT_LINES = b'{"kShortName"', b"{'kShortName'"
 
 
@@ -145,6 +151,8 @@ def describe(head: bytes) -> str:
         return "it begins with zeros, as after an interrupted export"
     if head.startswith(b"SQLite format 3\0"):
         return "an SQLite file without a profiler's tables"
+    if is_memory_snapshot(head):
+        return "a torch memory snapshot, which pyprof memory reads"
     if head.startswith((b"PAR1", *_DICT_LINES)):
         return "it is output of pyprof parse, which the other commands read"
     try:

@@ -1,0 +1,130 @@
+"""What blocks are for, by evidence; where nothing tells, nothing is said.
+
+Evidence is what the stacks of a block's allocation and free say, and what happens between the two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyprof.arrays import NONE
+from pyprof.memory.history import BEFORE, Labels
+from pyprof.memory.stacks import Clue
+
+if TYPE_CHECKING:
+    from pyprof.arrays import Ints, Mask
+    from pyprof.memory.history import Blocks
+
+CATEGORIES = (
+    "parameters",
+    "gradients",
+    "optimizer state",
+    "activations",
+    "temporaries",
+    "workspace",
+)
+DIRECTIONS = ("forward", "backward", "optimizer", "communication")
+
+_PARAMETERS, _GRADIENTS, _STATE, _ACTIVATIONS, _TEMPORARIES, _WORKSPACE = range(len(CATEGORIES))
+_FORWARD, _BACKWARD, _OPTIMIZER, _COMMUNICATION = range(len(DIRECTIONS))
+
+_NO_EVIDENCE = "no evidence"
+
+
+class Evidence(NamedTuple):
+    """What the stacks say of blocks, one entry per block; 0 where there is no stack."""
+
+    allocated: Ints
+    """Clues."""
+    freed: Ints
+
+
+def directions(clues: Ints) -> Ints:
+    """Say what the program was doing by the clues of a stack; NONE where those do not tell."""
+    conditions = [
+        (clues & Clue.BACKWARD) != 0,
+        (clues & Clue.OPTIMIZER) != 0,
+        (clues & Clue.FORWARD) != 0,
+        (clues & Clue.COMMUNICATION) != 0,
+    ]
+    return np.select(conditions, [_BACKWARD, _OPTIMIZER, _FORWARD, _COMMUNICATION], NONE)
+
+
+def categorise(
+    blocks: Blocks, evidence: Evidence, direction: Ints, events: int
+) -> tuple[Labels, Labels]:
+    """Give the category of each block, and what tells; `direction` is that of its allocation."""
+    rules = _rules(blocks, evidence, direction, blocks.released < events)
+    masks = [rule.holds for rule in rules]
+    which = np.select(masks, range(len(rules)), len(rules)) if len(blocks) else np.zeros(0, int)
+    categories = np.array([*(rule.category for rule in rules), NONE], np.int64)
+    texts = (*(rule.evidence for rule in rules), _NO_EVIDENCE)
+    return Labels(categories[which], CATEGORIES), Labels(np.asarray(which, np.int64), texts)
+
+
+class _Rule(NamedTuple):
+    category: int
+    evidence: str
+    holds: Mask
+
+
+def _rules(blocks: Blocks, evidence: Evidence, direction: Ints, released: Mask) -> list[_Rule]:
+    """List the rules, the first that holds decides."""
+
+    def by(clue: Clue) -> Mask:
+        return np.asarray((evidence.allocated & clue) != 0)
+
+    def freed_by(clue: Clue) -> Mask:
+        return np.asarray((evidence.freed & clue) != 0)
+
+    forward, backward, optimizer = (direction == code for code in (_FORWARD, _BACKWARD, _OPTIMIZER))
+    before = blocks.allocated == BEFORE
+    outlives = _Between(blocks, direction)
+    in_backward, in_optimizer = outlives.saw(_BACKWARD), outlives.saw(_OPTIMIZER)
+    in_forward = outlives.saw(_FORWARD)
+    return [
+        _Rule(_WORKSPACE, "allocated for a library's workspace", by(Clue.WORKSPACE)),
+        _Rule(_STATE, "allocated where the optimizer sets up its state", by(Clue.OPTIMIZER_STATE)),
+        _Rule(_GRADIENTS, "allocated by AccumulateGrad or for DDP's buckets",
+              by(Clue.ACCUMULATES)),
+        _Rule(_GRADIENTS, "allocated in the backward pass, freed by zero_grad",
+              (backward | before) & freed_by(Clue.ZERO_GRAD)),
+        _Rule(_TEMPORARIES, "allocated and freed in the optimizer's step",
+              optimizer & freed_by(Clue.OPTIMIZER)),
+        _Rule(_STATE, "inferred: allocated in the optimizer's step, outlives it",
+              optimizer & (in_forward | in_backward)),
+        _Rule(_GRADIENTS, "inferred: allocated in the backward pass, outlives it",
+              backward & (in_forward | in_optimizer)),
+        _Rule(_TEMPORARIES, "allocated and freed in the backward pass",
+              backward & released),
+        _Rule(_PARAMETERS, "allocated where a module is built, moved or loaded",
+              by(Clue.MODULE_MADE) & ~forward & ~backward & ~optimizer),
+        _Rule(_ACTIVATIONS, "allocated outside of the backward pass, freed by it",
+              ~backward & ~optimizer & freed_by(Clue.BACKWARD) & ~in_optimizer),
+        _Rule(_ACTIVATIONS, "inferred: allocated in the forward pass, live in the backward pass",
+              forward & in_backward & ~in_optimizer),
+        _Rule(_TEMPORARIES, "allocated and freed in the forward pass",
+              forward & ~in_backward & ~in_optimizer & released),
+        _Rule(_ACTIVATIONS, "inferred: allocated in the forward pass, still live at the end",
+              forward & ~in_backward & ~in_optimizer),
+        _Rule(NONE, "live before the history began", before),
+    ]  # fmt: skip
+
+
+class _Between:
+    """Which parts of a step began while a block was live."""
+
+    def __init__(self, blocks: Blocks, direction: Ints) -> None:
+        self._blocks = blocks
+        self._direction = direction
+
+    def saw(self, direction: int) -> Mask:
+        """Tell of each block whether something was allocated in this part while it was live."""
+        events = np.sort(self._blocks.allocated[self._direction == direction])
+        events = events[events >= 0]
+        after = np.searchsorted(events, self._blocks.allocated, "right")
+        upto = np.searchsorted(events, self._blocks.released, "left")
+        saw: Mask = upto > after
+        return saw

@@ -1,0 +1,204 @@
+"""What a device's allocator did, as blocks that live from one event to another, and the levels.
+
+Events are in order; the state after event `n` is the state `n`, the one before the first is -1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyprof.arrays import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.arrays import Ints, Mask
+
+ALLOC, FREE_REQUESTED, FREE_COMPLETED = range(3)
+"""The kinds of events that concern blocks. Whoever frees once only does the last."""
+
+BEFORE = NONE
+"""Stands for what happened before the first event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """All blocks of which the events or the end state tell, one entry each."""
+
+    address: Ints
+    bytes: Ints
+    """As asked for."""
+    allocated: Ints
+    """The event; BEFORE for what was live when the history began."""
+    released: Ints
+    """The event by which the program gave it back; the number of events where none did."""
+    freed: Ints
+    """The event from which on others could have it: later, where other streams still used it."""
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+    def live(self, state: int) -> Mask:
+        """Tell which blocks the program holds in a state."""
+        return (self.allocated <= state) & (self.released > state)
+
+    def occupied(self, state: int) -> Mask:
+        """Tell which blocks nobody else can have."""
+        return (self.allocated <= state) & (self.freed > state)
+
+    def plus(self, other: Blocks) -> Blocks:
+        """Join two sets of blocks."""
+        pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
+        return Blocks(*map(np.concatenate, pairs))
+
+
+class Replay(NamedTuple):
+    """What events say of blocks."""
+
+    blocks: Blocks
+    event: Ints
+    """Of each block the event that tells of it first."""
+    lost: int
+    """Frees of what was freed already: what was allocated between was not recorded."""
+
+
+def replay(kind: Ints, address: Ints, size: Ints) -> Replay:
+    """Pair what allocates and what frees; `kind` of events that do neither is something else."""
+    count = len(kind)
+    rows = np.flatnonzero((kind >= ALLOC) & (kind <= FREE_COMPLETED))
+    rows = rows[np.argsort(address[rows], kind="stable")]
+    does, where = kind[rows], address[rows]
+    same = np.diff(where, prepend=-2) == 0
+    before = np.where(same, np.roll(does, 1), FREE_COMPLETED)
+    twice = (before == FREE_REQUESTED) & (does == FREE_REQUESTED)
+    begins = ~same | (does == ALLOC) | (before == FREE_COMPLETED) | twice
+    first = np.flatnonzero(begins)
+    life = np.cumsum(begins) - 1
+
+    def event_of(what: int) -> Ints:
+        events = np.full(len(first), count)
+        chosen = does == what
+        events[life[chosen]] = rows[chosen]
+        return events
+
+    is_allocated = does[first] == ALLOC
+    requested, completed = event_of(FREE_REQUESTED), event_of(FREE_COMPLETED)
+    follows = np.append(same[first][1:], False)
+    unseen = np.where(follows, np.append(rows[first][1:], count), count)
+    if not (does == FREE_COMPLETED).any():  # not recorded
+        completed = requested
+    completed = np.where(completed == count, unseen, completed)
+    pending = ~is_allocated & (requested == count) & bool((does == FREE_REQUESTED).any())
+    released = np.where(pending, BEFORE, np.minimum(requested, completed))
+    sound = is_allocated | ~same[first]
+    allocated = np.where(is_allocated, rows[first], BEFORE)
+    columns = (where[first], size[rows[first]], allocated, released, completed)
+    return Replay(
+        Blocks(*(column[sound] for column in columns)), rows[first][sound], int((~sound).sum())
+    )
+
+
+class Labels(NamedTuple):
+    """What is said of each block: a row of names, or NONE where nothing is known."""
+
+    codes: Ints
+    names: tuple[str, ...]
+
+    def at(self, rows: Ints) -> list[str | None]:
+        """Give the names in some rows."""
+        names = (*self.names, None)
+        return [names[code] for code in self.codes[rows].tolist()]
+
+
+def label(texts: list[str | None]) -> Labels:
+    """Number texts, one per block."""
+    numbers: dict[str | None, int] = {None: NONE}
+    codes = [numbers.setdefault(text, len(numbers) - 1) for text in texts]
+    return Labels(np.array(codes, np.int64), tuple(name for name in numbers if name is not None))
+
+
+def unlabelled(count: int) -> Labels:
+    """Say nothing of any block."""
+    return Labels(np.full(count, NONE), ())
+
+
+@dataclass(frozen=True)
+class History:
+    """One device, from the first recorded event to the end."""
+
+    device: str
+    """As torch names it: `cuda:0`, `cpu`."""
+    time_ns: Ints
+    """Of each event, on the clock of the file; NONE where none was recorded."""
+    blocks: Blocks
+    reserved_end: int | None = None
+    """What the allocator had of the device at the end; None where nothing tells."""
+    reserved_change: Ints | None = None
+    """What each event added to that."""
+    labels: Mapping[str, Labels] = field(default_factory=dict)
+    """By `category`, `evidence`, `layer`, `line`, `op`, `direction`; one entry per block each."""
+
+    @cached_property
+    def change(self) -> Ints:
+        """What each event added to what the program holds, bytes."""
+        return self._change(self.blocks.released)
+
+    @cached_property
+    def start(self) -> int:
+        """What the program held before the first event, bytes."""
+        return int(self.blocks.bytes[self.blocks.live(BEFORE)].sum())
+
+    @cached_property
+    def level(self) -> Ints:
+        """What the program holds after each event, bytes."""
+        return self.start + np.cumsum(self.change)
+
+    @cached_property
+    def active(self) -> Ints:
+        """What nobody else can have after each event, bytes: with what waits for a stream."""
+        start = int(self.blocks.bytes[self.blocks.occupied(BEFORE)].sum())
+        return start + np.cumsum(self._change(self.blocks.freed))
+
+    @cached_property
+    def reserved(self) -> Ints | None:
+        """What the allocator has of the device after each event, bytes."""
+        if self.reserved_end is None or self.reserved_change is None:
+            return None
+        later = np.cumsum(self.reserved_change[::-1])[::-1]
+        return self.reserved_end - np.append(later[1:], 0)[: len(later)]
+
+    @cached_property
+    def peak(self) -> int:
+        """The first state in which the program holds most."""
+        if not len(self.level) or int(self.level.max()) <= self.start:
+            return BEFORE
+        return int(np.argmax(self.level))
+
+    def held(self, state: int) -> int:
+        """Give what the program holds in a state, bytes."""
+        return int(self.level[state]) if state >= 0 else self.start
+
+    def reserved_in(self, state: int) -> int | None:
+        """Give what the allocator has of the device in a state, bytes."""
+        if self.reserved is None or self.reserved_change is None:
+            return None
+        if state >= 0:
+            return int(self.reserved[state])
+        return self.reserved_end - int(self.reserved_change.sum())  # type: ignore[operator]
+
+    def level_of(self, chosen: Mask) -> Ints:
+        """Give what the program holds in some blocks after each event, bytes."""
+        start = int(self.blocks.bytes[self.blocks.live(BEFORE) & chosen].sum())
+        return start + np.cumsum(self._change(self.blocks.released, chosen))
+
+    def _change(self, ends: Ints, chosen: Mask | bool = True) -> Ints:  # noqa: FBT001, FBT002
+        change = np.zeros(len(self.time_ns) + 1, np.int64)
+        blocks = self.blocks
+        begins, stops = (blocks.allocated >= 0) & chosen, (ends >= 0) & chosen
+        change[blocks.allocated[begins]] += blocks.bytes[begins]
+        np.add.at(change, ends[stops], -blocks.bytes[stops])
+        return change[:-1]

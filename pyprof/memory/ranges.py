@@ -1,0 +1,110 @@
+"""What the ranges of a snapshot say of the time between them: layer, direction, step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyprof.arrays import NONE
+from pyprof.marker import Kind, classify, decode_annotation, direction, layer_name, range_name
+from pyprof.memory.history import Labels, label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyprof.arrays import Ints
+    from pyprof.memory.snapshot import Snapshot
+
+_MOST_DEPTH = 1000
+_PARTS = {"fprop": "forward", "bprop": "backward", "optim": "optimizer"}
+
+
+class Ranges(NamedTuple):
+    """What is around moments in time, one entry per moment."""
+
+    layer: Labels
+    direction: Labels
+
+
+class _State(NamedTuple):
+    layer: str | None
+    direction: str | None
+
+
+_OUTSIDE = _State(None, None)
+
+
+def around(snapshot: Snapshot, device: int, time_ns: Ints) -> Ranges:
+    """Find what the ranges around each moment say; nothing where no time is known."""
+    moments, states = _states(_named(snapshot, device))
+    place = np.searchsorted(moments, time_ns, "right")
+    place = np.where(time_ns == NONE, 0, place)
+    layers, directions = (label(list(column)) for column in zip(*states, strict=True))
+    return Ranges(*(Labels(said.codes[place], said.names) for said in (layers, directions)))
+
+
+def step_bounds(snapshot: Snapshot, device: int) -> tuple[str, Ints]:
+    """Give what marks steps and the moments at which one ends; none where nothing marks them.
+
+    The beginning of a step's range ends the step before; the last ends where its range does.
+    """
+    named = _named(snapshot, device)
+    steps = [(time, begins) for time, begins, text in named if classify(text) is Kind.STEP]
+    if steps:
+        moments = [time for time, begins in steps if begins][1:]
+        moments += [time for time, begins in steps[-1:] if not begins]
+        return "ranges of steps", np.array(moments, np.int64)
+    ends = [time for time, begins, text in named if not begins and _is_optimizer_step(text)]
+    return "Optimizer.step", np.array(ends, np.int64)
+
+
+def _is_optimizer_step(text: str) -> bool:
+    return text.startswith("Optimizer.step#")
+
+
+def _named(snapshot: Snapshot, device: int) -> list[tuple[int, bool, str]]:
+    """List the ends of ranges by time."""
+    annotations = snapshot.annotations
+    chosen = (annotations.device == device) & (annotations.name != NONE)
+    rows = np.flatnonzero(chosen & (annotations.time_ns != NONE))
+    rows = rows[np.argsort(annotations.time_ns[rows], kind="stable")]
+    columns = (annotations.time_ns, annotations.begins, annotations.name)
+    listed = zip(*(column[rows].tolist() for column in columns), strict=True)
+    texts = [decode_annotation(text) for text in snapshot.texts]
+    return [(time, begins, texts[name]) for time, begins, name in listed]
+
+
+def _states(ends: Iterable[tuple[int, bool, str]]) -> tuple[Ints, list[_State]]:
+    """Walk through ranges: the moments at which something changes, and what is said between."""
+    opened: list[tuple[str, _State]] = []
+    moments, states = [], [_OUTSIDE]
+    for time, begins, text in ends:
+        if begins:
+            if len(opened) < _MOST_DEPTH:
+                opened.append((text, _inside(opened[-1][1] if opened else _OUTSIDE, text)))
+        else:
+            _close(opened, text)
+        moments.append(time)
+        states.append(opened[-1][1] if opened else _OUTSIDE)
+    return np.array(moments, np.int64), states
+
+
+def _close(opened: list[tuple[str, _State]], text: str) -> None:
+    """Close the innermost range of this name, and what was left open inside it."""
+    for height in reversed(range(len(opened))):
+        if opened[height][0] == text:
+            del opened[height:]
+            return
+
+
+def _inside(around: _State, text: str) -> _State:
+    kind = classify(text)
+    if kind is Kind.LAYER:
+        return around._replace(layer=layer_name(text))
+    if kind is Kind.OPTIMIZER:
+        return around._replace(direction="optimizer")
+    if kind is Kind.USER:
+        name = range_name(text)
+        return _State(name, _PARTS.get(direction(name), around.direction))
+    return around

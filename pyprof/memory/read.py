@@ -1,0 +1,134 @@
+"""From a file to the memory of its devices, whatever wrote the file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.arrays import NONE
+from pyprof.errors import CaptureError
+from pyprof.memory import ranges, snapshot, snapshot_history, stacks
+from pyprof.memory.free_space import free_space
+from pyprof.memory.growth import ends_by_direction
+from pyprof.memory.unpickle import ACTIONS
+from pyprof.readers import describe, read_head
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof.arrays import Ints
+    from pyprof.memory.free_space import FreeSpace
+    from pyprof.memory.history import History
+    from pyprof.memory.snapshot import Snapshot
+    from pyprof.memory.stacks import Described
+
+_OOM = ACTIONS.index("oom")
+EXPECTED = (
+    "expected a torch memory snapshot (.pickle), a torch.profiler trace with profile_memory=True, "
+    "or an nsys capture with --cuda-memory-usage=true"
+)
+
+
+@dataclass(frozen=True)
+class RecordedDevice:
+    """The memory of one device, and what else its file tells of it."""
+
+    history: History
+    steps: tuple[str, tuple[int, ...]] = ("", ())
+    """What marks the steps, and the states in which one ends."""
+    ooms: tuple[int, ...] = ()
+    """Events."""
+    end_allocated_bytes: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def free_space(self, state: int) -> FreeSpace | None:
+        """Find what the allocator holds unused; None where the file tells of no segments."""
+        del state
+        return None
+
+    def request(self, event: int) -> tuple[int, int | None, str | None]:
+        """Give what an OOM asked for, what the device had free, and the line that asked."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SnapshotDevice(RecordedDevice):
+    """A device of a snapshot."""
+
+    snapshot: Snapshot = field(kw_only=True)
+    described: Described = field(kw_only=True)
+    number: int = field(kw_only=True)
+
+    def free_space(self, state: int) -> FreeSpace | None:
+        """Find what the allocator holds unused."""
+        segments, events = self.snapshot.segments, self.snapshot.of_device(self.number)
+        return free_space(segments, self.number, events, self.history.blocks, state)
+
+    def request(self, event: int) -> tuple[int, int | None, str | None]:
+        """Give what an OOM asked for, what the device had free, and the line that asked."""
+        events = self.snapshot.of_device(self.number)
+        free = int(events.free_bytes[event])
+        line = self.described.line.at(events.stack[[event]])[0]
+        return int(events.bytes[event]), None if free == NONE else free, line
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a file holds."""
+
+    path: Path
+    devices: tuple[RecordedDevice, ...]
+    rank: int | None = None
+
+
+def read(path: Path) -> Recorded:
+    """Read a file; raise CaptureError, with what to do, where it tells of no memory."""
+    head = read_head(path)
+    if snapshot.sniff(head):
+        return Recorded(path, tuple(_snapshot_devices(snapshot.read(path))), _rank(path))
+    raise CaptureError(f"{path}: no memory was recorded ({describe(head)}); {EXPECTED}")
+
+
+_RANK = re.compile(r"rank[_.-]?(\d{1,9})(?!\d)", re.IGNORECASE)
+
+
+def _rank(path: Path) -> int | None:
+    """Give the rank that a file's name says, for the file itself says none."""
+    match = _RANK.search(path.name)
+    return int(match[1]) if match else None
+
+
+def _snapshot_devices(read: Snapshot) -> list[SnapshotDevice]:
+    described = stacks.describe(read)
+    return [_snapshot_device(read, described, number) for number in snapshot_history.devices(read)]
+
+
+def _snapshot_device(read: Snapshot, described: Described, number: int) -> SnapshotDevice:
+    replayed = snapshot_history.history(read, number, described)
+    history, events = replayed.history, read.of_device(number)
+    return SnapshotDevice(
+        history,
+        _steps(read, number, history),
+        tuple(np.flatnonzero(events.action == _OOM).tolist()),
+        int(read.segments.allocated_bytes[read.segments.device == number].sum()),
+        replayed.notes,
+        snapshot=read,
+        described=described,
+        number=number,
+    )
+
+
+def _steps(read: Snapshot, number: int, history: History) -> tuple[str, tuple[int, ...]]:
+    marked_by, moments = ranges.step_bounds(read, number)
+    if len(moments):
+        return marked_by, tuple(_states(history.time_ns, moments).tolist())
+    return "the optimizer's stacks", tuple(ends_by_direction(history).tolist())
+
+
+def _states(time_ns: Ints, moments: Ints) -> Ints:
+    """Give the state at each moment."""
+    states: Ints = np.searchsorted(np.maximum.accumulate(time_ns), moments, "right") - 1
+    return states[states >= 0]

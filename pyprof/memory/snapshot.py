@@ -1,0 +1,242 @@
+"""torch's memory snapshots (`torch.cuda.memory._dump_snapshot`) as columns.
+
+The pickle is read by `unpickle`, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pyprof import child_programs
+from pyprof.arrays import NONE
+from pyprof.errors import CaptureError, PyprofError
+from pyprof.memory import unpickle
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof.arrays import Ints, Mask
+
+_PICKLE = b"\x80"
+_PROTOCOLS = range(2, 6)
+_MOST_BYTES = 1 << 48
+"""No device has as much."""
+_MOST_ADDRESS = 1 << 62
+_MOST_US = 1 << 53
+_NS_PER_US = 1000
+
+
+class Frame(NamedTuple):
+    """A place in a stack."""
+
+    name: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What the allocator of one device did, in order; one entry per event."""
+
+    action: Ints
+    """Index into `unpickle.ACTIONS`; beyond them, for what this program does not know."""
+    address: Ints
+    bytes: Ints
+    """As asked for: the allocator rounds it up."""
+    stream: Ints
+    time_ns: Ints
+    """NONE where the version of torch recorded none."""
+    stack: Ints
+    """Row of `Snapshot.stacks`; NONE for none. So for `metadata`, of `Snapshot.texts`."""
+    metadata: Ints
+    free_bytes: Ints
+    """Of the device, at an OOM."""
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """What the allocator holds at the end, one entry per segment."""
+
+    device: Ints
+    address: Ints
+    bytes: Ints
+    stream: Ints
+    allocated_bytes: Ints
+    active_bytes: Ints
+    small: Mask
+    expandable: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class EndBlocks:
+    """What the segments are divided into at the end, one entry per block."""
+
+    segment: Ints
+    address: Ints
+    bytes: Ints
+    requested_bytes: Ints
+    state: Ints
+    """Index into `unpickle.STATES`."""
+    stack: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """Where ranges (`record_function`) begin and end, one entry per end."""
+
+    time_ns: Ints
+    device: Ints
+    begins: Mask
+    name: Ints
+    """Row of `Snapshot.texts`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A file, in columns."""
+
+    events: tuple[Events, ...]
+    """One per device, by its number."""
+    segments: Segments
+    blocks: EndBlocks
+    annotations: Annotations
+    frames: tuple[Frame, ...]
+    stack_starts: Ints
+    """The frames of stack `n` are `stack_frames[stack_starts[n] : stack_starts[n + 1]]`."""
+    stack_frames: Ints
+    texts: tuple[str, ...]
+
+    def of_device(self, number: int) -> Events:
+        """Give the events of a device; none where it has only segments."""
+        if 0 <= number < len(self.events):
+            return self.events[number]
+        return Events(*[np.zeros(0, np.int64)] * len(Events.__slots__))
+
+    def stack(self, number: int) -> list[Frame]:
+        """Give the frames of a stack, innermost first; none for NONE."""
+        if number < 0:
+            return []
+        start, end = self.stack_starts[number : number + 2]
+        return [self.frames[frame] for frame in self.stack_frames[start:end].tolist()]
+
+
+def sniff(head: bytes) -> bool:
+    """Tell whether a file begins as a pickle does, of the protocols that have a beginning."""
+    return head[:1] == _PICKLE and len(head) > 1 and head[1] in _PROTOCOLS
+
+
+def read(path: Path) -> Snapshot:
+    """Read a snapshot; raise CaptureError, with what to do, where it is none."""
+    content = _unpickled(path)
+    size = int.from_bytes(content[:8], "little")
+    try:
+        head = json.loads(bytes(content[8 : 8 + size]))
+    except ValueError:
+        head = {"error": "ended"}
+    if "error" in head:
+        raise CaptureError(f"{path}: {_ERRORS.get(head['error']) or _other(head['error'])}")
+    try:
+        snapshot = _snapshot(head, _columns(head["columns"], content[8 + size :]))
+        _check(snapshot)
+    except ValueError:
+        raise CaptureError(f"{path}: contains impossible values; {_AGAIN}") from None
+    return snapshot
+
+
+_AGAIN = "record it again with torch.cuda.memory._dump_snapshot()"
+_ERRORS = {
+    "cut": f"the snapshot is cut short; {_AGAIN}",
+    "bad": f"not a torch memory snapshot, or a damaged one; {_AGAIN}",
+    "memory": "the snapshot needs more memory to read than its size allows, or than there is; "
+    "record fewer events with _record_memory_history(max_entries=...)",
+    "ended": f"reading the snapshot takes impossibly long or deep; it is damaged: {_AGAIN}",
+}
+
+
+def _other(error: str) -> str:
+    return f"not a torch memory snapshot: the pickle {error}; {_AGAIN}"
+
+
+def _unpickled(path: Path) -> memoryview:
+    if not sys.executable:
+        raise PyprofError("snapshots are read by a process of Python, which is not to be found")
+    program = [sys.executable, "-I", "-S", unpickle.__file__, str(path.absolute())]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own program
+            child_programs.bound(program),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+    except OSError as error:
+        raise PyprofError(f"no process can be started to read {path}: {error.strerror}") from None
+    return memoryview(done.stdout)
+
+
+def _columns(listed: list[tuple[str, str, int]], content: memoryview) -> dict[str, Any]:
+    columns, place = {}, 0
+    for name, kind, length in listed:
+        column = np.frombuffer(content, np.dtype(kind), length, place)
+        place += column.nbytes
+        columns[name] = column.astype(np.int64, copy=False)
+    return columns
+
+
+def _snapshot(head: dict[str, Any], columns: dict[str, Ints]) -> Snapshot:
+    def part(prefix: str) -> dict[str, Any]:
+        start = len(prefix) + 1
+        named = {n[start:]: c for n, c in columns.items() if n.startswith(f"{prefix}.")}
+        if "time_us" in named:
+            named["time_ns"] = _time_ns(named.pop("time_us"))
+        return named | {n: named[n] != 0 for n in _MASKS & set(named)}
+
+    starts = np.concatenate([[0], np.cumsum(columns["stacks.length"])])
+    return Snapshot(
+        tuple(Events(**part(f"events.{device}")) for device in range(head["devices"])),
+        Segments(**part("segments")),
+        EndBlocks(**part("blocks")),
+        Annotations(**part("annotations")),
+        tuple(Frame(*frame) for frame in head["frames"]),
+        starts,
+        columns["stacks.frame"],
+        tuple(head["texts"]),
+    )
+
+
+def _time_ns(time_us: Ints) -> Ints:
+    if not _within(time_us, -1, _MOST_US):
+        raise ValueError
+    return np.where(time_us < 0, NONE, time_us * _NS_PER_US)
+
+
+_MASKS = {"small", "expandable", "begins"}
+
+
+def _check(snapshot: Snapshot) -> None:
+    """Raise ValueError for numbers that no allocator has."""
+    segments, blocks = snapshot.segments, snapshot.blocks
+    sizes = [segments.bytes, blocks.bytes, blocks.requested_bytes]
+    addresses = [segments.address, blocks.address]
+    sizes += [events.bytes for events in snapshot.events]
+    addresses += [events.address[events.address != NONE] for events in snapshot.events]
+    bounded = (
+        all(_within(values, 0, _MOST_BYTES) for values in sizes)
+        and all(_within(values, 0, _MOST_ADDRESS) for values in addresses)
+        and sum(float(values.sum(dtype=np.float64)) for values in sizes) < _MOST_ADDRESS
+    )
+    if not bounded:
+        raise ValueError
+
+
+def _within(values: Ints, least: int, most: int) -> bool:
+    return not len(values) or bool(least <= values.min() and values.max() <= most)

@@ -1,0 +1,144 @@
+"""What stacks say: the user's line, the op, and clues to what memory is for.
+
+Each distinct frame is looked at once; what stacks are made of stays in columns.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntFlag, auto
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyprof.arrays import NONE
+from pyprof.memory.history import Labels, label
+from pyprof.parse.paths import user_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyprof.arrays import Ints
+    from pyprof.memory.snapshot import Frame, Snapshot
+
+
+class Clue(IntFlag):
+    """What a frame tells."""
+
+    PYTHON = auto()
+    BACKWARD = auto()
+    """The engine of autograd."""
+    ACCUMULATES = auto()
+    """Autograd stores the gradient of a leaf; or DDP makes the buckets in which gradients lie."""
+    OPTIMIZER = auto()
+    OPTIMIZER_STATE = auto()
+    """An optimizer sets up what it keeps."""
+    ZERO_GRAD = auto()
+    WORKSPACE = auto()
+    MODULE_MADE = auto()
+    """A module of torch is built, moved, or loaded."""
+    FORWARD = auto()
+    COMMUNICATION = auto()
+
+
+_TORCH = r"(?:^|[/\\])torch[/\\]"
+_CLUES: tuple[tuple[Clue, str, str], ...] = (
+    (Clue.PYTHON, r"", r"\.py$|^<.*>$"),
+    (Clue.BACKWARD, r"autograd::(?:python::Python)?Engine::", r""),
+    (Clue.BACKWARD, r"^(?:_engine_run_backward)$", _TORCH + r"autograd[/\\]"),
+    (Clue.ACCUMULATES, r"\bAccumulateGrad\b|\bc10d::Reducer::initialize_bucket", r""),
+    (Clue.OPTIMIZER, r"^(?!zero_grad)", _TORCH + r"optim[/\\]"),
+    (Clue.OPTIMIZER, r"^step$", r"optim"),
+    (Clue.OPTIMIZER_STATE, r"^_?init(?:ialize)?_(?:group|state)s?$", r"optim"),
+    (Clue.ZERO_GRAD, r"^zero_grad$", r"\.py$"),
+    (Clue.WORKSPACE, r"(?i)workspace", r""),
+    (Clue.MODULE_MADE, r"^(?:__init__|reset_parameters)$", _TORCH + r"nn[/\\]modules[/\\]"),
+    (Clue.MODULE_MADE, r"^(?:_apply|to|cuda|load_state_dict|_load_from_state_dict)$",
+     _TORCH + r"nn[/\\]modules[/\\]module\.py$"),
+    (Clue.MODULE_MADE, r"", _TORCH + r"nn[/\\](?:init|parameter)\.py$"),
+    (Clue.FORWARD, r"^(?:_call_impl|_wrapped_call_impl)$", _TORCH + r"nn[/\\]modules[/\\]module"),
+    (Clue.FORWARD, r"^forward$", r"\.py$"),
+    (Clue.COMMUNICATION, r"\bc10d::", r""),
+    (Clue.COMMUNICATION, r"", _TORCH + r"distributed[/\\]"),
+)  # fmt: skip
+_PATTERNS = [(clue, re.compile(name), re.compile(file)) for clue, name, file in _CLUES]
+_OPS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\bTHPVariable_(\w+)",
+        r"\bautograd::generated::(\w+Backward\d+)::apply",
+        r"\bat::_ops::(\w+)::(?:call|redispatch)",
+    )
+)
+"""Names of ops in C++ frames: as Python calls it; a node of the backward pass; as torch calls it.
+
+Of the last, the outermost of a stack tells, of the others the innermost.
+"""
+
+
+class Described(NamedTuple):
+    """What the stacks of a snapshot say, one entry per stack; the last stands for no stack."""
+
+    line: Labels
+    op: Labels
+    clues: Ints
+
+
+def describe(snapshot: Snapshot) -> Described:
+    """Describe all stacks of a snapshot."""
+    frames, starts, inside = snapshot.frames, snapshot.stack_starts, snapshot.stack_frames
+    lines = _first(_numbered(frames, _line), inside, starts)
+    ops = [_numbered(frames, partial(_op, form)) for form in _OPS]
+    chosen = _first(ops[0], inside, starts)
+    for names, place in ((ops[1], _first), (ops[2], _last)):
+        chosen = _or_else(chosen, place(names, inside, starts))
+    clues = np.array([_clues(frame) for frame in frames], np.int64)
+    of_stack = np.bitwise_or.reduceat(clues[inside], starts[:-1]) if len(inside) else clues[:0]
+    return Described(lines, chosen, np.append(of_stack, 0))
+
+
+def _line(frame: Frame) -> str | None:
+    if not frame.line or not frame.file.endswith(".py"):
+        return None
+    return user_line((f"{frame.file}:{frame.line}",))
+
+
+def _op(form: re.Pattern[str], frame: Frame) -> str | None:
+    match = form.search(frame.name)
+    return match[1] if match else None
+
+
+def _clues(frame: Frame) -> int:
+    return sum(
+        {
+            clue
+            for clue, name, file in _PATTERNS
+            if name.search(frame.name) and file.search(frame.file)
+        }
+    )
+
+
+def _numbered(frames: Sequence[Frame], say: Callable[[Frame], str | None]) -> Labels:
+    return label([say(frame) for frame in frames])
+
+
+def _first(said: Labels, inside: Ints, starts: Ints) -> Labels:
+    """Take what the innermost frame of each stack says that says anything."""
+    return _extreme(said, inside, starts, np.minimum, len(inside))
+
+
+def _last(said: Labels, inside: Ints, starts: Ints) -> Labels:
+    return _extreme(said, inside, starts, np.maximum, -1)
+
+
+def _extreme(said: Labels, inside: Ints, starts: Ints, choose: np.ufunc, none: int) -> Labels:
+    codes = np.append(said.codes[inside], NONE)
+    place = np.where(codes[:-1] != NONE, np.arange(len(inside)), none)
+    chosen = choose.reduceat(place, starts[:-1]) if len(inside) else place
+    return Labels(np.append(codes[chosen], NONE), said.names)
+
+
+def _or_else(one: Labels, other: Labels) -> Labels:
+    shifted = np.where(other.codes == NONE, NONE, other.codes + len(one.names))
+    return Labels(np.where(one.codes == NONE, shifted, one.codes), (*one.names, *other.names))

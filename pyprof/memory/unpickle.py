@@ -1,0 +1,261 @@
+"""A program of its own that turns a torch memory snapshot into columns: `unpickle.py FILE`.
+
+A pickle is a program for a machine that can be made to run anything and to fill any memory. Here it
+gets no class and no function, and a process with little memory and time, which holds nothing else.
+Only the standard library is used: the program starts in no time.
+
+It writes to stdout the length of a JSON text in 8 bytes, the text, and the columns, which the text
+lists: their names, types and lengths. Where the file cannot be used, the text has `error`.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pickle
+import sys
+from array import array
+from contextlib import suppress
+from itertools import chain, repeat
+from operator import itemgetter
+from typing import Any, BinaryIO
+
+try:
+    import resource
+except ImportError:  # Windows, which has no limits to set
+    resource = None  # type: ignore[assignment]
+
+ACTIONS = (
+    "alloc",
+    "free_requested",
+    "free_completed",
+    "segment_alloc",
+    "segment_free",
+    "segment_map",
+    "segment_unmap",
+    "oom",
+    "snapshot",
+)
+"""What an event can be; the column `action` has the place here, and one more for any other."""
+
+STATES = ("active_allocated", "active_pending_free", "inactive")
+"""What a block can be; older torch says `active_awaiting_free` of the second."""
+
+_ACTION_CODES = {name: code for code, name in enumerate(ACTIONS)}
+_STATE_CODES = {name: code for code, name in enumerate(STATES)} | {"active_awaiting_free": 1}
+_MOST_FRAMES = 256
+"""Of a stack, the innermost."""
+_MOST_CHARACTERS = 1000
+"""Of a name; those of C++ templates are longer than anybody reads."""
+_BYTES, _BYTES_PER_BYTE = 1 << 30, 16
+_SECONDS, _BYTES_PER_SECOND = 60, 4_000_000
+
+
+class _RefusedError(Exception):
+    """The file is no plain data of this kind; the text says why."""
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Dicts, lists, texts and numbers; nothing that has a name."""
+
+    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - pickle's
+        raise _RefusedError(f"names {module}.{name}, which is not run")
+
+    def persistent_load(self, _: object) -> Any:  # noqa: ANN401 - pickle's
+        raise _RefusedError("refers to objects outside of it")
+
+
+_CODE = object()
+"""The key under which a frame, of which this program has the only copy, has its number."""
+_code_of = itemgetter(_CODE)
+
+
+class _Stacks:
+    """Distinct stacks and the distinct frames in them, numbered."""
+
+    def __init__(self) -> None:
+        self.frames: dict[tuple[str, str, int], int] = {}
+        self.stacks: dict[tuple[int, ...], int] = {}
+        self._by_list: dict[int, int] = {0: -1}
+
+    def numbers(self, lists: list[Any]) -> list[int]:
+        """Number lists of frames, -1 for none. Each is looked at once, for all stay alive."""
+        keys = [id(frames) if frames else 0 for frames in lists]
+        by_list = self._by_list
+        for key, frames in zip(keys, lists):  # noqa: B905 - of one length
+            if key not in by_list:
+                by_list[key] = self._number(frames)
+        return list(map(by_list.__getitem__, keys))
+
+    def _number(self, frames: Any) -> int:  # noqa: ANN401 - of the file
+        if type(frames) is not list:
+            raise _RefusedError("has frames that are no list")
+        if len(frames) > _MOST_FRAMES:
+            frames = frames[:_MOST_FRAMES]
+        try:
+            codes = tuple(map(_code_of, frames))
+        except KeyError:
+            codes = tuple(map(self._frame, frames))
+        return self.stacks.setdefault(codes, len(self.stacks))
+
+    def _frame(self, frame: Any) -> int:  # noqa: ANN401 - of the file
+        code: int | None = frame.get(_CODE)
+        if code is None:
+            name, file, line = frame["name"], frame["filename"], frame["line"]
+            if type(name) is not str or type(file) is not str or type(line) is not int:
+                raise _RefusedError("has frames of unknown form")
+            key = (name[:_MOST_CHARACTERS], file[:_MOST_CHARACTERS], min(max(line, 0), 1 << 31))
+            code = frame[_CODE] = self.frames.setdefault(key, len(self.frames))
+        return code
+
+
+class _Columns:
+    """What is written: columns by name, and texts."""
+
+    def __init__(self) -> None:
+        self.arrays: list[tuple[str, array[int]]] = []
+        self.stacks = _Stacks()
+        self.texts: dict[str, int] = {}
+
+    def add(self, name: str, kind: str, values: Any) -> None:  # noqa: ANN401 - any iterable
+        self.arrays.append((name, array(kind, values)))
+
+    def text(self, value: Any) -> int:  # noqa: ANN401 - of the file
+        """Number a text, -1 for none."""
+        if not value or type(value) is not str:
+            return -1
+        return self.texts.setdefault(value[:_MOST_CHARACTERS], len(self.texts))
+
+
+def _events(trace: list[dict[str, Any]], device: int, out: _Columns) -> None:
+    prefix = f"events.{device}."
+    actions = map(_ACTION_CODES.get, _values(trace, "action", None), repeat(len(ACTIONS)))
+    out.add(prefix + "action", "b", actions)
+    for key, name, absent in _EVENT_KEYS:
+        out.add(prefix + name, "q", _values(trace, key, absent))
+    out.add(prefix + "stack", "i", out.stacks.numbers(_values(trace, "frames", None)))
+    out.add(prefix + "metadata", "i", map(out.text, _values(trace, "user_metadata", None)))
+
+
+_EVENT_KEYS = (
+    ("addr", "address", -1),
+    ("size", "bytes", 0),
+    ("stream", "stream", 0),
+    ("time_us", "time_us", -1),
+    ("device_free", "free_bytes", -1),
+)
+
+
+def _values(rows: list[dict[str, Any]], key: str, absent: object) -> list[Any]:
+    """Give what each row has under a key: all do as a rule, or none but a few."""
+    if not rows or key in rows[0]:
+        try:
+            return list(map(itemgetter(key), rows))
+        except KeyError:
+            pass
+    return [row.get(key, absent) for row in rows]
+
+
+_SEGMENT_KEYS = (("address", "address"), ("total_size", "bytes"), ("stream", "stream"))
+
+
+def _segments(segments: list[dict[str, Any]], out: _Columns) -> None:
+    for key, name in _SEGMENT_KEYS:
+        out.add(f"segments.{name}", "q", [segment[key] for segment in segments])
+    out.add("segments.allocated_bytes", "q", [s.get("allocated_size", -1) for s in segments])
+    out.add("segments.active_bytes", "q", [s.get("active_size", -1) for s in segments])
+    out.add("segments.device", "i", [segment.get("device", 0) for segment in segments])
+    out.add("segments.small", "b", [s.get("segment_type") == "small" for s in segments])
+    out.add("segments.expandable", "b", [bool(s.get("is_expandable")) for s in segments])
+    rows = [row for place, segment in enumerate(segments) for row in _blocks(place, segment, out)]
+    names = ("segment", "address", "bytes", "requested_bytes", "state", "stack")
+    for name, column in zip(names, zip(*rows) if rows else [()] * len(names)):  # noqa: B905 - as many
+        out.add(f"blocks.{name}", "q", column)
+
+
+def _blocks(place: int, segment: dict[str, Any], out: _Columns) -> list[tuple[int, ...]]:
+    """List a segment's blocks; older torch says neither where they are nor what was requested."""
+    rows: list[tuple[int, ...]] = []
+    address = segment["address"]
+    for block in segment["blocks"]:
+        size = block["size"]
+        address = block.get("address", address)
+        state = _STATE_CODES.get(block["state"], 2)
+        past: Any = block.get("history") or ({},)
+        requested = block.get("requested_size", past[0].get("real_size", size))
+        (stack,) = out.stacks.numbers([block.get("frames") or past[0].get("frames")])
+        rows.append((place, address, size, requested, state, stack))
+        address += size
+    return rows
+
+
+def _annotations(annotations: list[dict[str, Any]], out: _Columns) -> None:
+    out.add("annotations.time_us", "q", [a["time_us"] for a in annotations])
+    out.add("annotations.device", "i", [a.get("device", 0) for a in annotations])
+    out.add("annotations.begins", "b", [a["stage"] == "START" for a in annotations])
+    out.add("annotations.name", "i", [out.text(a["name"]) for a in annotations])
+
+
+def _columns(snapshot: Any) -> tuple[dict[str, Any], _Columns]:  # noqa: ANN401 - of the file
+    if type(snapshot) is list:  # what torch.cuda.memory_snapshot() gives
+        snapshot = {"segments": snapshot}
+    if type(snapshot) is not dict or type(snapshot.get("segments")) is not list:
+        raise _RefusedError("holds other data")
+    traces = snapshot.get("device_traces") or []
+    out = _Columns()
+    for device, trace in enumerate(traces):
+        _events(trace, device, out)
+    _segments(snapshot["segments"], out)
+    _annotations(snapshot.get("external_annotations") or [], out)
+    stacks = [*out.stacks.stacks]
+    out.add("stacks.length", "i", map(len, stacks))
+    out.add("stacks.frame", "i", chain.from_iterable(stacks))
+    head = {"devices": len(traces), "frames": [*out.stacks.frames], "texts": [*out.texts]}
+    return head, out
+
+
+def _write(head: dict[str, Any], columns: list[tuple[str, array[int]]], file: BinaryIO) -> None:
+    listed = [[name, column.typecode, len(column)] for name, column in columns]
+    text = json.dumps(head | {"columns": listed}).encode()
+    file.write(len(text).to_bytes(8, "little"))
+    file.write(text)
+    file.writelines(column for _, column in columns)
+    file.flush()
+
+
+def _limit(size: int) -> None:
+    """Bound what the process may take, by the size of the file; where it can be bounded."""
+    if resource is None:
+        return
+    memory, seconds = _BYTES + _BYTES_PER_BYTE * size, _SECONDS + size // _BYTES_PER_SECOND
+    limits = {"RLIMIT_AS": memory, "RLIMIT_CPU": seconds, "RLIMIT_CORE": 0}
+    for name, value in limits.items():
+        with suppress(ValueError, OSError):  # there is a lower limit
+            resource.setrlimit(getattr(resource, name), (value, value))
+
+
+def main(path: str) -> int:
+    """Read the file and write its columns; give the exit code."""
+    columns: list[tuple[str, array[int]]] = []
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib takes time to load
+            _limit(os.fstat(file.fileno()).st_size)
+            head, out = _columns(_PlainUnpickler(file).load())
+            columns = out.arrays
+    except _RefusedError as error:
+        head = {"error": str(error)}
+    except MemoryError:
+        head = {"error": "memory"}
+    except (EOFError, pickle.UnpicklingError) as error:
+        head = {"error": "cut" if "trunc" in str(error) or "out of input" in str(error) else "bad"}
+    except Exception:  # noqa: BLE001 - a damaged file can end in any
+        head = {"error": "bad"}
+    _write(head, columns, sys.stdout.buffer)
+    return 0
+
+
+if __name__ == "__main__":
+    gc.disable()  # there are millions of objects, and all of them stay
+    code = main(sys.argv[1])
+    os._exit(code)  # to take apart what was read takes time, and depth

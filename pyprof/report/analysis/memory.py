@@ -1,0 +1,376 @@
+"""What filled the memory of devices: the peak and what made it up, growth, running out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.arrays import NONE
+from pyprof.memory.growth import growth
+from pyprof.memory.history import BEFORE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pyprof.arrays import Floats, Ints
+    from pyprof.memory.free_space import FreeSpace
+    from pyprof.memory.growth import Growth
+    from pyprof.memory.history import History
+    from pyprof.memory.read import Recorded, RecordedDevice
+
+KEYS = ("category", "layer", "line", "op", "direction")
+"""What memory is grouped by."""
+_MOST_BLOCKS = 100
+_MOST_OOMS = 10
+_POINTS = 1000
+_NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMemory:
+    """Blocks that have something in common."""
+
+    name: str | None
+    """What: a category, layer, line, op, direction or size; null where it is unknown."""
+    bytes: int
+    """What they hold at the peak."""
+    blocks: int
+    """How many they are."""
+    allocated_bytes: int
+    """What was allocated under this name in the whole recording."""
+    byte_ms: float | None
+    """Bytes times milliseconds held, of the whole recording; null where no times are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBlock:
+    """A block that is live at the peak."""
+
+    bytes: int
+    """As the program asked for it."""
+    category: str | None
+    """What it is for; null where nothing tells."""
+    evidence: str | None
+    """What tells the category, `inferred:` before what rests on when it lived."""
+    layer: str | None
+    """The module, or range of the user's; null where none was recorded."""
+    line: str | None
+    """The user's line that allocated it; null where no stack was recorded."""
+    op: str | None
+    """The op that allocated it; null where nothing tells."""
+    direction: str | None
+    """forward, backward, optimizer or communication; null where nothing tells."""
+    age_ns: int | None
+    """How long before the peak it was allocated; null: before the recording."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfMemory:
+    """A request that could not be met."""
+
+    event: int
+    """Number of the event, from 0."""
+    time_ns: int | None
+    """Since the first event."""
+    asked_bytes: int
+    """What was asked for."""
+    device_free_bytes: int | None
+    """What the device itself had free."""
+    allocated_bytes: int
+    """What the program held."""
+    reserved_bytes: int | None
+    """What the allocator had of the device."""
+    free_bytes: int | None
+    """Of that, what nobody used."""
+    largest_free_bytes: int | None
+    """The largest piece of it."""
+    line: str | None
+    """The user's line that asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeakingLine:
+    """A line that holds more at the end of each step."""
+
+    line: str | None
+    """null: of blocks without a known line."""
+    bytes: int
+    """From the first compared end of a step to the last."""
+    bytes_per_step: float
+    """The mean."""
+    blocks: int
+    """How many more blocks it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepGrowth:
+    """What is held at the ends of steps."""
+
+    marked_by: str
+    """What marks the steps."""
+    held_bytes: tuple[int, ...]
+    """At the end of each step."""
+    leaks: tuple[LeakingLine, ...]
+    """Lines that hold more at the end of each step but the first, the largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPoint:
+    """What is held at a moment, the most of an interval."""
+
+    time_ns: int
+    """Since the first event; number of the event where no times are known."""
+    bytes: int
+    """Of all categories."""
+    reserved_bytes: int | None
+    """What the allocator had of the device; null where nothing tells."""
+    category_bytes: tuple[int, ...]
+    """By category, in the order of `categories`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """The memory of one device in one recording."""
+
+    device: str
+    """As torch names it."""
+    rank: int | None
+    """Of the process; null where nothing tells."""
+    events: int
+    """How many were recorded."""
+    span_ns: int | None
+    """From the first event to the last."""
+    start_bytes: int
+    """What was held before the first event."""
+    start_blocks: int
+    """In so many blocks."""
+    peak_bytes: int
+    """The most that was held at a time."""
+    peak_event: int
+    """Number of the event after which it was, from 0; -1: before the first."""
+    peak_time_ns: int | None
+    """Since the first event; null before it, or where no times are known."""
+    peak_active_bytes: int
+    """At the peak, with what was given back but waited for a stream."""
+    peak_reserved_bytes: int | None
+    """What the allocator had of the device at the peak; null where nothing tells."""
+    peak_free_bytes: int | None
+    """Of that, what nobody used: fragments and cache."""
+    peak_free_pieces: int | None
+    """In so many pieces."""
+    peak_largest_free_bytes: int | None
+    """The largest of them."""
+    end_bytes: int
+    """What was held after the last event."""
+    end_allocated_bytes: int | None
+    """The same, as the allocator counts at the end: with what it rounds up."""
+    end_reserved_bytes: int | None
+    """What the allocator had of the device at the end."""
+    by: Mapping[str, tuple[HeldMemory, ...]]
+    """What made up the peak, by category, evidence, layer, line, op, direction and size."""
+    largest: tuple[HeldBlock, ...]
+    """The largest live blocks at the peak, at most 100."""
+    growth: StepGrowth | None
+    """From step to step; null where no steps are marked, or fewer than four."""
+    out_of_memory: tuple[OutOfMemory, ...]
+    """The last ten."""
+    categories: tuple[str, ...]
+    """Of `timeline`; the last is `unknown`."""
+    timeline: tuple[MemoryPoint, ...]
+    """What was held over time, at most 1,000 points."""
+    notes: tuple[str, ...]
+    """What the recording lacks."""
+
+
+def highest_first(recordings: Iterable[Recorded]) -> tuple[DeviceMemory, ...]:
+    """Analyse every device of some recordings, the one that peaks highest first."""
+    devices = [_device(each, device) for each in recordings for device in each.devices]
+    return tuple(sorted(devices, key=lambda each: -each.peak_bytes))
+
+
+def all_held(recordings: Iterable[Recorded]) -> Iterator[tuple[int | None, str, HeldBlock]]:
+    """Give every block that is live at a device's peak, with rank and device."""
+    for recorded in recordings:
+        for device in recorded.devices:
+            history = device.history
+            for block in held_blocks(history, blocks_at_peak(history), _since(history)):
+                yield recorded.rank, history.device, block
+
+
+def _device(recorded: Recorded, device: RecordedDevice) -> DeviceMemory:
+    history = device.history
+    peak, last = history.peak, len(history.time_ns) - 1
+    space = device.free_space(peak)
+    since = _since(history)
+    return DeviceMemory(
+        device=history.device,
+        rank=recorded.rank,
+        events=len(history.time_ns),
+        span_ns=int(since.max()) if since is not None and len(since) else None,
+        start_bytes=history.start,
+        start_blocks=int(history.blocks.live(BEFORE).sum()),
+        peak_bytes=history.held(peak),
+        peak_event=peak,
+        peak_time_ns=int(since[peak]) if since is not None and peak >= 0 else None,
+        peak_active_bytes=int(history.blocks.bytes[history.blocks.occupied(peak)].sum()),
+        peak_reserved_bytes=history.reserved_in(peak),
+        peak_free_bytes=space and space.bytes,
+        peak_free_pieces=space and space.pieces,
+        peak_largest_free_bytes=space and space.largest_bytes,
+        end_bytes=history.held(last),
+        end_allocated_bytes=device.end_allocated_bytes,
+        end_reserved_bytes=history.reserved_end,
+        by=_grouped(history, since),
+        largest=_largest(history, since),
+        growth=_growth(growth(history, *device.steps)),
+        out_of_memory=tuple(_oom(device, event, since) for event in device.ooms[-_MOST_OOMS:]),
+        categories=(*history.labels["category"].names, "unknown"),
+        timeline=_timeline(history, since),
+        notes=device.notes,
+    )
+
+
+def _since(history: History) -> Ints | None:
+    """Give times since the first event, never running back; None where any is unknown."""
+    time_ns = history.time_ns
+    if not len(time_ns) or (time_ns == NONE).any():
+        return None
+    since: Ints = np.maximum.accumulate(time_ns) - time_ns[0]
+    return since
+
+
+# --- what is held ---------------------------------------------------------------------------------
+
+
+def _byte_ms(history: History, since: Ints | None) -> Floats | None:
+    """Give bytes times milliseconds of each block, as far as it was recorded."""
+    if since is None:
+        return None
+    blocks = history.blocks
+    moments = np.append(since, since[-1])
+    begun = np.where(blocks.allocated == BEFORE, 0, moments[blocks.allocated])
+    ended = np.where(blocks.released == BEFORE, 0, moments[blocks.released])
+    held: Floats = blocks.bytes * (ended - begun) / _NS_PER_MS
+    return held
+
+
+def _grouped(history: History, since: Ints | None) -> dict[str, tuple[HeldMemory, ...]]:
+    byte_ms = _byte_ms(history, since)
+    groups = {
+        key: _groups(history, labels.codes, labels.names, byte_ms)
+        for key, labels in history.labels.items()
+    }
+    sizes, codes = np.unique(history.blocks.bytes, return_inverse=True)
+    names = [str(size) for size in sizes.tolist()]
+    return groups | {"size": _groups(history, codes, names, byte_ms)}
+
+
+def _groups(
+    history: History, codes: Ints, names: Sequence[str], byte_ms: Floats | None
+) -> tuple[HeldMemory, ...]:
+    """Sum up blocks by code, what holds most at the peak first."""
+    blocks, live = history.blocks, history.blocks.live(history.peak)
+    rows = len(names) + 1  # the last for what is unknown
+    place = np.where(codes == NONE, rows - 1, codes)
+
+    def total(amount: Ints) -> Ints:
+        sums = np.zeros(rows, amount.dtype)
+        np.add.at(sums, place, amount)
+        return sums
+
+    held, made = total(blocks.bytes * live), total(blocks.bytes * (blocks.allocated != BEFORE))
+    counts = np.bincount(place, live, rows).astype(np.int64)
+    lasted = np.bincount(place, byte_ms, rows) if byte_ms is not None else None
+    used = np.flatnonzero(np.bincount(place, minlength=rows))
+    order = used[np.lexsort((-made[used], -held[used]))]
+    return tuple(
+        HeldMemory(
+            names[row] if row < len(names) else None,
+            int(held[row]),
+            int(counts[row]),
+            int(made[row]),
+            float(lasted[row]) if lasted is not None else None,
+        )
+        for row in order.tolist()
+    )
+
+
+def blocks_at_peak(history: History, most: int | None = None) -> Ints:
+    """Give the rows of the blocks that are live at the peak, the largest first."""
+    rows = np.flatnonzero(history.blocks.live(history.peak))
+    return rows[np.argsort(-history.blocks.bytes[rows], kind="stable")][:most]
+
+
+def _largest(history: History, since: Ints | None) -> tuple[HeldBlock, ...]:
+    return tuple(held_blocks(history, blocks_at_peak(history, _MOST_BLOCKS), since))
+
+
+def held_blocks(history: History, rows: Ints, since: Ints | None) -> list[HeldBlock]:
+    """Describe blocks that are live at the peak."""
+    names = ("category", "evidence", "layer", "line", "op", "direction")
+    texts = {name: history.labels[name].at(rows) for name in names}
+    age: list[int | None] = [None] * len(rows)
+    if since is not None and history.peak >= 0:
+        allocated = history.blocks.allocated[rows]
+        ages = since[history.peak] - since[np.maximum(allocated, 0)]
+        age = [None if at == BEFORE else int(ns)
+               for at, ns in zip(allocated.tolist(), ages.tolist(), strict=True)]  # fmt: skip
+    sizes = history.blocks.bytes[rows].tolist()
+    return [HeldBlock(*row) for row in zip(sizes, *texts.values(), age, strict=True)]
+
+
+# --- over time ------------------------------------------------------------------------------------
+
+
+def _growth(found: Growth | None) -> StepGrowth | None:
+    if found is None:
+        return None
+    leaks = tuple(LeakingLine(*leak) for leak in found.leaks)
+    return StepGrowth(found.marked_by, found.held, leaks)
+
+
+def _oom(device: RecordedDevice, event: int, since: Ints | None) -> OutOfMemory:
+    history = device.history
+    space: FreeSpace | None = device.free_space(event)
+    asked, free, line = device.request(event)
+    return OutOfMemory(
+        event,
+        int(since[event]) if since is not None else None,
+        asked,
+        free,
+        history.held(event),
+        history.reserved_in(event),
+        space and space.bytes,
+        space and space.largest_bytes,
+        line,
+    )
+
+
+def _timeline(history: History, since: Ints | None) -> tuple[MemoryPoint, ...]:
+    """Give the highest state of each of some intervals, by category."""
+    count = len(history.time_ns)
+    if not count:
+        return ()
+    time = since if since is not None else np.arange(count)
+    span = int(time[-1]) + 1
+    interval = np.minimum(time.astype(np.float64) * _POINTS // span, _POINTS - 1)
+    starts = np.flatnonzero(np.diff(interval, prepend=-1))
+    highest = np.maximum.reduceat(history.level, starts)
+    is_highest = history.level == np.repeat(highest, np.diff(np.append(starts, count)))
+    states = np.flatnonzero(is_highest)
+    states = states[np.diff(interval[states], prepend=-1) != 0]
+    labels = history.labels["category"]
+    held = [history.level_of(labels.codes == code)[states] for code in range(len(labels.names))]
+    held.append(history.level_of(labels.codes == NONE)[states])
+    reserved = history.reserved
+    return tuple(
+        MemoryPoint(
+            int(time[state]),
+            int(history.level[state]),
+            int(reserved[state]) if reserved is not None else None,
+            tuple(int(each[place]) for each in held),
+        )
+        for place, state in enumerate(states.tolist())
+    )

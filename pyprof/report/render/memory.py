@@ -1,0 +1,214 @@
+"""What filled the memory of devices, as text for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.report.render import text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyprof.report.analysis.memory import (
+        DeviceMemory,
+        HeldBlock,
+        HeldMemory,
+        OutOfMemory,
+        StepGrowth,
+    )
+
+_UNKNOWN = "(unknown)"
+_LINE_CHARACTERS = 60
+_TITLES = {
+    "category": "Category",
+    "layer": "Layer",
+    "line": "Line",
+    "op": "Op",
+    "direction": "Direction",
+    "size": "Block size",
+    "evidence": "Evidence of the category",
+}
+
+
+def devices(found: Sequence[DeviceMemory], by: Sequence[str], top: int) -> Iterator[str]:
+    """Show the memory of devices, the one that peaks highest first; of others only the peak."""
+    yield from _report(found[0], by, top)
+    if len(found) > 1:
+        yield ""
+        yield text.heading("Peaks of all, the highest first")
+        yield from _peaks(found)
+
+
+def _peaks(found: Sequence[DeviceMemory]) -> list[str]:
+    rows = [
+        (
+            text.UNKNOWN if each.rank is None else str(each.rank),
+            each.device,
+            size(each.peak_bytes),
+            size(each.peak_reserved_bytes),
+            size(each.end_bytes),
+        )
+        for each in found
+    ]
+    return text.table(rows, ("Rank", "Device", "Peak", "Reserved", "At the end"), left=(1,))
+
+
+def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
+    yield from _head(device)
+    for key in by:
+        groups = [group for group in device.by[key] if group.bytes]
+        if groups and not (key == "layer" and groups[0].name is None and len(groups) == 1):
+            yield ""
+            yield from _groups(key, groups, device.peak_bytes, top)
+    if device.largest:
+        yield ""
+        yield text.heading("Largest blocks at the peak")
+        yield from _blocks(device.largest[:top])
+    if device.growth is not None:
+        yield ""
+        yield from _growth(device.growth)
+    for oom in device.out_of_memory:
+        yield ""
+        yield from _oom(oom)
+    for note in device.notes:
+        yield ""
+        yield from text.wrapped(f"Note: {note}.")
+
+
+def _head(device: DeviceMemory) -> Iterator[str]:
+    rank = "" if device.rank is None else f"rank {device.rank}, "
+    span = "" if device.span_ns is None else f" in {text.duration(device.span_ns)}"
+    yield text.heading(f"Memory of {rank}{device.device}: {device.events:,} events{span}")
+    yield from text.wrapped(_peak(device))
+    if device.start_bytes:
+        yield (
+            f"Before the first event: {size(device.start_bytes)} in {device.start_blocks:,} "
+            "blocks, which count at the peak while they live"
+        )
+    rounded = device.end_allocated_bytes
+    more = "" if rounded is None else f", with rounding {size(rounded)}"
+    reserved = device.end_reserved_bytes
+    kept = "" if reserved is None else f"; {size(reserved)} reserved"
+    yield f"After the last: {size(device.end_bytes)}{more}{kept}"
+
+
+def _peak(device: DeviceMemory) -> str:
+    if device.peak_event < 0:
+        when = "before the first event"
+    elif device.peak_time_ns is None:
+        when = f"at event {device.peak_event:,}"
+    else:
+        event = f"event {device.peak_event:,}"
+        when = f"{text.duration(device.peak_time_ns)} after the first event ({event})"
+    waiting = device.peak_active_bytes - device.peak_bytes
+    pending = f", {size(waiting)} more waits for other streams" if waiting else ""
+    return f"Peak: {size(device.peak_bytes)} allocated {when}{pending}{_reserved(device)}"
+
+
+def _reserved(device: DeviceMemory) -> str:
+    reserved, free = device.peak_reserved_bytes, device.peak_free_bytes
+    if reserved is None:
+        return ""
+    unused = reserved - device.peak_active_bytes
+    if unused < 0:  # events are missing, which a note says
+        return f"; {size(reserved)} reserved"
+    share = f"{text.percent(unused / reserved)} %" if reserved else "0 %"
+    pieces = ""
+    if free and device.peak_largest_free_bytes is not None:
+        pieces = (
+            f" in {device.peak_free_pieces:,} pieces, the largest "
+            f"{size(device.peak_largest_free_bytes)}"
+        )
+    return f"; {size(reserved)} reserved, {size(unused)} of it ({share}) unused{pieces}"
+
+
+def size(value: float | None) -> str:
+    """Spell bytes with a decimal prefix."""
+    return text.amount(value, "B")
+
+
+def _groups(key: str, groups: Sequence[HeldMemory], peak: int, top: int) -> Iterator[str]:
+    yield text.heading(f"At the peak by {key}")
+    rows = [
+        (
+            _name(key, group.name),
+            size(group.bytes),
+            text.percent(group.bytes / peak) if peak else text.UNKNOWN,
+            text.count(group.blocks),
+            size(group.allocated_bytes),
+            text.UNKNOWN if group.byte_ms is None else text.number(group.byte_ms / 1e9),
+        )
+        for group in groups[:top]
+    ]
+    header = (_TITLES[key], "Held", "%", "Blocks", "Allocated in all", "GB*ms held")
+    yield from text.table(rows, header, left=(0,))
+    if len(groups) > top:
+        rest = groups[top:]
+        held = size(sum(group.bytes for group in rest))
+        yield f"... and {len(rest):,} more with {held}; --top shows more"
+
+
+def _name(key: str, name: str | None) -> str:
+    if name is None:
+        return _UNKNOWN
+    if key == "size":
+        return size(int(name))
+    return text.cut_left(name, _LINE_CHARACTERS)
+
+
+def _blocks(blocks: Sequence[HeldBlock]) -> list[str]:
+    rows = [
+        (
+            size(block.bytes),
+            block.category or _UNKNOWN,
+            block.op or text.UNKNOWN,
+            text.cut_left(block.line or block.layer or text.UNKNOWN, _LINE_CHARACTERS),
+            block.evidence or text.UNKNOWN,
+        )
+        for block in blocks
+    ]
+    return text.table(rows, ("Size", "Category", "Op", "Line", "Evidence"), left=(1, 2, 3, 4))
+
+
+def _growth(growth: StepGrowth) -> Iterator[str]:
+    held = growth.held_bytes
+    yield text.heading(f"From step to step ({len(held):,} ends, by {growth.marked_by})")
+    yield (
+        f"Held at the end of the first {size(held[0])}, the second {size(held[1])}, "
+        f"the last {size(held[-1])}"
+    )
+    if not growth.leaks:
+        yield "No line holds more at the end of each step"
+        return
+    rows = [
+        (
+            leak.line or _UNKNOWN,
+            size(leak.bytes),
+            size(leak.bytes_per_step),
+            text.count(leak.blocks),
+        )
+        for leak in growth.leaks
+    ]
+    yield "Lines that hold more at the end of each step:"
+    yield from text.table(rows, ("Line", "Growth", "Per step", "Blocks"), left=(0,))
+
+
+def _oom(oom: OutOfMemory) -> Iterator[str]:
+    when = "" if oom.time_ns is None else f" {text.duration(oom.time_ns)} after the first event"
+    yield text.heading(f"Out of memory{when}")
+    where = f" by {oom.line}" if oom.line else ""
+    free = (
+        ""
+        if oom.device_free_bytes is None
+        else f"; the device had {size(oom.device_free_bytes)} free"
+    )
+    yield from text.wrapped(f"{size(oom.asked_bytes)} were asked for{where}{free}")
+    held = f"Allocated {size(oom.allocated_bytes)}"
+    if oom.reserved_bytes is not None:
+        held += f" of {size(oom.reserved_bytes)} reserved"
+    if oom.free_bytes is not None:
+        held += (
+            f"; {size(oom.free_bytes)} reserved but free, in pieces up to "
+            f"{size(oom.largest_free_bytes)}"
+        )
+    yield from text.wrapped(held)

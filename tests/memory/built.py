@@ -1,0 +1,217 @@
+"""Snapshots built in code, as torch.cuda.memory._dump_snapshot() writes them; and brute force."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MIB = 1 << 20
+_BASE = 0x7F00_0000_0000
+_ROUNDED_TO = 512
+
+TORCH = "/usr/lib/python3.11/site-packages/torch"
+Frame = tuple[str, str, int]
+
+
+def frames(*places: Frame) -> list[dict[str, Any]]:
+    """Make frames, innermost first."""
+    return [{"name": name, "filename": file, "line": line} for name, file, line in places]
+
+
+def user(line: int, name: str = "main") -> Frame:
+    """Make a frame of the user's program."""
+    return (name, "/home/user/train.py", line)
+
+
+CALL = ("_call_impl", f"{TORCH}/nn/modules/module.py", 1500)
+ENGINE = (
+    "torch::autograd::Engine::evaluate_function(std::shared_ptr<torch::autograd::GraphTask>&)",
+    "??",
+    0,
+)
+NODE = ("torch::autograd::generated::MmBackward0::apply(std::vector<at::Tensor>&&)", "??", 0)
+ACCUMULATE = ("torch::autograd::AccumulateGrad::apply(std::vector<at::Tensor>&&)", "??", 0)
+INIT_GROUP = ("_init_group", f"{TORCH}/optim/adam.py", 180)
+STEP = ("step", f"{TORCH}/optim/adam.py", 240)
+ZERO_GRAD = ("zero_grad", f"{TORCH}/optim/optimizer.py", 960)
+APPLY = ("_apply", f"{TORCH}/nn/modules/module.py", 900)
+WORKSPACE = ("at::cuda::getNewWorkspace()", "??", 0)
+
+
+@dataclass
+class Device:
+    """An allocator that never reuses an address, in one segment; and what it recorded."""
+
+    number: int = 0
+    segment_bytes: int = 1 << 40
+    events: list[dict[str, Any]] = field(default_factory=list)
+    annotations: list[dict[str, Any]] = field(default_factory=list)
+    time_us: int = 1_700_000_000_000_000
+    _live: dict[int, dict[str, Any]] = field(default_factory=dict)
+    _next: int = _BASE
+
+    def alloc(self, size: int, *stack: Frame, at: int | None = None) -> int:
+        """Allocate; give the address."""
+        address = self._next if at is None else at
+        rounded = -(-size // _ROUNDED_TO) * _ROUNDED_TO
+        self._next = max(self._next, address + rounded)
+        made = frames(*stack)
+        self._live[address] = {
+            "address": address, "size": rounded, "requested_size": size,
+            "state": "active_allocated", "frames": made,
+        }  # fmt: skip
+        self._event("alloc", address, size, made)
+        return address
+
+    def free(self, address: int, *stack: Frame, pending: bool = False) -> None:
+        """Give back; with `pending` it waits for a stream for ever."""
+        block, made = self._live[address], frames(*stack)
+        self._event("free_requested", address, block["requested_size"], made)
+        if pending:
+            block["state"] = "active_pending_free"
+            return
+        self._event("free_completed", address, block["requested_size"], made)
+        del self._live[address]
+
+    def oom(self, size: int, free: int, *stack: Frame) -> None:
+        """Ask for what there is not."""
+        self._event("oom", free, size, frames(*stack))
+        self.events[-1]["device_free"] = self.events[-1].pop("addr")
+
+    def range(self, name: str, *, begins: bool) -> None:
+        """Begin or end an annotation."""
+        self.time_us += 1
+        stage = "START" if begins else "END"
+        self.annotations.append(
+            {"name": name, "stage": stage, "device": self.number, "time_us": self.time_us}
+        )
+
+    def forget(self, count: int) -> None:
+        """Lose the oldest events, as a full ring does, with the stacks of what they allocated."""
+        for event in self.events[:count]:
+            if event["action"] == "alloc" and event["addr"] in self._live:
+                self._live[event["addr"]]["frames"] = []
+        del self.events[:count]
+
+    def segment(self) -> dict[str, Any]:
+        """Give the segment as it is at the end."""
+        blocks, place = [], _BASE
+        for address in sorted(self._live):
+            if address > place:
+                blocks.append(_free(place, address - place))
+            blocks.append(self._live[address])
+            place = address + self._live[address]["size"]
+        if place < _BASE + self.segment_bytes:
+            blocks.append(_free(place, _BASE + self.segment_bytes - place))
+        allocated = sum(b["size"] for b in blocks if b["state"] == "active_allocated")
+        active = sum(b["size"] for b in blocks if b["state"] != "inactive")
+        return {
+            "device": self.number, "address": _BASE, "total_size": self.segment_bytes,
+            "allocated_size": allocated, "active_size": active, "requested_size": allocated,
+            "stream": 0, "segment_type": "large", "segment_pool_id": (0, 0),
+            "is_expandable": False, "blocks": blocks,
+        }  # fmt: skip
+
+    def _event(self, action: str, address: int, size: int, made: list[dict[str, Any]]) -> None:
+        self.time_us += 10
+        self.events.append(
+            {"action": action, "addr": address, "size": size, "stream": 0,
+             "time_us": self.time_us, "frames": made}
+        )  # fmt: skip
+
+
+def _free(address: int, size: int) -> dict[str, Any]:
+    return {"address": address, "size": size, "requested_size": 0, "state": "inactive",
+            "frames": []}  # fmt: skip
+
+
+def snapshot(*devices: Device) -> dict[str, Any]:
+    """Give what is pickled."""
+    return {
+        "segments": [device.segment() for device in devices],
+        "device_traces": [device.events for device in devices],
+        "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": ""},
+        "external_annotations": [one for device in devices for one in device.annotations],
+    }
+
+
+def write(path: Path, *devices: Device) -> Path:
+    """Write a snapshot."""
+    path.write_bytes(pickle.dumps(snapshot(*devices)))
+    return path
+
+
+def training(steps: int = 4, leak: int = 0) -> Device:
+    """Train a model of one layer, as PyTorch does; each step keeps `leak` bytes for ever."""
+    device = Device()
+    weight = device.alloc(4 * MIB, APPLY, user(3))
+    state: list[int] = []
+    gradient: int | None = None
+    for step in range(steps):
+        device.range(f"ProfilerStep#{step}", begins=True)
+        saved = device.alloc(8 * MIB, CALL, user(10, "forward"))
+        if leak:
+            device.alloc(leak, user(11))
+        scratch = device.alloc(2 * MIB, CALL, user(12, "forward"))
+        device.free(scratch, CALL, user(12, "forward"))
+        work = device.alloc(MIB, NODE, ENGINE)
+        if gradient is None:
+            gradient = device.alloc(4 * MIB, ACCUMULATE, ENGINE)
+        device.free(saved, NODE, ENGINE)
+        device.free(work, NODE, ENGINE)
+        if not state:
+            state = [device.alloc(4 * MIB, INIT_GROUP, STEP, user(20)) for _ in range(2)]
+        update = device.alloc(3 * MIB, STEP, user(20))
+        device.free(update, STEP, user(20))
+        device.free(gradient, ZERO_GRAD, user(21))
+        gradient = None
+        device.range(f"ProfilerStep#{step}", begins=False)
+    assert weight
+    return device
+
+
+# --- brute force ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What one device holds before its first event, and after each."""
+
+    start: int
+    after: list[int]
+
+    @property
+    def peak(self) -> int:
+        """Give the most."""
+        return max([self.start, *self.after])
+
+
+def levels(taken: dict[str, Any], device: int = 0) -> Levels:
+    """Go through the events one by one, from what must have been live before the first."""
+    traces = taken["device_traces"]
+    events = traces[device] if device < len(traces) else []
+    completes_only = not any(e["action"] == "free_requested" for e in events)
+    frees = "free_completed" if completes_only else "free_requested"
+    live, begun = {}, {}
+    for event in events:  # what is freed without being allocated was there before
+        if event["action"] == "alloc":
+            live[event["addr"]] = event["size"]
+        elif event["action"] == frees and live.pop(event["addr"], None) is None:
+            begun[event["addr"]] = event["size"]
+    for segment in taken["segments"]:
+        for block in segment["blocks"] if segment["device"] == device else ():
+            if block["state"] == "active_allocated" and block["address"] not in live:
+                begun[block["address"]] = block["requested_size"]
+    held = dict(begun)
+    after = []
+    for event in events:
+        if event["action"] == "alloc":
+            held[event["addr"]] = event["size"]
+        elif event["action"] == frees:
+            held.pop(event["addr"], None)
+        after.append(sum(held.values()))
+    return Levels(sum(begun.values()), after)

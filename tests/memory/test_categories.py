@@ -1,0 +1,100 @@
+"""What blocks are for follows from evidence, and is unknown without."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.memory import read
+from tests.memory import built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _said(path: Path) -> dict[int, tuple[str | None, str | None, str | None]]:
+    """Give category, evidence and direction of the first block of each size."""
+    (device,) = read.read(path).devices
+    history = device.history
+    said: dict[int, tuple[str | None, str | None, str | None]] = {}
+    for row, size in enumerate(history.blocks.bytes.tolist()):
+        labels = (history.labels[name] for name in ("category", "evidence", "direction"))
+        category, evidence, direction = (each.at([row])[0] for each in labels)  # type: ignore[arg-type]
+        said.setdefault(size, (category, evidence, direction))
+    return said
+
+
+def test_each_part_of_training_is_told(tmp_path: Path) -> None:
+    """By the stacks of allocation and free, as torch records them."""
+    device = built.training()
+    device.alloc(12345, built.WORKSPACE, built.CALL, built.user(10))
+    device.alloc(54321, built.user(30))
+    said = _said(built.write(tmp_path / "x.pickle", device))
+    expected = {
+        8 * built.MIB: ("activations", "forward"),
+        2 * built.MIB: ("temporaries", "forward"),
+        1 * built.MIB: ("temporaries", "backward"),
+        3 * built.MIB: ("temporaries", "optimizer"),
+        12345: ("workspace", "forward"),
+        54321: (None, None),
+    }
+    assert {size: said[size][::2] for size in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("stack", "category"),
+    [
+        ((built.APPLY, built.user(3)), "parameters"),
+        ((built.ACCUMULATE, built.ENGINE), "gradients"),
+        ((built.INIT_GROUP, built.STEP, built.user(20)), "optimizer state"),
+        ((built.user(3, "__init__"),), None),
+        ((), None),
+    ],
+)
+def test_what_is_never_freed(
+    tmp_path: Path, stack: tuple[built.Frame, ...], category: str | None
+) -> None:
+    """Parameters, gradients and the optimizer's state are told by who allocates them."""
+    device = built.Device()
+    device.alloc(777, *stack)
+    assert _said(built.write(tmp_path / "x.pickle", device))[777][0] == category
+
+
+def test_gradients_that_were_taken_over(tmp_path: Path) -> None:
+    """Autograd keeps what the backward pass made: zero_grad frees it, or it lives on."""
+    device = built.Device()
+    for size in (100, 200):
+        gradient = device.alloc(size, built.NODE, built.ENGINE)
+        device.alloc(1, built.CALL, built.user(1))
+        if size == 100:
+            device.free(gradient, built.ZERO_GRAD, built.user(21))
+    device.alloc(1, built.CALL, built.user(1))
+    said = _said(built.write(tmp_path / "x.pickle", device))
+    assert said[100][:2] == ("gradients", "allocated in the backward pass, freed by zero_grad")
+    assert said[200][0] == "gradients"
+    assert str(said[200][1]).startswith("inferred: ")
+
+
+def test_what_was_live_before_says_so(tmp_path: Path) -> None:
+    """Without a stack nothing tells; what the backward pass frees was kept for it."""
+    device = built.Device()
+    kept, saved = device.alloc(100), device.alloc(200)
+    assert kept
+    device.free(saved, built.NODE, built.ENGINE)
+    device.forget(2)
+    said = _said(built.write(tmp_path / "x.pickle", device))
+    assert said[100] == (None, "live before the history began", None)
+    assert said[200][0] == "activations"
+
+
+def test_directions_of_ranges_where_stacks_say_none(tmp_path: Path) -> None:
+    """A user's range named `backward` tells; stacks come first."""
+    device = built.Device()
+    device.range("backward", begins=True)
+    device.alloc(100, built.user(1))
+    device.alloc(200, built.CALL, built.user(1))
+    device.range("backward", begins=False)
+    device.alloc(300, built.user(1))
+    said = _said(built.write(tmp_path / "x.pickle", device))
+    assert [said[size][2] for size in (100, 200, 300)] == ["backward", "forward", None]

@@ -1,0 +1,71 @@
+"""Free pieces of what is reserved, as counted byte by byte."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import groupby
+from random import Random
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from pyprof.memory import read
+from pyprof.memory.free_space import FreeSpace
+from tests.memory import built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_UNIT = 512
+
+
+def _by_hand(device: built.Device) -> FreeSpace:
+    """Mark each unit of the segment."""
+    used = np.zeros(device.segment_bytes // _UNIT, bool)
+    for block in device.segment()["blocks"]:
+        if block["state"] != "inactive":
+            start = (block["address"] - built._BASE) // _UNIT
+            used[start : start + block["size"] // _UNIT] = True
+    runs = [len([*run]) * _UNIT for taken, run in groupby(used.tolist()) if not taken]
+    return FreeSpace(sum(runs), len(runs), max(runs, default=0))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_pieces_are_those_between_blocks(tmp_path: Path, seed: int) -> None:
+    """Sizes are rounded up as the allocator does."""
+    rng = Random(seed)  # noqa: S311 - no secret
+    device, live = built.Device(segment_bytes=1 << 18), list[int]()
+    for _ in range(60):
+        if live and rng.random() < 0.4:
+            device.free(live.pop(rng.randrange(len(live))), pending=rng.random() < 0.2)
+        else:
+            live.append(device.alloc(rng.randrange(1, 4000)))
+    (recorded,) = read.read(built.write(tmp_path / "x.pickle", device)).devices
+    assert recorded.free_space(len(device.events) - 1) == _by_hand(device)
+
+
+def test_segments_that_came_later_do_not_count(tmp_path: Path) -> None:
+    """The free space of an earlier state lies in the segments of that time."""
+    device = built.Device(segment_bytes=1 << 12)
+    device.alloc(512)
+    device._event("segment_alloc", built._BASE, 1 << 12, [])
+    device._event("segment_free", 1, 1 << 10, [])
+    (recorded,) = read.read(built.write(tmp_path / "x.pickle", device)).devices
+    assert recorded.free_space(0) == FreeSpace(1 << 10, 1, 1 << 10)
+    assert recorded.free_space(1) == FreeSpace((1 << 10) + (1 << 12) - 512, 2, (1 << 12) - 512)
+    assert recorded.free_space(2) == FreeSpace((1 << 12) - 512, 1, (1 << 12) - 512)
+
+
+def test_pieces_end_where_segments_do(tmp_path: Path) -> None:
+    """Two segments side by side are two pieces: no block reaches over both."""
+    taken = built.snapshot(built.Device(segment_bytes=1 << 12))
+    second = dict(taken["segments"][0], address=built._BASE + (1 << 12), blocks=[])
+    taken["segments"].append(second)
+    for expandable, pieces in ((False, 2), (True, 1)):
+        for segment in taken["segments"]:
+            segment["is_expandable"] = expandable
+        path = tmp_path / "x.pickle"
+        path.write_bytes(pickle.dumps(taken))
+        (recorded,) = read.read(path).devices
+        assert recorded.free_space(-1) == FreeSpace(1 << 13, pieces, (1 << 13) // pieces)

@@ -1,0 +1,66 @@
+"""What grows from step to step is found, with its line; what only comes and goes is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.memory import read
+from pyprof.memory.growth import Growth, growth
+from tests.memory import built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _growth(path: Path) -> Growth | None:
+    (device,) = read.read(path).devices
+    return growth(device.history, *device.steps)
+
+
+@pytest.mark.parametrize("steps", [4, 7])
+def test_a_planted_leak_is_named_with_its_line(tmp_path: Path, steps: int) -> None:
+    """How much a step, and in how many blocks; what the first step sets up is no leak."""
+    found = _growth(built.write(tmp_path / "x.pickle", built.training(steps, leak=1000)))
+    assert found is not None
+    (leak,) = found.leaks
+    assert leak.line == "/home/user/train.py:11"
+    assert (leak.bytes_per_step, leak.blocks) == (1000, leak.bytes // 1000)
+    assert found.held[-1] - found.held[1] == leak.bytes
+
+
+def test_training_without_a_leak_has_none(tmp_path: Path) -> None:
+    """Each step ends as the one before did."""
+    found = _growth(built.write(tmp_path / "x.pickle", built.training(5)))
+    assert found is not None
+    assert found.marked_by == "ranges of steps"
+    assert found.leaks == ()
+    assert len(set(found.held[1:])) == 1
+
+
+def test_steps_are_told_by_the_optimizer(tmp_path: Path) -> None:
+    """By its ranges; without any range by its stacks."""
+    device = built.training(6, leak=1000)
+    device.annotations.clear()
+    found = _growth(built.write(tmp_path / "x.pickle", device))
+    assert found is not None
+    assert found.marked_by == "the optimizer's stacks"
+    assert [leak.line for leak in found.leaks] == ["/home/user/train.py:11"]
+
+
+def test_ranges_of_the_optimizer_end_steps(tmp_path: Path) -> None:
+    """Where nobody marks the steps themselves."""
+    device = built.Device()
+    for _ in range(5):
+        device.alloc(512, built.user(4))
+        for begins in (True, False):
+            device.range("Optimizer.step#SGD.step", begins=begins)
+    found = _growth(built.write(tmp_path / "x.pickle", device))
+    assert found is not None
+    assert (found.marked_by, found.held) == ("Optimizer.step", (512, 1024, 1536, 2048, 2560))
+
+
+def test_too_few_steps_tell_nothing(tmp_path: Path) -> None:
+    """Three ends leave one comparison beside the first step's."""
+    assert _growth(built.write(tmp_path / "x.pickle", built.training(2, leak=9))) is None

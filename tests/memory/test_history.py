@@ -1,0 +1,121 @@
+"""Levels and peaks are those of going through the events one by one."""
+
+from __future__ import annotations
+
+import pickle
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.memory import read, snapshot, snapshot_history, stacks
+from pyprof.memory.history import BEFORE, History, replay
+from tests.conftest import CAPTURES
+from tests.memory import built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REAL = sorted((CAPTURES / "memory-torch-snapshots").glob("*.pickle"))
+_PLACES = (built.user(1), built.user(2), built.CALL, built.ENGINE)
+
+
+def _history(path: Path, device: int = 0) -> History:
+    taken = snapshot.read(path)
+    return snapshot_history.history(taken, device, stacks.describe(taken)).history
+
+
+def _check(history: History, levels: built.Levels) -> None:
+    assert history.start == levels.start
+    assert history.level.tolist() == levels.after
+    assert history.held(history.peak) == levels.peak
+    live = history.blocks.live(history.peak)
+    assert int(history.blocks.bytes[live].sum()) == levels.peak
+
+
+def _at_random(rng: Random, forget: bool) -> built.Device:  # noqa: FBT001 - drawn
+    device = built.Device()
+    live: list[int] = []
+    for _ in range(rng.randrange(1, 80)):
+        if live and rng.random() < 0.5:
+            address = live.pop(rng.randrange(len(live)))
+            pending = rng.random() < 0.1
+            device.free(address, rng.choice(_PLACES), pending=pending)
+            if not pending and rng.random() < 0.5:
+                live.append(device.alloc(rng.randrange(1, 5000), rng.choice(_PLACES), at=address))
+        else:
+            live.append(device.alloc(rng.randrange(1, 5000), rng.choice(_PLACES)))
+    if forget:
+        device.forget(rng.randrange(len(device.events)))
+    return device
+
+
+@given(st.integers(0, 10**9), st.booleans())
+def test_levels_equal_brute_force(tmp_path_factory: Any, seed: int, forget: bool) -> None:  # noqa: ANN401, FBT001 - pytest's, drawn
+    """With reused addresses, blocks that wait for streams, a ring that overflowed."""
+    device = _at_random(Random(seed), forget)  # noqa: S311 - no secret
+    path = tmp_path_factory.getbasetemp() / "random.pickle"
+    _check(_history(built.write(path, device)), built.levels(built.snapshot(device)))
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+def test_levels_of_real_snapshots_equal_brute_force(path: Path) -> None:
+    """Start, level after each event and peak."""
+    taken = pickle.loads(path.read_bytes())  # noqa: S301 - a trusted file
+    _check(_history(path), built.levels(taken))
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+def test_totals_of_real_snapshots_are_those_of_torch(path: Path) -> None:
+    """What torch's own memory_viz says is allocated and reserved at the end."""
+    viz = pytest.importorskip("torch.cuda._memory_viz")
+    taken = pickle.loads(path.read_bytes())  # noqa: S301 - of trusted files
+    (device,) = read.read(path).devices
+    history = device.history
+    assert history.held(len(history.time_ns) - 1) == sum(
+        viz._block_extra(block)[1]
+        for segment in taken["segments"]
+        for block in segment["blocks"]
+        if block["state"] == "active_allocated"
+    )
+    if path.stem != "training_ddp":  # blocks of that file do not fill its segments
+        summary = viz.segsum(taken)
+        assert device.end_allocated_bytes == sum(map(viz.calc_active, taken["segments"]))
+        assert f"total_allocated: {viz.Bytes(history.held(len(history.time_ns) - 1))}\n" in summary
+        assert f"total_reserved: {viz.Bytes(history.reserved_end)}\n" in summary
+
+
+def test_reserved_goes_back_from_the_end(tmp_path: Path) -> None:
+    """Segments that came and went during the recording."""
+    device = built.Device()
+    device.alloc(100, built.user(1))
+    for action, size in (("segment_alloc", 7), ("segment_map", 5), ("segment_free", 3)):
+        device._event(action, 1, size, [])
+    history = _history(built.write(tmp_path / "x.pickle", device))
+    end = device.segment_bytes
+    assert history.reserved is not None
+    assert history.reserved.tolist() == [end - 9, end - 2, end + 3, end]
+    assert history.reserved_in(BEFORE) == end - 9
+
+
+def test_frees_that_were_not_recorded() -> None:
+    """A second allocation at an address ends the first; a second free is of nothing known."""
+    kind, address, size = np.array([[0, 0, 2, 2], [8, 8, 8, 8], [10, 20, 20, 30]])
+    made = replay(kind, address, size)
+    assert made.blocks.bytes.tolist() == [10, 20]
+    assert made.blocks.released.tolist() == [1, 2]
+    assert made.lost == 1
+
+
+def test_devices_are_apart(tmp_path: Path) -> None:
+    """Each device has its own events and segments; addresses are the same on both."""
+    one, other = built.training(), built.Device(number=1)
+    other.alloc(500, built.user(1))
+    path = built.write(tmp_path / "x.pickle", one, other)
+    assert snapshot_history.devices(snapshot.read(path)) == [0, 1]
+    for number in range(2):
+        taken = built.snapshot(one, other)
+        _check(_history(path, number), built.levels(taken, number))

@@ -1,0 +1,160 @@
+"""Snapshots are read as plain data: nothing is executed, nothing hostile takes memory or time."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyprof.memory import snapshot
+from tests.commands import run
+from tests.memory import built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class _Runs:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self._path),)
+
+
+def _refused(path: Path) -> str:
+    done = run("memory", path)
+    assert (done.code, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"pyprof: {path}: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_every_protocol_is_read(tmp_path: Path, protocol: int) -> None:
+    """Python's default changed over time, and users pickle again."""
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps(built.snapshot(built.training()), protocol))
+    read = snapshot.read(path)
+    assert len(read.events[0]) == len(built.training().events)
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_nothing_is_executed(tmp_path: Path, protocol: int) -> None:
+    """A class or function anywhere in the file is refused, and named."""
+    made = tmp_path / "made"
+    taken = built.snapshot(built.training())
+    taken["device_traces"][0][3]["frames"] = _Runs(made)
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps(taken, protocol))
+    assert "mkdir, which is not run" in _refused(path)
+    assert not made.exists()
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        pytest.param(b"\x80\x04cos\nsystem\n(S'true'\ntR.", id="function"),
+        pytest.param(b"\x80\x04P1\n.", id="persistent id"),
+        pytest.param(b"\x80\x04\x82\x01.", id="extension"),
+        pytest.param(b"\x80\x04]r\xff\xff\xff\x7f.", id="memo of 17 GB"),
+        pytest.param(b"\x80\x04\x8e" + b"\xff" * 7 + b"\x00abc", id="bytes that are not there"),
+        pytest.param(
+            b"\x80\x04}" + b")" + b"\x85" * 2_000_000 + b"K\x01s.", id="deep tuple as key"
+        ),
+        pytest.param(b"\x80\x04" + b"]" * 2_000_000 + b"a" * 1_999_999 + b".", id="deep lists"),
+        pytest.param(b"\x80\x04I" + b"1" * 1_000_000 + b"\n.", id="long number"),
+        pytest.param(b"\x80\x04]\x94h\x00a.", id="cycle"),
+        pytest.param(b"\x80\x04}\x94\x8c\x08segmentsh\x00s.", id="segments that are the whole"),
+        pytest.param(pickle.dumps({"segments": 1}), id="other data"),
+        pytest.param(pickle.dumps([1, 2, 3]), id="a list of numbers"),
+        pytest.param(pickle.dumps({"weights": [0.5]}), id="a state dict"),
+        pytest.param(b"\x80\x04", id="cut behind the head"),
+        pytest.param(b"\x80\x04.", id="nothing"),
+    ],
+)
+def test_hostile_pickles_end_in_one_line(tmp_path: Path, hostile: bytes) -> None:
+    """Whatever else a pickle holds, it costs one line."""
+    path = tmp_path / "x.pickle"
+    path.write_bytes(hostile)
+    _refused(path)
+
+
+def test_bombs_of_references_are_read_once(tmp_path: Path) -> None:
+    """A list of frames that all events share is looked at once, however long."""
+    taken = built.snapshot(built.training(steps=50))
+    frame = {"name": "f", "filename": "f.py", "line": 1}
+    shared = [frame] * 1_000_000
+    for event in taken["device_traces"][0]:
+        event["frames"] = shared
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps(taken))
+    read = snapshot.read(path)
+    assert len(read.stack(int(read.events[0].stack[0]))) == 256
+
+
+def test_a_cycle_inside_a_snapshot_is_one_line(tmp_path: Path) -> None:
+    """Frames that hold themselves are no frames."""
+    taken = built.snapshot(built.training())
+    loop: list[Any] = []
+    loop.append(loop)
+    taken["device_traces"][0][0]["frames"] = loop
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps(taken))
+    _refused(path)
+
+
+def test_a_truncated_snapshot_is_one_line(tmp_path: Path) -> None:
+    """Wherever it was cut."""
+    whole = pickle.dumps(built.snapshot(built.training()))
+    path = tmp_path / "x.pickle"
+    for length in (3, 11, 12, len(whole) // 3, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        _refused(path)
+    path.write_bytes(whole[: len(whole) // 2])
+    assert "cut short" in _refused(path)
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        ("addr", -5), ("addr", 1 << 63), ("size", -1), ("size", 1 << 60), ("time_us", 1 << 62),
+        ("size", "large"), ("addr", None), ("time_us", 1.5), ("action", ["alloc"]),
+        ("frames", "main"), ("frames", [None]), ("frames", [{"name": 1}]),
+    ],
+)  # fmt: skip
+def test_impossible_values_are_one_line(tmp_path: Path, where: str, value: object) -> None:
+    """What no allocator writes is not reckoned with."""
+    taken = built.snapshot(built.training())
+    taken["device_traces"][0][1][where] = value
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps(taken))
+    _refused(path)
+
+
+def test_sums_cannot_overflow(tmp_path: Path) -> None:
+    """Sizes are bounded together, too."""
+    device = built.Device()
+    for _ in range(40_000):
+        device.alloc(1 << 47)
+    _refused(built.write(tmp_path / "x.pickle", device))
+
+
+def test_older_forms_are_read(tmp_path: Path) -> None:
+    """A list of segments alone; blocks without addresses, with a history of their stacks."""
+    segment = built.training().segment()
+    for block in segment["blocks"]:
+        size, stack = block.pop("requested_size"), block.pop("frames")
+        del block["address"]
+        if block["state"] == "active_allocated":
+            block["history"] = [{"addr": 0, "real_size": size, "frames": stack}]
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps([segment]))
+    done = run("memory", path)
+    assert done.code == 0, done.stderr
+    assert "Peak: 12.6 MB allocated before the first event" in done.stdout
+    assert "no events were recorded" in done.stdout

@@ -1,0 +1,60 @@
+"""What stacks say: the user's line, the op."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from pyprof.memory import read
+from tests.memory import built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_OPS_ADD = ("at::_ops::add_Tensor::call(at::Tensor const&, at::Tensor const&)", "??", 0)
+_OPS_EMPTY = ("at::_ops::empty_memory_format::call(c10::ArrayRef<c10::SymInt>)", "??", 0)
+_METHOD = ("torch::autograd::THPVariable_add(_object*, _object*, _object*)", "??", 0)
+
+
+@pytest.mark.parametrize(
+    ("stack", "line", "op"),
+    [
+        ((built.CALL, built.user(10), built.user(2)), "/home/user/train.py:10", None),
+        ((_OPS_EMPTY, _OPS_ADD, _METHOD, built.user(4)), "/home/user/train.py:4", "add"),
+        ((_OPS_EMPTY, _OPS_ADD, built.user(4)), "/home/user/train.py:4", "add_Tensor"),
+        ((_OPS_EMPTY, built.NODE, built.ENGINE), None, "MmBackward0"),
+        ((), None, None),
+    ],
+)
+def test_line_and_op(
+    tmp_path: Path, stack: tuple[built.Frame, ...], line: str | None, op: str | None
+) -> None:
+    """The innermost line of the user's; the op as Python calls it, else as autograd or torch do."""
+    device = built.Device()
+    device.alloc(1, built.user(99))
+    device.alloc(2, *stack)
+    (recorded,) = read.read(built.write(tmp_path / "x.pickle", device)).devices
+    labels = recorded.history.labels
+    row = recorded.history.blocks.bytes.tolist().index(2)
+    assert [labels[name].at([row])[0] for name in ("line", "op")] == [line, op]  # type: ignore[arg-type]
+
+
+def test_layers_are_those_of_ranges(tmp_path: Path) -> None:
+    """Ranges of layers, as init() writes them, and of the user's; else what the program noted."""
+    device = built.Device()
+    device.range("layer:encoder.0", begins=True)
+    device.alloc(1)
+    device.range("loss", begins=True)
+    device.alloc(2)
+    device.range("layer:encoder.0", begins=False)  # takes along what was left open inside
+    device.alloc(3)
+    device.events[-1]["user_metadata"] = "experts"
+    device.alloc(4)
+    (recorded,) = read.read(built.write(tmp_path / "x.pickle", device)).devices
+    history = recorded.history
+    layers = history.labels["layer"].at(np.arange(4))
+    assert dict(zip(history.blocks.bytes.tolist(), layers, strict=True)) == {
+        1: "encoder.0", 2: "loss", 3: "experts", 4: None
+    }  # fmt: skip

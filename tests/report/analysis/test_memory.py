@@ -1,0 +1,102 @@
+"""The peak and what made it up: sums agree, and planted causes come out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.inputs.memory_recordings import recordings
+from pyprof.memory import read
+from pyprof.report.analysis import memory
+from tests.conftest import CAPTURES
+from tests.memory import built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REAL = sorted((CAPTURES / "memory-torch-snapshots").glob("*.pickle"))
+
+
+def _analysed(path: Path) -> memory.DeviceMemory:
+    return memory.highest_first([read.read(path)])[0]
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> memory.DeviceMemory:
+    """Give the memory of a built training that ran out of memory."""
+    device = built.training(leak=1000)
+    device.oom(1 << 30, 77, built.CALL, built.user(10))
+    return _analysed(built.write(tmp_path / "x.pickle", device))
+
+
+def _sums_agree(device: memory.DeviceMemory) -> None:
+    for groups in device.by.values():
+        assert sum(group.bytes for group in groups) == device.peak_bytes
+    points = [point for point in device.timeline if point.bytes == device.peak_bytes]
+    assert points or device.peak_event < 0
+    assert all(sum(point.category_bytes) == point.bytes for point in device.timeline)
+
+
+def test_sums_agree(trained: memory.DeviceMemory) -> None:
+    """Every grouping adds up to the peak, which is in the timeline; so do its categories."""
+    _sums_agree(trained)
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+def test_sums_of_real_snapshots_agree(path: Path) -> None:
+    """The same of real ones."""
+    _sums_agree(_analysed(path))
+
+
+def test_a_planted_oom_comes_out(trained: memory.DeviceMemory) -> None:
+    """What was asked for, where, and what was free."""
+    (oom,) = trained.out_of_memory
+    assert (oom.asked_bytes, oom.device_free_bytes) == (1 << 30, 77)
+    assert oom.line == "/home/user/train.py:10"
+    assert oom.allocated_bytes == trained.end_bytes
+    assert oom.reserved_bytes == 1 << 40
+    assert oom.free_bytes == (1 << 40) - (trained.end_allocated_bytes or 0)
+    assert oom.largest_free_bytes is not None
+    assert 0 < oom.largest_free_bytes < oom.free_bytes
+
+
+def test_the_peak_is_where_most_is_live(trained: memory.DeviceMemory) -> None:
+    """In the last step's optimizer, with what has leaked until then."""
+    categories = {group.name: group.bytes for group in trained.by["category"]}
+    assert categories["parameters"] == 4 * built.MIB
+    assert categories["optimizer state"] == 8 * built.MIB
+    assert trained.peak_bytes == sum(categories.values())
+    assert categories[None] >= 1000
+
+
+def test_byte_ms_is_size_times_life(tmp_path: Path) -> None:
+    """From allocation to free; to the end of the recording where there is none."""
+    device = built.Device()
+    first = device.alloc(1000, built.user(1))
+    device.alloc(500, built.user(2))
+    device.free(first, built.user(1))
+    lines = {g.name: g.byte_ms for g in _analysed(built.write(tmp_path / "x", device)).by["line"]}
+    assert lines["/home/user/train.py:1"] == pytest.approx(1000 * 0.02)
+    assert lines["/home/user/train.py:2"] == pytest.approx(500 * 0.02)
+
+
+def test_the_device_that_peaks_highest_comes_first(tmp_path: Path) -> None:
+    """Over all files; the rank is that of the file's name."""
+    for rank, size in enumerate((10, 30, 20)):
+        device = built.Device()
+        device.alloc(size)
+        built.write(tmp_path / f"snap.rank{rank}.pickle", device)
+    found = memory.highest_first(recordings([str(tmp_path)]))
+    assert [(each.rank, each.peak_bytes) for each in found] == [(1, 30), (2, 20), (0, 10)]
+
+
+def test_without_times_there_are_no_durations(tmp_path: Path) -> None:
+    """Older torch recorded none; levels are as ever."""
+    device = built.training()
+    for event in device.events:
+        del event["time_us"]
+    found = _analysed(built.write(tmp_path / "x.pickle", device))
+    assert (found.span_ns, found.peak_time_ns) == (None, None)
+    assert all(group.byte_ms is None for group in found.by["line"])
+    _sums_agree(found)

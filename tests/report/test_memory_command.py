@@ -1,0 +1,119 @@
+"""`pyprof memory`: text for people, JSON and CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.commands import run
+from tests.conftest import CAPTURES
+from tests.memory import built
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    """Give a snapshot of a training with a leak that ran out of memory."""
+    device = built.training(5, leak=64 * 1024)
+    device.oom(1 << 30, 5 << 20, built.CALL, built.user(10))
+    return built.write(tmp_path / "snapshot.pickle", device)
+
+
+def test_the_text_answers_what_filled_the_memory(snapshot: Path) -> None:
+    """Peak, categories, lines, the leak with its line, the OOM."""
+    done = run("memory", snapshot)
+    assert (done.code, done.stderr) == (0, "")
+    shown = done.stdout
+    assert "Peak: 26.5 MB allocated" in shown
+    assert "optimizer state  8.39 MB" in shown
+    assert "/home/user/train.py:11  197 kB  65.5 kB       3" in shown
+    assert "Out of memory" in shown
+    assert "1.07 GB were asked for by /home/user/train.py:10; the device had 5.24 MB free" in shown
+
+
+def test_json_has_all_of_it(snapshot: Path, tmp_path: Path) -> None:
+    """On stdout with --json, in a file by its suffix; unknown is null."""
+    target = tmp_path / "x.json"
+    assert run("memory", snapshot, "-o", target).code == 0
+    assert run("memory", snapshot, "--json").stdout == target.read_text()
+    answer = json.loads(target.read_text())
+    (device,) = answer["devices"]
+    assert (answer["kind"], answer["schema_version"]) == ("memory", 1)
+    assert device["peak_bytes"] == sum(group["bytes"] for group in device["by"]["line"])
+    assert None in {group["name"] for group in device["by"]["category"]}
+    assert device["growth"]["leaks"][0]["line"] == "/home/user/train.py:11"
+
+
+def test_csv_has_the_blocks_of_the_peak(snapshot: Path, tmp_path: Path) -> None:
+    """One row per block; they add up to the peak."""
+    target = tmp_path / "x.csv"
+    assert run("memory", snapshot, "-o", target).code == 0
+    rows = [*csv.DictReader(target.read_text().splitlines())]
+    (device,) = json.loads(run("memory", snapshot, "--json").stdout)["devices"]
+    assert sum(int(row["bytes"]) for row in rows) == device["peak_bytes"]
+    assert {row["category"] for row in rows} >= {"parameters", "optimizer state", ""}
+
+
+def test_formulas_are_quoted_in_csv(tmp_path: Path) -> None:
+    """Unless --raw asks for texts as they are."""
+    device = built.Device()
+    device.range("=1+1", begins=True)
+    device.alloc(100)
+    path = built.write(tmp_path / "x.pickle", device)
+    target = tmp_path / "x.csv"
+    for raw, cell in (((), ",'=1+1,"), (("--raw",), ",=1+1,")):
+        assert run("memory", path, "-o", target, *raw).code == 0
+        assert cell in target.read_text()
+
+
+def test_ranks_are_listed_by_peak(tmp_path: Path) -> None:
+    """A folder is the ranks of one run; the highest is shown in full."""
+    for rank, size in enumerate((1000, 3000)):
+        device = built.Device()
+        device.alloc(size, built.user(rank))
+        built.write(tmp_path / f"rank{rank}.pickle", device)
+    shown = run("memory", tmp_path).stdout
+    assert shown.startswith("Memory of rank 1, cuda:0: 1 events")
+    assert "Peaks of all" in shown
+
+
+def test_what_holds_no_memory_is_one_line(tmp_path: Path) -> None:
+    """It says what is expected."""
+    path = tmp_path / "x.txt"
+    path.write_text("nothing")
+    for name in (path, tmp_path, tmp_path / "absent"):
+        done = run("memory", name)
+        assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+def test_a_snapshot_is_not_written_over(snapshot: Path) -> None:
+    """An input neither by its own name nor in its folder, not by --force; any only with that."""
+    before = snapshot.read_bytes()
+    for name in (snapshot, snapshot.parent):
+        assert run("memory", name, "--force", "-o", snapshot).code == 1
+    other = snapshot.with_name("other.pickle")
+    other.write_bytes(before)
+    assert "is a capture" in run("memory", snapshot, "-o", other).stderr
+    assert (snapshot.read_bytes(), other.read_bytes()) == (before, before)
+
+
+def test_other_commands_name_this_one(snapshot: Path) -> None:
+    """A snapshot has no kernels."""
+    done = run("summary", snapshot)
+    assert done.code == 1
+    assert "a torch memory snapshot, which pyprof memory reads" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "path", sorted((CAPTURES / "memory-torch-snapshots").glob("*.pickle")), ids=lambda p: p.stem
+)
+def test_real_snapshots_are_shown(path: Path) -> None:
+    """Every section is there, nothing is cut."""
+    done = run("memory", path, *(f"--by={key}" for key in ("line", "op", "size", "evidence")))
+    assert (done.code, done.stderr) == (0, "")
+    assert "At the peak by line" in done.stdout
