@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyprof import cli
 from pyprof.options import Captures, override, peak_options, reads_captures
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
 
 @click.command("report", cls=cli.Command)
 @click.option("--steps", metavar="RANGE",
               help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
+@cli.source_option("Folder of the source: include the text of the slowest lines.")
 @peak_options
 @click.option("-o", "--output", "target", default="report.html", show_default=True, metavar="FILE",
               help="Output file; - for stdout.")  # fmt: skip
@@ -22,6 +27,7 @@ def command(
     captures: Captures,
     target: str,
     steps: str | None,
+    folder: Path | None,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:
     """Write a report on FILE as one HTML page.
@@ -29,18 +35,20 @@ def command(
     FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
     are the ranks of one run.
 
-    The page has summary, advice, timeline, modules, roofline, ops and lines. It needs no network,
-    and contains no host, user or folder names. It stays below 5 MB: it holds totals, and only the
-    most expensive rows of long tables.
+    The page has summary, advice, slowest lines, timeline, steps, modules, roofline, ops and
+    kernels; a click on any of them selects what it stands for in all others. It needs no network,
+    and contains no host, user or folder names, nor source, unless --source names its folder. It
+    stays below 5 MB: it holds totals, and only the most expensive rows of long tables.
 
     \b
     Examples:
       pyprof report net.sqlite -o report.html
       pyprof report net.sqlite --steps 3: -o steady.html
+      pyprof report net.sqlite --source ~/project
       pyprof report ranks/ -o ranks.html --workers 2
     """
     cli.claims(target, "html", "htm", text=False)
-    cli.need("pages", "Bokeh", "Jinja2")
+    cli.need("pages", "Jinja2")
     from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.render.page import content as page  # noqa: PLC0415 - as above
 
@@ -48,9 +56,35 @@ def command(
         summarise = partial(page.summarise_page, chosen=steps)
         page_content = captures.map_reduce(summarise, page.merge_pages, override(how), begin)
         begin("drawing")
-        content = page.html(page_content).encode()
+        origin = page.Origin(_label(captures.paths), _spelt(click.get_current_context()))
+        content = page.html(page_content, origin, folder).encode()
     captures.warn(page_content.brief.warnings)
     with cli.output(target) as out:
         out.write(content)
     if not captures.quiet and target != cli.STDOUT:
         cli.say(f"{target}: {len(content) / 1e6:.1f} MB")
+
+
+def _label(paths: Sequence[str]) -> str:
+    """Name what was read, without folders."""
+    names = list(dict.fromkeys(PurePath(path).name or path for path in paths))
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _spelt(context: click.Context) -> str:
+    """Write the command as it was given, without folders, which may tell whose they are."""
+    return " ".join(["pyprof report", *_words(context)])
+
+
+def _words(context: click.Context) -> Iterator[str]:
+    given = click.core.ParameterSource.COMMANDLINE
+    for option in context.command.params:
+        name = option.name or ""
+        if context.get_parameter_source(name) is not given or name == "target":
+            continue
+        value = context.params[name]
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(option, click.Option):
+                yield max(option.opts, key=len)
+            if text is not True:
+                yield PurePath(str(text)).name or str(text)

@@ -57,7 +57,7 @@ def command(
     if kind in PICTURES:
         cli.need("pictures", "matplotlib")
     else:
-        cli.need("pages", "Bokeh", "Jinja2")
+        cli.need("pages", "Jinja2")
     from pyprof.inputs import source  # noqa: PLC0415 - load Arrow
     from pyprof.report.analysis import roofline  # noqa: PLC0415 - load Arrow
 

@@ -206,6 +206,7 @@ class DeviceTotals:
     paused_ns: int
     idle: Mapping[str, int]
     """By cause."""
+    pid: int = -1
 
     @staticmethod
     def from_device(device: DeviceTime) -> DeviceTotals:
@@ -226,6 +227,7 @@ class DeviceTotals:
             device.windows,
             device.paused.total,
             {cause: time.total for cause, time in device.idle.items()},
+            device.pid,
         )
 
 

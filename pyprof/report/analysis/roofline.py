@@ -29,16 +29,24 @@ if TYPE_CHECKING:
 
 
 _KEYS = ("op", "dir", "kernel", "bound")
-_SUMS = {"ns": "sum", "flops": "sum", "bytes": "sum"}
+_KEYS_BY_LINE = (*_KEYS, "line")
+_SUMS = dict.fromkeys(("ns", "flops", "bytes", "eff_ns", "eff_known_ns"), "sum")
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """One op by one kernel."""
 
-    name: str
+    op: str | None
+    dir: str | None
     kernel: str
     bound: str | None
+    line: str | None
+    """That of most of its time."""
+    lines: int
+    """How many there are."""
+    efficiency: float | None
+    """Share of the roofline, weighed by time, as of ops."""
     intensity: float
     """FLOP a byte."""
     flops_per_s: float
@@ -46,6 +54,11 @@ class Point:
     """Of the summed GPU time, 0 to 1."""
     time: str
     rate: str
+
+    @property
+    def name(self) -> str:
+        """Name the op, for people."""
+        return f"{self.op or '-'}{' (backward)' if self.dir == 'bprop' else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +80,8 @@ class Achieved:
     """What a roofline is drawn from: sums over rows. Those of several captures add up."""
 
     ops: pa.Table
-    """A row for each op by kernel that does arithmetic on memory; see `_KEYS` and `_SUMS`."""
+    """A row for each op by kernel and line that does arithmetic on memory; see `_KEYS_BY_LINE`
+    and `_SUMS`."""
     whole_ns: int
     """Of all rows."""
     roofs: Mapping[Roof, float]
@@ -76,7 +90,7 @@ class Achieved:
     def plus(self, other: Achieved) -> Achieved:
         """Add what other rows achieved."""
         return Achieved(
-            add_up(pa.concat_tables([self.ops, other.ops]), _KEYS, _SUMS),
+            add_up(pa.concat_tables([self.ops, other.ops]), _KEYS_BY_LINE, _SUMS),
             self.whole_ns + other.whole_ns,
             _added(chain(self.roofs.items(), other.roofs.items())),
         )
@@ -92,15 +106,18 @@ def achieved(table: Table, rows: Mask | None) -> Achieved:
 def _ops(table: Table, chosen: Mask) -> pa.Table:
     costs = table.costs
     works = chosen & (costs.flops > 0) & (costs.bytes > 0) & (table.duration_ns > 0)
+    share = table.roofline.share
     data = pa.table(
         {
-            **{name: COLUMNS[name].values(table) for name in _KEYS},
+            **{name: COLUMNS[name].values(table) for name in _KEYS_BY_LINE},
             "ns": pa.array(table.duration_ns),
             "flops": pa.array(costs.flops.astype(float)),
             "bytes": pa.array(costs.bytes.astype(float)),
+            "eff_ns": pa.array(np.where(np.isnan(share), 0, share * table.duration_ns)),
+            "eff_known_ns": pa.array(np.where(np.isnan(share), 0, table.duration_ns)),
         }
     ).filter(pa.array(works))
-    return add_up(data, _KEYS, _SUMS)
+    return add_up(data, _KEYS_BY_LINE, _SUMS)
 
 
 def _weights(table: Table, chosen: Mask) -> Iterator[tuple[Roof, float]]:
@@ -124,9 +141,21 @@ def points(achieved: Achieved, limit: int) -> list[Point]:
     """Give the ops, the longest first."""
     order = [("ns", "descending"), *((name, "ascending") for name in _KEYS)]
     total_ns = max(achieved.whole_ns, 1)
+    lines = _lines(achieved.ops)
+    summed = add_up(achieved.ops, _KEYS, _SUMS).sort_by(order)
     return [
-        _point(row, total_ns) for row in achieved.ops.sort_by(order).slice(0, limit).to_pylist()
+        _point(row, total_ns, lines[tuple(row[name] for name in _KEYS)])
+        for row in summed.slice(0, limit).to_pylist()
     ]
+
+
+def _lines(ops: pa.Table) -> dict[tuple[str | None, ...], list[str | None]]:
+    """Give the lines of each point, that of most time first."""
+    lines: dict[tuple[str | None, ...], list[str | None]] = {}
+    rows = ops.sort_by([("ns", "descending"), ("line", "ascending")])
+    for *key, line in zip(*(rows.column(name).to_pylist() for name in _KEYS_BY_LINE), strict=True):
+        lines.setdefault(tuple(key), []).append(line)
+    return lines
 
 
 def colours(points: Sequence[Point]) -> dict[str, str]:
@@ -135,15 +164,18 @@ def colours(points: Sequence[Point]) -> dict[str, str]:
     return {bound: colour for bound, colour in BOUNDS.items() if bound in used}
 
 
-def _point(row: dict[str, Any], total_ns: int) -> Point:
+def _point(row: dict[str, Any], total_ns: int, lines: Sequence[str | None]) -> Point:
     flops_per_s = row["flops"] / row["ns"] * NS_PER_S
     bytes_per_s = row["bytes"] / row["ns"] * NS_PER_S
     share = row["ns"] / total_ns
-    backward = " (backward)" if row["dir"] == "bprop" else ""
     return Point(
-        name=f"{row['op'] or '-'}{backward}",
+        op=row["op"],
+        dir=row["dir"],
         kernel=row["kernel"],
         bound=row["bound"],
+        line=lines[0],
+        lines=len(lines),
+        efficiency=row["eff_ns"] / row["eff_known_ns"] if row["eff_known_ns"] else None,
         intensity=row["flops"] / row["bytes"],
         flops_per_s=flops_per_s,
         share=share,

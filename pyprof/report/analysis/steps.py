@@ -366,7 +366,7 @@ def _steps(records: Records, bounds: Bounds, launched: Ints) -> Steps:
     inside = (place >= 0) & (launched < end[np.maximum(place, 0)])
     of_row = np.where(inside, place, OUTSIDE)
     start, of_row = _uncut(records, start, of_row, launched)
-    duration = _on_gpu(records, of_row, start, end)
+    duration = on_gpu(records, of_row, start, end)
     return Steps(bounds.origin, start, end, duration, of_row, bounds.texts)
 
 
@@ -384,7 +384,7 @@ def _uncut(records: Records, start: Ints, of_row: Ints, launched: Ints) -> tuple
     return start, step_of_row
 
 
-def _on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:
+def on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:
     """Measure each step from the GPU's end of the one before to its own, without pauses."""
     bounds = bounds_on_gpu(records, of_row, len(start))
     if bounds is None:

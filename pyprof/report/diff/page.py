@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyprof import __version__
 from pyprof.report.diff import render
 from pyprof.report.render import page
-from pyprof.report.render.page.sections import Cell, Sortable, number, text
+from pyprof.report.render.page.sections import Cell, Heading, Sortable, number, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ def page_of(comparison: Comparison, gpus: Sequence[str], broken: Sequence[str] =
     """Make the page; the largest changes only, where there are very many."""
     header = render.header(comparison)
     texts = len(comparison.keys) + 1
-    columns = [(title or "status", place < texts) for place, title in enumerate(header)]
+    columns = [Heading(title or "status", place < texts) for place, title in enumerate(header)]
     rows = [list(_cells(change)) for change in comparison.changes[:_MOST]]
     return page.render(
         "diff.html.j2",

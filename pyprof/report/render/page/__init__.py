@@ -40,13 +40,6 @@ def _environment() -> Environment:
     return environment
 
 
-def own(script: str) -> str:
-    """Mark a script of a library as no user's text, so that it is not escaped."""
-    from markupsafe import Markup  # noqa: PLC0415 - extra
-
-    return Markup(script)  # noqa: S704 - see above
-
-
 def script_json(value: object) -> str:
     """Write JSON that may stand in a script element: nothing in it can end the element."""
     text = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode()

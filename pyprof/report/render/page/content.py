@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyprof import __version__
 from pyprof.inputs.source import each_once
-from pyprof.report.analysis import op_totals, roofline, source_lines
 from pyprof.report.analysis.overview import merge_briefs, overview, shortened
-from pyprof.report.analysis.roofline import achieved
 from pyprof.report.render import page
-from pyprof.report.render.page import figures, icicle, sections
-from pyprof.report.render.page.icicle import OPS
-from pyprof.report.render.page.sections import KERNELS, full_names
-from pyprof.report.render.page.timeline import strips
+from pyprof.report.render.page import parts, sections
+from pyprof.report.render.page.facts import Selectable, chosen_facts, merge_facts, row_facts
+from pyprof.report.render.page.parts import Gathered, Page
+from pyprof.report.render.text import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
 
     from pyprof.inputs.source import Source
     from pyprof.report.analysis.overview import Brief
-    from pyprof.report.analysis.roofline import Achieved
-    from pyprof.report.analysis.source_lines import SourceLines
-    from pyprof.report.render.page.timeline import Strips
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +29,23 @@ class Content:
     """Sums over rows, and a drawing of some of them."""
 
     brief: Brief
-    kernels: pa.Table
-    """`totals.sums` by KERNELS."""
-    full_names: Mapping[str, str]
-    """Of kernels, by their short ones."""
-    ops: pa.Table
-    """`totals.sums` by OPS."""
-    lines: SourceLines
-    achieved: Achieved
-    strips: Strips | None
+    facts: pa.Table
+    """What can be selected; see `facts.KEYS`."""
+    parts: Mapping[str, Any]
+    """What each part of the page found, by its name."""
+    tools: tuple[str, ...]
+    """What recorded the captures."""
     warnings: tuple[str, ...]
     """What the capture's reader warns of."""
+
+
+class Origin(NamedTuple):
+    """Where a page comes from, as its reader is told."""
+
+    label: str = ""
+    """Name of the file, or of what the files have in common."""
+    command: str = ""
+    """That made the page, without folders."""
 
 
 def summarise_page(source: Source, chosen: str | None = None) -> Content:
@@ -52,28 +54,28 @@ def summarise_page(source: Source, chosen: str | None = None) -> Content:
     Raises click.BadParameter where it names none.
     """
     table, brief = source.table, overview(source, chosen)
+    facts = row_facts(table, brief.rows)
     return Content(
         shortened(source, brief),
-        op_totals.sums(table, KERNELS, brief.rows),
-        full_names(table),
-        op_totals.sums(table, OPS, brief.rows),
-        source_lines.source_lines(table, brief.rows),
-        achieved(table, brief.rows),
-        strips(source, brief),
+        chosen_facts(facts),
+        parts.summarise(Gathered(source, brief, facts)),
+        _tools(source),
         table.source.warnings,
     )
+
+
+def _tools(source: Source) -> tuple[str, ...]:
+    capture = source.capture
+    return () if capture is None else (f"{capture.tool} {capture.version or ''}".strip(),)
 
 
 def merge_pages(a: Content, b: Content) -> Content:
     """Sum up two sets of captures from what was found of each."""
     return Content(
         merge_briefs(a.brief, b.brief),
-        op_totals.merge_totals(a.kernels, b.kernels),
-        {**b.full_names, **a.full_names},
-        op_totals.merge_totals(a.ops, b.ops),
-        source_lines.merge_line_times(a.lines, b.lines),
-        a.achieved.plus(b.achieved),
-        a.strips.plus(b.strips) if a.strips and b.strips else a.strips or b.strips,
+        merge_facts(a.facts, b.facts),
+        parts.merge(a.parts, b.parts),
+        each_once(a.tools, b.tools),
         each_once(a.warnings, b.warnings),
     )
 
@@ -81,74 +83,56 @@ def merge_pages(a: Content, b: Content) -> Content:
 # The report's page as a whole: everything aggregated first, so that it stays small.
 
 
-_MOST_POINTS = 400
-_MOST_ROOFS = 4
+def html(content: Content, origin: Origin = Origin(), sources: Path | None = None) -> str:  # noqa: B008 - immutable
+    """Make the page; with the text of source lines where `sources` is their folder.
 
-
-def html(content: Content) -> str:
-    """Make the page. Raises PyprofError where what draws it is not installed."""
-    script, brief = figures.script(), content.brief
-    lines = sections.line_table(content.lines)
-    drawn = {**_timeline(content), **_modules(content), **_roofline(content)}
+    Raises PyprofError where what draws it is not installed.
+    """
+    brief, selectable = content.brief, Selectable(content.facts)
+    on = brief.coverage.processor
+    shown = [
+        {"id": name, "title": part.TITLE, **context}
+        for name, part in parts.parts().items()
+        if (context := _section(name, content, selectable, sources)) is not None
+    ]
     return page.render(
         "report.html.j2",
         version=__version__,
-        title=f"{brief.coverage.processor} profile",
-        processor=brief.coverage.processor,
-        sections=list(_contents(timed=drawn["strip"] is not None, lines=bool(lines.rows))),
-        gpus=", ".join(name or "a GPU without a name" for name in brief.gpus),
-        peaks=", ".join(brief.peaks),
-        chosen=brief.chosen,
+        title=f"{origin.label}: {on} profile" if origin.label else f"{on} profile",
+        processor=on,
+        parts=shown,
+        about=list(_about(content, origin)),
         warnings=[sections.without_folders(text) for text in content.warnings],
-        cards=list(sections.cards(brief)),
-        phases=sections.phases(brief),
-        vias=sections.vias(brief),
-        families=sections.families(brief),
-        causes=sections.causes(brief),
-        advice=sections.advice(brief),
-        ops=sections.ops(brief),
-        kernels=sections.kernels(content.kernels, content.full_names),
-        lines=lines,
-        sort_colours=figures.SORTS,
-        bokeh=page.own(script),
-        **drawn,
+        facts=selectable.data(),
     )
 
 
-def _contents(*, timed: bool, lines: bool) -> Iterator[tuple[str, str]]:
-    yield from (("summary", "Summary"), ("advice", "Advice"))
-    if timed:
-        yield "timeline", "Timeline"
-    yield from (("families", "Families"), ("modules", "Modules"))
-    yield from (("roofline", "Roofline"), ("ops", "Ops"))
-    yield "kernels", "Kernels"
-    if lines:
-        yield "lines", "Lines"
+def _section(
+    name: str, content: Content, selectable: Selectable, sources: Path | None
+) -> Mapping[str, Any] | None:
+    shown = Page(content.brief, selectable, content.parts.get(name), sources)
+    return parts.parts()[name].section(shown)
 
 
-def _timeline(content: Content) -> Mapping[str, Any]:
-    shown = content.strips.strip(content.brief.steps) if content.strips else None
-    return {
-        "strip": figures.strip(shown) if shown else None,
-        "strip_left_out": shown.steps_left_out if shown else 0,
-        "devices_left_out": content.strips.devices_left_out if content.strips else 0,
+def _about(content: Content, origin: Origin) -> Sequence[tuple[str, str]]:
+    """Say what was captured, and how it came here."""
+    brief = content.brief
+    facts = {
+        "GPU": ", ".join(name or "a GPU without a name" for name in brief.gpus),
+        "relative to": ", ".join(brief.peaks),
+        "steps": _steps(brief),
+        "recorded by": ", ".join(content.tools),
+        "command": origin.command,
     }
+    return [(name, text) for name, text in facts.items() if text]
 
 
-def _modules(content: Content) -> Mapping[str, Any]:
-    root = icicle.modules(content.brief.layers)
-    title = "Modules" if root else "Ops and their kernels (the capture has no layers)"
-    root = root or icicle.ops(content.ops)
-    on = content.brief.coverage.processor
-    boxes = icicle.boxes(root, f"all {on} time")
-    return {"icicle": figures.icicle(boxes, max(root.total_ns, 1), on), "icicle_title": title}
-
-
-def _roofline(content: Content) -> Mapping[str, Any]:
-    points = roofline.points(content.achieved, _MOST_POINTS)
-    roofs = roofline.roofs(content.achieved, _MOST_ROOFS)
-    return {
-        "roofline": figures.roofline(points, roofs) if points else None,
-        "roofs": bool(roofs),
-        "bound_colours": roofline.colours(points),
-    }
+def _steps(brief: Brief) -> str:
+    count = len(brief.steps)
+    if not count:
+        return "none found; pyprof.annotate('step') around each shows them"
+    if brief.chosen is not None:
+        first, last = brief.chosen
+        return f"{first} to {last - 1} of {count:,}, from {brief.steps.origin}"
+    median = duration(brief.steps.median_ns)
+    return f"{count:,} from {brief.steps.origin}, median {median} after warm-up"

@@ -10,9 +10,11 @@ from pyprof.report.analysis.op_totals import totals
 from pyprof.report.render.text import duration, part_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
+
+    from pyprof.report.render.page.facts import Selectable
 
 _LEAST = 0.001
 """Boxes narrower than this share of all are left out: they would be less than 2 pixels wide."""
@@ -31,6 +33,8 @@ class IcicleBox:
     total_ns: int
     times: str
     colour: int
+    names: tuple[str, ...] = ()
+    """Of the boxes from below the root to this one."""
 
 
 def modules(root: Node) -> Node | None:
@@ -80,7 +84,7 @@ def _boxes(
 ) -> Iterator[IcicleBox]:
     depth = len(path)
     times = f"{duration(node.total_ns)} total, {duration(node.self_ns)} own, {node.rows:,} rows"
-    yield IcicleBox(name, ".".join(path) or name, depth, start_ns, node.total_ns, times, colour)
+    yield IcicleBox(name, ".".join(path) or name, depth, start_ns, node.total_ns, times, colour, path)
     if depth >= _MOST_LEVELS:
         return
     at = start_ns
@@ -90,3 +94,27 @@ def _boxes(
         below = (*path, child.name)
         yield from _boxes(child, least_ns, below, at, colour + place + 1, child.name)
         at += child.total_ns
+
+
+def layer_keys(boxes: Sequence[IcicleBox], selectable: Selectable) -> list[str | None]:
+    """Write what each box of modules stands for: rows whose layer is its, or below it."""
+    within: dict[str, list[str]] = {}
+    for number, layer in enumerate(selectable.layers()):
+        ends = [place for place, letter in enumerate(layer) if letter == "."]
+        for end in (*ends, len(layer)):
+            within.setdefault(layer[:end], []).append(str(number))
+    return [_layer_key(box, within) for box in boxes]
+
+
+def _layer_key(box: IcicleBox, within: Mapping[str, Sequence[str]]) -> str | None:
+    if not box.names:
+        return ""  # all
+    if box.names == (NO_LAYER,):
+        return "layer=-1"
+    numbers = within.get(box.path)
+    return f"layer={','.join(numbers)}" if numbers else None
+
+
+def op_keys(boxes: Sequence[IcicleBox], selectable: Selectable) -> list[str | None]:
+    """Write what each box of directions, ops and kernels stands for."""
+    return [selectable.named_key(dict(zip(OPS, box.names, strict=False))) for box in boxes]

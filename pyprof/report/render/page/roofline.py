@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 def html(chart: Chart) -> str:
     """Make the page. Raises PyprofError where what draws it is not installed."""
-    script = figures.script()  # first: it says what is missing
     return page.render(
         "roofline.html.j2",
         version=__version__,
@@ -25,5 +24,4 @@ def html(chart: Chart) -> str:
         processor=chart.processor,
         bound_colours=roofline.colours(chart.points),
         roofline=figures.roofline(chart.points, chart.roofs),
-        bokeh=page.own(script),
     )

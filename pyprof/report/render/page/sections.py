@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from pyprof.prof.processor import CPU
 from pyprof.report.analysis.idle import CAUSES
 from pyprof.report.analysis.op_totals import totals
+from pyprof.report.render.remedies import remedy
+from pyprof.report.render.source import read
 from pyprof.report.render.summary import USUAL_VIAS
 from pyprof.report.render.text import UNKNOWN, count, duration, part_name, percent, short_line
 from pyprof.report.render.text import number as spelt
@@ -20,10 +23,15 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pyprof.prof.coverage import Coverage
     from pyprof.prof.table import Table
-    from pyprof.report.analysis.overview import Brief
-    from pyprof.report.analysis.source_lines import SourceLines
+    from pyprof.report.analysis.op_totals import OpTotals
+    from pyprof.report.analysis.overview import Brief, DeviceTotals
+    from pyprof.report.analysis.source_lines import LineTime, SourceLines
+    from pyprof.report.analysis.timeline import DeviceTime
     from pyprof.report.analysis.utilization import Utilization
+    from pyprof.report.render.page.facts import Selectable
+    from pyprof.report.render.source import Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +47,49 @@ class Cell:
     """Shown while the pointer rests on it."""
     sort: str = ""
     """Class that colours a text."""
+    value: str = ""
+    """What filters and CSV take it for, where that is not the text."""
+
+
+class Heading(NamedTuple):
+    """Over a column."""
+
+    title: str
+    is_text: bool
+    name: str = ""
+    """In filters (`tc:0`) and CSV; "" for the title."""
+    unit: str = ""
+    """Of the numbers: `ns`, `%`."""
+
+    @property
+    def csv(self) -> str:
+        """Name the column, with its unit, as CSV has it."""
+        name = self.name or self.title
+        return f"{name}_{self.unit}" if self.unit.isalpha() else name
 
 
 @dataclass(frozen=True, slots=True)
 class Sortable:
     """A table."""
 
-    columns: Sequence[tuple[str, bool]]
-    """Title, and whether the column is of texts."""
+    columns: Sequence[Heading]
     rows: Sequence[Sequence[Cell]]
     left_out: int = 0
     """Rows that the page leaves out to stay small."""
+    left_out_ns: int = 0
+    """Their time."""
+    keys: Sequence[str | None] = ()
+    """What each row stands for in a selection; () where none can be selected."""
+
+    @property
+    def keyed(self) -> Iterator[tuple[Sequence[Cell], str | None]]:
+        """Give each row with its key."""
+        return zip(self.rows, self.keys or [None] * len(self.rows), strict=True)
+
+    @property
+    def left_out_time(self) -> str:
+        """Spell the time of the rows that are left out."""
+        return duration(self.left_out_ns)
 
 
 _CUT = 300
@@ -177,12 +217,18 @@ def advice(brief: Brief) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def ops(brief: Brief) -> Sortable:
+_TIME = (Heading("time", False, "time", "ns"), Heading("share", False, "share", "%"))
+_RATES = (Heading("TFLOP/s", False, "tflops"), Heading("GB/s", False, "gbs"))
+_TENSOR_CORES = Heading("Tensor Cores", True, "tc")
+
+
+def ops(brief: Brief, selectable: Selectable) -> Sortable:
     """Tabulate the ops that take most time."""
-    columns = [("op", True), ("direction", True), ("line", True), ("time", False),
-               ("share", False), ("calls", False), ("kernels", False), ("TFLOP/s", False),
-               ("GB/s", False), ("efficiency", False), ("bound", True),
-               ("Tensor Cores", True)]  # fmt: skip
+    columns = [Heading("op", True), Heading("direction", True, "dir"), Heading("line", True),
+               *_TIME, Heading("calls", False), Heading("kernels", False), *_RATES,
+               Heading("efficiency", False, "eff", "%"), Heading("bound", True),
+               _TENSOR_CORES]  # fmt: skip
+    shown, rest = brief.ops[:_MOST_ROWS], brief.ops[_MOST_ROWS:]
     rows = [
         [
             text(op.op or op.kernel),
@@ -196,23 +242,34 @@ def ops(brief: Brief) -> Sortable:
             _rate(op.bytes_per_s, 1e9),
             share(op.efficiency),
             text(op.bound),
-            text({"1": "used", "0": "not used", "?": "unknown"}.get(op.tc or "")),
+            _tensor_cores(op.tc),
         ]
-        for op in brief.ops[:_MOST_ROWS]
+        for op in shown
     ]
-    return Sortable(columns, rows, max(len(brief.ops) - _MOST_ROWS, 0))
+    keys = [selectable.key(**_op_key(op)) for op in shown]
+    return Sortable(columns, rows, len(rest), sum(op.total_ns for op in rest), keys)
+
+
+def _op_key(op: OpTotals) -> dict[str, str | None]:
+    unnamed = {"kernel": op.unnamed} if op.op is None else {}
+    return {"op": op.op, "dir": op.dir, "line": op.line, **unnamed}
+
+
+def _tensor_cores(used: str | None) -> Cell:
+    spelt = {"1": "used", "0": "not used", "?": "unknown"}.get(used or "")
+    return replace(text(spelt), value=used or UNKNOWN)
 
 
 KERNELS = ("kernel", "op", "tc")
 """What the sums that `kernels` takes are by."""
 
 
-def kernels(sums: pa.Table, full: Mapping[str, str]) -> Sortable:
+def kernels(sums: pa.Table, full: Mapping[str, str], selectable: Selectable) -> Sortable:
     """Tabulate the kernels that take most time; the full name shows under the pointer."""
-    columns = [("kernel", True), ("op", True), ("time", False), ("share", False), ("calls", False),
-               ("mean", False), ("TFLOP/s", False), ("GB/s", False),
-               ("Tensor Cores", True)]  # fmt: skip
+    columns = [Heading("kernel", True), Heading("op", True), *_TIME, Heading("calls", False),
+               Heading("mean", False, "mean", "ns"), *_RATES, _TENSOR_CORES]  # fmt: skip
     groups = totals(sums)
+    shown, rest = groups[:_MOST_ROWS], groups[_MOST_ROWS:]
     rows = [
         [
             text(group.key[0], note=full.get(group.key[0] or "", "")),
@@ -223,11 +280,12 @@ def kernels(sums: pa.Table, full: Mapping[str, str]) -> Sortable:
             number(group.time_ns / group.calls, duration(group.time_ns / group.calls)),
             _rate(group.flops_per_s, 1e12),
             _rate(group.bytes_per_s, 1e9),
-            text({"1": "used", "0": "not used", "?": "unknown"}.get(group.key[2] or "")),
+            _tensor_cores(group.key[2]),
         ]
-        for group in groups[:_MOST_ROWS]
+        for group in shown
     ]
-    return Sortable(columns, rows, max(len(groups) - _MOST_ROWS, 0))
+    keys = [selectable.key(**dict(zip(KERNELS, group.key, strict=True))) for group in shown]
+    return Sortable(columns, rows, len(rest), sum(group.time_ns for group in rest), keys)
 
 
 def full_names(table: Table) -> dict[str, str]:
@@ -241,25 +299,140 @@ def full_names(table: Table) -> dict[str, str]:
     }
 
 
-def line_table(totalled: SourceLines) -> Sortable:
-    """Tabulate the user's source lines, by the file's name alone."""
-    columns = [("file", True), ("line", False), ("time", False), ("share", False),
-               ("itself", False), ("op calls", False)]  # fmt: skip
+_Lines: TypeAlias = "Sequence[tuple[str, LineTime]]"
+
+
+def line_table(
+    totalled: SourceLines, selectable: Selectable, code: Code | None = None
+) -> Sortable:
+    """Tabulate the source lines that launched work themselves, the slowest first."""
+    return _line_table(totalled, _slowest(totalled), selectable, code)
+
+
+def caller_table(
+    totalled: SourceLines, selectable: Selectable, code: Code | None = None
+) -> Sortable:
+    """Tabulate the lines that only call others, which have the time."""
+    lines = [(file.path, line) for file in totalled.files for line in file.lines if not line.own_ns]
+    lines.sort(key=lambda entry: -entry[1].total_ns)
+    return _line_table(totalled, lines, selectable, code)
+
+
+def _slowest(totalled: SourceLines) -> _Lines:
+    lines = [(file.path, line) for file in totalled.files for line in file.lines if line.own_ns]
+    return sorted(lines, key=lambda entry: -entry[1].own_ns)
+
+
+def _line_table(
+    totalled: SourceLines, lines: _Lines, selectable: Selectable, code: Code | None
+) -> Sortable:
+    columns = [Heading("line", True), *([Heading("source", True)] if code else []),
+               Heading("own time", False, "time", "ns"), Heading("share", False, "share", "%"),
+               Heading("with callees", False, "total", "ns"),
+               Heading("op calls", False, "calls")]  # fmt: skip
     total_ns = max(totalled.total_ns, 1)
-    timed = [(file.path, line) for file in totalled.files for line in file.lines]
-    timed.sort(key=lambda entry: -entry[1].total_ns)
+    shown, rest = lines[:_MOST_ROWS], lines[_MOST_ROWS:]
     rows: list[list[Cell]] = [
         [
-            text(short_line(path)),
-            number(line.number, str(line.number)),
-            number(line.total_ns, duration(line.total_ns)),
-            share(line.total_ns / total_ns),
+            text(f"{short_line(path)}:{line.number}"),
+            *([text(code.line(path, line.number))] if code else []),
             number(line.own_ns, duration(line.own_ns)),
+            share(line.own_ns / total_ns),
+            number(line.total_ns, duration(line.total_ns)),
             number(line.calls, count(line.calls)),
         ]
-        for path, line in timed[:_MOST_ROWS]
+        for path, line in shown
     ]
-    return Sortable(columns, rows, max(len(timed) - _MOST_ROWS, 0))
+    keys = [selectable.key(stack=f"{path}:{line.number}") for path, line in shown]
+    return Sortable(columns, rows, len(rest), sum(line.own_ns for _, line in rest), keys)
+
+
+class Code:
+    """The text of source lines, each file read once."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._file = cache(self._read)
+
+    def line(self, path: str, number: int) -> str:
+        """Give a line without its indent; "" where it is not found."""
+        return "".join(code for _, code in self.around(path, number, 0)).strip()
+
+    def around(self, path: str, number: int, lines: int) -> list[tuple[int, str]]:
+        """Give a line with as many before and after it, numbered; none where it is not found."""
+        source = self._file(path)
+        if not 0 < number <= len(source):
+            return []
+        first = max(number - lines, 1)
+        return [*enumerate(source[first - 1 : number + lines], first)]
+
+    def _read(self, path: str) -> list[str]:
+        file = self._sources.find(path)
+        return (read(file) if file is not None else None) or []
+
+
+_EXCERPTS, _CONTEXT_LINES = 5, 3
+
+
+def excerpts(
+    totalled: SourceLines, code: Code
+) -> list[tuple[str, str, list[tuple[int, str, bool]]]]:
+    """Give place, own time and surroundings of the slowest lines whose source is found."""
+    shown = []
+    for path, line in _slowest(totalled)[:_EXCERPTS]:
+        around = code.around(path, line.number, _CONTEXT_LINES)
+        if around:
+            lines = [(number, text[:_CUT], number == line.number) for number, text in around]
+            shown.append((f"{short_line(path)}:{line.number}", duration(line.own_ns), lines))
+    return shown
+
+
+def unknown(coverage: Coverage) -> list[tuple[str, str, str, str, str]]:
+    """Give reason, time, share, rows and remedy of each unknown, those of most time first."""
+    ordered = sorted(coverage.unknown.items(), key=lambda entry: (-entry[1][0], entry[0]))
+    shown, rest = ordered[:_MOST_REASONS], ordered[_MOST_REASONS:]
+    if rest:
+        other = tuple(sum(sums[place] for _, sums in rest) for place in range(2))
+        shown.append((f"{len(rest)} other reasons", (other[0], other[1])))
+    return [
+        (without_folders(reason), duration(ns), percent(ns / max(coverage.total_ns, 1)),
+         count(rows), remedy(reason))
+        for reason, (ns, rows) in shown
+    ]  # fmt: skip
+
+
+_MOST_REASONS = 12
+
+
+def devices(brief: Brief) -> list[tuple[str, list[str]]]:
+    """Give for each GPU its name, and the values under the headings of the template."""
+    if brief.times is None:
+        return []
+    return [
+        (device_name(device), [
+            duration(device.span_ns),
+            f"{percent(device.busy_ns / device.span_ns if device.span_ns else None)} %",
+            *(duration(ns) for ns in (device.busy_ns, device.idle_ns, device.compute_ns,
+              device.communication_ns, device.exposed_communication_ns, device.copy_ns)),
+            cause_of(device.idle),
+        ])
+        for device in brief.times.devices[:_MOST_DEVICES]
+    ]  # fmt: skip
+
+
+_MOST_DEVICES = 64
+
+
+def device_name(device: DeviceTotals | DeviceTime) -> str:
+    """Name a GPU, and the rank, or process, that used it."""
+    owner = f"process {device.pid}" if device.rank is None else f"rank {device.rank}"
+    return f"{'CPU' if device.on_cpu else f'GPU {device.device}'}, {owner}"
+
+
+def cause_of(idle: Mapping[str, int]) -> str:
+    """Name the cause of most idle time."""
+    cause = max(idle, key=lambda name: idle[name], default=None)
+    return f"{cause} {duration(idle[cause])}" if cause is not None and idle[cause] else UNKNOWN
 
 
 def _rate(value: float | None, unit: float) -> Cell:

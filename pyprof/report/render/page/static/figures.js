@@ -1,43 +1,506 @@
 "use strict";
-// Figures: each JSON script element is a Bokeh item, drawn into the element that it names.
-(async () => {
-  const pen = document.createElement("canvas").getContext("2d");
-  pen.font = "11px helvetica"; // as Bokeh writes them
-  const width = (text) => pen.measureText(text).width;
-  // As much of a name's beginning as fits; nothing where that would tell nothing.
-  const cut = (name, room) => {
-    if (room < 18) return "";
-    if (width(name) <= room) return name;
-    let kept = Math.floor((room / width(name)) * name.length) + 2;
-    while (kept > 1 && width(`${name.slice(0, kept)}\u2026`) > room) kept -= 1;
-    return kept > 1 ? `${name.slice(0, kept)}\u2026` : "";
+// The kinds of figures; each JSON script element is drawn into the element that it names.
+(() => {
+  const { pyprof } = window;
+  const { cut, timeAxis, ticks, duration } = pyprof;
+  const PALETTE = ["#4e86c0", "#59a14f", "#d98b3a", "#a874b8", "#3fa3a0", "#c9a93f", "#c76a7d", "#7d8fd6", "#8fae4b", "#b07f5a", "#6fb0d8", "#9b9fa6"];
+  const OTHERS = "#9aa0a6";
+  const INK = "#10151a"; // on boxes, which are as light in both themes
+  const DIM = 0.12;
+  const { selection } = pyprof;
+  const chosen = (key) => !selection?.active() || (key !== null && key !== undefined && selection.time(key) !== null);
+  const narrow = (width) => width < 600;
+  // The last box that begins before a value, of boxes in their order.
+  const before = (start, value) => {
+    let [low, high] = [0, start.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (start[middle] <= value) low = middle + 1; else high = middle;
+    }
+    return low - 1;
   };
-  // Names of boxes: as much as fits into the visible part of each.
-  const fit = (plot, source) => {
-    const { start, end } = plot.x_range;
-    const { left, right, full } = source.data;
-    const px = plot.inner_width / (end - start);
-    const seen = (place) => Math.max(left[place], start);
-    source.data.at = Array.from(full, (_, place) => seen(place));
-    source.data.label = Array.from(full, (name, place) =>
-      cut(name, (Math.min(right[place], end) - seen(place)) * px - 8));
-    source.change.emit();
+  const names = (pen, view, text, y, room) => {
+    pen.fillStyle = view.colours.ink;
+    pen.textAlign = "left";
+    pen.fillText(cut(pen, text, room), 2, y);
   };
-  const keepFitted = (plot) => {
-    const source = plot.renderers?.find((drawn) => drawn.name === "fitted")?.data_source;
-    if (!source) return;
-    let asked = 0;
-    const later = () => {
-      asked ||= requestAnimationFrame(() => { asked = 0; fit(plot, source); });
-    };
-    plot.x_range.change.connect(later);
-    plot.properties.inner_width.change.connect(later);
-    fit(plot, source);
+  const clipped = (pen, view, run) => {
+    pen.save();
+    pen.beginPath();
+    pen.rect(view.left, view.top, view.right - view.left, view.bottom - view.top);
+    pen.clip();
+    run();
+    pen.restore();
   };
+  pyprof.kinds = {};
+
+  // --- roofline: points on logarithmic axes ------------------------------------------------------
+  const radius = (share) => 3 + 17 * Math.sqrt(share);
+  const roofAt = (roof, x) => Math.min(roof.flops, x * roof.bytes);
+  const overlap = (a, b) => Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left))
+    * Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top));
+  // Put a text where it covers least of what is taken; the first such place counts.
+  const placed = (view, taken, places) => {
+    let best = null;
+    for (const box of places) {
+      if (box.left < view.left || box.right > view.right || box.top < view.top || box.bottom > view.bottom) continue;
+      const covers = taken.reduce((sum, other) => sum + overlap(box, other), 0);
+      if (!best || covers < best.covers) best = { box, covers };
+      if (!covers) break;
+    }
+    return best;
+  };
+  const boxAt = (x, y, width) => ({ left: x, right: x + width, top: y - 7, bottom: y + 7 });
+  pyprof.kinds.roofline = {
+    height: (item, width) => (narrow(width) ? 340 : 440),
+    gutter: () => 58,
+    domain: ({ x, y, roofs }) => {
+      const ridges = roofs.map((roof) => roof.flops / roof.bytes);
+      const low = Math.min(...x.map((value) => value / 3), ...ridges.map((value) => value / 3));
+      const high = Math.max(...x.map((value) => value * 3), ...ridges.map((value) => value * 8));
+      const rates = [...y, ...roofs.flatMap((roof) => [roofAt(roof, low), roof.flops])];
+      return { x: [Math.log10(low), Math.log10(high)], y: [Math.log10(Math.min(...rates) / 2), Math.log10(Math.max(...rates) * 2)] };
+    },
+    draw(pen, view, item) {
+      const [low, high] = view.y;
+      view.up = (value) => view.bottom - ((value - low) / (high - low)) * (view.bottom - view.top);
+      this.axes(pen, view);
+      const taken = [];
+      view.points = item.x.map((x, place) => ({
+        x: view.at(Math.log10(x)), y: view.up(Math.log10(item.y[place])), r: radius(item.share[place]), place,
+      }));
+      clipped(pen, view, () => {
+        for (const roof of item.roofs) this.roof(pen, view, roof, taken);
+        for (const { x, y, r, place } of [...view.points].sort((a, b) => b.r - a.r)) {
+          pen.globalAlpha = chosen(item.key[place]) ? 0.65 : DIM;
+          pen.fillStyle = item.colour[place];
+          pen.beginPath();
+          pen.arc(x, y, r, 0, 2 * Math.PI);
+          pen.fill();
+          pen.globalAlpha = chosen(item.key[place]) ? 1 : 2 * DIM;
+          pen.strokeStyle = item.colour[place];
+          pen.stroke();
+          taken.push({ left: x - r, right: x + r, top: y - r, bottom: y + r });
+        }
+        pen.globalAlpha = 1;
+        view.labels = [];
+        this.roofLabels(pen, view, item, taken);
+        this.pointLabels(pen, view, item, taken);
+      });
+    },
+    axes(pen, view) {
+      const log = (value) => (value > 3 || value < -3 ? `1e${value}` : String(10 ** value));
+      pen.textAlign = "center";
+      for (let power = Math.ceil(view.low); power <= view.high; power += 1) {
+        pen.fillStyle = view.colours.rule;
+        pen.fillRect(view.at(power), view.top, 1, view.bottom - view.top);
+        pen.fillStyle = view.colours.ink;
+        pen.fillText(log(power), view.at(power), view.bottom + 11);
+      }
+      pen.textAlign = "right";
+      for (let power = Math.ceil(view.y[0]); power <= view.y[1]; power += 1) {
+        pen.fillStyle = view.colours.rule;
+        pen.fillRect(view.left, view.up(power), view.right - view.left, 1);
+        pen.fillStyle = view.colours.ink;
+        pen.fillText(log(power), view.left - 6, view.up(power));
+      }
+      pen.fillStyle = view.colours.quiet;
+      pen.textAlign = "center";
+      pen.fillText("FLOP / byte", (view.left + view.right) / 2, view.bottom + 25);
+      pen.save();
+      pen.translate(9, (view.top + view.bottom) / 2);
+      pen.rotate(-Math.PI / 2);
+      pen.fillText("TFLOP/s", 0, 0);
+      pen.restore();
+      pen.textAlign = "left";
+    },
+    roof(pen, view, roof, taken) {
+      pen.strokeStyle = view.colours.ink;
+      pen.lineWidth = 1.5;
+      pen.beginPath();
+      const ridge = Math.log10(roof.flops / roof.bytes);
+      for (const x of [view.low, Math.min(Math.max(ridge, view.low), view.high), view.high]) {
+        pen.lineTo(view.at(x), view.up(Math.log10(roofAt(roof, 10 ** x))));
+      }
+      pen.stroke();
+      pen.lineWidth = 1;
+      for (let px = view.left; px < view.right; px += 8) {
+        const y = view.up(Math.log10(roofAt(roof, 10 ** view.value(px))));
+        taken.push({ left: px, right: px + 8, top: y - 1, bottom: y + 1 });
+      }
+    },
+    label(pen, view, taken, text, places, colour) {
+      const found = placed(view, taken, places);
+      if (!found) return;
+      pen.fillStyle = colour;
+      pen.fillText(text, found.box.left, (found.box.top + found.box.bottom) / 2);
+      taken.push(found.box);
+      view.labels.push({ text, ...found.box });
+    },
+    roofLabels(pen, view, item, taken) {
+      const slopes = new Map(item.roofs.map((roof) => [roof.bytes, roof]));
+      for (const roof of item.roofs) {
+        const width = pen.measureText(roof.label).width;
+        const y = view.up(Math.log10(roof.flops));
+        const places = [];
+        for (let off = 9; off < 60; off += 7) {
+          for (let right = view.right - 3; right - width > view.left; right -= 24) {
+            places.push(boxAt(right - width, y - off, width), boxAt(right - width, y + off, width));
+          }
+        }
+        this.label(pen, view, taken, roof.label, places, view.colours.quiet);
+      }
+      for (const roof of slopes.values()) {
+        const width = pen.measureText(roof.slope).width;
+        const places = [];
+        for (let x = view.left + 4; x < view.right - width; x += 16) {
+          places.push(boxAt(x, view.up(Math.log10(roofAt(roof, 10 ** view.value(x)))) + 12, width));
+        }
+        this.label(pen, view, taken, roof.slope, places, view.colours.quiet);
+      }
+    },
+    pointLabels(pen, view, item, taken) {
+      for (const { x, y, r, place } of view.points.slice(0, item.labelled)) {
+        const text = cut(pen, item.name[place], 160);
+        const width = pen.measureText(text).width;
+        const places = [];
+        for (let off = 3; off < 40; off += 6) {
+          places.push(boxAt(x + r + off, y, width), boxAt(x - r - off - width, y, width));
+          for (const side of [-1, 1]) {
+            for (const shift of [-0.5, 0, -1]) places.push(boxAt(x + shift * width, y + side * (r + off + 6), width));
+          }
+        }
+        this.label(pen, view, taken, text, places, view.colours.ink);
+      }
+    },
+    hit(x, y, view, item) {
+      const near = view.points.filter((point) => Math.hypot(point.x - x, point.y - y) <= point.r + 2);
+      if (!near.length) return null;
+      const { place } = near.reduce((a, b) => (b.r < a.r ? b : a));
+      return { tip: item.tip[place], key: item.key[place], label: item.name[place] };
+    },
+  };
+
+  // --- icicle: boxes below their parents ---------------------------------------------------------
+  const LEVEL = 24;
+  pyprof.kinds.icicle = {
+    height: (item) => 44 + LEVEL * (1 + Math.max(...item.depth)),
+    gutter: () => 4,
+    domain: (item) => ({ x: [0, Math.max(item.length[0], 1)] }),
+    draw(pen, view, item) {
+      timeAxis(pen, view, item.axis);
+      view.fitted = [];
+      clipped(pen, view, () => {
+        item.start.forEach((start, place) => {
+          const left = Math.max(view.at(start), view.left);
+          const right = Math.min(view.at(start + item.length[place]), view.right);
+          if (right <= left) return;
+          const top = view.top + item.depth[place] * LEVEL;
+          pen.globalAlpha = chosen(item.key[place]) ? 1 : 2 * DIM;
+          pen.fillStyle = PALETTE[item.colour[place] % PALETTE.length];
+          pen.fillRect(left, top, Math.max(right - left - 0.5, 0.5), LEVEL - 1);
+          pen.fillStyle = selection?.active() && !chosen(item.key[place]) ? view.colours.ink : INK;
+          const text = cut(pen, item.name[place], right - left - 8);
+          if (text) pen.fillText(text, left + 4, top + LEVEL / 2);
+          view.fitted.push({ name: item.name[place], label: text, width: text ? pen.measureText(text).width : 0, room: right - left });
+        });
+        pen.globalAlpha = 1;
+      });
+    },
+    hit(x, y, view, item) {
+      const depth = Math.floor((y - view.top) / LEVEL);
+      const value = view.value(x);
+      const place = item.start.findIndex((start, n) => item.depth[n] === depth && start <= value && value < start + item.length[n]);
+      if (place < 0 || x < view.left || x > view.right) return null;
+      return { tip: [["", item.path[place]], ["", item.times[place]]], key: item.key[place], label: item.path[place] };
+    },
+  };
+
+  // --- strips: steps below each other, as dark as they are busy ------------------------------------
+  const ROW = 22;
+  const gutter = (texts) => (item, width) => {
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = "11px system-ui, 'Liberation Sans', sans-serif";
+    return Math.min(Math.max(...texts(item).map((text) => pen.measureText(text).width)) + 10, width * 0.35);
+  };
+  pyprof.kinds.strips = {
+    height: (item) => 44 + ROW * item.names.length,
+    gutter: gutter((item) => item.names),
+    domain: (item) => ({ x: [0, Math.max(...item.lengths, 1)] }),
+    draw(pen, view, item) {
+      timeAxis(pen, view, "from the beginning of the step");
+      item.names.forEach((name, row) => names(pen, view, name, view.top + (row + 0.5) * ROW, view.left - 6));
+      clipped(pen, view, () => {
+        pen.fillStyle = view.colours.rule;
+        item.lengths.forEach((length, row) => {
+          pen.globalAlpha = 0.4;
+          pen.fillRect(view.at(0), view.top + row * ROW + 2, length * view.px, ROW - 4);
+        });
+        item.row.forEach((row, place) => {
+          const left = view.at(item.left[place]);
+          pen.globalAlpha = 0.15 + 0.85 * item.busy[place];
+          pen.fillStyle = item.colours[item.sort[place]];
+          pen.fillRect(left, view.top + row * ROW + 2, Math.max(view.at(item.right[place]) - left, 0.4), ROW - 4);
+        });
+        pen.globalAlpha = 1;
+      });
+    },
+    hit(x, y, view, item) {
+      const row = Math.floor((y - view.top) / ROW);
+      const value = view.value(x);
+      if (!(row in item.names) || x < view.left) return null;
+      const place = item.row.findIndex((own, n) => own === row && item.left[n] <= value && value < item.right[n]);
+      const tip = [["step", item.names[row]], ["at", duration(value)]];
+      if (place < 0) return value < item.lengths[row] ? { tip: [...tip, ["", "idle"]] } : null;
+      return { tip: [...tip, ["busy", `${(100 * item.busy[place]).toFixed(1)} %`], ["mostly", item.sort[place]]] };
+    },
+  };
+
+  // --- timeline: a lane for each stream ------------------------------------------------------------
+  const LANE = 26;
+  const IDLE = 12;
+  const COLOURS_BY = ["family", "op", "layer"];
+  // The layer whose parts most of the time divides among: of `encoder.0.norm` the first two, say.
+  const nameOf = (by, fact) => {
+    if (fact < 0) return "";
+    const text = selection.text(by, fact);
+    return by === "layer" ? text.split(".").slice(0, 3).join(".") : text;
+  };
+  const ranked = (by) => {
+    const time = new Map();
+    selection.facts.ns.forEach((ns, fact) => time.set(nameOf(by, fact), (time.get(nameOf(by, fact)) ?? 0) + ns));
+    time.delete("");
+    return [...time].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+  };
+  const colouring = (plot, by) => {
+    const order = ranked(by).slice(0, PALETTE.length - 1);
+    const place = new Map(order.map((name, n) => [name, PALETTE[n]]));
+    plot.by = by;
+    plot.ofFact = selection.facts.ns.map((_, fact) => place.get(nameOf(by, fact)) ?? OTHERS);
+    plot.legend?.replaceChildren(...[...place, ["others", OTHERS]].map(([name, colour]) => {
+      const entry = document.createElement("span");
+      const box = document.createElement("i");
+      box.style.background = colour;
+      entry.append(box, name);
+      return entry;
+    }));
+    plot.later?.();
+  };
+  const rows = (item) => item.devices.flatMap((device) => [
+    ...device.lanes.map((lane) => ({ device, lane, name: item.devices.length > 1 ? `${device.name}, ${lane.name}` : lane.name, height: LANE })),
+    { device, name: item.devices.length > 1 ? `${device.name}: idle` : "idle", height: IDLE },
+  ]);
+  pyprof.kinds.timeline = {
+    height: (item) => 44 + (item.marks.length ? 16 : 0) + rows(item).reduce((sum, row) => sum + row.height + 2, 0),
+    gutter: gutter((item) => rows(item).map((row) => row.name)),
+    domain: (item) => ({ x: [0, Math.max(item.length, 1)] }),
+    tools(plot) {
+      const label = document.createElement("label");
+      const choice = document.createElement("select");
+      for (const by of COLOURS_BY) choice.add(new Option(by, by));
+      choice.addEventListener("change", () => colouring(plot, choice.value));
+      label.append("colour by ", choice);
+      plot.legend = document.createElement("div");
+      plot.legend.className = "legend";
+      queueMicrotask(() => plot.host.append(plot.legend));
+      colouring(plot, COLOURS_BY[0]);
+      return [label];
+    },
+    draw(pen, view, item) {
+      timeAxis(pen, view, "since the first kernel");
+      let top = view.top;
+      if (item.marks.length) {
+        clipped(pen, view, () => this.marks(pen, view, item, top));
+        top += 16;
+      }
+      view.rows = rows(item).map((row) => {
+        const made = { ...row, top };
+        top += row.height + 2;
+        names(pen, view, row.name, made.top + row.height / 2, view.left - 6);
+        clipped(pen, view, () => (row.lane ? this.lane : this.gaps)(pen, view, made, item));
+        return made;
+      });
+    },
+    marks(pen, view, item, top) {
+      item.marks.forEach(([name, start, length], place) => {
+        const [left, right] = [Math.max(view.at(start), view.left), Math.min(view.at(start + length), view.right)];
+        if (right <= left) return;
+        pen.fillStyle = view.colours.rule;
+        pen.globalAlpha = place % 2 ? 0.9 : 0.45;
+        pen.fillRect(left, top, right - left, 14);
+        pen.globalAlpha = 1;
+        pen.fillStyle = view.colours.ink;
+        pen.fillText(cut(pen, name, right - left - 4), left + 3, top + 7);
+      });
+    },
+    lane(pen, view, row) {
+      const { lane, top } = row;
+      const { plot } = view;
+      let filled = -1; // px up to which single boxes too narrow to tell apart are drawn
+      for (let place = Math.max(before(lane.start, view.low), 0); place < lane.start.length; place += 1) {
+        const start = lane.start[place];
+        if (start > view.high) break;
+        const length = lane.length[place];
+        const [left, right] = [view.at(start), view.at(start + length)];
+        if (right < view.left) continue;
+        const lit = selection.has(lane.fact[place]);
+        if (right - left < 0.3 && right < filled && !selection.active()) continue;
+        filled = left + 0.3;
+        const busy = lane.rows[place] > 1 ? lane.busy[place] / Math.max(length, 1) : 1;
+        pen.globalAlpha = lit ? 0.3 + 0.7 * busy : DIM;
+        pen.fillStyle = plot.ofFact[lane.fact[place]] ?? OTHERS;
+        const width = Math.max(right - left, 0.6);
+        pen.fillRect(left, top, width > 3 ? width - 0.5 : width, LANE);
+        if (right - left > 24 && lit) {
+          pen.globalAlpha = 1;
+          pen.fillStyle = INK;
+          const [from, to] = [Math.max(left, view.left), Math.min(right, view.right)];
+          const text = lane.rows[place] > 1 ? `${lane.rows[place]} kernels` : title(lane.fact[place]);
+          pen.fillText(cut(pen, text, to - from - 6), from + 3, top + LANE / 2);
+        }
+      }
+      pen.globalAlpha = 1;
+    },
+    gaps(pen, view, row, item) {
+      const { gaps } = row.device;
+      gaps.start.forEach((start, place) => {
+        const [left, right] = [view.at(start), view.at(start + gaps.length[place])];
+        if (right < view.left || left > view.right) return;
+        [pen.fillStyle] = item.causes[gaps.cause[place]];
+        pen.fillRect(left, row.top, Math.max(right - left, 0.3), IDLE);
+      });
+    },
+    hit(x, y, view, item) {
+      const row = view.rows.find(({ top, height }) => y >= top && y < top + height);
+      if (!row || x < view.left || x > view.right) return null;
+      const slack = 1.5 / view.px;
+      const value = view.value(x);
+      const nearest = ({ start, length }) => {
+        const last = before(start, value + slack);
+        for (let place = last; place >= Math.max(0, last - 4); place -= 1) {
+          if (start[place] + length[place] >= value - slack) return place;
+        }
+        return -1;
+      };
+      const found = nearest(row.lane ?? row.device.gaps);
+      if (found < 0) return null;
+      return row.lane ? this.kernel(row.lane, found) : this.gap(row.device.gaps, found, item);
+    },
+    gap: ({ start, length, cause }, place, item) => ({
+      tip: [["idle", duration(length[place])], [cause[place], item.causes[cause[place]][1]], ["at", duration(start[place])]],
+    }),
+    kernel(lane, place) {
+      const fact = lane.fact[place];
+      const several = lane.rows[place] > 1;
+      const of = (name) => (fact < 0 ? "(in a rarer combination)" : selection.text(name, fact));
+      const span = [["time", duration(lane.length[place])], ["at", duration(lane.start[place])]];
+      const head = several
+        ? [[`${lane.rows[place].toLocaleString("en")} kernels`, `in ${duration(lane.length[place])}, busy ${duration(lane.busy[place])}`], ["at", duration(lane.start[place])], ["the longest:", " "]]
+        : span;
+      const tip = [["op", of("op")], ["line", of("line")], ["kernel", of("kernel")], ["layer", of("layer")], ["family", of("family")]];
+      return { tip: several ? [...head, ...tip] : [...tip, ...head], key: fact < 0 ? null : selection.keyOf(fact), label: title(fact) };
+    },
+  };
+  const title = (fact) => (fact < 0 ? "" : selection.text("op", fact) || selection.text("kernel", fact));
+
+  // --- steps -----------------------------------------------------------------------------------------
+  const stepName = (item, place) => {
+    const first = item.first + place * item.group;
+    return item.group > 1 ? `steps ${first} to ${first + item.group - 1}, the longest` : `step ${first}`;
+  };
+  const stepAxis = (pen, view, item, count) => {
+    pen.textAlign = "center";
+    const { at } = ticks(item.first, item.first + count * item.group, view.right - view.left);
+    pen.fillStyle = view.colours.ink;
+    for (const step of at.filter(Number.isInteger)) {
+      const x = view.at((step - item.first) / item.group + 0.5);
+      if (x < view.right) pen.fillText(String(step), x, view.bottom + 11);
+    }
+    pen.fillStyle = view.colours.quiet;
+    pen.fillText("step", (view.left + view.right) / 2, view.bottom + 25);
+    pen.textAlign = "left";
+  };
+  const TREND = 150;
+  pyprof.kinds.trend = {
+    zooms: false,
+    height: () => TREND,
+    gutter: () => 72,
+    domain: (item) => ({ x: [0, item.longest.length] }),
+    draw(pen, view, item) {
+      const most = Math.max(...item.longest, 1) * 1.05;
+      const up = (ns) => view.bottom - (ns / most) * (view.bottom - view.top);
+      pen.textAlign = "right";
+      for (const ns of ticks(0, most, 270).at) {
+        pen.fillStyle = view.colours.rule;
+        pen.fillRect(view.left, up(ns), view.right - view.left, 1);
+        pen.fillStyle = view.colours.ink;
+        pen.fillText(duration(ns), view.left - 6, Math.max(up(ns), 8));
+      }
+      item.longest.forEach((ns, place) => {
+        const left = view.at(place);
+        pen.fillStyle = PALETTE[0];
+        pen.globalAlpha = place * item.group < item.warm_up ? 0.45 : 1;
+        pen.fillRect(left, up(ns), Math.max(view.px - (view.px > 4 ? 1.5 : 0), 0.5), view.bottom - up(ns));
+      });
+      pen.globalAlpha = 1;
+      pen.strokeStyle = view.colours.ink;
+      pen.setLineDash([5, 4]);
+      pen.beginPath();
+      pen.moveTo(view.left, up(item.median));
+      pen.lineTo(view.right, up(item.median));
+      pen.stroke();
+      pen.setLineDash([]);
+      stepAxis(pen, view, item, item.longest.length);
+    },
+    hit(x, y, view, item) {
+      const place = Math.floor(view.value(x));
+      if (!(place in item.longest) || x < view.left) return null;
+      const ns = item.longest[place];
+      const warm = place * item.group < item.warm_up ? "warm-up" : "";
+      return { tip: [["", stepName(item, place)], ["time", duration(ns)], ["of the median", `${(100 * ns / item.median).toFixed(1)} %`], ["", warm]] };
+    },
+  };
+  const heatRow = (item) => (item.names.length > 24 ? 12 : 20);
+  const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1] ?? 1;
+  pyprof.kinds.heat = {
+    zooms: false,
+    height: (item) => 40 + heatRow(item) * item.names.length,
+    gutter: gutter((item) => item.names),
+    domain: (item) => ({ x: [0, item.longest[0].length] }),
+    draw(pen, view, item) {
+      const row = heatRow(item);
+      const every = item.longest.flat().filter((ns) => ns !== null);
+      const middle = median(every);
+      const [least, most] = [Math.min(...every), Math.max(...every)];
+      item.names.forEach((name, at) => {
+        names(pen, view, name, view.top + (at + 0.5) * row, view.left - 6);
+        item.longest[at].forEach((ns, place) => {
+          if (ns === null) return;
+          // Longer than the median is ever stronger orange, shorter ever stronger blue.
+          const [part, hue] = ns >= middle
+            ? [(ns - middle) / Math.max(most - middle, 1), "#c8651b"] : [(middle - ns) / Math.max(middle - least, 1), "#3b82c4"];
+          pen.fillStyle = view.colours.rule;
+          pen.fillRect(view.at(place), view.top + at * row, Math.max(view.px - 1, 0.5), row - 1);
+          pen.globalAlpha = 0.06 + 0.94 * part;
+          pen.fillStyle = hue;
+          pen.fillRect(view.at(place), view.top + at * row, Math.max(view.px - 1, 0.5), row - 1);
+          pen.globalAlpha = 1;
+        });
+      });
+      stepAxis(pen, view, item, item.longest[0].length);
+    },
+    hit(x, y, view, item) {
+      const row = Math.floor((y - view.top) / heatRow(item));
+      const place = Math.floor(view.value(x));
+      const ns = item.longest[row]?.[place];
+      if (ns === undefined || ns === null || x < view.left) return null;
+      const middle = median(item.longest.flat().filter((each) => each !== null));
+      return { tip: [["", item.names[row]], ["", stepName(item, place)], ["time", duration(ns)], ["of the median", `${(100 * ns / middle).toFixed(1)} %`]] };
+    },
+  };
+
   for (const item of document.querySelectorAll('script[type="application/json"][data-figure]')) {
-    const views = await window.Bokeh.embed.embed_item(JSON.parse(item.textContent), item.dataset.figure);
-    for (const view of views) keepFitted(view.model);
+    new pyprof.Plot(document.getElementById(item.dataset.figure), JSON.parse(item.textContent));
   }
   document.documentElement.dataset.figures = "drawn";
-  document.dispatchEvent(new Event("figures"));
 })();

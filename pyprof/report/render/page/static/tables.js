@@ -1,12 +1,15 @@
 "use strict";
-// Tables: a click on a header sorts, a search box keeps the rows that hold every word in it.
+// Tables: a click on a header sorts; the box keeps rows that hold every word and fulfil every
+// condition (`tc:0 eff:<20`); a click on a row selects it; rows are copied, and tables saved as CSV.
 (() => {
+  const { pyprof } = window;
   const value = (row, place) => {
     const cell = row.cells[place];
     const number = cell.dataset.value;
-    if (number === undefined) return cell.textContent.toLowerCase();
+    if (number === undefined) return (cell.dataset.text ?? textOf(cell)).toLowerCase();
     return number === "" ? null : Number(number);
   };
+  const textOf = (cell) => cell.querySelector(".pick")?.textContent ?? cell.textContent;
   const compare = (a, b) => (typeof a === "number" ? a - b : a < b ? -1 : a > b ? 1 : 0);
   const sort = (table, header) => {
     const place = header.cellIndex;
@@ -22,23 +25,141 @@
     });
     body.append(...rows.map(([, row]) => row));
   };
-  const filter = (table, words, count) => {
+  // --- filters ---------------------------------------------------------------------------------
+  const UNITS = { ns: 1, us: 1e3, "\u00b5s": 1e3, ms: 1e6, s: 1e9 };
+  const TESTS = {
+    "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b,
+    "=": (a, b) => a === b,
+  };
+  const amount = (spelt, unit) => {
+    const [, digits, suffix] = /^([\d.,]+)\s*([a-z\u00b5%]*)$/i.exec(spelt) ?? [];
+    if (digits === undefined) return null;
+    return Number(digits.replaceAll(",", "")) * (unit === "ns" ? UNITS[suffix || "ms"] ?? NaN : 1);
+  };
+  // What a word of the box asks of a row; a text says what is wrong with it.
+  const test = (table, word) => {
+    const [, name, sign, wanted] = /^([a-z][\w /]*):(?!:)(<=|>=|<|>|=)?(.+)$/i.exec(word) ?? [];
+    if (name === undefined) return (row) => row.textContent.toLowerCase().includes(word);
+    const headers = Array.from(table.tHead.rows[0].cells);
+    const header = headers.find((cell) => cell.dataset.name.toLowerCase() === name);
+    if (!header) return `no column ${name}; columns are ${headers.map((cell) => cell.dataset.name).join(", ")}`;
+    const place = header.cellIndex;
+    if (header.classList.contains("text")) {
+      return (row) => (row.cells[place].dataset.text === undefined
+        ? value(row, place).includes(wanted) : value(row, place) === wanted);
+    }
+    const limit = amount(wanted, header.dataset.unit);
+    if (limit === null || Number.isNaN(limit)) return `${wanted} is no number`;
+    return (row) => value(row, place) !== null && TESTS[sign ?? "="](value(row, place), limit);
+  };
+  const filter = (table, box, count) => {
+    const tests = box.value.toLowerCase().split(/\s+/).filter(Boolean).map((word) => test(table, word));
+    const wrong = tests.find((entry) => typeof entry === "string");
+    const { selection } = pyprof;
+    const selected = selection?.active();
     let shown = 0;
     for (const row of table.tBodies[0].rows) {
-      const text = row.textContent.toLowerCase();
-      row.hidden = !words.every((word) => text.includes(word));
+      const time = selected && row.dataset.key !== undefined ? selection.time(row.dataset.key) : null;
+      const keep = wrong || tests.every((entry) => entry(row));
+      row.hidden = !keep || (selected && time === null);
       shown += row.hidden ? 0 : 1;
     }
-    count.textContent = `${shown.toLocaleString("en")} of ${table.tBodies[0].rows.length.toLocaleString("en")} rows`;
+    const all = table.tBodies[0].rows.length;
+    count.textContent = wrong ?? `${shown.toLocaleString("en")} of ${all.toLocaleString("en")} rows`;
+  };
+  // While something is selected, a column has the selected time: the others are of all time.
+  const mark = (table) => {
+    const { selection } = pyprof;
+    const head = table.tHead.rows[0];
+    head.querySelector(".selected")?.remove();
+    for (const cell of table.querySelectorAll("td.selected")) cell.remove();
+    if (!selection.active()) return;
+    const header = document.createElement("th");
+    header.className = "selected";
+    header.scope = "col";
+    Object.assign(header.dataset, { name: "selected", csv: "selected_ns", unit: "ns" });
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "selected";
+    button.addEventListener("click", () => sort(table, header));
+    header.append(button);
+    head.append(header);
+    for (const row of table.tBodies[0].rows) {
+      const time = row.dataset.key === undefined ? null : selection.time(row.dataset.key);
+      const cell = row.insertCell();
+      cell.className = "selected";
+      cell.dataset.value = time ?? "";
+      cell.textContent = time === null ? "-" : pyprof.duration(time);
+    }
+  };
+  // --- copies ----------------------------------------------------------------------------------
+  const cells = (row) => Array.from(row.cells, (cell) => cell.dataset.value ?? cell.dataset.text ?? textOf(cell));
+  const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const csv = (table) => {
+    const head = Array.from(table.tHead.rows[0].cells, (cell) => cell.dataset.csv);
+    const rows = Array.from(table.tBodies[0].rows).filter((row) => !row.hidden).map(cells);
+    return [head, ...rows].map((row) => `${row.map(quoted).join(",")}\r\n`).join("");
+  };
+  const save = (table) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([csv(table)], { type: "text/csv" }));
+    link.download = `${table.id.replace("table-", "")}.csv`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  const copy = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = document.createElement("textarea"); // where a page from a file may not write
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+  };
+  const copier = document.createElement("button");
+  Object.assign(copier, { type: "button", className: "copy", textContent: "copy" });
+  copier.setAttribute("aria-label", "copy row");
+  copier.addEventListener("click", (event) => {
+    event.stopPropagation();
+    const row = copier.closest("tr");
+    copy(Array.from(row.cells, (cell) => textOf(cell).trim()).join("\t"));
+    copier.textContent = "copied";
+  });
+  const offer = (event) => {
+    const row = event.target.closest("tbody tr");
+    if (!row || row.contains(copier)) return;
+    copier.textContent = "copy";
+    row.cells[0].append(copier);
+  };
+  const pick = (event) => {
+    const row = event.target.closest("tr[data-key]");
+    if (!row || !pyprof.selection || !window.getSelection().isCollapsed) return;
+    pyprof.selection.select(row.dataset.key, textOf(row.cells[0]));
   };
   for (const table of document.querySelectorAll("table.sortable")) {
     for (const header of table.tHead.rows[0].cells) {
       header.querySelector("button").addEventListener("click", () => sort(table, header));
     }
+    for (const row of table.tBodies[0].rows) {
+      const first = row.cells[0];
+      if (row.dataset.key === undefined) continue;
+      const button = document.createElement("button");
+      Object.assign(button, { type: "button", className: "pick", textContent: first.textContent });
+      first.replaceChildren(button);
+    }
     const box = document.querySelector(`input[data-for="${table.id}"]`);
     const count = document.querySelector(`output[data-for="${table.id}"]`);
-    const run = () => filter(table, box.value.toLowerCase().split(/\s+/).filter(Boolean), count);
+    const run = () => filter(table, box, count);
     box.addEventListener("input", run);
+    document.querySelector(`button[data-csv="${table.id}"]`).addEventListener("click", () => save(table));
+    table.tBodies[0].addEventListener("click", pick);
+    table.tBodies[0].addEventListener("pointerover", offer);
+    table.tBodies[0].addEventListener("focusin", offer);
+    document.addEventListener("selection", () => { mark(table); run(); });
     run();
   }
+  pyprof.csv = csv;
 })();

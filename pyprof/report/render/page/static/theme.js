@@ -1,31 +1,38 @@
 "use strict";
-// Light or dark: what the system prefers until the button says otherwise. Figures follow.
+// Light or dark: what the system prefers until the button says otherwise; paper is always light.
+window.pyprof = {};
 (() => {
   const root = document.documentElement;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const recolour = () => {
-    if (!window.Bokeh) return;
-    const style = getComputedStyle(root);
-    const ink = style.getPropertyValue("--ink").trim();
-    const rule = style.getPropertyValue("--rule").trim();
-    for (const shown of window.Bokeh.documents) {
-      for (const model of shown.all_models) {
-        if (model.type.endsWith("Axis")) {
-          model.setv({axis_label_text_color: ink, major_label_text_color: ink,
-                      axis_line_color: rule, major_tick_line_color: rule,
-                      minor_tick_line_color: null});
-        } else if (model.type === "Grid") {
-          model.setv({grid_line_color: rule});
-        } else if (model.type === "Line") {
-          model.setv({line_color: ink});
-        }
-      }
-    }
+  const apply = (theme) => {
+    root.dataset.theme = theme;
+    document.dispatchEvent(new Event("theme"));
   };
-  const apply = (theme) => { root.dataset.theme = theme; recolour(); };
   apply(dark.matches ? "dark" : "light");
   dark.addEventListener("change", (event) => apply(event.matches ? "dark" : "light"));
   document.querySelector("button.theme").addEventListener("click", () =>
     apply(root.dataset.theme === "dark" ? "light" : "dark"));
-  document.addEventListener("figures", recolour);
+  // On paper nothing can be opened or scrolled: everything is.
+  let before = null;
+  window.addEventListener("beforeprint", () => {
+    if (before) return;
+    const closed = [...document.querySelectorAll("details:not([open])")];
+    before = { theme: root.dataset.theme, closed };
+    for (const element of closed) element.open = true;
+    root.dataset.paper = "";
+    apply("light");
+  });
+  window.addEventListener("afterprint", () => {
+    if (!before) return;
+    for (const element of before.closed) element.open = false;
+    delete root.dataset.paper;
+    apply(before.theme);
+    before = null;
+  });
 })();
+// A time as the rest of the page spells it: three digits after the point.
+window.pyprof.duration = (ns) => {
+  const [size, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]].find(([least]) => Math.abs(ns) >= least) ?? [1, "ns"];
+  const digits = unit === "ns" ? 0 : 3;
+  return `${(ns / size).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${unit}`;
+};

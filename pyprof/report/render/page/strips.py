@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.report.analysis.intervals import complement
+from pyprof.report.render.page.sections import device_name
 from pyprof.report.render.text import duration
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def strips(source: Source, overview: Overview) -> Strips | None:
     return Strips(
         tuple(
             DeviceRows(
-                _name(device),
+                device_name(device),
                 overview.steps.kind,
                 {step: _row(device, *window) for step, window in windows.items()},
                 [_row(device, *recording) for recording in _recordings(device)],
@@ -149,11 +150,6 @@ def strips(source: Source, overview: Overview) -> Strips | None:
 def _most(devices: int) -> int:
     """Tell how many steps are shown of each of some devices."""
     return min(_MOST_STEPS, _MOST_ROWS // devices)
-
-
-def _name(device: DeviceTime) -> str:
-    owner = f"rank {device.rank}" if device.rank is not None else f"process {device.pid}"
-    return f"{'CPU' if device.on_cpu else f'GPU {device.device}'}, {owner}"
 
 
 def _row(device: DeviceTime, name: str, start: int, end: int) -> TimelineRow:

@@ -1,0 +1,342 @@
+"""Streams as lanes of boxes: each what ran when; and beside them why the GPU idled.
+
+A page holds some thousand boxes, a capture a million kernels. Kernels of a typical step and of the
+slowest one are boxes of their own, and so are the longest ones; the others join their neighbours
+on the stream. Of gaps the longest are drawn. How many are not is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyprof.report.analysis.timeline import streams
+from pyprof.report.render.page.facts import KEYS
+from pyprof.report.render.page.sections import device_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Ints, Mask
+    from pyprof.parse.records import Records
+    from pyprof.report.analysis.overview import Overview
+    from pyprof.report.analysis.steps import Steps
+    from pyprof.report.analysis.timeline import DeviceTime, Stream
+    from pyprof.report.render.page.parts import Gathered
+
+_MOST_SINGLE = 5000
+"""Kernels of a capture that are boxes of their own."""
+_BINS = 600
+"""Of the time of a capture: what begins in one joins, on its stream."""
+_MOST_GAPS = 2500
+"""Of a device."""
+_MOST_LANES = 32
+_MOST_DEVICES = 8
+_MOST_MARKS = 400
+
+Texts = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """What a lane draws, in the order of time. Times in ns from the capture's first."""
+
+    start: Ints
+    length: Ints
+    busy: Ints
+    """Time in which something ran: all of it, for a kernel of its own."""
+    rows: Ints
+    """How many kernels it stands for."""
+    texts: Ints
+    """The place in `Lanes.texts` of its longest kernel's."""
+
+
+class Gap(NamedTuple):
+    """A time in which a device did nothing, for one reason."""
+
+    start: int
+    length: int
+    cause: str
+
+
+PAUSED = "paused"
+"""The profiler was: what ran is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One stream."""
+
+    name: str
+    boxes: Boxes
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLanes:
+    """One device as one process used it: why it idled, and its streams."""
+
+    name: str
+    gaps: tuple[Gap, ...]
+    gaps_left_out: int
+    left_out_ns: int
+    lanes: tuple[Lane, ...]
+
+
+class Mark(NamedTuple):
+    """A step."""
+
+    name: str
+    start: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """All devices, each capture on its own clock, from its first kernel on."""
+
+    devices: tuple[DeviceLanes, ...]
+    texts: tuple[Texts, ...]
+    """What boxes are known by: see `facts.KEYS`."""
+    marks: tuple[Mark, ...]
+    """The steps of the first capture."""
+    typical: Mark | None
+    """The step after warm-up that takes nearest to the median."""
+    slowest: Mark | None
+    length_ns: int
+    devices_left_out: int
+    streams_left_out: int
+    captures: int = 1
+
+    def plus(self, other: Lanes) -> Lanes:
+        """Put the devices of another capture below these, as many as are shown."""
+        devices = [*self.devices]
+        room = _MOST_LANES - sum(len(device.lanes) for device in devices)
+        texts, placed = [*self.texts], {key: place for place, key in enumerate(self.texts)}
+        left_out = self.devices_left_out + other.devices_left_out
+        for device in other.devices:
+            if len(devices) == _MOST_DEVICES or room < len(device.lanes):
+                left_out += 1
+                continue
+            room -= len(device.lanes)
+            devices.append(_renumbered(device, other.texts, placed, texts))
+        return replace(
+            self,
+            devices=tuple(devices),
+            texts=tuple(texts),
+            length_ns=max(self.length_ns, other.length_ns),
+            devices_left_out=left_out,
+            streams_left_out=self.streams_left_out + other.streams_left_out,
+            captures=self.captures + other.captures,
+        )
+
+
+def _renumbered(
+    device: DeviceLanes, own: Sequence[Texts], placed: dict[Texts, int], texts: list[Texts]
+) -> DeviceLanes:
+    """Let a device's boxes name their texts by their place in a common list, which grows."""
+    used = {place for lane in device.lanes for place in np.unique(lane.boxes.texts).tolist()}
+    number = np.zeros(len(own), np.int64)
+    for place in sorted(used):
+        if own[place] not in placed:
+            placed[own[place]] = len(texts)
+            texts.append(own[place])
+        number[place] = placed[own[place]]
+    lanes = (
+        replace(lane, boxes=replace(lane.boxes, texts=number[lane.boxes.texts]))
+        for lane in device.lanes
+    )
+    return replace(device, lanes=tuple(lanes))
+
+
+def lanes(gathered: Gathered) -> Lanes | None:
+    """Draw what was chosen of a capture; None where the records hold no times."""
+    overview, records = gathered.overview, gathered.source.table.records
+    if overview.timeline is None:
+        return None
+    rows = np.ones(records.rows, bool) if overview.rows is None else overview.rows
+    devices = overview.timeline.devices[:_MOST_DEVICES]
+    first = min(device.start_ns for device in devices)
+    length = max(device.end_ns for device in devices) - first
+    marks, typical, slowest = _marks(records, overview, first)
+    drawn, left_out = _chosen_streams(records, rows, devices)
+    single = _single(gathered, rows, drawn, typical, slowest)
+    texts = _Texts(gathered)
+    shown = tuple(
+        _device(device, first,
+                [_lane(records, stream, rows, single, first, length, texts)
+                 for stream in drawn if (stream.pid, stream.device) == _key(device)])
+        for device in devices
+    )  # fmt: skip
+    return Lanes(
+        shown,
+        texts.all(),
+        tuple(marks[:_MOST_MARKS]),
+        _mark(marks, typical),
+        _mark(marks, slowest),
+        length,
+        len(overview.timeline.devices) - len(devices) + overview.timeline.left_out,
+        left_out,
+    )
+
+
+def _key(device: DeviceTime) -> tuple[int | None, int | None]:
+    return (
+        None if device.pid < 0 else device.pid,
+        None if device.device < 0 else device.device,
+    )
+
+
+def _chosen_streams(
+    records: Records, rows: Mask, devices: Sequence[DeviceTime]
+) -> tuple[list[Stream], int]:
+    """Give the streams to draw, the busiest where there are many, in their order; count the rest."""
+    shown = {_key(device) for device in devices}
+    candidates = [
+        stream
+        for stream in streams(records)
+        if (stream.pid, stream.device) in shown and rows[stream.rows].any()
+    ]
+    time = records.numpy("kDuration")
+    busiest = sorted(candidates, key=lambda stream: -int(time[stream.rows].sum()))[:_MOST_LANES]
+    kept = {id(stream) for stream in busiest}
+    return [stream for stream in candidates if id(stream) in kept], len(candidates) - len(busiest)
+
+
+def _marks(
+    records: Records, overview: Overview, first: int
+) -> tuple[list[Mark], int | None, int | None]:
+    """Give the steps on the GPU; and of which of them most is to be seen."""
+    steps = overview.steps
+    if not len(steps):
+        return [], None, None
+    ended = np.full(len(steps), np.iinfo(np.int64).min)
+    inside = np.flatnonzero(steps.of_row >= 0)
+    np.maximum.at(ended, steps.of_row[inside], records.numpy("end")[inside])
+    chosen = range(*(overview.chosen or (0, len(steps))))
+    shown = [step for step in chosen if ended[step] > 0 < steps.duration_ns[step]]
+    ended = np.maximum.accumulate(ended)
+    marks = [
+        Mark(f"step {step}", max(int(ended[step] - steps.duration_ns[step]) - first, 0),
+             int(steps.duration_ns[step]))
+        for step in shown
+    ]  # fmt: skip
+    return marks, *_examples(steps, shown)
+
+
+def _examples(steps: Steps, shown: Sequence[int]) -> tuple[int | None, int | None]:
+    """Give the steps nearest to the median and the slowest one, none of them a warm-up."""
+    steady = [step for step in shown if step >= steps.warm_up] or list(shown)
+    if not steady:
+        return None, None
+    duration = steps.duration_ns[steady]
+    nearest = int(np.argmin(np.abs(duration - np.median(duration))))
+    return steady[nearest], steady[int(np.argmax(duration))]
+
+
+def _mark(marks: Sequence[Mark], step: int | None) -> Mark | None:
+    return next((mark for mark in marks if mark.name == f"step {step}"), None)
+
+
+def _single(
+    gathered: Gathered, rows: Mask, drawn: Sequence[Stream], *examples: int | None
+) -> Mask:
+    """Find the rows that are boxes of their own: of the steps looked at first, then the longest."""
+    records, steps = gathered.source.table.records, gathered.overview.steps
+    time = records.numpy("kDuration")
+    candidates = np.concatenate([stream.rows for stream in drawn] or [np.zeros(0, np.int64)])
+    candidates = candidates[rows[candidates]]
+    single = np.zeros(records.rows, bool)
+    left = _MOST_SINGLE
+    for step in dict.fromkeys(examples):
+        in_step = candidates[steps.of_row[candidates] == step] if step is not None else []
+        if len(in_step) <= left:
+            single[in_step] = True
+            left -= len(in_step)
+    others = candidates[~single[candidates]]
+    single[others[np.argsort(-time[others], kind="stable")[:left]]] = True
+    return single
+
+
+class _Texts:
+    """Numbers the facts of boxes as they come."""
+
+    def __init__(self, gathered: Gathered) -> None:
+        self._facts = gathered.facts
+        self._number = np.full(gathered.facts.combinations.num_rows, -1)
+        self._order: list[int] = []
+
+    def places(self, rows: Ints) -> Ints:
+        """Number the facts of some rows."""
+        facts = self._facts.of_row[rows]
+        for fact in np.unique(facts[self._number[facts] < 0]).tolist():
+            self._number[fact] = len(self._order)
+            self._order.append(fact)
+        return np.asarray(self._number[facts])
+
+    def all(self) -> tuple[Texts, ...]:
+        """Give the texts of all that were numbered."""
+        used = self._facts.combinations.take(self._order)
+        return tuple(zip(*(used.column(name).to_pylist() for name in KEYS), strict=True))
+
+
+def _lane(
+    records: Records, stream: Stream, chosen: Mask, single: Mask, first: int, length: int,
+    texts: _Texts,
+) -> Lane:  # fmt: skip
+    rows = stream.rows[chosen[stream.rows]]
+    start, end = records.numpy("start")[rows], records.numpy("end")[rows]
+    order = np.lexsort((end, start))
+    rows, start, end = rows[order], start[order], end[order]
+    box = _joined(start, single[rows], first, length)
+    begins = np.flatnonzero(np.diff(box, prepend=-1))
+    time = end - start
+    longest = np.lexsort((-time, box))[begins]  # of each box, the longest comes first
+    last = np.maximum.reduceat(end, begins)
+    busy = np.minimum(np.add.reduceat(time, begins), last - start[begins])
+    number = "" if stream.stream is None or stream.cpu else f"stream {stream.stream}"
+    return Lane(
+        number or stream.device_label,
+        Boxes(
+            start[begins] - first,
+            last - start[begins],
+            busy,
+            np.diff(begins, append=len(rows)),
+            texts.places(rows[longest]),
+        ),
+    )
+
+
+def _joined(start: Ints, single: Mask, first: int, length: int) -> Ints:
+    """Number the box of each row: of one bin, and no single row between them."""
+    bins = (start - first) * _BINS // max(length, 1)
+    begins = single.copy()
+    begins[1:] |= single[:-1] | (np.diff(bins) != 0)
+    begins[:1] = True
+    return np.cumsum(begins) - 1
+
+
+def _device(device: DeviceTime, first: int, shown: Sequence[Lane]) -> DeviceLanes:
+    start, end, cause = (np.concatenate(part) for part in zip(*_idle(device), strict=True))
+    order = np.argsort(start - end, kind="stable")
+    kept, rest = order[:_MOST_GAPS], order[_MOST_GAPS:]
+    pauses = device.paused.start[:_MOST_GAPS], device.paused.end[:_MOST_GAPS]
+    gaps = [
+        Gap(begin - first, finish - begin, cause)
+        for begin, finish, cause in (
+            *zip(start[kept].tolist(), end[kept].tolist(), cause[kept].tolist(), strict=True),
+            *((begin, finish, PAUSED) for begin, finish in zip(*map(np.ndarray.tolist, pauses), strict=True)),
+        )
+    ]
+    left_out_ns = int((end[rest] - start[rest]).sum())
+    return DeviceLanes(
+        device_name(device), tuple(sorted(gaps)), len(rest), left_out_ns, tuple(shown)
+    )
+
+
+def _idle(device: DeviceTime) -> Iterator[tuple[Ints, Ints, NDArray[np.str_]]]:
+    for cause, spans in device.idle.items():
+        yield spans.start, spans.end, np.full(len(spans), cause)

@@ -1,0 +1,91 @@
+"""The parts of the report's page. A part is a module here; it is found by being here.
+
+Each has a TITLE, an ORDER (the smallest comes first) and `section(page)`, which gives what its
+template `templates/parts/NAME.html.j2` shows, or None where a capture has nothing for it. A part
+that needs more than the brief and the facts has `summarise` and `merge`, too: what they give
+is `page.data` in the end.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pyprof.inputs.source import Source
+    from pyprof.report.analysis.overview import Brief, Overview
+    from pyprof.report.render.page.facts import RowFacts, Selectable
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a part sums up one capture from."""
+
+    source: Source
+    overview: Overview
+    facts: RowFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a part is made from."""
+
+    brief: Brief
+    selectable: Selectable
+    data: Any
+    """What the part's own `summarise` gave, merged; None where it has none."""
+    sources: Path | None
+    """The folder of the user's source, where its text may be shown."""
+
+    @property
+    def on(self) -> str:
+        """Say whose time it is."""
+        return self.brief.coverage.processor
+
+
+class Part(Protocol):
+    """What a module of this package provides."""
+
+    TITLE: str
+    ORDER: int
+
+    def section(self, page: Page) -> Mapping[str, Any] | None:
+        """Give what the part's template shows; None where there is nothing to show."""
+
+    def summarise(self, gathered: Gathered) -> Any:  # noqa: ANN401 - the part's own
+        """Sum up a capture, small enough to send."""
+
+    def merge(self, a: Any, b: Any) -> Any:  # noqa: ANN401 - as above
+        """Make what was found of two captures one."""
+
+
+@cache
+def parts() -> Mapping[str, Part]:
+    """Load the parts, in their order on the page."""
+    modules = {
+        found.name: cast("Part", import_module(f"{__name__}.{found.name}"))
+        for found in pkgutil.iter_modules(__path__)
+    }
+    return dict(sorted(modules.items(), key=lambda entry: (entry[1].ORDER, entry[0])))
+
+
+def summarise(gathered: Gathered) -> dict[str, Any]:
+    """Sum up a capture for each part that asks for it."""
+    return {
+        name: part.summarise(gathered) for name, part in parts().items() if _has_data(part)
+    }
+
+
+def merge(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
+    """Make what the parts found of two captures one."""
+    return {name: part.merge(a[name], b[name]) for name, part in parts().items() if _has_data(part)}
+
+
+def _has_data(part: Part) -> bool:
+    return hasattr(part, "summarise")

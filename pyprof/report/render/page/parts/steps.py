@@ -1,0 +1,68 @@
+"""How long steps took: one after the other, by rank, and what the GPU was at in some of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyprof.report.render.page import figures
+from pyprof.report.render.page.step_times import StepTimes, step_times
+from pyprof.report.render.page.strips import Strips, strips
+from pyprof.report.render.text import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.report.render.page.parts import Gathered, Page
+
+TITLE, ORDER = "Steps", 50
+
+
+class StepData(NamedTuple):
+    """What the figures are drawn from."""
+
+    times: StepTimes
+    strips: Strips | None
+    """None where the records hold no times."""
+
+
+def summarise(gathered: Gathered) -> StepData:
+    """Measure the steps of a capture."""
+    return StepData(step_times(gathered), strips(gathered.source, gathered.overview))
+
+
+def merge(a: StepData, b: StepData) -> StepData:
+    """Put the GPUs of two captures below each other."""
+    both = a.strips.plus(b.strips) if a.strips and b.strips else a.strips or b.strips
+    return StepData(a.times.plus(b.times), both)
+
+
+def section(page: Page) -> Mapping[str, Any] | None:
+    """Give the figures that the capture has steps, or ranks, for."""
+    steps, data = page.brief.steps, page.data
+    shown = data.strips.strip(steps) if data.strips else None
+    if shown is None:
+        return None
+    first, last = page.brief.chosen or (0, len(steps))
+    count = last - first
+    several = len(data.times.names) > 1 and count > 1
+    return {
+        "count": count,
+        "origin": steps.origin,
+        "warm_up": steps.warm_up if not page.brief.chosen else 0,
+        "median": duration(steps.median_ns),
+        "trend": _trend(page, first, last) if count > 1 else None,
+        "heat": figures.heat_map(data.times, first, last) if several else None,
+        "ranks_left_out": data.times.left_out,
+        "strip": figures.strip(shown),
+        "strip_left_out": shown.steps_left_out,
+        "devices_left_out": data.strips.devices_left_out,
+        "colours": figures.SORTS,
+    }
+
+
+def _trend(page: Page, first: int, last: int) -> Mapping[str, Any]:
+    steps = page.brief.steps
+    warm_up = max(steps.warm_up - first, 0)
+    return figures.trend(
+        steps.duration_ns[first:last].tolist(), warm_up, steps.median_ns or 0, first
+    )

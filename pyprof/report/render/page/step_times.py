@@ -1,0 +1,78 @@
+"""How long each step took on each GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.parse.records import Records
+from pyprof.report.analysis.steps import on_gpu
+from pyprof.report.render.page.sections import device_name
+
+if TYPE_CHECKING:
+    from pyprof.arrays import Floats, Ints
+    from pyprof.report.analysis.overview import Overview
+    from pyprof.report.render.page.parts import Gathered
+
+_MOST_RANKS = 64
+_NEEDED = ("pid", "device", "window", "start", "end")
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Steps by GPU: in each step, from the GPU's end of the one before to its own."""
+
+    kind: str
+    """Of `steps.Steps`; steps of another kind are not those of the same number."""
+    names: tuple[str, ...]
+    """Of the GPUs."""
+    duration_ns: tuple[Floats, ...]
+    """One array for each GPU; NaN for a step in which it did nothing."""
+    left_out: int = 0
+
+    def plus(self, other: StepTimes) -> StepTimes:
+        """Put the GPUs of another capture below these."""
+        if other.kind != self.kind:
+            return other if not self.names else self
+        names = (*self.names, *other.names)
+        left_out = self.left_out + other.left_out + len(names[_MOST_RANKS:])
+        durations = (*self.duration_ns, *other.duration_ns)
+        return StepTimes(self.kind, names[:_MOST_RANKS], durations[:_MOST_RANKS], left_out)
+
+    @property
+    def steps(self) -> int:
+        """How many there are."""
+        return max((len(duration) for duration in self.duration_ns), default=0)
+
+
+def step_times(gathered: Gathered) -> StepTimes:
+    """Measure every step on every GPU; no GPU where no steps are known."""
+    overview, records = gathered.overview, gathered.source.table.records
+    nothing = StepTimes(overview.steps.kind, (), ())
+    if not len(overview.steps) or overview.timeline is None:
+        return nothing
+    pid, device = records.numpy("pid"), records.numpy("device")
+    devices = overview.timeline.devices
+    rows = [np.flatnonzero((pid == each.pid) & (device == each.device))
+            for each in devices[:_MOST_RANKS]]  # fmt: skip
+    return replace(
+        nothing,
+        names=tuple(device_name(each) for each in devices[:_MOST_RANKS]),
+        duration_ns=tuple(_durations(records, overview, own) for own in rows),
+        left_out=len(devices[_MOST_RANKS:]),
+    )
+
+
+def _durations(records: Records, overview: Overview, rows: Ints) -> Floats:
+    """Measure a GPU's steps; NaN for those in which it did nothing, or that were not chosen."""
+    steps = overview.steps
+    of_row = steps.of_row[rows]
+    columns = {name: records.columns[name] for name in _NEEDED if name in records.columns}
+    own = Records(records.rows, columns).take(rows)
+    duration = on_gpu(own, of_row, steps.start_ns, steps.end_ns).astype(float)
+    first, last = overview.chosen or (0, len(steps))
+    shown = np.zeros(len(steps), bool)
+    shown[of_row[(of_row >= first) & (of_row < last)]] = True
+    return np.where(shown, duration, np.nan)

@@ -1,0 +1,29 @@
+"""What to do about a cost that is not known, by the reason why."""
+
+from __future__ import annotations
+
+import re
+
+_RULES = (
+    (r": (?:capture|call|give|use|name) ", ""),  # the reason says it itself
+    (r"^no marker", "begin the capture earlier, or call pyprof.init() before the model is built"),
+    (r"^only ranges", "call pyprof.init() in the script: the ranges around it name no op"),
+    (r"^unknown op|^no formula", "write a formula for it (docs/own-ops.md), or report it"),
+    (r"^unknown dtype", "capture with pyprof capture, which records dtypes"),
+    (r"--model-config", "give --model-config, the model's config.json"),
+    (r"of the requests|prefill|the step's range", "serve with a range around each step that states"
+     " its requests, as vLLM and SGLang do with their own NVTX or profiler options"),
+    (r"number of ranks", "capture with torch.profiler, which records each collective's group"),
+    (r"depends on the data", "none: only the run itself could tell"),
+    (r"not modelled|no backward formula|contains none|do not fit|do not broadcast",
+     "write a formula for it (docs/own-ops.md), or report it"),
+    (r"not recorded|no tensor of known shape|is no|are no",
+     "capture with pyprof capture, or with record_shapes=True"),
+)  # fmt: skip
+_COMPILED = tuple((re.compile(pattern), text) for pattern, text in _RULES)
+_ELSE = "pyprof prof -c op,kernel,why shows the rows; docs/troubleshooting.md"
+
+
+def remedy(reason: str) -> str:
+    """Say what makes the cost known the next time; "" where the reason says so itself."""
+    return next((text for pattern, text in _COMPILED if pattern.search(reason)), _ELSE)
