@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli, safe
-from pyprof.options import Captures, override, peak_options, reads_captures
+from pyprof import cli, safe, streams
+from pyprof.options import (
+    Captures,
+    override,
+    peak_options,
+    read_conditions,
+    reads_captures,
+    where_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from pyprof.prof.where import Condition
 
 _KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
          "step", "phase", "params", "family")  # fmt: skip
@@ -41,20 +51,15 @@ class _ProfCommand(cli.Command):
     metavar="N",
     help="Align columns in lines of N characters.",
 )
+@click.option("--full", is_flag=True,
+              help="Align more columns, or those of -c, nothing shortened.")  # fmt: skip
 @click.option(
     "--by",
     type=cli.Choice(_KEYS),
     help="Group rows and show calls, total, mean, min, max, share; `params` groups by op and shape,"
     " and adds the spread of TFLOP/s.",
 )
-@click.option(
-    "--where",
-    "conditions",
-    multiple=True,
-    metavar="EXPR",
-    help="Only rows that match: tc=0, op~attention, 'eff<20', 'sil>1e6'. Repeatable, or join"
-    " conditions with `and`: rows must match all.",
-)
+@where_option
 @click.option(
     "--sort", metavar="COL", help="Sort by a column, largest first; COL- for smallest first."
 )
@@ -84,10 +89,12 @@ def command(
 
     FILE is what `pyprof parse` wrote (dict lines or Parquet), a capture itself, or `-` for dict
     lines on stdin. Several files, a folder or a 'glob' are the ranks of one run; their rows are
-    listed rank by rank. Fields are separated by blanks, unless --csv or -w is given.
+    listed rank by rank. A terminal shows a table of its own width: op, line, kernel, time and what
+    limits it. Otherwise, or with -c, fields are separated by blanks, unless --csv or -w is given.
 
     \b
     Examples:
+      pyprof prof net.dict
       pyprof prof -w 150 net.dict
       pyprof prof --csv -c idx,dir,kernel,sil,tc,flops,bytes net.dict
       pyprof prof --by op --top 10 -w 120 net.sqlite
@@ -96,35 +103,19 @@ def command(
       pyprof prof --by params --where tc=0 -w 160 net.sqlite
     """
     how["as_csv"] |= cli.claims(target, "csv") == "csv"
-    if how["as_csv"] and how["width"]:
-        raise click.UsageError("--csv and -w exclude each other")
-    cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
-    if how["by"] and how["names"]:
-        raise click.UsageError("--by and -c exclude each other: --by has columns of its own")
-    from pyprof.prof import where  # noqa: PLC0415 - it loads Arrow
-    from pyprof.report import nvprof_tables  # noqa: PLC0415 - they load Arrow
+    asked_rows = _check(how)
     from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
+    from pyprof.report.render import text  # noqa: PLC0415 - as above
 
-    try:
-        asked_rows = where.conditions(how["conditions"])
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--where'") from None
     if how["summary"]:
-        if len(captures.paths) > 1:
-            raise click.UsageError("--summary nvprof takes one file")
-        if any(how[option] for option in ("names", "width", "by", "sort", "top", "conditions")):
-            raise click.UsageError(
-                "--summary nvprof does not take -c, -w, --by, --where, --sort or --top"
-            )
-        tables = nvprof_tables.rows(captures.paths[0], quiet=captures.quiet)
-        with cli.output(target) as out:
-            nvprof_tables.write(tables, out, as_csv=how["as_csv"], raw=how["raw"])
+        _nvprof(captures, target, how)
         return
     if how["explain"] is not None:
         _explain(captures.paths, target, how)
         return
+    form = _form(target, how)
     asked = report.Asked(
-        report.columns(how["names"]), how["by"], how["sort"], how["top"], asked_rows
+        report.columns(how["names"], form), how["by"], how["sort"], how["top"], asked_rows
     )
     summarise, merge = (
         partial(work, asked=asked) for work in (report.summarise_rows, report.merge_answers)
@@ -135,7 +126,7 @@ def command(
         rows = map(safe.fields, rows)
     captures.warn(answer.warnings)
     write = report.render(
-        as_csv=how["as_csv"], width=how["width"],
+        form, width=how["width"], coloured=text.colours(target),
         say=lambda text: captures.warn([text]),
     )  # fmt: skip
     with cli.output(target) as out:
@@ -145,15 +136,53 @@ def command(
     report.demand(answer.coverage, least)
 
 
+def _check(how: Mapping[str, Any]) -> tuple[Condition, ...]:
+    """Raise click's errors for options that exclude each other; read the conditions."""
+    if how["as_csv"] and how["width"]:
+        raise click.UsageError("--csv and -w exclude each other")
+    if how["full"] and (how["as_csv"] or how["width"]):
+        raise click.UsageError("--full does not take --csv or -w")
+    cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
+    if how["by"] and how["names"]:
+        raise click.UsageError("--by and -c exclude each other: --by has columns of its own")
+    return read_conditions(how["conditions"])
+
+
+def _nvprof(captures: Captures, target: str, how: Mapping[str, Any]) -> None:
+    """Write nvprof's tables of one file. Raises as `load` does."""
+    if len(captures.paths) > 1:
+        raise click.UsageError("--summary nvprof takes one file")
+    if any(how[option] for option in ("names", "width", "by", "sort", "top", "conditions", "full")):
+        raise click.UsageError(
+            "--summary nvprof does not take -c, -w, --full, --by, --where, --sort or --top"
+        )
+    from pyprof.report import nvprof_tables  # noqa: PLC0415 - they load Arrow
+
+    tables = nvprof_tables.rows(captures.paths[0], quiet=captures.quiet)
+    with cli.output(target) as out:
+        nvprof_tables.write(tables, out, as_csv=how["as_csv"], raw=how["raw"])
+
+
+def _form(target: str, how: Mapping[str, Any]) -> str:
+    """Choose the form of output: scripts, which name a form or read a pipe, get what they had."""
+    if how["as_csv"]:
+        return "csv"
+    if how["full"]:
+        return "full"
+    if how["width"]:
+        return "width"
+    plain = how["names"] or target != cli.STDOUT or not streams.terminal(sys.stdout)
+    return "plain" if plain else "terminal"
+
+
 def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any]) -> None:
     """Write how one row of one file was costed. Raises as `load` does."""
     if len(sources) > 1:
         raise click.UsageError("--explain takes one file")
-    if any(
-        how[option] for option in ("names", "as_csv", "width", "by", "sort", "top", "conditions")
-    ):
+    refused = ("names", "as_csv", "width", "full", "by", "sort", "top", "conditions")
+    if any(how[option] for option in refused):
         raise click.UsageError(
-            "--explain does not take -c, --csv, -w, --by, --where, --sort or --top"
+            "--explain does not take -c, --csv, -w, --full, --by, --where, --sort or --top"
         )
     from pyprof.inputs.source import load  # noqa: PLC0415 - they load Arrow
     from pyprof.report.explain import explain  # noqa: PLC0415 - as above

@@ -18,6 +18,7 @@ from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.group import Counts, counts
 from pyprof.report.analysis.phases import with_steps
 from pyprof.report.render import fixed_width as renderers
+from pyprof.report.render import terminal_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,10 +31,13 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 1 << 16
 
 
-def columns(names: str | None) -> tuple[str, ...]:
-    """Read the names that -c gives; the usual ones where it gives none. Unknown ones are misuse."""
+def columns(names: str | None, form: str = "plain") -> tuple[str, ...]:
+    """Read the names that -c gives; those usual in a form where it gives none.
+
+    Unknown ones are misuse.
+    """
     asked = [name.strip() for name in (names or "").split(",") if name.strip()]
-    asked = asked or DEFAULT.split(",")
+    asked = asked or _USUAL.get(form, DEFAULT.split(","))
     if unknown := [name for name in asked if name not in COLUMNS]:
         hint = cli.meant(unknown[0], COLUMNS) or _by_header(unknown[0])
         raise click.BadParameter(
@@ -41,6 +45,9 @@ def columns(names: str | None) -> tuple[str, ...]:
             param_hint="'-c'",
         )
     return tuple(asked)
+
+
+_USUAL = {"terminal": [*terminal_table.SCREEN], "full": [*terminal_table.FULL]}
 
 
 def _by_header(text: str) -> str:
@@ -180,9 +187,13 @@ def _batches(data: pa.Table) -> Iterator[pa.Table]:
         yield data.slice(start, _BATCH_ROWS)
 
 
-def render(*, as_csv: bool, width: int | None, say: Callable[[str], object]) -> Render:
-    """Give the writer that the options ask for; it tells `say` what it leaves out."""
-    if as_csv:
+def render(form: str, *, width: int | None, coloured: bool, say: Callable[[str], object]) -> Render:
+    """Give the writer of a form; it tells `say` what it leaves out."""
+    if form == "terminal":
+        return terminal_table.in_terminal(terminal_table.width(), say, coloured=coloured)
+    if form == "full":
+        return terminal_table.in_full(coloured=coloured)
+    if form == "csv":
         return renderers.write_csv
     return renderers.in_width(width, say) if width else renderers.as_text
 
