@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyprof import cli
-from pyprof.options import Captures, override, peak_options, reads_captures
+from pyprof.options import (
+    Captures,
+    override,
+    peak_options,
+    read_conditions,
+    reads_captures,
+    where_option,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyprof.report.analysis.overview import Brief
 
-_TOP = 15
+_TOP, _FEW = 15, 5
 _BY = ("op", "layer", "line")
 
 
@@ -32,12 +39,14 @@ _BY = ("op", "layer", "line")
 )
 @click.option("--steps", metavar="RANGE",
               help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
+@where_option
 @peak_options
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Output file; default: stdout.")  # fmt: skip
 @reads_captures("[FILE]...")
 def command(
     captures: Captures, by: str, top: int, depth: int | None, steps: str | None, target: str,
+    conditions: Sequence[str],
     **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
     """Show where the GPU time of FILE goes, how busy the GPU is, and potential gains.
@@ -50,15 +59,17 @@ def command(
       pyprof summary net.sqlite
       pyprof summary --steps 3: net.sqlite
       pyprof summary --by layer --depth 3 net.sqlite
+      pyprof summary --where dir=bprop net.sqlite
       pyprof summary ranks/
     """
     cli.claims(target)
+    asked_rows = read_conditions(conditions)
     from pyprof.inputs import source  # noqa: PLC0415 - they load Arrow
     from pyprof.report.analysis import overview  # noqa: PLC0415 - as above
     from pyprof.report.render import text  # noqa: PLC0415 - they load Arrow
 
     with captures.stages(source.STAGES) as begin:
-        summarise = partial(overview.summarise_brief, chosen=steps)
+        summarise = partial(overview.summarise_brief, chosen=steps, asked=asked_rows)
         brief = captures.map_reduce(summarise, overview.merge_briefs, override(how), begin)
     captures.warn(brief.warnings)
     with cli.output(target) as out:
@@ -70,6 +81,8 @@ def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str
     from pyprof.report.render import summary as show  # noqa: PLC0415 - it loads Arrow
 
     yield from show.head(brief)
+    if brief.kept is not None and not brief.kept.rows:
+        return
     yield ""
     if brief.times is not None:
         yield from show.times(brief.times)
@@ -84,4 +97,6 @@ def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str
     else:
         yield from show.ops(brief, top)
     yield ""
+    if by != "line":
+        yield from show.slowest_lines(brief, _FEW)
     yield from show.advice(brief.advice)

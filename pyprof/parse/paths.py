@@ -41,7 +41,15 @@ _FRAMEWORK = re.compile(
 _ALGORITHM = re.compile(
     rf"(?:{_INSTALLED}|^)torch[/\\](?:nn[/\\]utils[/\\]|nn[/\\]init\.py|distributions[/\\])"
 )
-_LIBRARY = re.compile(rf"{_INSTALLED}|[/\\]lib[/\\]python\d\.\d+[/\\]|<[\w .]+>")
+_CALLERS = (
+    r"(?:asyncio|concurrent|importlib|multiprocessing|unittest)[/\\]"
+    r"|(?:contextlib|functools|runpy|threading)\.py:"
+)
+"""What of Python's library calls the user's code: torch.profiler writes no folder before it."""
+_LIBRARY = re.compile(
+    rf"{_INSTALLED}|[/\\]lib[/\\]python\d\.\d+t?[/\\]|[/\\]python\d+\.zip[/\\]|<[\w .]+>"
+    rf"|(?:^|[/\\]Lib[/\\])(?:{_CALLERS})"
+)
 
 
 def is_framework(frame: str) -> bool:

@@ -16,6 +16,7 @@ from pyprof.prof import group, params, where
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.group import Counts, counts
+from pyprof.report.analysis.filtered import OF_STEPS
 from pyprof.report.analysis.phases import with_steps
 from pyprof.report.render import fixed_width as renderers
 from pyprof.report.render import terminal_table
@@ -87,7 +88,7 @@ class Asked:
     def of_steps(self) -> bool:
         """Tell whether a step or its phase is asked for."""
         named = {*self.names, self.by, (self.sort or "").rstrip("-")}
-        return bool(_OF_STEPS & (named | {condition.name for condition in self.where}))
+        return bool(OF_STEPS & (named | {condition.name for condition in self.where}))
 
     @property
     def needs_all_rows(self) -> bool:
@@ -129,9 +130,6 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
 
 PARAMS = "params"
 """What rows are grouped by that are told apart by op, direction and shape."""
-
-
-_OF_STEPS = frozenset({"step", "phase"})
 
 
 def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:

@@ -269,3 +269,24 @@ def test_the_trend_of_steps_is_drawn_and_the_slowest_are_named(tmp_path: Path) -
     ]
     assert ["decode", "3", "0.002", "2", "1,000,000", "-"] in phases
     assert max(map(len, said.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("condition", ["kernel=add", "step=2", "sil>1e9"])
+def test_a_summary_of_chosen_rows(condition: str, net: Path) -> None:
+    """`--where` as in `prof`: the same rows; of the GPU's idle time nothing is said."""
+    done = run("summary", "--where", condition, net)
+    rows = run("prof", "--csv", "-c", "sil", "--where", condition, net).stdout.split()[1:]
+    share = f"{100 * sum(int(row.strip(chr(34))) for row in rows) / 200_000:.1f}"
+    assert f"Where     {condition}: {len(rows)} of 10 rows, {share} % of GPU time" in done.stdout
+    assert "idle" not in done.stdout
+    assert "MFU  " not in done.stdout
+    assert ("Op " in done.stdout) == bool(rows)
+
+
+def test_what_is_kept_of_two_captures_adds_up(net: Path, tmp_path: Path) -> None:
+    """Ranks are filtered one by one."""
+    (tmp_path / "ranks").mkdir()
+    for rank in range(2):
+        (tmp_path / "ranks" / f"rank{rank}.sqlite").write_bytes(net.read_bytes())
+    done = run("summary", "--where", "kernel=add", tmp_path / "ranks")
+    assert "kernel=add: 10 of 20 rows, 50.0 %" in done.stdout

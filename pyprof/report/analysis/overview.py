@@ -15,7 +15,7 @@ from pyprof.prof import kernel_families, step_rows
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
-from pyprof.report.analysis import layer_tree, op_totals
+from pyprof.report.analysis import filtered, layer_tree, op_totals
 from pyprof.report.analysis.chosen_steps import bounds
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
 from pyprof.report.analysis.phases import of_rows
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
+    from pyprof.prof.where import Condition
+    from pyprof.report.analysis.filtered import Filtered
     from pyprof.report.analysis.layer_tree import Node
     from pyprof.report.analysis.timeline import DeviceTime
 
@@ -61,6 +63,8 @@ class Overview:
     """Summed GPU time by how the op was found; "" where none was. Adds up to all rows'."""
     ops: list[OpTotals]
     advice: list[Advice]
+    kept: Filtered | None = None
+    """What `--where` left of the rows; then nothing is said of idle time, MFU and MBU."""
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -73,8 +77,10 @@ def busy(work: Mapping[str, PhaseWork]) -> Mapping[str, int]:
     return {name: part.busy_ns for name, part in work.items() if part.busy_ns}
 
 
-def overview(source: Source, chosen: str | None = None) -> Overview:
-    """Analyse a capture, or the steps of it that `chosen` (`3:`) names.
+def overview(
+    source: Source, chosen: str | None = None, asked: Sequence[Condition] = ()
+) -> Overview:
+    """Analyse a capture, or the steps of it that `chosen` (`3:`) names, or rows `asked` for.
 
     Raises click.BadParameter where it names none.
     """
@@ -82,8 +88,9 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
     capture_steps = find_steps(table.records, source.capture)
     table.steps = of_rows(capture_steps)
     picked = bounds(capture_steps, chosen)
-    rows = capture_steps.rows(picked)
-    timed = timeline(table.records, source.capture, rows)
+    rows, kept = filtered.choose(source, capture_steps.rows(picked), asked)
+    # Time between rows is idle only where none were left out.
+    timed = None if asked else timeline(table.records, source.capture, rows)
     ops = top_ops(table, rows, per_step(table, capture_steps, picked))
     give_back()
     return Overview(
@@ -95,11 +102,14 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
         timeline=timed,
         phase_work=by_part(table, rows, PARTS),
         families=_families(table, rows),
-        utilization=utilization(table, capture_steps, picked or capture_steps.steady, timed),
+        utilization=Utilization()
+        if asked
+        else utilization(table, capture_steps, picked or capture_steps.steady, timed),
         coverage=cost_coverage(table, rows),
         vias=_by_text(source, rows, "via", schema.VIAS),
         ops=ops,
         advice=advise(table, timed, source.capture, rows),
+        kept=kept,
     )
 
 
@@ -267,6 +277,7 @@ class Brief:
     layers: Node
     advice: list[Advice]
     warnings: tuple[str, ...]
+    kept: Filtered | None = None
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -284,12 +295,14 @@ class Brief:
         return self.averaged[1] - self.averaged[0] if self.averaged else None
 
 
-def summarise_brief(source: Source, chosen: str | None = None) -> Brief:
-    """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
+def summarise_brief(
+    source: Source, chosen: str | None = None, asked: Sequence[Condition] = ()
+) -> Brief:
+    """Sum up a capture, or the steps of it that `chosen` (`3:`) names, or rows `asked` for.
 
     Raises click.BadParameter where it names none.
     """
-    return shortened(source, overview(source, chosen))
+    return shortened(source, overview(source, chosen, asked))
 
 
 def shortened(source: Source, overview: Overview) -> Brief:
@@ -311,6 +324,7 @@ def shortened(source: Source, overview: Overview) -> Brief:
         ),
         advice.without_rows(overview.advice),
         (*source.table.source.warnings, *source.table.doubts),
+        overview.kept,
     )
 
 
@@ -333,6 +347,7 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
         layer_tree.merge_trees(a.layers, b.layers),
         advice.merge_advice(a.advice, b.advice),
         each_once(a.warnings, b.warnings),
+        filtered.merge_filtered(a.kept, b.kept),
     )
 
 

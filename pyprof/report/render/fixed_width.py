@@ -16,6 +16,7 @@ from pyarrow import csv
 from pyprof import safe
 from pyprof.errors import PyprofError
 from pyprof.prof.columns import FLOAT, INT, NUMBERS, Column
+from pyprof.report.render.cells import MARK
 from pyprof.report.render.numbers import rounded, rounded_width, scaled
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
     Render = Callable[[Sequence[Column], Iterable[pa.Table], BinaryIO], None]
 
-MARK = ".."
-"""Stands where a text was shortened."""
 _SCALABLE = ("ns", "FLOP", "byte")
 _SHORTEST = 12
 """Characters that a shortened text keeps, where its column had as many."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyprof.marker import ServingStep
     from pyprof.report.advice import Advice, Evidence
+    from pyprof.report.analysis.filtered import Filtered
     from pyprof.report.analysis.op_totals import OpTotals
     from pyprof.report.analysis.overview import Brief, DeviceTotals, Times
     from pyprof.report.analysis.utilization import Utilization
@@ -39,7 +40,17 @@ def head(brief: Brief) -> Iterator[str]:
     yield from _labelled("Steps", _steps(brief))
     yield from _trend(brief)
     yield from _recording_windows(brief)
-    yield from _utilization(brief.utilization)
+    yield from filtered(brief.kept)
+    if brief.kept is None:
+        yield from _utilization(brief.utilization)
+
+
+def filtered(kept: Filtered | None) -> Iterator[str]:
+    """Say what `--where` left of the rows, and that the rest is of these alone."""
+    if kept is not None:
+        share = percent(kept.time_ns / kept.all_ns if kept.all_ns else None)
+        size = f"{kept.rows:,} of {kept.all_rows:,} rows, {share} % of {kept.processor} time"
+        yield from _labelled("Where", f"{kept.text}: {size}; what follows is of these alone")
 
 
 def _vias(brief: Brief) -> Iterator[str]:
@@ -310,13 +321,14 @@ def ops(brief: Brief, limit: int) -> Iterator[str]:
     yield from lines[1:]
     if rest := brief.ops[limit:]:
         share = sum(op.share for op in rest)
-        yield _more(brief, len(rest), share, len(brief.ops))
+        yield _more(brief, len(rest), share, f"--top {len(brief.ops)}")
     yield from _of_all(brief)
 
 
-def _more(brief: Brief, left_out: int, share: float, top: int) -> str:
+def _more(brief: Brief, left_out: int, share: float, option: str) -> str:
+    """Say what a table leaves out, and the option that shows it."""
     time = f"{percent(share)} % of {brief.coverage.processor} time"
-    return f"... and {left_out} more, {time} (--top {top})"
+    return f"... and {left_out} more, {time} ({option})"
 
 
 def _fitted(rows: Sequence[Sequence[str]], wide: Sequence[int], room: int) -> list[list[str]]:
@@ -426,8 +438,15 @@ def _evidence(evidence: Evidence) -> str:
     return f"{what}{place}: {milliseconds(evidence.total_ns)} ms in {evidence.count}{detail}"
 
 
-def line_table(brief: Brief, limit: int) -> Iterator[str]:
-    """Tabulate GPU time by source line."""
+def slowest_lines(brief: Brief, limit: int) -> Iterator[str]:
+    """Tabulate the slowest lines, where lines are known."""
+    if any(op.line for op in brief.ops):
+        yield from line_table(brief, limit, "Slowest lines")
+        yield ""
+
+
+def line_table(brief: Brief, limit: int, title: str = "Line") -> Iterator[str]:
+    """Tabulate GPU time by source line: by what each launched itself, the most time first."""
     total: dict[str | None, int] = {}
     step: dict[str | None, float] = {}
     calls: dict[str | None, int] = {}
@@ -444,7 +463,7 @@ def line_table(brief: Brief, limit: int) -> Iterator[str]:
          percent(total[line] / total_ns), text.cut(", ".join(names[line]), _NAME_WIDTH))
         for line in ordered[:limit]
     ]  # fmt: skip
-    header = ("Line", "Calls", _unit(brief), "%", "Ops")
+    header = (title, "Calls", _unit(brief), "%", "Ops")
     wide = text.widths(rows, header)
     room = text.WIDTH - sum(wide[1:]) - 2 * (len(wide) - 1)
     shown = text.table([[text.cut_left(row[0], room), *row[1:]] for row in rows], header, (0, 4))
@@ -452,5 +471,7 @@ def line_table(brief: Brief, limit: int) -> Iterator[str]:
     yield from shown[1:]
     if rest := ordered[limit:]:
         share = sum(total[line] for line in rest) / total_ns
-        yield _more(brief, len(rest), share, len(ordered))
-    yield from _of_all(brief)
+        more = f"--top {len(ordered)}" if title == "Line" else "--by line"
+        yield _more(brief, len(rest), share, more)
+    if title == "Line":
+        yield from _of_all(brief)

@@ -6,16 +6,15 @@ Columns that find no room even when names are short are left out, the least tell
 from __future__ import annotations
 
 import shutil
-import unicodedata
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.prof.columns import FLOAT, INT, TEXT, Column
-from pyprof.report.render.fixed_width import MARK, UNKNOWN, header, scalable, spelt, without_folders
+from pyprof.report.render.cells import cells, cut_end, cut_middle, filled
+from pyprof.report.render.fixed_width import UNKNOWN, header, scalable, spelt, without_folders
 from pyprof.report.render.numbers import scaled
 from pyprof.report.render.text import WIDTH, heading
 
@@ -45,43 +44,6 @@ _SENTENCES = ("why", "params", "peak")
 def width() -> int:
     """Give the cells of a line: what COLUMNS says, else the terminal; `WIDTH` where neither."""
     return shutil.get_terminal_size((WIDTH, 24)).columns or WIDTH
-
-
-def cells(text: str) -> int:
-    """Count the cells that a text takes: East Asian wide characters take two, accents none."""
-    return len(text) if text.isascii() else sum(map(_cells, text))
-
-
-@lru_cache(maxsize=1 << 12)
-def _cells(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def cut_middle(text: str, room: int) -> str:
-    """Leave out the middle of a text that takes more than `room` cells, and mark that it was."""
-    if cells(text) <= room:
-        return text
-    kept = max(room - len(MARK), 0)
-    tail = _beginning(text[::-1], kept // 2)[::-1]
-    return f"{_beginning(text, kept - cells(tail))}{MARK}{tail}"
-
-
-def cut_end(text: str, room: int) -> str:
-    """Leave out the end of a text that takes more than `room` cells, and mark that it was."""
-    if cells(text) <= room:
-        return text
-    return f"{_beginning(text, max(room - len(MARK), 0))}{MARK}"
-
-
-def _beginning(text: str, room: int) -> str:
-    used = 0
-    for place, character in enumerate(text):
-        used += _cells(character)
-        if used > room:
-            return text[:place]
-    return text
 
 
 class _Shown:
@@ -121,8 +83,7 @@ class _Shown:
         return self._filled(self.header[: max(room, 1)] if self.cuts else self.header, room)
 
     def _filled(self, text: str, room: int) -> str:
-        blanks = " " * (room - cells(text))
-        return blanks + text if self.numeric else text + blanks
+        return filled(text, room, left=not self.numeric)
 
 
 def _texts(column: Column, values: pa.Array, *, scales: bool, full: bool) -> pa.Array:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from pyprof.__main__ import main
 from pyprof.prof.columns import COLUMNS
-from pyprof.report.render.terminal_table import SCREEN, cells, cut_middle, in_full, in_terminal
+from pyprof.report.render.cells import cells
+from pyprof.report.render.terminal_table import SCREEN, in_full, in_terminal
 from tests.commands import run
 from tests.report.captured import capture
 
@@ -166,23 +167,3 @@ def test_rows_in_several_batches_share_their_widths() -> None:
     out = io.BytesIO()
     in_full(coloured=False)(columns, parts, out)
     assert len(set(map(len, out.getvalue().decode().splitlines()))) == 1
-
-
-@given(st.text(), st.integers(2, 40))
-def test_a_text_is_cut_in_its_middle(text: str, room: int) -> None:
-    """Both ends stay, and say more than what lies between; what fits stays whole."""
-    cut = cut_middle(text, room)
-    if cells(text) <= room:
-        assert cut == text
-        return
-    head, _, tail = cut.rpartition("..") if text.count("..") else cut.partition("..")
-    assert cells(cut) <= room
-    assert text.startswith(head.rstrip("."))
-    assert text.endswith(tail)
-
-
-def test_a_kernel_s_tile_and_layout_stay() -> None:
-    """What tells kernels of one family apart stands at the end."""
-    assert cut_middle("ampere_fp16_s16816gemm_fp16_256x128_ldg8_f2f_tn", 24) == (
-        "ampere_fp16..ldg8_f2f_tn"
-    )
