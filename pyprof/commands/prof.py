@@ -56,8 +56,9 @@ class _ProfCommand(cli.Command):
 @click.option(
     "--by",
     type=cli.Choice(_KEYS),
-    help="Group rows and show calls, total, mean, min, max, share; `params` groups by op and shape,"
-    " and adds the spread of TFLOP/s.",
+    help="Group rows and show calls, total, mean, min, max, share; -c chooses. `params` groups by"
+    " op and shape, and adds the spread of TFLOP/s. With `op`, -c also takes cpu_calls, cpu_self,"
+    " cpu_total and cpu_mean: the host's time in its calls, from captures.",
 )
 @where_option
 @click.option(
@@ -99,6 +100,7 @@ def command(
       pyprof prof --csv -c idx,dir,kernel,sil,tc,flops,bytes net.dict
       pyprof prof --by op --top 10 -w 120 net.sqlite
       pyprof prof --by op -w 120 ranks/
+      pyprof prof --by op -c op,total,cpu_calls,cpu_self,cpu_total -w 100 net.sqlite
       pyprof prof --explain 12 net.dict
       pyprof prof --by params --where tc=0 -w 160 net.sqlite
     """
@@ -115,12 +117,21 @@ def command(
         return
     form = _form(target, how)
     asked = report.Asked(
-        report.columns(how["names"], form), how["by"], how["sort"], how["top"], asked_rows
+        report.columns(how["names"], form, how["by"]),
+        how["by"],
+        how["sort"],
+        how["top"],
+        asked_rows,
     )
     summarise, merge = (
         partial(work, asked=asked) for work in (report.summarise_rows, report.merge_answers)
     )
-    answer = captures.map_reduce(summarise, merge, override(how), host=asked.of_steps)
+    if asked.of_host and asked_rows:
+        raise click.UsageError(
+            "--where chooses kernels, and the host's time in ops is of all calls"
+        )
+    host = asked.of_steps or asked.of_host
+    answer = captures.map_reduce(summarise, merge, override(how), host=host)
     columns, rows = report.shown(answer, asked)
     if how["as_csv"] and not how["raw"]:
         rows = map(safe.fields, rows)
@@ -143,8 +154,6 @@ def _check(how: Mapping[str, Any]) -> tuple[Condition, ...]:
     if how["full"] and (how["as_csv"] or how["width"]):
         raise click.UsageError("--full does not take --csv or -w")
     cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
-    if how["by"] and how["names"]:
-        raise click.UsageError("--by and -c exclude each other: --by has columns of its own")
     return read_conditions(how["conditions"])
 
 
@@ -171,7 +180,9 @@ def _form(target: str, how: Mapping[str, Any]) -> str:
         return "full"
     if how["width"]:
         return "width"
-    plain = how["names"] or target != cli.STDOUT or not streams.terminal(sys.stdout)
+    plain = (
+        (how["names"] and not how["by"]) or target != cli.STDOUT or not streams.terminal(sys.stdout)
+    )
     return "plain" if plain else "terminal"
 
 

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.overview import Brief
 
 _TOP, _FEW = 15, 5
-_BY = ("op", "layer", "line")
+_BY = ("op", "layer", "line", "host")
 
 
 @click.command("summary", cls=cli.Command)
 @click.option("--by", type=cli.Choice(_BY), default=_BY[0], show_default=True,
-              help="Group GPU time by op, layer (the tree of modules) or line.")  # fmt: skip
+              help="GPU time by op, layer (a tree) or line; or host time by op.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Number of ops or lines to list.")  # fmt: skip
 @click.option(
@@ -94,9 +94,13 @@ def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str
         yield from show.layers(brief, depth)
     elif by == "line":
         yield from show.line_table(brief, top)
+    elif by == "host":
+        yield from show.host_table(brief, top)
     else:
         yield from show.ops(brief, top)
     yield ""
     if by != "line":
         yield from show.slowest_lines(brief, _FEW)
+    if by != "host":
+        yield from show.slowest_on_host(brief, _FEW)
     yield from show.advice(brief.advice)

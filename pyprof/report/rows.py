@@ -17,6 +17,7 @@ from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.group import Counts, counts
 from pyprof.report.analysis.filtered import OF_STEPS
+from pyprof.report.analysis.host_ops import NOTHING, host_ops, merge_host_ops
 from pyprof.report.analysis.phases import with_steps
 from pyprof.report.render import fixed_width as renderers
 from pyprof.report.render import terminal_table
@@ -32,20 +33,28 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 1 << 16
 
 
-def columns(names: str | None, form: str = "plain") -> tuple[str, ...]:
-    """Read the names that -c gives; those usual in a form where it gives none.
+def columns(names: str | None, form: str = "plain", by: str | None = None) -> tuple[str, ...]:
+    """Read the names that -c gives; those usual in a form, or of groups, where it gives none.
 
     Unknown ones are misuse.
     """
-    asked = [name.strip() for name in (names or "").split(",") if name.strip()]
-    asked = asked or _USUAL.get(form, DEFAULT.split(","))
-    if unknown := [name for name in asked if name not in COLUMNS]:
-        hint = cli.meant(unknown[0], COLUMNS) or _by_header(unknown[0])
+    known = [*COLUMNS] if by is None else _of_groups(by)
+    usual = _USUAL.get(form, DEFAULT.split(",")) if by is None else []
+    asked = [name.strip() for name in (names or "").split(",") if name.strip()] or usual
+    if unknown := [name for name in asked if name not in known]:
+        hint = cli.meant(unknown[0], known) or _by_header(unknown[0])
         raise click.BadParameter(
-            f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(COLUMNS)}",
+            f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(known)}",
             param_hint="'-c'",
         )
     return tuple(asked)
+
+
+def _of_groups(by: str) -> list[str]:
+    """Name the columns of groups."""
+    if by == PARAMS:
+        return [*params.NAMES]
+    return [by, *group.MEASURES, *(group.HOST if by == OP else ())]
 
 
 _USUAL = {"terminal": [*terminal_table.SCREEN], "full": [*terminal_table.FULL]}
@@ -71,7 +80,7 @@ class Asked:
     """Which rows and columns, in which order."""
 
     names: tuple[str, ...]
-    """Of the columns."""
+    """Of the columns; () for all usual ones of groups."""
     by: str | None = None
     """The column to group rows by; the others are then its measures."""
     sort: str | None = None
@@ -82,13 +91,19 @@ class Asked:
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns to show of each row."""
-        return tuple(COLUMNS[name] for name in self.names)
+        return tuple(COLUMNS[name] for name in self.names) if self.by is None else ()
 
     @property
     def of_steps(self) -> bool:
         """Tell whether a step or its phase is asked for."""
         named = {*self.names, self.by, (self.sort or "").rstrip("-")}
         return bool(OF_STEPS & (named | {condition.name for condition in self.where}))
+
+    @property
+    def of_host(self) -> bool:
+        """Tell whether the host's time in ops is asked for, which only captures tell."""
+        named = {*self.names, (self.sort or "").rstrip("-")}
+        return self.by == OP and bool(named & {*group.HOST})
 
     @property
     def needs_all_rows(self) -> bool:
@@ -106,6 +121,8 @@ class Answer:
     counts: Counts
     """Of all rows, shown or not."""
     warnings: tuple[str, ...]
+    host: pa.Table | None = None
+    """What the host spent in each op, where that is asked for; see `host_ops`."""
 
 
 def summarise_rows(source: Source, asked: Asked) -> Answer:
@@ -119,7 +136,12 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
             if asked.by == PARAMS
             else group.group(table, asked.by, chosen)
         )
-        return Answer(data, cost_coverage(table, chosen), counts(table), warnings)
+        coverage = cost_coverage(table, chosen)
+        if not asked.of_host:
+            return Answer(data, coverage, counts(table), warnings)
+        host = host_ops(source)
+        warnings = warnings if host is not None else (*warnings, _NO_HOST)
+        return Answer(data, coverage, counts(table), warnings, host)
     values = {column.name: column.values(table) for column in asked.columns}
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
         values[name] = COLUMNS[name].values(table)
@@ -128,6 +150,8 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
     return Answer(_first(data, asked), cost_coverage(table, chosen), counts(table), warnings)
 
 
+_NO_HOST = "what the host spent in ops is unknown: only captures tell it, not what parse wrote"
+OP = "op"
 PARAMS = "params"
 """What rows are grouped by that are told apart by op, direction and shape."""
 
@@ -140,7 +164,8 @@ def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:
     else:
         data = _first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
     warnings = tuple(dict.fromkeys((*a.warnings, *b.warnings)))
-    return Answer(data, a.coverage.plus(b.coverage), a.counts.plus(b.counts), warnings)
+    host = merge_host_ops(a.host, b.host)
+    return Answer(data, a.coverage.plus(b.coverage), a.counts.plus(b.counts), warnings, host)
 
 
 def _first(data: pa.Table, asked: Asked) -> pa.Table:
@@ -156,12 +181,16 @@ def shown(answer: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.T
     if asked.by is None:
         return asked.columns, _batches(answer.data.select([c.name for c in asked.columns]))
     of_params = asked.by == PARAMS
+    host = NOTHING if asked.of_host and answer.host is None else answer.host
     columns, data = (
-        params.measured(answer.data) if of_params else group.measured(answer.data, asked.by)
+        params.measured(answer.data) if of_params else group.measured(answer.data, asked.by, host)
     )
     if asked.sort is not None:
         names = [column.name for column in columns]
         data = data.take(pa.array(_order(asked.sort, names, data)))
+    if asked.names:
+        by_name = {column.name: column for column in columns}
+        columns, data = [by_name[name] for name in asked.names], data.select([*asked.names])
     return columns, _batches(data.slice(0, asked.top))
 
 

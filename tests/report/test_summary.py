@@ -162,7 +162,7 @@ def test_times_per_step_are_means_of_one_set_of_steps(tmp_path: Path) -> None:
     assert found.layers.step_ns == pytest.approx(10_000)
     said = run("summary", "-q", tmp_path / "net.sqlite").stdout
     assert "a step takes 1.000 ms, the mean of 4" in said
-    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm ")] == ["0.010"]
+    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm  forward")] == ["0.010"]
     assert "ms/step is the mean of 4 steps; shares and calls include work outside them." in said
 
 
@@ -187,11 +187,11 @@ def test_a_set_of_ranks_adds_what_each_takes_in_a_step(tmp_path: Path) -> None:
     for rank in range(2):
         _net_with_warm_up(folder / f"net.rank{rank}.sqlite")
     said = run("summary", "-q", folder).stdout
-    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm ")] == ["0.020"]
+    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm  forward")] == ["0.020"]
     assert "Times are of all 2 GPUs together." in said
 
 
-@pytest.mark.parametrize("by", ["op", "layer", "line"])
+@pytest.mark.parametrize("by", ["op", "layer", "line", "host"])
 def test_lines_of_built_summaries_are_100_characters_at_most(by: str, tmp_path: Path) -> None:
     """However long names are, however deep layers, however many GPUs, however large numbers."""
     names = [f"a_rather_long_name_of_a_layer_{n}" * (1 + n % 3) for n in range(30)]
@@ -225,9 +225,9 @@ SHARED = sorted(
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SHARED, ids=lambda path: path.parent.name)
 def test_lines_of_real_summaries_are_100_characters_at_most(path: Path) -> None:
-    """By op, by layer and by line."""
+    """By op, by layer, by line and by the host's time."""
     loaded = summarise_brief(source.load(str(path)))
-    for by in ("op", "layer", "line"):
+    for by in ("op", "layer", "line", "host"):
         written = text.finish(sections(loaded, by, 15, None), coloured=False).decode()
         assert max(map(len, written.splitlines())) <= 100
 

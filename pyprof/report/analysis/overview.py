@@ -15,7 +15,7 @@ from pyprof.prof import kernel_families, step_rows
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
-from pyprof.report.analysis import filtered, layer_tree, op_totals
+from pyprof.report.analysis import filtered, host_ops, layer_tree, op_totals
 from pyprof.report.analysis.chosen_steps import bounds
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
 from pyprof.report.analysis.phases import of_rows
@@ -26,6 +26,7 @@ from pyprof.report.analysis.utilization import PhaseWork, Utilization, by_part, 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from pyprof.inputs.source import Source
@@ -64,7 +65,9 @@ class Overview:
     ops: list[OpTotals]
     advice: list[Advice]
     kept: Filtered | None = None
-    """What `--where` left of the rows; then nothing is said of idle time, MFU and MBU."""
+    """What `--where` left of the rows; then nothing is said of idle time, the host, MFU and MBU."""
+    host: pa.Table | None = None
+    """What the host spent in each op, as `host_ops` gives it; None where no capture tells."""
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -110,7 +113,15 @@ def overview(
         ops=ops,
         advice=advise(table, timed, source.capture, rows),
         kept=kept,
+        host=None if asked else host_ops.host_ops(source, _span_ns(capture_steps, picked)),
     )
+
+
+def _span_ns(steps: Steps, chosen: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Give when the host worked on the chosen steps; None for all of its time."""
+    if chosen is None:
+        return None
+    return int(steps.start_ns[chosen[0]]), int(steps.end_ns[chosen[1] - 1])
 
 
 def per_step(
@@ -278,6 +289,7 @@ class Brief:
     advice: list[Advice]
     warnings: tuple[str, ...]
     kept: Filtered | None = None
+    host: pa.Table | None = None
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -325,6 +337,7 @@ def shortened(source: Source, overview: Overview) -> Brief:
         advice.without_rows(overview.advice),
         (*source.table.source.warnings, *source.table.doubts),
         overview.kept,
+        overview.host,
     )
 
 
@@ -348,6 +361,7 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
         advice.merge_advice(a.advice, b.advice),
         each_once(a.warnings, b.warnings),
         filtered.merge_filtered(a.kept, b.kept),
+        host_ops.merge_host_ops(a.host, b.host),
     )
 
 

@@ -445,6 +445,51 @@ def slowest_lines(brief: Brief, limit: int) -> Iterator[str]:
         yield ""
 
 
+def slowest_on_host(brief: Brief, limit: int) -> Iterator[str]:
+    """Tabulate the ops that take most of the host's time, where a capture tells."""
+    if brief.host is not None and brief.host.num_rows:
+        yield from _host_rows(brief, limit, "--by host")
+        yield ""
+
+
+def host_table(brief: Brief, limit: int) -> Iterator[str]:
+    """Tabulate what the host spent in ops, the most time of their own first, beside GPU time."""
+    if brief.host is None:
+        yield "Host time by op is unknown: only captures tell it, and without --where."
+        return
+    yield from _host_rows(brief, limit, f"--top {brief.host.num_rows}")
+    yield from text.wrapped(
+        f"Self: without the ops called inside. {brief.coverage.processor} ms: of what counts for"
+        " the op; -: the op around it has it."
+    )
+
+
+def _host_rows(brief: Brief, limit: int, option: str) -> Iterator[str]:
+    every = brief.host.to_pylist() if brief.host is not None else []
+    every.sort(key=lambda op: (-op["cpu_self"], op["op"]))
+    total_ns = sum(op["cpu_self"] for op in every) or 1
+    gpu_ns: dict[str | None, int] = {}
+    for entry in brief.ops:
+        gpu_ns[entry.op] = gpu_ns.get(entry.op, 0) + entry.total_ns
+    rows = [
+        [
+            text.cut(op["op"], _NAME_WIDTH), str(op["cpu_calls"]), milliseconds(op["cpu_self"]),
+            percent(op["cpu_self"] / total_ns), milliseconds(op["cpu_total"]),
+            number(op["cpu_total"] / op["cpu_calls"] / 1e3 if op["cpu_calls"] else None),
+            milliseconds(gpu_ns.get(op["op"], None if op["launches"] else 0)),
+        ]
+        for op in every[:limit]
+    ]  # fmt: skip
+    header = ("Host time by op", "Calls", "Self ms", "%", "Total ms", "Mean us",
+              f"{brief.coverage.processor} ms")  # fmt: skip
+    shown = text.table(rows, header, (0,))
+    yield text.heading(shown[0])
+    yield from shown[1:]
+    if rest := every[limit:]:
+        share = percent(sum(op["cpu_self"] for op in rest) / total_ns)
+        yield f"... and {len(rest)} more, {share} % of host time in ops ({option})"
+
+
 def line_table(brief: Brief, limit: int, title: str = "Line") -> Iterator[str]:
     """Tabulate GPU time by source line: by what each launched itself, the most time first."""
     total: dict[str | None, int] = {}
