@@ -221,13 +221,30 @@ def _texts(value: object) -> list[str]:
 def meant(wrong: str, names: Iterable[str]) -> str:
     """Ask `; did you mean 'sil'?` of a name that is none of those known; "" where none is like it.
 
-    Letter case does not count.
+    Letter case does not count. Of several that are like it, the one that takes fewest slips of a
+    typist is meant, of these the one of the same letters: `via`, not `ai`, by `vai`.
     """
     from difflib import get_close_matches  # noqa: PLC0415 - only for what is wrong
 
+    typed = wrong.lower()
     by_lower = {name.lower(): name for name in reversed(list(names))}
-    matches = get_close_matches(wrong.lower(), by_lower, n=1)
-    return f"; did you mean {by_lower[matches[0]]!r}?" if matches else ""
+    swapped = [name for name in by_lower if sorted(name) == sorted(typed)]
+    alike = [*get_close_matches(typed, by_lower, n=len(by_lower) or 1), *swapped]
+    nearest = min(alike, key=lambda name: (_slips(typed, name), name not in swapped), default=None)
+    return f"; did you mean {by_lower[nearest]!r}?" if nearest is not None else ""
+
+
+def _slips(typed: str, name: str) -> int:
+    """Count what turns one word into the other: letters lost, added, wrong or swapped."""
+    above, row = [0] * (len(name) + 1), [*range(len(name) + 1)]
+    for place, letter in enumerate(typed, 1):
+        before, above, row = above, row, [place]
+        for other, char in enumerate(name, 1):
+            cost = min(above[other] + 1, row[-1] + 1, above[other - 1] + (letter != char))
+            if typed[place - 2 : place] == char + name[other - 2 : other - 1] and other > 1 < place:
+                cost = min(cost, before[other - 2] + 1)
+            row.append(cost)
+    return row[-1]
 
 
 class Choice(_ChoiceType):

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from pyprof.inputs.engine import Engine
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Override
+    from pyprof.prof.where import Condition
 
     _Options = Callable[[Callable[..., None]], Callable[..., None]]
 
 T = TypeVar("T")
+_Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +144,31 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_inputs
 
 
+def where_option(command: _Command) -> _Command:
+    """Give a command --where, as `conditions`; `read_conditions` reads them."""
+    return click.option(
+        "--where",
+        "conditions",
+        multiple=True,
+        metavar="EXPR",
+        help="Only rows that match: tc=0, op~attention, 'eff<20', 'sil>1e6'. Repeatable, or join"
+        " conditions with `and`: rows must match all.",
+    )(command)
+
+
+def read_conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
+    """Read what --where gives; a text that is no condition is wrong usage."""
+    from pyprof.prof import where  # noqa: PLC0415 - it loads Arrow
+
+    try:
+        return where.conditions(texts)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--where'") from None
+
+
 # The options by which a user says what to measure against, and what no capture tells; all reports
 # take the same.
 
-
-_Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 _OPTIONS = (
     click.option("--gpu", metavar="NAME",

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli, safe
-from pyprof.options import Captures, override, peak_options, reads_captures
+from pyprof import cli, safe, streams
+from pyprof.options import (
+    Captures,
+    override,
+    peak_options,
+    read_conditions,
+    reads_captures,
+    where_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pyprof.prof.where import Condition
     from pyprof.report.rows import Answer, Asked
 
 _KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
@@ -43,20 +52,16 @@ class _ProfCommand(cli.Command):
     metavar="N",
     help="Align columns in lines of N characters.",
 )
+@click.option("--full", is_flag=True,
+              help="Align more columns, or those of -c, nothing shortened.")  # fmt: skip
 @click.option(
     "--by",
     type=cli.Choice(_KEYS),
-    help="Group rows and show calls, total, mean, min, max, share; `params` groups by op and shape,"
-    " and adds the spread of TFLOP/s.",
+    help="Group rows and show calls, total, mean, min, max, share; -c chooses. `params` groups by"
+    " op and shape, and adds the spread of TFLOP/s. With `op`, -c also takes cpu_calls, cpu_self,"
+    " cpu_total and cpu_mean: the host's time in its calls, from captures.",
 )
-@click.option(
-    "--where",
-    "conditions",
-    multiple=True,
-    metavar="EXPR",
-    help="Only rows that match: tc=0, op~attention, 'eff<20', 'sil>1e6'. Repeatable, or join"
-    " conditions with `and`: rows must match all.",
-)
+@where_option
 @click.option(
     "--sort", metavar="COL", help="Sort by a column, largest first; COL- for smallest first."
 )
@@ -87,14 +92,17 @@ def command(
 
     FILE is what `pyprof parse` wrote (dict lines or Parquet), a capture itself, or `-` for dict
     lines on stdin. Several files, a folder or a 'glob' are the ranks of one run; their rows are
-    listed rank by rank. Fields are separated by blanks, unless --csv or -w is given.
+    listed rank by rank. A terminal shows a table of its own width: op, line, kernel, time and what
+    limits it. Otherwise, or with -c, fields are separated by blanks, unless --csv or -w is given.
 
     \b
     Examples:
+      pyprof prof net.dict
       pyprof prof -w 150 net.dict
       pyprof prof --csv -c idx,dir,kernel,sil,tc,flops,bytes net.dict
       pyprof prof --by op --top 10 -w 120 net.sqlite
       pyprof prof --by op -w 120 ranks/
+      pyprof prof --by op -c op,total,cpu_calls,cpu_self,cpu_total -w 100 net.sqlite
       pyprof prof --explain 12 net.dict
       pyprof prof --by params --where tc=0 -w 160 net.sqlite
       pyprof prof --json --where tc=0 --sort sil --top 5 net.sqlite
@@ -102,32 +110,29 @@ def command(
     form = cli.claims(target, "csv", "json")
     how["as_csv"] |= form == "csv"
     as_json |= form == "json"
-    if [how["as_csv"], bool(how["width"]), as_json].count(True) > 1:
-        raise click.UsageError("--csv, -w and --json exclude each other")
-    cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
-    if how["by"] and how["names"]:
-        raise click.UsageError("--by and -c exclude each other: --by has columns of its own")
-    from pyprof.prof import where  # noqa: PLC0415 - it loads Arrow
+    asked_rows = _check(how, as_json=as_json)
     from pyprof.report import answers  # noqa: PLC0415 - they load Arrow
     from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
     from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
 
-    try:
-        asked_rows = where.conditions(how["conditions"])
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--where'") from None
     if how["summary"]:
         _nvprof(captures, target, how, as_json=as_json)
         return
     if how["explain"] is not None:
         _explain(captures.paths, target, how, as_json=as_json)
         return
-    read_names = answers_of_prof.names if as_json else report.columns
-    asked = report.Asked(read_names(how["names"]), how["by"], how["sort"], how["top"], asked_rows)
+    asked = report.Asked(
+        _names(target, how, as_json=as_json), how["by"], how["sort"], how["top"], asked_rows
+    )
+    if asked.of_host and asked_rows:
+        raise click.UsageError(
+            "--where chooses kernels, and the host's time in ops is of all calls"
+        )
     summarise, merge = (
         partial(work, asked=asked) for work in (report.summarise_rows, report.merge_answers)
     )
-    answer = captures.map_reduce(summarise, merge, override(how), host=asked.of_steps)
+    host = asked.of_steps or asked.of_host
+    answer = captures.map_reduce(summarise, merge, override(how), host=host)
     captures.warn(answer.warnings)
     if as_json:
         answers.write(target, answers_of_prof.prof(answer, asked), answer.warnings)
@@ -138,13 +143,33 @@ def command(
     report.demand(answer.coverage, least)
 
 
+def _check(how: Mapping[str, Any], *, as_json: bool) -> tuple[Condition, ...]:
+    """Raise click's errors for options that exclude each other; read the conditions."""
+    if [how["as_csv"], bool(how["width"]), as_json].count(True) > 1:
+        raise click.UsageError("--csv, -w and --json exclude each other")
+    if how["full"] and (how["as_csv"] or how["width"] or as_json):
+        raise click.UsageError("--full does not take --csv, -w or --json")
+    cli.check_raw(how["raw"], "csv" if how["as_csv"] else "")
+    return read_conditions(how["conditions"])
+
+
+def _names(target: str, how: Mapping[str, Any], *, as_json: bool) -> tuple[str, ...]:
+    """Choose the columns."""
+    from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
+    from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
+
+    if as_json and not how["by"]:
+        return answers_of_prof.names(how["names"])
+    return report.columns(how["names"], _form(target, how), how["by"])
+
+
 def _nvprof(captures: Captures, target: str, how: Mapping[str, Any], *, as_json: bool) -> None:
     """Write nvprof's tables of one file."""
     if len(captures.paths) > 1:
         raise click.UsageError("--summary nvprof takes one file")
-    if any(how[option] for option in ("names", "width", "by", "sort", "top", "conditions")):
+    if any(how[option] for option in ("names", "width", "by", "sort", "top", "conditions", "full")):
         raise click.UsageError(
-            "--summary nvprof does not take -c, -w, --by, --where, --sort or --top"
+            "--summary nvprof does not take -c, -w, --full, --by, --where, --sort or --top"
         )
     from pyprof.report import answers, nvprof_tables  # noqa: PLC0415 - they load Arrow
     from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
@@ -161,28 +186,42 @@ def _write(
     answer: Answer, asked: Asked, captures: Captures, target: str, how: Mapping[str, Any]
 ) -> None:
     """Write rows as CSV or as text."""
-    from pyprof.report import rows as report  # noqa: PLC0415 - it loads Arrow
+    from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
+    from pyprof.report.render import text  # noqa: PLC0415 - as above
 
     columns, rows = report.shown(answer, asked)
     if how["as_csv"] and not how["raw"]:
         rows = map(safe.fields, rows)
     write = report.render(
-        as_csv=how["as_csv"], width=how["width"],
+        _form(target, how), width=how["width"], coloured=text.colours(target),
         say=lambda text: captures.warn([text]),
     )  # fmt: skip
     with cli.output(target) as out:
         write(columns, rows, out)
 
 
+def _form(target: str, how: Mapping[str, Any]) -> str:
+    """Choose the form of output: scripts, which name a form or read a pipe, get what they had."""
+    if how["as_csv"]:
+        return "csv"
+    if how["full"]:
+        return "full"
+    if how["width"]:
+        return "width"
+    plain = (
+        (how["names"] and not how["by"]) or target != cli.STDOUT or not streams.terminal(sys.stdout)
+    )
+    return "plain" if plain else "terminal"
+
+
 def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any], *, as_json: bool) -> None:
     """Write how one row of one file was costed. Raises as `load` does."""
     if len(sources) > 1:
         raise click.UsageError("--explain takes one file")
-    if any(
-        how[option] for option in ("names", "as_csv", "width", "by", "sort", "top", "conditions")
-    ):
+    refused = ("names", "as_csv", "width", "full", "by", "sort", "top", "conditions")
+    if any(how[option] for option in refused):
         raise click.UsageError(
-            "--explain does not take -c, --csv, -w, --by, --where, --sort or --top"
+            "--explain does not take -c, --csv, -w, --full, --by, --where, --sort or --top"
         )
     from pyprof.inputs.source import load  # noqa: PLC0415 - they load Arrow
     from pyprof.report import answers  # noqa: PLC0415 - as above

@@ -8,20 +8,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyprof import cli
-from pyprof.options import Captures, override, peak_options, reads_captures
+from pyprof.options import (
+    Captures,
+    override,
+    peak_options,
+    read_conditions,
+    reads_captures,
+    where_option,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyprof.report.analysis.overview import Brief
 
-_TOP = 15
-_BY = ("op", "layer", "line")
+_TOP, _FEW = 15, 5
+_BY = ("op", "layer", "line", "host")
 
 
 @click.command("summary", cls=cli.Command)
 @click.option("--by", type=cli.Choice(_BY), default=_BY[0], show_default=True,
-              help="Group GPU time by op, layer (the tree of modules) or line.")  # fmt: skip
+              help="GPU time by op, layer (a tree) or line; or host time by op.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Number of ops or lines to list.")  # fmt: skip
 @click.option(
@@ -32,6 +39,7 @@ _BY = ("op", "layer", "line")
 )
 @click.option("--steps", metavar="RANGE",
               help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
+@where_option
 @peak_options
 @cli.json_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
@@ -39,6 +47,7 @@ _BY = ("op", "layer", "line")
 @reads_captures("[FILE]...")
 def command(
     captures: Captures, by: str, top: int, depth: int | None, steps: str | None, target: str,
+    conditions: Sequence[str],
     *, as_json: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
@@ -53,15 +62,17 @@ def command(
       pyprof summary --steps 3: net.sqlite
       pyprof summary --by layer --depth 3 net.sqlite
       pyprof summary --json net.sqlite
+      pyprof summary --where dir=bprop net.sqlite
       pyprof summary ranks/
     """
     as_json |= cli.claims(target, "json") == "json"
+    asked_rows = read_conditions(conditions)
     from pyprof.inputs import source  # noqa: PLC0415 - they load Arrow
     from pyprof.report.analysis import overview  # noqa: PLC0415 - as above
     from pyprof.report.render import text  # noqa: PLC0415 - they load Arrow
 
     with captures.stages(source.STAGES) as begin:
-        summarise = partial(overview.summarise_brief, chosen=steps)
+        summarise = partial(overview.summarise_brief, chosen=steps, asked=asked_rows)
         brief = captures.map_reduce(summarise, overview.merge_briefs, override(how), begin)
     captures.warn(brief.warnings)
     if as_json:
@@ -79,6 +90,8 @@ def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str
     from pyprof.report.render import summary as show  # noqa: PLC0415 - it loads Arrow
 
     yield from show.head(brief)
+    if brief.kept is not None and not brief.kept.rows:
+        return
     yield ""
     if brief.times is not None:
         yield from show.times(brief.times)
@@ -90,7 +103,13 @@ def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str
         yield from show.layers(brief, depth)
     elif by == "line":
         yield from show.line_table(brief, top)
+    elif by == "host":
+        yield from show.host_table(brief, top)
     else:
         yield from show.ops(brief, top)
     yield ""
+    if by != "line":
+        yield from show.slowest_lines(brief, _FEW)
+    if by != "host":
+        yield from show.slowest_on_host(brief, _FEW)
     yield from show.advice(brief.advice)

@@ -41,7 +41,15 @@ _FRAMEWORK = re.compile(
 _ALGORITHM = re.compile(
     rf"(?:{_INSTALLED}|^)torch[/\\](?:nn[/\\]utils[/\\]|nn[/\\]init\.py|distributions[/\\])"
 )
-_LIBRARY = re.compile(rf"{_INSTALLED}|[/\\]lib[/\\]python\d\.\d+[/\\]|<[\w .]+>")
+_CALLERS = (
+    r"(?:asyncio|concurrent|importlib|multiprocessing|unittest)[/\\]"
+    r"|(?:contextlib|functools|runpy|threading)\.py:"
+)
+"""What of Python's library calls the user's code: torch.profiler writes no folder before it."""
+_LIBRARY = re.compile(
+    rf"{_INSTALLED}|[/\\]lib[/\\]python\d\.\d+t?[/\\]|[/\\]python\d+\.zip[/\\]|<[\w .]+>"
+    rf"|(?:^|[/\\]Lib[/\\])(?:{_CALLERS})"
+)
 
 
 def is_framework(frame: str) -> bool:
@@ -371,7 +379,7 @@ def ops(named: Sequence[tuple[str, str]], seqs: Sequence[str]) -> list[tuple[str
         return [("na", _without_backward(text)) for text in old_nodes]
     decoded = [marker.decode_seq(text) for text in seqs]
     nodes = [entry for entry in decoded if entry.call is not None] or decoded
-    return [_mod_and_op(entry.node) for entry in nodes]
+    return [mod_and_op(entry.node) for entry in nodes]
 
 
 def forward_ops(path: Path) -> list[tuple[str, str]]:
@@ -383,7 +391,8 @@ def _without_backward(text: str) -> str:
     return _DECORATION.sub("", text.split(", ", 1)[0]).split("Backward")[0]
 
 
-def _mod_and_op(name: str) -> tuple[str, str]:
+def mod_and_op(name: str) -> tuple[str, str]:
+    """Take the name of one of PyTorch's own ranges apart; `na` where it has no module."""
     plain, *template = name.partition("<")
     mod, _, op = plain.rpartition("::")
     return (mod or "na", "".join((op, *template)))

@@ -66,6 +66,14 @@ MEASURES: Mapping[str, tuple[str, str, str, str]] = {
     "bytes": ("Bytes", INT, "byte", "bytes_sum"),
 }
 
+HOST: Mapping[str, tuple[str, str, str]] = {
+    # name: header, kind, unit; of groups by op, from a capture: what the host spent in them
+    "cpu_calls": ("CPUCalls", INT, ""),
+    "cpu_self": ("CPUSelf(ns)", INT, "ns"),
+    "cpu_total": ("CPUTotal(ns)", INT, "ns"),
+    "cpu_mean": ("CPUMean(ns)", FLOAT, "ns"),
+}
+
 _SUMS = {"row_sum": "sum", "duration_count": "sum", "duration_sum": "sum", "duration_min": "min",
          "duration_max": "max", "flops_sum": "sum", "bytes_sum": "sum"}  # fmt: skip
 """What is kept of a group, and how two become one."""
@@ -111,31 +119,59 @@ def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Ta
     return sums.rename_columns(names).select([*keys, *how])
 
 
-def measured(groups: pa.Table, key: str) -> tuple[list[Column], pa.Table]:
-    """Give what is shown of groups, the longest first.
+def measured(
+    groups: pa.Table, key: str, host: pa.Table | None = None
+) -> tuple[list[Column], pa.Table]:
+    """Give what is shown of groups, the longest first; of ops with what the `host` spent in them.
 
     `calls` counts kernels; `share` is of the summed GPU time.
     """
+    groups = groups if host is None else with_host(groups, host)
     total = groups.column("duration_sum").cast(pa.float64())
     total_ns = pc.sum(groups.column("duration_sum")).as_py() or np.nan
     share = pc.multiply(pc.divide(total, float(total_ns)), 100.0)
-    mean = pc.divide(total, groups.column("duration_count").cast(pa.float64()))
+    count = groups.column("duration_count")
+    timed = pc.if_else(pc.equal(count, 0), None, count).cast(pa.float64())
+    mean = pc.divide(total, timed)
     shown = groups.append_column("share", share).append_column("duration_mean", mean)
-    shown = shown.sort_by([("duration_sum", "descending"), ("key", "ascending")])
     columns = [COLUMNS[key], *measures()]
-    data = {key: shown.column("key")} | {
-        name: shown.column(spec[-1]) for name, spec in MEASURES.items()
+    sources = {key: "key", **{name: spec[-1] for name, spec in MEASURES.items()}}
+    order = [("duration_sum", "descending"), ("key", "ascending")]
+    if host is not None:
+        columns += [_measure(name, *spec) for name, spec in HOST.items()]
+        sources |= {name: name for name in HOST}
+        order.insert(1, ("cpu_total", "descending"))
+    shown = shown.sort_by(order)
+    return columns, pa.table({name: shown.column(source) for name, source in sources.items()})
+
+
+def with_host(groups: pa.Table, host: pa.Table) -> pa.Table:
+    """Put beside groups by op what the host spent in each; ops without rows are groups, too.
+
+    One that launched nothing took no GPU time. Of one that did, the time counts for the op that its
+    rows are of, the one that the user called: how much of it is this op's is not known.
+    """
+    both = groups.join(host, keys="key", right_keys="op", join_type="full outer")
+    no_rows = pc.is_null(both.column("row_sum"))
+    idle = pc.and_kleene(no_rows, pc.equal(both.column("launches"), 0))
+    filled = {
+        "row_sum": pc.fill_null(both.column("row_sum"), 0),
+        "duration_sum": pc.if_else(idle, 0, both.column("duration_sum")),
+        "duration_count": pc.fill_null(both.column("duration_count"), 0),
     }
-    return columns, pa.table(data)
+    for name, values in filled.items():
+        both = both.set_column(both.column_names.index(name), name, values)
+    calls = pc.if_else(pc.equal(both.column("cpu_calls"), 0), None, both.column("cpu_calls"))
+    mean = pc.divide(both.column("cpu_total").cast(pa.float64()), calls.cast(pa.float64()))
+    return both.append_column("cpu_mean", mean)
 
 
 def measures() -> list[Column]:
     """Give the columns of groups, beside the one that rows are grouped by."""
-    return [_measure(name) for name in MEASURES]
+    return [_measure(name, *spec[:3]) for name, spec in MEASURES.items()]
 
 
-def _measure(name: str) -> Column:
-    header, kind, unit, _ = MEASURES[name]
+def _measure(name: str, header: str, kind: str, unit: str) -> Column:
     return Column(name, header, kind, 12, _not_per_row(name), "", unit)
 
 

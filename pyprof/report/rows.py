@@ -16,8 +16,11 @@ from pyprof.prof import group, params, where
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.group import Counts, counts
+from pyprof.report.analysis.filtered import OF_STEPS
+from pyprof.report.analysis.host_ops import NOTHING, host_ops, merge_host_ops
 from pyprof.report.analysis.phases import with_steps
 from pyprof.report.render import fixed_width as renderers
+from pyprof.report.render import terminal_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,17 +33,31 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 1 << 16
 
 
-def columns(names: str | None) -> tuple[str, ...]:
-    """Read the names that -c gives; the usual ones where it gives none. Unknown ones are misuse."""
-    asked = [name.strip() for name in (names or "").split(",") if name.strip()]
-    asked = asked or DEFAULT.split(",")
-    if unknown := [name for name in asked if name not in COLUMNS]:
-        hint = cli.meant(unknown[0], COLUMNS) or _by_header(unknown[0])
+def columns(names: str | None, form: str = "plain", by: str | None = None) -> tuple[str, ...]:
+    """Read the names that -c gives; those usual in a form, or of groups, where it gives none.
+
+    Unknown ones are misuse.
+    """
+    known = [*COLUMNS] if by is None else _of_groups(by)
+    usual = _USUAL.get(form, DEFAULT.split(",")) if by is None else []
+    asked = [name.strip() for name in (names or "").split(",") if name.strip()] or usual
+    if unknown := [name for name in asked if name not in known]:
+        hint = cli.meant(unknown[0], known) or _by_header(unknown[0])
         raise click.BadParameter(
-            f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(COLUMNS)}",
+            f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(known)}",
             param_hint="'-c'",
         )
     return tuple(asked)
+
+
+def _of_groups(by: str) -> list[str]:
+    """Name the columns of groups."""
+    if by == PARAMS:
+        return [*params.NAMES]
+    return [by, *group.MEASURES, *(group.HOST if by == OP else ())]
+
+
+_USUAL = {"terminal": [*terminal_table.SCREEN], "full": [*terminal_table.FULL]}
 
 
 def _by_header(text: str) -> str:
@@ -63,7 +80,7 @@ class Asked:
     """Which rows and columns, in which order."""
 
     names: tuple[str, ...]
-    """Of the columns."""
+    """Of the columns; () for all usual ones of groups."""
     by: str | None = None
     """The column to group rows by; the others are then its measures."""
     sort: str | None = None
@@ -74,13 +91,19 @@ class Asked:
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns to show of each row."""
-        return tuple(COLUMNS[name] for name in self.names)
+        return tuple(COLUMNS[name] for name in self.names) if self.by is None else ()
 
     @property
     def of_steps(self) -> bool:
         """Tell whether a step or its phase is asked for."""
         named = {*self.names, self.by, (self.sort or "").rstrip("-")}
-        return bool(_OF_STEPS & (named | {condition.name for condition in self.where}))
+        return bool(OF_STEPS & (named | {condition.name for condition in self.where}))
+
+    @property
+    def of_host(self) -> bool:
+        """Tell whether the host's time in ops is asked for, which only captures tell."""
+        named = {*self.names, (self.sort or "").rstrip("-")}
+        return self.by == OP and bool(named & {*group.HOST})
 
     @property
     def needs_all_rows(self) -> bool:
@@ -100,6 +123,8 @@ class Answer:
     warnings: tuple[str, ...]
     matched: int
     """Rows that fulfil the conditions, or groups of them."""
+    host: pa.Table | None = None
+    """What the host spent in each op, where that is asked for; see `host_ops`."""
 
 
 def summarise_rows(source: Source, asked: Asked) -> Answer:
@@ -113,7 +138,11 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
             if asked.by == PARAMS
             else group.group(table, asked.by, chosen)
         )
-        return Answer(data, cost_coverage(table, chosen), counts(table), warnings, data.num_rows)
+        host = host_ops(source) if asked.of_host else None
+        if asked.of_host and host is None:
+            warnings = (*warnings, _NO_HOST)
+        coverage, matched = cost_coverage(table, chosen), _group_count(data, host)
+        return Answer(data, coverage, counts(table), warnings, matched, host)
     values = {column.name: column.values(table) for column in asked.columns}
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
         values[name] = COLUMNS[name].values(table)
@@ -123,11 +152,10 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
     return Answer(first, known, counts(table), warnings, data.num_rows)
 
 
+_NO_HOST = "what the host spent in ops is unknown: only captures tell it, not what parse wrote"
+OP = "op"
 PARAMS = "params"
 """What rows are grouped by that are told apart by op, direction and shape."""
-
-
-_OF_STEPS = frozenset({"step", "phase"})
 
 
 def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:
@@ -135,12 +163,23 @@ def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:
     if asked.by is not None:
         merge = params.merge_groups if asked.by == PARAMS else group.merge_groups
         data = merge(a.data, b.data)
-        matched = data.num_rows
+        matched = 0
     else:
         data = _first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
         matched = a.matched + b.matched
     warnings = tuple(dict.fromkeys((*a.warnings, *b.warnings)))
-    return Answer(data, a.coverage.plus(b.coverage), a.counts.plus(b.counts), warnings, matched)
+    host = merge_host_ops(a.host, b.host)
+    if asked.by is not None:
+        matched = _group_count(data, host)
+    known = a.coverage.plus(b.coverage)
+    return Answer(data, known, a.counts.plus(b.counts), warnings, matched, host)
+
+
+def _group_count(groups: pa.Table, host: pa.Table | None) -> int:
+    """Count groups, those of ops that launched nothing included."""
+    if host is None:
+        return groups.num_rows
+    return len({*groups.column("key").to_pylist(), *host.column("op").to_pylist()})
 
 
 def _first(data: pa.Table, asked: Asked) -> pa.Table:
@@ -156,12 +195,16 @@ def shown(answer: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.T
     if asked.by is None:
         return asked.columns, _batches(answer.data.select([c.name for c in asked.columns]))
     of_params = asked.by == PARAMS
+    host = NOTHING if asked.of_host and answer.host is None else answer.host
     columns, data = (
-        params.measured(answer.data) if of_params else group.measured(answer.data, asked.by)
+        params.measured(answer.data) if of_params else group.measured(answer.data, asked.by, host)
     )
     if asked.sort is not None:
         names = [column.name for column in columns]
         data = data.take(pa.array(_order(asked.sort, names, data)))
+    if asked.names:
+        by_name = {column.name: column for column in columns}
+        columns, data = [by_name[name] for name in asked.names], data.select([*asked.names])
     return columns, _batches(data.slice(0, asked.top))
 
 
@@ -185,9 +228,13 @@ def _batches(data: pa.Table) -> Iterator[pa.Table]:
         yield data.slice(start, _BATCH_ROWS)
 
 
-def render(*, as_csv: bool, width: int | None, say: Callable[[str], object]) -> Render:
-    """Give the writer that the options ask for; it tells `say` what it leaves out."""
-    if as_csv:
+def render(form: str, *, width: int | None, coloured: bool, say: Callable[[str], object]) -> Render:
+    """Give the writer of a form; it tells `say` what it leaves out."""
+    if form == "terminal":
+        return terminal_table.in_terminal(terminal_table.width(), say, coloured=coloured)
+    if form == "full":
+        return terminal_table.in_full(coloured=coloured)
+    if form == "csv":
         return renderers.write_csv
     return renderers.in_width(width, say) if width else renderers.as_text
 

@@ -50,6 +50,35 @@ def test_the_users_line_is_the_innermost_outside_libraries() -> None:
     assert user_line(()) is None
 
 
+CALLERS = [
+    "/usr/lib/python3.13t/threading.py:9",
+    "C:\\Python312\\Lib\\contextlib.py:3",
+    "/opt/app/python312.zip/runpy.py:3",
+    "runpy.py:86",
+    "threading.py:1002",
+    "contextlib.py:120",
+    "functools.py:5",
+    "multiprocessing/spawn.py:122",
+    "importlib/__init__.py:126",
+    "concurrent/futures/thread.py:58",
+]
+
+
+@pytest.mark.parametrize("frame", CALLERS)
+def test_what_python_s_library_calls_through_is_no_line_of_the_users(frame: str) -> None:
+    """Wherever it is installed, and as torch.profiler writes it; the trace has it."""
+    assert user_line(("/app/train.py:3", frame)) == "/app/train.py:3"
+    assert user_trace((frame,)) == (frame,)
+
+
+@pytest.mark.parametrize(
+    "frame", ["/app/runpy.py:3", "my/threading.py:2", "C:\\me\\contextlib.py:1", "profile.py:3"]
+)
+def test_a_users_file_may_have_the_name_of_a_library_s(frame: str) -> None:
+    """In a folder of the user's, or of a name that scripts like to have."""
+    assert user_line((frame,)) == frame
+
+
 @pytest.mark.parametrize(
     ("frame", "expected"),
     [

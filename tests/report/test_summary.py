@@ -162,7 +162,9 @@ def test_times_per_step_are_means_of_one_set_of_steps(tmp_path: Path) -> None:
     assert found.layers.step_ns == pytest.approx(10_000)
     said = run("summary", "-q", tmp_path / "net.sqlite").stdout
     assert "a step takes 1.000 ms, the mean of 4" in said
-    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm ")] == ["0.010"]
+    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm  forward")] == [
+        "0.010"
+    ]
     assert "ms/step is the mean of 4 steps; shares and calls include work outside them." in said
 
 
@@ -187,11 +189,13 @@ def test_a_set_of_ranks_adds_what_each_takes_in_a_step(tmp_path: Path) -> None:
     for rank in range(2):
         _net_with_warm_up(folder / f"net.rank{rank}.sqlite")
     said = run("summary", "-q", folder).stdout
-    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm ")] == ["0.020"]
+    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm  forward")] == [
+        "0.020"
+    ]
     assert "Times are of all 2 GPUs together." in said
 
 
-@pytest.mark.parametrize("by", ["op", "layer", "line"])
+@pytest.mark.parametrize("by", ["op", "layer", "line", "host"])
 def test_lines_of_built_summaries_are_100_characters_at_most(by: str, tmp_path: Path) -> None:
     """However long names are, however deep layers, however many GPUs, however large numbers."""
     names = [f"a_rather_long_name_of_a_layer_{n}" * (1 + n % 3) for n in range(30)]
@@ -225,9 +229,9 @@ SHARED = sorted(
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SHARED, ids=lambda path: path.parent.name)
 def test_lines_of_real_summaries_are_100_characters_at_most(path: Path) -> None:
-    """By op, by layer and by line."""
+    """By op, by layer, by line and by the host's time."""
     loaded = summarise_brief(source.load(str(path)))
-    for by in ("op", "layer", "line"):
+    for by in ("op", "layer", "line", "host"):
         written = text.finish(sections(loaded, by, 15, None), coloured=False).decode()
         assert max(map(len, written.splitlines())) <= 100
 
@@ -269,3 +273,24 @@ def test_the_trend_of_steps_is_drawn_and_the_slowest_are_named(tmp_path: Path) -
     ]
     assert ["decode", "3", "0.002", "2", "1,000,000", "-"] in phases
     assert max(map(len, said.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("condition", ["kernel=add", "step=2", "sil>1e9"])
+def test_a_summary_of_chosen_rows(condition: str, net: Path) -> None:
+    """`--where` as in `prof`: the same rows; of the GPU's idle time nothing is said."""
+    done = run("summary", "--where", condition, net)
+    rows = run("prof", "--csv", "-c", "sil", "--where", condition, net).stdout.split()[1:]
+    share = f"{100 * sum(int(row.strip(chr(34))) for row in rows) / 200_000:.1f}"
+    assert f"Where     {condition}: {len(rows)} of 10 rows, {share} % of GPU time" in done.stdout
+    assert "idle" not in done.stdout
+    assert "MFU  " not in done.stdout
+    assert ("Op " in done.stdout) == bool(rows)
+
+
+def test_what_is_kept_of_two_captures_adds_up(net: Path, tmp_path: Path) -> None:
+    """Ranks are filtered one by one."""
+    (tmp_path / "ranks").mkdir()
+    for rank in range(2):
+        (tmp_path / "ranks" / f"rank{rank}.sqlite").write_bytes(net.read_bytes())
+    done = run("summary", "--where", "kernel=add", tmp_path / "ranks")
+    assert "kernel=add: 10 of 20 rows, 50.0 %" in done.stdout

@@ -15,7 +15,7 @@ from pyprof.prof import kernel_families, step_rows
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
-from pyprof.report.analysis import layer_tree, op_totals
+from pyprof.report.analysis import filtered, host_ops, layer_tree, op_totals
 from pyprof.report.analysis.chosen_steps import bounds
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
 from pyprof.report.analysis.phases import of_rows
@@ -32,10 +32,13 @@ from pyprof.report.analysis.utilization import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
+    from pyprof.prof.where import Condition
+    from pyprof.report.analysis.filtered import Filtered
     from pyprof.report.analysis.layer_tree import Node
     from pyprof.report.analysis.timeline import DeviceTime
 
@@ -67,6 +70,10 @@ class Overview:
     """Summed GPU time by how the op was found; "" where none was. Adds up to all rows'."""
     ops: list[OpTotals]
     advice: list[Advice]
+    kept: Filtered | None = None
+    """What `--where` left of the rows; then nothing is said of idle time, the host, MFU and MBU."""
+    host: pa.Table | None = None
+    """What the host spent in each op, as `host_ops` gives it; None where no capture tells."""
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -79,8 +86,10 @@ def busy(work: Mapping[str, PhaseWork]) -> Mapping[str, int]:
     return {name: part.busy_ns for name, part in work.items() if part.busy_ns}
 
 
-def overview(source: Source, chosen: str | None = None) -> Overview:
-    """Analyse a capture, or the steps of it that `chosen` (`3:`) names.
+def overview(
+    source: Source, chosen: str | None = None, asked: Sequence[Condition] = ()
+) -> Overview:
+    """Analyse a capture, or the steps of it that `chosen` (`3:`) names, or rows `asked` for.
 
     Raises click.BadParameter where it names none.
     """
@@ -88,8 +97,9 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
     capture_steps = find_steps(table.records, source.capture)
     table.steps = of_rows(capture_steps)
     picked = bounds(capture_steps, chosen)
-    rows = capture_steps.rows(picked)
-    timed = timeline(table.records, source.capture, rows)
+    rows, kept = filtered.choose(source, capture_steps.rows(picked), asked)
+    # Time between rows is idle only where none were left out.
+    timed = None if asked else timeline(table.records, source.capture, rows)
     ops = top_ops(table, rows, per_step(table, capture_steps, picked))
     give_back()
     return Overview(
@@ -101,12 +111,23 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
         timeline=timed,
         phase_work=by_part(table, rows, PARTS),
         families=_families(table, rows),
-        utilization=utilization(table, capture_steps, picked or capture_steps.steady, timed),
+        utilization=Utilization()
+        if asked
+        else utilization(table, capture_steps, picked or capture_steps.steady, timed),
         coverage=cost_coverage(table, rows),
         vias=_by_text(source, rows, "via", schema.VIAS),
         ops=ops,
         advice=advise(table, timed, source.capture, rows),
+        kept=kept,
+        host=None if asked else host_ops.host_ops(source, _span_ns(capture_steps, picked)),
     )
+
+
+def _span_ns(steps: Steps, chosen: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Give when the host worked on the chosen steps; None for all of its time."""
+    if chosen is None:
+        return None
+    return int(steps.start_ns[chosen[0]]), int(steps.end_ns[chosen[1] - 1])
 
 
 def per_step(
@@ -277,6 +298,8 @@ class Brief:
     warnings: tuple[str, ...]
     row_count: int
     """Of all rows, which are numbered on behind those of other captures."""
+    kept: Filtered | None = None
+    host: pa.Table | None = None
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -294,12 +317,14 @@ class Brief:
         return self.averaged[1] - self.averaged[0] if self.averaged else None
 
 
-def summarise_brief(source: Source, chosen: str | None = None) -> Brief:
-    """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
+def summarise_brief(
+    source: Source, chosen: str | None = None, asked: Sequence[Condition] = ()
+) -> Brief:
+    """Sum up a capture, or the steps of it that `chosen` (`3:`) names, or rows `asked` for.
 
     Raises click.BadParameter where it names none.
     """
-    return shortened(source, overview(source, chosen))
+    return shortened(source, overview(source, chosen, asked))
 
 
 def shortened(source: Source, overview: Overview) -> Brief:
@@ -322,6 +347,8 @@ def shortened(source: Source, overview: Overview) -> Brief:
         advice.without_rows(overview.advice),
         (*source.table.source.warnings, *source.table.doubts),
         source.table.records.rows,
+        overview.kept,
+        overview.host,
     )
 
 
@@ -345,6 +372,8 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
         advice.merge_advice(a.advice, advice.renumbered(b.advice, a.row_count)),
         each_once(a.warnings, b.warnings),
         a.row_count + b.row_count,
+        filtered.merge_filtered(a.kept, b.kept),
+        host_ops.merge_host_ops(a.host, b.host),
     )
 
 

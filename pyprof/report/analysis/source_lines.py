@@ -15,7 +15,7 @@ from pyprof.parse.paths import file_and_line, user_line
 from pyprof.parse.records import totals
 from pyprof.prof.processor import GPU, processor_of
 from pyprof.report import advice
-from pyprof.report.analysis import chosen_steps
+from pyprof.report.analysis import chosen_steps, filtered
 from pyprof.report.analysis.timeline import BLOCKING, timeline
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from pyprof.arrays import Mask
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
+    from pyprof.prof.where import Condition
     from pyprof.report.advice import Advice
+    from pyprof.report.analysis.filtered import Filtered
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,17 @@ class SourceLines:
     total_ns: int
     processor: str = GPU
     """Whose time it is."""
+
+    @property
+    def slowest(self) -> list[tuple[str, LineTime]]:
+        """The lines that launched work themselves, with their files, the most time first."""
+        own = [(file.path, line) for file in self.files for line in file.lines if line.own_ns]
+        return sorted(own, key=lambda entry: (-entry[1].own_ns, entry[0], entry[1].number))
+
+    @property
+    def only_calling(self) -> list[tuple[str, LineTime]]:
+        """The lines that only call others: wrappers, loops, `main`."""
+        return [(file.path, line) for file in self.files for line in file.lines if not line.own_ns]
 
 
 def source_lines(table: Table, rows: Mask | None = None) -> SourceLines:
@@ -140,6 +153,8 @@ class Lines:
     warnings: tuple[str, ...]
     row_count: int
     """Of all rows, which are numbered on behind those of other captures."""
+    kept: Filtered | None = None
+    """What `--where` left."""
 
     @property
     def placed(self) -> list[Advice]:
@@ -147,13 +162,14 @@ class Lines:
         return [entry for entry in self.advice if any(part.line for part in entry.evidence)]
 
 
-def summarise_lines(source: Source, chosen: str | None) -> Lines:
-    """Look at a capture, or the steps of it that `chosen` (`3:`) names.
+def summarise_lines(source: Source, chosen: str | None, asked: Sequence[Condition] = ()) -> Lines:
+    """Look at a capture, or the steps of it that `chosen` (`3:`) names, or rows `asked` for.
 
     Raises click.BadParameter where it names none.
     """
-    rows = chosen_steps.rows(source, chosen)
-    timed = timeline(source.table.records, source.capture, rows)
+    rows, kept = filtered.choose(source, chosen_steps.rows(source, chosen), asked)
+    # Time between rows is idle only where none were left out.
+    timed = None if asked else timeline(source.table.records, source.capture, rows)
     given = advice.advise(source.table, timed, source.capture, rows)
     blocking = [BLOCKING] if timed is not None and timed.blocking else []
     return Lines(
@@ -161,6 +177,7 @@ def summarise_lines(source: Source, chosen: str | None) -> Lines:
         advice.without_rows(given),
         (*source.table.source.warnings, *blocking),
         source.table.records.rows,
+        kept,
     )
 
 
@@ -171,4 +188,5 @@ def merge_line_reports(a: Lines, b: Lines) -> Lines:
         advice.merge_advice(a.advice, advice.renumbered(b.advice, a.row_count)),
         each_once(a.warnings, b.warnings),
         a.row_count + b.row_count,
+        filtered.merge_filtered(a.kept, b.kept),
     )

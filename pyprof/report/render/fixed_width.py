@@ -16,6 +16,7 @@ from pyarrow import csv
 from pyprof import safe
 from pyprof.errors import PyprofError
 from pyprof.prof.columns import FLOAT, INT, NUMBERS, Column
+from pyprof.report.render.cells import MARK
 from pyprof.report.render.numbers import rounded, rounded_width, scaled
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
     Render = Callable[[Sequence[Column], Iterable[pa.Table], BinaryIO], None]
 
-MARK = ".."
-"""Stands where a text was shortened."""
 _SCALABLE = ("ns", "FLOP", "byte")
 _SHORTEST = 12
 """Characters that a shortened text keeps, where its column had as many."""
@@ -185,7 +184,7 @@ def _grown(rooms: Sequence[Room], widths: Sequence[int], left: int) -> Iterator[
 # Rows as text: CSV, fixed-width columns, or separated by blanks. Whole columns at a time.
 
 
-_UNKNOWN = "-"
+UNKNOWN = "-"
 
 
 def write_csv(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
@@ -204,7 +203,7 @@ def as_text(columns: Sequence[Column], batches: Iterable[pa.Table], file: Binary
     """Write fields separated by blanks; what is not known is `-`."""
     file.write((" ".join(column.header for column in columns) + "\n").encode())
     for batch in batches:
-        texts = [_shown(batch.column(place)) for place in range(len(columns))]
+        texts = [spelt(batch.column(place)) for place in range(len(columns))]
         _write_lines(file, pc.binary_join_element_wise(*texts, " "))
 
 
@@ -236,12 +235,10 @@ def _cells(fitted: Layout, batch: pa.Table) -> Iterator[pa.Array]:
         values = batch.column(place)
         if column.kind in (INT, FLOAT):
             scales = fitted.scales(column)
-            texts = (
-                pc.fill_null(scaled(values, column.unit), _UNKNOWN) if scales else _shown(values)
-            )
+            texts = pc.fill_null(scaled(values, column.unit), UNKNOWN) if scales else spelt(values)
             yield pc.utf8_lpad(texts, size)
         else:
-            yield pc.utf8_rpad(_shortened(column, _shown(values), size), size)
+            yield pc.utf8_rpad(_shortened(column, spelt(values), size), size)
 
 
 _PATHS = ("layer", "trace", "line", "module")
@@ -251,7 +248,7 @@ _PATHS = ("layer", "trace", "line", "module")
 def _shortened(column: Column, texts: pa.Array, size: int) -> pa.Array:
     """Shorten texts to a width, and mark those that were; of numbers in a list keep whole ones."""
     if column.name in ("trace", "line"):
-        texts = pc.replace_substring_regex(texts, r"^.*[/\\,]", "")  # `file.py:12`
+        texts = without_folders(texts)
     room = max(size - len(MARK), 0)
     if column.name in _PATHS:
         cut = pc.binary_join_element_wise(MARK, pc.utf8_slice_codeunits(texts, -room), "")
@@ -263,13 +260,18 @@ def _shortened(column: Column, texts: pa.Array, size: int) -> pa.Array:
     return pc.if_else(pc.greater(pc.utf8_length(texts), size), cut, texts)
 
 
-def _shown(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def without_folders(texts: pa.Array) -> pa.Array:
+    """Leave of `folder/file.py:12`, or a stack of them, `file.py:12` of the innermost."""
+    return pc.replace_substring_regex(texts, r"^.*[/\\,]", "")
+
+
+def spelt(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Make texts of values, of one line each: a user's layer may have any name."""
     if pa.types.is_string(values.type):
         values = pc.replace_substring_regex(values, safe.UNSAFE, " ")
     if pa.types.is_floating(values.type):
         values = rounded(values)
-    return pc.fill_null(_render_text(values), _UNKNOWN)
+    return pc.fill_null(_render_text(values), UNKNOWN)
 
 
 def _render_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:

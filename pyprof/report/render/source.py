@@ -21,7 +21,7 @@ from pyprof.report.render import text
 from pyprof.report.render.text import milliseconds, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyprof.report.analysis.source_lines import FileTime, SourceLines
 
@@ -179,11 +179,17 @@ class LineNames:
         self._file = cache(self._read)
 
     def _name(self, file: str, number: int) -> str:
-        source, functions = self._file(file)
+        _, functions = self._file(file)
         if (function := around(functions, number)) is not None:
             return function.name
-        text = source[number - 1].strip() if 0 < number <= len(source) else ""
-        return text or f"{PureWindowsPath(file).name}:{number}"  # which splits at / as well
+        return (
+            self.text(file, number) or f"{PureWindowsPath(file).name}:{number}"
+        )  # which splits at / as well
+
+    def text(self, file: str, number: int) -> str:
+        """Give a line's text; "" where its file is not there, or shorter."""
+        source, _ = self._file(file)
+        return source[number - 1].strip() if 0 < number <= len(source) else ""
 
     def _read(self, file: str) -> tuple[list[str], list[Function]]:
         path = self._sources.find(file) if self._sources is not None else None
@@ -191,49 +197,102 @@ class LineNames:
         return source, functions_in(source)
 
 
-# The user's source with GPU time beside each line.
+# The slowest lines, then the user's source with GPU time beside each line.
 
 
 _HEADER = f"{'Line':>6} {'Calls':>7} {'GPU ms':>11} {'%':>6} {'Own ms':>11}  Source"
 _EMPTY = " " * (len(_HEADER) - len("Source"))
+_LONGEST_LINE = 50
+"""Cells of a line's name beside its source."""
 
 
-def annotated_source(totalled: SourceLines, sources: Sources | None) -> Iterator[str]:
-    """Show every file with the functions that hold timed lines; without source, the lines alone."""
-    total_ns = totalled.total_ns or 1
-    for file in totalled.files:
-        yield text.heading(
-            f"{file.path}: {milliseconds(file.own_ns)} ms, {percent(file.own_ns / total_ns)} %"
-            f" of {totalled.processor} time"
-        )
-        yield from _file(file, sources, total_ns, totalled.processor)
-        yield ""
-    yield (
+def slowest_lines(totalled: SourceLines, sources: Sources | None, limit: int) -> Iterator[str]:
+    """Rank lines by the time of what they launched themselves; those that only call are counted."""
+    total_ns, slowest = totalled.total_ns or 1, totalled.slowest
+    if slowest:
+        read_line = LineNames(sources).text
+        rows = [
+            [
+                milliseconds(line.own_ns), percent(line.own_ns / total_ns),
+                milliseconds(line.total_ns), str(line.calls), f"{path}:{line.number}",
+                read_line(path, line.number),
+            ]
+            for path, line in slowest[:limit]
+        ]  # fmt: skip
+        source = "Source" if any(row[-1] for row in rows) else ""
+        header = ["Own ms", "%", f"{totalled.processor} ms", "Calls", "Slowest lines", source]
+        shown = text.table(_fitted(rows, header), header, (4, 5))
+        yield text.heading(shown[0])
+        yield from shown[1:]
+    if rest := slowest[limit:]:
+        share = percent(sum(line.own_ns for _, line in rest) / total_ns)
+        time = f"{share} % of {totalled.processor} time"
+        yield f"... and {len(rest)} more, {time} (--top {len(slowest)})"
+    unknown = (
         f"{milliseconds(totalled.unknown_ns)} ms, {percent(totalled.unknown_ns / total_ns)} %"
         f" of {totalled.processor} time, is tied to no line of yours"
-        + (
-            ""
-            if totalled.files
-            else ": no lines were recorded; pyprof.init() in the script records them"
-        )
     )
+    if not totalled.files:
+        unknown += ": no lines were recorded; pyprof.init() in the script records them"
+    yield from text.wrapped(unknown)
+    if calling := totalled.only_calling:
+        yield from text.wrapped(
+            f"{len(calling)} line{'s' * (len(calling) > 1)} only call{'s' * (len(calling) == 1)}"
+            " others of yours (--full lists them)"
+        )
+    yield from _without_source([path for path, _ in slowest], sources)
 
 
-def _file(file: FileTime, sources: Sources | None, total: int, processor: str) -> Iterator[str]:
-    path = sources.find(file.path) if sources is not None else None
-    source = read(path) if path is not None else None
-    if sources is None:
+def _without_source(paths: Sequence[str], sources: Sources | None) -> Iterator[str]:
+    """Say which files' source is not shown, and how it would be."""
+    files = dict.fromkeys(paths)
+    if files and sources is None:
         yield "(files include source only if --source names its folder)"
-    elif source is None:
-        yield "(source not found; name its folder with --source)"
-    elif file.lines[-1].number > len(source):
-        yield f"({path} is shorter than when it was captured; another version?)"
-    source = source or []
+    elif absent := [path for path in files if sources is not None and sources.find(path) is None]:
+        count = f"{len(absent)} of {len(files)} files"
+        yield f"(source of {count} not found; name its folder with --source)"
+
+
+def _fitted(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[list[str]]:
+    """Cut names of lines at their beginning, and source at its end, to fit `text.WIDTH`."""
+    wide = text.widths(rows, header)
+    room = text.WIDTH - sum(wide[:4]) - 2 * (len(wide) - 1)
+    name = max(min(wide[4], _LONGEST_LINE), room - wide[5])
+    return [
+        [*row[:4], text.cut_left(row[4], name), text.cut(row[5], max(room - name, 0))]
+        for row in rows
+    ]
+
+
+def annotated_source(
+    totalled: SourceLines, sources: Sources | None, *, full: bool = False
+) -> Iterator[str]:
+    """Show every file with the functions that hold timed lines; without source, the lines alone.
+
+    Unless all is asked for in `full`, a file without source, of which all is said in the ranking,
+    and functions and lines that only call others are left out.
+    """
+    total_ns = totalled.total_ns or 1
+    for file in totalled.files:
+        path = sources.find(file.path) if sources is not None else None
+        source = read(path) if path is not None else None
+        if not full and (source is None or not file.own_ns):
+            continue
+        share = percent(file.own_ns / total_ns)
+        time = f"{milliseconds(file.own_ns)} ms, {share} % of {totalled.processor} time"
+        yield text.heading(f"{text.cut_left(file.path, text.WIDTH - len(time) - 2)}: {time}")
+        if source is not None and file.lines[-1].number > len(source):
+            yield f"({path} is shorter than when it was captured; another version?)"
+        yield text.heading(_HEADER.replace("GPU", totalled.processor))
+        yield from _file(file, source or [], total_ns, full=full)
+        yield ""
+
+
+def _file(file: FileTime, source: Sequence[str], total: int, *, full: bool) -> Iterator[str]:
     timed = {line.number: line for line in file.lines}
-    shown = sorted({*_extents(source, timed), *timed})
-    yield text.heading(_HEADER.replace("GPU", processor))
+    asked = [line.number for line in file.lines if full or line.own_ns]
     before = None
-    for number in shown:
+    for number in sorted({*_extents(source, asked), *asked}):
         if source and before is not None and number > before + 1:
             yield f"{_EMPTY}..."
         before = number
@@ -248,7 +307,7 @@ def _file(file: FileTime, sources: Sources | None, total: int, processor: str) -
         yield f"{number:>6} {times}  {code}".rstrip()
 
 
-def _extents(source: Sequence[str], timed: Mapping[int, object]) -> Iterator[int]:
+def _extents(source: Sequence[str], timed: Sequence[int]) -> Iterator[int]:
     """Give the lines of the innermost functions around timed lines."""
     functions = functions_in(source)
     for number in timed:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyprof.marker import ServingStep
     from pyprof.report.advice import Advice, Evidence
+    from pyprof.report.analysis.filtered import Filtered
     from pyprof.report.analysis.op_totals import OpTotals
     from pyprof.report.analysis.overview import Brief, DeviceTotals, Times
     from pyprof.report.analysis.utilization import Utilization
@@ -39,7 +40,17 @@ def head(brief: Brief) -> Iterator[str]:
     yield from _labelled("Steps", _steps(brief))
     yield from _trend(brief)
     yield from _recording_windows(brief)
-    yield from _utilization(brief.utilization)
+    yield from filtered(brief.kept)
+    if brief.kept is None:
+        yield from _utilization(brief.utilization)
+
+
+def filtered(kept: Filtered | None) -> Iterator[str]:
+    """Say what `--where` left of the rows, and that the rest is of these alone."""
+    if kept is not None:
+        share = percent(kept.time_ns / kept.all_ns if kept.all_ns else None)
+        size = f"{kept.rows:,} of {kept.all_rows:,} rows, {share} % of {kept.processor} time"
+        yield from _labelled("Where", f"{kept.text}: {size}; what follows is of these alone")
 
 
 def _vias(brief: Brief) -> Iterator[str]:
@@ -314,13 +325,14 @@ def ops(brief: Brief, limit: int) -> Iterator[str]:
     yield from lines[1:]
     if rest := brief.ops[limit:]:
         share = sum(op.share for op in rest)
-        yield _more(brief, len(rest), share, len(brief.ops))
+        yield _more(brief, len(rest), share, f"--top {len(brief.ops)}")
     yield from _of_all(brief)
 
 
-def _more(brief: Brief, left_out: int, share: float, top: int) -> str:
+def _more(brief: Brief, left_out: int, share: float, option: str) -> str:
+    """Say what a table leaves out, and the option that shows it."""
     time = f"{percent(share)} % of {brief.coverage.processor} time"
-    return f"... and {left_out} more, {time} (--top {top})"
+    return f"... and {left_out} more, {time} ({option})"
 
 
 def _fitted(rows: Sequence[Sequence[str]], wide: Sequence[int], room: int) -> list[list[str]]:
@@ -430,8 +442,60 @@ def _evidence(evidence: Evidence) -> str:
     return f"{what}{place}: {milliseconds(evidence.total_ns)} ms in {evidence.count}{detail}"
 
 
-def line_table(brief: Brief, limit: int) -> Iterator[str]:
-    """Tabulate GPU time by source line."""
+def slowest_lines(brief: Brief, limit: int) -> Iterator[str]:
+    """Tabulate the slowest lines, where lines are known."""
+    if any(op.line for op in brief.ops):
+        yield from line_table(brief, limit, "Slowest lines")
+        yield ""
+
+
+def slowest_on_host(brief: Brief, limit: int) -> Iterator[str]:
+    """Tabulate the ops that take most of the host's time, where a capture tells."""
+    if brief.host is not None and brief.host.num_rows:
+        yield from _host_rows(brief, limit, "--by host")
+        yield ""
+
+
+def host_table(brief: Brief, limit: int) -> Iterator[str]:
+    """Tabulate what the host spent in ops, the most time of their own first, beside GPU time."""
+    if brief.host is None:
+        yield "Host time by op is unknown: only captures tell it, and without --where."
+        return
+    yield from _host_rows(brief, limit, f"--top {brief.host.num_rows}")
+    yield from text.wrapped(
+        f"Self: without the ops called inside. {brief.coverage.processor} ms: of what counts for"
+        " the op; -: the op around it has it."
+    )
+
+
+def _host_rows(brief: Brief, limit: int, option: str) -> Iterator[str]:
+    every = brief.host.to_pylist() if brief.host is not None else []
+    every.sort(key=lambda op: (-op["cpu_self"], op["op"]))
+    total_ns = sum(op["cpu_self"] for op in every) or 1
+    gpu_ns: dict[str | None, int] = {}
+    for entry in brief.ops:
+        gpu_ns[entry.op] = gpu_ns.get(entry.op, 0) + entry.total_ns
+    rows = [
+        [
+            text.cut(op["op"], _NAME_WIDTH), str(op["cpu_calls"]), milliseconds(op["cpu_self"]),
+            percent(op["cpu_self"] / total_ns), milliseconds(op["cpu_total"]),
+            number(op["cpu_total"] / op["cpu_calls"] / 1e3 if op["cpu_calls"] else None),
+            milliseconds(gpu_ns.get(op["op"], None if op["launches"] else 0)),
+        ]
+        for op in every[:limit]
+    ]  # fmt: skip
+    header = ("Host time by op", "Calls", "Self ms", "%", "Total ms", "Mean us",
+              f"{brief.coverage.processor} ms")  # fmt: skip
+    shown = text.table(rows, header, (0,))
+    yield text.heading(shown[0])
+    yield from shown[1:]
+    if rest := every[limit:]:
+        share = percent(sum(op["cpu_self"] for op in rest) / total_ns)
+        yield f"... and {len(rest)} more, {share} % of host time in ops ({option})"
+
+
+def line_table(brief: Brief, limit: int, title: str = "Line") -> Iterator[str]:
+    """Tabulate GPU time by source line: by what each launched itself, the most time first."""
     total: dict[str | None, int] = {}
     step: dict[str | None, float] = {}
     calls: dict[str | None, int] = {}
@@ -448,7 +512,7 @@ def line_table(brief: Brief, limit: int) -> Iterator[str]:
          percent(total[line] / total_ns), text.cut(", ".join(names[line]), _NAME_WIDTH))
         for line in ordered[:limit]
     ]  # fmt: skip
-    header = ("Line", "Calls", _unit(brief), "%", "Ops")
+    header = (title, "Calls", _unit(brief), "%", "Ops")
     wide = text.widths(rows, header)
     room = text.WIDTH - sum(wide[1:]) - 2 * (len(wide) - 1)
     shown = text.table([[text.cut_left(row[0], room), *row[1:]] for row in rows], header, (0, 4))
@@ -456,5 +520,7 @@ def line_table(brief: Brief, limit: int) -> Iterator[str]:
     yield from shown[1:]
     if rest := ordered[limit:]:
         share = sum(total[line] for line in rest) / total_ns
-        yield _more(brief, len(rest), share, len(ordered))
-    yield from _of_all(brief)
+        more = f"--top {len(ordered)}" if title == "Line" else "--by line"
+        yield _more(brief, len(rest), share, more)
+    if title == "Line":
+        yield from _of_all(brief)

@@ -12,6 +12,7 @@ import click
 
 from pyprof import cli, safe, streams
 from pyprof.prof.step_rows import PARTS
+from pyprof.report.render.cells import cells, cut_end, cut_start, filled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,7 +21,7 @@ UNKNOWN = "-"
 _END = "\n"
 WIDTH = 100
 """Characters of a line that people read without scrolling."""
-_GAP = "  "
+_GAP, _ELLIPSIS = "  ", "..."
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 _FOLDERS = re.compile(r"^.*[/\\]")
@@ -58,12 +59,12 @@ def short_line(line: str | None) -> str:
 
 def cut(text: str, width: int) -> str:
     """Cut a long text, and show that it was."""
-    return text if len(text) <= width else f"{text[: width - 3]}..."
+    return cut_end(text, width, _ELLIPSIS)
 
 
 def cut_left(text: str, width: int) -> str:
     """Cut a long path at its beginning: its end tells more."""
-    return text if len(text) <= width else f"...{text[3 - width :]}"
+    return cut_start(text, width, _ELLIPSIS)
 
 
 def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
@@ -79,8 +80,8 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
 
 
 def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:
-    """Give how wide each column is."""
-    return [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    """Give how wide each column is, in cells of a terminal."""
+    return [max(map(cells, column)) for column in zip(header, *rows, strict=True)]
 
 
 def folded(rows: Sequence[Sequence[str]], header: Sequence[str], left: Sequence[int]) -> list[str]:
@@ -97,10 +98,10 @@ def folded(rows: Sequence[Sequence[str]], header: Sequence[str], left: Sequence[
     lines: list[str] = []
     for part in parts:
         first = _GAP * bool(lines)
-        cells = [[first + row[0], *(row[place] for place in part)] for row in rows]
+        shown = [[first + row[0], *(row[place] for place in part)] for row in rows]
         to_left = [at for at, place in enumerate([0, *part]) if place in left]
         head = [first + header[0], *(header[place] for place in part)]
-        lines += [""] * bool(lines) + table(cells, head, to_left)
+        lines += [""] * bool(lines) + table(shown, head, to_left)
     return lines
 
 
@@ -108,14 +109,14 @@ def table(
     rows: Iterable[Sequence[str]], header: Sequence[str], left: Sequence[int], gap: str = _GAP
 ) -> list[str]:
     """Align cells under their header; columns to the right, but those of `left`."""
-    cells = [tuple(header), *(tuple(row) for row in rows)]
-    wide = widths(cells[1:], header)
+    lines = [tuple(header), *(tuple(row) for row in rows)]
+    wide = widths(lines[1:], header)
     return [
         gap.join(
-            cell.ljust(width) if place in left else cell.rjust(width)
+            filled(cell, width, left=place in left)
             for place, (cell, width) in enumerate(zip(row, wide, strict=True))
         ).rstrip()
-        for row in cells
+        for row in lines
     ]
 
 

@@ -1,0 +1,174 @@
+"""What the host spent in each op: its calls, its own time, and that of ops called inside, too.
+
+Only a capture tells: records are of what ran on the GPU. Ops go by their own names at any depth,
+as in `key_averages()` of torch.profiler: `linear` is a call, and the `addmm` inside of it is one.
+A range alone in one of the same name is the same call; so is PyTorch's own range in a marker.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof import marker, schema
+from pyprof.arrays import NONE, ints
+from pyprof.marker import Kind
+from pyprof.parse import range_names, texts
+from pyprof.parse import ranges as nesting
+from pyprof.parse.paths import mod_and_op
+from pyprof.parse.records import number_combinations
+from pyprof.prof.group import add_up
+from pyprof.prof.op_names import op_name
+from pyprof.report.analysis import host_api
+
+if TYPE_CHECKING:
+    from pyprof.arrays import Ints, Mask
+    from pyprof.inputs.source import Source
+    from pyprof.parse.ranges import Nest
+    from pyprof.parse.records import Records
+    from pyprof.schema import Capture
+
+SUMS = {"cpu_calls": "sum", "cpu_self": "sum", "cpu_total": "sum", "launches": "sum"}
+"""What is added up for each op, times in ns."""
+
+NOTHING = pa.schema({"op": pa.string(), **dict.fromkeys(SUMS, pa.int64())}).empty_table()
+"""Of no op at all."""
+
+_ENGINE = "evaluate_function: "
+"""Before the names of nodes: what autograd's engine does around them."""
+_OPS = (Kind.OP, Kind.SEQ)
+_RANK = np.full(len(Kind), NONE)
+for _place, _kind in enumerate((Kind.STEP, Kind.USER, Kind.OPTIMIZER, *_OPS)):
+    _RANK[_kind] = _place  # of ranges with equal bounds: which encloses which
+
+
+class _Ranges(NamedTuple):
+    """Ranges of ops and those that the user named, nested."""
+
+    nest: Nest
+    kind: Ints
+    name: Ints
+    """Number of the op's name; NONE for what is no op."""
+    names: list[str]
+
+
+def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table | None:
+    """Total the calls of each op, or those that began in a span of time; None without a capture.
+
+    Gives for each `op` what `SUMS` names, small enough to send; `launches` counts the rows that
+    calls of it launched, whatever op these count for.
+    """
+    if source.capture is None:
+        return None
+    ranges = _ranges(source.capture)
+    nest = ranges.nest
+    length = nest.end - nest.start
+    own = length - _sum_at(nest.parent, length)
+    once = np.where(_again(ranges), 0, 1)
+    launches = _launches(nest, source.table.records, source.capture)
+    chosen = ranges.name != NONE
+    if within is not None:
+        chosen &= (nest.start >= within[0]) & (nest.start < within[1])
+    data = pa.table(
+        {
+            "op": pa.array(ranges.names, pa.string()).take(pa.array(ranges.name[chosen])),
+            "cpu_calls": once[chosen],
+            "cpu_self": own[chosen],
+            "cpu_total": (length * once)[chosen],
+            "launches": launches[chosen],
+        }
+    )
+    return add_up(data, ["op"], SUMS)
+
+
+def merge_host_ops(a: pa.Table | None, b: pa.Table | None) -> pa.Table | None:
+    """Make the totals of two captures those of both; of one that is none, nothing is known."""
+    if a is None or b is None:
+        return b if a is None else a
+    return add_up(pa.concat_tables([a, b]), ["op"], SUMS)
+
+
+def _ranges(capture: Capture) -> _Ranges:
+    ranges = capture.ranges
+    read = texts.read_texts(ranges)
+    kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), texts.kinds(read))
+    thread, start, end, op_id = (
+        ints(ranges.column(name)) for name in ("thread", "start", "end", "op_id")
+    )
+    nested = ints(ranges.column("style")) == schema.NESTED
+    rows = np.flatnonzero((_RANK[kind] != NONE) & nested & (end >= start))
+    tiebreak = np.empty(len(rows), np.int64)
+    tiebreak[np.lexsort((op_id[rows], _RANK[kind[rows]]))] = np.arange(len(rows))  # ids rise inward
+    nest = nesting.nest(thread[rows], start[rows], end[rows], tiebreak)
+    rows = rows[nest.order]
+    numbers: dict[str, int] = {}
+    number_of_template = np.full(len(read.templates) + 1, NONE)
+    for place in np.unique(read.code[rows]).tolist():
+        name = _name(read.templates[place], Kind(int(read.kind[place])))
+        if name is not None:
+            number_of_template[place] = numbers.setdefault(name, len(numbers))
+    name_of_row = number_of_template[read.code[rows].astype(np.int64)]
+    return _Ranges(nest, kind[rows].astype(np.int64), name_of_row, [*numbers])
+
+
+def _name(text: str, kind: Kind) -> str | None:
+    """Name an op as the column `op` does; None for what is none."""
+    if kind == Kind.SEQ:
+        decoded = marker.decode_seq(text)
+        name = op_name(*mod_and_op(decoded.node))
+        return name if decoded.node == decoded.name else f"{_ENGINE}{name}"
+    call = marker.decode_op(text) if kind == Kind.OP else None
+    return None if call is None or call.op in marker.NOT_OPS else op_name(call.mod, call.op)
+
+
+def _sum_at(parent: Ints, values: Ints) -> Ints:
+    """Add up what lies directly in each range."""
+    inside = parent != NONE
+    sums = np.zeros(len(parent), np.int64)
+    np.add.at(sums, parent[inside], values[inside])
+    return sums
+
+
+def _again(ranges: _Ranges) -> Mask:
+    """Tell which ranges are the call that the range around them is."""
+    parent = ranges.nest.parent
+    inside = parent != NONE
+    alone = _sum_at(parent, np.ones_like(parent))[parent] == 1
+    marked = (ranges.kind[parent] == Kind.OP) & (ranges.kind == Kind.SEQ)
+    same = (ranges.name == ranges.name[parent]) & (ranges.name != NONE)
+    return np.asarray(inside & same & (alone | marked), bool)
+
+
+def _launches(nest: Nest, records: Records, capture: Capture) -> Ints:
+    """Count the rows that were launched in each range, at any depth."""
+    count = np.zeros(len(nest.parent), np.int64)
+    begin, end = host_api.launches(records)
+    thread = _threads(records, capture)
+    rows = np.flatnonzero((begin != NONE) & (thread != NONE))
+    if not len(rows) or not len(count):
+        return count
+    leaf = nesting.innermost(nest, thread[rows], begin[rows], end[rows])
+    np.add.at(count, leaf[leaf != NONE], 1)
+    depth = nesting.depths(nest.parent)
+    inward = np.argsort(depth, kind="stable")
+    levels = np.split(inward, np.flatnonzero(np.diff(depth[inward])) + 1)
+    for level in reversed(levels[1:]):
+        np.add.at(count, nest.parent[level], count[level])
+    return count
+
+
+def _threads(records: Records, capture: Capture) -> Ints:
+    """Give the row of `threads` that launched each row; NONE where that is not known."""
+    known = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
+    both = [np.concatenate(pair) for pair in zip(known, _launchers(records), strict=True)]
+    number = number_combinations(*both)
+    row = np.full(int(number.max(initial=0)) + 1, NONE)
+    count = len(known[0])
+    row[number[:count]] = np.arange(count)
+    return np.asarray(row[number[count:]])
+
+
+def _launchers(records: Records) -> list[Ints]:
+    return [records.numpy(name) for name in ("pid", "tid")]

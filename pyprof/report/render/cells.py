@@ -1,0 +1,59 @@
+"""The cells of a terminal that a text takes, and texts cut to a number of them."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+
+MARK = ".."
+"""Stands where a text was shortened."""
+
+
+def cells(text: str) -> int:
+    """Count the cells that a text takes: East Asian wide characters take two, accents none."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+@lru_cache(maxsize=1 << 12)
+def _cells(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def filled(text: str, room: int, *, left: bool) -> str:
+    """Fill a text up to `room` cells, to stand at their left end or right."""
+    blanks = " " * (room - cells(text))
+    return text + blanks if left else blanks + text
+
+
+def cut_middle(text: str, room: int, mark: str = MARK) -> str:
+    """Leave out the middle of a text that takes more than `room` cells, and mark that it was."""
+    if cells(text) <= room:
+        return text
+    kept = max(room - len(mark), 0)
+    tail = _beginning(text[::-1], kept // 2)[::-1]
+    return f"{_beginning(text, kept - cells(tail))}{mark}{tail}"
+
+
+def cut_end(text: str, room: int, mark: str = MARK) -> str:
+    """Leave out the end of a text that takes more than `room` cells, and mark that it was."""
+    if cells(text) <= room:
+        return text
+    return f"{_beginning(text, max(room - len(mark), 0))}{mark}"
+
+
+def cut_start(text: str, room: int, mark: str = MARK) -> str:
+    """Leave out the beginning of a text that takes more than `room` cells, and mark that it was."""
+    if cells(text) <= room:
+        return text
+    return f"{mark}{_beginning(text[::-1], max(room - len(mark), 0))[::-1]}"
+
+
+def _beginning(text: str, room: int) -> str:
+    used = 0
+    for place, character in enumerate(text):
+        used += _cells(character)
+        if used > room:
+            return text[:place]
+    return text
