@@ -178,7 +178,7 @@ def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:
 def _group_count(groups: pa.Table, host: pa.Table | None) -> int:
     """Count groups, those of ops that launched nothing included."""
     if host is None:
-        return groups.num_rows
+        return int(groups.num_rows)
     return len({*groups.column("key").to_pylist(), *host.column("op").to_pylist()})
 
 
