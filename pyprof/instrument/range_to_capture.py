@@ -41,6 +41,11 @@ class RangeHooks:
         """Call back at each `pyprof.step()`. Gives a function that takes this back."""
         return _add(self._step, callback)
 
+    @property
+    def listened(self) -> bool:
+        """Tell whether anyone wants to know when the range starts: a profiler of ours."""
+        return bool(self._start)
+
     def start(self) -> None:
         """Tell that the range to capture starts."""
         _call(self._start)
