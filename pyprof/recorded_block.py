@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 import weakref
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
@@ -23,6 +23,7 @@ from pyprof.errors import PyprofError
 from pyprof.instrument import emit, range_to_capture
 
 if TYPE_CHECKING:
+    from contextlib import _GeneratorContextManager
     from types import TracebackType
     from typing import ClassVar
 
@@ -36,12 +37,12 @@ _SUFFIX = ".pt.trace.json.gz"
 
 
 @overload
-def profile(*, schedule: Schedule | None = None) -> AbstractContextManager[None]: ...
+def profile(*, schedule: Schedule | None = None) -> _GeneratorContextManager[None]: ...
 @overload
 def profile(name: str, *, schedule: Schedule | None = None) -> Profile: ...
 def profile(
     name: str | None = None, *, schedule: Schedule | None = None
-) -> AbstractContextManager[None] | Profile:
+) -> _GeneratorContextManager[None] | Profile:
     """Record a block: `with pyprof.profile("x") as p: ...`, then `p.frame`, `p.summary()`, `p`.
 
     Without a name, mark the range to capture, also as a decorator; nothing is recorded here.

@@ -43,7 +43,9 @@ from pyprof.marker.encode import (
 from pyprof.marker.kind import NOT_OPS, classify, layer_name, plain_layer
 from pyprof.marker.library_ranges import is_library_domain
 from pyprof.marker.model import (
+    CLOSURE,
     DDP,
+    STEP_OF,
     STOPPED,
     Call,
     Kind,
@@ -55,12 +57,22 @@ from pyprof.marker.model import (
     is_backward,
 )
 from pyprof.marker.serving_steps import ServingStep, serving_step
-from pyprof.marker.user_ranges import BACKWARD, STEP_PATTERN, direction, range_name, step_name
+from pyprof.marker.user_ranges import (
+    BACKWARD,
+    STEP_END,
+    STEP_PATTERN,
+    direction,
+    range_name,
+    step_name,
+)
 
 __all__ = [
     "BACKWARD",
+    "CLOSURE",
     "DDP",
     "NOT_OPS",
+    "STEP_END",
+    "STEP_OF",
     "STEP_PATTERN",
     "STOPPED",
     "Call",
