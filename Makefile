@@ -25,7 +25,7 @@ PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 test: $(VENV)/test.done  ## run all but the slow tests
 	$(PYTEST) $(ARGS)
 
-test-all: $(VENV)/test.done  ## run all tests, including the slow ones
+test-all: $(VENV)/test.done $(VENV)/trainers.done  ## run all tests, including the slow ones
 	$(PYTEST) -m "" $(ARGS)
 
 fuzz: $(VENV)/test.done  ## test N randomly damaged captures: make fuzz N=100000 SEED=1
@@ -60,6 +60,12 @@ $(VENV)/test.done: $(VENV)/package.done
 	$(BIN)/python -m pip install --quiet --group test
 	$(BIN)/python -m pip install --quiet --group torch \
 	  || echo "torch could not be installed; the tests that need it will skip" >&2
+	touch $@
+
+# Lightning and Hugging Face's Trainer, which the slow tests of the callbacks run.
+$(VENV)/trainers.done: $(VENV)/torch.done
+	$(BIN)/python -m pip install --quiet --group trainers \
+	  || echo "Lightning or transformers could not be installed; their tests will skip" >&2
 	touch $@
 
 $(VENV)/lint.done: $(VENV)/test.done
