@@ -8,7 +8,7 @@ DEMO = demo
 N = 10000
 SEED = 0
 
-.PHONY: help demo test test-all fuzz lint docs clean
+.PHONY: help demo test test-all fuzz lint docs package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,12 @@ lint: $(VENV)/lint.done  ## format, lint, names, types, import layers
 
 docs: $(VENV)/package.done  ## regenerate the parts of the documents that follow from the code
 	$(BIN)/python docs/readme.py
+
+package: $(VENV)/package.done  ## build the sdist and the wheel into dist/, and check them
+	$(BIN)/python -m pip install --quiet --group release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
