@@ -8,7 +8,7 @@ DEMO = demo
 N = 10000
 SEED = 0
 
-.PHONY: help demo test test-all fuzz bench lint docs clean
+.PHONY: help demo test test-all fuzz bench lint docs package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 test: $(VENV)/test.done  ## run all but the slow tests
 	$(PYTEST) $(ARGS)
 
-test-all: $(VENV)/test.done  ## run all tests, including the slow ones
+test-all: $(VENV)/test.done $(VENV)/trainers.done  ## run all tests, including the slow ones
 	$(PYTEST) -m "" $(ARGS)
 
 fuzz: $(VENV)/test.done  ## test N randomly damaged captures: make fuzz N=100000 SEED=1
@@ -43,6 +43,12 @@ lint: $(VENV)/lint.done  ## format, lint, names, types, import layers
 
 docs: $(VENV)/package.done  ## regenerate the parts of the documents that follow from the code
 	$(BIN)/python docs/readme.py
+
+package: $(VENV)/package.done  ## build the sdist and the wheel into dist/, and check them
+	$(BIN)/python -m pip install --quiet --group release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -63,6 +69,12 @@ $(VENV)/test.done: $(VENV)/package.done
 	$(BIN)/python -m pip install --quiet --group test
 	$(BIN)/python -m pip install --quiet --group torch \
 	  || echo "torch could not be installed; the tests that need it will skip" >&2
+	touch $@
+
+# Lightning and Hugging Face's Trainer, which the slow tests of the callbacks run.
+$(VENV)/trainers.done: $(VENV)/torch.done
+	$(BIN)/python -m pip install --quiet --group trainers \
+	  || echo "Lightning or transformers could not be installed; their tests will skip" >&2
 	touch $@
 
 $(VENV)/lint.done: $(VENV)/test.done

@@ -19,11 +19,11 @@ if TYPE_CHECKING:  # what type checkers see of the names below
     from pyprof.instrument import enabled as enabled
     from pyprof.instrument import init as init
     from pyprof.instrument import print_timings as print_timings
-    from pyprof.instrument import profile as profile
     from pyprof.instrument import step as step
     from pyprof.instrument import stop as stop
     from pyprof.instrument import timings as timings
     from pyprof.instrument import wrap as wrap
+    from pyprof.recorded_block import profile as profile
 
 __version__ = "0.1.0"
 
@@ -34,7 +34,7 @@ _EXPORTS: dict[str, str] = {
     "load": "pyprof.report.frame",
     "nvtx": "pyprof.nvtx",
     "print_timings": "pyprof.instrument",
-    "profile": "pyprof.instrument",
+    "profile": "pyprof.recorded_block",
     "step": "pyprof.instrument",
     "stop": "pyprof.instrument",
     "timings": "pyprof.instrument",

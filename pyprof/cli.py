@@ -15,6 +15,7 @@ import click
 
 from pyprof import drafts, guard, safe, signals, streams
 from pyprof.errors import PyprofError
+from pyprof.installing import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -264,7 +265,7 @@ def need(what: str, *packages: str) -> None:
     if not all(map(_installed, packages)):
         raise PyprofError(
             f"{what} {'need' if what.endswith('s') else 'needs'} {' and '.join(packages)}: "
-            f"pip install {' '.join(packages).lower()}"
+            f"{install_command(*(package.lower() for package in packages))}"
         )
 
 

@@ -1,9 +1,13 @@
-"""The wheel holds what the package needs at run time, and nothing else."""
+"""What is released: the wheel holds what the package needs at run time, and nothing else."""
 
 from __future__ import annotations
 
+import email
+import re
+import runpy
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -49,9 +53,52 @@ def test_the_wheel_has_its_command_and_licence(wheel: zipfile.ZipFile) -> None:
     assert wheel.read(about["licenses/LICENSE"]) == (TOP / "LICENSE").read_bytes()
 
 
+def test_the_metadata_is_complete(wheel: zipfile.ZipFile) -> None:
+    """What an index shows of the package, and what a report needs comes with it."""
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    about = email.message_from_bytes(wheel.read(name))
+    for field in ("Summary", "Keywords", "Classifier", "License-Expression", "Requires-Python"):
+        assert about[field]
+    required = {re.split("[>;]", text)[0] for text in about.get_all("Requires-Dist", [])
+                if "extra ==" not in text}  # fmt: skip
+    assert {"bokeh", "jinja2"} <= required  # which a page needs
+    assert about["Description-Content-Type"] == "text/markdown"
+    text = about.get_payload()
+    assert "Which line of my model is slow" in text
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", text) == []
+
+
+def test_links_of_the_description_lead_to_the_source() -> None:
+    """If it has a home; else the words stay. Other links and code are as they were."""
+    described = runpy.run_path(str(TOP / "hatch_build.py"))["described"]
+    text = "[a](docs/a.md#x), [b](https://b), [c](#c), `x[0](1)`"
+    assert described("[a](docs/a.md)", "https://h/p/") == "[a](https://h/p/blob/main/docs/a.md)"
+    assert described("[`a`](#b)", "https://h/p") == "[`a`](https://h/p/blob/main/README.md#b)"
+    assert described(text, None) == "a, [b](https://b), c, `x[0](1)`"
+
+
+@pytest.mark.slow
+def test_the_sdist_makes_the_same_wheel(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    """It holds all that a build needs; both pass the check of the index."""
+    check = pytest.importorskip("twine.commands.check")
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path / "dist"), "-t"]
+    subprocess.run([*build, "sdist"], cwd=TOP, check=True, capture_output=True)
+    (sdist,) = (tmp_path / "dist").glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (tree,) = tmp_path.glob("torch_pyprof-*")
+    subprocess.run([*build, "wheel"], cwd=tree, check=True, capture_output=True)
+    (again,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(again) as other:
+        assert {i.filename: i.CRC for i in other.infolist()} == {
+            i.filename: i.CRC for i in wheel.infolist()
+        }
+    assert not check.check([str(sdist), str(again)], strict=True)
+
+
 def test_the_wheel_runs_by_itself(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     """Unpacked anywhere, without this tree, it parses and reports."""
-    wheel.extractall(tmp_path / "site")
+    wheel.extractall(tmp_path / "site")  # noqa: S202 - ours
     code = "import pyprof, sys; from pyprof.__main__ import main; print(pyprof.__file__); main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "prof", "--help"],

@@ -48,8 +48,7 @@ class Recording:
             self._stack.enter_context(self._threads_watched())
         if request.instrument:
             begin_at(runner.__code__)
-            instrument.begin(profiler_sink(self._marks))
-            self._stack.callback(instrument.stop)
+            self._stack.enter_context(instrument.marked(profiler_sink(self._marks)))
         self._end = self._connect()
 
     def finish(self, path: Callable[[], Path]) -> Path | None:
@@ -66,14 +65,19 @@ class Recording:
     def notes(self) -> Iterator[str]:
         """Say what the user should know of how it went."""
         recorder = self._recorder
+        if recorder.windows and not recorder.overflowed:
+            windows = f" in {recorder.windows} windows" if recorder.windows > 1 else ""
+            yield f"recorded {recorder.seconds:.1f} s{windows}{self._extent()}"
+        yield from self.problems()
+
+    def problems(self) -> Iterator[str]:
+        """Say what is not recorded, and why."""
+        recorder = self._recorder
         if recorder.overflowed:
             yield (
                 f"recording ended after {recorder.seconds:.1f} s: it had used a quarter of the "
                 "free memory; capture a few steps with --steps or pyprof.profile()"
             )
-        elif recorder.windows:
-            windows = f" in {recorder.windows} windows" if recorder.windows > 1 else ""
-            yield f"recorded {recorder.seconds:.1f} s{windows}{self._extent()}"
         if self.others.count:
             yield self._of_others()
         if recorder.lost:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pyprof.instrument.range_to_capture import Schedule
 
 _RANGES = ("torch.cuda.profiler.start", "torch.cuda.profiler.profile", "pyprof.profile")
+_TRAINERS = "pyprof.trainers."
+"""Begins the names of callbacks that mark a range for the script."""
 _RUNTIME = "cudaProfilerStart"
 _RANKS = {
     "RANK": "WORLD_SIZE",
@@ -28,6 +30,8 @@ _RANKS = {
     "SLURM_PROCID": "SLURM_NTASKS",
 }
 """Variables that launchers set: a process's rank, and how many there are."""
+QUIET_KINETO = {"KINETO_LOG_LEVEL": "6"}
+"""The variable that keeps Kineto's own messages, `USDT:` too, from stderr."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ def names_a_range(source: str) -> bool:
         return False
     homes = dict(pair for node in ast.walk(tree) for pair in _imported(node))
     return any(
-        name in _RANGES or name.rpartition(".")[2] == _RUNTIME
+        name in _RANGES or name.startswith(_TRAINERS) or name.rpartition(".")[2] == _RUNTIME
         for node in ast.walk(tree)
         if isinstance(node, (ast.Name, ast.Attribute))
         for name in [_dotted(node, homes)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyprof import signals
 from pyprof.capture import script
 from pyprof.capture.process_end import before_leaving
-from pyprof.capture.request import Outcome, check_place, ranked, shown
+from pyprof.capture.request import QUIET_KINETO, Outcome, check_place, ranked, shown
 from pyprof.capture.spawned import Children
 from pyprof.errors import PyprofError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".pt.trace.json.gz"
 _ENVIRONMENT = {
-    "KINETO_LOG_LEVEL": "6",  # none of Kineto's own messages, `USDT:` neither
+    **QUIET_KINETO,
     "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1",  # compiled CPU kernels appear as ops
 }
 

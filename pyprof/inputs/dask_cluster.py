@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyprof import __version__, cli
 from pyprof.errors import CaptureError, PyprofError, reason
 from pyprof.inputs.engine import Failed, Handle, attempt, name_of, progress, settled, tree
+from pyprof.installing import install_command
 from pyprof.readers.settings import Carried
 
 try:
@@ -25,7 +26,7 @@ try:
     from distributed import CancelledError, Client, KilledWorker, Security, as_completed
     from distributed.comm import connect, get_address_host_port
 except ImportError:
-    raise PyprofError('--dask needs Dask: pip install "dask[distributed]"') from None
+    raise PyprofError(f"--dask needs Dask: {install_command('dask[distributed]')}") from None
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

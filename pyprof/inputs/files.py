@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from pyprof import cli, guard, scratch
 from pyprof.errors import CaptureError, PyprofError, reason
+from pyprof.installing import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,7 +166,7 @@ class Remote:
         try:
             import fsspec.core  # noqa: PLC0415 - only URLs need it
         except ImportError:
-            raise PyprofError(f"{url}: URLs need fsspec: pip install fsspec") from None
+            raise PyprofError(f"{url}: URLs need fsspec: {install_command('fsspec')}") from None
         if "::" in url and "[" not in url:  # as in a host's number
             raise PyprofError(f"{url}: nested URLs are not supported; copy the captures first")
         try:

@@ -10,6 +10,7 @@ from pyprof.instrument.lifecycle import (
     for_profilers,
     init,
     listening,
+    marked,
     stop,
     wrap,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "for_profilers",
     "init",
     "listening",
+    "marked",
     "print_timings",
     "profile",
     "range_hooks",

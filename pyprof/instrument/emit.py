@@ -143,6 +143,10 @@ class Emitter:
         """Send texts to this sink from now on."""
         self.pop, self.recording, self.push = sink.pop, sink.recording, sink.push
 
+    def sink(self) -> Sink | None:
+        """Give what texts are sent to now."""
+        return None if self.push is None else Sink(self.push, self.pop, self.recording)
+
     def disconnect(self) -> None:
         """Send nothing from now on. Ranges still open can be closed: `pop` stays."""
         self.push = None

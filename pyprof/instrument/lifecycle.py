@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from pyprof.instrument import caller, collectives, payload
+from pyprof.instrument import caller, cells, collectives, payload
 from pyprof.instrument import stack as stacks
 from pyprof.instrument import timers as clocks
 from pyprof.instrument.coalesced_collectives import wrap_coalesced
@@ -21,7 +22,7 @@ from pyprof.instrument.targets import find_targets
 from pyprof.instrument.wrap import WRAPPED, wrap_asked, wrap_one, wrap_places
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _SINKS: dict[str, Callable[[], Sink]] = {"nvtx": nvtx_sink, "profiler": profiler_sink}
 
@@ -82,6 +83,24 @@ def begin(sink: Sink) -> None:
             EMITTER.connect(sink)
 
 
+@contextmanager
+def marked(sink: Sink) -> Iterator[None]:
+    """Do what `begin` does until the end of the `with`; then all is as the user had it before."""
+    with _STATE.lock:
+        was = _STATE.enabled, _STATE.for_profilers, clocks.ON[0]
+        patched, sent_to = _STATE.patches is not None, EMITTER.sink()
+        begin(sink)
+    try:
+        yield
+    finally:
+        with _STATE.lock:
+            if patched and sent_to is not None:
+                EMITTER.connect(sent_to)
+            else:
+                stop()
+                _STATE.enabled, _STATE.for_profilers, clocks.ON[0] = was
+
+
 def for_profilers() -> bool:
     """Tell whether the script itself asked for ranges in the traces of torch.profiler."""
     return _STATE.for_profilers
@@ -96,6 +115,8 @@ def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
     wrap_compiled(patches)
     wrap_coalesced(patches)
     if with_stack:
+        for code in cells.runners():
+            stacks.begin_at(code)
         wrap_places(patches)
     if with_layers:
         wrap_modules(patches)

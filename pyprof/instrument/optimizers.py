@@ -6,14 +6,18 @@ hooks). So do we, right after it: what is put back later is what torch had put t
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from torch.optim import Optimizer
 
-from pyprof.instrument.op import isinstance_op, make_op
+from pyprof.instrument.caller import unseen
+from pyprof.instrument.op import BindingOp, call, isinstance_op, silent
+from pyprof.instrument.ranges import close_range, open_range
+from pyprof.marker import CLOSURE, STEP_OF
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyprof.instrument.patch import Patches
 
@@ -41,7 +45,44 @@ def _wrap_step(kind: type, patches: Patches) -> None:
     if isinstance_op(step):
         step = step.__wrapped__
     if getattr(step, "hooked", False):
-        patches.replace(kind, "step", make_op(step, kind, "step", kind.__name__))
+        patches.replace(kind, "step", StepOp(step, kind, "step", kind.__name__, overridable=False))
+
+
+class StepOp(BindingOp):
+    """An optimizer's step. One that is given a closure is no op: the whole training is inside it.
+
+    Lightning always gives one, as does who uses LBFGS. What is inside are ops of their own then,
+    those of the closure forward and backward, all others the optimizer's.
+    """
+
+    @unseen
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+        """Call the original, inside its ranges while anyone listens."""
+        given = kwargs.get("closure", args[1] if len(args) > 1 else None)
+        if not callable(given) or silent():
+            return call(self, args, kwargs)
+        marked = _marked(given)
+        if "closure" in kwargs:
+            kwargs["closure"] = marked
+        else:
+            args = (args[0], marked, *args[2:])
+        opened = open_range(f"{STEP_OF}{type(args[0]).__name__}.step")
+        try:
+            return self.__wrapped__(*args, **kwargs)
+        finally:
+            close_range(opened)
+
+
+def _marked(closure: Callable[..., Any]) -> Callable[..., Any]:
+    @unseen
+    def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the closure
+        opened = open_range(CLOSURE)
+        try:
+            return closure(*args, **kwargs)
+        finally:
+            close_range(opened)
+
+    return wraps(closure)(run)
 
 
 def _subclasses(kind: type) -> Iterator[type]:

@@ -6,13 +6,16 @@ The capture command starts and stops its profiler from here.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd.profiler import record_function
 from torch.profiler import ProfilerAction
 
+from pyprof.instrument.emit import EMITTER, Sink, nvtx_sink, tool_listens
 from pyprof.instrument.stream_capture import capturing
+from pyprof.marker import STEP_END
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +44,11 @@ class RangeHooks:
         """Call back at each `pyprof.step()`. Gives a function that takes this back."""
         return _add(self._step, callback)
 
+    @property
+    def listened(self) -> bool:
+        """Tell whether anyone wants to know when the range starts: a profiler of ours."""
+        return bool(self._start)
+
     def start(self) -> None:
         """Tell that the range to capture starts."""
         _call(self._start)
@@ -50,12 +58,8 @@ class RangeHooks:
         _call(self._stop)
 
     def step(self) -> None:
-        """Tell that a step ended; one that is captured into a CUDA graph ends when it is replayed.
-
-        Who hears of it may wait for the GPU, which would end the capture of the graph.
-        """
-        if not capturing():
-            _call(self._step)
+        """Tell that a step ended. Who hears of it may wait for the GPU."""
+        _call(self._step)
 
 
 def _add(
@@ -168,8 +172,30 @@ def profile(*, schedule: Schedule | None = None) -> Iterator[None]:
 
 
 def step() -> None:
-    """Mark the end of a training step, for captures that count steps."""
+    """Mark the end of a training step: reports count and compare steps, `--steps` chooses them.
+
+    Any profiler that records now has the mark in its capture. Works inside any range, and costs
+    next to nothing where no profiler is.
+    """
+    if capturing():  # a step that is captured into a CUDA graph ends when it is replayed
+        return
+    _mark_end()
     range_hooks.step()
+
+
+def _mark_end() -> None:
+    """Open and close a range of no length: one that began with the step could not be nested."""
+    sink = EMITTER.sink() or (_nvtx() if tool_listens() else None)
+    if sink is None:
+        with record_function(STEP_END):
+            return
+    sink.push(STEP_END)
+    sink.pop()
+
+
+@cache
+def _nvtx() -> Sink:
+    return nvtx_sink()
 
 
 def _start() -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from pyprof.instrument import cells
 from pyprof.instrument.caller import STAND_IN
 from pyprof.marker import encode_trace
 
@@ -144,7 +145,8 @@ def _describe(
             outer = NOWHERE
             break
         if code.co_name != STAND_IN and is_users(code.co_filename):
-            places.append((f"{_encodable(code.co_filename)}:{frame.f_lineno or 0}", code.co_name))
+            file = _encodable(cells.file_name(code.co_filename))
+            places.append((f"{file}:{frame.f_lineno or 0}", code.co_name))
         frame = frame.f_back
     if not places:
         return Stack(steps, beyond, outer.places, outer.text)

@@ -43,9 +43,11 @@ from pyprof.marker.encode import (
 from pyprof.marker.kind import NOT_OPS, classify, layer_name, plain_layer
 from pyprof.marker.library_ranges import is_library_domain
 from pyprof.marker.model import (
+    CLOSURE,
     DDP,
     FRAMES,
     FUSED_OPS,
+    STEP_OF,
     STOPPED,
     Call,
     Kind,
@@ -57,14 +59,24 @@ from pyprof.marker.model import (
     is_backward,
 )
 from pyprof.marker.serving_steps import ServingStep, serving_step
-from pyprof.marker.user_ranges import BACKWARD, STEP_PATTERN, direction, range_name, step_name
+from pyprof.marker.user_ranges import (
+    BACKWARD,
+    STEP_END,
+    STEP_PATTERN,
+    direction,
+    range_name,
+    step_name,
+)
 
 __all__ = [
     "BACKWARD",
+    "CLOSURE",
     "DDP",
     "FRAMES",
     "FUSED_OPS",
     "NOT_OPS",
+    "STEP_END",
+    "STEP_OF",
     "STEP_PATTERN",
     "STOPPED",
     "Call",

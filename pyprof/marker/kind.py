@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from pyprof.marker.library_ranges import is_library_range
-from pyprof.marker.model import Kind
-from pyprof.marker.user_ranges import is_fsdp, is_named_module, is_step
+from pyprof.marker.model import CLOSURE, STEP_OF, Kind
+from pyprof.marker.user_ranges import STEP_END, is_fsdp, is_named_module, is_step
 
 _SEQ = re.compile(r", (?:seq|op_id) = ")
 _BARE_SEQ = re.compile(
@@ -31,7 +31,7 @@ def classify(text: str) -> Kind:
         return _classify_dict(text)
     if text.startswith("layer:"):
         return Kind.LAYER
-    if text.startswith(("Optimizer.step#", "Optimizer.zero_grad#")):
+    if text.startswith((STEP_OF, "Optimizer.zero_grad#", CLOSURE)):
         return Kind.OPTIMIZER
     if _SEQ.search(text):
         return Kind.SEQ if _is_torch_range(text) else _named(text.split(", ", 1)[0])
@@ -40,7 +40,7 @@ def classify(text: str) -> Kind:
 
 def _named(name: str) -> Kind:
     """Tell what a range is that says nothing but a name."""
-    if not name.strip() or is_library_range(name):
+    if not name.strip() or name == STEP_END or is_library_range(name):
         return Kind.CONTEXT
     return Kind.STEP if is_step(name) else Kind.USER
 

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+STEP_OF = "Optimizer.step#"
+"""Begins the text of PyTorch's range around the step of an optimizer."""
+CLOSURE = "Optimizer.closure#"
+"""The text around what an optimizer's step calls back: forward and backward, not the optimizer."""
+
+
 class Kind(IntEnum):
     """What a text is."""
 
@@ -24,7 +30,7 @@ class Kind(IntEnum):
     SEQ = 5
     """One of PyTorch's own ranges."""
     OPTIMIZER = 6
-    """PyTorch's range around an optimizer's step or zero_grad."""
+    """PyTorch's range around an optimizer's step or zero_grad, or ours around its closure."""
     USER = 7
     """A range of the user's, or of a framework around the user's program: a layer."""
     STEP = 8

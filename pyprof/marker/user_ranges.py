@@ -31,6 +31,10 @@ _STEP_NAME = re.compile(rf"\W*({_LOOP}?[\s_.:#-]*{_STEP})", re.IGNORECASE)
 _PROFILERS = re.compile(r"ProfilerStep")
 
 
+STEP_END = "pyprof.step"
+"""A range of no length where a step ends: so `pyprof.step()` says it, inside whatever is open."""
+
+
 def is_step(text: str) -> bool:
     """Tell whether a range goes around one step of a loop."""
     return _IS_STEP.match(text) is not None

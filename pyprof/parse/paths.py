@@ -223,7 +223,7 @@ class _Around:
         elif kind == Kind.SEQ:
             self._enter_seq(text)
         elif kind == Kind.OPTIMIZER:
-            self._state = self._state._replace(optimizer=True)
+            self._state = self._state._replace(optimizer=text != marker.CLOSURE)
 
     def leave(self) -> None:
         """Go out of the range that was entered last."""

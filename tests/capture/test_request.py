@@ -50,6 +50,7 @@ def test_the_script_knows_better() -> None:
         ("from pyprof import profile\nwith profile(): pass", True),
         ("import pyprof as p\nrun = p.profile()(run)", True),
         ("lib.getattr(x).cudaProfilerStart()", True),
+        ("from pyprof.trainers.lightning import PyprofCallback as C\nf(C())", True),
         ("from torch.profiler import profile\nwith profile(): pass", False),
         ("# torch.cuda.profiler.start()", False),
         ("'with pyprof.profile(): pass'", False),

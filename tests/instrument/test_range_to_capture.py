@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import pyprof
-from pyprof.instrument import range_hooks
+from pyprof.instrument import emit, lifecycle, range_hooks, range_to_capture
 
 pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a driver too old
 
@@ -45,6 +45,26 @@ def test_hooks_hear_of_start_step_and_stop_in_order() -> None:
     with pyprof.profile():
         pyprof.step()
     assert heard == ["start", "step", "stop"]
+
+
+def test_a_step_is_marked_for_whoever_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the sink of init(), by NVTX under a tool without init(), else for torch.profiler."""
+    pushed: list[str] = []
+    sink = emit.Sink(pushed.append, lambda: pushed.append("pop"))
+    monkeypatch.setattr(range_to_capture, "tool_listens", lambda: True)
+    monkeypatch.setattr(range_to_capture, "_nvtx", lambda: sink)
+    pyprof.step()
+    assert pushed == ["pyprof.step", "pop"]
+    monkeypatch.setattr(range_to_capture, "tool_listens", lambda: False)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as records:
+        pyprof.step()
+    assert "pyprof.step" in {event.key for event in records.key_averages()}
+    monkeypatch.setitem(lifecycle._SINKS, "nvtx", lambda: sink)
+    pushed.clear()
+    pyprof.init(force=True)
+    pyprof.step()
+    pyprof.stop()
+    assert pushed == ["pyprof.step", "pop"]
 
 
 def test_profile_starts_and_stops_the_cuda_profiler(monkeypatch: pytest.MonkeyPatch) -> None:

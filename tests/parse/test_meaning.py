@@ -119,6 +119,7 @@ def test_ranges_of_others_are_never_ops(text: str, tmp_path: Path) -> None:
         (("Optimizer.step#SGD.step", "aten::add_"), "optim"),
         ((encode_op(Call("torch.optim", "step", ())), MM), "optim"),
         (("Optimizer.zero_grad#SGD.zero_grad",), "optim"),
+        (("Optimizer.step#SGD.step", "Optimizer.closure#", MM), "fprop"),
         (("train_step",), ""),
         ((), ""),
         (("SumBackward1, seq = 3, op_id = 9", "Optimizer.step#SGD.step"), "bprop"),

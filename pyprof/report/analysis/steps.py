@@ -1,4 +1,4 @@
-"""What marks the steps of a loop: the user's iteration ranges, or the optimizer's steps.
+"""What marks the steps of a loop: `pyprof.step()`, iteration ranges, or the optimizer's steps.
 
 Each gives the bounds of the steps in ns on the capture's clock; the host's, or those of launches.
 """
@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.marker import (
+    STEP_END,
+    STEP_OF,
     STEP_PATTERN,
     Kind,
     classify,
@@ -123,13 +125,27 @@ def _apart(ranges: pa.Table) -> Bounds:
     return Bounds("", start[rows], end[rows], tuple(texts))
 
 
+def step_ends(capture: Capture) -> Bounds | None:
+    """Let a step end where the script said so, by `pyprof.step()`; of threads, the busiest counts.
+
+    The first step begins with the capture: what is before the training loop is best not captured.
+    """
+    marks = _named(capture.ranges, [STEP_END])
+    thread, end = (np.asarray(pc.fill_null(marks.column(name), -1)) for name in ("thread", "end"))
+    if not len(end):
+        return None
+    threads, count = np.unique(thread, return_counts=True)
+    end = np.sort(end[thread == threads[count.argmax()]].astype(np.int64))
+    return Bounds("pyprof.step", np.append(_begin(capture), end[:-1]), end)
+
+
 # --- from the optimizer -------------------------------------------------------------------------
 
 
 def optimizer_ranges(capture: Capture) -> Bounds | None:
     """Let a step end where the optimizer's does; of several optimizers, the rarest tells."""
     ranges = capture.ranges
-    is_step = partial(pc.starts_with, pattern="Optimizer.step#")
+    is_step = partial(pc.starts_with, pattern=STEP_OF)
     texts = ranges.filter(where(ranges.column("text"), is_step))
     counts = texts.column("text").value_counts().to_pylist()
     named = [(entry["counts"], entry["values"]) for entry in counts]
@@ -166,9 +182,10 @@ def optimizer_rows(records: Records, launched: Ints) -> Bounds | None:
 
 # The steps of a training or inference loop: where each begins, and which rows are its.
 #
-# Found from the user's iteration ranges, else from the optimizer's steps, else from the kernels'
-# own repetition. A row belongs to the step in which the host launched it. A step is of one window
-# of the capture: of one that the profiler's pause cuts, what comes after it.
+# Found from `pyprof.step()`, else from the user's iteration ranges, else from the optimizer's
+# steps, else from the kernels' own repetition. A row belongs to the step in which the host launched
+# it. A step is of one window of the capture: of one that the profiler's pause cuts, what comes
+# after.
 
 
 OUTSIDE = -1
@@ -182,7 +199,7 @@ class Steps:
     """What was found. Times in ns on the capture's clock."""
 
     origin: str
-    """Where from, for people: `ranges "step N"`, `Optimizer.step`,
+    """Where from, for people: `pyprof.step`, `ranges "step N"`, `Optimizer.step`,
     `repetition of 118 kernels`; "" for none."""
     start_ns: Ints
     """When the host began each step; for repetition, when it launched the first row."""
@@ -322,7 +339,7 @@ def _only(capture: Capture, pid: int) -> Capture:
 
 def _of_process(records: Records, capture: Capture | None, launched: Ints) -> Steps:
     if capture is not None:
-        for find in (iterations, engine_steps, optimizer_ranges):
+        for find in (step_ends, iterations, engine_steps, optimizer_ranges):
             if (named_ranges := find(capture)) is not None:
                 return _steps(records, named_ranges, launched)
     if (boundaries := optimizer_rows(records, launched)) is not None:

@@ -52,6 +52,16 @@ def test_ranges_that_name_iterations_are_steps() -> None:
     assert found.duration_ns.tolist() == [222 * US, 400 * US, 400 * US, 400 * US]
 
 
+def test_pyprof_step_ends_a_step() -> None:
+    """The script's own word goes before ranges of frameworks; the first step begins with all."""
+    launches = [0, 10, 20, 30, 40, 50]
+    work = [Work((at * US, (at + 5) * US), (at * US, (at + 1) * US), GEMM) for at in launches]
+    ends = [Range("pyprof.step", (at * US - 10, at * US)) for at in (15, 35)]
+    net = capture(work, ranges=[*ends, Range("step 0", (0, 60 * US))])
+    found = find_steps(parse(net), net)
+    assert (found.origin, found.of_row.tolist()) == ("pyprof.step", [0, 0, 1, 1, -1, -1])
+
+
 def _paused(stop: int, start: int) -> list[Api]:
     """Stop the profiler and start it again, at times in us."""
     return [

@@ -1,0 +1,47 @@
+"""The range to capture in a trainer's loop: some steps, without what is between them."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pyprof
+
+WAIT = 5
+"""Steps before the range by default: the first ones load kernels, choose them, fill caches."""
+ACTIVE = 5
+
+
+class TrainingRange:
+    """A range that begins with a step, and is interrupted where the trainer does something else.
+
+    Of a run that ends before `wait` steps are over, nothing is chosen: `pyprof capture` then keeps
+    all of it.
+    """
+
+    def __init__(self, wait: int = WAIT, active: int = ACTIVE) -> None:
+        if wait < 0 or active < 1:
+            raise ValueError(
+                f"wait={wait}, active={active}: skip 0 steps or more, capture 1 or more"
+            )
+        self._begin, self._end = wait, wait + active
+        self._count = 0
+        self._open = ExitStack()
+        self._on = False
+
+    def step_begins(self) -> None:
+        """Go on with the range, if this step is one of those to capture."""
+        if not self._on and self._begin <= self._count < self._end:
+            self._on = True
+            self._open.enter_context(pyprof.profile())
+
+    def step_ended(self) -> None:
+        """Mark the step; end the range after the last."""
+        self._count += 1
+        pyprof.step()
+        if self._count == self._end:
+            self.interrupt()
+
+    def interrupt(self) -> None:
+        """End the range until the next step: validation, saving, the end of the training."""
+        self._on = False
+        self._open.close()

@@ -1,0 +1,67 @@
+"""What the cells of a notebook are called."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.instrument import cells
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], None]:
+    """Give a function that puts a shell of IPython in its place."""
+
+    def put(shell: object) -> None:
+        module = ModuleType("IPython")
+        vars(module)["get_ipython"] = lambda: shell
+        monkeypatch.setitem(sys.modules, "IPython", module)
+
+    return put
+
+
+def test_without_ipython_files_keep_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is imported to find out."""
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    assert cells.file_name("/home/me/train.py") == "/home/me/train.py"
+    assert list(cells.runners()) == []
+    assert "IPython" not in sys.modules
+
+
+def test_ipython_imported_but_not_running(shell: Callable[[object], None]) -> None:
+    """A library that imports IPython makes no notebook."""
+    shell(None)
+    assert cells.file_name("a.py") == "a.py"
+    assert list(cells.runners()) == []
+
+
+def test_a_cell_is_known_by_its_number(shell: Callable[[object], None]) -> None:
+    """Cells alone: a module imported by one keeps its file's name."""
+    labels = {"/tmp/ipykernel_7/12.py": ("Cell", "In[3]")}  # noqa: S108 - as ipykernel names them
+    shell(SimpleNamespace(compile=SimpleNamespace(format_code_name=labels.get)))
+    assert cells.file_name("/tmp/ipykernel_7/12.py") == "cell [3]"  # noqa: S108
+    assert cells.file_name("/home/me/model.py") == "/home/me/model.py"
+
+
+def test_an_old_shell_does_no_harm(shell: Callable[[object], None]) -> None:
+    """IPython before 8 cannot say which cell it is."""
+    shell(SimpleNamespace(compile=SimpleNamespace()))
+    assert cells.file_name("<ipython-input-3-abc>") == "<ipython-input-3-abc>"
+
+
+def test_a_real_shell_names_its_cells() -> None:
+    """IPython itself, without a kernel: the innermost frame has the cell's number and line."""
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    shell = interactive.InteractiveShell.instance()
+    try:
+        name = shell.compile.cache("a = 1", 7)
+        assert cells.file_name(name) == "cell [7]"
+        assert list(cells.runners()) == [interactive.InteractiveShell.run_code.__code__]
+    finally:
+        interactive.InteractiveShell.clear_instance()

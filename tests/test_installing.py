@@ -1,0 +1,34 @@
+"""Tests of pyprof.installing."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.installing import install_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("mark", "command"),
+    [
+        ("", 'pip install matplotlib "dask[distributed]"'),
+        ("pipx_metadata.json", 'pipx inject torch-pyprof matplotlib "dask[distributed]"'),
+        (
+            "uv-receipt.toml",
+            'uv tool install torch-pyprof --with matplotlib --with "dask[distributed]"',
+        ),
+    ],
+)
+def test_the_command_is_for_this_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str, command: str
+) -> None:
+    """What pipx and uv write into an environment of theirs tells whose it is."""
+    if mark:
+        (tmp_path / mark).touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert install_command("matplotlib", "dask[distributed]") == command

@@ -1,0 +1,269 @@
+"""Blocks that are recorded in this very process: `with pyprof.profile("x") as p`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import pyprof  # noqa: E402 - torch is needed for it
+from pyprof import instrument  # noqa: E402
+from pyprof.capture import recorder  # noqa: E402
+from pyprof.errors import PyprofError  # noqa: E402
+from pyprof.instrument import emit  # noqa: E402
+from tests import forks  # noqa: E402
+from tests.commands import run  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pandas as pd
+
+pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a driver too old
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No tool is there, and what is replaced while a block is recorded is put back."""
+    monkeypatch.setattr(emit, "tool_listens", lambda: False)
+    before = torch.relu, torch.cuda.profiler.start, torch.autograd.profiler.emit_nvtx
+    yield
+    after = torch.relu, torch.cuda.profiler.start, torch.autograd.profiler.emit_nvtx
+    assert after == before
+    assert not instrument.range_hooks.listened
+    instrument.stop()
+
+
+def ops(frame: pd.DataFrame) -> list[str]:
+    """Give the ops of a frame, without those that only make its tensors."""
+    return [op for op in frame["op"] if op != "ones"]
+
+
+def test_a_block_is_recorded_and_read() -> None:
+    """Rows, lines and layers of the block alone are there once it has ended."""
+    model = torch.nn.Sequential(torch.nn.Linear(8, 4))
+    torch.ones(2).tanh()
+    with pyprof.profile("a block") as p:
+        model(torch.ones(2, 8))
+    torch.ones(2).tanh()
+    assert ops(p.frame) == ["linear"]
+    (row,) = p.frame[p.frame["op"] == "linear"].to_dict("records")
+    assert row["layer"] == "Sequential:0"
+    assert re.fullmatch(r".*test_recorded_block\.py:\d+", row["line"])
+    assert row["flops"] == 2 * 2 * 8 * 4
+    assert p.frame is p.frame
+
+
+def test_the_summary_is_that_of_the_command(tmp_path: Path) -> None:
+    """`p.save` keeps what every command reads; a notebook shows the text as it is printed."""
+    with pyprof.profile("net/1") as p:
+        torch.ones(64, 64) @ torch.ones(64, 64)
+    kept = p.save(tmp_path / "net.pt.trace.json.gz")
+    assert repr(p.summary()) == p.summary() == run("summary", "-q", kept).stdout
+    assert (
+        p.summary("line", top=1) == run("summary", "-q", "--by", "line", "--top", "1", kept).stdout
+    )
+    assert p.path.name == "net-1.pt.trace.json.gz"
+
+
+def test_the_capture_is_gone_with_its_object() -> None:
+    """No files pile up in the folder for temporary ones."""
+    with pyprof.profile("x") as p:
+        torch.ones(3).exp()
+    folder = p.path.parent
+    assert folder.is_dir()
+    del p
+    assert not folder.exists()
+
+
+def test_an_error_goes_through_and_what_ran_is_kept() -> None:
+    """What a block raises is the user's; it is recorded until there."""
+    p = pyprof.profile("x")
+    with pytest.raises(ZeroDivisionError), p:
+        raise ZeroDivisionError(torch.ones(3).exp())
+    assert ops(p.frame) == ["exp"]
+
+
+def test_an_object_records_again() -> None:
+    """The second block replaces the first."""
+    p = pyprof.profile("x")
+    with p:
+        torch.ones(3).exp()
+    with p:
+        torch.ones(3).sin()
+    assert ops(p.frame) == ["sin"]
+
+
+def test_a_block_within_a_block_is_a_layer_of_it() -> None:
+    """The outer one has all rows; the inner one says where to look."""
+    with pyprof.profile("outer") as outer:
+        torch.ones(3).exp()
+        with pyprof.profile("inner") as inner:
+            torch.ones(3).sin()
+    frame = outer.frame.set_index("op")
+    assert ops(outer.frame) == ["exp", "sin"]
+    assert frame.loc["sin", "module"] == "inner"
+    with pytest.raises(PyprofError, match=r"part of pyprof.profile\('outer'\)"):
+        _ = inner.frame
+
+
+def test_a_range_within_a_block_narrows_it() -> None:
+    """As in a script that is captured, `pyprof.profile()` says what is to be seen."""
+    with pyprof.profile("x") as p:
+        torch.ones(3).exp()
+        with pyprof.profile():
+            torch.ones(3).sin()
+        torch.ones(3).cos()
+    assert ops(p.frame) == ["sin"]
+
+
+def test_a_schedule_chooses_steps() -> None:
+    """Windows open as torch.profiler's schedule says."""
+    schedule = torch.profiler.schedule(wait=1, warmup=1, active=1, repeat=2)
+    with pyprof.profile("x", schedule=schedule) as p:
+        for step in range(1, 7):
+            torch.ones(step).exp()
+            pyprof.step()
+    assert [sizes[0][0] for sizes, op in zip(p.frame["sizes"], p.frame["op"], strict=True)
+            if op == "exp"] == [3, 6]  # fmt: skip
+
+
+@pytest.mark.parametrize("use", ["frame", "path", "summary", "save"])
+def test_a_block_without_work_says_so(use: str) -> None:
+    """One line, as an error where a result is asked for, and shown where it is looked at."""
+    with pyprof.profile("x") as p:
+        pass
+    with pytest.raises(PyprofError, match="no torch op ran"):
+        getattr(p, use)()
+    assert "no torch op ran" in repr(p)
+    assert "no torch op ran" in p._repr_html_()
+
+
+def test_before_and_during_the_block_there_is_no_result() -> None:
+    """Asking early is answered, not an error of Python's."""
+    p = pyprof.profile("x")
+    with pytest.raises(PyprofError, match="with statement"):
+        _ = p.frame
+    with p:
+        torch.ones(3).exp()
+        with pytest.raises(PyprofError, match="still recording"):
+            _ = p.frame
+
+
+def test_beside_another_profiler_the_block_runs() -> None:
+    """Only one can record at a time: the user's own does."""
+    with (
+        torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as other,
+        pyprof.profile("x") as p,
+    ):
+        torch.ones(3).exp()
+    assert "aten::exp" in {event.key for event in other.key_averages()}
+    with pytest.raises(PyprofError, match=r"a torch.profiler was running"):
+        _ = p.frame
+
+
+def test_a_profiler_inside_the_block_is_named() -> None:
+    """What it recorded is not in the block, which says so."""
+    with pyprof.profile("x") as p:
+        torch.ones(3).exp()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+            torch.ones(3).sin()
+    assert ops(p.frame) == ["exp"]
+    assert "its own torch.profiler" in p._repr_html_()
+
+
+def test_the_users_own_init_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether ranges are on, and where they go, is as before."""
+    pyprof.init()
+    with pyprof.profile("x"):
+        torch.ones(3).exp()
+    assert (pyprof.enabled(), instrument.listening()) == (True, False)
+    pushed: list[str] = []
+    sink = emit.Sink(pushed.append, lambda: None)
+    monkeypatch.setitem(instrument.lifecycle._SINKS, "nvtx", lambda: sink)
+    pyprof.init(force=True)
+    with pyprof.profile("x"):
+        torch.ones(3).exp()
+    assert pushed == []
+    torch.ones(3).exp()
+    assert any("'exp'" in text for text in pushed)
+
+
+def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block is not disturbed; the result says why there is none."""
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(recorder.Recorder, "write", fail)
+    with pyprof.profile("x") as p:
+        pass
+    with pytest.raises(PyprofError, match="No space left on device"):
+        _ = p.frame
+
+
+SCRIPT = """
+import pyprof, torch
+torch.ones(2).cos()
+with pyprof.profile("the block") as p:
+    torch.ones(2).exp()
+try:
+    p.frame
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_a_capture_of_the_script_takes_the_block_for_its_range(tmp_path: Path) -> None:
+    """The profiler outside records it, and the name is a layer; the script itself has no rows."""
+    (tmp_path / "block.py").write_text(SCRIPT)
+    done = forks.python("-m", "pyprof.capture", "--tool", "torch", "block.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "PyprofError recorded by the profiler that runs this program" in done.stdout
+    frame = pyprof.load(tmp_path / "block.pt.trace.json.gz")
+    assert (ops(frame), set(frame["module"])) == (["exp"], {"the block"})
+
+
+def test_a_script_records_too(tmp_path: Path) -> None:
+    """Without a notebook and without a capture; nothing is written to stderr."""
+    (tmp_path / "block.py").write_text(SCRIPT.replace("p.frame", "print(len(p.frame))"))
+    done = forks.python("block.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
+
+
+CELLS = (
+    "import pyprof, torch\ndef activate(x):\n    return torch.tanh(x)",
+    "with pyprof.profile('<script>x</script>') as p:\n    activate(torch.ones(3)).exp()\np",
+    "print(p.frame[['op', 'line', 'trace']].to_csv(index=False))",
+    "p.summary('line')",
+)
+
+
+def notebook(*cells: str) -> list[dict[str, Any]]:
+    """Run cells in a kernel of their own; give what the last thing of each shows, by type."""
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(book, kernel_name="python3").execute()
+    outputs = [cell.outputs[-1] if cell.outputs else {} for cell in book.cells]
+    return [output.get("data") or {"text/plain": output.get("text", "")} for output in outputs]
+
+
+@pytest.mark.slow
+def test_in_a_notebook_lines_name_the_cell() -> None:
+    """A function's line is in the cell that defined it; the display is HTML, escaped."""
+    _, shown, table, summary = notebook(*CELLS)
+    assert "<script>" not in shown["text/html"]
+    assert "&lt;script&gt;x&lt;/script&gt;" in shown["text/html"]
+    assert "cell [1]:3" in shown["text/html"]
+    assert table["text/plain"].split() == [
+        "op,line,trace",
+        *("ones,cell", "[2]:2,cell", "[2]:2"),
+        *("tanh,cell", '[1]:3,"cell', "[2]:2,cell", '[1]:3"'),
+        *("exp,cell", "[2]:2,cell", "[2]:2"),
+    ]
+    assert "\ncell [1]:3" in summary["text/plain"]

@@ -1,0 +1,84 @@
+"""What a release needs: a tag, a version and a changelog that agree; workflows that exist."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from pyprof import __version__
+from tests.programs import TOP
+from tests.release import notes
+
+CHANGELOG = """# Changelog
+
+## 1.2.0 (2026-01-31)
+
+### Added
+
+- A thing.
+
+## 1.1.0 (2025-12-01)
+
+- Older.
+"""
+
+
+def test_the_notes_are_those_of_the_version() -> None:
+    """Up to the version before."""
+    assert notes("v1.2.0", "1.2.0", CHANGELOG) == "### Added\n\n- A thing.\n"
+    assert notes("v1.1.0", "1.1.0", CHANGELOG[CHANGELOG.index("## 1.1") :]) == "- Older.\n"
+
+
+@pytest.mark.parametrize(
+    ("tag", "version", "changelog", "reason"),
+    [
+        ("v1.2.1", "1.2.0", CHANGELOG, "tag v1.2.1 is not v1.2.0"),
+        ("v1.3.0", "1.3.0", CHANGELOG, "begins with 1.2.0"),
+        ("v1.2.0", "1.2.0", CHANGELOG.replace("2026-01-31", "unreleased"), "needs the date"),
+        ("v1.2.0", "1.2.0", "# Changelog\n", "begins with None"),
+    ],
+)
+def test_what_is_not_ready_is_not_released(
+    tag: str, version: str, changelog: str, reason: str
+) -> None:
+    """One line says what is missing."""
+    with pytest.raises(SystemExit, match=reason):
+        notes(tag, version, changelog)
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    """With its date, or as not released."""
+    (first, *_) = re.findall(r"^## (.*)$", (TOP / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert re.fullmatch(rf"{re.escape(__version__)} \((unreleased|\d{{4}}-\d\d-\d\d)\)", first)
+
+
+def _workflow(name: str) -> dict[str, Any]:
+    yaml = pytest.importorskip("yaml")
+    text = (TOP / ".github" / "workflows" / f"{name}.yml").read_text("utf-8")
+    workflow: dict[str, Any] = yaml.safe_load(text)
+    return workflow
+
+
+@pytest.mark.parametrize("name", ["ci", "release"])
+def test_workflows_run_what_is_there(name: str) -> None:
+    """Make's targets, scripts and modules exist; steps run or use something, jobs need jobs."""
+    jobs = _workflow(name)["jobs"]
+    lines = [step["run"] for job in jobs.values() for step in job.get("steps", ()) if "run" in step]
+    targets = re.findall(r"^([a-z-]+):", (TOP / "Makefile").read_text("utf-8"), re.MULTILINE)
+    for line in lines:
+        for target in re.findall(r"^make (\S+)", line):
+            assert target in targets
+        for path in re.findall(r"(?:^|python )(\.?[a-z]+/[\w.]+)", line):
+            assert (TOP / path).is_file()
+    for job in jobs.values():
+        assert job.get("needs", next(iter(jobs))) in jobs
+        assert "uses" in job or all(("run" in step) != ("uses" in step) for step in job["steps"])
+
+
+def test_every_python_that_is_promised_is_tried() -> None:
+    """The versions of the matrix are those of the classifiers."""
+    text = (TOP / "pyproject.toml").read_text("utf-8")
+    promised = re.findall(r"Python :: (3\.\d+)", text)
+    assert _workflow("ci")["jobs"]["python"]["strategy"]["matrix"]["python"] == promised

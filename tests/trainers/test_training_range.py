@@ -1,0 +1,67 @@
+"""Which steps of a trainer are the range to capture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("torch")
+
+from pyprof.instrument import range_hooks
+from pyprof.trainers.training_range import TrainingRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a driver too old
+
+
+@pytest.fixture
+def heard() -> Iterator[list[str]]:
+    """Give what a profiler is told, as it comes."""
+    heard: list[str] = []
+    take_back = [
+        range_hooks.on_start(lambda: heard.append("start")),
+        range_hooks.on_step(lambda: heard.append("step")),
+        range_hooks.on_stop(lambda: heard.append("stop")),
+    ]
+    yield heard
+    for undo in take_back:
+        undo()
+
+
+def _train(steps: TrainingRange, count: int, validates_after: int = 0) -> None:
+    for number in range(1, count + 1):
+        steps.step_begins()
+        steps.step_ended()
+        if number == validates_after:
+            steps.interrupt()
+    steps.interrupt()
+
+
+def test_some_steps_after_some(heard: list[str]) -> None:
+    """The range is around `active` steps, after `wait`; every step is marked."""
+    _train(TrainingRange(wait=2, active=3), 7)
+    assert heard == [*["step"] * 2, "start", *["step"] * 3, "stop", *["step"] * 2]
+
+
+def test_validation_is_left_out(heard: list[str]) -> None:
+    """It interrupts the range, which goes on with the next step."""
+    _train(TrainingRange(wait=0, active=3), 4, validates_after=1)
+    assert heard == ["start", "step", "stop", "start", "step", "step", "stop", "step"]
+
+
+def test_a_short_training(heard: list[str]) -> None:
+    """Nothing is chosen where it ends too early; a range that began ends."""
+    _train(TrainingRange(wait=2), 2)
+    assert heard == ["step", "step"]
+    _train(TrainingRange(wait=0), 1)
+    assert heard[2:] == ["start", "step", "stop"]
+
+
+@pytest.mark.parametrize(("wait", "active"), [(-1, 1), (0, 0)])
+def test_impossible_counts(wait: int, active: int) -> None:
+    """A wrong count is said at once."""
+    with pytest.raises(ValueError, match="1 or more"):
+        TrainingRange(wait, active)
