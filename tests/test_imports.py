@@ -55,11 +55,11 @@ import pyarrow, sys
 from pyprof import arrow_alone
 arrow_alone.hide_pandas()
 assert pyarrow.array([1, 2]).to_pylist() == [1, 2] and "pandas" not in sys.modules
-print(*pyarrow.table({"a": [1, 2]}).to_pandas().a, sys.meta_path[0].__name__)
+print(*pyarrow.table({"a": [1, 2]}).to_pandas().a, *{type(f).__module__ for f in sys.meta_path} & {arrow_alone.__name__})
 """
 
 
 def test_arrow_makes_frames_though_pandas_was_hidden() -> None:
     """Pandas is hidden from Arrow's first look alone."""
     pytest.importorskip("pandas")
-    assert python("-c", FRAME).stdout.split() == ["1", "2", "BuiltinImporter"]
+    assert python("-c", FRAME).stdout.split() == ["1", "2"]
