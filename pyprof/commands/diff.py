@@ -73,7 +73,7 @@ def command(
         raise click.UsageError("--csv, --json and --html exclude each other")
     form = asked[0] if asked else cli.form(target, "csv", "json", "md", "html")
     cli.check_raw(raw, form)
-    keys, checks = _keys(by), _limits(limits)
+    keys, checks = matched_by(by), _limits(limits)
     if form == "html":
         cli.need("pages", "Jinja2")
     from pyprof.report import answers  # noqa: PLC0415 - it loads Arrow
@@ -123,7 +123,8 @@ def warnings_of(sides: Sequence[Side]) -> list[str]:
     ]
 
 
-def _keys(text: str) -> tuple[str, ...]:
+def matched_by(text: str) -> tuple[str, ...]:
+    """Read the keys that rows are matched by; wrong usage where one is unknown."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or (unknown := [name for name in names if name not in _KEYS]):
         wrong = unknown[0] if names else text

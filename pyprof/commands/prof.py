@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyprof.report.rows import Answer, Asked
 
-_KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
+GROUPS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
          "step", "phase", "params", "family")  # fmt: skip
 
 
@@ -45,7 +45,7 @@ class _ProfCommand(cli.Command):
 )
 @click.option(
     "--by",
-    type=cli.Choice(_KEYS),
+    type=cli.Choice(GROUPS),
     help="Group rows and show calls, total, mean, min, max, share; `params` groups by op and shape,"
     " and adds the spread of TFLOP/s.",
 )
