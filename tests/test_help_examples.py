@@ -77,9 +77,8 @@ def _small_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 IN_DOCS = documented("coming-from", "troubleshooting")
-IN_HELP = [
-    line for name in names() if name not in (*RUNS_SCRIPTS, *SERVES) for line in examples(name)
-]
+CALLED = [name for name in names() if name not in (*RUNS_SCRIPTS, *SERVES)]
+IN_HELP = [line for name in CALLED for line in examples(name)]
 READING = [*IN_HELP, *(line for line in IN_DOCS if line not in IN_HELP and "train.py" not in line)]
 
 

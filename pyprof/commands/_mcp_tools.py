@@ -196,7 +196,7 @@ def prof(
     )
     work, merge = (partial(one, asked=asked) for one in (rows.summarise_rows, rows.merge_answers))
     with _captures(*_several(captures)) as opened:
-        answer = opened.map_reduce(work, merge, host=asked.of_steps)
+        answer = rows.settled(opened.map_reduce(work, merge, host=asked.of_steps), asked)
     return bounded(answers_of_prof.prof(answer, asked), limit, answer.warnings)
 
 

@@ -128,6 +128,7 @@ def command(
         partial(work, asked=asked) for work in (report.summarise_rows, report.merge_answers)
     )
     answer = captures.map_reduce(summarise, merge, override(how), host=asked.of_steps)
+    answer = report.settled(answer, asked)
     captures.warn(answer.warnings)
     if as_json:
         answers.write(target, answers_of_prof.prof(answer, asked), answer.warnings)
