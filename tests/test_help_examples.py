@@ -32,6 +32,8 @@ for _ in range(12):
     optimizer.step()
 """
 RUNS_SCRIPTS = ("run", "capture")
+SERVES = ("mcp",)
+"""Waits for a client; tests/test_mcp.py is one."""
 NEEDS = {"html": "bokeh", "png": "matplotlib", "svg": "matplotlib", "--measure": "torch"}
 
 
@@ -77,7 +79,8 @@ def _small_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 IN_DOCS = documented("coming-from", "troubleshooting")
-IN_HELP = [line for name in names() if name not in RUNS_SCRIPTS for line in examples(name)]
+CALLED = [name for name in names() if name not in (*RUNS_SCRIPTS, *SERVES)]
+IN_HELP = [line for name in CALLED for line in examples(name)]
 READING = [*IN_HELP, *(line for line in IN_DOCS if line not in IN_HELP and "train.py" not in line)]
 
 

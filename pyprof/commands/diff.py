@@ -14,8 +14,9 @@ from pyprof.options import Captures, model_option, override, reads_captures
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyprof.prof.table import Override
     from pyprof.report.diff.compare import Comparison
-    from pyprof.report.diff.gate import Limit
+    from pyprof.report.diff.gate import Check
     from pyprof.report.diff.side import Side
 
 _TOP = 20
@@ -32,65 +33,63 @@ _DEFAULT_KEYS = "op,shape,dtype,layer"
 @click.option("--steps", metavar="RANGE",
               help="Compare only these steps of both, counted from 0: `3:`, `3:7`.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
-              help="Number of changes to list; CSV has all.")  # fmt: skip
+              help="Number of changes to list; CSV and JSON have all.")  # fmt: skip
 @click.option("--fail-if", "limits", multiple=True, metavar="LIMIT",
-              help="Exit with code 3 if a metric changes by more than LIMIT: 'time>+3%', "
-              "'step>2ms', 'kernels>0'; with 1 if it cannot be compared. Metrics: time, busy, "
-              "idle, step, kernels, flops, bytes. Repeatable.")  # fmt: skip
+              help="Exit with code 3 beyond LIMIT, with 1 if it cannot be compared. 'slower>5%': "
+              "the step takes longer, by more than noise; 'op>10%': any op does; 'significant': "
+              "however little. Of size alone: 'time>+3%', 'step>2ms', 'kernels>0'; metrics: time, "
+              "busy, idle, step, kernels, flops, bytes. Repeatable.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
 @cli.raw_option
+@cli.json_option
 @click.option("--html", "as_html", is_flag=True, help="Write an HTML page.")
 @model_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
-              help="Output file; .csv, .md, .html select the format. Default: stdout.")  # fmt: skip
+              help="Output file; .csv, .json, .md, .html select the format. "
+              "Default: stdout.")  # fmt: skip
 @reads_captures("A", "B")
 def command(
     captures: Captures, by: str, steps: str | None, top: int, limits: tuple[str, ...], target: str,
-    *, as_csv: bool, as_html: bool, raw: bool, **how: str | None,
+    *, as_csv: bool, as_json: bool, as_html: bool, raw: bool, **how: str | None,
 ) -> None:  # fmt: skip
     """Compare captures A and B: what is faster, slower, new or gone in B.
 
     A and B are captures, or what `pyprof parse` wrote from them; a folder or a 'glob' names all
     ranks of a run. Rows are matched by what they compute, not by kernel name: a different kernel
     for the same op is still the same op. If both captures have steps of the same kind, numbers
-    are per step and cover the work inside steps; otherwise they are totals.
+    are means per step after warm-up, with intervals by the spread of the steps; otherwise they are
+    totals.
 
     \b
     Examples:
       pyprof diff before.sqlite after.sqlite
       pyprof diff before.sqlite after.sqlite -o diff.md --fail-if 'time>+3%'
+      pyprof diff before.sqlite after.sqlite --fail-if 'slower>2%' --json
       pyprof diff before.sqlite after.sqlite --by op,layer --csv
       pyprof diff ranks/ 'net.rank*.sqlite' --workers 2
     """
-    if as_csv and as_html:
-        raise click.UsageError("--csv and --html exclude each other")
-    form = "csv" if as_csv else "html" if as_html else cli.form(target, "csv", "md", "html")
+    asked = [form for form, on in (("csv", as_csv), ("json", as_json), ("html", as_html)) if on]
+    if len(asked) > 1:
+        raise click.UsageError("--csv, --json and --html exclude each other")
+    form = asked[0] if asked else cli.form(target, "csv", "json", "md", "html")
     cli.check_raw(raw, form)
-    keys, checks = _keys(by), _limits(limits)
+    keys, checks = matched_by(by), _limits(limits)
     if form == "html":
         cli.need("pages", "Jinja2")
-    from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
-    from pyprof.report.diff.compare import compare  # noqa: PLC0415 - as above
-    from pyprof.report.diff.side import merge_sides, summarise_side  # noqa: PLC0415 - as above
+    from pyprof.report import answers  # noqa: PLC0415 - it loads Arrow
+    from pyprof.report.answers import diff as answers_of_diff  # noqa: PLC0415 - as above
 
-    summarise, measured = partial(summarise_side, keys=keys, chosen=steps), override(how)
-    with cli.stages(2 * source.STAGES + 1, *captures.paths, quiet=captures.quiet) as begin:
-        sides = [
-            replace(captures, paths=(path,)).map_reduce(summarise, merge_sides, measured, begin)
-            for path in captures.paths
-        ]
-        begin("comparing")
-        comparison = compare(sides[0], sides[1])
-    for name, side in zip("AB", sides, strict=True):
-        captures.warn([f"{name}: {text}" for text in side.warnings])
-    captures.warn([comparison.devices] if comparison.devices else [])
+    comparison, sides = compared(captures, keys, steps, override(how))
+    warnings = warnings_of(sides)
+    captures.warn([*warnings, *comparison.causes])
     failed = [check for check in checks if check.broken(comparison) is not None]
     broken = [check.broken(comparison) or "" for check in failed]
-    content = _written(comparison, form, top, broken, sides, raw=raw)
-    if content is None:
-        content = _table(comparison, top, target)
-    with cli.output(target) as out:
-        out.write(content)
+    if form == "json":
+        answers.write(target, answers_of_diff.diff(comparison, broken), warnings)
+    else:
+        content = _written(comparison, form, top, broken, sides, raw=raw)
+        with cli.output(target) as out:
+            out.write(_table(comparison, top, target) if content is None else content)
     if broken:
         for sentence in broken:
             cli.say(sentence)
@@ -98,7 +97,34 @@ def command(
         click.get_current_context().exit(_REGRESSION if regressed else 1)
 
 
-def _keys(text: str) -> tuple[str, ...]:
+def compared(
+    captures: Captures, keys: tuple[str, ...], steps: str | None, measured: Override | None = None
+) -> tuple[Comparison, Sequence[Side]]:
+    """Compare two captures, or sets of them; give both sides, too."""
+    from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
+    from pyprof.report.diff.causes import with_causes  # noqa: PLC0415 - as above
+    from pyprof.report.diff.compare import compare  # noqa: PLC0415 - as above
+    from pyprof.report.diff.side import merge_sides, summarise_side  # noqa: PLC0415 - as above
+
+    summarise = partial(summarise_side, keys=keys, chosen=steps)
+    with cli.stages(2 * source.STAGES + 1, *captures.paths, quiet=captures.quiet) as begin:
+        a, b = (
+            replace(captures, paths=(path,)).map_reduce(summarise, merge_sides, measured, begin)
+            for path in captures.paths
+        )
+        begin("comparing")
+        return with_causes(compare(a, b), a, b), (a, b)
+
+
+def warnings_of(sides: Sequence[Side]) -> list[str]:
+    """Give what the captures of both sides hide or distort."""
+    return [
+        f"{name}: {text}" for name, side in zip("AB", sides, strict=True) for text in side.warnings
+    ]
+
+
+def matched_by(text: str) -> tuple[str, ...]:
+    """Read the keys that rows are matched by; wrong usage where one is unknown."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or (unknown := [name for name in names if name not in _KEYS]):
         wrong = unknown[0] if names else text
@@ -109,7 +135,7 @@ def _keys(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _limits(texts: Sequence[str]) -> list[Limit]:
+def _limits(texts: Sequence[str]) -> list[Check]:
     if not texts:
         return []
     from pyprof.report.diff.gate import parse  # noqa: PLC0415 - it loads Arrow

@@ -39,14 +39,15 @@ def command(capture: str | None, target: str, *, as_json: bool) -> None:
     if as_json:
         from pyprof.report import answers  # noqa: PLC0415 - --help needs none of it
 
-        answers.write(target, _answer(capture))
+        answers.write(target, examine(capture))
         return
     lines = [str(finding) for finding in _findings()] if capture is None else _examined(capture)
     with cli.output(target) as out:
         out.write("".join(f"{safe.multiline(line)}\n" for line in lines).encode())
 
 
-def _answer(name: str | None) -> Doctor:
+def examine(name: str | None) -> Doctor:
+    """Examine a capture, or, for None, this machine. Raises CaptureError as `read` does."""
     from pyprof.report.answers import doctor  # noqa: PLC0415 - --help needs none of it
 
     if name is None:

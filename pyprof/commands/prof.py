@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyprof.prof.where import Condition
     from pyprof.report.rows import Answer, Asked
 
-_KEYS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
+GROUPS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
          "step", "phase", "params", "family", "via")  # fmt: skip
 
 
@@ -56,7 +56,7 @@ class _ProfCommand(cli.Command):
               help="Align more columns, or those of -c, nothing shortened.")  # fmt: skip
 @click.option(
     "--by",
-    type=cli.Choice(_KEYS),
+    type=cli.Choice(GROUPS),
     help="Group rows and show calls, total, mean, min, max, share; -c chooses. `params` groups by"
     " op and shape, and adds the spread of TFLOP/s. With `op`, -c also takes cpu_calls, cpu_self,"
     " cpu_total and cpu_mean: the host's time in its calls, from captures.",
@@ -133,6 +133,7 @@ def command(
     )
     host = asked.of_steps or asked.of_host
     answer = captures.map_reduce(summarise, merge, override(how), host=host)
+    answer = report.settled(answer, asked)
     captures.warn(answer.warnings)
     if as_json:
         answers.write(target, answers_of_prof.prof(answer, asked), answer.warnings)

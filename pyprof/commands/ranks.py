@@ -50,7 +50,7 @@ def command(
         raise click.UsageError("--csv and --json exclude each other")
     form = "csv" if as_csv else "json" if as_json else cli.form(target, "csv", "json")
     cli.check_raw(raw, form)
-    job = _across(captures)
+    job = compared(captures)
     if form == "json":
         from pyprof.report import answers  # noqa: PLC0415 - only now needed
         from pyprof.report.answers.ranks import ranks  # noqa: PLC0415 - as above
@@ -67,7 +67,8 @@ def command(
         out.write(content)
 
 
-def _across(captures: Captures) -> Across:
+def compared(captures: Captures) -> Across:
+    """Compare the ranks that captures hold."""
     from pyprof.inputs.ranks import ranked_captures  # noqa: PLC0415 - as above
     from pyprof.report.ranks import findings, measure, tables  # noqa: PLC0415 - they load Arrow
 

@@ -47,7 +47,10 @@ class Condition:
 
     def rows(self, table: Table) -> Mask:
         """Find the rows that fulfil it. `name=` asks for those without a value."""
-        values = COLUMNS[self.name].held(table)
+        return self.holds(COLUMNS[self.name].held(table))
+
+    def holds(self, values: pa.Array) -> Mask:
+        """Tell which values of the column fulfil it."""
         if not self.value and self.operator in ("=", "!="):
             absent: Mask = np.asarray(values.is_null())
             return ~absent if self.negated else absent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from pyprof import cli
 from pyprof.errors import PyprofError
+from pyprof.parse.records import Coded
 from pyprof.prof import group, params, where
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Coverage, cost_coverage
@@ -94,6 +95,14 @@ class Asked:
         return tuple(COLUMNS[name] for name in self.names) if self.by is None else ()
 
     @property
+    def numbered(self) -> tuple[Condition, ...]:
+        """The conditions on numbers that run on from capture to capture: known once all are read.
+
+        Groups have none: what is grouped is chosen in each capture by itself.
+        """
+        return tuple(one for one in self.where if one.name in _RUN_ON and self.by is None)
+
+    @property
     def of_steps(self) -> bool:
         """Tell whether a step or its phase is asked for."""
         named = {*self.names, self.by, (self.sort or "").rstrip("-")}
@@ -131,7 +140,7 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
     """Answer for one capture; its host's side is needed where a step or its phase is asked for."""
     table = with_steps(source) if asked.of_steps else source.table
     warnings = (*table.source.warnings, *doubts(table, asked.columns))
-    chosen = where.rows(table, asked.where)
+    chosen = where.rows(table, [one for one in asked.where if one not in asked.numbered])
     if asked.by is not None:
         data = (
             params.grouped(table, chosen)
@@ -146,6 +155,8 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
     values = {column.name: column.values(table) for column in asked.columns}
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
         values[name] = COLUMNS[name].values(table)
+    if asked.numbered:
+        values |= {name: COLUMNS[name].values(table) for name in _RUN_ON} | _known(table)
     data = pa.table(values)
     data = data if chosen is None else data.filter(pa.array(chosen))
     first, known = _first(data, asked), cost_coverage(table, chosen)
@@ -182,8 +193,42 @@ def _group_count(groups: pa.Table, host: pa.Table | None) -> int:
     return len({*groups.column("key").to_pylist(), *host.column("op").to_pylist()})
 
 
+def _known(table: Table) -> dict[str, pa.Array]:
+    """Give what `settled` needs to say of rows how much of their cost is known."""
+    costs = table.costs
+    unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
+    reason = np.where(unknown, costs.reason_of, -1)
+    return {
+        _NS: pa.array(table.duration_ns),
+        _WHY: Coded(reason, costs.reason).to_arrow(pa.string()),
+    }
+
+
+_RUN_ON = ("idx", "opid")
+_NS, _WHY = "time of rows", "reason of rows"
+
+
+def settled(answer: Answer, asked: Asked) -> Answer:
+    """Choose by numbers that run on, when all captures have been read."""
+    if not asked.numbered:
+        return answer
+    data = answer.data.combine_chunks()
+    holds = [one.holds(data.column(one.name).combine_chunks()) for one in asked.numbered]
+    data = data.filter(pa.array(np.logical_and.reduce(holds)))
+    sums = data.group_by(_WHY).aggregate([(_NS, "sum"), (_NS, "count")]).to_pylist()
+    unknown = {
+        row[_WHY]: (row[f"{_NS}_sum"], row[f"{_NS}_count"]) for row in sums if row[_WHY] is not None
+    }
+    total_ns = int(pc.sum(data.column(_NS)).as_py() or 0)
+    known = Coverage(total_ns, unknown, answer.coverage.processor)
+    first = _first(data, replace(asked, where=()))
+    return replace(answer, data=first, coverage=known, matched=data.num_rows)
+
+
 def _first(data: pa.Table, asked: Asked) -> pa.Table:
     """Keep the rows that can be among those shown, in their order."""
+    if asked.numbered:
+        return data
     if asked.sort is None:
         return data.slice(0, asked.top)
     order = _order(asked.sort, [*COLUMNS], data)

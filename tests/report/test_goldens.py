@@ -89,11 +89,11 @@ def test_both_sides_of_a_diff_add_up(pair: Pair) -> None:
     assert change == pytest.approx(b - a)
 
 
-def test_two_ranks_are_faster_and_slower(captures: Path, tmp_path: Path) -> None:
-    """The op that waits for the other rank differs most; what computes alike is the same."""
+def test_two_ranks_of_one_run_differ_by_chance(captures: Path, tmp_path: Path) -> None:
+    """The op that waits for the other rank differs most; its waits vary more than that."""
     done = run("diff", "-q", "--csv", *ranks(captures, tmp_path))
     status = {row["op"]: row["status"] for row in csv.DictReader(io.StringIO(done.stdout))}
-    assert {*status.values()} >= {"faster", "slower", "same"}
+    assert {*status.values()} == {"not significant", "same"}
     assert (next(iter(status)), status["FlashAttnFunc"]) == ("AllToAll4D", "same")
 
 

@@ -1,20 +1,29 @@
-"""What changed from one capture to the other: in all, and op by op."""
+"""What changed from one capture to the other: in all, and op by op, and how sure that is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pyprof.prof.processor import processor
+from pyprof.report.diff import noise
+from pyprof.report.diff.measured import Measured
+from pyprof.report.diff.noise import RANKS, STEPS, Interval, Noise
 from pyprof.report.diff.side import Key, Sum, known_in_both
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from pyprof.report.analysis.steps import Steps
     from pyprof.report.diff.side import Side, Sums
 
-FASTER, SLOWER, SAME, NEW, GONE = "faster", "slower", "same", "new", "gone"
+Status: TypeAlias = Literal["faster", "slower", "same", "new", "gone", "not significant"]
+FASTER: Status = "faster"
+SLOWER: Status = "slower"
+SAME: Status = "same"
+NEW: Status = "new"
+GONE: Status = "gone"
+UNCLEAR: Status = "not significant"
+"""Of a change that may be chance."""
 
 SAME_BELOW = 0.01
 """A relative difference up to this is none."""
@@ -31,6 +40,8 @@ class Metric:
     b: float | None
     comparable: bool = True
     """False where one capture knows it of many more of its rows than the other."""
+    interval: Interval | None = None
+    """Of the change; None where noise is unknown, and for what is no mean over samples."""
 
     @property
     def delta(self) -> float | None:
@@ -50,11 +61,15 @@ class Change:
     """One op of either capture. Times in ns and counts are on the basis of the comparison."""
 
     key: Key
-    status: str
+    status: Status
     a: Sum | None
     b: Sum | None
     a_ns: float
     b_ns: float
+    interval: Interval | None = None
+    """Of the change; None where noise is unknown."""
+    causes: tuple[str, ...] = ()
+    """What else is different, in words."""
 
     @property
     def delta_ns(self) -> float:
@@ -80,8 +95,11 @@ class Comparison:
     """The largest difference first."""
     processor: str
     """Whose time it is."""
-    gpus: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    gpus: tuple[tuple[str, ...], tuple[str, ...]]
     """The GPUs of each that its capture names."""
+    noise: Noise
+    causes: tuple[str, ...] = ()
+    """What may be behind many changes at once, in words."""
 
     @property
     def devices(self) -> str | None:
@@ -93,8 +111,13 @@ class Comparison:
 
     @property
     def differing(self) -> list[Change]:
-        """The changes that are some."""
-        return [change for change in self.changes if change.status != SAME]
+        """The changes that are some, as far as can be told."""
+        return [change for change in self.changes if change.status not in (SAME, UNCLEAR)]
+
+    @property
+    def unclear(self) -> list[Change]:
+        """The changes that are large enough, but may be chance."""
+        return [change for change in self.changes if change.status == UNCLEAR]
 
 
 def compare(a: Side, b: Side, same_below: float = SAME_BELOW) -> Comparison:
@@ -104,22 +127,22 @@ def compare(a: Side, b: Side, same_below: float = SAME_BELOW) -> Comparison:
     differ in length; else in total. Relative differences up to `same_below` are none.
     """
     per_step = _per_step(a, b)
-    divisors = per_step or (1, 1)
-    mine, theirs = (side.inside if per_step and side.inside else side.whole for side in (a, b))
-    keys = known_in_both(mine.matched, theirs.matched, a.keys)
-    metrics = [
-        _metrics(side.steps, sums, by)
-        for side, sums, by in zip((a, b), (mine, theirs), divisors, strict=True)
+    counted = [side.inside if per_step and side.inside else side.whole for side in (a, b)]
+    keys = known_in_both(counted[0].matched, counted[1].matched, a.keys)
+    basis = _noise(a, b, per_step)
+    sides = [
+        Measured(side, sums, keys, basis, stepped=per_step is not None)
+        for side, sums in zip((a, b), counted, strict=True)
     ]
     return Comparison(
         keys,
         per_step,
-        {name: Metric(name, unit, value, metrics[1][name][1], _alike(name, mine, theirs))
-         for name, (unit, value) in metrics[0].items()},
-        _changes(mine.matched.by(keys), theirs.matched.by(keys), divisors, same_below),
+        _metrics(sides),
+        _changes(sides, same_below),
         processor((*a.gpus, *b.gpus)),
         (_named(a), _named(b)),
-    )  # fmt: skip
+        basis,
+    )
 
 
 def _named(side: Side) -> tuple[str, ...]:
@@ -132,17 +155,40 @@ def _per_step(a: Side, b: Side) -> tuple[int, int] | None:
     return (a.step_count, b.step_count) if alike and a.step_count and b.step_count else None
 
 
-def _metrics(steps: Steps, sums: Sums, divisor: int) -> dict[str, tuple[str, float | None]]:
+def _noise(a: Side, b: Side, per_step: tuple[int, int] | None) -> Noise:
+    """Choose what the samples are."""
+    if per_step and min(per_step) > 1:
+        return Noise(STEPS, per_step)
+    ranks = (a.samples.ranks, b.samples.ranks)
+    if min(ranks) > 1:
+        return Noise(RANKS, ranks)
+    if not per_step:
+        return Noise(None, why="no comparable steps were found")
+    which = "A and B have" if max(per_step) == 1 else "A has" if per_step[0] == 1 else "B has"
+    return Noise(None, why=f"{which} one step only")
+
+
+_UNITS = {"time": "ns", "busy": "ns", "idle": "ns", "step": "ns", "kernels": "", "flops": "flop",
+          "bytes": "bytes"}  # fmt: skip
+METRICS = tuple(_UNITS)
+"""What can be limited."""
+
+
+def _metrics(sides: Sequence[Measured]) -> dict[str, Metric]:
+    a, b = sides
     return {
-        "time": ("ns", sums.time_ns / divisor),
-        "busy": ("ns", None if sums.busy_ns is None else sums.busy_ns / divisor),
-        "idle": ("ns", None if sums.idle_ns is None else sums.idle_ns / divisor),
-        "step": ("ns", steps.median_ns),
-        "kernels": ("", sums.rows / divisor),
-        # None where nothing is known, as of copies' FLOPs
-        "flops": ("flop", sums.flops / divisor or None),
-        "bytes": ("bytes", sums.bytes / divisor or None),
-    }
+        name: Metric(name, unit, a.metric(name), b.metric(name), _alike(name, a.sums, b.sums),
+                     _interval(name, a, b))
+        for name, unit in _UNITS.items()
+    }  # fmt: skip
+
+
+def _interval(name: str, a: Measured, b: Measured) -> Interval | None:
+    estimates = a.metric_estimate(name), b.metric_estimate(name)
+    if estimates[0] is None or estimates[1] is None:
+        return None
+    half, p = noise.welch(estimates[0], estimates[1], medians=name == "step")
+    return Interval(float(half[0]), float(p[0]))
 
 
 def _alike(name: str, a: Sums, b: Sums) -> bool:
@@ -155,28 +201,35 @@ _SHARE = 0.1
 """Shares of rows may differ by so much: a change of a few ops is what a comparison looks for."""
 
 
-METRICS = ("time", "busy", "idle", "step", "kernels", "flops", "bytes")
-"""What can be limited."""
-
-
-def _changes(
-    a: Mapping[Key, Sum], b: Mapping[Key, Sum], divisors: tuple[int, int], same_below: float
-) -> list[Change]:
+def _changes(sides: Sequence[Measured], same_below: float) -> list[Change]:
+    a, b = sides
+    place = {key: number for number, key in enumerate({**a.rows, **b.rows})}
+    times = [side.times(place).tolist() for side in sides]
+    intervals = _intervals(a, b, place)
     changes = []
-    for key in {**a, **b}:
-        mine, other = a.get(key), b.get(key)
-        a_ns, b_ns = (
-            side.time_ns / divisor if side else 0.0
-            for side, divisor in zip((mine, other), divisors, strict=True)
-        )
-        status = _status(mine, other, a_ns, b_ns, same_below)
-        changes.append(Change(key, status, mine, other, a_ns, b_ns))
+    for key, at in place.items():
+        mine, other, a_ns, b_ns = a.rows.get(key), b.rows.get(key), times[0][at], times[1][at]
+        interval = intervals[at] if intervals else None
+        status = _status(mine, other, a_ns, b_ns, same_below, interval)
+        changes.append(Change(key, status, mine, other, a_ns, b_ns, interval))
     return sorted(changes, key=lambda change: (-abs(change.delta_ns), str(change.key)))
 
 
-def _status(a: Sum | None, b: Sum | None, a_ns: float, b_ns: float, same_below: float) -> str:
+def _intervals(a: Measured, b: Measured, place: Mapping[Key, int]) -> list[Interval] | None:
+    if a.basis.unit is None:
+        return None
+    half, p = noise.welch(a.estimates(place), b.estimates(place))
+    return [Interval(*entry) for entry in zip(half.tolist(), noise.holm(p).tolist(), strict=True)]
+
+
+def _status(
+    a: Sum | None, b: Sum | None, a_ns: float, b_ns: float, same_below: float,
+    interval: Interval | None,
+) -> Status:  # fmt: skip
     if a is None or b is None:
         return NEW if a is None else GONE
     if abs(b_ns - a_ns) <= same_below * a_ns:
         return SAME
+    if interval is not None and not interval.significant:
+        return UNCLEAR
     return SLOWER if b_ns > a_ns else FASTER

@@ -1,21 +1,35 @@
-"""Limits on what may change, as `--fail-if` writes them: `time>+3%`, `kernels>0`, `step>5ms`."""
+"""Limits on what may change, as `--fail-if` writes them.
+
+Of size: `time>+3%`, `kernels>0`, `step>5ms`. Of size and more than noise: `slower>5%`, of the step,
+and `op>10%`, of any op. More than noise, however small: `significant`.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from pyprof.report.diff.compare import METRICS
+from pyprof.report.diff.compare import METRICS, SLOWER
 from pyprof.report.render.text import change, duration, number
 
 if TYPE_CHECKING:
-    from pyprof.report.diff.compare import Comparison, Metric
+    from pyprof.report.diff.compare import Change, Comparison, Metric
 
 _LIMIT = re.compile(
     r"\s*(?P<name>[a-z]+)\s*(?P<sign>[<>])\s*(?P<value>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>%|ns|us|ms|s|)\s*"
 )
 _UNITS = {"%": 0.01, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "": 1.0}
+
+
+class Check(Protocol):
+    """What must not be."""
+
+    def grown(self, comparison: Comparison) -> float | None:
+        """Give by how much what is limited changed; None where that cannot be told."""
+
+    def broken(self, comparison: Comparison) -> str | None:
+        """Say in a sentence what is beyond the limit; None where it is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +67,97 @@ class Limit:
         return None
 
 
-def parse(text: str) -> Limit:
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """The step, or without steps the GPU time, must not take longer by more than noise.
+
+    Where noise is unknown, size alone decides, unless `strict`: then nothing can be checked.
+    """
+
+    text: str
+    value: float
+    """A fraction of the first capture's where `relative`, else ns."""
+    relative: bool
+    strict: bool = False
+
+    def grown(self, comparison: Comparison) -> float | None:
+        """Give by how much longer it takes; None where that, or with `strict` noise, is unknown."""
+        metric = _main(comparison)
+        if self.strict and metric.interval is None:
+            return None
+        return metric.relative if self.relative else metric.delta
+
+    def broken(self, comparison: Comparison) -> str | None:
+        """Say what is slower; None where nothing is, or it may be noise."""
+        metric, grown = _main(comparison), self.grown(comparison)
+        if grown is None:
+            why = comparison.noise.why or f"{metric.name} is unknown in one of the captures"
+            return f"{self.text}: cannot be checked: {why}"
+        if grown <= self.value or (metric.interval and not metric.interval.significant):
+            return None
+        how = "significant" if metric.interval else f"noise is unknown: {comparison.noise.why}"
+        return f"{self.text}: {metric.name} changed by {_spelt(metric)}; {how}"
+
+
+def _main(comparison: Comparison) -> Metric:
+    step = comparison.metrics["step"]
+    return step if comparison.per_step and step.delta is not None else comparison.metrics["time"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpSlowdown:
+    """No op must take longer by more than this and more than noise, where that is known."""
+
+    text: str
+    value: float
+    """A fraction of the op's time in the first capture where `relative`, else ns."""
+    relative: bool
+
+    def grown(self, comparison: Comparison) -> float | None:
+        """Give the largest growth of an op that became slower; 0 where none did."""
+        slower = [change for change in comparison.changes if change.status == SLOWER]
+        return max(map(self._growth, slower), default=0.0)
+
+    def broken(self, comparison: Comparison) -> str | None:
+        """Name the op that is beyond the limit and costs most, and how many there are."""
+        beyond = [
+            change
+            for change in comparison.changes
+            if change.status == SLOWER and self._growth(change) > self.value
+        ]
+        if not beyond:
+            return None
+        first = beyond[0]
+        name = " ".join(part for part in first.key if part) or "what no op names"
+        more = f", and {len(beyond) - 1} more" if len(beyond) > 1 else ""
+        grown = f"+{duration(first.delta_ns)} ({change(first.relative)})"
+        return f"{self.text}: {name} changed by {grown}{more}"
+
+    def _growth(self, entry: Change) -> float:
+        return (entry.relative or 0.0) if self.relative else entry.delta_ns
+
+
+_SLOWER = re.compile(
+    r"\s*(?P<name>slower|op)\s*>\s*(?P<value>\+?\d+(?:\.\d+)?)\s*(?P<unit>%|ns|us|ms|s)\s*"
+)
+SIGNIFICANT = "significant"
+
+
+def parse(text: str) -> Check:
     """Read a limit. Raises ValueError, with what to write instead."""
+    if text.strip() == SIGNIFICANT:
+        return Slowdown(SIGNIFICANT, 0.0, relative=False, strict=True)
+    if (match := _SLOWER.fullmatch(text)) is not None:
+        kind = Slowdown if match["name"] == "slower" else OpSlowdown
+        return kind(
+            text.strip(), float(match["value"]) * _UNITS[match["unit"]], match["unit"] == "%"
+        )
     match = _LIMIT.fullmatch(text)
     if match is None or match["name"] not in METRICS:
         raise ValueError(
-            f"{text!r} is not a limit; write METRIC>NUMBER or METRIC<NUMBER with a unit of %, ns, "
-            f"us, ms or s, as in 'time>+3%'; metrics are {', '.join(METRICS)}"
+            f"{text!r} is not a limit; write 'slower>5%', 'op>10%', 'significant', or "
+            "METRIC>NUMBER or METRIC<NUMBER with a unit of %, ns, us, ms or s, as in 'time>+3%'; "
+            f"metrics are {', '.join(METRICS)}"
         )
     if match["unit"] in ("ns", "us", "ms", "s") and match["name"] in ("kernels", "flops", "bytes"):
         raise ValueError(f"{text!r}: {match['name']} is not a time; write a number or %")

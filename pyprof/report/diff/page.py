@@ -30,7 +30,7 @@ def page_of(comparison: Comparison, gpus: Sequence[str], broken: Sequence[str] =
         processor=comparison.processor,
         gpu_a=gpus[0],
         gpu_b=gpus[1],
-        basis=render.basis(comparison),
+        basis=f"{render.basis(comparison)}; {render.certainty(comparison)}",
         keys=", ".join(comparison.keys) or "nothing",
         broken=broken,
         metric_header=render.METRIC_HEADER,
@@ -49,6 +49,7 @@ def _cells(change: Change) -> Iterator[Cell]:
         change.b_ns if change.b else None,
         change.delta_ns,
         change.relative if change.b else None,
+        render.half_of(change),
         *(side.calls if side else None for side in (change.a, change.b)),
     )
     for value, cell in zip(values, spelt, strict=True):

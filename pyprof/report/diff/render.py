@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyprof import safe
 from pyprof.report.diff.compare import SAME_BELOW
+from pyprof.report.diff.noise import LEVEL
+from pyprof.report.diff.waterfall import waterfall
 from pyprof.report.render import text as markdown
 from pyprof.report.render.text import (
     UNKNOWN,
@@ -18,13 +20,15 @@ from pyprof.report.render.text import (
     cut_left,
     duration,
     heading,
+    percent,
     table,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyprof.report.diff.compare import Change, Comparison
+    from pyprof.report.diff.compare import Change, Comparison, Metric
+    from pyprof.report.diff.waterfall import Stage
 
 LABELS = {
     "time": "{} time, summed",
@@ -37,7 +41,8 @@ LABELS = {
 }
 NOTHING = f"no op changed by more than {100 * SAME_BELOW:g} %"
 """Stands for a list of changes without any."""
-METRIC_HEADER = ("", "A", "B", "change", "change (%)")
+METRIC_HEADER = ("", "A", "B", "change", "change (%)", "± (%)", "")
+_NOT_SIGNIFICANT = "no significant change"
 
 
 def basis(comparison: Comparison) -> str:
@@ -46,6 +51,14 @@ def basis(comparison: Comparison) -> str:
         return "totals of both captures (no comparable steps were found)"
     a, b = comparison.per_step
     return f"per step: A has {a:,}, B {b:,}"
+
+
+def certainty(comparison: Comparison) -> str:
+    """Say what intervals rest on, or why there are none."""
+    basis = comparison.noise
+    if basis.unit is None:
+        return f"noise is unknown: {basis.why}; changes may be chance"
+    return f"±: {100 * LEVEL:g} % interval, by the spread over {basis.unit} (between runs: unknown)"
 
 
 def metrics(comparison: Comparison) -> Iterator[tuple[str, ...]]:
@@ -60,7 +73,16 @@ def metrics(comparison: Comparison) -> Iterator[tuple[str, ...]]:
             b,
             _signed(delta, metric.delta),
             change(metric.relative),
+            *_interval(metric),
         )
+
+
+def _interval(metric: Metric) -> tuple[str, str]:
+    """Spell how sure a metric's change is."""
+    if metric.interval is None or metric.delta is None:
+        return "", ""
+    half = percent(metric.interval.half / metric.a) if metric.a else ""
+    return half, "" if metric.interval.significant or not metric.interval.half else _NOT_SIGNIFICANT
 
 
 def _spelt(value: float | None, unit: str) -> str:
@@ -75,7 +97,8 @@ def _signed(text: str, value: float | None) -> str:
 
 def header(comparison: Comparison) -> tuple[str, ...]:
     """Name the columns of `changes`."""
-    return (*comparison.keys, "", "A", "B", "change", "change (%)", "calls A", "calls B")
+    titles = ("", "A", "B", "change", "change (%)", "± (%)", "calls A", "calls B")
+    return (*comparison.keys, *titles)
 
 
 def changes(comparison: Comparison, limit: int | None) -> Iterator[tuple[str, ...]]:
@@ -97,15 +120,22 @@ def change_cells(entry: Change) -> tuple[str, ...]:
         duration(entry.b_ns) if entry.b else UNKNOWN,
         _signed(duration(entry.delta_ns), entry.delta_ns),
         change(entry.relative) if entry.b else UNKNOWN,
+        percent(half_of(entry)),
         *(count(side.calls) if side else UNKNOWN for side in (entry.a, entry.b)),
     )
+
+
+def half_of(entry: Change) -> float | None:
+    """Give the half-width of the interval as a fraction of A; None where either is unknown."""
+    matched = entry.a and entry.b and entry.a_ns
+    return entry.interval.half / entry.a_ns if matched and entry.interval else None
 
 
 # A comparison's changes as CSV: all of them, times in ns, unknown empty.
 
 
 _NUMBERS = ("status", "a_ns", "b_ns", "change_ns", "change", "a_calls", "b_calls",
-            "a_rows", "b_rows")  # fmt: skip
+            "a_rows", "b_rows", "interval_ns", "p", "causes")  # fmt: skip
 
 
 def csv_text(comparison: Comparison, *, raw: bool = False) -> str:
@@ -128,6 +158,9 @@ def csv_text(comparison: Comparison, *, raw: bool = False) -> str:
                 entry.relative,
                 *(side.calls if side else None for side in sides),
                 *(side.rows if side else None for side in sides),
+                entry.interval.half if entry.interval else None,
+                entry.interval.p if entry.interval else None,
+                "; ".join(entry.causes if raw else map(str, map(safe.field, entry.causes))),
             ]
         )
     return file.getvalue()
@@ -145,10 +178,14 @@ _PATHS = ("layer", "line")
 def comparison_lines(comparison: Comparison, limit: int | None) -> Iterator[str]:
     """Give the totals, then the largest changes."""
     yield heading(basis(comparison))
-    if comparison.devices:
-        yield comparison.devices
-    yield from table(metrics(comparison), METRIC_HEADER, left=(0,))
+    yield certainty(comparison)
+    yield from comparison.causes
+    yield from table(metrics(comparison), METRIC_HEADER, left=(0, 6))
     yield ""
+    if stages := waterfall(comparison):
+        yield heading(f"from A to B, {comparison.processor} time")
+        yield from table(stage_rows(stages), STAGE_HEADER, left=(0,))
+        yield ""
     yield heading("largest changes")
     keys = len(comparison.keys)
     rows = [
@@ -158,9 +195,32 @@ def comparison_lines(comparison: Comparison, limit: int | None) -> Iterator[str]
     if rows:
         yield from table(rows, header(comparison), left=range(keys + 1))
     else:
-        yield NOTHING
+        yield NOTHING if not comparison.unclear else _NOT_SIGNIFICANT
+    yield from notes(comparison, limit)
     if limit is not None and (more := len(comparison.differing) - limit) > 0:
         yield f"... and {more:,} more; --top shows them"
+
+
+STAGE_HEADER = ("", "change", "then")
+
+
+def stage_rows(stages: Sequence[Stage]) -> Iterator[tuple[str, ...]]:
+    """Give a row for each stage from A's time to B's."""
+    yield "A", "", duration(stages[0].from_ns)
+    for stage in stages:
+        name = cut(stage.name or UNKNOWN, _KEY_WIDTH) if stage.ops == 1 else f"{stage.ops} others"
+        yield name, _signed(duration(stage.delta_ns), stage.delta_ns), duration(stage.to_ns)
+    yield "B", "", duration(stages[-1].to_ns)
+
+
+def notes(comparison: Comparison, limit: int | None) -> Iterator[str]:
+    """Say what is behind the listed changes, and how many are not listed: they may be chance."""
+    for entry in comparison.differing[:limit]:
+        name = " ".join(cut(part, _KEY_WIDTH) for part in entry.key if part) or UNKNOWN
+        for cause in entry.causes:
+            yield f"{name}: {cause}"
+    if unclear := len(comparison.unclear):
+        yield f"{unclear:,} changed by over {100 * SAME_BELOW:g} %, but not significantly"
 
 
 def _name(key: str, text: str) -> str:
@@ -177,10 +237,13 @@ def markdown_text(comparison: Comparison, limit: int | None, broken: Sequence[st
         parts += [*(f"- **failed** {markdown.escape(sentence)}" for sentence in broken), ""]
     parts += [
         f"{markdown.escape(basis(comparison))}\n",
-        *([f"{markdown.escape(comparison.devices)}\n"] if comparison.devices else []),
+        f"{markdown.escape(certainty(comparison))}\n",
+        *(f"{markdown.escape(cause)}\n" for cause in comparison.causes),
         markdown.markdown_table(METRIC_HEADER, list(metrics(comparison))),
     ]
     rows = list(changes(comparison, limit))
-    listed = markdown.markdown_table(header(comparison), rows) if rows else f"{NOTHING}\n"
+    nothing = NOTHING if not comparison.unclear else _NOT_SIGNIFICANT
+    listed = markdown.markdown_table(header(comparison), rows) if rows else f"{nothing}\n"
     parts += ["## Largest changes\n", listed]
+    parts += [f"{markdown.escape(note)}\n" for note in notes(comparison, limit)]
     return "\n".join(parts)

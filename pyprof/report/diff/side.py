@@ -6,23 +6,23 @@ A library may choose another kernel for the same work; op, shapes, dtypes and la
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyprof.arrays import sum_if_known
 from pyprof.inputs.source import each_once
-from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
 from pyprof.report.analysis import steps
 from pyprof.report.analysis.chosen_steps import bounds
 from pyprof.report.analysis.overview import gpus
 from pyprof.report.analysis.timeline import timeline
+from pyprof.report.diff.keys import KEYS
+from pyprof.report.diff.samples import Samples, samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,51 +43,6 @@ class Sum:
     """Kernels, copies and so on."""
     time_ns: int
 
-
-def _op(table: Table) -> pa.Array:
-    """Name the op with its direction; what no op called goes by its kernel."""
-    op, part, kernel = (COLUMNS[name].values(table) for name in ("op", "dir", "kernel"))
-    named = pc.coalesce(op, kernel)
-    backward = pc.fill_null(pc.equal(part, "bprop"), False)  # noqa: FBT003 - Arrow's spelling
-    return pc.if_else(backward, pc.binary_join_element_wise(named, "(backward)", " "), named)
-
-
-def _shape(table: Table) -> pa.Array:
-    return _of_lists(table, "sizes", _sizes)
-
-
-def _dtype(table: Table) -> pa.Array:
-    return _of_lists(table, "dtypes", _dtypes)
-
-
-def _sizes(value: list[list[int]]) -> str:
-    return " ".join("x".join(map(str, size)) for size in value)
-
-
-def _dtypes(value: list[str]) -> str:
-    return ",".join(dict.fromkeys(name for name in value if name))
-
-
-def _of_lists(table: Table, name: str, spell: Callable[[Any], str]) -> pa.Array:
-    column = table.records.coded(name)
-    texts = [*(spell(value) or None if value else None for value in column.values), None]
-    index = np.where(column.index < 0, len(texts) - 1, column.index)
-    return pa.array(texts, pa.string()).take(pa.array(index))
-
-
-def _column(name: str) -> Callable[[Table], pa.Array]:
-    return COLUMNS[name].values
-
-
-KEYS: dict[str, Callable[[Table], pa.Array]] = {
-    "op": _op,
-    "shape": _shape,
-    "dtype": _dtype,
-    "layer": _column("layer"),
-    "line": _column("line"),
-    "kernel": _column("kernel"),
-}
-"""What rows can be matched by."""
 
 DEFAULT = ("op", "shape", "dtype", "layer")
 
@@ -206,13 +161,22 @@ class Side:
     whole: Sums
     """Over all rows; of chosen steps, over theirs."""
     inside: Sums | None
-    """Over the rows of the steps; None where no steps are known."""
+    """Over the rows of the counted steps; None where no steps are known."""
+    counted: tuple[int, int] | None
+    """The steps that numbers per step are means of: those chosen, else those after warm-up; of
+    several captures, those that all of them count."""
+    busy_step_ns: float | None
+    """Of `inside`, per step. So is `idle_step_ns`."""
+    idle_step_ns: float | None
+    samples: Samples
+    clocks: tuple[tuple[str, float], ...]
+    """The GPUs, and the highest SM clock of each, Hz, where the capture tells it."""
     warnings: tuple[str, ...]
 
     @property
     def step_count(self) -> int:
-        """Over how many steps the sums go; 0 where no steps are known."""
-        return self.chosen[1] - self.chosen[0] if self.chosen else len(self.steps)
+        """Over how many steps numbers per step go; 0 where no steps are known."""
+        return self.counted[1] - self.counted[0] if self.counted else 0
 
 
 def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = None) -> Side:
@@ -222,20 +186,31 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     """
     loop_steps = steps.find_steps(source.table.records, source.capture)
     picked = bounds(loop_steps, chosen)
-    stepped = (
-        Sums.from_rows(source, keys, loop_steps.rows(picked or (0, len(loop_steps))))
-        if len(loop_steps)
-        else None
-    )
+    counted = picked or loop_steps.steady
+    stepped = Sums.from_rows(source, keys, loop_steps.rows(counted)) if counted else None
     return Side(
-        gpus(source),
-        keys,
-        replace(loop_steps, of_row=loop_steps.of_row[:0]),
-        picked,
-        stepped if picked and stepped else Sums.from_rows(source, keys, None),
-        stepped,
-        source.table.source.warnings,
+        gpus=gpus(source),
+        keys=keys,
+        steps=replace(loop_steps, of_row=loop_steps.of_row[:0]),
+        chosen=picked,
+        whole=stepped if picked and stepped else Sums.from_rows(source, keys, None),
+        inside=stepped,
+        counted=counted,
+        busy_step_ns=_per_step(stepped.busy_ns, counted) if stepped else None,
+        idle_step_ns=_per_step(stepped.idle_ns, counted) if stepped else None,
+        samples=samples(source.table, keys, loop_steps, counted, loop_steps.rows(picked)),
+        clocks=_clocks(source),
+        warnings=source.table.source.warnings,
     )
+
+
+def _per_step(time_ns: int | None, counted: tuple[int, int] | None) -> float | None:
+    return None if time_ns is None or counted is None else time_ns / (counted[1] - counted[0])
+
+
+def _clocks(source: Source) -> tuple[tuple[str, float], ...]:
+    described = ((name, source.table.device_of(name).clock_hz) for name in gpus(source) if name)
+    return tuple((name, clock_hz) for name, clock_hz in described if clock_hz)
 
 
 def merge_sides(a: Side, b: Side) -> Side:
@@ -245,6 +220,8 @@ def merge_sides(a: Side, b: Side) -> Side:
     count.
     """
     alike = a.steps.kind == b.steps.kind
+    main = a if a.counted else b
+    stepped = [a.samples, b.samples] if alike else [main.samples]
     return Side(
         each_once(a.gpus, b.gpus),
         a.keys,
@@ -252,5 +229,22 @@ def merge_sides(a: Side, b: Side) -> Side:
         a.chosen or b.chosen,
         a.whole.plus(b.whole),
         a.inside.plus(b.inside) if alike and a.inside and b.inside else a.inside or b.inside,
+        _in_both(a.counted, b.counted) if alike else a.counted or b.counted,
+        _sum(a.busy_step_ns, b.busy_step_ns) if alike else main.busy_step_ns,
+        _sum(a.idle_step_ns, b.idle_step_ns) if alike else main.idle_step_ns,
+        a.samples.plus(b.samples, stepped),
+        each_once(a.clocks, b.clocks),
         each_once(a.warnings, b.warnings),
     )
+
+
+def _in_both(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Give the steps that both count; those of the first where there are none."""
+    if a is None or b is None:
+        return a or b
+    both = max(a[0], b[0]), min(a[1], b[1])
+    return both if both[0] < both[1] else a
+
+
+def _sum(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a + b

@@ -18,12 +18,25 @@ if TYPE_CHECKING:
 DEFINITIONS = json_schema.schema()["$defs"]
 
 _UNITS = re.compile(
-    r"(_|^)(ns|bytes|flops|per_s|percent|tflops|gbs|flop_per_byte|share|count|id|ids|version)(_|$)"
+    r"(_|^)(ns|bytes|flops|per_s|percent|tflops|gbs|flop_per_byte|share|count|calls|rows|id|ids|version)(_|$)"
 )
 _PLAIN = {
-    *("rank", "device", "calls", "kernels", "rows", "windows", "steps", "tokens", "line", "number"),
-    *("first", "last", "mfu", "hfu", "mbu", "efficiency", "ranks", "groups", "busiest", "step"),
+    *("rank", "device", "kernels", "windows", "steps", "tokens", "line", "number"),
+    *(
+        "first",
+        "last",
+        "p",
+        "mfu",
+        "hfu",
+        "mbu",
+        "efficiency",
+        "ranks",
+        "groups",
+        "busiest",
+        "step",
+    ),
     *("of", "clock", "clock_against_rank", "clock_drift", "clock_collectives", "imbalance"),
+    *("a", "b", "change", "low", "high"),  # of what the name of the metric says
     *("times_like_groups", "left_before_the_last_came"),
 }
 """Numbers of things, names that are numbers, and ratios with a name of their own."""

@@ -92,6 +92,26 @@ def test_rows_of_several_captures_run_on(tmp_path: Path) -> None:
     assert answer["row_count"] == 10
 
 
+def test_a_row_of_a_set_is_found_by_its_number(tmp_path: Path) -> None:
+    """By the number that it has in the set: one row, and the cost that is known is its own."""
+    files = [capture(tmp_path / f"net.rank{n}.sqlite", slower=n + 1) for n in (0, 1)]
+    every = ask("prof", *files)["rows"]
+    for row in every:
+        answer = ask("prof", *files, "--where", f"idx={row['idx']}")
+        assert answer["rows"] == [row]
+        assert answer["known_cost"]["total_ns"] == row["sil_ns"]
+        assert bool(answer["known_cost"]["unknown"]) == (row["flops"] is None)
+    last = ask(
+        "prof", *files, "--where", "idx>5", "--where", "op=relu", "--sort", "sil", "--top", "1"
+    )
+    assert [row["idx"] for row in last["rows"]] == [6]
+    assert last["rows_left_out"] == 1
+    call = ask("prof", *files, "-c", "opid", "--where", "idx=8")["rows"][0]["opid"]
+    assert [row["idx"] for row in ask("prof", *files, "--where", f"opid={call}")["rows"]] == [8]
+    (one,) = ask("prof", files[0], "--where", "idx=2")["rows"]
+    assert one == every[1]
+
+
 def test_a_row_is_explained(tmp_path: Path) -> None:
     """The stages that the text has."""
     a = capture(tmp_path / "a.sqlite")

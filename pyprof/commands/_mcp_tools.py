@@ -1,0 +1,269 @@
+"""The tools of `pyprof mcp`: each asks what a command asks, and gives its JSON, bounded.
+
+They read the files that the caller names, and nothing else; no tool writes.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from pyprof.errors import PyprofError
+from pyprof.options import Captures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+LIMIT, MOST = 20, 500
+_MOST_TEXT = 2000
+"""Characters of a text; names of kernels, and stacks, can be longer."""
+_NUMBERS = 64
+"""Lists of numbers may have as many, or `limit`."""
+
+Paths: TypeAlias = str | list[str]
+"""A file, a folder or a glob; or several."""
+Answer: TypeAlias = dict[str, Any]
+
+TOOLS: list[Callable[..., Answer]] = []
+_ONE_AT_A_TIME = threading.Lock()
+"""Captures are large: two at once might not fit into memory."""
+
+
+class ToolUseError(Exception):
+    """What the caller can mend, in one line."""
+
+
+def tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Register a tool: its docstring is what an agent reads of it."""
+
+    @wraps(function)
+    def guarded(**given: Any) -> Answer:  # noqa: ANN401 - the tool's own
+        with _ONE_AT_A_TIME:
+            try:
+                return function(**given)
+            except click.ClickException as error:
+                raise ToolUseError(error.format_message()) from None
+            except (PyprofError, ValueError) as error:
+                raise ToolUseError(str(error)) from None
+            except MemoryError:
+                raise ToolUseError("not enough memory for this capture") from None
+
+    TOOLS.append(guarded)
+    return guarded
+
+
+# --- what the tools share -------------------------------------------------------------------------
+
+
+@contextmanager
+def _captures(*paths: str) -> Iterator[Captures]:
+    """Open captures that the caller names: local ones, all of which can be read."""
+    from pyprof.inputs import engine  # noqa: PLC0415 - the server answers before it is loaded
+    from pyprof.inputs.files import is_url  # noqa: PLC0415 - as above
+
+    for path in paths:
+        if is_url(path):
+            raise PyprofError(f"{path}: only local files are read; download it first")
+        if path == "-":
+            raise PyprofError("-: stdin belongs to the client; name a file")
+    with engine.opened(1, None, strict=True, quiet=True) as chosen:
+        yield Captures(paths, chosen, quiet=True)
+
+
+def _several(captures: Paths) -> list[str]:
+    paths = [captures] if isinstance(captures, str) else captures
+    if not paths:
+        raise PyprofError("no captures given; name files, a folder or a glob")
+    return paths
+
+
+def _count(limit: int) -> int:
+    if not 1 <= limit <= MOST:
+        raise ValueError(f"limit {limit}: must be from 1 to {MOST}")
+    return limit
+
+
+def bounded(given: object, limit: int, warnings: Sequence[str] = ()) -> Answer:
+    """Give an answer as its JSON, at most `limit` entries of each list, and what was left out.
+
+    `cut` has the number of entries, or characters, that are left out, by the name of the list.
+    """
+    from pyprof.report.answers import document  # noqa: PLC0415 - as above
+
+    left_out: dict[str, int] = {}
+    content = _cut(json.loads(document(given, warnings)), limit, "", left_out)
+    return {**content, "cut": left_out}
+
+
+def _cut(value: Any, limit: int, name: str, left_out: dict[str, int]) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, dict):
+        return {
+            key: _cut(each, limit, f"{name}.{key}".lstrip("."), left_out)
+            for key, each in value.items()
+        }
+    if isinstance(value, list):
+        numbers = all(isinstance(each, (int, float)) for each in value)
+        most = max(limit, _NUMBERS) if numbers else limit
+        if len(value) > most:
+            left_out[name] = left_out.get(name, 0) + len(value) - most
+        return [_cut(each, limit, name, left_out) for each in value[:most]]
+    if isinstance(value, str) and len(value) > _MOST_TEXT:
+        left_out[name] = left_out.get(name, 0) + len(value) - _MOST_TEXT
+        return value[:_MOST_TEXT]
+    return value
+
+
+# --- tools ----------------------------------------------------------------------------------------
+
+
+@tool
+def summary(captures: Paths, steps: str = "", depth: int = 2, limit: int = LIMIT) -> Answer:
+    """Where the GPU time goes, how busy the GPU is, why it idles, MFU, steps, potential gains.
+
+    captures: a file, folder or glob (several are the ranks of one run). steps: `3:` or `3:7`.
+    depth: levels of modules in `layers`. limit: entries per list; `cut` says what is left out.
+    advice[].evidence[].row_ids are `idx` of rows that the tools prof and explain show.
+    """
+    from pyprof.report.analysis import overview  # noqa: PLC0415 - as above
+    from pyprof.report.answers import summary as answers_of_summary  # noqa: PLC0415 - as above
+
+    with _captures(*_several(captures)) as opened:
+        summarise = partial(overview.summarise_brief, chosen=steps or None)
+        brief = opened.map_reduce(summarise, overview.merge_briefs)
+    given = answers_of_summary.summary(brief, _count(limit), depth)
+    return bounded(given, limit, brief.warnings)
+
+
+@tool
+def lines(captures: Paths, steps: str = "", source: str = "", limit: int = LIMIT) -> Answer:
+    """GPU time by source line, the most expensive first, with potential gains at these lines.
+
+    source: folder of the source, to include the lines' text; without it no source is read.
+    """
+    from pyprof.report.analysis import source_lines  # noqa: PLC0415 - as above
+    from pyprof.report.answers import lines as answers_of_lines  # noqa: PLC0415 - as above
+    from pyprof.report.render.source import Sources  # noqa: PLC0415 - as above
+
+    if source and not Path(source).is_dir():
+        raise ValueError(f"{source}: no such folder")
+    with _captures(*_several(captures)) as opened:
+        timed = opened.map_reduce(
+            partial(source_lines.summarise_lines, chosen=steps or None),
+            source_lines.merge_line_reports,
+        )
+    given = answers_of_lines.lines(timed, Sources(Path(source)) if source else None)
+    return bounded(given, _count(limit), timed.warnings)
+
+
+@tool
+def prof(
+    captures: Paths,
+    columns: str = "",
+    where: str = "",
+    by: str = "",
+    sort: str = "sil",
+    limit: int = LIMIT,
+) -> Answer:
+    """Kernels, copies and fills with FLOPs, bytes, Tensor Core use, efficiency, and why.
+
+    columns: names separated by commas (default: the usual ones). where: conditions joined by
+    `and`: `tc=0 and eff<20`, `op~attention`, `idx=12`. by: group rows by op, line, layer, kernel,
+    params, dir, family, step, rank... sort: a column, largest first (`COL-`: smallest first);
+    of groups: total. rows_left_out says how many more rows match.
+    """
+    from pyprof.commands.prof import GROUPS  # noqa: PLC0415 - as above
+    from pyprof.prof import where as conditions  # noqa: PLC0415 - as above
+    from pyprof.report import rows  # noqa: PLC0415 - as above
+    from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
+
+    if by and by not in GROUPS:
+        raise ValueError(f"cannot group by {by!r}; choose from {', '.join(GROUPS)}")
+    if by and columns:
+        raise ValueError("by and columns exclude each other: groups have columns of their own")
+    sort = "total" if by and sort == "sil" else sort
+    asked = rows.Asked(
+        answers_of_prof.names(columns),
+        by or None,
+        sort,
+        _count(limit),
+        conditions.conditions([where] if where else []),
+    )
+    work, merge = (partial(one, asked=asked) for one in (rows.summarise_rows, rows.merge_answers))
+    with _captures(*_several(captures)) as opened:
+        answer = rows.settled(opened.map_reduce(work, merge, host=asked.of_steps), asked)
+    return bounded(answers_of_prof.prof(answer, asked), limit, answer.warnings)
+
+
+@tool
+def explain(capture: str, row: int) -> Answer:
+    """How one row of prof came to its numbers: the op chosen, its cost, its share, the roofline.
+
+    row: its `idx`.
+    """
+    from pyprof.inputs.source import load  # noqa: PLC0415 - as above
+    from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
+
+    with _captures(capture):
+        return bounded(answers_of_prof.explain(load(capture).table, row), MOST)
+
+
+@tool
+def diff(
+    a: str,
+    b: str,
+    by: str = "op,shape,dtype,layer",
+    steps: str = "",
+    limit: int = LIMIT,
+) -> Answer:
+    """What is faster, slower, new or gone in b, and whether that is more than noise.
+
+    a, b: a file, or a folder or glob of all ranks. by: keys that match rows, of op, shape, dtype,
+    layer, line, kernel. status `not significant`: may be chance. causes: other kernel, shape, GPU,
+    clock. waterfall: from a's time to b's.
+    """
+    from pyprof.commands.diff import compared, matched_by, warnings_of  # noqa: PLC0415 - as above
+    from pyprof.report.answers import diff as answers_of_diff  # noqa: PLC0415 - as above
+
+    with _captures(a, b) as opened:
+        comparison, sides = compared(opened, matched_by(by), steps or None)
+    given = answers_of_diff.diff(comparison, top=_count(limit))
+    return bounded(given, limit, warnings_of(sides))
+
+
+@tool
+def doctor(capture: str = "", limit: int = LIMIT) -> Answer:
+    """What a capture hides or distorts; without one, what this machine lacks for captures."""
+    from pyprof.commands.doctor import examine  # noqa: PLC0415 - as above
+
+    if not capture:
+        return bounded(examine(None), _count(limit))
+    with _captures(capture):
+        return bounded(examine(capture), _count(limit))
+
+
+@tool
+def peaks(name: str = "", limit: int = LIMIT) -> Answer:
+    """Peak FLOP/s and bandwidth that efficiency is relative to, by (part of) a GPU's name."""
+    from pyprof.gpu import measured  # noqa: PLC0415 - as above
+    from pyprof.report.answers import peaks as answers_of_peaks  # noqa: PLC0415 - as above
+    from pyprof.report.render import peaks as cards  # noqa: PLC0415 - as above
+
+    rows = cards.find(name or None, cards.measured_rows(measured.load().values()))
+    return bounded(answers_of_peaks.peaks(rows), _count(limit))
+
+
+@tool
+def ranks(captures: Paths, limit: int = LIMIT) -> Answer:
+    """Ranks of a distributed job side by side: who waits for whom, which links are slow."""
+    from pyprof.commands.ranks import compared  # noqa: PLC0415 - as above
+    from pyprof.report.answers import ranks as answers_of_ranks  # noqa: PLC0415 - as above
+
+    with _captures(*_several(captures)) as opened:
+        job = compared(opened)
+    return bounded(answers_of_ranks.ranks(job), _count(limit), job.warnings)

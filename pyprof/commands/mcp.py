@@ -1,0 +1,80 @@
+"""`pyprof mcp`: the same answers over the Model Context Protocol, for agents."""
+
+from __future__ import annotations
+
+import sys
+from functools import wraps
+from typing import TYPE_CHECKING
+
+import click
+
+from pyprof import __version__, cli, streams
+from pyprof.errors import PyprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp.server import MCPServer
+
+    from pyprof.commands._mcp_tools import Answer
+
+_INSTRUCTIONS = (
+    "Explains captures of GPU profilers (Nsight Systems, torch.profiler, nvprof) of PyTorch "
+    "programs. Begin with summary; advice and ops lead to prof (rows; idx identifies a row) and "
+    "explain (one row). lines ranks source lines, diff compares two captures, doctor tells what a "
+    "capture hides. Times are in ns; null is unknown, never 0, and why says the reason. Lists are "
+    "cut at limit: cut, and ..._left_out, say how much is missing."
+)
+
+
+@click.command("mcp", cls=cli.Command)
+def command() -> None:
+    """Serve summary, lines, prof, diff, doctor, peaks and ranks over the Model Context Protocol.
+
+    Started by an MCP client, such as an agent or an editor, which talks to it on stdin and stdout.
+    It reads the captures that the client names, writes nothing, and opens no network connection.
+    Answers are those of --json, bounded; docs/mcp.md shows how to register it.
+
+    \b
+    Examples:
+      pyprof mcp
+    """
+    cli.need("the MCP server", "mcp")
+    made = server()
+    if streams.terminal(sys.stdin):
+        cli.say("waiting for an MCP client on stdin; Ctrl-C ends")
+    made.run("stdio")
+
+
+def server() -> MCPServer:
+    """Make the server. Raises PyprofError where the SDK is too old."""
+    try:
+        from mcp.server import MCPServer  # noqa: PLC0415 - extra
+        from mcp.types import ToolAnnotations  # noqa: PLC0415 - extra
+    except ImportError:
+        raise PyprofError("the MCP server needs mcp 2: pip install --upgrade mcp") from None
+    from pyprof.commands import _mcp_tools  # noqa: PLC0415 - only now needed
+
+    made = MCPServer("pyprof", instructions=_INSTRUCTIONS, version=__version__, log_level="ERROR")
+    hints = ToolAnnotations(
+        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
+    for tool in _mcp_tools.TOOLS:
+        made.add_tool(_with_errors(tool), annotations=hints)
+    return made
+
+
+def _with_errors(tool: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Say to the client what it can mend; anything else is a fault, without details."""
+    from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415 - extra
+
+    from pyprof.commands._mcp_tools import ToolUseError  # noqa: PLC0415 - only now needed
+
+    @wraps(tool)
+    def answered(**given: object) -> Answer:
+        try:
+            return tool(**given)
+        except ToolUseError as error:
+            raise ToolError(str(error)) from None
+
+    return answered

@@ -1,0 +1,158 @@
+"""What else is different where time changed: kernel, shape, type, autotuning, GPU, clock."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.report.diff.compare import GONE, NEW, SAME
+from pyprof.report.diff.samples import TRAITS, TRIED, trait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyprof.report.diff.compare import Change, Comparison
+    from pyprof.report.diff.side import Key, Side
+
+_MUCH = 0.1
+"""Part of an op's time from which a kernel, a shape or autotuning counts."""
+_NAMED = 2
+"""Kernels, shapes and types that are named; of more, how many there are."""
+_SPREAD = 0.02
+_LEAST_OPS = 5
+"""So many ops, by factors that differ by so little, have one cause."""
+
+_Traits = dict[str, dict[str | None, float]]
+"""Time in ns, by trait and its value."""
+
+
+def with_causes(comparison: Comparison, a: Side, b: Side) -> Comparison:
+    """Name what else is different, of each change and of all of them."""
+    sides = _traits(a, comparison.keys), _traits(b, comparison.keys)
+    other = _others(comparison)
+    changes = [
+        change
+        if change.status == SAME
+        else replace(change, causes=tuple(_of_change(change, sides, other)))
+        for change in comparison.changes
+    ]
+    causes = tuple(_of_all(replace(comparison, changes=changes), a, b))
+    return replace(comparison, changes=changes, causes=causes)
+
+
+def _traits(side: Side, keys: Sequence[str]) -> Mapping[Key, _Traits]:
+    """Total the time of each key by its kernels, shapes and types, and that of autotuning."""
+    traits: dict[Key, _Traits] = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))
+    table = side.samples.traits
+    for row in table.to_pylist():
+        of_key = traits[tuple(row[name] for name in keys)]
+        for name in () if row[TRIED] else TRAITS:
+            of_key[name][row[trait(name)]] += row["ns"]
+        of_key[TRIED][str(row[TRIED])] += row["ns"]
+    return traits
+
+
+def _of_change(
+    change: Change, sides: tuple[Mapping[Key, _Traits], ...], other: Mapping[int, Change]
+) -> Iterator[str]:
+    counterpart = other.get(id(change))
+    if counterpart is not None:
+        yield from _renamed(change, counterpart, sides)
+        return
+    if change.status in (NEW, GONE):
+        return
+    a, b = (side[change.key] for side in sides)
+    for name in TRAITS:
+        before, after = _main(a[name]), _main(b[name])
+        if before != after and before and after:
+            yield f"other {name}: {_spelt(before, after)} in A, {_spelt(after, before)} in B"
+    tried = [traits[TRIED].get("True", 0.0) for traits in (a, b)]
+    if bool(tried[0]) != bool(tried[1]) and max(tried) > _MUCH * max(
+        sum(traits[TRIED].values()) for traits in (a, b)
+    ):
+        yield f"autotuning: kernels are tried in {'B' if tried[1] else 'A'} only"
+
+
+def _main(times: Mapping[str | None, float]) -> list[str]:
+    """Give the values with much of the time."""
+    least = _MUCH * sum(times.values())
+    return sorted(value for value, ns in times.items() if value is not None and ns >= least)
+
+
+def _spelt(values: Sequence[str], than: Sequence[str]) -> str:
+    """Name what only one side has; all, where that is nothing."""
+    own = [value for value in values if value not in than] or [*values]
+    more = f" and {len(own) - _NAMED} more" if len(own) > _NAMED else ""
+    return ", ".join(own[:_NAMED]) + more
+
+
+# What is gone under one shape or type, and new under another, is one change.
+
+_APART = ("shape", "dtype")
+
+
+def _others(comparison: Comparison) -> Mapping[int, Change]:
+    """Give for what is new its counterpart that is gone, and the other way round."""
+    places = [at for at, name in enumerate(comparison.keys) if name in _APART]
+    if not places:
+        return {}
+    alike: dict[Key, dict[str, list[Change]]] = defaultdict(lambda: defaultdict(list))
+    for change in comparison.changes:
+        if change.status in (NEW, GONE) and any(change.key[at] for at in places):
+            key = tuple(part for at, part in enumerate(change.key) if at not in places)
+            alike[key][change.status].append(change)
+    pairs = [
+        pair
+        for changes in alike.values()
+        for pair in zip(changes[GONE], changes[NEW], strict=False)
+    ]
+    return {id(x): y for gone, new in pairs for x, y in ((gone, new), (new, gone))}
+
+
+def _renamed(
+    change: Change, counterpart: Change, sides: tuple[Mapping[Key, _Traits], ...]
+) -> Iterator[str]:
+    new, gone = (change, counterpart) if change.status == NEW else (counterpart, change)
+    for name in _APART:
+        before, after = _main(sides[0][gone.key][name]), _main(sides[1][new.key][name])
+        if before != after:
+            yield f"other {name}: {', '.join(before)} in A, {', '.join(after)} in B"
+
+
+# --- of all changes -------------------------------------------------------------------------------
+
+
+def _of_all(comparison: Comparison, a: Side, b: Side) -> Iterator[str]:
+    if comparison.devices:
+        yield comparison.devices
+    clocks = dict(a.clocks), dict(b.clocks)
+    for name in sorted(clocks[0].keys() & clocks[1].keys()):
+        before, after = clocks[0][name], clocks[1][name]
+        if before != after:
+            yield (
+                f"other clock: {name} runs at up to {before / 1e6:,.0f} MHz in A, "
+                f"{after / 1e6:,.0f} MHz in B"
+            )
+    yield from _common_factor(comparison)
+
+
+def _common_factor(comparison: Comparison) -> Iterator[str]:
+    """Find that nearly all ops take the same factor longer by the same kernels."""
+    same = [
+        change for change in comparison.changes if change.a_ns and change.b_ns and not change.causes
+    ]
+    if len(same) < _LEAST_OPS:
+        return
+    ratio = np.array([change.b_ns / change.a_ns for change in same])
+    weight = np.array([change.a_ns for change in same])
+    order = np.argsort(ratio)
+    share = np.cumsum(weight[order]) / weight.sum()
+    low, middle, high = ratio[order][np.searchsorted(share, (0.1, 0.5, 0.9))]
+    if abs(middle - 1) > _SPREAD and high - low < _SPREAD * middle:
+        yield (
+            f"nearly all ops take {100 * (middle - 1):+.1f} % by the same kernels: another clock, "
+            "power limit or temperature (inferred)"
+        )

@@ -1,0 +1,152 @@
+"""Whether a change is more than noise: steps, or else ranks, are samples of what a step takes.
+
+Welch's t interval of the difference of two means, because the runs differ in length and have few
+samples: with 3 to 10 steps a bootstrap's percentiles are too narrow, while a t interval keeps its
+level. Where in doubt it is on the safe side: both runs are taken to spread as much as the one that
+does more, for the other may have been lucky to have no slow step; steps that resemble their
+neighbours count for less (AR(1)); of many in a row, means of batches are the samples. A rank's
+steps wait for the other ranks', so that ranks are no more samples where there are steps; they are
+the samples of captures of a single step. What differs from run to run (clocks, temperature,
+placement) is in neither run's steps, and no test on them can tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from pyprof.report.diff import student
+
+if TYPE_CHECKING:
+    from pyprof.arrays import Floats, Ints
+
+LEVEL = 0.95
+"""Of the intervals; a change is significant where less than the rest speaks for chance."""
+Unit: TypeAlias = Literal["steps", "ranks"]
+STEPS: Literal["steps"] = "steps"
+RANKS: Literal["ranks"] = "ranks"
+"""What the samples are."""
+
+_MOST_APART = 64
+_BATCHES = 32
+"""Of more samples in a row, the means of as many batches are taken."""
+_MEDIAN = np.sqrt(np.pi / 2)
+"""The standard error of a median by that of the mean, for normal noise; for noise with outliers,
+which make the mean's larger, it is too much: on the safe side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """How sure a change is."""
+
+    half: float
+    """The change lies within so much of its value, at `LEVEL`; in its unit."""
+    p: float
+    """Probability of a change at least as large by chance; corrected where many are tested."""
+
+    @property
+    def significant(self) -> bool:
+        """Tell whether the change is more than chance."""
+        return self.p < 1 - LEVEL
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What some things take, by samples, one entry each."""
+
+    value: Floats
+    variance: Floats
+    """Of a sample."""
+    repetition: Floats
+    """The variance of the value is `variance` times this by `samples`."""
+    samples: int
+    """How many each rests on, batches counted once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What the intervals of a comparison rest on."""
+
+    unit: Unit | None
+    """STEPS or RANKS; None where noise is unknown."""
+    counts: tuple[int, int] = (0, 0)
+    """Samples of A and of B."""
+    why: str = ""
+    """Why noise is unknown; "" where it is not."""
+
+
+def estimates(
+    thing: Ints, sample: Ints, values: Floats, shape: tuple[int, int], resolution: float
+) -> Estimates:
+    """Give the mean of each of `shape[0]` things over `shape[1]` samples.
+
+    `values` are what each thing took in a sample, 0 where it has none there; `resolution` is what
+    the clock rounds to: nothing measured varies by less.
+    """
+    things, count = shape
+    sums = np.bincount(thing, values, things)
+    batch, sizes = _batches(count)
+    number = thing * len(sizes) + batch[sample]
+    means = np.bincount(number, values, things * len(sizes)).reshape(things, len(sizes)) / sizes
+    variance = np.maximum(means.var(axis=1, ddof=1), resolution**2 / 12)
+    return Estimates(sums / count, variance, _repetition(means), len(sizes))
+
+
+_LEAST_APART, _MOST_ALIKE = 5, 0.9
+
+
+def _repetition(means: Floats) -> Floats:
+    """Give how many samples in a row tell as much as one of independent ones (AR(1), lag 1)."""
+    count = means.shape[1]
+    if count < _LEAST_APART:
+        return np.ones(len(means))
+    off = means - means.mean(axis=1, keepdims=True)
+    square = (off**2).sum(axis=1)
+    both = (off[:, 1:] * off[:, :-1]).sum(axis=1)
+    alike = np.divide(both, square, out=np.zeros(len(means)), where=square > 0)
+    alike = np.clip(alike + 1 / count, 0.0, _MOST_ALIKE)  # the mean is the samples' own: -1/n
+    return np.asarray((1 + alike) / (1 - alike))
+
+
+def totals(thing: Ints, values: Floats, shape: tuple[int, int], resolution: float) -> Estimates:
+    """Give the sum of each thing over the samples, which are not taken in a row."""
+    things, count = shape
+    sums, squares = (np.bincount(thing, part, things).astype(float) for part in (values, values**2))
+    variance = np.maximum(squares - sums**2 / count, 0.0) / (count - 1)
+    variance = np.maximum(variance, resolution**2 / 12)
+    return Estimates(sums, variance, np.full(things, count**2, float), count)
+
+
+def _batches(count: int) -> tuple[Ints, Ints]:
+    """Give the batch of each sample, and how many samples each batch has."""
+    batches = count if count <= _MOST_APART else _BATCHES
+    number = np.arange(count) * batches // max(count, 1)
+    return number, np.bincount(number, minlength=batches)
+
+
+def welch(a: Estimates, b: Estimates, *, medians: bool = False) -> tuple[Floats, Floats]:
+    """Give the half-width of the interval of each difference, and its p-value.
+
+    `medians`: the values were replaced by medians of the same samples.
+    """
+    factor = _MEDIAN**2 if medians else 1.0
+    variance = factor * np.maximum(a.variance, b.variance)
+    parts = [variance * side.repetition / side.samples for side in (a, b)]
+    error = np.sqrt(parts[0] + parts[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = [part**2 / (side.samples - 1) for part, side in zip(parts, (a, b), strict=True)]
+        freedom = np.where(error > 0, error**4 / (shares[0] + shares[1]), 1.0)
+        t = np.where(error > 0, np.abs(b.value - a.value) / error, np.inf)
+    p = np.where((error == 0) & (a.value == b.value), 1.0, student.two_sided_p(t, freedom))
+    return student.quantile(LEVEL, freedom) * error, p
+
+
+def holm(p: Floats) -> Floats:
+    """Correct p-values for being many (Holm): of all changes by chance, 5 % of runs show any."""
+    order = np.argsort(p, kind="stable")
+    raised = p[order] * (len(p) - np.arange(len(p)))
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
+    return corrected

@@ -1,0 +1,160 @@
+"""What steps and ranks took, one by one, and what rows of a key are like: kernels, shapes, types.
+
+Small enough to send, and additive: that of several captures makes one side of a comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.parse.records import distinct
+from pyprof.prof.group import add_up
+from pyprof.report.diff.keys import KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.prof.table import Table
+    from pyprof.report.analysis.steps import Steps
+
+TRAITS = ("kernel", "shape", "dtype")
+"""What may be another in the other capture, for the same key."""
+_TRAIT = "{} of rows"
+TRIED = "tried"
+_NS = {"ns": "sum"}
+_OF_STEPS = {"rows": "sum", "flops": "sum", "bytes": "sum"}
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Sums of time, in ns, by keys and by what samples are."""
+
+    by_step: pa.Table
+    """Of the rows of the counted steps: keys, `step`, `ns`; added up over ranks."""
+    by_rank: pa.Table
+    """Of all rows (`ns`), and per counted step (`step_ns`): keys, `rank`, counted from 0."""
+    steps: pa.Table
+    """`step`, and its `rows`, known `flops` and `bytes`."""
+    traits: pa.Table
+    """Of all rows: keys, the traits, whether rows were `tried` by autotuning, `ns`."""
+    ranks: int
+    resolution_ns: int
+    """What durations are multiples of: to what the clock rounds."""
+
+    def plus(self, other: Samples, stepped: Sequence[Samples]) -> Samples:
+        """Add other ranks; steps are those of `stepped`, one of the two or both."""
+        by_step, of_steps = stepped[0].by_step, stepped[0].steps
+        for each in stepped[1:]:
+            by_step = _added(by_step, each.by_step, _NS)
+            of_steps = _added(of_steps, each.steps, _OF_STEPS)
+        number = pc.add(other.by_rank.column("rank"), self.ranks)
+        place = other.by_rank.column_names.index("rank")
+        later = other.by_rank.set_column(place, "rank", number)
+        return Samples(
+            by_step,
+            pa.concat_tables([self.by_rank, later]),
+            of_steps,
+            _added(self.traits, other.traits, _NS),
+            self.ranks + other.ranks,
+            min(self.resolution_ns, other.resolution_ns),
+        )
+
+
+def _added(a: pa.Table, b: pa.Table, sums: Mapping[str, str]) -> pa.Table:
+    names = [name for name in a.column_names if name not in sums]
+    return add_up(pa.concat_tables([a, b]), names, sums).select(a.column_names)
+
+
+def samples(
+    table: Table,
+    names: Sequence[str],
+    loop_steps: Steps,
+    counted: tuple[int, int] | None,
+    rows: Mask | None,
+) -> Samples:
+    """Take the samples of a capture: of its `counted` steps, and of all rows, or those chosen."""
+    chosen = np.ones(table.records.rows, bool) if rows is None else rows
+    no_rows = np.zeros(len(chosen), bool)
+    inside: Mask = no_rows if counted is None else np.asarray(loop_steps.rows(counted))
+    first, code = _coded([KEYS[name](table) for name in names], table.records.rows)
+    keys = {name: KEYS[name](table).take(pa.array(first)) for name in names}
+    duration = table.duration_ns
+    rank = np.unique(table.records.numpy("pid"), return_inverse=True)[1]
+    step_ns = np.where(inside, duration, 0) / (counted[1] - counted[0] if counted else 1)
+    timed = duration[table.timed & chosen]
+    return Samples(
+        _sums(keys, code, {"step": loop_steps.of_row}, inside, ns=duration),
+        _sums(keys, code, {"rank": rank}, chosen | inside,
+              ns=np.where(chosen, duration, 0), step_ns=step_ns),
+        _of_steps(table, loop_steps.of_row, inside),
+        _traits(table, keys, code, chosen),
+        int(rank.max(initial=-1)) + 1,
+        int(np.gcd.reduce(timed)) if len(timed) else 0,
+    )  # fmt: skip
+
+
+def _coded(columns: Sequence[pa.Array], rows: int) -> tuple[Ints, Ints]:
+    """Number the combinations of some columns' values: a row of each, and the number of each."""
+    number = np.zeros(rows, np.int64)
+    first = np.zeros(min(rows, 1), np.int64)
+    for column in columns:
+        coded = column.dictionary_encode() if pa.types.is_string(column.type) else column
+        place = np.asarray(coded.indices.fill_null(-1)).astype(np.int64) + 1
+        first, number = distinct(number * (len(coded.dictionary) + 1) + place)
+    return first, number
+
+
+def _sums(
+    keys: Mapping[str, pa.Array],
+    code: Ints,
+    other: Mapping[str, Ints],
+    chosen: Mask,
+    **values: Ints | Floats,
+) -> pa.Table:
+    """Sum values of rows by their key and one number more."""
+    ((name, number),) = other.items()
+    taken = np.flatnonzero(chosen)
+    size = int(number.max(initial=0)) + 2
+    first, group = distinct(code[taken] * size + number[taken] + 1)
+    of_group = taken[first]
+    sums = {
+        each: np.bincount(group, value[taken].astype(float), len(first))
+        for each, value in values.items()
+    }
+    columns = {each: column.take(pa.array(code[of_group])) for each, column in keys.items()}
+    return pa.table({**columns, name: number[of_group], **sums})
+
+
+def _of_steps(table: Table, of_row: Ints, inside: Mask) -> pa.Table:
+    costs = table.costs
+    counts = {"rows": np.ones(len(of_row))} | {
+        name: np.maximum(getattr(costs, name), 0).astype(float) for name in ("flops", "bytes")
+    }
+    first, group = distinct(of_row[inside])
+    sums = {name: np.bincount(group, value[inside], len(first)) for name, value in counts.items()}
+    return pa.table({"step": of_row[inside][first], **sums})
+
+
+def _traits(table: Table, keys: Mapping[str, pa.Array], code: Ints, chosen: Mask) -> pa.Table:
+    own = [KEYS[name](table) for name in TRAITS]
+    first, trait = _coded(own, table.records.rows)
+    tried = table.costs.tried.astype(np.int64)
+    sums = _sums(keys, code, {"trait": trait * 2 + tried}, chosen, ns=table.duration_ns)
+    number = sums.column("trait").to_numpy()
+    row = pa.array(first[number // 2])
+    named = {
+        _TRAIT.format(name): values.take(row) for name, values in zip(TRAITS, own, strict=True)
+    }
+    columns = {name: sums.column(name) for name in (*keys, "ns")}
+    return pa.table({**columns, **named, TRIED: pa.array(number % 2 == 1)})
+
+
+def trait(name: str) -> str:
+    """Name the column of a trait, which may be a key, too."""
+    return _TRAIT.format(name)

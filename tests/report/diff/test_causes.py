@@ -1,0 +1,114 @@
+"""What else is different where time changed is named, and the way from A to B adds up."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.marker import Call, Tensor, encode_op
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+from tests.prof.test_autotuning import CHOSEN, TRIALS
+from tests.report.answers.checked import ask
+from tests.report.captured import capture
+from tests.report.diff.noisy import noisy, times
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _causes(a: Path, b: Path, *options: str) -> dict[str, list[str]]:
+    changes = ask("diff", a, b, *options)["changes"]
+    return {change["key"]["op"]: change["causes"] for change in changes if change["causes"]}
+
+
+def test_another_kernel(tmp_path: Path) -> None:
+    """Of the op that changed, and of no other."""
+    a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
+    b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2), {"gelu": "slow_gelu"})
+    assert _causes(a, b) == {"gelu": ["other kernel: gelu_kernel in A, slow_gelu in B"]}
+    assert "gelu 64x64 float32 step: other kernel: gelu_kernel in A, slow_gelu in B" in (
+        run("diff", a, b).stdout
+    )
+
+
+def test_another_shape(tmp_path: Path) -> None:
+    """Matched by shape, what is gone and what is new belong together; else it is one change."""
+    a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
+    b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2), None, {"gelu": (128, 64)})
+    cause = "other shape: 64x64 in A, 128x64 in B"
+    assert _causes(a, b) == {"gelu": [cause]}
+    assert _causes(a, b, "--by", "op") == {"gelu": [cause]}
+
+
+def test_nothing_else_is_different(tmp_path: Path) -> None:
+    """A change without a cause names none."""
+    a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
+    b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2))
+    answer = ask("diff", a, b)
+    assert answer["causes"] == []
+    assert _causes(a, b) == {}
+
+
+def test_all_ops_by_one_factor(tmp_path: Path) -> None:
+    """As at another clock: it is inferred, and said so."""
+    names = [f"op{n}" for n in range(8)]
+    taken = [{name: [factor * 1000] * 4 for name in names} for factor in (100, 108)]
+    a, b = (noisy(tmp_path / f"{n}.sqlite", one) for n, one in enumerate(taken))
+    (cause,) = ask("diff", a, b)["causes"]
+    assert cause.startswith("nearly all ops take +8.0 % by the same kernels: another clock")
+    assert cause.endswith("(inferred)")
+
+
+def test_another_gpu_and_another_clock(captures: Path) -> None:
+    """As the captures describe them."""
+    a = captures / "nsys2025.3-t4-registered-strings" / "net.sqlite"
+    b = captures / "nsys2024.6-h100-nvfuser" / "net.sqlite"
+    causes = ask("diff", a, b, "-q")["causes"]
+    assert causes[0].startswith("different GPUs: A ran on Tesla T4, B on NVIDIA H100")
+
+
+def test_autotuning(tmp_path: Path) -> None:
+    """Kernels that a convolution only tried, in one of the captures."""
+    conv = encode_op(
+        Call("torch.nn.functional", "conv2d",
+             (Tensor((8, 64, 32, 32), "float32"), Tensor((64, 64, 3, 3), "float32")))
+    )  # fmt: skip
+    files = []
+    for side, first in enumerate(((*TRIALS, CHOSEN), (CHOSEN,))):
+        ranges = [Range(conv, (1000 * n, 1000 * n + 900)) for n in range(3)]
+        work = [
+            Work(name, (10**6 + 1000 * n + 100 * place, 10**6 + 1000 * n + 100 * place + 80),
+                 (1000 * n + 10 * place + 1, 1000 * n + 10 * place + 5))
+            for n, names in enumerate((first, (CHOSEN,), (CHOSEN,)))
+            for place, name in enumerate(names)
+        ]  # fmt: skip
+        files.append(nsys_db(tmp_path / f"{side}.sqlite", work, ranges))
+    assert _causes(files[0], files[1]) == {"conv2d": ["autotuning: kernels are tried in A only"]}
+
+
+@pytest.mark.parametrize("by", ["op,shape,dtype,layer", "layer", "kernel"])
+def test_the_way_from_a_to_b_adds_up(by: str, tmp_path: Path) -> None:
+    """It begins at A's time, ends at B's, and each stage goes on where the last ended."""
+    a = capture(tmp_path / "a.sqlite", steps=3)
+    b = capture(tmp_path / "b.sqlite", steps=3, slower=1.7)
+    answer = ask("diff", a, b, "--by", by)
+    stages = answer["waterfall"]
+    assert stages[0]["from_ns"] == answer["metrics"]["time_ns"]["a"]
+    assert stages[-1]["to_ns"] == pytest.approx(answer["metrics"]["time_ns"]["b"])
+    for before, after in itertools.pairwise(stages):
+        assert before["to_ns"] == after["from_ns"]
+    assert all(stage["from_ns"] + stage["change_ns"] == stage["to_ns"] for stage in stages)
+
+
+def test_many_small_changes_are_one_stage(tmp_path: Path) -> None:
+    """So that the way is short, and complete."""
+    names = [f"op{n}" for n in range(12)]
+    a = noisy(tmp_path / "a.sqlite", {name: [1000, 1000] for name in names})
+    b = noisy(tmp_path / "b.sqlite", {n: [1000 + 10 * k] * 2 for k, n in enumerate(names)})
+    stages = ask("diff", a, b)["waterfall"]
+    assert [stage["op_count"] for stage in stages] == [1] * 8 + [3]
+    assert [stage["change_ns"] for stage in stages[:2]] == [110, 100]
+    assert "3 others" in run("diff", a, b).stdout

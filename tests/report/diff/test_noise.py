@@ -1,0 +1,174 @@
+"""Planted shifts over noise are found; without a shift, nothing is, in 95 % of seeds and more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from pyprof.report.diff import noise
+from tests.commands import run
+from tests.report.answers.checked import ask
+from tests.report.diff.noisy import OPS, noisy, times
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof.arrays import Floats
+    from pyprof.report.diff.noise import Estimates
+
+SEEDS = 2000
+NS = 1e6
+COUNTS = [(2, 2), (3, 3), (3, 10), (5, 5), (10, 40), (60, 60), (200, 200), (1000, 300)]
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return NS * (1 + 0.03 * rng.standard_normal(shape))
+
+
+def _skewed(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return NS * np.exp(0.1 * rng.standard_normal(shape))
+
+
+def _with_slow_steps(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return NS * (1 + 0.02 * rng.standard_normal(shape) + 0.5 * (rng.random(shape) < 0.1))
+
+
+def _rounded(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return np.asarray(np.rint(_normal(rng, shape) / RESOLUTION) * RESOLUTION)
+
+
+RESOLUTION = 2e4
+
+
+def _estimates(values: Floats, resolution: float = 0) -> Estimates:
+    """Estimate one thing for each seed."""
+    seeds, steps = values.shape
+    thing, sample = np.divmod(np.arange(values.size), steps)
+    return noise.estimates(thing, sample, values.ravel(), (seeds, steps), resolution)
+
+
+@pytest.mark.parametrize("draw", [_normal, _skewed, _with_slow_steps, _rounded])
+@pytest.mark.parametrize("counts", COUNTS, ids=str)
+def test_no_shift_is_not_significant(draw: object, counts: tuple[int, int]) -> None:
+    """In at least 95 % of seeds; the interval of the change then holds 0."""
+    rng = np.random.default_rng(7)
+    a, b = (_estimates(draw(rng, (SEEDS, n)), RESOLUTION) for n in counts)  # type: ignore[operator]
+    half, p = noise.welch(a, b)
+    assert (p >= 0.05).mean() >= 0.95
+    assert (np.abs(b.value - a.value) <= half).mean() >= 0.95
+
+
+@pytest.mark.parametrize(("counts", "shift"), [((3, 3), 0.3), ((5, 5), 0.15), ((20, 20), 0.05)])
+def test_a_shift_is_found(counts: tuple[int, int], shift: float) -> None:
+    """Of some times the noise, in at least 95 % of seeds; its interval holds it."""
+    rng = np.random.default_rng(7)
+    a, b = (_normal(rng, (SEEDS, n)) for n in counts)
+    first, second = _estimates(a), _estimates(b + shift * NS)
+    half, p = noise.welch(first, second)
+    assert (p < 0.05).mean() >= 0.95
+    assert (np.abs(second.value - first.value - shift * NS) <= half).mean() >= 0.95
+
+
+def test_steps_that_resemble_their_neighbours_count_for_less() -> None:
+    """Slow drift in long runs is not taken for a change more often than noise is."""
+    rng = np.random.default_rng(7)
+    drifting = rng.standard_normal((2, SEEDS, 500))
+    for step in range(1, 500):
+        drifting[:, :, step] = 0.6 * drifting[:, :, step - 1] + 0.8 * drifting[:, :, step]
+    a, b = (_estimates(NS * (1 + 0.03 * part)) for part in drifting)
+    assert (noise.welch(a, b)[1] >= 0.05).mean() >= 0.95
+
+
+def test_what_does_not_vary_is_certain() -> None:
+    """Equal is equal; anything else is a change, unless the clock is too coarse to tell."""
+    a = _estimates(np.full((1, 3), NS))
+    b = _estimates(np.full((1, 3), NS + 1))
+    assert noise.welch(a, a)[1] == 1
+    assert noise.welch(a, b)[1] == 0
+    coarse = (_estimates(np.full((1, 3), each), 1000) for each in (NS, NS + 1))
+    assert noise.welch(*coarse)[1] > 0.9
+
+
+def test_of_many_changes_by_chance_none_is_significant() -> None:
+    """Holm's correction: in 95 % of runs none of 200 ops is told to have changed."""
+    rng = np.random.default_rng(7)
+    p = rng.random((400, 200))
+    corrected = np.array([noise.holm(row) for row in p])
+    assert (corrected.min(axis=1) >= 0.05).mean() >= 0.94
+    assert noise.holm(np.array([0.01, 0.04, 0.03])).tolist() == pytest.approx([0.03, 0.06, 0.06])
+
+
+# --- from captures --------------------------------------------------------------------------------
+
+
+def _statuses(answer: dict[str, object]) -> dict[str, str]:
+    return {change["key"]["op"]: change["status"] for change in answer["changes"]}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_planted_slowdown_is_the_only_one(seed: int, tmp_path: Path) -> None:
+    """One op takes 10 % longer over noise of 2 %; the others are told from it."""
+    a = noisy(tmp_path / "a.sqlite", times(seed, 20, 0.02))
+    b = noisy(tmp_path / "b.sqlite", times(seed + 100, 20, 0.02, gelu=1.1))
+    answer = ask("diff", a, b)
+    statuses = _statuses(answer)
+    assert statuses["gelu"] == "slower"
+    assert {statuses[name] for name in OPS} - {"slower"} <= {"same", "not significant"}
+    (gelu,) = [change for change in answer["changes"] if change["key"]["op"] == "gelu"]
+    assert gelu["low_ns"] < 20_000 < gelu["high_ns"]
+    assert answer["noise"]["samples"] == "steps"
+    assert answer["metrics"]["time_ns"]["significant"]
+
+
+def test_noise_alone_is_said_to_be_no_change(tmp_path: Path) -> None:
+    """In the text, and no limit on significance is broken; one on size alone is."""
+    a = noisy(tmp_path / "a.sqlite", times(1, 6, 0.1))
+    b = noisy(tmp_path / "b.sqlite", times(2, 6, 0.1))
+    done = run("diff", a, b, "--fail-if", "slower>0%", "--fail-if", "significant",
+               "--fail-if", "op>1%")  # fmt: skip
+    assert done.code == 0, done.stderr
+    assert "no significant change" in done.stdout
+    codes = {run("diff", *pair, "--fail-if", "time>0").code for pair in ((a, b), (b, a))}
+    assert codes == {0, 3}
+
+
+def test_of_one_step_noise_is_unknown(tmp_path: Path) -> None:
+    """It is said; a limit on size holds all the same, one on significance cannot be checked."""
+    a = noisy(tmp_path / "a.sqlite", times(1, 1, 0.0))
+    b = noisy(tmp_path / "b.sqlite", times(1, 1, 0.0, gelu=1.2))
+    said = "noise is unknown: A and B have one step only"
+    assert said in run("diff", a, b).stdout
+    answer = ask("diff", a, b)
+    assert answer["noise"]["why"] == "A and B have one step only"
+    assert {change["p"] for change in answer["changes"]} == {None}
+    assert answer["metrics"]["time_ns"]["low"] is None
+    assert run("diff", a, b, "--fail-if", "slower>2%").code == 3
+    done = run("diff", a, b, "--fail-if", "significant")
+    assert (done.code, "cannot be checked: A and B have one step only" in done.stderr) == (1, True)
+
+
+def test_ranks_are_the_samples_of_a_single_step(tmp_path: Path) -> None:
+    """Five ranks on each side, one step each."""
+    sides = []
+    for side, factor in enumerate((1.0, 1.3)):
+        folder = tmp_path / f"{side}"
+        folder.mkdir()
+        for rank in range(5):
+            noisy(folder / f"net.rank{rank}.sqlite", times(10 * side + rank, 1, 0.02, gelu=factor))
+        sides.append(folder)
+    answer = ask("diff", *sides)
+    assert (answer["noise"]["samples"], answer["noise"]["a_count"]) == ("ranks", 5)
+    assert _statuses(answer)["gelu"] == "slower"
+    assert answer["metrics"]["time_ns"]["change"] == pytest.approx(5 * 60_000, rel=0.1)
+
+
+def test_warm_up_is_left_out(tmp_path: Path) -> None:
+    """A first step of ten times the length is in no mean, as in the summary."""
+    taken = times(3, 6, 0.01)
+    slow = {name: [10 * ns[0], *ns[1:]] for name, ns in taken.items()}
+    a, b = noisy(tmp_path / "a.sqlite", taken), noisy(tmp_path / "b.sqlite", slow)
+    answer = ask("diff", a, b)
+    assert answer["per_step"] == {"a_count": 6, "b_count": 5}
+    assert {change["status"] for change in answer["changes"]} <= {"same", "not significant"}

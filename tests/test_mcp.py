@@ -1,0 +1,210 @@
+"""`pyprof mcp`: the answers of the commands, asked for by the official SDK's own client."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyprof.commands._mcp_tools import MOST, bounded
+from pyprof.report import answers
+from pyprof.report.answers.lines import Lines, LineTime
+from tests.commands import run
+from tests.programs import TOP
+from tests.report.answers.checked import ask, validator
+from tests.report.captured import capture
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine
+    from pathlib import Path
+
+    import mcp
+
+anyio = pytest.importorskip("anyio")
+pytest.importorskip("mcp.server.mcpserver")
+
+
+@asynccontextmanager
+async def _in_process() -> AsyncIterator[mcp.Client]:
+    from mcp import Client  # noqa: PLC0415 - extra
+
+    from pyprof.commands.mcp import server  # noqa: PLC0415 - extra
+
+    async with Client(server()) as client:
+        yield client
+
+
+@asynccontextmanager
+async def _over_stdio() -> AsyncIterator[mcp.Client]:
+    from mcp import Client, StdioServerParameters, stdio_client  # noqa: PLC0415 - extra
+
+    search = os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])
+    parameters = StdioServerParameters(
+        command=sys.executable, args=["-m", "pyprof", "mcp"], env={"PYTHONPATH": search}
+    )
+    with open(os.devnull, "w") as log:  # noqa: PTH123, ASYNC230 - nothing is waited for
+        async with Client(stdio_client(parameters, errlog=log)) as client:
+            yield client
+
+
+def _asked(
+    question: Callable[[mcp.Client], Coroutine[Any, Any, Any]],
+    connect: Callable[[], Any] = _in_process,
+) -> Any:  # noqa: ANN401 - what the question gives
+    async def asking() -> Any:  # noqa: ANN401 - as above
+        async with connect() as client:
+            return await question(client)
+
+    return anyio.run(asking)
+
+
+def _call(tool: str, **arguments: object) -> dict[str, Any]:
+    """Call a tool in this process; give its answer, which must be as the schema says."""
+    result = _asked(lambda client: client.call_tool(tool, arguments))
+    assert not result.is_error, result.content
+    answer: dict[str, Any] = result.structured_content
+    validator().validate(answer)
+    return answer
+
+
+def _error(tool: str, **arguments: object) -> str:
+    result = _asked(lambda client: client.call_tool(tool, arguments))
+    assert result.is_error
+    (content,) = result.content
+    text: str = content.text
+    return text
+
+
+@pytest.mark.slow
+def test_over_stdio_as_an_agent_does(tmp_path: Path) -> None:
+    """A process of its own: which tools there are, an answer, an error, and another answer."""
+    a = str(capture(tmp_path / "a.sqlite"))
+
+    async def conversation(client: mcp.Client) -> tuple[list[str], Any, Any, Any]:
+        tools = [tool.name for tool in (await client.list_tools()).tools]
+        summary = await client.call_tool("summary", {"captures": a})
+        wrong = await client.call_tool("prof", {"captures": str(tmp_path / "none")})
+        rows = await client.call_tool("prof", {"captures": a, "where": "op=relu"})
+        return tools, summary, wrong, rows
+
+    tools, summary, wrong, rows = _asked(conversation, _over_stdio)
+    assert {"summary", "lines", "prof", "explain", "diff", "doctor", "peaks", "ranks"} == {*tools}
+    assert summary.structured_content == {**ask("summary", a, "--depth", "2"), "cut": {}}
+    assert wrong.is_error
+    assert wrong.content[0].text.endswith("none: no such file; check the path")
+    assert [row["idx"] for row in rows.structured_content["rows"]] == [1, 3]
+
+
+def test_every_tool_gives_the_answer_of_its_command(tmp_path: Path) -> None:
+    """The same document, with what was cut beside it."""
+    a, b = capture(tmp_path / "a.sqlite"), capture(tmp_path / "b.sqlite", slower=1.5)
+    one, other = str(a), str(b)
+    assert _call("lines", captures=one) == {**ask("lines", a), "cut": {}}
+    assert _call("diff", a=one, b=other) == {**ask("diff", a, b), "cut": {}}
+    assert _call("doctor", capture=one) == {**ask("doctor", a), "cut": {}}
+    assert _call("peaks", name="H100 SXM") == {**ask("peaks", "H100 SXM"), "cut": {}}
+    assert _call("ranks", captures=[one])["kind"] == "ranks"
+    assert _call("explain", capture=one, row=1) == {**ask("prof", a, "--explain", "1"), "cut": {}}
+    assert _call("prof", captures=one) == {
+        **ask("prof", a, "--sort", "sil", "--top", "20"), "cut": {},
+    }  # fmt: skip
+    assert _call("prof", captures=one, by="op")["rows"] == ask("prof", a, "--by", "op")["rows"]
+
+
+def test_advice_leads_to_rows_and_their_explanation(tmp_path: Path) -> None:
+    """What an agent does next, with what an answer gave it."""
+    a = str(capture(tmp_path / "a.sqlite"))
+    slowest = _call("prof", captures=a, limit=1)
+    assert slowest["rows_left_out"] == 4
+    row = slowest["rows"][0]["idx"]
+    assert _call("explain", capture=a, row=row)["row_id"] == row
+    assert _call("prof", captures=a, where=f"idx={row}")["rows"] == slowest["rows"]
+
+
+def test_source_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    """From the folder that the caller names."""
+    (tmp_path / "me").mkdir()
+    (tmp_path / "me" / "model.py").write_text("\n" * 11 + "x = relu(x)\n")
+    a = str(capture(tmp_path / "a.sqlite"))
+    assert {line["source"] for line in _call("lines", captures=a)["lines"]} == {None}
+    named = _call("lines", captures=a, source=str(tmp_path / "me"))["lines"]
+    assert "x = relu(x)" in {line["source"] for line in named}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "hint"),
+    [
+        ("summary", {"captures": "s3://bucket/net.sqlite"}, "only local files are read"),
+        ("summary", {"captures": "-"}, "stdin belongs to the client"),
+        ("summary", {"captures": []}, "no captures given"),
+        ("prof", {"captures": "NET", "where": "colour=3"}, "no column 'colour'"),
+        ("prof", {"captures": "NET", "by": "colour"}, "cannot group by 'colour'"),
+        ("prof", {"captures": "NET", "sort": "colour"}, "cannot sort by 'colour'"),
+        ("prof", {"captures": "NET", "limit": 0}, f"must be from 1 to {MOST}"),
+        ("prof", {"captures": "NET", "by": "op", "columns": "op"}, "exclude each other"),
+        ("summary", {"captures": "NET", "steps": "9:"}, "no steps were found"),
+        ("lines", {"captures": "NET", "source": "nowhere"}, "no such folder"),
+        ("diff", {"a": "NET", "b": "NET", "by": "colour"}, "no key 'colour'"),
+        ("explain", {"capture": "NET", "row": 99}, "no row 99"),
+        ("peaks", {"name": "no such card"}, "no peaks known"),
+    ],
+)
+def test_errors_say_what_to_do(
+    tool: str, arguments: dict[str, object], hint: str, tmp_path: Path
+) -> None:
+    """In one line, as on stderr; the server goes on."""
+    net = str(capture(tmp_path / "net.sqlite"))
+    given = {name: net if value == "NET" else value for name, value in arguments.items()}
+    text = _error(tool, **given)
+    assert hint in text
+    assert "\n" not in text
+
+
+def test_tools_say_that_they_only_read() -> None:
+    """Their hints, and a description of each."""
+    tools = _asked(lambda client: client.list_tools()).tools
+    for tool in tools:
+        assert tool.description
+        assert tool.annotations.read_only_hint
+        assert not tool.annotations.open_world_hint
+
+
+def test_nothing_is_written(tmp_path: Path) -> None:
+    """Neither beside the capture nor in the current folder."""
+    a = str(capture(tmp_path / "a.sqlite"))
+    before = {path: path.stat().st_mtime_ns for path in (*tmp_path.iterdir(), *TOP.iterdir())}
+    for tool in ("summary", "lines", "prof"):
+        _call(tool, captures=a)
+    after = {path: path.stat().st_mtime_ns for path in (*tmp_path.iterdir(), *TOP.iterdir())}
+    assert before == after
+
+
+def test_answers_are_bounded() -> None:
+    """Lists and texts are cut, and what is missing is said by the name of the list."""
+    line = LineTime("a.py:1", "a.py", 1, 1, 5, 5, 0.5, "x" * 3000)
+    given = Lines("GPU", 10, 0, (line,) * 30, ())
+    answer = bounded(given, 20)
+    assert len(answer["lines"]) == 20
+    assert {len(each["source"]) for each in answer["lines"]} == {2000}
+    assert answer["cut"] == {"lines": 10, "lines.source": 20 * 1000}
+    assert bounded(given, 30)["lines"] == bounded(given, 500)["lines"]
+    assert answers.document(given)
+
+
+def test_without_the_sdk_one_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 1; so for an SDK that is too old."""
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    done = run("mcp")
+    assert (done.code, done.stdout) == (1, "")
+    assert done.stderr == "pyprof: the MCP server needs mcp: pip install mcp\n"
+
+
+def test_an_old_sdk_is_said_to_be_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its servers were made in another way."""
+    monkeypatch.setitem(sys.modules, "mcp.server", None)
+    done = run("mcp")
+    assert (done.code, done.stdout) == (1, "")
+    assert done.stderr.endswith("the MCP server needs mcp 2: pip install --upgrade mcp\n")
