@@ -130,8 +130,7 @@ def command(
         raise click.UsageError(
             "--where chooses kernels, and the host's time in ops is of all calls"
         )
-    host = asked.of_steps or asked.of_host
-    answer = captures.map_reduce(summarise, merge, override(how), host=host)
+    answer = captures.map_reduce(summarise, merge, override(how), host=asked.of_host)
     columns, rows = report.shown(answer, asked)
     if how["as_csv"] and not how["raw"]:
         rows = map(safe.fields, rows)

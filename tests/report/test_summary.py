@@ -162,7 +162,9 @@ def test_times_per_step_are_means_of_one_set_of_steps(tmp_path: Path) -> None:
     assert found.layers.step_ns == pytest.approx(10_000)
     said = run("summary", "-q", tmp_path / "net.sqlite").stdout
     assert "a step takes 1.000 ms, the mean of 4" in said
-    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm  forward")] == ["0.010"]
+    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm  forward")] == [
+        "0.010"
+    ]
     assert "ms/step is the mean of 4 steps; shares and calls include work outside them." in said
 
 
@@ -187,7 +189,9 @@ def test_a_set_of_ranks_adds_what_each_takes_in_a_step(tmp_path: Path) -> None:
     for rank in range(2):
         _net_with_warm_up(folder / f"net.rank{rank}.sqlite")
     said = run("summary", "-q", folder).stdout
-    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm  forward")] == ["0.020"]
+    assert [line.split()[3] for line in said.splitlines() if line.startswith("mm  forward")] == [
+        "0.020"
+    ]
     assert "Times are of all 2 GPUs together." in said
 
 
