@@ -14,15 +14,16 @@ from pyprof.report.render.text import (
     amount,
     change,
     count,
-    cut,
+    cut_in_middle,
     cut_left,
     duration,
+    fitted,
     heading,
-    table,
+    wrapped,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.report.diff.compare import Change, Comparison
 
@@ -139,32 +140,36 @@ def csv_text(comparison: Comparison, *, raw: bool = False) -> str:
 _KEY_WIDTH = 32
 
 
-_PATHS = ("layer", "line")
-
-
 def comparison_lines(comparison: Comparison, limit: int | None) -> Iterator[str]:
     """Give the totals, then the largest changes."""
     yield heading(basis(comparison))
     if comparison.devices:
-        yield comparison.devices
-    yield from table(metrics(comparison), METRIC_HEADER, left=(0,))
+        yield from wrapped(comparison.devices)
+    yield from fitted([*metrics(comparison)], METRIC_HEADER, (0,))
     yield ""
     yield heading("largest changes")
     keys = len(comparison.keys)
     rows = [
-        (*map(_name, comparison.keys, row[:keys]), *row[keys:])
+        (
+            *(
+                _cutter(key)(text, _KEY_WIDTH)
+                for key, text in zip(comparison.keys, row, strict=False)
+            ),
+            *row[keys:],
+        )
         for row in changes(comparison, limit)
     ]
     if rows:
-        yield from table(rows, header(comparison), left=range(keys + 1))
+        cuts = {place: _cutter(key) for place, key in enumerate(comparison.keys)}
+        yield from fitted(rows, header(comparison), range(keys + 1), cuts)
     else:
         yield NOTHING
     if limit is not None and (more := len(comparison.differing) - limit) > 0:
         yield f"... and {more:,} more; --top shows them"
 
 
-def _name(key: str, text: str) -> str:
-    return (cut_left if key in _PATHS else cut)(text, _KEY_WIDTH)
+def _cutter(key: str) -> Callable[[str, int], str]:
+    return cut_left if key == "line" else cut_in_middle
 
 
 # A comparison as Markdown, for a pull request.
