@@ -134,11 +134,11 @@ def measured(
     timed = pc.if_else(pc.equal(count, 0), None, count).cast(pa.float64())
     mean = pc.divide(total, timed)
     shown = groups.append_column("share", share).append_column("duration_mean", mean)
-    columns = [COLUMNS[key], *(_measure(name, *spec[:3]) for name, spec in MEASURES.items())]
+    columns = [COLUMNS[key], *map(_measure, MEASURES)]
     sources = {key: "key", **{name: spec[-1] for name, spec in MEASURES.items()}}
     order = [("duration_sum", "descending"), ("key", "ascending")]
     if host is not None:
-        columns += [_measure(name, *spec) for name, spec in HOST.items()]
+        columns += map(_measure, HOST)
         sources |= {name: name for name in HOST}
         order.insert(1, ("cpu_total", "descending"))
     shown = shown.sort_by(order)
@@ -166,7 +166,8 @@ def with_host(groups: pa.Table, host: pa.Table) -> pa.Table:
     return both.append_column("cpu_mean", mean)
 
 
-def _measure(name: str, header: str, kind: str, unit: str) -> Column:
+def _measure(name: str) -> Column:
+    header, kind, unit = HOST[name] if name in HOST else MEASURES[name][:3]
     return Column(name, header, kind, 12, _not_per_row(name), "", unit)
 
 

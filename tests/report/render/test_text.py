@@ -148,5 +148,5 @@ def test_columns_stand_closer_then_headers_are_stacked_then_texts_cut() -> None:
     *_, line = text.fitted([["a" * 90, *["1.234"] * 7]], header, (0,), cuts)
     assert (len(line), "aaa... " in line) == (100, True)
     header = ["Op", *["Others waited ms/step"] * 7]
-    lines = [*text.fitted([["a" * 90, *["1.234"] * 7]], header, (0,), cuts)]
-    assert sum("aaa..." in line for line in lines) == 2
+    below = [*text.fitted([["a" * 90, *["1.234"] * 7]], header, (0,), cuts)]
+    assert sum("aaa..." in line for line in below) == 3
