@@ -237,9 +237,11 @@ def meant(wrong: str, names: Iterable[str]) -> str:
 
 def _slips(typed: str, name: str) -> int:
     """Count what turns one word into the other: letters lost, added, wrong or swapped."""
-    above, row = [0] * (len(name) + 1), [*range(len(name) + 1)]
+    above: list[int] = []
+    row: list[int] = [*range(len(name) + 1)]
     for place, letter in enumerate(typed, 1):
-        before, above, row = above, row, [place]
+        before: list[int] = above
+        above, row = row, [place]
         for other, char in enumerate(name, 1):
             cost = min(above[other] + 1, row[-1] + 1, above[other - 1] + (letter != char))
             if typed[place - 2 : place] == char + name[other - 2 : other - 1] and other > 1 < place:

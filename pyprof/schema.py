@@ -307,6 +307,8 @@ RECORD = pa.schema(
         pa.field("replay", pa.int64()),  # launch of a graph that it is part of, from 0
         pa.field("resultSize", _INTS),  # of what its op call gives, where calls inside tell it
         pa.field("servingStep", pa.string()),  # the range of vLLM's or SGLang's step around it
+        pa.field("step", pa.int64()),  # from 0, by process; where ranges mark steps
+        pa.field("stepRange", pa.string()),  # the range that marks it
         # For a backward kernel, what is known of its forward call:
         pa.field("fwdMarker", _TEXTS),
         pa.field("fwdSeqMarker", _TEXTS),  # without their numbers

@@ -33,7 +33,7 @@ class _ExportCommand(cli.Command):
 @click.command("export", cls=_ExportCommand)
 @peak_options
 @cli.source_option(
-    "Name lines by the source in this folder (.prof); without it, no source is read."
+    "Name lines by the source in this folder (.prof, .collapsed); without it, no source is read."
 )
 @cli.raw_option
 @click.option(
@@ -59,6 +59,7 @@ def command(
     Examples:
       pyprof export net.sqlite -o net.pt.trace.json
       pyprof export net.sqlite -o net.prof
+      pyprof export net.sqlite -o net.collapsed
       pyprof export net.dict -o net.speedscope.json
       pyprof export ranks/ -o ranks.parquet --workers 2
     """
@@ -70,7 +71,9 @@ def command(
         )
     cli.check_raw(raw, "csv" if "raw" in form.options else "")
     if folder is not None and "folder" not in form.options:
-        raise click.UsageError("--source works only with .prof and .pstats")
+        taking = [suffix for one in export.formats() if "folder" in one.options
+                  for suffix in one.suffixes]  # fmt: skip
+        raise click.UsageError(f"--source works only with {', '.join(taking)}")
     format_options: dict[str, Any] = {"folder": folder, "raw": raw}
     options = {name: format_options[name] for name in form.options}
     from pyprof.report.export import write  # noqa: PLC0415 - they load Arrow

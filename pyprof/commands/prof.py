@@ -131,8 +131,7 @@ def command(
     summarise, merge = (
         partial(work, asked=asked) for work in (report.summarise_rows, report.merge_answers)
     )
-    host = asked.of_steps or asked.of_host
-    answer = captures.map_reduce(summarise, merge, override(how), host=host)
+    answer = captures.map_reduce(summarise, merge, override(how), host=asked.of_host)
     answer = report.settled(answer, asked)
     captures.warn(answer.warnings)
     if as_json:

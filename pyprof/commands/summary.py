@@ -54,7 +54,7 @@ def command(
     """Show where the GPU time of FILE goes, how busy the GPU is, and potential gains.
 
     FILE is a capture, or what `pyprof parse` wrote from one (which lacks the host's waits for the
-    GPU and the ranges of iterations). Several files, a folder or a 'glob' are the ranks of one run.
+    GPU and its time in ops). Several files, a folder or a 'glob' are the ranks of one run.
 
     \b
     Examples:

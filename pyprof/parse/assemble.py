@@ -32,6 +32,7 @@ from pyprof.parse import ranges as leaks
 from pyprof.parse import ranges as nesting
 from pyprof.parse.graphs import attribution
 from pyprof.parse.records import Records
+from pyprof.parse.steps import columns as step_columns
 from pyprof.parse.sweep import DescribedSweep, Sweep
 from pyprof.readers._order import in_order
 
@@ -80,6 +81,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         columns["resultSize"] = sizes
     if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
         columns["servingStep"] = steps
+    columns |= step_columns(Records(len(activities), columns), capture)
     return Records(
         rows=len(activities),
         columns=columns,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
 from pyprof.arrays import NONE, ints
 from pyprof.parse.profiler_windows import processes
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Ints
     from pyprof.parse.profiler_windows import RecordingWindows
+    from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
 
@@ -63,6 +65,14 @@ def _keys(owners: Sequence[Ints], corr: Sequence[Ints]) -> tuple[Ints, ...]:
         )
         for owner, number in zip(owners, corr, strict=True)
     )
+
+
+def launch_bounds(records: Records) -> tuple[Ints, Ints]:
+    """Give start and end of the API call that gave each row to the GPU; -1 where not known."""
+    launch = records.arrow("launch")
+    bounds = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
+    begin, end = (pc.list_element(bounds, place) for place in (0, 1))
+    return ints(begin), ints(end)
 
 
 # The op calls around each piece of GPU work, as flat arrays: the ranges of every chain.

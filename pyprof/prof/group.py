@@ -138,7 +138,7 @@ def measured(
     sources = {key: "key", **{name: spec[-1] for name, spec in MEASURES.items()}}
     order = [("duration_sum", "descending"), ("key", "ascending")]
     if host is not None:
-        columns += [_measure(name, *spec) for name, spec in HOST.items()]
+        columns += map(_measure, HOST)
         sources |= {name: name for name in HOST}
         order.insert(1, ("cpu_total", "descending"))
     shown = shown.sort_by(order)
@@ -168,10 +168,11 @@ def with_host(groups: pa.Table, host: pa.Table) -> pa.Table:
 
 def measures() -> list[Column]:
     """Give the columns of groups, beside the one that rows are grouped by."""
-    return [_measure(name, *spec[:3]) for name, spec in MEASURES.items()]
+    return [_measure(name) for name in MEASURES]
 
 
-def _measure(name: str, header: str, kind: str, unit: str) -> Column:
+def _measure(name: str) -> Column:
+    header, kind, unit = HOST[name] if name in HOST else MEASURES[name][:3]
     return Column(name, header, kind, 12, _not_per_row(name), "", unit)
 
 

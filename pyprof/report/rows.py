@@ -137,7 +137,7 @@ class Answer:
 
 
 def summarise_rows(source: Source, asked: Asked) -> Answer:
-    """Answer for one capture; its host's side is needed where a step or its phase is asked for."""
+    """Answer for one capture; its host's side is needed where the host's time is asked for."""
     table = with_steps(source) if asked.of_steps else source.table
     warnings = (*table.source.warnings, *doubts(table, asked.columns))
     chosen = where.rows(table, [one for one in asked.where if one not in asked.numbered])

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import ints
+from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges import by_value
 from pyprof.report.analysis.intervals import EMPTY, Intervals, union, union_of
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
+
+launches = launch_bounds
 
 SYNC, COPY, ALLOC, LOAD, LAUNCH = "sync", "copy", "alloc", "load", "launch"
 SORTS = (SYNC, COPY, ALLOC, LOAD, LAUNCH)
@@ -126,11 +128,3 @@ def called_itself(records: Records) -> Mask:
     rows = np.flatnonzero(~once)
     once[rows[np.unique(replay[rows], return_index=True)[1]]] = True
     return np.asarray(once)
-
-
-def launches(records: Records) -> tuple[Ints, Ints]:
-    """Give start and end of the API call that gave each row to the GPU; -1 where not known."""
-    launch = records.arrow("launch")
-    bounds = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
-    begin, end = (pc.list_element(bounds, place) for place in (0, 1))
-    return ints(begin), ints(end)

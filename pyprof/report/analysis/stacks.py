@@ -9,6 +9,7 @@ import numpy as np
 
 from pyprof.arrays import ints
 from pyprof.parse.paths import file_and_line
+from pyprof.parse.records import totals
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.op_names import qualified
 
@@ -62,6 +63,27 @@ def stacks(table: Table) -> Stacks:
         )
         place[number] = number_of_stack.setdefault(stack, len(number_of_stack))
     return Stacks(place[key], list(number_of_stack))
+
+
+StackSums = dict[Stack, tuple[int, int]]
+"""Rows and time in ns of each stack."""
+
+
+def sums(table: Table) -> StackSums:
+    """Sum up the rows of each stack."""
+    row_stacks = stacks(table)
+    count = np.bincount(row_stacks.of_row, minlength=len(row_stacks.distinct)).tolist()
+    total = totals(row_stacks.of_row, table.duration_ns, len(row_stacks.distinct)).tolist()
+    return dict(zip(row_stacks.distinct, zip(count, total, strict=True), strict=True))
+
+
+def merge_sums(a: StackSums, b: StackSums) -> StackSums:
+    """Sum up two sets of captures from what was found of each."""
+    added = dict(a)
+    for stack, (rows, time_ns) in b.items():
+        before = added.get(stack, (0, 0))
+        added[stack] = (before[0] + rows, before[1] + time_ns)
+    return added
 
 
 def _codes(values: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:

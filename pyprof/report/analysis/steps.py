@@ -1,34 +1,30 @@
-"""What marks the steps of a loop: `pyprof.step()`, iteration ranges, or the optimizer's steps.
+"""The steps of a training or inference loop: where each begins, and which rows are its.
 
-Each gives the bounds of the steps in ns on the capture's clock; the host's, or those of launches.
+Found from the ranges that mark them, by the capture or by what parse found in it, else from the
+optimizer's rows, else from the kernels' own repetition.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.marker import (
-    STEP_END,
-    STEP_OF,
-    STEP_PATTERN,
-    Kind,
-    classify,
-    plain_layer,
-    serving_step,
-    step_name,
-)
-from pyprof.parse.paths import unnumbered
 from pyprof.parse.records import Records
-from pyprof.parse.texts import where
-from pyprof.report.analysis import host_api
+from pyprof.parse.steps import (
+    MOST,
+    OUTSIDE,
+    Bounds,
+    launched,
+    marked,
+    of_records,
+    only,
+    placed,
+    processes,
+)
 from pyprof.report.analysis.repetition import repetition
 from pyprof.report.analysis.windows import recorded
 
@@ -41,154 +37,21 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-_DIGITS = re.compile(r"\d+")
-
-# --- from ranges --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Where steps begin and end, by what marks them."""
-
-    origin: str
-    start: Ints
-    end: Ints
-    texts: tuple[str, ...] = ()
-    """Of the ranges that mark them, one each."""
-
-    @property
-    def total_ns(self) -> int:
-        """Sum up their lengths."""
-        return int((self.end - self.start).sum())
-
-
-def iterations(capture: Capture) -> Bounds | None:
-    """Find ranges that name iterations; of several sorts, the one that covers most time."""
-    ranges = capture.ranges
-    is_iteration = partial(pc.match_substring_regex, pattern=STEP_PATTERN)
-    texts = ranges.filter(where(ranges.column("text"), is_iteration))
-    distinct = texts.column("text").unique().to_pylist()
-    named: dict[str, list[str]] = {}
-    for text in distinct:
-        if classify(text) in (Kind.STEP, Kind.LAYER):
-            named.setdefault(_loop_of(text), []).append(text)
-    best = max(
-        ((bool(serving_step(spelt[0])), bounds.total_ns, name, bounds)
-         for name, spelt in sorted(named.items())
-         for bounds in [_apart(_named(texts, spelt))]),
-        key=lambda candidate: candidate[:2],
-        default=None,
-    )  # fmt: skip
-    return None if best is None or not best[1] else replace(best[3], origin=f'ranges "{best[2]}"')
-
-
-def _loop_of(text: str) -> str:
-    """Name the loop that a step's range is of: its steps differ in numbers, in serving in more."""
-    if serving_step(text):
-        return step_name(text).partition("[")[0]
-    return _DIGITS.sub("N", plain_layer(unnumbered(text)))
-
-
-def engine_steps(capture: Capture) -> Bounds | None:
-    """Let a step begin where vLLM prepares or runs its model, and end where the next begins."""
-    for text in _ENGINE:
-        bounds = _apart(_named(capture.ranges, [text]))
-        if len(bounds.start) > 1:
-            last = bounds.end[-1:]
-            return replace(bounds, origin=f'ranges "{text}"', end=np.append(bounds.start[1:], last))
-    return None
-
-
-_ENGINE = ("gpu_model_runner: preprocess", "gpu_model_runner: forward")
-
-
-def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
-    is_named = partial(pc.is_in, value_set=pa.array(texts))
-    return ranges.filter(where(ranges.column("text"), is_named))
-
-
-def _apart(ranges: pa.Table) -> Bounds:
-    """Give the bounds of ranges that do not overlap: the longest thread's, the outermost."""
-    start, end, thread = (
-        np.asarray(pc.fill_null(ranges.column(name), -1)).astype(np.int64)
-        for name in ("start", "end", "thread")
-    )
-    closed = np.flatnonzero(end > start)
-    if not len(closed):
-        return Bounds("", start[:0], start[:0])
-    total = np.bincount(thread[closed], weights=(end - start)[closed].astype(float))
-    rows = closed[thread[closed] == int(total.argmax())]
-    rows = rows[np.lexsort((-end[rows], start[rows]))]
-    outermost = np.append([True], start[rows[1:]] >= np.maximum.accumulate(end[rows])[:-1])
-    rows = rows[outermost]
-    texts = ranges.column("text").take(pa.array(rows)).to_pylist()
-    return Bounds("", start[rows], end[rows], tuple(texts))
-
-
-def step_ends(capture: Capture) -> Bounds | None:
-    """Let a step end where the script said so, by `pyprof.step()`; of threads, the busiest counts.
-
-    The first step begins with the capture: what is before the training loop is best not captured.
-    """
-    marks = _named(capture.ranges, [STEP_END])
-    thread, end = (np.asarray(pc.fill_null(marks.column(name), -1)) for name in ("thread", "end"))
-    if not len(end):
-        return None
-    threads, count = np.unique(thread, return_counts=True)
-    end = np.sort(end[thread == threads[count.argmax()]].astype(np.int64))
-    return Bounds("pyprof.step", np.append(_begin(capture), end[:-1]), end)
-
-
-# --- from the optimizer -------------------------------------------------------------------------
-
-
-def optimizer_ranges(capture: Capture) -> Bounds | None:
-    """Let a step end where the optimizer's does; of several optimizers, the rarest tells."""
-    ranges = capture.ranges
-    is_step = partial(pc.starts_with, pattern=STEP_OF)
-    texts = ranges.filter(where(ranges.column("text"), is_step))
-    counts = texts.column("text").value_counts().to_pylist()
-    named = [(entry["counts"], entry["values"]) for entry in counts]
-    if not named:
-        return None
-    _, text = min(named)
-    end = _apart(_named(texts, [text])).end
-    if not len(end):
-        return None
-    return Bounds(text.partition("#")[0], np.append(_begin(capture), end[:-1]), end)
-
-
-def _begin(capture: Capture) -> int:
-    """Give the first instant at which the host did something."""
-    firsts = (pc.min(frame.column("start")).as_py() for frame in (capture.calls, capture.ranges))
-    return min(int(first) for first in firsts if first is not None)
-
-
-def optimizer_rows(records: Records, launched: Ints) -> Bounds | None:
+def optimizer_rows(records: Records, launch_ns: Ints) -> Bounds | None:
     """Let a step end with the last launch of each run of the optimizer's rows."""
     kernels = records.coded("kind")
     work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kernels.values), False])
     part = records.coded("dir")
     optim = np.array([*(name == "optim" for name in part.values), False])[part.index]
     rows = np.flatnonzero(work[kernels.index])
-    rows = rows[np.argsort(launched[rows], kind="stable")]
+    rows = rows[np.argsort(launch_ns[rows], kind="stable")]
     inside = optim[rows]
     last = np.flatnonzero(inside & ~np.append(inside[1:], False))
     if len(last) < 2:  # noqa: PLR2004 - a single one tells no period
         return None
-    end = launched[rows[last]] + 1
-    return Bounds("Optimizer.step", np.append(int(launched.min()), end[:-1]), end)
+    end = launch_ns[rows[last]] + 1
+    return Bounds("Optimizer.step", np.append(int(launch_ns.min()), end[:-1]), end)
 
-
-# The steps of a training or inference loop: where each begins, and which rows are its.
-#
-# Found from `pyprof.step()`, else from the user's iteration ranges, else from the optimizer's
-# steps, else from the kernels' own repetition. A row belongs to the step in which the host launched
-# it. A step is of one window of the capture: of one that the profiler's pause cuts, what comes
-# after.
-
-
-OUTSIDE = -1
 
 _WARM_UP = 1.5
 """A leading step that takes this many times the median is warm-up."""
@@ -284,39 +147,25 @@ def find_steps(records: Records, capture: Capture | None = None) -> Steps:
     """
     if "start" not in records.columns or not records.rows:
         return _none(records)
-    launched, _ = host_api.launches(records)
-    launched = np.where(launched >= 0, launched, records.numpy("start"))
-    pid = _processes(records)
+    launch_ns = launched(records)
+    pid = processes(records)
     numbers, count = np.unique(pid, return_counts=True)
     if len(numbers) == 1:
-        return _of_process(records, capture, launched)
+        return _of_process(records, capture, launch_ns)
     steps_of_process = {}
-    for number in numbers[np.argsort(-count, kind="stable")][:_MOST].tolist():
+    for number in numbers[np.argsort(-count, kind="stable")][:MOST].tolist():
         rows = np.flatnonzero(pid == number)
-        theirs = _only(capture, number) if capture is not None else None
+        theirs = only(capture, number) if capture is not None else None
         steps_of_process[number] = (
             rows,
-            _of_process(_needed(records).take(rows), theirs, launched[rows]),
+            _of_process(_needed(records).take(rows), theirs, launch_ns[rows]),
         )
     return _side_by_side(records, [*steps_of_process.values()])
 
 
-_MOST = 256
-"""Processes whose steps are looked for, those with most rows; no machine trains with as many."""
-
-
-def _processes(records: Records) -> Ints:
-    """Give the process of each row; the busiest one's for a row of which it is not known."""
-    pid = records.numpy("pid")
-    known_pids = pid[pid >= 0]
-    if not len(known_pids):
-        return np.zeros_like(pid)
-    numbers, count = np.unique(known_pids, return_counts=True)
-    return np.where(pid >= 0, pid, numbers[count.argmax()])
-
-
 _COLUMNS = (
     *("kind", "dir", "kLongName", "start", "end", "pid", "device", "stream", "window", "replay"),
+    *("step", "stepRange"),
 )
 
 
@@ -326,26 +175,15 @@ def _needed(records: Records) -> Records:
     )
 
 
-def _only(capture: Capture, pid: int) -> Capture:
-    """Leave of a capture what one process did on the host."""
-    of_thread = pc.fill_null(pc.equal(capture.threads.column("pid"), pid), fill_value=False)
-    mine = np.append(np.asarray(of_thread), np.False_)
-    ranges, calls = (
-        table.filter(pa.array(mine[np.asarray(pc.fill_null(table.column("thread"), -1))]))
-        for table in (capture.ranges, capture.calls)
-    )
-    return replace(capture, ranges=ranges, calls=calls)
-
-
-def _of_process(records: Records, capture: Capture | None, launched: Ints) -> Steps:
-    if capture is not None:
-        for find in (step_ends, iterations, engine_steps, optimizer_ranges):
-            if (named_ranges := find(capture)) is not None:
-                return _steps(records, named_ranges, launched)
-    if (boundaries := optimizer_rows(records, launched)) is not None:
-        return _steps(records, boundaries, launched)
-    repeated = repetition(records, launched)
-    return _none(records) if repeated is None else _steps(records, Bounds(*repeated), launched)
+def _of_process(records: Records, capture: Capture | None, launch_ns: Ints) -> Steps:
+    if capture is not None and (bounds := marked(capture)) is not None:
+        return _steps(records, bounds, launch_ns)
+    if (parsed := of_records(records, launch_ns)) is not None:
+        return _measured(records, *parsed)
+    if (boundaries := optimizer_rows(records, launch_ns)) is not None:
+        return _steps(records, boundaries, launch_ns)
+    repeated = repetition(records, launch_ns)
+    return _none(records) if repeated is None else _steps(records, Bounds(*repeated), launch_ns)
 
 
 def _side_by_side(records: Records, steps_of_process: Sequence[tuple[Ints, Steps]]) -> Steps:
@@ -377,28 +215,14 @@ def _none(records: Records) -> Steps:
     return Steps("", nothing, nothing, nothing, np.full(records.rows, OUTSIDE))
 
 
-def _steps(records: Records, bounds: Bounds, launched: Ints) -> Steps:
-    start, end = bounds.start, bounds.end
-    place = np.searchsorted(start, launched, side="right") - 1
-    inside = (place >= 0) & (launched < end[np.maximum(place, 0)])
-    of_row = np.where(inside, place, OUTSIDE)
-    start, of_row = _uncut(records, start, of_row, launched)
-    duration = on_gpu(records, of_row, start, end)
-    return Steps(bounds.origin, start, end, duration, of_row, bounds.texts)
+def _steps(records: Records, bounds: Bounds, launch_ns: Ints) -> Steps:
+    of_row, start = placed(bounds, launch_ns, records.numpy("window", 0))
+    return _measured(records, replace(bounds, start=start), of_row)
 
 
-def _uncut(records: Records, start: Ints, of_row: Ints, launched: Ints) -> tuple[Ints, Ints]:
-    """Let each step begin in the window in which it ends."""
-    window = records.numpy("window", 0)
-    last = np.full(len(start) + 1, OUTSIDE)  # the last place is for what is in no step
-    np.maximum.at(last, of_row, window)
-    step_of_row = np.where(window == last[of_row], of_row, OUTSIDE)
-    cut = np.unique(of_row[step_of_row != of_row])
-    first = np.full(len(start) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(first, step_of_row, launched)
-    start = start.copy()
-    start[cut] = first[cut]
-    return start, step_of_row
+def _measured(records: Records, bounds: Bounds, of_row: Ints) -> Steps:
+    duration = on_gpu(records, of_row, bounds.start, bounds.end)
+    return Steps(bounds.origin, bounds.start, bounds.end, duration, of_row, bounds.texts)
 
 
 def on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:

@@ -16,16 +16,17 @@ from pyprof.report.render.text import (
     amount,
     change,
     count,
-    cut,
+    cut_in_middle,
     cut_left,
     duration,
+    fitted,
     heading,
     percent,
-    table,
+    wrapped,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.report.diff.compare import Change, Comparison, Metric
     from pyprof.report.diff.waterfall import Stage
@@ -172,31 +173,37 @@ def csv_text(comparison: Comparison, *, raw: bool = False) -> str:
 _KEY_WIDTH = 32
 
 
-_PATHS = ("layer", "line")
-
-
 def comparison_lines(comparison: Comparison, limit: int | None) -> Iterator[str]:
     """Give the totals, then the largest changes."""
     yield heading(basis(comparison))
-    yield certainty(comparison)
-    yield from comparison.causes
-    yield from table(metrics(comparison), METRIC_HEADER, left=(0, 6))
+    yield from wrapped(certainty(comparison))
+    for cause in comparison.causes:
+        yield from wrapped(cause)
+    yield from fitted([*metrics(comparison)], METRIC_HEADER, (0, 6))
     yield ""
     if stages := waterfall(comparison):
         yield heading(f"from A to B, {comparison.processor} time")
-        yield from table(stage_rows(stages), STAGE_HEADER, left=(0,))
+        yield from fitted([*stage_rows(stages)], STAGE_HEADER, (0,))
         yield ""
     yield heading("largest changes")
     keys = len(comparison.keys)
     rows = [
-        (*map(_name, comparison.keys, row[:keys]), *row[keys:])
+        (
+            *(
+                _cutter(key)(text, _KEY_WIDTH)
+                for key, text in zip(comparison.keys, row, strict=False)
+            ),
+            *row[keys:],
+        )
         for row in changes(comparison, limit)
     ]
     if rows:
-        yield from table(rows, header(comparison), left=range(keys + 1))
+        cuts = {place: _cutter(key) for place, key in enumerate(comparison.keys)}
+        yield from fitted(rows, header(comparison), range(keys + 1), cuts)
     else:
         yield NOTHING if not comparison.unclear else _NOT_SIGNIFICANT
-    yield from notes(comparison, limit)
+    for note in notes(comparison, limit):
+        yield from wrapped(note)
     if limit is not None and (more := len(comparison.differing) - limit) > 0:
         yield f"... and {more:,} more; --top shows them"
 
@@ -208,7 +215,8 @@ def stage_rows(stages: Sequence[Stage]) -> Iterator[tuple[str, ...]]:
     """Give a row for each stage from A's time to B's."""
     yield "A", "", duration(stages[0].from_ns)
     for stage in stages:
-        name = cut(stage.name or UNKNOWN, _KEY_WIDTH) if stage.ops == 1 else f"{stage.ops} others"
+        alone = stage.ops == 1
+        name = cut_in_middle(stage.name or UNKNOWN, _KEY_WIDTH) if alone else f"{stage.ops} others"
         yield name, _signed(duration(stage.delta_ns), stage.delta_ns), duration(stage.to_ns)
     yield "B", "", duration(stages[-1].to_ns)
 
@@ -216,15 +224,15 @@ def stage_rows(stages: Sequence[Stage]) -> Iterator[tuple[str, ...]]:
 def notes(comparison: Comparison, limit: int | None) -> Iterator[str]:
     """Say what is behind the listed changes, and how many are not listed: they may be chance."""
     for entry in comparison.differing[:limit]:
-        name = " ".join(cut(part, _KEY_WIDTH) for part in entry.key if part) or UNKNOWN
+        name = " ".join(cut_in_middle(part, _KEY_WIDTH) for part in entry.key if part) or UNKNOWN
         for cause in entry.causes:
             yield f"{name}: {cause}"
     if unclear := len(comparison.unclear):
         yield f"{unclear:,} changed by over {100 * SAME_BELOW:g} %, but not significantly"
 
 
-def _name(key: str, text: str) -> str:
-    return (cut_left if key in _PATHS else cut)(text, _KEY_WIDTH)
+def _cutter(key: str) -> Callable[[str, int], str]:
+    return cut_left if key == "line" else cut_in_middle
 
 
 # A comparison as Markdown, for a pull request.

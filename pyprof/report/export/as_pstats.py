@@ -12,10 +12,9 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, BinaryIO
 
-import numpy as np
-
 from pyprof.prof.processor import processor_of
-from pyprof.report.analysis.stacks import NO_FILE, Frame, stacks
+from pyprof.report.analysis import stacks
+from pyprof.report.analysis.stacks import NO_FILE, Frame, StackSums
 from pyprof.report.render.source import LineNames, Sources
 
 if TYPE_CHECKING:
@@ -36,31 +35,16 @@ Entry = list[float]
 """Primitive calls, calls, own ns, cumulative ns."""
 
 
-Sums = dict["Stack", tuple[int, int]]
-"""Calls and time in ns of each stack, below whose time it is."""
-
-
-def sums(source: Source) -> Sums:
-    """Sum up a capture."""
-    row_stacks = stacks(source.table)
-    count = np.bincount(row_stacks.of_row, minlength=len(row_stacks.distinct)).tolist()
-    total = np.zeros(len(row_stacks.distinct), np.int64)
-    np.add.at(total, row_stacks.of_row, source.table.duration_ns)
+def sums(source: Source) -> StackSums:
+    """Sum up a capture, below whose time it is."""
     root = Frame(NO_FILE, 0, f"<{processor_of(source.table.records)} time>")
-    below = ((root, *stack) for stack in row_stacks.distinct)
-    return dict(zip(below, zip(count, total.tolist(), strict=True), strict=True))
+    return {(root, *stack): total for stack, total in stacks.sums(source.table).items()}
 
 
-def merge_sums(a: Sums, b: Sums) -> Sums:
-    """Sum up two sets of captures from what was found of each."""
-    totals = dict(a)
-    for stack, (calls, time_ns) in b.items():
-        before = totals.get(stack, (0, 0))
-        totals[stack] = (before[0] + calls, before[1] + time_ns)
-    return totals
+merge_sums = stacks.merge_sums
 
 
-def write(sums: Sums, file: BinaryIO, *, folder: Path | None = None) -> None:
+def write(sums: StackSums, file: BinaryIO, *, folder: Path | None = None) -> None:
     """Write the profile; its total is the summed time.
 
     A line is called as the source below `folder` says: by its function, else by its own text.

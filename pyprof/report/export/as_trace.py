@@ -112,7 +112,7 @@ def _events(source: Source, begin_ns: int) -> Iterator[Iterable[str | None]]:
     name = table.records.coded("gpu")
     rows = {int(track.stream.rows[0]): name.index[track.stream.rows[0]] for track in tracks}
     names = {row: name.values[code] if code >= 0 else None for row, code in rows.items()}
-    yield trace_host.described(table.records)
+    yield trace_host.described(table.records, capture)
     yield trace_gpu.described(tracks, names)
     arrays = chain(
         trace_host.calls(capture, begin_ns)

@@ -12,6 +12,7 @@ from pyprof import marker, schema
 from pyprof.arrays import ints
 from pyprof.marker import Kind
 from pyprof.parse.texts import read_texts
+from pyprof.prof.step_rows import PARTS
 from pyprof.report.analysis import host_api
 from pyprof.report.export.trace_lines import (
     coded,
@@ -38,10 +39,51 @@ _FREE = '{"ph":"$phase","cat":$cat,"name":$name,"pid":$pid,"tid":$tid,"ts":$ts,"
 _OPS, _USER = "cpu_op", "user_annotation"
 
 
-def described(records: Records) -> Iterator[str]:
-    """Name the processes."""
-    for pid in sorted(set(records.arrow("pid").drop_null().to_pylist())):
-        yield event(ph="M", name="process_name", pid=pid, tid=0, args={"name": "CPU"})
+def described(records: Records, capture: Capture | None) -> Iterator[str]:
+    """Name the processes, and their threads by the parts of a step that they launch."""
+    ranks = _ranks(records)
+    parts = _parts_of_threads(records)
+    threads = dict.fromkeys(parts)
+    if capture is not None:
+        threads |= dict.fromkeys(_numbers(capture.threads))
+    pids = sorted({pid for pid, _ in threads} | set(ranks))
+    for pid in pids:
+        rank = "" if ranks.get(pid) is None else f", rank {ranks[pid]}"
+        yield event(ph="M", name="process_name", pid=pid, tid=0, args={"name": f"CPU{rank}"})
+    for pid, tid in sorted(threads):
+        part = ", ".join(parts.get((pid, tid), ()))
+        name = f"thread {tid}{f': {part}' if part else ''}"
+        yield event(ph="M", name="thread_name", pid=pid, tid=tid, args={"name": name})
+
+
+def _numbers(table: pa.Table) -> list[tuple[int, int]]:
+    """Give the process and number of each thread."""
+    known = table.filter(pc.and_(*(pc.is_valid(table.column(name)) for name in ("pid", "tid"))))
+    return [*zip(*(known.column(name).to_pylist() for name in ("pid", "tid")), strict=True)]
+
+
+def _ranks(records: Records) -> dict[int, int | None]:
+    """Give the rank of each process with rows; None where that is not known."""
+    rows = pa.table({name: records.arrow(name) for name in ("pid", "rank")})
+    groups = rows.group_by("pid").aggregate([("rank", "min")]).to_pylist()
+    return {row["pid"]: row["rank_min"] for row in groups if row["pid"] is not None}
+
+
+def _parts_of_threads(records: Records) -> dict[tuple[int, int], list[str]]:
+    """Give the parts of a step that each thread launched, in the order of `PARTS`."""
+    direction = records.coded("dir")
+    rows = pa.table(
+        {"pid": records.arrow("pid"), "tid": records.arrow("tid"), "dir": direction.arrow_index()}
+    )
+    found: dict[tuple[int, int], set[str]] = {}
+    for row in rows.group_by(["pid", "tid", "dir"]).aggregate([]).to_pylist():
+        if row["pid"] is not None and row["tid"] is not None:
+            launched = found.setdefault((row["pid"], row["tid"]), set())
+            launched.add("" if row["dir"] is None else direction.values[row["dir"]])
+    return {
+        thread: [part for name, part in PARTS.items() if name in launched]
+        for thread, launched in found.items()
+    }
 
 
 def calls(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:

@@ -156,7 +156,6 @@ def write(
         exporter.write(alone, file)
     else:
         with_steps(alone)
-        with_steps(alone)
         alone = replace(alone, capture=None)  # which no table holds, and is large beside the rows
         give_back()
         exporter.write(tables(alone.table), file, **options)

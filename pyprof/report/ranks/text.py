@@ -184,7 +184,10 @@ def report_lines(job: Across, top: int) -> Iterator[str]:
             yield from shown
     yield ""
     yield text.heading("In words")
-    yield from in_words(job)
+    for sentence in in_words(job):
+        yield from text.wrapped(
+            sentence.lstrip(), " " * (len(sentence) - len(sentence.lstrip())), "  "
+        )
 
 
 def ranks(job: Across, top: int) -> Iterator[str]:
@@ -348,6 +351,4 @@ def layers(job: Across, top: int) -> Iterator[str]:
 
 
 def _table(rows: list[list[str]], header: tuple[str, ...], left: tuple[int, ...]) -> Iterator[str]:
-    first, *rest = text.table(rows, header, left)
-    yield text.heading(first)
-    yield from rest
+    return text.fitted(rows, header, left, dict.fromkeys(left, text.cut_in_middle))

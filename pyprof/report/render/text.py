@@ -12,10 +12,10 @@ import click
 
 from pyprof import cli, safe, streams
 from pyprof.prof.step_rows import PARTS
-from pyprof.report.render.cells import cells, cut_end, cut_start, filled
+from pyprof.report.render.cells import cells, cut_end, cut_middle, cut_start, filled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 UNKNOWN = "-"
 _END = "\n"
@@ -60,6 +60,11 @@ def short_line(line: str | None) -> str:
 def cut(text: str, width: int) -> str:
     """Cut a long text, and show that it was."""
     return cut_end(text, width, _ELLIPSIS)
+
+
+def cut_in_middle(text: str, width: int) -> str:
+    """Cut a long name in its middle, where both ends tell names apart."""
+    return cut_middle(text, width, _ELLIPSIS)
 
 
 def cut_left(text: str, width: int) -> str:
@@ -117,6 +122,69 @@ def table(
             for place, (cell, width) in enumerate(zip(row, wide, strict=True))
         ).rstrip()
         for row in lines
+    ]
+
+
+def fitted(
+    rows: Sequence[Sequence[str]],
+    header: Sequence[str],
+    left: Sequence[int],
+    cuts: Mapping[int, Callable[[str, int], str]] | None = None,
+) -> Iterator[str]:
+    """Align cells as `table` does, in lines of `WIDTH` at most, with the header marked.
+
+    What is too wide has its columns closer together; then headers stand on two lines; then the
+    texts of `cuts` are cut, each as it says; then columns go on below. No number is cut.
+    """
+    cutters = cuts or {}
+    for heads, gap in (([header], _GAP), ([header], " "), (_stacked(header), " ")):
+        wide = [max(map(cells, column)) for column in zip(*heads, *rows, strict=True)]
+        over = sum(wide) + len(gap) * (len(wide) - 1) - WIDTH
+        if over <= 0:
+            break
+    sizes = _shrunk(wide, heads, max(over, 0), cutters)
+    if sizes is None:
+        least = [_LEAST_TEXT if place in cutters else WIDTH for place in range(len(header))]
+        yield from folded([_cut_cells(row, least, cutters) for row in rows], header, left)
+        return
+    shown = [_cut_cells(row, sizes, cutters) for row in rows]
+    lines = table([*heads[1:], *shown], heads[0], left, gap)
+    yield from map(heading, lines[: len(heads)])
+    yield from lines[len(heads) :]
+
+
+_LEAST_TEXT = 16
+"""Cells that a text keeps, where it has as many."""
+
+
+def _stacked(header: Sequence[str]) -> list[list[str]]:
+    """Put the last word of each header below the others; a word alone stands below."""
+    parts = [name.rpartition(" ") for name in header]
+    return [[first for first, _, _ in parts], [last for *_, last in parts]]
+
+
+def _shrunk(
+    wide: Sequence[int], heads: Sequence[Sequence[str]], over: int, cutters: Mapping[int, object]
+) -> list[int] | None:
+    """Make the widest of some columns narrower, until that is enough; None where it cannot be."""
+    sizes = [*wide]
+    least = [
+        max(_LEAST_TEXT, *(cells(head[place]) for head in heads)) for place in range(len(wide))
+    ]
+    for _ in range(over):
+        widest = max(cutters, key=lambda place: sizes[place] - least[place], default=None)
+        if widest is None or sizes[widest] <= least[widest]:
+            return None
+        sizes[widest] -= 1
+    return sizes
+
+
+def _cut_cells(
+    row: Sequence[str], sizes: Sequence[int], cutters: Mapping[int, Callable[[str, int], str]]
+) -> list[str]:
+    return [
+        cutters[place](cell, sizes[place]) if place in cutters else cell
+        for place, cell in enumerate(row)
     ]
 
 

@@ -62,7 +62,7 @@ def test_no_more_gpus_than_a_machine_has(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_no_more_processes_than_a_machine_trains_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are looked for in those with most rows."""
     work = [Work((10 * n, 10 * n + 5), pid=1 + n % 3) for n in range(8)]
-    monkeypatch.setattr(steps, "_MOST", 1)
+    monkeypatch.setattr(steps, "MOST", 1)
     assert len(steps.find_steps(records(capture(work)))) == 0
 
 

@@ -12,7 +12,8 @@ from pyprof.inputs.source import load
 from pyprof.marker import encode_layer
 from pyprof.parse import parse
 from pyprof.parse.records import Records
-from pyprof.report.analysis.steps import OUTSIDE, choose, find_steps
+from pyprof.parse.steps import OUTSIDE
+from pyprof.report.analysis.steps import choose, find_steps
 from tests.report.captures import (
     ADD,
     GEMM,

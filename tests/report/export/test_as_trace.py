@@ -156,3 +156,32 @@ def test_ops_timed_on_the_cpu_appear_once(tmp_path: Path) -> None:
     source.write_text(json.dumps(trace))
     found = of(events(source, tmp_path / "net.pt.trace.json"), "cpu_op")
     assert sorted(event["name"] for event in found) == ["aten::exp", "aten::relu"]
+
+
+@pytest.mark.parametrize("suffix", ["sqlite", "dict"])
+def test_processes_and_threads_are_named(suffix: str, tmp_path: Path) -> None:
+    """Whoever has a slice: threads by number and what they launch, processes by rank."""
+    source = capture(tmp_path / "net.sqlite")
+    if suffix == "dict":
+        assert run("parse", "-q", source, "-o", tmp_path / "net.dict").code == 0
+        source = tmp_path / "net.dict"
+    found = events(source, tmp_path / "net.pt.trace.json")
+    names = {(e["name"], e["pid"], e["tid"]): e["args"]["name"] for e in found if e["ph"] == "M"
+             and e["name"].endswith("_name")}  # fmt: skip
+    slices = [event for event in found if event["ph"] == "X"]
+    assert {(e["pid"], e["tid"]) for e in slices} <= {
+        (pid, tid) for what, pid, tid in names if what == "thread_name"
+    }
+    assert {e["pid"] for e in slices} <= {pid for what, pid, _ in names if what == "process_name"}
+    (launcher,) = {(e["pid"], e["tid"]) for e in of(found, "cuda_runtime")}
+    assert names["process_name", launcher[0], 0] == "CPU"
+    assert names["thread_name", launcher[0], launcher[1]] == f"thread {launcher[1]}: forward, copy"
+
+
+def test_a_thread_is_named_by_what_it_launches(captures: Path, tmp_path: Path) -> None:
+    """The engine's thread runs the backward pass; the process is a rank's."""
+    found = events(
+        captures / "kineto-v100-resnet-ddp" / "trace.json.gz", tmp_path / "net.pt.trace.json"
+    )
+    names = {e["args"]["name"] for e in found if e["name"] in ("process_name", "thread_name")}
+    assert {"CPU, rank 0", "thread 1262: backward, copy"} <= names

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 
+import click
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyprof.report.render import text
+from pyprof.report.render.cells import cells
 
 
 @pytest.mark.parametrize(
@@ -99,3 +103,50 @@ def test_marks_are_kept_only_where_colours_are_wanted() -> None:
     lines = [text.heading("Op"), "a"]
     assert text.finish(lines, coloured=False) == b"Op\na\n"
     assert text.finish(lines, coloured=True).startswith(b"\x1b[1mOp")
+
+
+HEADER = ("Op name", "GPU ms", "Own ms/step", "Others waited ms", "Clock us", "Last at line")
+LEFT = (0, 5)
+
+
+@given(
+    st.lists(st.tuples(st.text("abcKernel_:\u6838", min_size=1, max_size=130),
+                       *[st.integers(-(10**15), 10**15)] * 4,
+                       st.text("abc/._", min_size=1, max_size=130)),
+             min_size=1, max_size=4),
+    st.integers(1, 4),
+)  # fmt: skip
+def test_a_table_is_100_cells_wide_and_cuts_no_number(
+    rows: list[tuple[str, int, int, int, int, str]], times: int
+) -> None:
+    """However many columns; what finds no room beside the others goes on below, whole."""
+    spelt = [[one, *[f"{number:,}" for number in numbers] * times, last]
+             for one, *numbers, last in rows]  # fmt: skip
+    header = [HEADER[0], *HEADER[1:5] * times, HEADER[5]]
+    left = (0, len(header) - 1)
+    lines = [*text.fitted(spelt, header, left, {0: text.cut, left[1]: text.cut_left})]
+    plain = text.finish(lines, coloured=False).decode().splitlines()
+    assert max(map(cells, plain)) <= 100
+    words = " ".join(plain).split()
+    for row in spelt:
+        for number in row[1:-1]:
+            assert words.count(number) >= sum(number in other[1:-1] for other in spelt)
+
+
+def test_columns_stand_closer_then_headers_are_stacked_then_texts_cut() -> None:
+    """The least that helps is done."""
+    header = ["Op", *["Own ms/step"] * 3, *["ms"] * 4]
+    cuts = {0: text.cut}
+    for length, shown in ((30, "a" * 30 + "  "), (39, "a" * 39 + " ")):
+        (_, line) = text.fitted([["a" * length, *["1.234"] * 7]], header, (0,), cuts)
+        assert shown in line
+        assert len(line) <= 100
+    lines = text.fitted([["a" * 50, *["1.234"] * 7]], header, (0,), cuts)
+    first, second, line = map(click.unstyle, lines)
+    assert (first.split(), second.split()) == (["Own"] * 3, ["Op", *["ms/step"] * 3, *["ms"] * 4])
+    assert "a" * 50 + " " in line
+    *_, line = text.fitted([["a" * 90, *["1.234"] * 7]], header, (0,), cuts)
+    assert (len(line), "aaa... " in line) == (100, True)
+    header = ["Op", *["Others waited ms/step"] * 7]
+    below = [*text.fitted([["a" * 90, *["1.234"] * 7]], header, (0,), cuts)]
+    assert sum("aaa..." in line for line in below) == 3

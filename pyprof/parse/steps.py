@@ -1,0 +1,276 @@
+"""The steps of a loop that ranges mark: `pyprof.step()`, iterations, engines' steps, optimizers'.
+
+Steps are numbered from 0 in each process. A row is of the step in which the host launched it; a
+step is of one window of the capture: of one that the profiler's pause cuts, what comes after it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.marker import (
+    STEP_END,
+    STEP_OF,
+    STEP_PATTERN,
+    Kind,
+    classify,
+    plain_layer,
+    serving_step,
+    step_name,
+)
+from pyprof.parse.launches import launch_bounds
+from pyprof.parse.paths import unnumbered
+from pyprof.parse.records import Coded
+from pyprof.parse.texts import where
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.arrays import Ints
+    from pyprof.parse.records import Column, Records
+    from pyprof.schema import Capture
+
+
+OUTSIDE = -1
+
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where steps begin and end, by what marks them."""
+
+    origin: str
+    start: Ints
+    end: Ints
+    texts: tuple[str, ...] = ()
+    """Of the ranges that mark them, one each."""
+
+    @property
+    def total_ns(self) -> int:
+        """Sum up their lengths."""
+        return int((self.end - self.start).sum())
+
+
+def iterations(capture: Capture) -> Bounds | None:
+    """Find ranges that name iterations; of several sorts, the one that covers most time."""
+    ranges = capture.ranges
+    is_iteration = partial(pc.match_substring_regex, pattern=STEP_PATTERN)
+    texts = ranges.filter(where(ranges.column("text"), is_iteration))
+    distinct = texts.column("text").unique().to_pylist()
+    named: dict[str, list[str]] = {}
+    for text in distinct:
+        if classify(text) in (Kind.STEP, Kind.LAYER):
+            named.setdefault(loop_of(text), []).append(text)
+    best = max(
+        ((bool(serving_step(spelt[0])), bounds.total_ns, name, bounds)
+         for name, spelt in sorted(named.items())
+         for bounds in [_apart(_named(texts, spelt))]),
+        key=lambda candidate: candidate[:2],
+        default=None,
+    )  # fmt: skip
+    return None if best is None or not best[1] else replace(best[3], origin=f'ranges "{best[2]}"')
+
+
+def loop_of(text: str) -> str:
+    """Name the loop that a step's range is of: its steps differ in numbers, in serving in more."""
+    if serving_step(text):
+        return step_name(text).partition("[")[0]
+    return _DIGITS.sub("N", plain_layer(unnumbered(text)))
+
+
+def engine_steps(capture: Capture) -> Bounds | None:
+    """Let a step begin where vLLM prepares or runs its model, and end where the next begins."""
+    for text in _ENGINE:
+        bounds = _apart(_named(capture.ranges, [text]))
+        if len(bounds.start) > 1:
+            last = bounds.end[-1:]
+            return replace(bounds, origin=f'ranges "{text}"', end=np.append(bounds.start[1:], last))
+    return None
+
+
+_ENGINE = ("gpu_model_runner: preprocess", "gpu_model_runner: forward")
+
+
+def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
+    is_named = partial(pc.is_in, value_set=pa.array(texts))
+    return ranges.filter(where(ranges.column("text"), is_named))
+
+
+def _apart(ranges: pa.Table) -> Bounds:
+    """Give the bounds of ranges that do not overlap: the longest thread's, the outermost."""
+    start, end, thread = (
+        np.asarray(pc.fill_null(ranges.column(name), -1)).astype(np.int64)
+        for name in ("start", "end", "thread")
+    )
+    closed = np.flatnonzero(end > start)
+    if not len(closed):
+        return Bounds("", start[:0], start[:0])
+    total = np.bincount(thread[closed], weights=(end - start)[closed].astype(float))
+    rows = closed[thread[closed] == int(total.argmax())]
+    rows = rows[np.lexsort((-end[rows], start[rows]))]
+    outermost = np.append([True], start[rows[1:]] >= np.maximum.accumulate(end[rows])[:-1])
+    rows = rows[outermost]
+    texts = ranges.column("text").take(pa.array(rows)).to_pylist()
+    return Bounds("", start[rows], end[rows], tuple(texts))
+
+
+def step_ends(capture: Capture) -> Bounds | None:
+    """Let a step end where the script said so, by `pyprof.step()`; of threads, the busiest counts.
+
+    The first step begins with the capture: what is before the training loop is best not captured.
+    """
+    marks = _named(capture.ranges, [STEP_END])
+    thread, end = (np.asarray(pc.fill_null(marks.column(name), -1)) for name in ("thread", "end"))
+    if not len(end):
+        return None
+    threads, count = np.unique(thread, return_counts=True)
+    end = np.sort(end[thread == threads[count.argmax()]].astype(np.int64))
+    return Bounds("pyprof.step", np.append(_begin(capture), end[:-1]), end)
+
+
+def optimizer_ranges(capture: Capture) -> Bounds | None:
+    """Let a step end where the optimizer's does; of several optimizers, the rarest tells."""
+    ranges = capture.ranges
+    is_step = partial(pc.starts_with, pattern=STEP_OF)
+    texts = ranges.filter(where(ranges.column("text"), is_step))
+    counts = texts.column("text").value_counts().to_pylist()
+    named = [(entry["counts"], entry["values"]) for entry in counts]
+    if not named:
+        return None
+    _, text = min(named)
+    end = _apart(_named(texts, [text])).end
+    if not len(end):
+        return None
+    return Bounds(text.partition("#")[0], np.append(_begin(capture), end[:-1]), end)
+
+
+def _begin(capture: Capture) -> int:
+    """Give the first instant at which the host did something."""
+    firsts = (pc.min(frame.column("start")).as_py() for frame in (capture.calls, capture.ranges))
+    return min(int(first) for first in firsts if first is not None)
+
+
+def marked(capture: Capture) -> Bounds | None:
+    """Find the steps that ranges of a capture mark, by the surest way that finds some."""
+    finders = (step_ends, iterations, engine_steps, optimizer_ranges)
+    return next((bounds for find in finders if (bounds := find(capture)) is not None), None)
+
+
+# --- which rows are in which --------------------------------------------------------------------
+
+
+def launched(records: Records) -> Ints:
+    """Give when the host launched each row; where that is not known, when the GPU began it."""
+    begin, _ = launch_bounds(records)
+    return np.where(begin >= 0, begin, records.numpy("start"))
+
+
+MOST = 256
+"""Processes whose steps are looked for, those with most rows; no machine trains with as many."""
+
+
+def processes(records: Records) -> Ints:
+    """Give the process of each row; the busiest one's for a row of which it is not known."""
+    pid = records.numpy("pid")
+    known_pids = pid[pid >= 0]
+    if not len(known_pids):
+        return np.zeros_like(pid)
+    numbers, count = np.unique(known_pids, return_counts=True)
+    return np.where(pid >= 0, pid, numbers[count.argmax()])
+
+
+def only(capture: Capture, pid: int) -> Capture:
+    """Leave of a capture what one process did on the host."""
+    of_thread = pc.fill_null(pc.equal(capture.threads.column("pid"), pid), fill_value=False)
+    mine = np.append(np.asarray(of_thread), np.False_)
+    ranges, calls = (
+        table.filter(pa.array(mine[np.asarray(pc.fill_null(table.column("thread"), -1))]))
+        for table in (capture.ranges, capture.calls)
+    )
+    return replace(capture, ranges=ranges, calls=calls)
+
+
+def placed(bounds: Bounds, launch_ns: Ints, window: Ints) -> tuple[Ints, Ints]:
+    """Find the step of each row, OUTSIDE for none; and when each begins, if not in a window cut."""
+    place = np.searchsorted(bounds.start, launch_ns, side="right") - 1
+    inside = (place >= 0) & (launch_ns < bounds.end[np.maximum(place, 0)])
+    return _uncut(bounds.start, np.where(inside, place, OUTSIDE), launch_ns, window)
+
+
+def _uncut(start: Ints, of_row: Ints, launch_ns: Ints, window: Ints) -> tuple[Ints, Ints]:
+    """Let each step begin in the window in which it ends."""
+    last = np.full(len(start) + 1, OUTSIDE)  # the last place is for what is in no step
+    np.maximum.at(last, of_row, window)
+    step_of_row = np.where(window == last[of_row], of_row, OUTSIDE)
+    cut = np.unique(of_row[step_of_row != of_row])
+    first = np.full(len(start) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, step_of_row, launch_ns)
+    start = start.copy()
+    start[cut] = first[cut]
+    return step_of_row, start
+
+
+def columns(records: Records, capture: Capture) -> dict[str, Column]:
+    """Give the columns that tell each row's step and the text of its range; {} where none does."""
+    if "start" not in records.columns or not records.rows:
+        return {}
+    launch_ns, pid, window = launched(records), processes(records), records.numpy("window", 0)
+    numbers, count = np.unique(pid, return_counts=True)
+    step, text = np.full(records.rows, OUTSIDE), np.full(records.rows, OUTSIDE)
+    texts: dict[str, int] = {}
+    for process in numbers[np.argsort(-count, kind="stable")][:MOST].tolist():
+        bounds = marked(capture if len(numbers) == 1 else only(capture, process))
+        if bounds is None:
+            continue
+        rows = np.flatnonzero(pid == process)
+        step[rows], _ = placed(bounds, launch_ns[rows], window[rows])
+        every = bounds.texts or (bounds.origin,) * len(bounds.start)
+        number = np.array([*(texts.setdefault(one, len(texts)) for one in every), OUTSIDE])
+        text[rows] = number[step[rows]]
+    if not texts or (step == OUTSIDE).all():
+        return {}
+    return {"step": pa.array(step, mask=step == OUTSIDE), "stepRange": Coded(text, [*texts])}
+
+
+_HIGHEST = 1 << 20
+"""Steps of records that were read: a damaged number must not ask for more than a file holds."""
+
+
+def of_records(records: Records, launch_ns: Ints) -> tuple[Bounds, Ints] | None:
+    """Give the steps that parse found, by their rows, and each row's; None where it found none.
+
+    A step begins and ends with the launches of its rows; one without is where the last ended.
+    """
+    if "step" not in records.columns:
+        return None
+    of_row = records.numpy("step", OUTSIDE)
+    of_row = np.where((of_row >= 0) & (of_row < max(_HIGHEST, records.rows)), of_row, OUTSIDE)
+    rows = np.flatnonzero(of_row != OUTSIDE)
+    if not len(rows):
+        return None
+    count = int(of_row[rows].max()) + 1
+    end = np.full(count, np.iinfo(np.int64).min)
+    np.maximum.at(end, of_row[rows], launch_ns[rows] + 1)
+    start = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(start, of_row[rows], launch_ns[rows])
+    end = np.maximum.accumulate(np.maximum(end, launch_ns[rows].min()))
+    start = np.where(start == np.iinfo(np.int64).max, end, start)
+    named = records.coded("stepRange")
+    texts = [""] * count
+    for number, text in zip(of_row[rows].tolist(), named.index[rows].tolist(), strict=True):
+        texts[number] = named.values[text] if text >= 0 else texts[number]
+    return Bounds(_origin(texts), start, end, tuple(texts)), of_row
+
+
+def _origin(texts: Sequence[str]) -> str:
+    """Say what marks steps, by the text of the last that has one."""
+    text = next(filter(None, reversed(texts)), "")
+    return text if text.startswith("Optimizer.") else f'ranges "{loop_of(text)}"'
