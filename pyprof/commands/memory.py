@@ -7,7 +7,7 @@ import click
 from pyprof import cli
 
 _TOP = 10
-_KEYS = ("category", "layer", "line", "op", "direction", "size", "evidence")
+_KEYS = ("category", "layer", "line", "op", "function", "direction", "size", "evidence")
 _DEFAULT_KEYS = ("category", "layer", "line", "direction")
 
 

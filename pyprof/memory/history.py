@@ -141,6 +141,8 @@ class History:
     """What each event added to that."""
     labels: Mapping[str, Labels] = field(default_factory=dict)
     """By `category`, `evidence`, `layer`, `line`, `op`, `direction`; one entry per block each."""
+    given_back_by: Mapping[str, Labels] = field(default_factory=dict)
+    """What gave each block back, by some of these; NONE also where nothing did."""
 
     @cached_property
     def change(self) -> Ints:

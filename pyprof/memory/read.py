@@ -10,11 +10,11 @@ import numpy as np
 
 from pyprof.arrays import NONE
 from pyprof.errors import CaptureError
-from pyprof.memory import ranges, snapshot, snapshot_history, stacks
+from pyprof.memory import ranges, snapshot, snapshot_history, stacks, trace_events, trace_history
 from pyprof.memory.free_space import free_space
 from pyprof.memory.growth import ends_by_direction
 from pyprof.memory.unpickle import ACTIONS
-from pyprof.readers import describe, read_head
+from pyprof.readers import describe, kineto, read_head
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,6 +89,8 @@ def read(path: Path) -> Recorded:
     head = read_head(path)
     if snapshot.sniff(head):
         return Recorded(path, tuple(_snapshot_devices(snapshot.read(path))), _rank(path))
+    if kineto.sniff(path, head):
+        return _trace(path)
     raise CaptureError(f"{path}: no memory was recorded ({describe(head)}); {EXPECTED}")
 
 
@@ -119,6 +121,19 @@ def _snapshot_device(read: Snapshot, described: Described, number: int) -> Snaps
         described=described,
         number=number,
     )
+
+
+def _trace(path: Path) -> Recorded:
+    events = trace_events.read(path)
+    if not len(events.time_ns):
+        raise CaptureError(
+            f"{path}: no memory was recorded; record it with "
+            "torch.profiler.profile(profile_memory=True), or pyprof capture --memory"
+        )
+    found = trace_history.histories(kineto.read(path), events)
+    devices = [RecordedDevice(each.history, each.steps, notes=each.notes) for each in found]
+    rank = kineto.identity(path).rank
+    return Recorded(path, tuple(devices), _rank(path) if rank is None else rank)
 
 
 def _steps(read: Snapshot, number: int, history: History) -> tuple[str, tuple[int, ...]]:

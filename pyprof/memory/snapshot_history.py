@@ -54,6 +54,7 @@ def history(snapshot: Snapshot, device: int, described: stacks.Described) -> Rep
         int(snapshot.segments.bytes[snapshot.segments.device == device].sum()),
         _reserved_change(events),
         _labels(snapshot, device, events, blocks, stack, event, described),
+        _given_back_by(events, blocks, described),
     )
     return Replayed(made, tuple(_notes(snapshot, own, made, replayed.lost)))
 
@@ -141,6 +142,18 @@ def _labels(
         "op": Labels(described.op.codes[stack], described.op.names),
         "direction": direction,
     }
+
+
+def _given_back_by(
+    events: Events, blocks: Blocks, described: stacks.Described
+) -> dict[str, Labels]:
+    """Say who gave blocks back, if any event has the stack of that."""
+    requested = ACTIONS.index("free_requested")
+    if not (events.stack[events.action >= requested] != NONE).any():
+        return {}
+    stack = np.append(events.stack, NONE)[np.clip(blocks.released, NONE, len(events))]
+    named = {"line": described.line, "op": described.op}
+    return {key: Labels(said.codes[stack], said.names) for key, said in named.items()}
 
 
 def _layers(snapshot: Snapshot, events: Events, begins: Ints, ranges: Labels) -> Labels:

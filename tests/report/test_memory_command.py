@@ -31,7 +31,7 @@ def test_the_text_answers_what_filled_the_memory(snapshot: Path) -> None:
     shown = done.stdout
     assert "Peak: 26.5 MB allocated" in shown
     assert "optimizer state  8.39 MB" in shown
-    assert "/home/user/train.py:11  197 kB  65.5 kB       3" in shown
+    assert "/home/user/train.py:11  197 kB   65.5 kB       3" in shown
     assert "Out of memory" in shown
     assert "1.07 GB were asked for by /home/user/train.py:10; the device had 5.24 MB free" in shown
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Ints
     from pyprof.memory.free_space import FreeSpace
     from pyprof.memory.growth import Growth
-    from pyprof.memory.history import History
+    from pyprof.memory.history import History, Labels
     from pyprof.memory.read import Recorded, RecordedDevice
 
 KEYS = ("category", "layer", "line", "op", "direction")
@@ -40,6 +40,9 @@ class HeldMemory:
     """How many they are."""
     allocated_bytes: int
     """What was allocated under this name in the whole recording."""
+    net_bytes: int | None
+    """Of that, what was not given back under this name, by whichever block it is of; null where
+    nothing tells who gives back."""
     byte_ms: float | None
     """Bytes times milliseconds held, of the whole recording; null where no times are known."""
 
@@ -259,7 +262,7 @@ def _byte_ms(history: History, since: Ints | None) -> Floats | None:
 def _grouped(history: History, since: Ints | None) -> dict[str, tuple[HeldMemory, ...]]:
     byte_ms = _byte_ms(history, since)
     groups = {
-        key: _groups(history, labels.codes, labels.names, byte_ms)
+        key: _groups(history, labels.codes, labels.names, byte_ms, history.given_back_by.get(key))
         for key, labels in history.labels.items()
     }
     sizes, codes = np.unique(history.blocks.bytes, return_inverse=True)
@@ -268,22 +271,26 @@ def _grouped(history: History, since: Ints | None) -> dict[str, tuple[HeldMemory
 
 
 def _groups(
-    history: History, codes: Ints, names: Sequence[str], byte_ms: Floats | None
+    history: History,
+    codes: Ints,
+    names: Sequence[str],
+    byte_ms: Floats | None,
+    given_back_by: Labels | None = None,
 ) -> tuple[HeldMemory, ...]:
     """Sum up blocks by code, what holds most at the peak first."""
     blocks, live = history.blocks, history.blocks.live(history.peak)
     rows = len(names) + 1  # the last for what is unknown
     place = np.where(codes == NONE, rows - 1, codes)
-
-    def total(amount: Ints) -> Ints:
-        sums = np.zeros(rows, amount.dtype)
-        np.add.at(sums, place, amount)
-        return sums
-
-    held, made = total(blocks.bytes * live), total(blocks.bytes * (blocks.allocated != BEFORE))
+    held = _total(place, blocks.bytes * live, rows)
+    made = _total(place, blocks.bytes * (blocks.allocated != BEFORE), rows)
     counts = np.bincount(place, live, rows).astype(np.int64)
     lasted = np.bincount(place, byte_ms, rows) if byte_ms is not None else None
-    used = np.flatnonzero(np.bincount(place, minlength=rows))
+    net = None
+    if given_back_by is not None:
+        freed = np.where(given_back_by.codes == NONE, rows - 1, given_back_by.codes)
+        inside = (blocks.released != BEFORE) & (blocks.released < len(history.time_ns))
+        net = made - _total(freed, blocks.bytes * inside, rows)
+    used = np.flatnonzero(np.bincount(place, minlength=rows) | (net if net is not None else 0))
     order = used[np.lexsort((-made[used], -held[used]))]
     return tuple(
         HeldMemory(
@@ -291,10 +298,17 @@ def _groups(
             int(held[row]),
             int(counts[row]),
             int(made[row]),
+            int(net[row]) if net is not None else None,
             float(lasted[row]) if lasted is not None else None,
         )
         for row in order.tolist()
     )
+
+
+def _total(place: Ints, amount: Ints, rows: int) -> Ints:
+    sums = np.zeros(rows, np.int64)
+    np.add.at(sums, place, amount)
+    return sums
 
 
 def blocks_at_peak(history: History, most: int | None = None) -> Ints:

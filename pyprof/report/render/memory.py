@@ -24,6 +24,7 @@ _TITLES = {
     "layer": "Layer",
     "line": "Line",
     "op": "Op",
+    "function": "Function",
     "direction": "Direction",
     "size": "Block size",
     "evidence": "Evidence of the category",
@@ -56,7 +57,7 @@ def _peaks(found: Sequence[DeviceMemory]) -> list[str]:
 def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
     yield from _head(device)
     for key in by:
-        groups = [group for group in device.by[key] if group.bytes]
+        groups = [group for group in device.by.get(key, ()) if group.bytes]
         if groups and not (key == "layer" and groups[0].name is None and len(groups) == 1):
             yield ""
             yield from _groups(key, groups, device.peak_bytes, top)
