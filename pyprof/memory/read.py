@@ -10,13 +10,22 @@ import numpy as np
 
 from pyprof.arrays import NONE
 from pyprof.errors import CaptureError
-from pyprof.memory import ranges, snapshot, snapshot_history, stacks, trace_events, trace_history
+from pyprof.memory import (
+    nsys_events,
+    ranges,
+    snapshot,
+    snapshot_history,
+    stacks,
+    trace_events,
+    trace_history,
+)
 from pyprof.memory.free_space import free_space
 from pyprof.memory.growth import ends_by_direction
 from pyprof.memory.unpickle import ACTIONS
-from pyprof.readers import describe, kineto, read_head
+from pyprof.readers import describe, kineto, nsys, read_head
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pyprof.arrays import Ints
@@ -24,6 +33,7 @@ if TYPE_CHECKING:
     from pyprof.memory.history import History
     from pyprof.memory.snapshot import Snapshot
     from pyprof.memory.stacks import Described
+    from pyprof.memory.trace_history import TraceDevice
 
 _OOM = ACTIONS.index("oom")
 EXPECTED = (
@@ -86,11 +96,20 @@ class Recorded:
 
 def read(path: Path) -> Recorded:
     """Read a file; raise CaptureError, with what to do, where it tells of no memory."""
+    recorded = _read(path)
+    if not recorded.devices:
+        raise CaptureError(f"{path}: no device holds or allocates memory in it; {EXPECTED}")
+    return recorded
+
+
+def _read(path: Path) -> Recorded:
     head = read_head(path)
     if snapshot.sniff(head):
         return Recorded(path, tuple(_snapshot_devices(snapshot.read(path))), _rank(path))
     if kineto.sniff(path, head):
         return _trace(path)
+    if nsys.sniff(path, head):
+        return _nsys(path)
     raise CaptureError(f"{path}: no memory was recorded ({describe(head)}); {EXPECTED}")
 
 
@@ -131,9 +150,23 @@ def _trace(path: Path) -> Recorded:
             "torch.profiler.profile(profile_memory=True), or pyprof capture --memory"
         )
     found = trace_history.histories(kineto.read(path), events)
-    devices = [RecordedDevice(each.history, each.steps, notes=each.notes) for each in found]
     rank = kineto.identity(path).rank
-    return Recorded(path, tuple(devices), _rank(path) if rank is None else rank)
+    return Recorded(path, _devices(found), _rank(path) if rank is None else rank)
+
+
+def _nsys(path: Path) -> Recorded:
+    capture, events = nsys_events.read(path)
+    found = trace_history.histories(capture, events, nsys_events.kind_name)
+    return Recorded(path, _devices(found, _SEGMENTS), _rank(path))
+
+
+_SEGMENTS = "nsys records what PyTorch takes from the device, not its tensors; a snapshot has those"
+
+
+def _devices(found: Iterable[TraceDevice], *notes: str) -> tuple[RecordedDevice, ...]:
+    return tuple(
+        RecordedDevice(each.history, each.steps, notes=(*each.notes, *notes)) for each in found
+    )
 
 
 def _steps(read: Snapshot, number: int, history: History) -> tuple[str, tuple[int, ...]]:

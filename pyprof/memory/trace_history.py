@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pyprof.parse.records import Coded
     from pyprof.schema import Capture
 
-_DEVICES = {0: "cpu", 1: "cuda", 20: "cuda", 12: "xpu"}
-"""Names of torch's device types; 20 is HIP, which torch calls cuda."""
+_DEVICES = {0: "cpu", 1: "cuda", 6: "cuda", 12: "xpu", 13: "mps"}
+"""Names of torch's device types; 6 is HIP, which torch calls cuda."""
 _PARTS = {"fprop": "forward", "bprop": "backward", "optim": "optimizer", "comm": "communication"}
 _CLUES = {
     "forward": Clue.FORWARD,
@@ -65,16 +65,28 @@ class TraceDevice:
     notes: tuple[str, ...]
 
 
-def histories(capture: Capture, events: MemoryEvents) -> Iterator[TraceDevice]:
-    """Give the history of each device that events are of."""
+def device_name(kind: int) -> str:
+    """Name a type of device as torch does."""
+    return _DEVICES.get(kind, f"device type {kind}")
+
+
+def histories(
+    capture: Capture, events: MemoryEvents, name_of: Callable[[int], str] = device_name
+) -> Iterator[TraceDevice]:
+    """Give the history of each device that events are of, of each process.
+
+    `name_of` names a type of device, or of memory.
+    """
     sites = find_sites(capture, events)
     marked_by, moments = step_bounds(capture)
-    for kind, number in sorted(
-        {*zip(events.device_type.tolist(), events.device.tolist(), strict=True)}
-    ):
-        rows = np.flatnonzero((events.device_type == kind) & (events.device == number))
-        name = _DEVICES.get(kind, f"device type {kind}")
-        history, notes = _history(name if number < 0 else f"{name}:{number}", events, rows, sites)
+    keys = np.stack([events.pid, events.device_type, events.device])
+    devices, device_of = np.unique(keys, axis=1, return_inverse=True)
+    several = len(np.unique(events.pid)) > 1
+    for place, (pid, kind, number) in enumerate(devices.T.tolist()):
+        rows = np.flatnonzero(device_of.reshape(-1) == place)
+        name = name_of(kind) if number < 0 else f"{name_of(kind)}:{number}"
+        name = f"{name} of process {pid}" if several else name
+        history, notes = _history(name, events, rows, sites)
         states = np.searchsorted(events.time_ns[rows], moments, "right") - 1
         steps = (marked_by, tuple(states[states >= 0].tolist()))
         yield TraceDevice(history, rows, steps, notes)

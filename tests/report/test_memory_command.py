@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import pickle
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,6 +90,14 @@ def test_what_holds_no_memory_is_one_line(tmp_path: Path) -> None:
     for name in (path, tmp_path, tmp_path / "absent"):
         done = run("memory", name)
         assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+def test_an_empty_snapshot_is_one_line(tmp_path: Path) -> None:
+    """Of a device that did nothing."""
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps(built.snapshot()))
+    done = run("memory", path)
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
 
 
 def test_a_snapshot_is_not_written_over(snapshot: Path) -> None:
