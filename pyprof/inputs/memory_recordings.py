@@ -14,18 +14,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyprof.memory.read import Recorded
+    from pyprof.schema import Capture
 
 _SUFFIXES = (".pickle", ".pkl")
 
 
-def recordings(sources: Iterable[str]) -> Iterator[Recorded]:
+def recordings(sources: Iterable[str], capture: Capture | None = None) -> Iterator[Recorded]:
     """Read what is meant, one file after the other. Of a folder or glob snapshots are preferred.
+
+    A capture of the same run tells more of what is in snapshots.
 
     Raises CaptureError where nothing is meant, or something cannot be read.
     """
     for place in [place for source in sources for place in _expand(source)]:
         with fetch(place) as path:
-            yield read.read(path)
+            yield read.read(path, capture)
 
 
 def _expand(source: str) -> list[str]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyprof.memory.snapshot import Snapshot
     from pyprof.memory.stacks import Described
     from pyprof.memory.trace_history import TraceDevice
+    from pyprof.schema import Capture
 
 _OOM = ACTIONS.index("oom")
 EXPECTED = (
@@ -94,18 +95,21 @@ class Recorded:
     rank: int | None = None
 
 
-def read(path: Path) -> Recorded:
-    """Read a file; raise CaptureError, with what to do, where it tells of no memory."""
-    recorded = _read(path)
+def read(path: Path, capture: Capture | None = None) -> Recorded:
+    """Read a file; raise CaptureError, with what to do, where it tells of no memory.
+
+    A capture of the same run tells more of the events of a snapshot.
+    """
+    recorded = _read(path, capture)
     if not recorded.devices:
         raise CaptureError(f"{path}: no device holds or allocates memory in it; {EXPECTED}")
     return recorded
 
 
-def _read(path: Path) -> Recorded:
+def _read(path: Path, capture: Capture | None) -> Recorded:
     head = read_head(path)
     if snapshot.sniff(head):
-        return Recorded(path, tuple(_snapshot_devices(snapshot.read(path))), _rank(path))
+        return Recorded(path, tuple(_snapshot_devices(snapshot.read(path), capture)), _rank(path))
     if kineto.sniff(path, head):
         return _trace(path)
     if nsys.sniff(path, head):
@@ -122,17 +126,20 @@ def _rank(path: Path) -> int | None:
     return int(match[1]) if match else None
 
 
-def _snapshot_devices(read: Snapshot) -> list[SnapshotDevice]:
+def _snapshot_devices(read: Snapshot, capture: Capture | None) -> list[SnapshotDevice]:
     described = stacks.describe(read)
-    return [_snapshot_device(read, described, number) for number in snapshot_history.devices(read)]
+    numbers = snapshot_history.devices(read)
+    return [_snapshot_device(read, described, number, capture) for number in numbers]
 
 
-def _snapshot_device(read: Snapshot, described: Described, number: int) -> SnapshotDevice:
-    replayed = snapshot_history.history(read, number, described)
+def _snapshot_device(
+    read: Snapshot, described: Described, number: int, capture: Capture | None
+) -> SnapshotDevice:
+    replayed = snapshot_history.history(read, number, described, capture)
     history, events = replayed.history, read.of_device(number)
     return SnapshotDevice(
         history,
-        _steps(read, number, history),
+        _steps(read, number, history, capture),
         tuple(np.flatnonzero(events.action == _OOM).tolist()),
         int(read.segments.allocated_bytes[read.segments.device == number].sum()),
         replayed.notes,
@@ -169,8 +176,12 @@ def _devices(found: Iterable[TraceDevice], *notes: str) -> tuple[RecordedDevice,
     )
 
 
-def _steps(read: Snapshot, number: int, history: History) -> tuple[str, tuple[int, ...]]:
+def _steps(
+    read: Snapshot, number: int, history: History, capture: Capture | None
+) -> tuple[str, tuple[int, ...]]:
     marked_by, moments = ranges.step_bounds(read, number)
+    if not len(moments) and capture is not None:
+        marked_by, moments = trace_history.step_bounds(capture)
     if len(moments):
         return marked_by, tuple(_states(history.time_ns, moments).tolist())
     return "the optimizer's stacks", tuple(ends_by_direction(history).tolist())

@@ -13,10 +13,12 @@ import pyarrow as pa
 
 from pyprof import schema
 from pyprof.arrays import NONE, ints
+from pyprof.errors import CaptureError
 from pyprof.marker import Kind, classify
 from pyprof.memory import categories
 from pyprof.memory.history import ALLOC, BEFORE, FREE_COMPLETED, Blocks, History, Labels, replay
 from pyprof.memory.stacks import Clue
+from pyprof.memory.trace_events import MemoryEvents
 from pyprof.parse import parse
 from pyprof.parse import ranges as nesting
 from pyprof.parse.paths import user_line
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.arrays import Ints
-    from pyprof.memory.trace_events import MemoryEvents
     from pyprof.parse.records import Coded
     from pyprof.schema import Capture
 
@@ -103,8 +104,8 @@ def _history(
     own = Sites(*(Labels(np.append(each.codes[rows], NONE), each.names) for each in sites))
     category, evidence = categories.categorise(
         blocks,
-        categories.Evidence(_clues(own, at), _clues(own, freed)),
-        _directions(own.direction, at),
+        categories.Evidence(clues(own, at), clues(own, freed)),
+        directions(own.direction, at),
         len(rows),
     )
     labels = {each: Labels(said.codes[at], said.names) for each, said in own._asdict().items()}
@@ -190,6 +191,48 @@ def find_sites(capture: Capture, events: MemoryEvents) -> Sites:
     )
 
 
+def sites_at(capture: Capture, time_ns: Ints) -> Sites:
+    """Tie moments to what went on: of several threads that were in an op, to the latest to begin.
+
+    Raises CaptureError where the capture is of another time.
+    """
+    _check_overlap(capture, time_ns)
+    thread = _busiest(capture, time_ns)
+    pids, tids = (
+        np.append(ints(capture.threads.column(name)), NONE)[thread] for name in ("pid", "tid")
+    )
+    unknown = np.full(len(time_ns), NONE)
+    return find_sites(capture, MemoryEvents(time_ns, pids, tids, *[unknown] * 6))
+
+
+def _check_overlap(capture: Capture, time_ns: Ints) -> None:
+    start, end = (ints(capture.ranges.column(name)) for name in ("start", "end"))
+    times = time_ns[time_ns != NONE]
+    if not len(start) or not len(times):
+        raise CaptureError("--trace: the trace has no ranges, or the snapshot no times")
+    if times.max() < start.min() or times.min() > end.max():
+        raise CaptureError(
+            "--trace: the trace and the snapshot are of different times; record both in one run, "
+            "with pyprof capture --memory"
+        )
+
+
+def _busiest(capture: Capture, time_ns: Ints) -> Ints:
+    """Give, for each moment, the thread whose innermost range began last; NONE where none is."""
+    texts = read_texts(capture.ranges)
+    start, end, on = (ints(capture.ranges.column(name)) for name in ("start", "end", "thread"))
+    rows = np.flatnonzero((end != NONE) & (kinds(texts) == Kind.SEQ))
+    nest = nesting.nest(on[rows], start[rows], end[rows], rows)
+    chosen, begun = np.full(len(time_ns), NONE), np.full(len(time_ns), NONE)
+    for thread in np.unique(on[rows]).tolist():
+        threads = np.full(len(time_ns), thread)
+        leaf = nesting.innermost(nest, threads, time_ns, time_ns)
+        since = np.append(nest.start, NONE)[leaf]
+        later = since > begun
+        chosen[later], begun[later] = thread, since[later]
+    return chosen
+
+
 def _renamed(said: Labels, names: Sequence[str | None]) -> Labels:
     """Give rows the names that their codes stand for, each once."""
     numbers: dict[str, int] = {}
@@ -268,13 +311,13 @@ _FUNCTIONS = [Kind.SEQ, Kind.OPTIMIZER, Kind.STEP, Kind.USER, Kind.CONTEXT]
 # --- what events are for --------------------------------------------------------------------------
 
 
-def _directions(direction: Labels, at: Ints) -> Ints:
+def directions(direction: Labels, at: Ints) -> Ints:
     """Give directions as `categories` numbers them."""
     known = [categories.DIRECTIONS.index(name) for name in direction.names]
     return np.array([*known, NONE], np.int64)[direction.codes[at]]
 
 
-def _clues(sites: Sites, at: Ints) -> Ints:
+def clues(sites: Sites, at: Ints) -> Ints:
     """Give what tells of the purpose of blocks, as stacks do."""
     parts = np.array([*(_CLUES[name] for name in sites.direction.names), 0], np.int64)
     functions = [
@@ -284,8 +327,8 @@ def _clues(sites: Sites, at: Ints) -> Ints:
         for name in sites.function.names
     ]  # fmt: skip
     said = np.array([*functions, 0], np.int64)[sites.function.codes[at]]
-    clues: Ints = np.where(at == NONE, 0, parts[sites.direction.codes[at]] | said)
-    return clues
+    said_of: Ints = np.where(at == NONE, 0, parts[sites.direction.codes[at]] | said)
+    return said_of
 
 
 def step_bounds(capture: Capture) -> tuple[str, Ints]:

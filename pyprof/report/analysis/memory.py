@@ -10,11 +10,19 @@ import numpy as np
 from pyprof.arrays import NONE
 from pyprof.memory.growth import growth
 from pyprof.memory.history import BEFORE
+from pyprof.report.analysis.memory_changes import (
+    CheckpointedLayer,
+    PossibleChange,
+    checkpoints,
+    possible_changes,
+)
+from pyprof.report.analysis.memory_time import LayerWork, TimedMemory, beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyprof.arrays import Floats, Ints
+    from pyprof.inputs.source import Source
     from pyprof.memory.free_space import FreeSpace
     from pyprof.memory.growth import Growth
     from pyprof.memory.history import History, Labels
@@ -179,6 +187,12 @@ class DeviceMemory:
     """From step to step; null where no steps are marked, or fewer than four."""
     out_of_memory: tuple[OutOfMemory, ...]
     """The last ten."""
+    changes: tuple[PossibleChange, ...]
+    """What would lower the peak, most first."""
+    checkpoints: tuple[CheckpointedLayer, ...]
+    """Layers that hold activations at the peak, if they were checkpointed; most saved first."""
+    beside_time: Mapping[str, tuple[TimedMemory, ...]] | None
+    """By op, line and layer; null without a trace of the same run."""
     categories: tuple[str, ...]
     """Of `timeline`; the last is `unknown`."""
     timeline: tuple[MemoryPoint, ...]
@@ -187,9 +201,17 @@ class DeviceMemory:
     """What the recording lacks."""
 
 
-def highest_first(recordings: Iterable[Recorded]) -> tuple[DeviceMemory, ...]:
-    """Analyse every device of some recordings, the one that peaks highest first."""
-    devices = [_device(each, device) for each in recordings for device in each.devices]
+def highest_first(
+    recordings: Iterable[Recorded], source: Source | None = None
+) -> tuple[DeviceMemory, ...]:
+    """Analyse every device of some recordings, the one that peaks highest first.
+
+    `source` is a trace of the same run, for times.
+    """
+    work = None if source is None else LayerWork(source)
+    devices = [
+        _device(each, device, source, work) for each in recordings for device in each.devices
+    ]
     return tuple(sorted(devices, key=lambda each: -each.peak_bytes))
 
 
@@ -202,11 +224,14 @@ def all_held(recordings: Iterable[Recorded]) -> Iterator[tuple[int | None, str, 
                 yield recorded.rank, history.device, block
 
 
-def _device(recorded: Recorded, device: RecordedDevice) -> DeviceMemory:
+def _device(
+    recorded: Recorded, device: RecordedDevice, source: Source | None, work: LayerWork | None
+) -> DeviceMemory:
     history = device.history
     peak, last = history.peak, len(history.time_ns) - 1
     space = device.free_space(peak)
     since = _since(history)
+    by = _grouped(history, since)
     return DeviceMemory(
         device=history.device,
         rank=recorded.rank,
@@ -225,10 +250,13 @@ def _device(recorded: Recorded, device: RecordedDevice) -> DeviceMemory:
         end_bytes=history.held(last),
         end_allocated_bytes=device.end_allocated_bytes,
         end_reserved_bytes=history.reserved_end,
-        by=_grouped(history, since),
+        by=by,
         largest=_largest(history, since),
         growth=_growth(growth(history, *device.steps)),
         out_of_memory=tuple(_oom(device, event, since) for event in device.ooms[-_MOST_OOMS:]),
+        changes=possible_changes(history),
+        checkpoints=checkpoints(history, work),
+        beside_time=None if source is None else beside(by, source),
         categories=(*history.labels["category"].names, "unknown"),
         timeline=_timeline(history, since),
         notes=device.notes,
