@@ -51,9 +51,10 @@ def command(
     """Compare captures A and B: what is faster, slower, new or gone in B.
 
     A and B are captures, or what `pyprof parse` wrote from them; a folder or a 'glob' names all
-    ranks of a run. Rows are matched by what they compute, not by kernel name: a different kernel
-    for the same op is still the same op. If both captures have steps of the same kind, numbers
-    are per step and cover the work inside steps; otherwise they are totals.
+    ranks of a run. Of two torch memory snapshots it compares what their peaks hold. Rows are
+    matched by what they compute, not by kernel name: a different kernel for the same op is still
+    the same op. If both captures have steps of the same kind, numbers are per step and cover the
+    work inside steps; otherwise they are totals.
 
     \b
     Examples:
@@ -61,11 +62,15 @@ def command(
       pyprof diff before.sqlite after.sqlite -o diff.md --fail-if 'time>+3%'
       pyprof diff before.sqlite after.sqlite --by op,layer --csv
       pyprof diff ranks/ 'net.rank*.sqlite' --workers 2
+      pyprof diff before.pickle after.pickle
     """
     if as_csv and as_html:
         raise click.UsageError("--csv and --html exclude each other")
     form = "csv" if as_csv else "html" if as_html else cli.form(target, "csv", "md", "html")
     cli.check_raw(raw, form)
+    if _of_memory(captures.paths):
+        _compare_memory(captures.paths, top, target, form)
+        return
     keys, checks = _keys(by), _limits(limits)
     if form == "html":
         cli.need("pages", "Jinja2")
@@ -96,6 +101,33 @@ def command(
             cli.say(sentence)
         regressed = any(check.grown(comparison) is not None for check in failed)
         click.get_current_context().exit(_REGRESSION if regressed else 1)
+
+
+def _of_memory(paths: Sequence[str]) -> bool:
+    """Tell whether both are memory snapshots."""
+    from pathlib import Path  # noqa: PLC0415 - only here
+
+    from pyprof import readers  # noqa: PLC0415 - it loads Arrow
+
+    files = [Path(path) for path in paths]
+    return all(
+        file.is_file() and readers.is_memory_snapshot(readers.read_head(file)) for file in files
+    )
+
+
+def _compare_memory(paths: Sequence[str], top: int, target: str, form: str) -> None:
+    """Write what holds more, or less, at the peak of the second snapshot."""
+    if form:
+        raise click.UsageError("memory snapshots are compared as text only")
+    from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - as above
+    from pyprof.report.analysis.memory import highest_first  # noqa: PLC0415 - as above
+    from pyprof.report.analysis.memory_diff import compare  # noqa: PLC0415 - as above
+    from pyprof.report.render import memory_brief, text  # noqa: PLC0415 - as above
+
+    a, b = (highest_first(recordings([path])) for path in paths)
+    shown = memory_brief.comparison(compare(a, b), top)
+    with cli.output(target) as out:
+        out.write(text.finish(shown, coloured=text.colours(target)))
 
 
 def _keys(text: str) -> tuple[str, ...]:

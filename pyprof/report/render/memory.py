@@ -142,7 +142,7 @@ def _groups(key: str, groups: Sequence[HeldMemory], peak: int, top: int) -> Iter
     yield text.heading(f"At the peak by {key}")
     rows = [
         (
-            _name(key, group.name),
+            name_of(key, group.name),
             size(group.bytes),
             text.percent(group.bytes / peak) if peak else text.UNKNOWN,
             text.count(group.blocks),
@@ -159,7 +159,8 @@ def _groups(key: str, groups: Sequence[HeldMemory], peak: int, top: int) -> Iter
         yield f"... and {len(rest):,} more with {held}; --top shows more"
 
 
-def _name(key: str, name: str | None) -> str:
+def name_of(key: str, name: str | None) -> str:
+    """Spell what memory is grouped by."""
     if name is None:
         return _UNKNOWN
     if key == "size":
@@ -186,7 +187,7 @@ def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[s
     chosen = [each for each in timed if each.bytes or each.allocated_bytes or each.rows][:top]
     rows = [
         (
-            _name(key, each.name),
+            name_of(key, each.name),
             size(each.bytes),
             size(each.allocated_bytes),
             text.UNKNOWN if each.byte_ms is None else text.number(each.byte_ms / 1e9),
