@@ -62,7 +62,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "train.py").write_text(TRAIN)
     for name in ("net", "before", "after"):
         capture(tmp_path / f"{name}.sqlite", steps=4)
-    built.write(tmp_path / "snapshot.pickle", built.training())
+    for name in ("snapshot", "before", "after"):
+        built.write(tmp_path / f"{name}.pickle", built.training())
     (tmp_path / "ranks").mkdir()
     for rank in range(2):
         copy("net.sqlite", f"net.rank{rank}.sqlite")

@@ -19,7 +19,7 @@ from pyprof.capture import script
 from pyprof.capture.marking import mark, marked_processes
 from pyprof.capture.process_end import before_leaving
 from pyprof.capture.request import StepCounter, StepsToRecord
-from pyprof.cli import Main
+from pyprof.cli import Main, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,6 +47,7 @@ class Files(NamedTuple):
 @click.option("--no-init", is_flag=True)
 @click.option("--steps", type=StepsToRecord.parse)
 @click.option("--provisional", type=click.Path(path_type=Path))
+@click.option("--memory", "snapshot", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def launch(
     folder: Path,
@@ -54,6 +55,7 @@ def launch(
     no_init: bool,  # noqa: FBT001 - click passes options by name
     steps: StepsToRecord | None,
     provisional: Path | None,
+    snapshot: Path | None,
     command: Sequence[str],
 ) -> None:
     """Run a script with markers on, then exit with its code."""
@@ -67,6 +69,7 @@ def launch(
     name, *args = command[1:] if module else command
 
     def left(code: int) -> int:
+        _write_snapshot(snapshot)
         files.exit_code.write_text(str(code & 0xFF))
         return code
 
@@ -74,6 +77,10 @@ def launch(
         if not no_init:
             mark(stack, script.execute)
             stack.enter_context(marked_processes())
+        if snapshot is not None:
+            from pyprof.capture import memory_snapshot  # noqa: PLC0415 - it imports torch
+
+            memory_snapshot.begin()
         if steps is not None:
             _capture_steps(steps, stack)
         if provisional is not None:
@@ -83,6 +90,19 @@ def launch(
     with signals.postponed():
         left(code)
     sys.exit(code)
+
+
+def _write_snapshot(path: Path | None) -> None:
+    """Write what the GPU's memory held; that it cannot be written ends nothing else."""
+    if path is None:
+        return
+    from pyprof.capture import memory_snapshot  # noqa: PLC0415 - it imports torch
+
+    try:
+        if memory_snapshot.write(path) is not None:
+            say(f"what the GPU's memory held is in {path}: pyprof memory reads it")
+    except OSError as error:
+        say(f"{path}: {error.strerror or error}; the memory snapshot is lost")
 
 
 def _set_back(stack: ExitStack, home: Any, name: str, value: object) -> None:  # noqa: ANN401 - any module

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pyprof import child_programs, guard, scratch, signals
 from pyprof.capture import machine, script
 from pyprof.capture.launch import Files
-from pyprof.capture.request import Outcome, check_place, names_a_range, ranked
+from pyprof.capture.request import Outcome, check_place, names_a_range, ranked, snapshot_beside
 from pyprof.capture.tables import filled, kernels_of_unseen_nodes
 from pyprof.capture.window_files import join_nsys_windows
 from pyprof.errors import PyprofError
@@ -61,6 +61,9 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
     if gpu and request.graph_nodes and _knows_graph_nodes(nsys):
         options += [f"{_GRAPH_TRACE}=node"]
     inside = [f"--files={folder}"]
+    if gpu and request.memory:
+        options += ["--cuda-memory-usage=true"]
+        inside += [f"--memory={snapshot_beside(Path(name + _EXPORT)).absolute()}"]
     if _hangs_up():
         inside += ["--hangup"]
     if ranged and request.steps is None:
@@ -94,6 +97,9 @@ def run(request: Request, nsys: str) -> Outcome:
     before = _written(name)
     for path in before:
         check_place(path, partial(_ours, database=Path(name + _EXPORT)))
+    snapshot = snapshot_beside(Path(name + _EXPORT))
+    if request.memory:
+        check_place(snapshot, lambda _: guard.recorded(Path(name + _EXPORT)))
     gpu = bool(machine.find_gpus())
     with scratch.folder() as folder:
         line = command(nsys, request, name, folder, gpu=gpu)

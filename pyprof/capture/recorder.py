@@ -53,6 +53,7 @@ class Recorder:
         self,
         *,
         stacks: bool,
+        memory: bool = False,
         share: float = memory_guard.SHARE,
         rank: Callable[[], int | None] = request.rank,
     ) -> None:
@@ -71,6 +72,9 @@ class Recorder:
         self.lost = False
         """A recording was ended on another thread than its own, which this torch cannot."""
         self._stacks, self._share, self._rank = stacks, share, rank
+        self._memory = memory
+        self.all_threads = ALL_THREADS and not memory
+        """Torch tells of memory only on threads that are recorded one by one."""
         self._pid = os.getpid()
         self._profiler: torch.profiler.profile | None = None
         self._recorded: list[torch.profiler.profile] = []
@@ -102,7 +106,7 @@ class Recorder:
     def prepare(self) -> None:
         """Get the profiler ready, so that starting it costs the first step nothing."""
         if self._profiler is None and not self._paused and not self.overflowed and self.mine:
-            self._profiler = _profiler(stacks=self._stacks)
+            self._profiler = _profiler(stacks=self._stacks, memory=self._memory)
             self.busy = True
             self._profiler.prepare_trace()
             self.busy = False
@@ -231,7 +235,7 @@ class Recorder:
     def _end(self) -> None:
         if not self.running or self._profiler is None:
             return
-        if not ALL_THREADS and threading.get_ident() != self._thread:
+        if not self.all_threads and threading.get_ident() != self._thread:
             self.lost = True
             return
         self.running = False
@@ -315,16 +319,17 @@ def _deliver(packed: Path, path: Path) -> None:
         raise ElsewhereError(refuge, error) from None
 
 
-def _profiler(*, stacks: bool) -> torch.profiler.profile:
+def _profiler(*, stacks: bool, memory: bool) -> torch.profiler.profile:
     activities = [ProfilerActivity.CPU]
     if torch.cuda.is_available():
         activities.append(ProfilerActivity.CUDA)
     return torch.profiler.profile(
         activities=activities,
         record_shapes=True,
+        profile_memory=memory,
         with_stack=stacks,
         with_modules=stacks,
-        experimental_config=_of_all_threads(),
+        experimental_config=None if memory else _of_all_threads(),
     )
 
 

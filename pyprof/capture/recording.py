@@ -11,10 +11,10 @@ import torch.cuda.profiler
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from pyprof import instrument
-from pyprof.capture import recorder as recorders
+from pyprof.capture import memory_snapshot
 from pyprof.capture.graph_hooks import graphs_watched
 from pyprof.capture.nvtx_ranges import NvtxRanges, profiler_ranges
-from pyprof.capture.request import StepCounter, shown
+from pyprof.capture.request import StepCounter, shown, snapshot_beside
 from pyprof.capture.script_profilers import Others
 from pyprof.instrument.emit import profiler_sink
 from pyprof.instrument.range_to_capture import RecordingWindows
@@ -44,8 +44,11 @@ class Recording:
         self._stack.enter_context(
             graphs_watched(torch.cuda.CUDAGraph, recorder.graph_begins, recorder.graph_ended)
         )
-        if not recorders.ALL_THREADS:
+        if not recorder.all_threads:
             self._stack.enter_context(self._threads_watched())
+        self._snapshot: Path | None = None
+        if request.memory:
+            memory_snapshot.begin()
         if request.instrument:
             begin_at(runner.__code__)
             self._stack.enter_context(instrument.marked(profiler_sink(self._marks)))
@@ -60,7 +63,10 @@ class Recording:
             self._end()
         self._stack.close()
         target = path()
-        return target if self._recorder.write(target) else None
+        written = self._recorder.write(target)
+        if self._request.memory and self._recorder.mine:
+            self._snapshot = memory_snapshot.write(snapshot_beside(target))
+        return target if written else None
 
     def notes(self) -> Iterator[str]:
         """Say what the user should know of how it went."""
@@ -68,6 +74,9 @@ class Recording:
         if recorder.windows and not recorder.overflowed:
             windows = f" in {recorder.windows} windows" if recorder.windows > 1 else ""
             yield f"recorded {recorder.seconds:.1f} s{windows}{self._extent()}"
+        if self._snapshot is not None:
+            place = shown(self._snapshot)
+            yield f"what the GPU's memory held is in {place}: pyprof memory reads it"
         yield from self.problems()
 
     def problems(self) -> Iterator[str]:
@@ -83,7 +92,11 @@ class Recording:
         if recorder.lost:
             yield "the range ended on another thread, where this torch cannot end a recording"
         if self._threaded:
-            yield "this torch records only the main thread; newer versions record all threads"
+            yield (
+                "with --memory torch records only the main thread"
+                if self._request.memory
+                else "this torch records only the main thread; newer versions record all threads"
+            )
         if self._nvtx.used and self._nvtx.lacking:
             yield "this torch build has no NVTX; ranges of torch.cuda.nvtx are recorded without it"
 

@@ -153,6 +153,18 @@ def ranked(name: str) -> str:
     return name if own_rank is None else f"{name}.rank{own_rank}"
 
 
+SNAPSHOT = ".memory.pickle"
+"""What the name of a memory snapshot ends in, in place of the capture's own suffix."""
+_CAPTURES = (".pt.trace.json.gz", ".sqlite")
+
+
+def snapshot_beside(capture: Path) -> Path:
+    """Name the memory snapshot that is recorded with a capture."""
+    stem = next((capture.name.removesuffix(end) for end in _CAPTURES if capture.name.endswith(end)),
+                capture.name)  # fmt: skip
+    return capture.with_name(stem + SNAPSHOT)
+
+
 # What a capture is to do, and what came of it.
 
 
@@ -170,6 +182,8 @@ class Request:
     """Call pyprof.init() for the script."""
     graph_nodes: bool = True
     """Record the kernels inside CUDA graphs one by one (nsys)."""
+    memory: bool = False
+    """Record what is allocated and freed, too."""
 
     def nothing(self) -> str:
         """Say why nothing was recorded, and what to do."""

@@ -170,7 +170,8 @@ class RecordedProcess:
         from pyprof.capture.recording import Recording  # noqa: PLC0415
 
         stacks = not self.request.instrument
-        recorder = Recorder(stacks=stacks, share=_SHARE, rank=self._rank)
+        memory = self.request.memory
+        recorder = Recorder(stacks=stacks, memory=memory, share=_SHARE, rank=self._rank)
         recording = Recording(recorder, self.request, RecordedProcess.__call__)
 
         @cache

@@ -7,10 +7,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import signals
+from pyprof import guard, signals
 from pyprof.capture import script
 from pyprof.capture.process_end import before_leaving
-from pyprof.capture.request import QUIET_KINETO, Outcome, check_place, ranked, shown
+from pyprof.capture.request import (
+    QUIET_KINETO,
+    Outcome,
+    check_place,
+    ranked,
+    shown,
+    snapshot_beside,
+)
 from pyprof.capture.spawned import Children
 from pyprof.errors import PyprofError
 
@@ -36,12 +43,15 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
         os.environ.setdefault(variable, value)
     path = Path(ranked(request.output) + SUFFIX)
     check_place(path)
+    if request.memory:  # which cannot say itself whose it is
+        check_place(snapshot_beside(path), lambda _: guard.recorded(path))
     try:
         from pyprof.capture.recorder import Recorder  # noqa: PLC0415 - torch is the user's own
         from pyprof.capture.recording import Recording  # noqa: PLC0415 - as above
     except ImportError as error:
         raise PyprofError(f"--tool torch needs torch in this Python: {error}") from error
-    recording = Recording(Recorder(stacks=not request.instrument), request, script.execute)
+    recorder = Recorder(stacks=not request.instrument, memory=request.memory)
+    recording = Recording(recorder, request, script.execute)
     children = Children(request, SUFFIX)
     place = path.absolute()  # the script may go to another folder
 

@@ -49,6 +49,12 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
             show_default=True,
             help="Record each kernel inside CUDA graphs (nsys only).",
         ),
+        click.option(
+            "--memory",
+            is_flag=True,
+            help="Record memory, too: allocations in the capture and, of GPUs, torch's snapshot in "
+            "NAME.memory.pickle. pyprof memory reads both.",
+        ),
         click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like python -m."),
         click.argument(
             "command",
@@ -83,6 +89,7 @@ def command(context: click.Context, /, **options: Any) -> None:  # noqa: ANN401 
     Examples:
       pyprof capture train.py --epochs 1
       pyprof capture --steps 5,2,3 -o net train.py
+      pyprof capture --memory train.py
       torchrun --nproc-per-node 2 -m pyprof.capture train.py
     """
 
@@ -102,6 +109,7 @@ def perform(
     steps: str | None = None,
     no_init: bool = False,
     graph_nodes: bool = True,
+    memory: bool = False,
     module: bool = False,
     conclude: Callable[[Outcome], int] = lambda outcome: outcome.code,
 ) -> Outcome:
@@ -122,6 +130,7 @@ def perform(
         steps=StepsToRecord.parse(steps) if steps else None,
         instrument=not no_init,
         graph_nodes=graph_nodes,
+        memory=memory,
     )
     nsys_path = _nsys(tool)
     if nsys_path is not None:

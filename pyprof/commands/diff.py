@@ -55,10 +55,10 @@ def command(
     """Compare captures A and B: what is faster, slower, new or gone in B.
 
     A and B are captures, or what `pyprof parse` wrote from them; a folder or a 'glob' names all
-    ranks of a run. Rows are matched by what they compute, not by kernel name: a different kernel
-    for the same op is still the same op. If both captures have steps of the same kind, numbers
-    are means per step after warm-up, with intervals by the spread of the steps; otherwise they are
-    totals.
+    ranks of a run. Of two torch memory snapshots it compares what their peaks hold. Rows are
+    matched by what they compute, not by kernel name: a different kernel for the same op is still
+    the same op. If both captures have steps of the same kind, numbers are means per step after
+    warm-up, with intervals by the spread of the steps; otherwise they are totals.
 
     \b
     Examples:
@@ -67,12 +67,16 @@ def command(
       pyprof diff before.sqlite after.sqlite --fail-if 'slower>2%' --json
       pyprof diff before.sqlite after.sqlite --by op,layer --csv
       pyprof diff ranks/ 'net.rank*.sqlite' --workers 2
+      pyprof diff before.pickle after.pickle
     """
     asked = [form for form, on in (("csv", as_csv), ("json", as_json), ("html", as_html)) if on]
     if len(asked) > 1:
         raise click.UsageError("--csv, --json and --html exclude each other")
     form = asked[0] if asked else cli.form(target, "csv", "json", "md", "html")
     cli.check_raw(raw, form)
+    if _of_memory(captures.paths):
+        _compare_memory(captures.paths, top, target, form)
+        return
     keys, checks = matched_by(by), _limits(limits)
     if form == "html":
         cli.need("pages", "Jinja2")
@@ -95,6 +99,33 @@ def command(
             cli.say(sentence)
         regressed = any(check.grown(comparison) is not None for check in failed)
         click.get_current_context().exit(_REGRESSION if regressed else 1)
+
+
+def _of_memory(paths: Sequence[str]) -> bool:
+    """Tell whether both are memory snapshots."""
+    from pathlib import Path  # noqa: PLC0415 - only here
+
+    from pyprof import readers  # noqa: PLC0415 - it loads Arrow
+
+    files = [Path(path) for path in paths]
+    return all(
+        file.is_file() and readers.is_memory_snapshot(readers.read_head(file)) for file in files
+    )
+
+
+def _compare_memory(paths: Sequence[str], top: int, target: str, form: str) -> None:
+    """Write what holds more, or less, at the peak of the second snapshot."""
+    if form:
+        raise click.UsageError("memory snapshots are compared as text only")
+    from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - as above
+    from pyprof.report.analysis.memory import highest_first  # noqa: PLC0415 - as above
+    from pyprof.report.analysis.memory_diff import compare  # noqa: PLC0415 - as above
+    from pyprof.report.render import memory_brief, text  # noqa: PLC0415 - as above
+
+    a, b = (highest_first(recordings([path])) for path in paths)
+    shown = memory_brief.comparison(compare(a, b), top)
+    with cli.output(target) as out:
+        out.write(text.finish(shown, coloured=text.colours(target)))
 
 
 def compared(

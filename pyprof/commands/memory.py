@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
 from pyprof import cli
 
+if TYPE_CHECKING:
+    from pyprof.inputs.source import Source
+
 _TOP = 10
-_KEYS = ("category", "layer", "line", "op", "direction", "size", "evidence")
+_KEYS = ("category", "layer", "line", "op", "function", "direction", "size", "evidence")
 _DEFAULT_KEYS = ("category", "layer", "line", "direction")
 
 
 @click.command("memory", cls=cli.Command)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--trace", "trace", metavar="TRACE",
+              help="Capture of the same run, which tells layers and times. A trace with memory "
+              "events is its own.")  # fmt: skip
 @click.option("--by", "keys", type=cli.Choice(_KEYS), multiple=True,
               help="Group what is held at the peak by this. Repeatable; default: category, layer, "
               "line and direction.")  # fmt: skip
@@ -25,6 +34,7 @@ _DEFAULT_KEYS = ("category", "layer", "line", "direction")
               "Default: stdout.")  # fmt: skip
 def command(
     files: tuple[str, ...],
+    trace: str | None,
     keys: tuple[str, ...],
     top: int,
     target: str,
@@ -44,6 +54,7 @@ def command(
     Examples:
       pyprof memory snapshot.pickle
       pyprof memory --by line --top 30 snapshot.pickle
+      pyprof memory --trace net.pt.trace.json snapshot.pickle
       pyprof memory -o peak.csv snapshot.pickle
     """
     form = "json" if as_json else cli.claims(target, "json", "csv")
@@ -54,10 +65,12 @@ def command(
     from pyprof.report.render import memory as show  # noqa: PLC0415 - as above
     from pyprof.report.render import text  # noqa: PLC0415 - as above
 
+    source = _source(files, trace)
+    recorded = recordings(files, source.capture if source is not None and trace else None)
     if form == "csv":
-        content = memory_files.as_csv(memory.all_held(recordings(files)), raw=raw)
+        content = memory_files.as_csv(memory.all_held(recorded), raw=raw)
     else:
-        devices = memory.highest_first(recordings(files))
+        devices = memory.highest_first(recorded, source)
         if form == "json":
             content = memory_files.as_json(devices)
         else:
@@ -65,3 +78,16 @@ def command(
             content = text.finish(shown, coloured=text.colours(target))
     with cli.output(target) as out:
         out.write(content)
+
+
+def _source(files: tuple[str, ...], trace: str | None) -> Source | None:
+    """Read the trace of the same run: a file that is one is its own."""
+    from pyprof.inputs import source  # noqa: PLC0415 - loads Arrow
+    from pyprof.readers import kineto, read_head  # noqa: PLC0415 - as above
+
+    if trace is not None:
+        return source.load(trace)
+    path = Path(files[0])
+    if len(files) == 1 and path.is_file() and kineto.sniff(path, read_head(path)):
+        return source.load(files[0])
+    return None

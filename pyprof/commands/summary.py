@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -81,8 +82,18 @@ def command(
 
         answers.write(target, summary(brief, top, depth), brief.warnings)
         return
+    shown = chain(sections(brief, by, top, depth), _memory(captures.paths))
     with cli.output(target) as out:
-        out.write(text.finish(sections(brief, by, top, depth), coloured=text.colours(target)))
+        out.write(text.finish(shown, coloured=text.colours(target)))
+
+
+def _memory(paths: Sequence[str]) -> Iterator[str]:
+    """Give the section on memory, if it was recorded with the captures."""
+    from pyprof.inputs.memory_recordings import beside  # noqa: PLC0415 - as above
+    from pyprof.report.analysis.memory import highest_first  # noqa: PLC0415 - as above
+    from pyprof.report.render import memory_brief  # noqa: PLC0415 - as above
+
+    yield from memory_brief.section(highest_first(beside(paths)))
 
 
 def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import zlib
+from contextlib import suppress
 from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof import cli
+from pyprof.capture.request import snapshot_beside
+from pyprof.errors import CaptureError
 from pyprof.inputs.find import fetch, find, natural
 from pyprof.memory import read
 
@@ -14,18 +19,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyprof.memory.read import Recorded
+    from pyprof.schema import Capture
 
 _SUFFIXES = (".pickle", ".pkl")
 
 
-def recordings(sources: Iterable[str]) -> Iterator[Recorded]:
+def recordings(sources: Iterable[str], capture: Capture | None = None) -> Iterator[Recorded]:
     """Read what is meant, one file after the other. Of a folder or glob snapshots are preferred.
+
+    A capture of the same run tells more of what is in snapshots.
 
     Raises CaptureError where nothing is meant, or something cannot be read.
     """
     for place in [place for source in sources for place in _expand(source)]:
         with fetch(place) as path:
-            yield read.read(path)
+            yield read.read(path, capture)
 
 
 def _expand(source: str) -> list[str]:
@@ -38,3 +46,40 @@ def _expand(source: str) -> list[str]:
     snapshots = natural(member for member in members if member.endswith(_SUFFIXES))
     cli.reading(snapshots)
     return snapshots or find([source])
+
+
+_HEAD_BYTES = 1 << 14
+_RECORDED = re.compile(rb'"profile_memory"\s*:\s*1\b')
+
+
+def beside(sources: Iterable[str]) -> Iterator[Recorded]:
+    """Read what was recorded with captures, if it was: snapshots beside them, memory events.
+
+    Captures that are not files of this machine, and such as cannot be read, are left out: who asks
+    has asked for something else.
+    """
+    for path in [path for source in sources for path in _files(source)]:
+        snapshot = snapshot_beside(path)
+        with suppress(CaptureError):
+            if snapshot != path and snapshot.is_file():
+                cli.reading([str(snapshot)])
+                yield read.read(snapshot)
+            elif _has_events(path):
+                yield read.read(path)
+
+
+def _files(source: str) -> list[Path]:
+    try:
+        return [Path(place) for place in find([source]) if Path(place).is_file()]
+    except CaptureError:  # stdin
+        return []
+
+
+def _has_events(path: Path) -> bool:
+    """Tell by the head of a trace whether memory was recorded."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if head.startswith(b"\x1f\x8b"):
+        with suppress(zlib.error):
+            head = zlib.decompressobj(wbits=31).decompress(head, _HEAD_BYTES)
+    return _RECORDED.search(head) is not None

@@ -30,6 +30,7 @@ DIRECTIONS = ("forward", "backward", "optimizer", "communication")
 _PARAMETERS, _GRADIENTS, _STATE, _ACTIVATIONS, _TEMPORARIES, _WORKSPACE = range(len(CATEGORIES))
 _FORWARD, _BACKWARD, _OPTIMIZER, _COMMUNICATION = range(len(DIRECTIONS))
 
+BEFORE_HISTORY = "live before the history began"
 _NO_EVIDENCE = "no evidence"
 
 
@@ -109,7 +110,7 @@ def _rules(blocks: Blocks, evidence: Evidence, direction: Ints, released: Mask) 
               forward & ~in_backward & ~in_optimizer & released),
         _Rule(_ACTIVATIONS, "inferred: allocated in the forward pass, still live at the end",
               forward & ~in_backward & ~in_optimizer),
-        _Rule(NONE, "live before the history began", before),
+        _Rule(NONE, BEFORE_HISTORY, before),
     ]  # fmt: skip
 
 

@@ -121,6 +121,12 @@ def label(texts: list[str | None]) -> Labels:
     return Labels(np.array(codes, np.int64), tuple(name for name in numbers if name is not None))
 
 
+def or_else(one: Labels, other: Labels) -> Labels:
+    """Say what `one` says, and where it says nothing what `other` says."""
+    shifted = np.where(other.codes == NONE, NONE, other.codes + len(one.names))
+    return Labels(np.where(one.codes == NONE, shifted, one.codes), (*one.names, *other.names))
+
+
 def unlabelled(count: int) -> Labels:
     """Say nothing of any block."""
     return Labels(np.full(count, NONE), ())
@@ -141,6 +147,8 @@ class History:
     """What each event added to that."""
     labels: Mapping[str, Labels] = field(default_factory=dict)
     """By `category`, `evidence`, `layer`, `line`, `op`, `direction`; one entry per block each."""
+    given_back_by: Mapping[str, Labels] = field(default_factory=dict)
+    """What gave each block back, by some of these; NONE also where nothing did."""
 
     @cached_property
     def change(self) -> Ints:

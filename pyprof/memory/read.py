@@ -10,13 +10,22 @@ import numpy as np
 
 from pyprof.arrays import NONE
 from pyprof.errors import CaptureError
-from pyprof.memory import ranges, snapshot, snapshot_history, stacks
+from pyprof.memory import (
+    nsys_events,
+    ranges,
+    snapshot,
+    snapshot_history,
+    stacks,
+    trace_events,
+    trace_history,
+)
 from pyprof.memory.free_space import free_space
 from pyprof.memory.growth import ends_by_direction
 from pyprof.memory.unpickle import ACTIONS
-from pyprof.readers import describe, read_head
+from pyprof.readers import describe, kineto, nsys, read_head
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pyprof.arrays import Ints
@@ -24,6 +33,8 @@ if TYPE_CHECKING:
     from pyprof.memory.history import History
     from pyprof.memory.snapshot import Snapshot
     from pyprof.memory.stacks import Described
+    from pyprof.memory.trace_history import TraceDevice
+    from pyprof.schema import Capture
 
 _OOM = ACTIONS.index("oom")
 EXPECTED = (
@@ -84,11 +95,25 @@ class Recorded:
     rank: int | None = None
 
 
-def read(path: Path) -> Recorded:
-    """Read a file; raise CaptureError, with what to do, where it tells of no memory."""
+def read(path: Path, capture: Capture | None = None) -> Recorded:
+    """Read a file; raise CaptureError, with what to do, where it tells of no memory.
+
+    A capture of the same run tells more of the events of a snapshot.
+    """
+    recorded = _read(path, capture)
+    if not recorded.devices:
+        raise CaptureError(f"{path}: no device holds or allocates memory in it; {EXPECTED}")
+    return recorded
+
+
+def _read(path: Path, capture: Capture | None) -> Recorded:
     head = read_head(path)
     if snapshot.sniff(head):
-        return Recorded(path, tuple(_snapshot_devices(snapshot.read(path))), _rank(path))
+        return Recorded(path, tuple(_snapshot_devices(snapshot.read(path), capture)), _rank(path))
+    if kineto.sniff(path, head):
+        return _trace(path)
+    if nsys.sniff(path, head):
+        return _nsys(path)
     raise CaptureError(f"{path}: no memory was recorded ({describe(head)}); {EXPECTED}")
 
 
@@ -101,17 +126,20 @@ def _rank(path: Path) -> int | None:
     return int(match[1]) if match else None
 
 
-def _snapshot_devices(read: Snapshot) -> list[SnapshotDevice]:
+def _snapshot_devices(read: Snapshot, capture: Capture | None) -> list[SnapshotDevice]:
     described = stacks.describe(read)
-    return [_snapshot_device(read, described, number) for number in snapshot_history.devices(read)]
+    numbers = snapshot_history.devices(read)
+    return [_snapshot_device(read, described, number, capture) for number in numbers]
 
 
-def _snapshot_device(read: Snapshot, described: Described, number: int) -> SnapshotDevice:
-    replayed = snapshot_history.history(read, number, described)
+def _snapshot_device(
+    read: Snapshot, described: Described, number: int, capture: Capture | None
+) -> SnapshotDevice:
+    replayed = snapshot_history.history(read, number, described, capture)
     history, events = replayed.history, read.of_device(number)
     return SnapshotDevice(
         history,
-        _steps(read, number, history),
+        _steps(read, number, history, capture),
         tuple(np.flatnonzero(events.action == _OOM).tolist()),
         int(read.segments.allocated_bytes[read.segments.device == number].sum()),
         replayed.notes,
@@ -121,8 +149,39 @@ def _snapshot_device(read: Snapshot, described: Described, number: int) -> Snaps
     )
 
 
-def _steps(read: Snapshot, number: int, history: History) -> tuple[str, tuple[int, ...]]:
+def _trace(path: Path) -> Recorded:
+    events = trace_events.read(path)
+    if not len(events.time_ns):
+        raise CaptureError(
+            f"{path}: no memory was recorded; record it with "
+            "torch.profiler.profile(profile_memory=True), or pyprof capture --memory"
+        )
+    found = trace_history.histories(kineto.read(path), events)
+    rank = kineto.identity(path).rank
+    return Recorded(path, _devices(found), _rank(path) if rank is None else rank)
+
+
+def _nsys(path: Path) -> Recorded:
+    capture, events = nsys_events.read(path)
+    found = trace_history.histories(capture, events, nsys_events.kind_name)
+    return Recorded(path, _devices(found, _SEGMENTS), _rank(path))
+
+
+_SEGMENTS = "nsys records what PyTorch takes from the device, not its tensors; a snapshot has those"
+
+
+def _devices(found: Iterable[TraceDevice], *notes: str) -> tuple[RecordedDevice, ...]:
+    return tuple(
+        RecordedDevice(each.history, each.steps, notes=(*each.notes, *notes)) for each in found
+    )
+
+
+def _steps(
+    read: Snapshot, number: int, history: History, capture: Capture | None
+) -> tuple[str, tuple[int, ...]]:
     marked_by, moments = ranges.step_bounds(read, number)
+    if not len(moments) and capture is not None:
+        marked_by, moments = trace_history.step_bounds(capture)
     if len(moments):
         return marked_by, tuple(_states(history.time_ns, moments).tolist())
     return "the optimizer's stacks", tuple(ends_by_direction(history).tolist())

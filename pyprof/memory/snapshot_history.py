@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof.arrays import NONE
-from pyprof.memory import categories, ranges, stacks
-from pyprof.memory.history import BEFORE, Blocks, History, Labels, label, replay
+from pyprof.memory import categories, ranges, stacks, trace_history
+from pyprof.memory.history import BEFORE, Blocks, History, Labels, label, or_else, replay
 from pyprof.memory.unpickle import ACTIONS, STATES
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Ints, Mask
     from pyprof.memory.snapshot import Events, Snapshot
+    from pyprof.schema import Capture
 
 _ADDS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
 _TAKES = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
@@ -35,8 +36,16 @@ class Replayed(NamedTuple):
     notes: tuple[str, ...]
 
 
-def history(snapshot: Snapshot, device: int, described: stacks.Described) -> Replayed:
-    """Give the history of one device; `described` is what `stacks.describe` says."""
+def history(
+    snapshot: Snapshot,
+    device: int,
+    described: stacks.Described,
+    capture: Capture | None = None,
+) -> Replayed:
+    """Give the history of one device; `described` is what `stacks.describe` says.
+
+    A capture of the same run tells more of each event: what went on then.
+    """
     events = snapshot.of_device(device)
     replayed = replay(events.action, events.address, events.bytes)
     own = snapshot.segments.device[snapshot.blocks.segment] == device
@@ -47,13 +56,17 @@ def history(snapshot: Snapshot, device: int, described: stacks.Described) -> Rep
                         events.stack[replayed.event])  # fmt: skip
     stack = np.concatenate([of_event, snapshot.blocks.stack[earlier]])
     event = np.concatenate([replayed.event, np.full(len(earlier), NONE)])
+    sites = None
+    if capture is not None and len(events):
+        sites = trace_history.sites_at(capture, events.time_ns)
     made = History(
         f"cuda:{device}",
         events.time_ns,
         blocks,
         int(snapshot.segments.bytes[snapshot.segments.device == device].sum()),
         _reserved_change(events),
-        _labels(snapshot, device, events, blocks, stack, event, described),
+        _labels(snapshot, device, events, blocks, stack, event, described, sites),
+        _given_back_by(events, blocks, described),
     )
     return Replayed(made, tuple(_notes(snapshot, own, made, replayed.lost)))
 
@@ -118,29 +131,65 @@ def _labels(
     stack: Ints,
     event: Ints,
     described: stacks.Described,
+    sites: trace_history.Sites | None,
 ) -> dict[str, Labels]:
     begins = np.where((event != NONE) & (blocks.allocated != BEFORE), event, NONE)
-    time_ns = np.append(events.time_ns, NONE)[begins]
-    around = ranges.around(snapshot, device, time_ns)
-    by_stack = categories.directions(described.clues[stack])
-    direction = Labels(by_stack, categories.DIRECTIONS)
-    said = around.direction
-    if said.names:  # by ranges of the user's, where stacks do not tell
-        known = np.array([categories.DIRECTIONS.index(name) for name in said.names] + [NONE])
-        direction = direction._replace(
-            codes=np.where(by_stack == NONE, known[said.codes], by_stack)
-        )
-    freed = np.append(events.stack, NONE)[np.clip(blocks.released, NONE, len(events))]
-    evidence = categories.Evidence(described.clues[stack], described.clues[freed])
-    category, why = categories.categorise(blocks, evidence, direction.codes, len(events))
-    return {
-        "category": category,
-        "evidence": why,
+    ends = np.where(blocks.released < len(events), blocks.released, NONE)
+    around = ranges.around(snapshot, device, np.append(events.time_ns, NONE)[begins])
+    direction = Labels(categories.directions(described.clues[stack]), categories.DIRECTIONS)
+    evidence = categories.Evidence(
+        described.clues[stack], described.clues[np.append(events.stack, NONE)[ends]]
+    )
+    labels = {
         "layer": _layers(snapshot, events, begins, around.layer),
         "line": Labels(described.line.codes[stack], described.line.names),
         "op": Labels(described.op.codes[stack], described.op.names),
-        "direction": direction,
     }
+    if sites is not None:
+        at_begin = {key: _at(said, begins) for key, said in sites._asdict().items()}
+        labels["layer"] = or_else(at_begin["layer"], labels["layer"])
+        labels["line"] = or_else(labels["line"], at_begin["line"])
+        labels["op"] = or_else(at_begin["op"], labels["op"])
+        labels["function"] = at_begin["function"]
+        direction = _told_by(direction, at_begin["direction"])
+        evidence = categories.Evidence(
+            evidence.allocated | trace_history.clues(_padded(sites), begins),
+            evidence.freed | trace_history.clues(_padded(sites), ends),
+        )
+    direction = _told_by(direction, around.direction)
+    category, why = categories.categorise(blocks, evidence, direction.codes, len(events))
+    return {"category": category, "evidence": why, **labels, "direction": direction}
+
+
+def _at(said: Labels, rows: Ints) -> Labels:
+    return Labels(np.append(said.codes, NONE)[rows], said.names)
+
+
+def _padded(sites: trace_history.Sites) -> trace_history.Sites:
+    """Let NONE stand for nowhere."""
+    return sites._replace(
+        direction=_at(sites.direction, np.arange(len(sites.direction.codes) + 1)),
+        function=_at(sites.function, np.arange(len(sites.function.codes) + 1)),
+    )
+
+
+def _told_by(direction: Labels, other: Labels) -> Labels:
+    """Give directions as `categories` numbers them, of others where there is none."""
+    known = np.array([*map(categories.DIRECTIONS.index, other.names), NONE], np.int64)
+    codes = np.where(direction.codes == NONE, known[other.codes], direction.codes)
+    return direction._replace(codes=codes)
+
+
+def _given_back_by(
+    events: Events, blocks: Blocks, described: stacks.Described
+) -> dict[str, Labels]:
+    """Say who gave blocks back, if any event has the stack of that."""
+    requested = ACTIONS.index("free_requested")
+    if not (events.stack[events.action >= requested] != NONE).any():
+        return {}
+    stack = np.append(events.stack, NONE)[np.clip(blocks.released, NONE, len(events))]
+    named = {"line": described.line, "op": described.op}
+    return {key: Labels(said.codes[stack], said.names) for key, said in named.items()}
 
 
 def _layers(snapshot: Snapshot, events: Events, begins: Ints, ranges: Labels) -> Labels:

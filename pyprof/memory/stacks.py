@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof.arrays import NONE
-from pyprof.memory.history import Labels, label
+from pyprof.memory.history import Labels, label, or_else
 from pyprof.parse.paths import user_line
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def describe(snapshot: Snapshot) -> Described:
     ops = [_numbered(frames, partial(_op, form)) for form in _OPS]
     chosen = _first(ops[0], inside, starts)
     for names, place in ((ops[1], _first), (ops[2], _last)):
-        chosen = _or_else(chosen, place(names, inside, starts))
+        chosen = or_else(chosen, place(names, inside, starts))
     clues = np.array([_clues(frame) for frame in frames], np.int64)
     of_stack = np.bitwise_or.reduceat(clues[inside], starts[:-1]) if len(inside) else clues[:0]
     return Described(lines, chosen, np.append(of_stack, 0))
@@ -137,8 +137,3 @@ def _extreme(said: Labels, inside: Ints, starts: Ints, choose: np.ufunc, none: i
     place = np.where(codes[:-1] != NONE, np.arange(len(inside)), none)
     chosen = choose.reduceat(place, starts[:-1]) if len(inside) else place
     return Labels(np.append(codes[chosen], NONE), said.names)
-
-
-def _or_else(one: Labels, other: Labels) -> Labels:
-    shifted = np.where(other.codes == NONE, NONE, other.codes + len(one.names))
-    return Labels(np.where(one.codes == NONE, shifted, one.codes), (*one.names, *other.names))

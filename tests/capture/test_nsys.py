@@ -124,6 +124,15 @@ def test_nsys_is_first_choice_with_a_gpu(run: Run, tmp_path: Path) -> None:
     assert seen(tmp_path)
 
 
+@pytest.mark.parametrize("options", [[], ["--memory"]])
+def test_memory_is_recorded_on_request(run: Run, tmp_path: Path, options: list[str]) -> None:
+    """By nsys itself, and by torch in the script's process; not unasked."""
+    assert run(*options).exit_code == 0
+    place = f"--memory={tmp_path / 'net.memory.pickle'}"
+    asked = [arg for arg in seen(tmp_path) if arg.startswith(("--cuda-memory", "--memory"))]
+    assert asked == (["--cuda-memory-usage=true", place] if options else [])
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [(["--all"], RANGE), ([], "print('no range')"), ([], "# torch.cuda.profiler.start()")],

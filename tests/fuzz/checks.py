@@ -25,6 +25,8 @@ class Command(NamedTuple):
     """How often it is chosen."""
     captures_only: bool = False
     """It takes no records that parse wrote."""
+    snapshots: bool = False
+    """It takes memory snapshots, too; no other command does."""
 
 
 COMMANDS: dict[str, Command] = {
@@ -48,6 +50,10 @@ COMMANDS: dict[str, Command] = {
     "ranks": Command("ranks IN", often=2),
     "ranks of two": Command("ranks IN SOUND"),
     "diff": Command("diff IN SOUND", often=2),
+    "memory": Command("memory IN", captures_only=True, snapshots=True),
+    "memory as JSON": Command("memory IN -o OUT", ".json", captures_only=True, snapshots=True),
+    "memory as CSV": Command("memory IN -o OUT", ".csv", captures_only=True, snapshots=True),
+    "memory of two": Command("memory IN SOUND", captures_only=True, snapshots=True),
 }
 
 
@@ -57,7 +63,7 @@ def commands_for(kind: str) -> list[str]:
     return [
         name
         for name, command in COMMANDS.items()
-        if not (records and command.captures_only)
+        if not (records and command.captures_only) and (command.snapshots or kind != "pickle")
         for _ in range(command.often)
     ]
 

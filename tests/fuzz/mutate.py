@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -313,6 +314,34 @@ def _value_like(kind: pa.DataType, rng: Random) -> Any:  # noqa: ANN401 - any
     return rng.choice((None, 0, -1, 2**31, 2**62, 2**63 - 1, -(2**63)))
 
 
+# --- pickles --------------------------------------------------------------------------------------
+
+_OPCODES = (
+    b"cos\nsystem\n(S'true'\ntR", b"c__builtin__\neval\n", b"]r\xff\xff\xff\x7f", b"h\x00",
+    b"h\xff", b"j\xff\xff\xff\xff", b"2" * 500, b"]" * 500, b")" + b"\x85" * 500, b"0", b"1", b"(",
+    b"}", b"t", b"\x8e\xff\xff\xff\xff\xff\xff\xff\x00", b"\x8a\xff" + b"\x7f" * 255, b"N",
+    b"\x88", b"G" + b"\xff" * 8, b"I1\n", b"L1L\n", b"P1\n", b"Q", b"R", b"b", b"\x81", b"\x92",
+    b"\x93", b"\x95" + b"\xff" * 8, b".",
+)  # fmt: skip
+"""Pieces of programs for the machine that reads pickles."""
+
+
+def opcodes(data: bytes, rng: Random) -> bytes:
+    """Put pieces of programs into a pickle."""
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        place = rng.randrange(len(data))
+        data = data[:place] + rng.choice(_OPCODES) + data[place + rng.randrange(3) :]
+    return data
+
+
+def pickled(data: bytes, rng: Random) -> bytes:
+    """Change values of a pickle that was made here, and pickle it again."""
+    whole = pickle.loads(data)  # noqa: S301 - made by the tests
+    for _ in range(rng.choice((1, 1, 1, 2, 5, 20))):
+        _change(whole, rng)
+    return pickle.dumps(whole, rng.randrange(2, 6))
+
+
 DAMAGE: dict[str, tuple[Damage, ...]] = {
     "sqlite": (rows, rows, rows, flipped, cut),
     "json": (tokens, tokens, tokens, flipped, cut),
@@ -320,5 +349,6 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
     "dict": (lines, lines, lines, flipped, cut),
     "literal": (lines, lines, lines, flipped, cut),
     "parquet": (columns, columns, flipped, cut),
+    "pickle": (pickled, pickled, pickled, opcodes, flipped, cut),
 }
 """What is done to a file of each kind."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import pickle
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +18,7 @@ from pyprof import marker
 from pyprof.marker import Call, Tensor
 from tests.builders import CAPTURES, LAYOUTS, Range, Work, nsys_db, nvprof_db
 from tests.commands import run
+from tests.memory import built
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Seed:
 
     name: str
     kind: str
-    """`sqlite`, `json`, `gzip`, `dict`, `literal` or `parquet`."""
+    """`sqlite`, `json`, `gzip`, `dict`, `literal`, `parquet` or `pickle`."""
     data: bytes
 
 
@@ -166,7 +168,7 @@ def seeds() -> list[Seed]:
     """Make all of them."""
     with TemporaryDirectory() as made:
         folder = Path(made)
-        return [*_captures(folder), *_records(folder), *_shared()]
+        return [*_captures(folder), *_records(folder), *_memory(), *_shared()]
 
 
 def _captures(folder: Path) -> list[Seed]:
@@ -195,12 +197,32 @@ def _records(folder: Path) -> list[Seed]:
     ]
 
 
+def _memory() -> list[Seed]:
+    device = built.training(leak=1000)
+    device.oom(1 << 30, 77, built.CALL, built.user(10))
+    snapshot = pickle.dumps(built.snapshot(device, built.Device(number=1)))
+    memory = [_allocation(place, size) for place, size in enumerate((512, 64, -512, -32, 128))]
+    whole = json.loads(trace(on_gpu=False))
+    whole["traceEvents"] += memory
+    return [
+        Seed("kineto with memory", "json", json.dumps(whole).encode()),
+        Seed("memory snapshot", "pickle", snapshot),
+    ]
+
+
+def _allocation(place: int, size: int) -> dict[str, Any]:
+    args = {"Addr": 64 * abs(size), "Bytes": size, "Device Type": place % 2, "Device Id": 0,
+            "Total Allocated": 1000 + size, "Total Reserved": 4096}  # fmt: skip
+    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1,
+            "tid": 11, "ts": 12.0 + 40 * place, "args": args}  # fmt: skip
+
+
 _SMALL_BYTES = 400_000
 
 
 def _shared() -> list[Seed]:
     """Give the small ones of the real captures, where they are there."""
-    kinds = {".sqlite": "sqlite", ".sql": "sqlite", ".json": "json"}
+    kinds = {".sqlite": "sqlite", ".sql": "sqlite", ".json": "json", ".pickle": "pickle"}
     files = sorted(CAPTURES.glob("*/*")) if CAPTURES.is_dir() else []
     return [
         Seed(f"{path.parent.name}/{path.name}", kinds[path.suffix], path.read_bytes())

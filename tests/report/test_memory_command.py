@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import pickle
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,7 +32,7 @@ def test_the_text_answers_what_filled_the_memory(snapshot: Path) -> None:
     shown = done.stdout
     assert "Peak: 26.5 MB allocated" in shown
     assert "optimizer state  8.39 MB" in shown
-    assert "/home/user/train.py:11  197 kB  65.5 kB       3" in shown
+    assert "/home/user/train.py:11  197 kB   65.5 kB       3" in shown
     assert "Out of memory" in shown
     assert "1.07 GB were asked for by /home/user/train.py:10; the device had 5.24 MB free" in shown
 
@@ -89,6 +90,14 @@ def test_what_holds_no_memory_is_one_line(tmp_path: Path) -> None:
     for name in (path, tmp_path, tmp_path / "absent"):
         done = run("memory", name)
         assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+def test_an_empty_snapshot_is_one_line(tmp_path: Path) -> None:
+    """Of a device that did nothing."""
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps(built.snapshot()))
+    done = run("memory", path)
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
 
 
 def test_a_snapshot_is_not_written_over(snapshot: Path) -> None:

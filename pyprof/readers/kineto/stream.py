@@ -78,6 +78,10 @@ class Trace:
         with closing(self._blocks()) as blocks:
             self._open(blocks)
 
+    def blocks(self) -> Generator[bytes, None, None]:
+        """Yield the file's text, unpacked, some megabytes at a time."""
+        return self._blocks()
+
     def _blocks(self) -> Generator[bytes, None, None]:
         with self.path.open("rb") as file:
             if file.peek(2)[:2] != b"\x1f\x8b":

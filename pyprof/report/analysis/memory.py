@@ -10,14 +10,22 @@ import numpy as np
 from pyprof.arrays import NONE
 from pyprof.memory.growth import growth
 from pyprof.memory.history import BEFORE
+from pyprof.report.analysis.memory_changes import (
+    CheckpointedLayer,
+    PossibleChange,
+    checkpoints,
+    possible_changes,
+)
+from pyprof.report.analysis.memory_time import LayerWork, TimedMemory, beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyprof.arrays import Floats, Ints
+    from pyprof.inputs.source import Source
     from pyprof.memory.free_space import FreeSpace
     from pyprof.memory.growth import Growth
-    from pyprof.memory.history import History
+    from pyprof.memory.history import History, Labels
     from pyprof.memory.read import Recorded, RecordedDevice
 
 KEYS = ("category", "layer", "line", "op", "direction")
@@ -40,6 +48,9 @@ class HeldMemory:
     """How many they are."""
     allocated_bytes: int
     """What was allocated under this name in the whole recording."""
+    net_bytes: int | None
+    """Of that, what was not given back under this name, by whichever block it is of; null where
+    nothing tells who gives back."""
     byte_ms: float | None
     """Bytes times milliseconds held, of the whole recording; null where no times are known."""
 
@@ -176,6 +187,12 @@ class DeviceMemory:
     """From step to step; null where no steps are marked, or fewer than four."""
     out_of_memory: tuple[OutOfMemory, ...]
     """The last ten."""
+    changes: tuple[PossibleChange, ...]
+    """What would lower the peak, most first."""
+    checkpoints: tuple[CheckpointedLayer, ...]
+    """Layers that hold activations at the peak, if they were checkpointed; most saved first."""
+    beside_time: Mapping[str, tuple[TimedMemory, ...]] | None
+    """By op, line and layer; null without a trace of the same run."""
     categories: tuple[str, ...]
     """Of `timeline`; the last is `unknown`."""
     timeline: tuple[MemoryPoint, ...]
@@ -184,9 +201,17 @@ class DeviceMemory:
     """What the recording lacks."""
 
 
-def highest_first(recordings: Iterable[Recorded]) -> tuple[DeviceMemory, ...]:
-    """Analyse every device of some recordings, the one that peaks highest first."""
-    devices = [_device(each, device) for each in recordings for device in each.devices]
+def highest_first(
+    recordings: Iterable[Recorded], source: Source | None = None
+) -> tuple[DeviceMemory, ...]:
+    """Analyse every device of some recordings, the one that peaks highest first.
+
+    `source` is a trace of the same run, for times.
+    """
+    work = None if source is None else LayerWork(source)
+    devices = [
+        _device(each, device, source, work) for each in recordings for device in each.devices
+    ]
     return tuple(sorted(devices, key=lambda each: -each.peak_bytes))
 
 
@@ -199,11 +224,14 @@ def all_held(recordings: Iterable[Recorded]) -> Iterator[tuple[int | None, str, 
                 yield recorded.rank, history.device, block
 
 
-def _device(recorded: Recorded, device: RecordedDevice) -> DeviceMemory:
+def _device(
+    recorded: Recorded, device: RecordedDevice, source: Source | None, work: LayerWork | None
+) -> DeviceMemory:
     history = device.history
     peak, last = history.peak, len(history.time_ns) - 1
     space = device.free_space(peak)
     since = _since(history)
+    by = _grouped(history, since)
     return DeviceMemory(
         device=history.device,
         rank=recorded.rank,
@@ -222,10 +250,13 @@ def _device(recorded: Recorded, device: RecordedDevice) -> DeviceMemory:
         end_bytes=history.held(last),
         end_allocated_bytes=device.end_allocated_bytes,
         end_reserved_bytes=history.reserved_end,
-        by=_grouped(history, since),
+        by=by,
         largest=_largest(history, since),
         growth=_growth(growth(history, *device.steps)),
         out_of_memory=tuple(_oom(device, event, since) for event in device.ooms[-_MOST_OOMS:]),
+        changes=possible_changes(history),
+        checkpoints=checkpoints(history, work),
+        beside_time=None if source is None else beside(by, source),
         categories=(*history.labels["category"].names, "unknown"),
         timeline=_timeline(history, since),
         notes=device.notes,
@@ -259,7 +290,7 @@ def _byte_ms(history: History, since: Ints | None) -> Floats | None:
 def _grouped(history: History, since: Ints | None) -> dict[str, tuple[HeldMemory, ...]]:
     byte_ms = _byte_ms(history, since)
     groups = {
-        key: _groups(history, labels.codes, labels.names, byte_ms)
+        key: _groups(history, labels.codes, labels.names, byte_ms, history.given_back_by.get(key))
         for key, labels in history.labels.items()
     }
     sizes, codes = np.unique(history.blocks.bytes, return_inverse=True)
@@ -268,22 +299,26 @@ def _grouped(history: History, since: Ints | None) -> dict[str, tuple[HeldMemory
 
 
 def _groups(
-    history: History, codes: Ints, names: Sequence[str], byte_ms: Floats | None
+    history: History,
+    codes: Ints,
+    names: Sequence[str],
+    byte_ms: Floats | None,
+    given_back_by: Labels | None = None,
 ) -> tuple[HeldMemory, ...]:
     """Sum up blocks by code, what holds most at the peak first."""
     blocks, live = history.blocks, history.blocks.live(history.peak)
     rows = len(names) + 1  # the last for what is unknown
     place = np.where(codes == NONE, rows - 1, codes)
-
-    def total(amount: Ints) -> Ints:
-        sums = np.zeros(rows, amount.dtype)
-        np.add.at(sums, place, amount)
-        return sums
-
-    held, made = total(blocks.bytes * live), total(blocks.bytes * (blocks.allocated != BEFORE))
+    held = _total(place, blocks.bytes * live, rows)
+    made = _total(place, blocks.bytes * (blocks.allocated != BEFORE), rows)
     counts = np.bincount(place, live, rows).astype(np.int64)
     lasted = np.bincount(place, byte_ms, rows) if byte_ms is not None else None
-    used = np.flatnonzero(np.bincount(place, minlength=rows))
+    net = None
+    if given_back_by is not None:
+        freed = np.where(given_back_by.codes == NONE, rows - 1, given_back_by.codes)
+        inside = (blocks.released != BEFORE) & (blocks.released < len(history.time_ns))
+        net = made - _total(freed, blocks.bytes * inside, rows)
+    used = np.flatnonzero(np.bincount(place, minlength=rows) | (net if net is not None else 0))
     order = used[np.lexsort((-made[used], -held[used]))]
     return tuple(
         HeldMemory(
@@ -291,10 +326,17 @@ def _groups(
             int(held[row]),
             int(counts[row]),
             int(made[row]),
+            int(net[row]) if net is not None else None,
             float(lasted[row]) if lasted is not None else None,
         )
         for row in order.tolist()
     )
+
+
+def _total(place: Ints, amount: Ints, rows: int) -> Ints:
+    sums = np.zeros(rows, np.int64)
+    np.add.at(sums, place, amount)
+    return sums
 
 
 def blocks_at_peak(history: History, most: int | None = None) -> Ints:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         OutOfMemory,
         StepGrowth,
     )
+    from pyprof.report.analysis.memory_time import TimedMemory
 
 _UNKNOWN = "(unknown)"
 _LINE_CHARACTERS = 60
@@ -24,6 +25,7 @@ _TITLES = {
     "layer": "Layer",
     "line": "Line",
     "op": "Op",
+    "function": "Function",
     "direction": "Direction",
     "size": "Block size",
     "evidence": "Evidence of the category",
@@ -56,7 +58,7 @@ def _peaks(found: Sequence[DeviceMemory]) -> list[str]:
 def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
     yield from _head(device)
     for key in by:
-        groups = [group for group in device.by[key] if group.bytes]
+        groups = [group for group in device.by.get(key, ()) if group.bytes]
         if groups and not (key == "layer" and groups[0].name is None and len(groups) == 1):
             yield ""
             yield from _groups(key, groups, device.peak_bytes, top)
@@ -64,6 +66,15 @@ def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
         yield ""
         yield text.heading("Largest blocks at the peak")
         yield from _blocks(device.largest[:top])
+    for key, rows in (device.beside_time or {}).items():
+        yield ""
+        yield from _beside_time(key, rows, top)
+    if device.changes:
+        yield ""
+        yield from _changes(device)
+    if device.checkpoints:
+        yield ""
+        yield from _checkpoints(device, top)
     if device.growth is not None:
         yield ""
         yield from _growth(device.growth)
@@ -131,7 +142,7 @@ def _groups(key: str, groups: Sequence[HeldMemory], peak: int, top: int) -> Iter
     yield text.heading(f"At the peak by {key}")
     rows = [
         (
-            _name(key, group.name),
+            name_of(key, group.name),
             size(group.bytes),
             text.percent(group.bytes / peak) if peak else text.UNKNOWN,
             text.count(group.blocks),
@@ -148,7 +159,8 @@ def _groups(key: str, groups: Sequence[HeldMemory], peak: int, top: int) -> Iter
         yield f"... and {len(rest):,} more with {held}; --top shows more"
 
 
-def _name(key: str, name: str | None) -> str:
+def name_of(key: str, name: str | None) -> str:
+    """Spell what memory is grouped by."""
     if name is None:
         return _UNKNOWN
     if key == "size":
@@ -168,6 +180,54 @@ def _blocks(blocks: Sequence[HeldBlock]) -> list[str]:
         for block in blocks
     ]
     return text.table(rows, ("Size", "Category", "Op", "Line", "Evidence"), left=(1, 2, 3, 4))
+
+
+def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[str]:
+    yield text.heading(f"Memory and time by {key}")
+    chosen = [each for each in timed if each.bytes or each.allocated_bytes or each.rows][:top]
+    rows = [
+        (
+            name_of(key, each.name),
+            size(each.bytes),
+            size(each.allocated_bytes),
+            text.UNKNOWN if each.byte_ms is None else text.number(each.byte_ms / 1e9),
+            text.milliseconds(each.time_ns),
+            text.count(each.rows),
+        )
+        for each in chosen
+    ]
+    header = (_TITLES[key], "Held", "Allocated in all", "GB*ms held", "Time ms", "Rows")
+    yield from text.table(rows, header, left=(0,))
+
+
+def _changes(device: DeviceMemory) -> Iterator[str]:
+    yield text.heading("What would lower the peak")
+    rows = [
+        (each.change, size(each.peak_bytes), f"-{size(each.saved_bytes)}", each.assumes)
+        for each in device.changes
+    ]
+    yield from text.table(rows, ("Change", "Peak", "", "If"), left=(0, 3))
+
+
+def _checkpoints(device: DeviceMemory, top: int) -> Iterator[str]:
+    yield text.heading("Checkpointing a layer")
+    rows = [
+        (
+            text.cut_left(each.layer, _LINE_CHARACTERS),
+            size(each.held_bytes),
+            size(each.peak_bytes),
+            f"-{size(each.saved_bytes)}",
+            text.amount(each.recomputed_flops, "FLOP"),
+            text.milliseconds(each.recomputed_ns),
+        )
+        for each in device.checkpoints[:top]
+    ]
+    header = ("Layer", "Held", "Peak", "", "Again per step", "ms per step")
+    yield from text.table(rows, header, left=(0,))
+    yield from text.wrapped(
+        "Held: its activations at the peak but its output, which the next layer takes. While the "
+        "layer's own passes run, nothing is saved."
+    )
 
 
 def _growth(growth: StepGrowth) -> Iterator[str]:

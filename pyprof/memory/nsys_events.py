@@ -1,0 +1,103 @@
+"""What nsys records of device memory (`--cuda-memory-usage=true`), as memory events.
+
+These are calls of cudaMalloc and its like: of PyTorch its segments, not its tensors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyprof.arrays import NONE, ints
+from pyprof.errors import CaptureError
+from pyprof.memory.trace_events import MemoryEvents
+from pyprof.readers import _nsys_graphs, nsys
+from pyprof.readers._sqlite import Database
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof.arrays import Ints
+    from pyprof.schema import Capture
+
+TABLE = "CUDA_GPU_MEMORY_USAGE_EVENTS"
+_KINDS = {0: "pageable", 1: "pinned", 2: "cuda", 3: "cuda arrays", 4: "managed", 5: "cuda static",
+          6: "managed static"}  # fmt: skip
+"""Names of CUDA's kinds of memory."""
+_DEVICE = 2
+_ALLOCATES, _FREES = 0, 1
+_MOST = 1 << 48
+_COLUMNS = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType",
+            "correlationId")  # fmt: skip
+
+
+class Usage(NamedTuple):
+    """Memory events, and the capture that they are of."""
+
+    capture: Capture
+    events: MemoryEvents
+
+
+def kind_name(kind: int) -> str:
+    """Name a kind of memory; `cuda` for a device's own."""
+    return _KINDS.get(kind, f"memory kind {kind}")
+
+
+def read(path: Path) -> Usage:
+    """Read an nsys export; CaptureError where it has no such events."""
+    db = Database(path)
+    if TABLE not in db.tables():
+        raise CaptureError(
+            f"{path}: no memory was recorded; capture with nsys profile --cuda-memory-usage=true, "
+            "or with pyprof capture --memory"
+        )
+    db.require(TABLE, "start", "address", "bytes", "memoryOperationType")
+    table = db.read(TABLE, dict.fromkeys(_COLUMNS, int))
+    if "memKind" not in db.columns(TABLE):  # of a device, as in the first versions
+        kinds = np.full(table.num_rows, _DEVICE)
+    else:
+        kinds = ints(table.column("memKind"), _DEVICE)
+    start, address, size, does = (
+        ints(table.column(name)) for name in ("start", "address", "bytes", "memoryOperationType")
+    )
+    known = (start >= 0) & (size > 0) & (size < _MOST) & np.isin(does, (_ALLOCATES, _FREES))
+    known &= (address > 0) & (address < 1 << 62)
+    rows = np.flatnonzero(known)
+    rows = rows[np.argsort(start[rows], kind="stable")]
+    capture = nsys.read(path)
+    pid = _nsys_graphs.pids(ints(table.column("globalPid"), 0))[rows]
+    corr = ints(table.column("correlationId"))[rows]
+    unknown = np.full(len(rows), NONE)
+    events = MemoryEvents(
+        start[rows],
+        pid,
+        _callers(capture, pid, corr),
+        address[rows],
+        np.where(does == _FREES, -size, size)[rows],
+        kinds[rows],
+        ints(table.column("deviceId"))[rows],
+        unknown,
+        unknown,
+    )
+    return Usage(capture, events)
+
+
+def _callers(capture: Capture, pid: Ints, corr: Ints) -> Ints:
+    """Give the thread of the call that each event is of; NONE where none was recorded."""
+    threads = capture.threads
+    own_pid, own_tid = (np.append(ints(threads.column(n)), NONE) for n in ("pid", "tid"))
+    thread = ints(capture.calls.column("thread"))
+    called = ints(capture.calls.column("corr"))
+    order = np.lexsort((called, own_pid[thread]))
+    keys = np.stack([own_pid[thread], called])[:, order]
+    found = np.full(len(pid), NONE)
+    for process in np.unique(pid).tolist():
+        first, last = np.searchsorted(keys[0], [process, process + 1])
+        wanted = np.flatnonzero((pid == process) & (corr != NONE))
+        place = first + np.searchsorted(keys[1][first:last], corr[wanted])
+        inside = place < last
+        place, wanted = place[inside], wanted[inside]
+        same = keys[1][place] == corr[wanted]
+        found[wanted[same]] = own_tid[thread[order[place[same]]]]
+    return found

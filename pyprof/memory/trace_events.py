@@ -1,0 +1,110 @@
+"""The `[memory]` events of torch.profiler (`profile_memory=True`) as columns.
+
+They are few among many events: they are cut out of the text, and the rest is not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from pyprof.arrays import NONE
+from pyprof.readers.kineto.columns import instant, microseconds, nanoseconds, whole_number
+from pyprof.readers.kineto.stream import Trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof.arrays import Ints
+
+_NAME = b'"[memory]"'
+_FLAT, _NESTED = rb"[^{}]{0,4096}", rb"\{[^{}]{0,4096}\}"
+_EVENT = re.compile(
+    rb"\{" + _FLAT + rb'"\[memory\]"' + _FLAT + _NESTED + _FLAT + rb"\}"
+    rb"|\{" + _FLAT + _NESTED + _FLAT + rb'"\[memory\]"' + _FLAT + rb"\}"
+)
+"""An event with its arguments behind its name, as torch writes it, or before."""
+_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})')
+_LONGEST = 1 << 14
+"""Bytes of an event."""
+_MOST = 1 << 48
+"""Bytes, of all together; addresses are below it, too."""
+
+
+class MemoryEvents(NamedTuple):
+    """One entry per event, in order of time."""
+
+    time_ns: Ints
+    pid: Ints
+    tid: Ints
+    address: Ints
+    bytes: Ints
+    """Below 0: given back."""
+    device_type: Ints
+    """As torch numbers them: 0 CPU, 1 CUDA."""
+    device: Ints
+    allocated: Ints
+    """What the allocator counts afterwards; NONE where that is not said."""
+    reserved: Ints
+
+
+def read(path: Path) -> MemoryEvents:
+    """Read the memory events of a trace, of which there may be none."""
+    base, rest = 0, b""
+    rows: list[tuple[float, tuple[int, ...]]] = []
+    for block in Trace(path).blocks():
+        text = rest + block
+        if match := _BASE.search(text):
+            base = instant(int(match[1]))
+        found = [*_EVENT.finditer(text)] if _NAME in text else []
+        rows += filter(None, map(_row, _parsed([match[0] for match in found])))
+        done = found[-1].end() if found else 0
+        rest = text[max(done, len(text) - _LONGEST) :]  # an event may go on in the next block
+    time_ns = nanoseconds([time_us for time_us, _ in rows]) + base
+    columns = np.array([values for _, values in rows], np.int64)
+    columns = columns.reshape(len(rows), len(MemoryEvents._fields) - 1)
+    order = np.argsort(time_ns, kind="stable")
+    return MemoryEvents(time_ns[order], *columns[order].T)
+
+
+def _parsed(texts: list[bytes]) -> list[dict[str, Any]]:
+    """Read the events; those that are broken are left out."""
+    try:
+        events = orjson.loads(b"[" + b",".join(texts) + b"]")
+    except orjson.JSONDecodeError:
+        events = list(filter(None, map(_loads, texts)))
+    return [event for event in events if event.get("name") == "[memory]"]
+
+
+def _loads(text: bytes) -> Any:  # noqa: ANN401 - JSON
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+
+
+_NEEDED = ("Addr", "Bytes")
+_OTHERS = ("Device Type", "Device Id", "Total Allocated", "Total Reserved")
+
+
+def _row(event: dict[str, Any]) -> tuple[float, tuple[int, ...]] | None:
+    """Give time and values of an event; None where it has none, or says nothing."""
+    args, time_us = event.get("args"), microseconds(event.get("ts"))
+    if not isinstance(args, dict) or time_us is None:
+        return None
+    needed = [whole_number(args.get(name)) for name in _NEEDED]
+    if None in needed or not needed[1]:
+        return None
+    thread = [_number(event.get(name)) for name in ("pid", "tid")]
+    values = (*thread, *needed, *(_number(args.get(name)) for name in _OTHERS))
+    if any(not -_MOST < value < _MOST for value in values):  # type: ignore[operator]
+        return None
+    return time_us, values  # type: ignore[return-value]
+
+
+def _number(value: object) -> int:
+    number = whole_number(value)
+    return NONE if number is None else number

@@ -1,0 +1,349 @@
+"""From a capture and its memory events to the history of each device.
+
+An event is tied to its op, layer and line as a kernel is: by where on its thread it happened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof import schema
+from pyprof.arrays import NONE, ints
+from pyprof.errors import CaptureError
+from pyprof.marker import Kind, classify
+from pyprof.memory import categories
+from pyprof.memory.history import ALLOC, BEFORE, FREE_COMPLETED, Blocks, History, Labels, replay
+from pyprof.memory.stacks import Clue
+from pyprof.memory.trace_events import MemoryEvents
+from pyprof.parse import parse
+from pyprof.parse import ranges as nesting
+from pyprof.parse.paths import user_line
+from pyprof.parse.texts import kinds, read_texts
+from pyprof.prof.op_names import op_name
+from pyprof.prof.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyprof.arrays import Ints
+    from pyprof.parse.records import Coded
+    from pyprof.schema import Capture
+
+_DEVICES = {0: "cpu", 1: "cuda", 6: "cuda", 12: "xpu", 13: "mps"}
+"""Names of torch's device types; 6 is HIP, which torch calls cuda."""
+_PARTS = {"fprop": "forward", "bprop": "backward", "optim": "optimizer", "comm": "communication"}
+_CLUES = {
+    "forward": Clue.FORWARD,
+    "backward": Clue.BACKWARD,
+    "optimizer": Clue.OPTIMIZER,
+    "communication": Clue.COMMUNICATION,
+}
+
+
+class Sites(NamedTuple):
+    """What was going on at each event."""
+
+    line: Labels
+    op: Labels
+    layer: Labels
+    direction: Labels
+    function: Labels
+    """The innermost range: an op of torch's, or an annotation."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDevice:
+    """A device's history, the events of the trace that it is of, and what it lacks."""
+
+    history: History
+    rows: Ints
+    """Of `MemoryEvents`, in the order of the history's events."""
+    steps: tuple[str, tuple[int, ...]]
+    notes: tuple[str, ...]
+
+
+def device_name(kind: int) -> str:
+    """Name a type of device as torch does."""
+    return _DEVICES.get(kind, f"device type {kind}")
+
+
+def histories(
+    capture: Capture, events: MemoryEvents, name_of: Callable[[int], str] = device_name
+) -> Iterator[TraceDevice]:
+    """Give the history of each device that events are of, of each process.
+
+    `name_of` names a type of device, or of memory.
+    """
+    sites = find_sites(capture, events)
+    marked_by, moments = step_bounds(capture)
+    keys = np.stack([events.pid, events.device_type, events.device])
+    devices, device_of = np.unique(keys, axis=1, return_inverse=True)
+    several = len(np.unique(events.pid)) > 1
+    for place, (pid, kind, number) in enumerate(devices.T.tolist()):
+        rows = np.flatnonzero(device_of.reshape(-1) == place)
+        name = name_of(kind) if number < 0 else f"{name_of(kind)}:{number}"
+        name = f"{name} of process {pid}" if several else name
+        history, notes = _history(name, events, rows, sites)
+        states = np.searchsorted(events.time_ns[rows], moments, "right") - 1
+        steps = (marked_by, tuple(states[states >= 0].tolist()))
+        yield TraceDevice(history, rows, steps, notes)
+
+
+def _history(
+    name: str, events: MemoryEvents, rows: Ints, sites: Sites
+) -> tuple[History, tuple[str, ...]]:
+    size = events.bytes[rows]
+    replayed = replay(np.where(size > 0, ALLOC, FREE_COMPLETED), events.address[rows], np.abs(size))
+    blocks = replayed.blocks
+    at = np.where(blocks.allocated == BEFORE, NONE, blocks.allocated)
+    freed = np.where(blocks.released < len(rows), blocks.released, NONE)
+    own = Sites(*(Labels(np.append(each.codes[rows], NONE), each.names) for each in sites))
+    category, evidence = categories.categorise(
+        blocks,
+        categories.Evidence(clues(own, at), clues(own, freed)),
+        directions(own.direction, at),
+        len(rows),
+    )
+    labels = {each: Labels(said.codes[at], said.names) for each, said in own._asdict().items()}
+    labels |= {"category": category, "evidence": evidence}
+    given_back = {
+        each: Labels(said.codes[freed], said.names) for each, said in own._asdict().items()
+    }
+    earlier = _earlier(events.allocated[rows], size, blocks)
+    if earlier:
+        blocks = blocks.plus(_throughout(earlier, len(rows)))
+        labels, given_back = _with_another(labels), _with_another(given_back)
+        labels["evidence"] = _with_evidence(labels["evidence"])
+    reserved = events.reserved[rows]
+    known = bool((reserved > 0).any())
+    history = History(
+        name,
+        events.time_ns[rows],
+        blocks,
+        int(reserved[-1]) if known else None,
+        np.diff(reserved, prepend=reserved[0]) if known else None,
+        labels,
+        given_back,
+    )
+    return history, tuple(_notes(history, events.allocated[rows], replayed.lost))
+
+
+def _earlier(allocated: Ints, size: Ints, blocks: Blocks) -> int:
+    """Give what the allocator counted before the first event and no event tells of, bytes."""
+    if allocated[0] < 0:
+        return 0
+    before = int(allocated[0] - size[0])
+    return max(0, before - int(blocks.bytes[blocks.live(BEFORE)].sum()))
+
+
+def _throughout(size: int, count: int) -> Blocks:
+    """Make one block of what was live all the time."""
+    columns = ([NONE], [size], [BEFORE], [count], [count])
+    return Blocks(*(np.array(column, np.int64) for column in columns))
+
+
+def _with_another(labels: dict[str, Labels]) -> dict[str, Labels]:
+    """Say nothing of one more block."""
+    return {key: said._replace(codes=np.append(said.codes, NONE)) for key, said in labels.items()}
+
+
+def _with_evidence(evidence: Labels) -> Labels:
+    place = evidence.names.index(categories.BEFORE_HISTORY)
+    return evidence._replace(codes=np.where(evidence.codes == NONE, place, evidence.codes))
+
+
+def _notes(history: History, allocated: Ints, lost: int) -> Iterator[str]:
+    if (allocated >= 0).all() and (wrong := int((history.level != allocated).sum())):
+        yield (
+            f"after {wrong:,} of {len(allocated):,} events the allocator counts another total: "
+            "some events are missing"
+        )
+    if lost:
+        yield f"{lost:,} frees are of blocks whose allocation was not recorded"
+
+
+# --- where events happened ------------------------------------------------------------------------
+
+
+def find_sites(capture: Capture, events: MemoryEvents) -> Sites:
+    """Tie each event to what went on around it on its thread."""
+    thread = _threads(capture, events)
+    table = _records(capture, events, thread)
+    order = table.records.numpy("corrId")  # each event is a call of its own, by number
+
+    def labels(column: Coded, say: Callable[[list[str]], str | None]) -> Labels:
+        codes = np.full(len(thread), NONE)
+        codes[order] = column.index
+        return _renamed(
+            Labels(codes, ()), [say(value) if value else None for value in column.values]
+        )
+
+    return Sites(
+        labels(table.own_or_forward("trace"), lambda lines: user_line(tuple(lines))),
+        _ops(table, order),
+        labels(table.own_or_forward("layer"), lambda names: names[-1]),
+        labels(table.records.coded("dir"), lambda said: _PARTS.get(str(said))),
+        _functions(capture, events, thread),
+    )
+
+
+def sites_at(capture: Capture, time_ns: Ints) -> Sites:
+    """Tie moments to what went on: of several threads that were in an op, to the latest to begin.
+
+    Raises CaptureError where the capture is of another time.
+    """
+    _check_overlap(capture, time_ns)
+    thread = _busiest(capture, time_ns)
+    pids, tids = (
+        np.append(ints(capture.threads.column(name)), NONE)[thread] for name in ("pid", "tid")
+    )
+    unknown = np.full(len(time_ns), NONE)
+    return find_sites(capture, MemoryEvents(time_ns, pids, tids, *[unknown] * 6))
+
+
+def _check_overlap(capture: Capture, time_ns: Ints) -> None:
+    start, end = (ints(capture.ranges.column(name)) for name in ("start", "end"))
+    times = time_ns[time_ns != NONE]
+    if not len(start) or not len(times):
+        raise CaptureError("--trace: the trace has no ranges, or the snapshot no times")
+    if times.max() < start.min() or times.min() > end.max():
+        raise CaptureError(
+            "--trace: the trace and the snapshot are of different times; record both in one run, "
+            "with pyprof capture --memory"
+        )
+
+
+def _busiest(capture: Capture, time_ns: Ints) -> Ints:
+    """Give, for each moment, the thread whose innermost range began last; NONE where none is."""
+    texts = read_texts(capture.ranges)
+    start, end, on = (ints(capture.ranges.column(name)) for name in ("start", "end", "thread"))
+    rows = np.flatnonzero((end != NONE) & (kinds(texts) == Kind.SEQ))
+    nest = nesting.nest(on[rows], start[rows], end[rows], rows)
+    chosen, begun = np.full(len(time_ns), NONE), np.full(len(time_ns), NONE)
+    for thread in np.unique(on[rows]).tolist():
+        threads = np.full(len(time_ns), thread)
+        leaf = nesting.innermost(nest, threads, time_ns, time_ns)
+        since = np.append(nest.start, NONE)[leaf]
+        later = since > begun
+        chosen[later], begun[later] = thread, since[later]
+    return chosen
+
+
+def _renamed(said: Labels, names: Sequence[str | None]) -> Labels:
+    """Give rows the names that their codes stand for, each once."""
+    numbers: dict[str, int] = {}
+    new = [NONE if name is None else numbers.setdefault(name, len(numbers)) for name in names]
+    return Labels(np.array([*new, NONE], np.int64)[said.codes], tuple(numbers))
+
+
+def _ops(table: Table, order: Ints) -> Labels:
+    mods, ops = table.own_or_forward("mod"), table.own_or_forward("op")
+    pairs, code = np.unique(np.stack([mods.index, ops.index]), axis=1, return_inverse=True)
+    names = []
+    for mod, op in pairs.T.tolist():
+        module = mods.values[mod] if mod >= 0 else None
+        called = ops.values[op] if op >= 0 else None
+        names.append(op_name(module[0] if module else None, called[0]) if called else None)
+    codes = np.full(len(order), NONE)
+    codes[order] = code.reshape(-1)
+    return _renamed(Labels(codes, ()), names)
+
+
+def _threads(capture: Capture, events: MemoryEvents) -> Ints:
+    """Give each event's row of the capture's threads; NONE where nothing ran on its thread."""
+    rows = {
+        (pid, tid): row
+        for row, (pid, tid) in enumerate(
+            zip(*(capture.threads.column(name).to_pylist() for name in ("pid", "tid")), strict=True)
+        )
+    }
+    threads = zip(events.pid.tolist(), events.tid.tolist(), strict=True)
+    return np.array([rows.get(thread, NONE) for thread in threads], np.int64)
+
+
+def _records(capture: Capture, events: MemoryEvents, thread: Ints) -> Table:
+    """Parse the capture with its events in place of its work: each as a call that does nothing."""
+    count = len(thread)
+    number = np.arange(count)
+    activities = schema.table(
+        schema.ACTIVITIES,
+        {
+            "kind": np.full(count, schema.CPU),
+            "start": events.time_ns,
+            "end": events.time_ns,
+            "pid": events.pid,
+            "corr": number,
+            "name": pa.array(["[memory]"] * count),
+        },
+    )
+    calls = schema.table(
+        schema.CALLS,
+        {
+            "start": events.time_ns,
+            "end": events.time_ns,
+            "thread": pa.array(thread, pa.int32(), mask=thread == NONE),
+            "corr": number,
+            "name": pa.array(["[memory]"] * count),
+        },
+    )
+    return Table(parse(replace(capture, activities=activities, calls=calls, graph_captures=None)))
+
+
+def _functions(capture: Capture, events: MemoryEvents, thread: Ints) -> Labels:
+    texts = read_texts(capture.ranges)
+    start, end, on = (ints(capture.ranges.column(name)) for name in ("start", "end", "thread"))
+    rows = np.flatnonzero((end != NONE) & np.isin(kinds(texts), _FUNCTIONS))
+    nest = nesting.nest(on[rows], start[rows], end[rows], rows)
+    leaf = nesting.innermost(nest, thread, events.time_ns, events.time_ns)
+    code = np.append(texts.code[rows[nest.order]], NONE)[leaf]
+    names = [text.partition(", ")[0] for text in texts.templates]
+    return _renamed(Labels(code.astype(np.int64), ()), names)
+
+
+_FUNCTIONS = [Kind.SEQ, Kind.OPTIMIZER, Kind.STEP, Kind.USER, Kind.CONTEXT]
+"""What torch.profiler lists as functions; pyprof's own markers go around them."""
+
+
+# --- what events are for --------------------------------------------------------------------------
+
+
+def directions(direction: Labels, at: Ints) -> Ints:
+    """Give directions as `categories` numbers them."""
+    known = [categories.DIRECTIONS.index(name) for name in direction.names]
+    return np.array([*known, NONE], np.int64)[direction.codes[at]]
+
+
+def clues(sites: Sites, at: Ints) -> Ints:
+    """Give what tells of the purpose of blocks, as stacks do."""
+    parts = np.array([*(_CLUES[name] for name in sites.direction.names), 0], np.int64)
+    functions = [
+        Clue.ACCUMULATES if "AccumulateGrad" in name
+        else Clue.ZERO_GRAD if name.startswith("Optimizer.zero_grad#")
+        else 0
+        for name in sites.function.names
+    ]  # fmt: skip
+    said = np.array([*functions, 0], np.int64)[sites.function.codes[at]]
+    said_of: Ints = np.where(at == NONE, 0, parts[sites.direction.codes[at]] | said)
+    return said_of
+
+
+def step_bounds(capture: Capture) -> tuple[str, Ints]:
+    """Give what marks steps and the moments at which one ends; none where nothing marks them."""
+    texts = read_texts(capture.ranges)
+    start, end = (ints(capture.ranges.column(name)) for name in ("start", "end"))
+    for marked_by, wanted in _MARKS:
+        named = np.array([wanted(text) for text in texts.templates], bool)
+        rows = np.flatnonzero(named[texts.code] & (end != NONE)) if len(named) else start[:0]
+        if len(rows):
+            return marked_by, np.sort(end[rows])
+    return "", np.zeros(0, np.int64)
+
+
+_MARKS: tuple[tuple[str, Callable[[str], bool]], ...] = (
+    ("ranges of steps", lambda text: classify(text) is Kind.STEP),
+    ("Optimizer.step", lambda text: text.startswith("Optimizer.step#")),
+)

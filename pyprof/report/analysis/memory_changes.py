@@ -1,0 +1,178 @@
+"""What would move the peak: the level without some blocks, or with smaller ones, at every moment.
+
+Each change is reckoned over the whole recording, not at the peak alone: another moment may be next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.arrays import NONE
+from pyprof.memory.history import BEFORE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.arrays import Ints, Mask
+    from pyprof.memory.history import History
+    from pyprof.report.analysis.memory_time import LayerWork
+
+_LEAST_SHARE = 0.01
+"""Changes that save less of the peak are not worth a line."""
+_MOST_LAYERS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleChange:
+    """Something that would lower the peak."""
+
+    change: str
+    """What to change."""
+    peak_bytes: int
+    """The peak then."""
+    saved_bytes: int
+    """How much lower that is."""
+    assumes: str
+    """What is taken for granted."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointedLayer:
+    """What checkpointing a layer would give back, and cost."""
+
+    layer: str
+    """Its path; layers inside it count."""
+    held_bytes: int
+    """Activations that it holds at the peak, but for the last that it made in each step."""
+    peak_bytes: int
+    """The peak then."""
+    saved_bytes: int
+    """How much lower that is."""
+    recomputed_flops: float | None
+    """FLOPs of its forward pass in a step, to be done again; null where they are unknown."""
+    recomputed_ns: float | None
+    """Their time; null without a trace of the same run."""
+
+
+def possible_changes(history: History) -> tuple[PossibleChange, ...]:
+    """List what would lower the peak, most first."""
+    category = history.labels["category"]
+    direction = history.labels["direction"]
+
+    def of(kind: str) -> Mask:
+        return _is(category.codes, category.names, kind)
+
+    during_step = of("temporaries") & _is(direction.codes, direction.names, "optimizer")
+    activations = of("activations")
+    scaling = activations | (of("temporaries") & ~during_step)
+    reckoned = [
+        _change(history, "an optimizer that needs no temporaries (fused=True)", during_step, 1.0,
+                "the fused optimizer updates in place"),
+        _change(history, "half the batch", scaling, 0.5,
+                "activations and temporaries are proportional to the batch"),
+        _change(history, "activations of half the width (bfloat16 for float32)", activations, 0.5,
+                "activations are float32, and the ops take bfloat16"),
+        _change(history, "optimizer state of half the width", of("optimizer state"), 0.5,
+                "the state is float32, and the optimizer takes bfloat16"),
+        _change(history, "gradients that are freed before the forward pass", _across(history), 1.0,
+                "zero_grad(set_to_none=True) comes before the forward pass"),
+    ]  # fmt: skip
+    worth = [
+        each for each in reckoned if each.saved_bytes >= _LEAST_SHARE * history.held(history.peak)
+    ]
+    return tuple(sorted(worth, key=lambda each: -each.saved_bytes))
+
+
+def _is(codes: Ints, names: tuple[str, ...], name: str) -> Mask:
+    if name not in names:
+        return np.zeros(len(codes), bool)
+    return np.asarray(codes == names.index(name))
+
+
+def _change(
+    history: History, change: str, chosen: Mask, share: float, assumes: str
+) -> PossibleChange:
+    """Reckon with the chosen blocks smaller by a share."""
+    less = (history.level_of(chosen) * share).astype(np.int64)
+    start = int(history.blocks.bytes[history.blocks.live(BEFORE) & chosen].sum() * share)
+    peak = max(int((history.level - less).max(initial=0)), history.start - start)
+    return PossibleChange(change, peak, history.held(history.peak) - peak, assumes)
+
+
+def _across(history: History) -> Mask:
+    """Find the gradients that are live while the forward pass allocates what the peak holds."""
+    category, direction = history.labels["category"], history.labels["direction"]
+    gradients = _is(category.codes, category.names, "gradients")
+    forward = history.blocks.allocated[_is(direction.codes, direction.names, "forward")]
+    if history.peak not in forward:  # the peak is in another part of the step
+        return np.zeros(len(gradients), bool)
+    return gradients & history.blocks.live(history.peak)
+
+
+# --- activation checkpointing ---------------------------------------------------------------------
+
+
+def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedLayer, ...]:
+    """Reckon with each layer that holds activations at the peak checkpointed, most saved first."""
+    layer, category = history.labels["layer"], history.labels["category"]
+    activations = _is(category.codes, category.names, "activations")
+    live = history.blocks.live(history.peak)
+    at_peak = {layer.names[code] for code in set(layer.codes[activations & live].tolist()) - {NONE}}
+    found = []
+    for path in sorted({outer for name in at_peak for outer in _outer(name)}):
+        inside = np.array([_within(name, path) for name in (*layer.names, "")], bool)[layer.codes]
+        found.append(_checkpoint(history, path, activations & inside, work))
+    worth = [each for each in found if each.saved_bytes > 0]
+    return tuple(sorted(worth, key=lambda each: -each.saved_bytes)[:_MOST_LAYERS])
+
+
+def _outer(name: str) -> Iterator[str]:
+    """Give a path and those that lead to it."""
+    parts = name.split(".")
+    yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+
+
+def _within(name: str, path: str) -> bool:
+    return name == path or name.startswith(f"{path}.")
+
+
+def _checkpoint(
+    history: History, path: str, chosen: Mask, work: LayerWork | None
+) -> CheckpointedLayer:
+    """Let a layer's activations live only in its own forward and backward pass."""
+    blocks = history.blocks
+    rows = np.flatnonzero(chosen & (blocks.allocated >= 0))
+    rows = rows[np.argsort(blocks.allocated[rows], kind="stable")]
+    passes = _passes(history, rows)
+    outputs = rows[np.append(passes[1:] != passes[:-1], True)] if len(rows) else rows
+    freed = np.zeros(len(blocks), bool)
+    freed[rows] = True
+    freed[outputs] = False  # what the next layer takes
+    less = history.level_of(freed)
+    less[_running(history, rows, passes)] = 0
+    held = int(blocks.bytes[freed & blocks.live(history.peak)].sum())
+    peak = max(int((history.level - less).max(initial=0)), history.start)
+    flops, time_ns = work.forward(path) if work is not None else (None, None)
+    return CheckpointedLayer(path, held, peak, history.held(history.peak) - peak, flops, time_ns)
+
+
+def _passes(history: History, rows: Ints) -> Ints:
+    """Number the forward passes of a layer: one ends where some of it was given back."""
+    allocated, released = history.blocks.allocated[rows], history.blocks.released[rows]
+    return np.searchsorted(np.sort(released), allocated, "right")
+
+
+def _running(history: History, rows: Ints, passes: Ints) -> Mask:
+    """Find the states in which a layer's forward or backward pass is at work."""
+    change = np.zeros(len(history.time_ns) + 1, np.int64)
+    last = len(history.time_ns)
+    for number in np.unique(passes).tolist():
+        own = rows[passes == number]
+        for events in (history.blocks.allocated[own], history.blocks.released[own]):
+            change[min(int(events.min()), last)] += 1
+            change[min(int(events.max()) + 1, last)] -= 1
+    running: Mask = np.cumsum(change)[:-1] > 0
+    return running

@@ -1,0 +1,83 @@
+"""Memory in other reports: the peak in a summary, and two recordings side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.report.render import text
+from pyprof.report.render.memory import name_of, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyprof.report.analysis.memory import DeviceMemory
+    from pyprof.report.analysis.memory_diff import ComparedMemory, HeldChange
+
+_MOST_LINES = 3
+_KEYS = ("category", "layer", "line", "op")
+
+
+def section(found: Sequence[DeviceMemory]) -> Iterator[str]:
+    """Give the section of a summary: the highest peak, and what made it up. Nothing for none."""
+    if not found:
+        return
+    device = found[0]
+    rank = "" if device.rank is None else f" of rank {device.rank}"
+    yield ""
+    yield text.heading("Memory")
+    reserved = device.peak_reserved_bytes
+    kept = "" if reserved is None else f" of {size(reserved)} reserved"
+    yield f"Peak on {device.device}{rank}: {size(device.peak_bytes)}{kept}"
+    for title, key in (("For", "category"), ("By", "line")):
+        groups = [group for group in device.by[key] if group.bytes and group.name is not None]
+        if groups:
+            parts = (f"{name_of(key, each.name)} {size(each.bytes)}" for each in groups)
+            yield from text.wrapped(", ".join([*parts][:_MOST_LINES]), f"{title}: ")
+    if device.growth is not None and device.growth.leaks:
+        leak = device.growth.leaks[0]
+        where = leak.line or "an unknown line"
+        yield f"Grows by {size(leak.bytes_per_step)} a step at {text.short_line(where)}"
+    yield "pyprof memory shows more"
+
+
+def comparison(pairs: Sequence[ComparedMemory], top: int) -> Iterator[str]:
+    """Show what holds more, or less, at the peak of B than at that of A."""
+    for place, pair in enumerate(pairs):
+        if place:
+            yield ""
+        yield text.heading(f"Memory of {pair.b.device}, A and B")
+        rows = [
+            (title, size(a), size(b), _change(a, b))
+            for title, a, b in (
+                ("Peak", pair.a.peak_bytes, pair.b.peak_bytes),
+                ("Reserved at the peak", pair.a.peak_reserved_bytes, pair.b.peak_reserved_bytes),
+                ("At the start", pair.a.start_bytes, pair.b.start_bytes),
+                ("At the end", pair.a.end_bytes, pair.b.end_bytes),
+            )
+        ]
+        yield from text.table(rows, ("", "A", "B", "Change"), left=(0,))
+        for key in _KEYS:
+            if changes := pair.by(key):
+                yield ""
+                yield from _changes(key, changes, top)
+
+
+def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]:
+    yield text.heading(f"At the peaks by {key}")
+    rows = [
+        (
+            name_of(key, each.name),
+            size(each.a_bytes),
+            size(each.b_bytes),
+            _change(each.a_bytes, each.b_bytes),
+            f"{each.b_blocks - each.a_blocks:+,}",
+        )
+        for each in changes[:top]
+    ]
+    yield from text.table(rows, (key.capitalize(), "A", "B", "Change", "Blocks"), left=(0,))
+
+
+def _change(a: int | None, b: int | None) -> str:
+    if a is None or b is None:
+        return text.UNKNOWN
+    return f"{'+' if b > a else ''}{size(b - a)}"

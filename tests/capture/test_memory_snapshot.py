@@ -1,0 +1,133 @@
+"""`pyprof capture --memory`: memory events in the trace, and torch's snapshot beside it."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyprof.capture import memory_snapshot, torch_profiler  # noqa: E402 - torch is needed for it
+from pyprof.capture.request import Outcome, Request, snapshot_beside  # noqa: E402
+from pyprof.capture.script import Target  # noqa: E402
+from pyprof.errors import PyprofError  # noqa: E402
+from pyprof.memory import read  # noqa: E402
+from tests.commands import run  # noqa: E402
+from tests.memory import built  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TRAIN = """
+import torch
+model = torch.nn.Linear(64, 32)
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(5):
+    optimizer.zero_grad()
+    loss = model(torch.ones(16, 64)).sum()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Callable[..., Outcome]:
+    """Give a function that captures a training."""
+
+    def capture_it(**options: Any) -> Outcome:  # noqa: ANN401 - those of Request
+        script = tmp_path / "train.py"
+        script.write_text(TRAIN)
+        return torch_profiler.run(Request(Target(str(script)), str(tmp_path / "net"), **options))
+
+    return capture_it
+
+
+def test_a_run_on_the_cpu_records_memory(capture: Callable[..., Outcome]) -> None:
+    """With layers and lines from the markers; steps are the optimizer's."""
+    outcome = capture(memory=True)
+    assert outcome.path is not None
+    (device,) = read.read(outcome.path).devices
+    labels = device.history.labels
+    assert "Linear" in labels["layer"].names
+    assert {name.rpartition("/")[2] for name in labels["line"].names} >= {"train.py:7"}
+    assert device.steps[0] == "Optimizer.step"
+    assert len(device.steps[1]) == 5
+    assert device.notes == ()
+    assert not snapshot_beside(outcome.path).exists()  # of GPUs only
+    assert "Linear" in run("memory", outcome.path).stdout
+
+
+def test_memory_is_not_recorded_unasked(capture: Callable[..., Outcome]) -> None:
+    """It costs time and memory of its own."""
+    outcome = capture()
+    assert outcome.path is not None
+    assert "no memory was recorded" in run("memory", outcome.path).stderr
+
+
+class _Gpu:
+    """Stands for torch's allocator of a GPU."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, ranges: bool = True) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self._ranges = ranges
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+        monkeypatch.setattr(torch.cuda, "_lazy_call", lambda call: call())
+        monkeypatch.setattr(torch.cuda.memory, "_record_memory_history", self.record)
+        monkeypatch.setattr(torch.cuda.memory, "_dump_snapshot", self.dump)
+
+    def record(self, **how: object) -> None:
+        """Begin."""
+        if not self._ranges and "global_record_annotations" in how:
+            raise TypeError("unexpected keyword")
+        self.asked.append(how)
+
+    def dump(self, name: str) -> None:
+        """Write."""
+        Path(name).write_bytes(pickle.dumps(built.snapshot(built.training())))
+
+
+def test_a_snapshot_lies_beside_the_trace(
+    capture: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the GPU; a second run replaces its own, and nobody else's."""
+    gpu = _Gpu(monkeypatch)
+    for _ in range(2):
+        outcome = capture(memory=True)
+    assert outcome.path is not None
+    path = snapshot_beside(outcome.path)
+    assert path.name == "net.memory.pickle"
+    assert read.read(path).devices[0].history.peak > 0
+    assert any("net.memory.pickle: pyprof memory reads it" in note for note in outcome.notes)
+    assert gpu.asked[0]["max_entries"] > 0
+    outcome.path.unlink()
+    with pytest.raises(PyprofError, match="is a capture"):
+        capture(memory=True)
+
+
+def test_an_older_torch_records_no_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that knows of no snapshots none at all."""
+    gpu = _Gpu(monkeypatch, ranges=False)
+    memory_snapshot.begin()
+    assert [sorted(how) for how in gpu.asked] == [["max_entries"]]
+    monkeypatch.delattr(torch.cuda.memory, "_record_memory_history")
+    monkeypatch.delattr(torch.cuda.memory, "_dump_snapshot")
+    memory_snapshot.begin()
+    assert memory_snapshot.write(tmp_path / "x.memory.pickle") is None
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_snapshot_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails leaves nothing."""
+    _Gpu(monkeypatch)
+
+    def full(name: str) -> None:
+        Path(name).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch.cuda.memory, "_dump_snapshot", full)
+    with pytest.raises(OSError, match="No space left"):
+        memory_snapshot.write(tmp_path / "x.memory.pickle")
+    assert [*tmp_path.iterdir()] == []

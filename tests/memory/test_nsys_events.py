@@ -1,0 +1,81 @@
+"""What nsys records of cudaMalloc and cudaFree: levels by device and process, tied to ops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyprof.memory import read
+from pyprof.report.analysis import memory
+from tests.builders import Range, Work, nsys_db
+from tests.capture_files.model import global_id
+from tests.capture_files.nsys import NSYS_2024
+from tests.commands import run
+from tests.report.captured import op
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_CALL = "cudaMalloc_v3020"
+
+
+def _row(number: int, start: int, size: int, address: int = 4096, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {
+        "start": start, "globalPid": global_id(1), "deviceId": 0, "contextId": 1,
+        "address": address, "pc": 0, "bytes": abs(size), "memKind": 2,
+        "memoryOperationType": int(size < 0), "name": None, "correlationId": number, **more,
+    }  # fmt: skip
+
+
+def _capture(path: Path, rows: list[dict[str, Any]]) -> Path:
+    calls = [Work(call=(10 * n, 10 * n + 5), kind="call", api=_CALL, corr=n) for n in range(1, 5)]
+    texts = ["layer:net.0", op("matmul", 8, 8)]
+    ranges = [Range(text, (at, 29 - at)) for at, text in enumerate(texts, 5)]
+    layout = replace(NSYS_2024, more={**NSYS_2024.more, "CUDA_GPU_MEMORY_USAGE_EVENTS": rows})
+    return nsys_db(path, [*calls, Work(corr=9, call=(90, 95))], ranges, layout)
+
+
+def test_levels_ops_and_layers(tmp_path: Path) -> None:
+    """The call that allocated says where: inside the op, and outside."""
+    rows = [_row(1, 12, 1000), _row(2, 22, 500, 8192), _row(3, 32, -1000), _row(4, 42, 64, 12288)]
+    (recorded,) = read.read(_capture(tmp_path / "x.sqlite", rows)).devices
+    history = recorded.history
+    assert history.device == "cuda:0"
+    assert history.level.tolist() == [1000, 1500, 500, 564]
+    assert history.labels["op"].at(history.blocks.bytes.argsort()) == [None, "matmul", "matmul"]
+    (device,) = memory.highest_first([read.read(tmp_path / "x.sqlite")])
+    assert {group.name: group.bytes for group in device.by["layer"]} == {"net.0": 1500, None: 0}
+
+
+def test_processes_and_kinds_of_memory_are_apart(tmp_path: Path) -> None:
+    """Addresses are the same in two processes; pinned memory is no device's."""
+    other = global_id(2)
+    rows = [_row(1, 12, 10), _row(1, 13, 20, globalPid=other), _row(2, 22, 40, memKind=1)]
+    found = memory.highest_first([read.read(_capture(tmp_path / "x.sqlite", rows))])
+    assert [(each.device, each.peak_bytes) for each in found] == [
+        ("pinned:0 of process 1", 40),
+        ("cuda:0 of process 2", 20),
+        ("cuda:0 of process 1", 10),
+    ]
+
+
+def test_odd_rows_are_left_out(tmp_path: Path) -> None:
+    """What no driver reports; a call that was not recorded leaves the op unknown."""
+    odd = [_row(1, 12, 0), _row(1, 12, 1 << 60), _row(1, 12, 5, -1),
+           _row(1, None, 5), _row(1, 12, 5, memoryOperationType=7)]  # type: ignore[arg-type]  # fmt: skip
+    (recorded,) = read.read(_capture(tmp_path / "x.sqlite", [*odd, _row(77, 12, 8)])).devices
+    assert recorded.history.level.tolist() == [8]
+    assert recorded.history.labels["op"].at(recorded.history.blocks.allocated) == [None]
+
+
+def test_it_is_said_that_these_are_segments(tmp_path: Path) -> None:
+    """In a note, for PyTorch's tensors lie in them."""
+    done = run("memory", _capture(tmp_path / "x.sqlite", [_row(1, 12, 1000)]))
+    assert "nsys records what PyTorch takes from the device" in " ".join(done.stdout.split())
+
+
+def test_a_capture_without_memory_is_one_line(tmp_path: Path) -> None:
+    """It says how to record some."""
+    done = run("memory", nsys_db(tmp_path / "x.sqlite", [Work()]))
+    assert (done.code, done.stdout) == (1, "")
+    assert "--cuda-memory-usage=true" in done.stderr

@@ -1,0 +1,167 @@
+"""Memory events of torch.profiler: tied to ops as torch itself does, on a real run on the CPU."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyprof.memory import read, trace_events
+from pyprof.report.analysis import memory
+from tests.commands import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
+    """Train for three steps; give the trace, and what torch says of each function."""
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+    optimizer = torch.optim.Adam(model.parameters())
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, record_shapes=True
+    ) as profiler:
+        for _ in range(3):
+            with torch.profiler.record_function("my part"):
+                loss = model(torch.randn(32, 64)).sum()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            profiler.step()
+    path = tmp_path_factory.mktemp("memory") / "net.pt.trace.json"
+    profiler.export_chrome_trace(str(path))
+    return path, {each.key: each.self_cpu_memory_usage for each in profiler.key_averages()}
+
+
+def _analysed(path: Path) -> memory.DeviceMemory:
+    (device,) = memory.highest_first([read.read(path)])
+    return device
+
+
+def test_sums_per_function_equal_those_of_torch(trained: tuple[Path, dict[str, int]]) -> None:
+    """What each function allocates less what it gives back, itself."""
+    path, expected = trained
+    ours = {group.name: group.net_bytes for group in _analysed(path).by["function"]}
+    outside = {None: expected.pop("[memory]", 0)}
+    assert {name: size for name, size in expected.items() if size} == {
+        name: size for name, size in ours.items() if size and name is not None
+    }
+    assert (ours.get(None) or 0) == outside[None]
+    assert any(expected.values())
+
+
+def test_levels_equal_what_the_allocator_counts(trained: tuple[Path, dict[str, int]]) -> None:
+    """After each event, as the event itself says."""
+    path, _ = trained
+    (device,) = read.read(path).devices
+    assert device.history.level.tolist() == trace_events.read(path).allocated.tolist()
+    assert device.notes == ()
+
+
+def test_a_run_on_the_cpu_is_told_in_full(trained: tuple[Path, dict[str, int]]) -> None:
+    """Categories by direction and life, ops, three ends of steps at least."""
+    device = _analysed(trained[0])
+    categories = {group.name for group in device.by["category"]}
+    assert categories >= {"gradients", "optimizer state", "activations", "temporaries"}
+    assert "linear" in {group.name for group in device.by["op"]}
+    assert device.device == "cpu"
+    assert sum(group.bytes for group in device.by["op"]) == device.peak_bytes
+
+
+# --- built traces ---------------------------------------------------------------------------------
+
+
+def _event(ts: float, size: int, address: int = 16, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+    arguments = {"Addr": address, "Bytes": size, "Device Type": 1, "Device Id": 0, **more}
+    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1,
+            "tid": 11, "ts": ts, "args": arguments}  # fmt: skip
+
+
+def _op(name: str, ts: float, dur: float) -> dict[str, Any]:
+    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 11, "ts": ts, "dur": dur,
+            "args": {}}  # fmt: skip
+
+
+def _written(path: Path, events: list[dict[str, Any]], **how: Any) -> Path:  # noqa: ANN401
+    text = json.dumps({"schemaVersion": 1, "traceEvents": events, **how.pop("head", {})}, **how)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def test_what_was_live_before_counts(tmp_path: Path) -> None:
+    """The allocator's total says how much; what is freed later is apart."""
+    totals = [{"Total Allocated": n, "Total Reserved": 5000} for n in (1300, 1100, 900)]
+    events = [_op("aten::add", 1, 8), _event(2, 300, 16, **totals[0]),
+              _event(3, -200, 32, **totals[1]), _event(4, -200, 48, **totals[2])]  # fmt: skip
+    device = _analysed(_written(tmp_path / "x.json", events))
+    assert (device.device, device.start_bytes, device.start_blocks) == ("cuda:0", 1000, 3)
+    assert (device.peak_bytes, device.end_bytes) == (1300, 900)
+    assert device.peak_reserved_bytes == 5000
+    assert device.notes == ()
+
+
+def test_missing_events_are_noted(tmp_path: Path) -> None:
+    """Where the allocator counts what no event explains."""
+    events = [_op("aten::add", 1, 8), _event(2, 300, 16, **{"Total Allocated": 300}),
+              _event(3, 200, 32, **{"Total Allocated": 900})]  # fmt: skip
+    (note,) = _analysed(_written(tmp_path / "x.json", events)).notes
+    assert "after 1 of 2 events the allocator counts another total" in note
+
+
+def test_devices_are_apart(tmp_path: Path) -> None:
+    """Host memory, and each GPU."""
+    events = [_op("aten::add", 1, 9), _event(2, 1), _event(3, 2, **{"Device Id": 1}),
+              _event(4, 4, **{"Device Type": 0, "Device Id": -1})]  # fmt: skip
+    found = memory.highest_first([read.read(_written(tmp_path / "x.json", events))])
+    assert [(each.device, each.peak_bytes) for each in found] == [
+        ("cpu", 4), ("cuda:1", 2), ("cuda:0", 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.json.gz"])
+@pytest.mark.parametrize("how", [{}, {"indent": 1}, {"sort_keys": True}])
+def test_every_event_is_found_once(tmp_path: Path, name: str, how: dict[str, Any]) -> None:
+    """However the file is laid out, also where blocks are read in the middle of an event."""
+    events = [_op("aten::add", 0, 1e6)]
+    events += [_event(10 + number, 1 + number, 64 * number) for number in range(40_000)]
+    path = _written(tmp_path / name, events, head={"baseTimeNanoseconds": 10**18}, **how)
+    found = trace_events.read(path)
+    assert found.bytes.tolist() == list(range(1, 40_001))
+    assert found.time_ns[0] == 10**18 + 10_000
+
+
+def test_odd_events_are_left_out(tmp_path: Path) -> None:
+    """Without an address, a size or a time nothing can be said; texts of numbers are numbers."""
+    odd: list[Any] = [
+        _event(1, 0), _event(1, 5, None), _event(float("nan"), 5), _event(1, 1 << 60),  # type: ignore[arg-type]
+        {"name": "[memory]", "ph": "i", "ts": 1, "args": {}},
+        {"name": "a [memory]", "ph": "i", "ts": 1, "args": {"Bytes": 1, "Addr": 1}},
+    ]  # fmt: skip
+    good = _event(1, "7", "16")  # type: ignore[arg-type]
+    path = _written(tmp_path / "x.json", [_op("aten::add", 1, 8), *odd, good])
+    assert trace_events.read(path).bytes.tolist() == [7]
+
+
+def test_a_trace_without_memory_is_one_line(tmp_path: Path) -> None:
+    """It says how to record some."""
+    done = run("memory", _written(tmp_path / "x.json", [_op("aten::add", 1, 8)]))
+    assert (done.code, done.stdout) == (1, "")
+    assert "profile_memory=True" in done.stderr
+
+
+def test_sums_by_brute_force(tmp_path: Path) -> None:
+    """Every event belongs to the innermost op around it on its thread."""
+    ops = [_op("aten::linear", 0, 100), _op("aten::addmm", 10, 50), _op("aten::relu", 200, 50)]
+    moments = {5: "aten::linear", 20: "aten::addmm", 60: "aten::addmm", 80: "aten::linear",
+               150: None, 210: "aten::relu"}  # fmt: skip
+    events = [_event(at, at + 1, 64 * at) for at in moments]
+    expected: dict[str | None, int] = defaultdict(int)
+    for at, name in moments.items():
+        expected[name] += at + 1
+    device = _analysed(_written(tmp_path / "x.json", [*ops, *events]))
+    assert {group.name: group.net_bytes for group in device.by["function"]} == expected

@@ -1,0 +1,67 @@
+"""Memory in other reports: a section of the summary, and two snapshots compared."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.commands import run
+from tests.fuzz import seeds
+from tests.memory import built
+from tests.report.captured import capture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _trace(path: Path, *, recorded: bool) -> Path:
+    (seed,) = (each for each in seeds._memory() if each.kind == "json")
+    whole = {"profile_memory": int(recorded), **json.loads(seed.data)}
+    text = json.dumps(whole).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["net.json", "net.json.gz"])
+def test_a_summary_names_the_peak_of_a_trace(tmp_path: Path, name: str) -> None:
+    """If memory was recorded, which its head says."""
+    shown = run("summary", _trace(tmp_path / name, recorded=True)).stdout
+    assert "Memory\nPeak on cpu:0 of rank 1: 1.51 kB of 4.1 kB reserved\n" in shown
+    assert "Memory\n" not in run("summary", _trace(tmp_path / name, recorded=False)).stdout
+
+
+def test_a_summary_names_the_peak_of_a_snapshot_beside(tmp_path: Path) -> None:
+    """With its leak; a damaged snapshot is nobody's business here."""
+    net = capture(tmp_path / "net.sqlite")
+    snapshot = built.write(tmp_path / "net.memory.pickle", built.training(5, leak=1000))
+    shown = run("summary", net).stdout
+    assert "Memory\nPeak on cuda:0: 26.2 MB of 1.1 TB reserved\n" in shown
+    assert "For: activations 8.39 MB, optimizer state 8.39 MB, gradients 4.19 MB\n" in shown
+    assert "Grows by 1 kB a step at train.py:11" in shown
+    snapshot.write_bytes(snapshot.read_bytes()[:100])
+    done = run("summary", net)
+    assert done.code == 0
+    assert "Memory\n" not in done.stdout
+
+
+def test_two_snapshots_are_compared(tmp_path: Path) -> None:
+    """What holds more at the peak, with its line."""
+    before = built.write(tmp_path / "a.pickle", built.training(5))
+    after = built.write(tmp_path / "b.pickle", built.training(5, leak=1 << 20))
+    done = run("diff", before, after)
+    assert (done.code, done.stderr) == (0, "")
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "Peak 26.2 MB 31.5 MB +5.24 MB" in lines
+    assert "/home/user/train.py:11 0 B 5.24 MB +5.24 MB +5" in lines
+
+
+def test_snapshots_that_hold_the_same_differ_in_nothing(tmp_path: Path) -> None:
+    """Only the totals are shown."""
+    path = built.write(tmp_path / "a.pickle", built.training())
+    other = built.write(tmp_path / "b.pickle", built.training())
+    shown = run("diff", path, other).stdout
+    assert "At the peaks by" not in shown
+    assert run("diff", path, other, "--csv").code == 2
