@@ -63,7 +63,7 @@ def test_the_metadata_is_complete(wheel: zipfile.ZipFile) -> None:
                 if "extra ==" not in text}  # fmt: skip
     assert {"bokeh", "jinja2"} <= required  # which a page needs
     assert about["Description-Content-Type"] == "text/markdown"
-    text = about.get_payload()
+    text = str(about.get_payload())
     assert "Which line of my model is slow" in text
     assert re.findall(r"\]\((?!https?:)[^)]*\)", text) == []
 
