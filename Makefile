@@ -8,7 +8,7 @@ DEMO = demo
 N = 10000
 SEED = 0
 
-.PHONY: help demo test test-all fuzz bench lint docs package clean
+.PHONY: help demo test test-all fuzz bench lint docs tutorial screenshots site man package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,18 @@ lint: $(VENV)/lint.done  ## format, lint, names, types, import layers
 docs: $(VENV)/package.done  ## regenerate the parts of the documents that follow from the code
 	$(BIN)/python docs/readme.py
 
+tutorial: $(VENV)/torch.done  ## run the tutorial on this machine, and write down its output
+	$(BIN)/python docs/readme.py --measure
+
+screenshots: $(VENV)/test.done  ## take the pictures of the gallery again (needs Chromium)
+	$(BIN)/python docs/screenshots.py
+
+site: $(VENV)/docs.done  ## build the documentation as a site, strictly, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+man: $(VENV)/package.done  ## write a man page of each command into man/
+	$(BIN)/python docs/command_pages.py man
+
 package: $(VENV)/package.done  ## build the sdist and the wheel into dist/, and check them
 	$(BIN)/python -m pip install --quiet --group release
 	rm -rf dist
@@ -51,7 +63,7 @@ package: $(VENV)/package.done  ## build the sdist and the wheel into dist/, and 
 	$(BIN)/python -m twine check --strict dist/*
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) $(DEMO) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO) build dist site man .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # Dependency groups need pip 25.1.
 $(VENV)/package.done: pyproject.toml
@@ -75,6 +87,10 @@ $(VENV)/test.done: $(VENV)/package.done
 $(VENV)/trainers.done: $(VENV)/torch.done
 	$(BIN)/python -m pip install --quiet --group trainers \
 	  || echo "Lightning or transformers could not be installed; their tests will skip" >&2
+	touch $@
+
+$(VENV)/docs.done: $(VENV)/package.done
+	$(BIN)/python -m pip install --quiet --group docs
 	touch $@
 
 $(VENV)/lint.done: $(VENV)/test.done

@@ -2,6 +2,7 @@
 
 python docs/readme.py           rewrite
 python docs/readme.py --check   only say whether it is up to date; exit code 1 where not
+python docs/readme.py --measure rewrite the tutorial, whose figures are this machine's
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,10 +24,12 @@ TOP = Path(__file__).resolve().parents[1]
 README = TOP / "README.md"
 FRAME = TOP / "docs" / "frame.md"
 SCHEMA = TOP / "pyprof" / "report" / "answers" / json_schema.FILE
+TUTORIAL = TOP / "docs" / "tutorial.md"
 COMMAND = "$ pyprof "
 
 _COLUMNS = re.compile(r"(?<=<!-- columns -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _SAMPLE = re.compile(r"(?<=<!-- run -->\n```console\n)(?P<line>\$ [^\n]*\n).*?(?=```)", re.DOTALL)
+_MEASURED = re.compile(_SAMPLE.pattern.replace("run", "measured"), re.DOTALL)
 _DEMO = ["--kernels", "30"]  # one step
 
 
@@ -48,7 +52,7 @@ def sample(line: str, folder: Path) -> str:
     done = subprocess.run(  # noqa: S603 - a line of our own README
         command,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": search, "COLUMNS": "80"},
+        env={**os.environ, "PYTHONPATH": search, "COLUMNS": "80", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=True,
@@ -72,8 +76,19 @@ def rewritten(text: str) -> str:
     return _COLUMNS.sub(lambda _: columns(), text)
 
 
+def measured(text: str) -> str:
+    """Give the tutorial's text with what its commands print now, in their order."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copytree(TOP / "examples", folder / "examples")
+        return _MEASURED.sub(lambda m: m["line"] + sample(m["line"], folder), text)
+
+
 def main() -> int:
     """Rewrite or check the documents."""
+    if "--measure" in sys.argv[1:]:
+        TUTORIAL.write_text(measured(TUTORIAL.read_text("utf-8")), encoding="utf-8")
+        return 0
     before = {page: page.read_text(encoding="utf-8") for page in (README, FRAME, SCHEMA)}
     after = {
         README: rewritten(before[README]),

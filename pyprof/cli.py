@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, cast
 
 import click
+from click.shell_completion import CompletionItem
 
 from pyprof import drafts, guard, safe, signals, streams
 from pyprof.errors import PyprofError
@@ -95,6 +96,7 @@ class Command(Main):
         super().__init__(*args, **{**settings, "context_settings": context})
         if any("-o" in param.opts for param in self.params):
             self.params.append(_force())
+        complete_files(self.params)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         """Run the command."""
@@ -257,6 +259,23 @@ class Choice(_ChoiceType):
         """Give the message."""
         message = super().get_invalid_choice_message(value, ctx)
         return f"{message.rstrip('.')}{meant(str(value), map(str, self.choices)) or '.'}"
+
+
+_FILES = {"FILE", "DIR", "PATH", "OUT"}
+"""What options call a file or folder in their help. Arguments are all that."""
+
+
+def complete_files(params: Iterable[click.Parameter]) -> None:
+    """Let the shell complete names of files where some are meant, which click does not know."""
+    for param in params:
+        named = isinstance(param, click.Argument) or getattr(param, "metavar", None) in _FILES
+        if named and param.type in (click.STRING, click.UNPROCESSED):
+            param._custom_shell_complete = _files  # noqa: SLF001 - else it is said at each param
+
+
+def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    del ctx, param
+    return [CompletionItem(incomplete, type="file")]
 
 
 def need(what: str, *packages: str) -> None:

@@ -13,6 +13,7 @@ from runpy import run_module
 import click
 import pyarrow as pa
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from pyprof import __version__, cli, commands
@@ -459,3 +460,21 @@ def test_memory_that_arrow_lacks_is_no_damage(
     monkeypatch.setattr(nsys, "read", read)
     for command in READING:
         assert "not enough memory" in run(command, capture).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "kinds"),
+    [
+        ("report ne", {"file"}),
+        ("diff a.sqlite b", {"file"}),
+        ("run tr", {"file"}),
+        ("report -o ne", {"file"}),
+        ("export --st", {"plain"}),
+        ("rep", {"plain"}),
+    ],
+)
+def test_the_shell_completes_files(words: str, kinds: set[str]) -> None:
+    """Where some are meant, which click alone does not know; else commands and options."""
+    *before, last = words.split()
+    complete = ShellComplete(main, {}, "pyprof", "_PYPROF_COMPLETE")
+    assert {item.type for item in complete.get_completions(before, last)} == kinds

@@ -79,7 +79,9 @@ def _small_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyprof.gpu.measured.CPU_COPY_BYTES", 1 << 12)
 
 
-IN_DOCS = documented("coming-from", "troubleshooting")
+IN_DOCS = documented(
+    "coming-from", "install", "notebook", "reporting-problems", "trainers", "troubleshooting"
+)
 CALLED = [name for name in names() if name not in (*RUNS_SCRIPTS, *SERVES)]
 IN_HELP = [line for name in CALLED for line in examples(name)]
 READING = [*IN_HELP, *(line for line in IN_DOCS if line not in IN_HELP and "train.py" not in line)]

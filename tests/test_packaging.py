@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pyprof import __main__ as program
 from tests.programs import TOP
 
 pytest.importorskip("hatchling")
@@ -42,7 +43,10 @@ def test_the_wheel_holds_the_package_and_its_data(wheel: zipfile.ZipFile) -> Non
     """Every module, the table of CUPTI calls and the mark of a typed package; no tests."""
     assert {"pyprof/py.typed", "pyprof/readers/cupti_calls.txt"} <= DATA
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert names == SOURCES | DATA
+    pages = {name for name in names if "/share/man/man1/" in name}
+    assert names - pages == SOURCES | DATA
+    commands = ["pyprof", *(f"pyprof-{name}" for name in program.names())]
+    assert sorted(Path(name).name for name in pages) == sorted(f"{name}.1" for name in commands)
 
 
 def test_the_wheel_has_its_command_and_licence(wheel: zipfile.ZipFile) -> None:
@@ -63,7 +67,7 @@ def test_the_metadata_is_complete(wheel: zipfile.ZipFile) -> None:
                 if "extra ==" not in text}  # fmt: skip
     assert {"bokeh", "jinja2"} <= required  # which a page needs
     assert about["Description-Content-Type"] == "text/markdown"
-    text = about.get_payload()
+    text = str(about.get_payload())
     assert "Which line of my model is slow" in text
     assert re.findall(r"\]\((?!https?:)[^)]*\)", text) == []
 

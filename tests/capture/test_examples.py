@@ -45,6 +45,9 @@ LOOSE: dict[str, set[str]] = {
     "jit": set(),
     "compiled": {"square", "mean", *FIRST},
     "ddp": {"sum", *FIRST, *BUCKETS},
+    "imagenet": {"rand", "stack", "cross_entropy", "SGD.step", *FIRST},
+    "slow": {"cross_entropy", "Adam.step", *FIRST},
+    "fast": {"cross_entropy", "Adam.step", *FIRST},
 }
 """The ops without a layer in each example: its loss, computed outside of any module, the
 optimizer's step, and what is named above."""
@@ -53,12 +56,12 @@ NO_MODULES = {"custom_function", "operators"}
 UNCOUNTED = {"operators": {"__getitem__"}}
 """Ops whose FLOPs follow from values, which are never read: a[mask]."""
 
-TRAINING = ["lenet", "transformer", "resnet_amp", "simple", "ddp"]
+TRAINING = ["lenet", "transformer", "resnet_amp", "simple", "ddp", "imagenet"]
 RANKS = 2
 SLOW = "compiled"
 """An example that is slow to capture; tests/instrument has the fast tests of compiled modules."""
 EXAMPLES = [
-    pytest.param(name, marks=pytest.mark.slow if name == SLOW else ())
+    pytest.param(name, marks=pytest.mark.slow if name in {SLOW, "slow", "fast"} else ())
     for name in (*LOOSE, *NO_MODULES)
 ]
 

@@ -1,0 +1,107 @@
+"""Hooks of MkDocs: pages whose text lies outside of docs/ or is generated, and links between all.
+
+The same texts are read in the repository. There a link names a file; here it leads to its page.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mkdocs.structure.files import File, Files
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.pages import Page
+
+TOP = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TOP / "docs"))
+
+import command_pages  # noqa: E402 - beside this file
+import gallery  # noqa: E402 - as above
+
+_ELSEWHERE = {
+    "README.md": "index.md",
+    "docs/README.md": "questions.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+"""The file in the repository, and its page."""
+_LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
+
+
+def examples() -> list[Path]:
+    """Give the example scripts, each of which is a page."""
+    return sorted((TOP / "examples").glob("*.py"))
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put pages that the navigation does not name into its last sections."""
+    nav: Any = config.nav
+    sections = {name: pages for entry in nav for name, pages in entry.items()}
+    sections["Examples"] += [f"examples/{path.stem}.md" for path in examples()]
+    named = {page for pages in sections.values() for page in pages}
+    pages = {path.name for path in (TOP / "docs").glob("*.md")} - {"README.md"}
+    sections["More"] += sorted(pages - named)
+    config.nav = [{name: pages} for name, pages in sections.items() if pages]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that MkDocs does not find in docs/."""
+    readme = files.get_file_from_path("README.md")
+    if readme is not None:
+        files.remove(readme)
+    for name, page in _ELSEWHERE.items():
+        text = (TOP / name).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=text))
+    for path in examples():
+        page = f"examples/{path.stem}.md"
+        files.append(File.generated(config, page, content=_example(path)))
+    files.append(File.generated(config, "commands.md", content=command_pages.markdown()))
+    with tempfile.TemporaryDirectory() as folder:
+        for report in gallery.reports(Path(folder)):
+            made = File.generated(config, f"gallery/{report.name}", content=report.read_bytes())
+            files.append(made)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:  # noqa: ANN401 - MkDocs' own
+    """Let links lead to the pages of the files that they name."""
+    here = _file_of(page.file.src_uri)
+
+    def linked(match: re.Match[str]) -> str:
+        named = posixpath.normpath(posixpath.join(posixpath.dirname(here), match[1]))
+        target = _page_of(named)
+        return posixpath.relpath(target, posixpath.dirname(page.file.src_uri) or ".")
+
+    text = _LINK.sub(linked, markdown)
+    return gallery.with_links(text) if page.file.src_uri == "gallery.md" else text
+
+
+def _file_of(page: str) -> str:
+    """Give the file in the repository that a page shows."""
+    elsewhere = {page: name for name, page in _ELSEWHERE.items()}
+    return elsewhere.get(page, f"docs/{page}")
+
+
+def _page_of(file: str) -> str:
+    """Give the page that shows a file of the repository."""
+    if file in _ELSEWHERE:
+        return _ELSEWHERE[file]
+    if file.rstrip("/") == "docs":
+        return _ELSEWHERE["docs/README.md"]
+    if file.startswith("examples/"):
+        return f"{file.removesuffix('.py')}.md"
+    return file.removeprefix("docs/")
+
+
+def _example(path: Path) -> str:
+    """Show a script, under the first line of its docstring."""
+    code = path.read_text(encoding="utf-8")
+    title = code.split('"""')[1].splitlines()[0].rstrip(".")
+    return f"# {title}\n\n`examples/{path.name}`\n\n```python\n{code}```\n"

@@ -1,0 +1,205 @@
+"""The documentation as a site: its pages, what they are made of, and that it builds."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyprof.__main__ import names
+from tests import commands
+from tests.programs import TOP
+from tests.report.browser import browser, errors, requests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+DOCS = TOP / "docs"
+
+
+@pytest.fixture(autouse=True)
+def _docs_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+
+
+def _module(name: str) -> Any:  # noqa: ANN401 - a module of docs/
+    return pytest.importorskip(name)
+
+
+# --- the page of commands, man pages --------------------------------------------------------------
+
+
+def test_every_command_has_a_man_page(tmp_path: Path) -> None:
+    """With its name, options and summary, and nothing that roff takes for a request of its own."""
+    written = _module("command_pages").write(tmp_path)
+    assert {path.name for path in written} == {
+        "pyprof.1",
+        *(f"pyprof-{name}.1" for name in names()),
+    }
+    for path in written:
+        text = path.read_text("utf-8")
+        headings = re.findall(r"^\.SH (.*)$", text, re.MULTILINE)
+        assert headings[:4] == ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS"]
+        requests = set(re.findall(r"^([.'].*?)(?: |$)", text, re.MULTILINE))
+        assert requests <= {".TH", ".SH", ".PP", ".TP", ".nf", ".fi"}
+        assert r"\fB\-h, \-\-help\fR" in text
+        assert "\b" not in text
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
+def test_man_pages_are_roff(tmp_path: Path) -> None:
+    """Groff shows them without a warning, with examples line by line."""
+    written = _module("command_pages").write(tmp_path)
+    command = ["groff", "-man", "-Tascii", "-P-cbou", "-ww", *map(str, written)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert re.search(r"^ +pyprof prof -w 150 net\.dict$", done.stdout, re.MULTILINE)
+
+
+def test_the_page_of_commands_has_their_help() -> None:
+    """Each command under its name, with all its options."""
+    page = _module("command_pages").markdown()
+    assert re.findall(r"^## `pyprof (.*)`$", page, re.MULTILINE) == names()
+    for name in names():
+        shown = commands.run(name, "--help").stdout
+        options = re.findall(r"^  .*?(--[a-z-]+)", shown, re.MULTILINE)
+        section = page.partition(f"## `pyprof {name}`")[2].partition("\n## ")[0]
+        assert all(option in section for option in options)
+
+
+# --- install --------------------------------------------------------------------------------------
+
+INSTALL = (DOCS / "install.md").read_text("utf-8")
+
+
+def test_extras_that_are_named_exist() -> None:
+    """The table of extras is the project's."""
+    text = (TOP / "pyproject.toml").read_text("utf-8")
+    section = text.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
+    extras = set(re.findall(r"^(\w+) = ", section, re.MULTILINE))
+    assert set(re.findall(r"torch-pyprof\[(\w+)\]", INSTALL)) <= extras
+    table = INSTALL.partition("| extra |")[2].partition("\n\n")[0]
+    assert {"mcp", *re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)} >= extras
+
+
+@pytest.mark.parametrize("shell", re.findall(r"_PYPROF_COMPLETE=(\w+)_source pyprof", INSTALL))
+def test_completion_is_written_for_each_shell(shell: str) -> None:
+    """What the page has a shell read once."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from pyprof.__main__ import main; main(prog_name='pyprof')"],
+        env={**os.environ, "PYTHONPATH": str(TOP), "_PYPROF_COMPLETE": f"{shell}_source"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "_COMPLETE" in done.stdout or "completion" in done.stdout, done.stderr
+
+
+# --- the gallery and its pictures -----------------------------------------------------------------
+
+
+def test_the_gallery_has_a_picture_of_each_report() -> None:
+    """As `make screenshots` writes them; small enough for a repository."""
+    gallery = _module("gallery")
+    written = re.findall(r"-o (\S+)\.html", "\n".join(gallery.commands()))
+    shown = re.findall(r"\(images/(\w+)\.png\)", gallery.PAGE.read_text("utf-8"))
+    assert shown == written
+    for name in written:
+        picture = (DOCS / "images" / f"{name}.png").read_bytes()
+        assert picture.startswith(b"\x89PNG")
+        assert len(picture) < 100_000
+
+
+def test_links_to_reports_are_on_the_site_alone() -> None:
+    """Below the commands that write them."""
+    gallery = _module("gallery")
+    page = "<!-- reports -->\n```console\n$ pyprof report a -o b.html\n```\n"
+    assert gallery.with_links(page) == f"{page}\n[open b.html](gallery/b.html)\n"
+
+
+# --- the site -------------------------------------------------------------------------------------
+
+
+def test_links_lead_to_pages_of_the_site() -> None:
+    """A link of the repository becomes one between pages, from wherever the text lies."""
+    pytest.importorskip("mkdocs")
+    pages = _module("site_pages")
+
+    def shown(text: str, page: str) -> str:
+        file = SimpleNamespace(src_uri=page)
+        given: str = pages.on_page_markdown(text, page=SimpleNamespace(file=file))
+        return given
+
+    assert shown("[a](docs/ranks.md#x) [b](docs/README.md)", "index.md") == (
+        "[a](ranks.md#x) [b](questions.md)"
+    )
+    assert shown("[a](../README.md#y) [b](../examples/lenet.py)", "questions.md") == (
+        "[a](index.md#y) [b](examples/lenet.md)"
+    )
+    assert shown("[a](https://b/c.md) [d](#e) ![f](images/g.png)", "gallery.md") == (
+        "[a](https://b/c.md) [d](#e) ![f](images/g.png)"
+    )
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """Those that no section names stand in the last one."""
+    pytest.importorskip("mkdocs")
+    config = SimpleNamespace(nav=[{"Start": ["ranks.md"]}, {"Examples": []}, {"More": []}])
+    (start, examples, more) = _module("site_pages").on_config(config).nav
+    assert start == {"Start": ["ranks.md"]}
+    assert "examples/lenet.md" in examples["Examples"]
+    assert "capture.md" in more["More"]
+    assert "ranks.md" not in more["More"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site."""
+    for name in ("mkdocs", "material"):
+        pytest.importorskip(name)
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=TOP, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Start a browser."""
+    with browser(tmp_path_factory.mktemp("browser")) as started:
+        yield started
+
+
+@pytest.mark.slow
+def test_the_site_needs_no_network(site: Path, driver: Any) -> None:  # noqa: ANN401 - a driver
+    """Pages load nothing but their own files, and their console is empty."""
+    for page in ("index", "tutorial", "gallery", "commands", "examples/lenet"):
+        driver.get((site / f"{page}.html").as_uri())
+        assert errors(driver) == []
+        assert all(address.startswith("file:") for address in requests(driver))
+
+
+@pytest.mark.slow
+def test_the_reports_of_the_gallery_are_on_the_site(site: Path) -> None:
+    """Each that its commands write."""
+    reports = {path.name: path.read_text("utf-8") for path in (site / "gallery").iterdir()}
+    assert set(reports) == {"net.html", "roofline.html", "diff.html", "ranks.html"}
+    assert all(text.lower().startswith("<!doctype html>") for text in reports.values())
+
+
+@pytest.mark.slow
+def test_pages_of_the_site_load_nothing_from_elsewhere(site: Path) -> None:
+    """No font, script, style or picture of another host."""
+    loads = re.compile(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"?(?:https?:)?//")
+    pages = [path for path in site.rglob("*.html") if path.parent.name != "gallery"]
+    assert len(pages) > 40
+    assert [path.name for path in pages if loads.search(path.read_text("utf-8"))] == []

@@ -1,0 +1,65 @@
+"""The tutorial, run from nothing: what it says is what happens."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("torch")
+
+import pyprof
+from tests import forks
+from tests.programs import TOP
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = (TOP / "docs" / "tutorial.md").read_text("utf-8")
+LINES = re.findall(r"^<!-- measured -->\n```console\n\$ (.*)\n", PAGE, re.MULTILINE)
+CODE = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_code_that_is_shown_is_that_of_the_scripts() -> None:
+    """What is slow, and what replaces it, line by line."""
+    for code, name in zip(CODE, ("slow", "fast"), strict=True):
+        script = (TOP / "examples" / f"{name}.py").read_text("utf-8")
+        lines = [line.strip() for line in code.splitlines()]
+        assert "\n".join(lines) in "\n".join(line.strip() for line in script.splitlines())
+
+
+def test_the_lines_that_are_named_are_those_of_the_loop() -> None:
+    """Lines 30 and 31 of the slow script."""
+    lines = (TOP / "examples" / "slow.py").read_text("utf-8").splitlines()
+    assert [line.strip().split()[0] for line in lines[29:31]] == [
+        "scores",
+        "heads.append(scores.softmax(-1)",
+    ]
+
+
+@pytest.mark.slow
+def test_every_command_of_the_tutorial_runs(tmp_path: Path) -> None:
+    """In its order; and the capture has what the text says of it."""
+    shutil.copytree(TOP / "examples", tmp_path / "examples")
+    said = {}
+    for line in LINES:
+        done = forks.python("-m", *shlex.split(line), cwd=tmp_path)
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+        said[line] = done.stdout
+    assert len(said) == 7
+    outputs = list(said.values())
+    assert outputs[0].splitlines()[0] == outputs[3].splitlines()[0] == "loss 1.9753"
+    assert "5 by pyprof.step" in outputs[0]
+    slow, fast = (pyprof.load(tmp_path / f"{name}.pt.trace.json.gz") for name in ("slow", "fast"))
+    time = slow.groupby("line")["sil"].sum().sort_values(ascending=False)
+    assert {line[-2:] for line in time.index[:2]} == {"30", "31"}
+    ops = slow[slow["dir"] != "optim"]["dtypes"].dropna()
+    dtypes = {dtype for row in ops for dtype in row if "float" in dtype}
+    assert dtypes == {"float64"}
+    assert len(fast) < 0.4 * len(slow)
+    assert fast["bytes"].sum() < 0.2 * slow["bytes"].sum()
+    assert fast["flops"].sum() == pytest.approx(slow["flops"].sum(), rel=0.01)
+    assert (tmp_path / "fast.html").is_file()
