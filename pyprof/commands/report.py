@@ -44,7 +44,7 @@ def command(
     Examples:
       pyprof report net.sqlite -o report.html
       pyprof report net.sqlite --steps 3: -o steady.html
-      pyprof report net.sqlite --source ~/project
+      pyprof report net.sqlite --source ~/project -o lines.html
       pyprof report ranks/ -o ranks.html --workers 2
     """
     cli.claims(target, "html", "htm", text=False)
@@ -76,11 +76,15 @@ def _spelt(context: click.Context) -> str:
     return " ".join(["pyprof report", *_words(context)])
 
 
+_SILENT = {"target", "quiet", "workers", "dask"}
+"""What makes no difference to the page."""
+
+
 def _words(context: click.Context) -> Iterator[str]:
     given = click.core.ParameterSource.COMMANDLINE
-    for option in context.command.params:
+    for option in sorted(context.command.params, key=lambda each: isinstance(each, click.Option)):
         name = option.name or ""
-        if context.get_parameter_source(name) is not given or name == "target":
+        if context.get_parameter_source(name) is not given or name in _SILENT:
             continue
         value = context.params[name]
         for text in value if isinstance(value, tuple) else (value,):

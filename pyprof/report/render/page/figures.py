@@ -118,11 +118,11 @@ def timeline(lanes: Lanes, selectable: Selectable) -> Mapping[str, Any]:
         "length": lanes.length_ns,
         "devices": [_device(device, facts) for device in lanes.devices],
         "causes": {name: [colour, MEANINGS[name]] for name, colour in IDLE.items()},
-        "marks": lanes.marks if lanes.captures == 1 else (),
+        "marks": [tuple(mark) for mark in lanes.marks] if lanes.captures == 1 else [],
         "views": [
             (f"{name} ({mark.name}, {duration(mark.length)})", mark.start, mark.length)
             for name, mark in (("typical", lanes.typical), ("slowest", lanes.slowest))
-            if mark is not None
+            if mark is not None and len(lanes.marks) > 1
         ],
     }
 
@@ -144,7 +144,7 @@ def _lane(lane: Lane, facts: np.ndarray) -> Mapping[str, Any]:
         "name": lane.name,
         "start": boxes.start,
         "length": boxes.length,
-        "busy": np.where(boxes.rows == 1, -1, boxes.busy),  # -1: all of it
+        "summed": np.where(boxes.rows == 1, -1, boxes.summed),  # -1: its length
         "rows": boxes.rows,
         "fact": facts[boxes.texts],
     }
@@ -153,7 +153,9 @@ def _lane(lane: Lane, facts: np.ndarray) -> Mapping[str, Any]:
 _MOST_COLUMNS = 600
 
 
-def trend(duration_ns: Sequence[int], warm_up: int, median_ns: float, first: int) -> Mapping[str, Any]:
+def trend(
+    duration_ns: Sequence[int], warm_up: int, median_ns: float, first: int
+) -> Mapping[str, Any]:
     """Draw how long each step took; of very many, the longest of each few."""
     values = np.asarray(duration_ns, float)
     group = -(-len(values) // _MOST_COLUMNS)
@@ -170,7 +172,7 @@ def trend(duration_ns: Sequence[int], warm_up: int, median_ns: float, first: int
 
 
 def heat_map(times: StepTimes, first: int, last: int) -> Mapping[str, Any]:
-    """Draw ranks below each other, each step as dark as it is long."""
+    """Draw ranks below each other, each step coloured by its time relative to the median."""
     values = np.array([_padded(ns, times.steps) for ns in times.duration_ns])[:, first:last]
     group = -(-values.shape[1] // _MOST_COLUMNS)
     starts = np.arange(0, values.shape[1], max(group, 1))

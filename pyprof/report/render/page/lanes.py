@@ -47,8 +47,8 @@ class Boxes:
 
     start: Ints
     length: Ints
-    busy: Ints
-    """Time in which something ran: all of it, for a kernel of its own."""
+    summed: Ints
+    """The time of its kernels; more than its length where they overlap, as a stream's may."""
     rows: Ints
     """How many kernels it stands for."""
     texts: Ints
@@ -193,7 +193,7 @@ def _key(device: DeviceTime) -> tuple[int | None, int | None]:
 def _chosen_streams(
     records: Records, rows: Mask, devices: Sequence[DeviceTime]
 ) -> tuple[list[Stream], int]:
-    """Give the streams to draw, the busiest where there are many, in their order; count the rest."""
+    """Give the streams to draw, of many the busiest, in their order; count the rest."""
     shown = {_key(device) for device in devices}
     candidates = [
         stream
@@ -241,9 +241,7 @@ def _mark(marks: Sequence[Mark], step: int | None) -> Mark | None:
     return next((mark for mark in marks if mark.name == f"step {step}"), None)
 
 
-def _single(
-    gathered: Gathered, rows: Mask, drawn: Sequence[Stream], *examples: int | None
-) -> Mask:
+def _single(gathered: Gathered, rows: Mask, drawn: Sequence[Stream], *examples: int | None) -> Mask:
     """Find the rows that are boxes of their own: of the steps looked at first, then the longest."""
     records, steps = gathered.source.table.records, gathered.overview.steps
     time = records.numpy("kDuration")
@@ -296,14 +294,13 @@ def _lane(
     time = end - start
     longest = np.lexsort((-time, box))[begins]  # of each box, the longest comes first
     last = np.maximum.reduceat(end, begins)
-    busy = np.minimum(np.add.reduceat(time, begins), last - start[begins])
     number = "" if stream.stream is None or stream.cpu else f"stream {stream.stream}"
     return Lane(
         number or stream.device_label,
         Boxes(
             start[begins] - first,
             last - start[begins],
-            busy,
+            np.add.reduceat(time, begins),
             np.diff(begins, append=len(rows)),
             texts.places(rows[longest]),
         ),
@@ -328,7 +325,10 @@ def _device(device: DeviceTime, first: int, shown: Sequence[Lane]) -> DeviceLane
         Gap(begin - first, finish - begin, cause)
         for begin, finish, cause in (
             *zip(start[kept].tolist(), end[kept].tolist(), cause[kept].tolist(), strict=True),
-            *((begin, finish, PAUSED) for begin, finish in zip(*map(np.ndarray.tolist, pauses), strict=True)),
+            *(
+                (begin, finish, PAUSED)
+                for begin, finish in zip(*map(np.ndarray.tolist, pauses), strict=True)
+            ),
         )
     ]
     left_out_ns = int((end[rest] - start[rest]).sum())

@@ -77,9 +77,7 @@ def parts() -> Mapping[str, Part]:
 
 def summarise(gathered: Gathered) -> dict[str, Any]:
     """Sum up a capture for each part that asks for it."""
-    return {
-        name: part.summarise(gathered) for name, part in parts().items() if _has_data(part)
-    }
+    return {name: part.summarise(gathered) for name, part in parts().items() if _has_data(part)}
 
 
 def merge(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:

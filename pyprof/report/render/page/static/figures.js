@@ -161,7 +161,7 @@
     },
     pointLabels(pen, view, item, taken) {
       for (const { x, y, r, place } of view.points.slice(0, item.labelled)) {
-        const text = cut(pen, item.name[place], 160);
+        const text = `${cut(pen, item.name[place], 160)} ${(100 * item.share[place]).toFixed(1)} %`;
         const width = pen.measureText(text).width;
         const places = [];
         for (let off = 3; off < 40; off += 6) {
@@ -346,7 +346,7 @@
         const lit = selection.has(lane.fact[place]);
         if (right - left < 0.3 && right < filled && !selection.active()) continue;
         filled = left + 0.3;
-        const busy = lane.rows[place] > 1 ? lane.busy[place] / Math.max(length, 1) : 1;
+        const busy = lane.rows[place] > 1 ? Math.min(lane.summed[place] / Math.max(length, 1), 1) : 1;
         pen.globalAlpha = lit ? 0.3 + 0.7 * busy : DIM;
         pen.fillStyle = plot.ofFact[lane.fact[place]] ?? OTHERS;
         const width = Math.max(right - left, 0.6);
@@ -395,7 +395,7 @@
       const of = (name) => (fact < 0 ? "(in a rarer combination)" : selection.text(name, fact));
       const span = [["time", duration(lane.length[place])], ["at", duration(lane.start[place])]];
       const head = several
-        ? [[`${lane.rows[place].toLocaleString("en")} kernels`, `in ${duration(lane.length[place])}, busy ${duration(lane.busy[place])}`], ["at", duration(lane.start[place])], ["the longest:", " "]]
+        ? [[`${lane.rows[place].toLocaleString("en")} kernels`, `in ${duration(lane.length[place])}, summed ${duration(lane.summed[place])}`], ["at", duration(lane.start[place])], ["the longest:", " "]]
         : span;
       const tip = [["op", of("op")], ["line", of("line")], ["kernel", of("kernel")], ["layer", of("layer")], ["family", of("family")]];
       return { tip: several ? [...head, ...tip] : [...tip, ...head], key: fact < 0 ? null : selection.keyOf(fact), label: title(fact) };

@@ -29,7 +29,7 @@
     return { step, at: Array.from({ length: Math.max(Math.floor((high - first) / step + 1e-6) + 1, 0) }, (_, n) => first + n * step) };
   };
   const instant = (ns, step) => {
-    const [size, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]].find(([least]) => step >= least / 100) ?? [1, "ns"];
+    const [size, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]].find(([least]) => step >= least / 10) ?? [1, "ns"];
     const digits = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9));
     return `${(ns / size).toLocaleString("en", { maximumFractionDigits: digits })} ${unit}`;
   };
