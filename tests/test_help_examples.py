@@ -31,7 +31,7 @@ for _ in range(12):
     optimizer.step()
 """
 RUNS_SCRIPTS = ("run", "capture")
-NEEDS = {"html": "bokeh", "png": "matplotlib", "svg": "matplotlib", "--measure": "torch"}
+NEEDS = {"html": "jinja2", "png": "matplotlib", "svg": "matplotlib", "--measure": "torch"}
 
 
 def examples(name: str) -> list[str]:
