@@ -595,8 +595,8 @@ def test_source_is_shown_only_where_asked(tmp_path: Path) -> None:
     assert "torch.relu" not in without
     assert "only if --source names its folder" in without
     text = page(file, tmp_path / "b.html", "--source", str(tmp_path / "src"))
-    assert '<span class="slow">   12  y = torch.relu(&lt;x&gt;)' in text
-    assert "    9  x = 9" in text
-    assert "    8  x = 8" not in text
+    assert '<span class="slow">   12       200 ns  y = torch.relu(&lt;x&gt;)' in text
+    assert "    9               x = 9" in text
+    assert "    8               x = 8" not in text
     assert "pyprof report net.sqlite --source src" in text
     assert str(tmp_path) not in text

@@ -118,7 +118,7 @@ def _about(content: Content, origin: Origin) -> Sequence[tuple[str, str]]:
     """Say what was captured, and how it came here."""
     brief = content.brief
     facts = {
-        "GPU": ", ".join(name or "a GPU without a name" for name in brief.gpus),
+        brief.coverage.processor: ", ".join(name or "a GPU without a name" for name in brief.gpus),
         "relative to": ", ".join(brief.peaks),
         "steps": _steps(brief),
         "recorded by": ", ".join(content.tools),

@@ -173,18 +173,26 @@ def trend(
 
 def heat_map(times: StepTimes, first: int, last: int) -> Mapping[str, Any]:
     """Draw ranks below each other, each step coloured by its time relative to the median."""
-    values = np.array([_padded(ns, times.steps) for ns in times.duration_ns])[:, first:last]
-    group = -(-values.shape[1] // _MOST_COLUMNS)
-    starts = np.arange(0, values.shape[1], max(group, 1))
-    longest = np.fmax.reduceat(values, starts, axis=1)
+    group = -(-(last - first) // _MOST_COLUMNS)
+    measures = {"computing": times.computing_ns, "step": times.duration_ns}
     return {
         "kind": "heat",
-        "label": f"Time of {values.shape[1]} steps on each of {len(times.names)} GPUs",
+        "label": f"Time of {last - first} steps on each of {len(times.names)} GPUs",
         "names": times.names,
-        "longest": [[None if np.isnan(ns) else int(ns) for ns in row] for row in longest.tolist()],
+        "measures": {
+            name: [_longest(_padded(ns, times.steps)[first:last], group) for ns in durations]
+            for name, durations in measures.items()
+        },
         "group": group,
         "first": first,
     }
+
+
+def _longest(duration_ns: np.ndarray, group: int) -> list[int | None]:
+    """Give the longest of each few steps; None where a rank has none of them."""
+    starts = np.arange(0, len(duration_ns), max(group, 1))
+    longest = np.fmax.reduceat(duration_ns, starts)
+    return [None if np.isnan(ns) else int(ns) for ns in longest.tolist()]
 
 
 def _padded(values: np.ndarray, length: int) -> np.ndarray:

@@ -382,17 +382,43 @@ class Code:
 _EXCERPTS, _CONTEXT_LINES = 5, 3
 
 
-def excerpts(
-    totalled: SourceLines, code: Code
-) -> list[tuple[str, str, list[tuple[int, str, bool]]]]:
-    """Give place, own time and surroundings of the slowest lines whose source is found."""
-    shown = []
-    for path, line in _slowest(totalled)[:_EXCERPTS]:
-        around = code.around(path, line.number, _CONTEXT_LINES)
-        if around:
-            lines = [(number, text[:_CUT], number == line.number) for number, text in around]
-            shown.append((f"{short_line(path)}:{line.number}", duration(line.own_ns), lines))
+class Excerpt(NamedTuple):
+    """Some lines of a file."""
+
+    file: str
+    lines: list[tuple[int, str, str]]
+    """Number, own time ("" of a line that is not among the slowest) and text."""
+
+
+def excerpts(totalled: SourceLines, code: Code) -> list[Excerpt]:
+    """Give the surroundings of the slowest lines whose source is found; what touches is one."""
+    slowest = _slowest(totalled)[:_EXCERPTS]
+    times = {(path, line.number): duration(line.own_ns) for path, line in slowest}
+    shown: list[Excerpt] = []
+    for path in dict.fromkeys(path for path, _ in slowest):
+        around = {
+            number: text
+            for own, line in slowest
+            if own == path
+            for number, text in code.around(path, line.number, _CONTEXT_LINES)
+        }
+        shown += [
+            Excerpt(short_line(path), [
+                (number, times.get((path, number), ""), around[number][:_CUT]) for number in run
+            ])
+            for run in _runs(sorted(around))
+        ]  # fmt: skip
     return shown
+
+
+def _runs(numbers: Sequence[int]) -> list[list[int]]:
+    """Split ascending numbers where one is left out."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if not runs or number != runs[-1][-1] + 1:
+            runs.append([])
+        runs[-1].append(number)
+    return runs
 
 
 def unknown(coverage: Coverage) -> list[tuple[str, str, str, str, str]]:

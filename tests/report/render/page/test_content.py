@@ -191,8 +191,10 @@ def test_steps_by_rank_are_those_of_each_alone(tmp_path: Path) -> None:
     ]
     alone = [summarise_page(source.load(file)) for file in files]
     steps = shown(reduce(merge_pages, alone))["steps"]
-    assert steps["heat"]["longest"] == [found.brief.steps.duration_ns.tolist() for found in alone]
-    assert steps["trend"]["longest"].tolist() == np.max(steps["heat"]["longest"], axis=0).tolist()
+    times = steps["heat"]["measures"]
+    assert times["step"] == [found.brief.steps.duration_ns.tolist() for found in alone]
+    assert times["computing"] == [[200 + 300 + 50] * 3, [4 * 200 + 300 + 50] * 3]
+    assert steps["trend"]["longest"].tolist() == np.max(times["step"], axis=0).tolist()
     assert shown(alone[0])["steps"]["heat"] is None
 
 
@@ -201,10 +203,9 @@ def test_very_many_steps_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "_MOST_COLUMNS", 3)
     trend = figures.trend([5, 1, 2, 9, 3], 1, 3.0, 10)
     assert (trend["longest"].tolist(), trend["group"], trend["first"]) == ([5, 9, 3], 2, 10)
-    times = StepTimes(
-        "step", ("a", "b"), (np.array([5.0, 1, 2, 9, 3]), np.array([np.nan, np.nan, 4]))
-    )
-    assert figures.heat_map(times, 0, 5)["longest"] == [[5, 9, 3], [None, 4, None]]
+    durations = (np.array([5.0, 1, 2, 9, 3]), np.array([np.nan, np.nan, 4]))
+    times = StepTimes("step", ("a", "b"), durations, durations)
+    assert figures.heat_map(times, 0, 5)["measures"]["step"] == [[5, 9, 3], [None, 4, None]]
 
 
 def test_an_unknown_cost_is_explained_with_its_remedy() -> None:

@@ -45,7 +45,7 @@
       this.canvas.setAttribute("aria-label", item.label);
       this.pen = this.canvas.getContext("2d");
       host.append(this.canvas);
-      if (this.kind.zooms !== false) this.addTools();
+      if (this.kind.zooms !== false || this.kind.tools) this.addTools();
       this.listen();
       this.draw();
       host.plot = this;
@@ -60,11 +60,13 @@
         made.addEventListener("click", run);
         bar.append(made);
       };
-      button("+", "zoom in", () => this.zoom(0.5));
-      button("\u2212", "zoom out", () => this.zoom(2));
-      button("\u2190", "move left", () => this.move(-0.25));
-      button("\u2192", "move right", () => this.move(0.25));
-      button("all", "show all", () => this.show(this.whole));
+      if (this.kind.zooms !== false) {
+        button("+", "zoom in", () => this.zoom(0.5));
+        button("\u2212", "zoom out", () => this.zoom(2));
+        button("\u2190", "move left", () => this.move(-0.25));
+        button("\u2192", "move right", () => this.move(0.25));
+        button("all", "show all", () => this.show(this.whole));
+      }
       for (const [text, start, length] of this.item.views ?? []) {
         button(text, `show ${text}`, () => this.show({ x: [start, start + length] }));
       }
