@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -65,14 +66,23 @@ def command(
         cli.say(f"{target}: {len(content) / 1e6:.1f} MB")
 
 
+_HOST = re.compile(r"^.*?_(\d+)\.\d+(?=\.pt\.trace\.json)")
+"""In names that torch.profiler's handler gives: the host, the process, the time."""
+
+
+def _name(path: str) -> str:
+    """Name a file without what may tell whose it is: folders, the host, what opens a URL."""
+    return _HOST.sub(r"\1", PureWindowsPath(path.partition("?")[0]).name or path)
+
+
 def _label(paths: Sequence[str]) -> str:
-    """Name what was read, without folders."""
-    names = list(dict.fromkeys(PurePath(path).name or path for path in paths))
+    """Name what was read."""
+    names = list(dict.fromkeys(map(_name, paths)))
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _spelt(context: click.Context) -> str:
-    """Write the command as it was given, without folders, which may tell whose they are."""
+    """Write the command as it was given, with names in place of paths."""
     return " ".join(["pyprof report", *_words(context)])
 
 
@@ -91,4 +101,4 @@ def _words(context: click.Context) -> Iterator[str]:
             if isinstance(option, click.Option):
                 yield max(option.opts, key=len)
             if text is not True:
-                yield PurePath(str(text)).name or str(text)
+                yield _name(str(text))

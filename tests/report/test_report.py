@@ -6,12 +6,15 @@ import csv
 import io
 import os
 import re
+import sqlite3
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pyprof.commands import report
 from pyprof.marker import encode_layer
 from tests.builders import SECRETS, Range, Work, nsys_db
 from tests.commands import run
@@ -576,13 +579,44 @@ def test_text_has_contrast_in_both_themes(shown: Path) -> None:
 def test_it_says_what_it_is_of_and_how_it_was_made(tmp_path: Path) -> None:
     """The file's name, what recorded it, its steps, and the command: without folders."""
     file, target = capture(tmp_path / "net.sqlite", steps=3), tmp_path / "x.html"
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER)")
+        db.execute("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1713889498851521398)")
     text = page(file, target, "--steps", "1:", "-q")
     about = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", text))
     assert about["GPU"] == "NVIDIA A100-SXM4-80GB"
     assert about["steps"] == "1 to 2 of 3, from ranges &#34;step N&#34;"
     assert about["command"] == "pyprof report net.sqlite --steps 1:"
-    assert about["recorded by"].startswith("nsys")
+    assert about["profiler"].startswith("nsys")
+    assert about["recorded"] == "2024-04-23 16:24 UTC"
     assert str(tmp_path) not in text
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (["/home/alice/run/net.sqlite"], "net.sqlite"),
+        (["C:\\Users\\alice\\net.sqlite"], "net.sqlite"),
+        (["s3://alice:secret@bucket/net.sqlite?token=1"], "net.sqlite"),
+        (["logs/alice-laptop_144.1701239870737082.pt.trace.json.gz"], "144.pt.trace.json.gz"),
+        (["runs/a/", "runs/b"], "a and 1 more"),
+    ],
+)
+def test_its_label_tells_nobodys_name(paths: list[str], expected: str) -> None:
+    """Neither folders, nor the host that torch.profiler's handler names files after."""
+    assert report._label(paths) == expected
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@x"])
+def test_a_formula_in_a_name_stays_text_in_csv(opened: WebDriver, text: str) -> None:
+    """As in the CSV of every command: an apostrophe stands before it."""
+    script = (
+        "const table = document.getElementById('table-kernels');"
+        "table.querySelector('.pick').textContent = arguments[0]; return pyprof.csv(table)"
+    )
+    rows = list(csv.reader(io.StringIO(opened.execute_script(script, text))))
+    assert rows[1][0] == f"'{text}"
+    assert "-" in {row[8] for row in rows}  # no arithmetic that could use Tensor Cores
 
 
 def test_source_is_shown_only_where_asked(tmp_path: Path) -> None:

@@ -58,8 +58,9 @@ def check(files: list[str]) -> Content:
 
 def _shown(name: str, content: Content, selectable: Selectable) -> object:
     """Give what a part shows, with the same full name for all kernels of a short one."""
-    data = content.parts.get(name)
-    data = data._replace(full_names={}) if name == "kernels" else data
+    data: Any = content.parts.get(name)
+    if name == "kernels":
+        data = data._replace(full_names={})
     return parts.parts()[name].section(parts.Page(content.brief, selectable, data, None))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
@@ -58,7 +58,7 @@ def test_those_of_two_captures_add_up(tmp_path: Path) -> None:
     assert times["relu_kernel"] == 200 + 400
 
 
-def select(data: dict[str, dict[str, list[int]]], key: str) -> list[int]:
+def select(data: dict[str, Any], key: str) -> list[int]:
     """Give the facts of a key as the page's script does."""
     tests = [condition.split("=") for condition in key.split()]
     return [
@@ -76,7 +76,7 @@ def test_a_key_names_what_it_is_made_of(tmp_path: Path) -> None:
     """The facts with these texts, and no others; a stack's key those that pass through the line."""
     selectable = Selectable(found(capture(tmp_path / "net.sqlite")))
     data = json.loads(json.dumps(selectable.data()))
-    time = {
+    time: dict[str, dict[str, str | None]] = {
         "op": {"op": "relu"}, "no op": {"op": None, "dir": None},
         "caller": {"stack": "/home/me/train.py:7"}, "line": {"line": "/home/me/train.py:7"},
     }  # fmt: skip
