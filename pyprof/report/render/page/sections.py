@@ -103,6 +103,8 @@ class Sortable:
 _CUT = 300
 _PATH = "path"
 """Class of texts that are cut at their beginning, for their end tells more."""
+_WORD = "word"
+"""Class of texts that are never cut nor broken: each is one of a few words."""
 
 
 def text(value: str | None, note: str = "", sort: str = "") -> Cell:
@@ -242,7 +244,7 @@ def ops(brief: Brief, selectable: Selectable) -> Sortable:
     rows = [
         [
             text(op.op or op.kernel),
-            text(part_name(op.dir)),
+            text(part_name(op.dir), sort=_WORD),
             text(short_line(op.line), sort=_PATH),
             number(op.total_ns, duration(op.total_ns)),
             share(op.share),
@@ -251,7 +253,7 @@ def ops(brief: Brief, selectable: Selectable) -> Sortable:
             _rate(op.flops_per_s, 1e12),
             _rate(op.bytes_per_s, 1e9),
             share(op.efficiency),
-            text(op.bound),
+            text(op.bound, sort=_WORD),
             _tensor_cores(op.tc),
         ]
         for op in shown
@@ -267,7 +269,7 @@ def _op_key(op: OpTotals) -> dict[str, str | None]:
 
 def _tensor_cores(used: str | None) -> Cell:
     spelt = {"1": "used", "0": "not used", "?": "unknown"}.get(used or "")
-    return replace(text(spelt), value=used or UNKNOWN)
+    return replace(text(spelt, sort=_WORD), value=used or UNKNOWN)
 
 
 KERNELS = ("kernel", "op", "tc")
