@@ -117,6 +117,7 @@ def html(content: Content, origin: Origin = Origin(), sources: Path | None = Non
     ]
     return page.render(
         "report.html.j2",
+        parts.templates(),
         version=__version__,
         title=f"{origin.label}: {on} profile" if origin.label else f"{on} profile",
         processor=on,
