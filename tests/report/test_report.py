@@ -364,6 +364,18 @@ def test_the_wheel_zooms_where_the_pointer_is(opened: WebDriver) -> None:
     assert seen == [start, start + taken]
 
 
+def test_scrolling_past_a_figure_does_not_zoom_it(opened: WebDriver) -> None:
+    """A wheel that has just moved the page goes on moving it."""
+    script = """
+    const {plot} = document.getElementById('figure-timeline');
+    const turn = (target) => target.dispatchEvent(
+      new WheelEvent('wheel', {deltaY: -300, bubbles: true, cancelable: true}));
+    turn(document.body);
+    return [turn(plot.canvas), plot.seen.x[1] === plot.whole.x[1]]
+    """
+    assert opened.execute_script(script) == [True, True]
+
+
 @pytest.mark.parametrize("by", ["family", "op", "layer"])
 def test_the_timeline_is_coloured_by_family_op_or_layer(opened: WebDriver, by: str) -> None:
     """Kernels of one are alike, those of two are not; the legend names them."""

@@ -36,7 +36,7 @@ _MOST_GAPS = 2500
 """Of a device."""
 _MOST_LANES = 32
 _MOST_DEVICES = 8
-_MOST_MARKS = 400
+_MOST_MARKS = 2000
 
 Texts = tuple[str | None, ...]
 
@@ -102,7 +102,8 @@ class Lanes:
     texts: tuple[Texts, ...]
     """What boxes are known by: see `facts.KEYS`."""
     marks: tuple[Mark, ...]
-    """The steps of the first capture."""
+    """The first steps of the first capture."""
+    marks_left_out: int
     typical: Mark | None
     """The step after warm-up that takes nearest to the median."""
     slowest: Mark | None
@@ -175,6 +176,7 @@ def lanes(gathered: Gathered) -> Lanes | None:
         shown,
         texts.all(),
         tuple(marks[:_MOST_MARKS]),
+        len(marks[_MOST_MARKS:]),
         _mark(marks, typical),
         _mark(marks, slowest),
         length,

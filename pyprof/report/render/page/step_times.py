@@ -38,7 +38,8 @@ class StepTimes:
     def plus(self, other: StepTimes) -> StepTimes:
         """Put the GPUs of another capture below these."""
         if other.kind != self.kind:
-            return other if not self.names else self
+            kept, rest = (self, other) if self.names else (other, self)
+            return replace(kept, left_out=kept.left_out + len(rest.names) + rest.left_out)
         names = (*self.names, *other.names)
         left_out = self.left_out + other.left_out + len(names[_MOST_RANKS:])
         durations = (*self.duration_ns, *other.duration_ns)

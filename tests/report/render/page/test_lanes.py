@@ -124,6 +124,16 @@ def test_the_typical_and_the_slowest_step_are_whole(
         assert lane.boxes.rows[inside].tolist() == [1, 1]
 
 
+def test_steps_beyond_the_first_are_not_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are counted; the slowest one can be shown all the same."""
+    monkeypatch.setattr(lanes, "_MOST_MARKS", 2)
+    drawn = draw(gather(capture(tmp_path / "net.sqlite", steps=5)))
+    assert (len(drawn.marks), drawn.marks_left_out) == (2, 3)
+    assert drawn.slowest is not None
+
+
 def test_only_chosen_steps_are_drawn(tmp_path: Path) -> None:
     """From where the work before them ended."""
     drawn = check(gather(capture(tmp_path / "net.sqlite", steps=4), "2:"))

@@ -11,6 +11,11 @@
   const FONT = "11px system-ui, 'Liberation Sans', sans-serif";
   const AXIS = 34;
   const PAPER = 690; // px: what fits on a sheet
+  const SCROLLING = 300; // ms: a wheel that began to scroll the page goes on doing so
+  let scrolled = -SCROLLING;
+  document.addEventListener("wheel", (event) => {
+    if (!event.defaultPrevented) scrolled = event.timeStamp;
+  }, { passive: true });
   const tip = document.createElement("div");
   tip.className = "tip";
   tip.hidden = true;
@@ -138,6 +143,7 @@
       });
       if (this.kind.zooms !== false) {
         canvas.addEventListener("wheel", (event) => {
+          if (event.timeStamp - scrolled < SCROLLING) return; // the page moves below the pointer
           if (this.zoom(2 ** (event.deltaY / 300), part(...place(event)))) event.preventDefault();
         }, { passive: false });
       }
