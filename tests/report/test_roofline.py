@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyprof.inputs import source
+from pyprof.prof.columns import COLUMNS
 from pyprof.prof.table import Override
 from pyprof.report.analysis import roofline
+from pyprof.report.render.page import figures
+from pyprof.report.render.text import short_line
 from tests.commands import run
 from tests.report.browser import browser, drawn, errors, requests
 from tests.report.captured import capture
@@ -54,6 +57,29 @@ def test_a_point_under_its_roof_is_no_more_than_the_eff_of_its_rows(net: Path) -
     assert (roof.flops_per_s, roof.bytes_per_s, roof.ridge) == (1e15, 1e13, 100)
     for point in chart.points:
         assert point.flops_per_s <= min(roof.flops_per_s, point.intensity * roof.bytes_per_s)
+
+
+def test_a_point_tells_its_line_and_efficiency(net: Path) -> None:
+    """The line of most of its time; the efficiency that prof gives its rows, weighed by time."""
+    table = source.load(str(net)).table
+    names, kernels, lines = (
+        COLUMNS[name].values(table).to_pylist() for name in ("op", "kernel", "line")
+    )
+    share = COLUMNS["eff"].values(table).to_pylist()
+    for point in _chart(net).points:
+        rows = [
+            row
+            for row in range(len(names))
+            if (names[row], kernels[row]) == (point.op, point.kernel)
+        ]
+        assert point.efficiency == pytest.approx(
+            sum(share[row] * table.duration_ns[row] for row in rows)
+            / sum(table.duration_ns[row] for row in rows) / 100
+        )  # fmt: skip
+        assert {lines[row] for row in rows} == {point.line}
+        tip = dict(figures._tip(point))
+        assert tip["line"] == short_line(point.line)
+        assert tip["efficiency"].endswith(" %")
 
 
 def test_the_longest_come_first_and_are_kept(net: Path) -> None:

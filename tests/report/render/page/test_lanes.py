@@ -118,6 +118,10 @@ def test_the_typical_and_the_slowest_step_are_whole(
     assert drawn.typical is not None
     assert drawn.slowest is not None
     assert (drawn.slowest.name, drawn.typical.name != drawn.slowest.name) == ("step 3", True)
+    monkeypatch.setattr(lanes, "_MOST_GAPS", 2)
+    gaps = check(gather(file)).devices[0].gaps
+    assert all(any(mark.start <= gap.start < mark.start + mark.length
+                   for mark in (drawn.typical, drawn.slowest)) for gap in gaps)  # fmt: skip
     (lane,) = drawn.devices[0].lanes
     for mark in (drawn.typical, drawn.slowest):
         inside = (lane.boxes.start >= mark.start) & (lane.boxes.start < mark.start + mark.length)
