@@ -201,6 +201,9 @@ class Capture:
     """Sentences for the user about what this capture hides or distorts."""
     graph_captures: GraphCaptures | None = None
     graph_nodes: pa.Table = field(default_factory=GRAPH_NODES.empty_table)
+    began_ns: int | None = None
+    """When the clock showed 0, ns since 1970 in UTC; None where it counts from then, or no one
+    knows."""
 
 
 @dataclass(frozen=True, slots=True)

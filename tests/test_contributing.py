@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.programs import TOP, generate
+from tests.report.captured import capture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,8 +47,9 @@ def _run(folder: Path, *arguments: str) -> str:
 
 
 def test_each_kind_of_addition_has_a_recipe() -> None:
-    """An op, a column, a report, a capture format."""
-    assert [name for name, _ in RECIPES] == ["An op", "A column", "A report", "A capture format"]
+    """An op, a column, a report, a section of the page, a capture format."""
+    kinds = ["An op", "A column", "A report", "A section of the page", "A capture format"]
+    assert [name for name, _ in RECIPES] == kinds
 
 
 def test_an_op_is_one_file(copy: Path) -> None:
@@ -79,6 +81,20 @@ def test_a_report_is_one_file(copy: Path) -> None:
     assert "  totals  " in _run(copy, "-m", "pyprof", "--help")
     found = json.loads(_run(copy, "-m", "pyprof", "totals", "net.sqlite"))
     assert found == {"kernels": truth["activities"], "ns": truth["gpu_ns"]}
+
+
+def test_a_section_of_the_page_is_one_file(copy: Path) -> None:
+    """It stands where its order says, is listed among the sections, and names are escaped."""
+    pytest.importorskip("jinja2")
+    parts = copy / "pyprof/report/render/page/parts"
+    (parts / "in_words.py").write_text(_recipe("A section of the page"), encoding="utf-8")
+    capture(copy / "net.sqlite")
+    _run(copy, "-m", "pyprof", "report", "net.sqlite", "-o", "net.html")
+    page = (copy / "net.html").read_text(encoding="utf-8")
+    sections = re.findall(r'<section id="(\w+)"', page)
+    assert sections[:3] == ["summary", "in_words", "advice"]
+    assert '<a href="#in_words">In words</a>' in page
+    assert "<p>relu took 200 ns.</p>" in page
 
 
 def test_a_capture_format_is_one_file(copy: Path) -> None:

@@ -63,7 +63,7 @@ def test_stages_are_named_on_a_bar(
 ) -> None:
     """Each in its turn with how many are done; at the end all are."""
     if "net.html" in arguments:
-        pytest.importorskip("bokeh")
+        pytest.importorskip("jinja2")
     monkeypatch.setattr(cli, "_LONG_BYTES", 0)
     shown = on_a_terminal(monkeypatch, *arguments)
     assert re.findall(r"\] +(\d+)/(\d+) +(\w+(?: up)?)", shown) == [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,7 +45,7 @@ def command(
     Examples:
       pyprof report net.sqlite -o report.html
       pyprof report net.sqlite --steps 3: -o steady.html
-      pyprof report net.sqlite --source ~/project
+      pyprof report net.sqlite --source ~/project -o lines.html
       pyprof report ranks/ -o ranks.html --workers 2
     """
     cli.claims(target, "html", "htm", text=False)
@@ -65,26 +66,39 @@ def command(
         cli.say(f"{target}: {len(content) / 1e6:.1f} MB")
 
 
+_HOST = re.compile(r"^.*?_(\d+)\.\d+(?=\.pt\.trace\.json)")
+"""In names that torch.profiler's handler gives: the host, the process, the time."""
+
+
+def _name(path: str) -> str:
+    """Name a file without what may tell whose it is: folders, the host, what opens a URL."""
+    return _HOST.sub(r"\1", PureWindowsPath(path.partition("?")[0]).name or path)
+
+
 def _label(paths: Sequence[str]) -> str:
-    """Name what was read, without folders."""
-    names = list(dict.fromkeys(PurePath(path).name or path for path in paths))
+    """Name what was read."""
+    names = list(dict.fromkeys(map(_name, paths)))
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _spelt(context: click.Context) -> str:
-    """Write the command as it was given, without folders, which may tell whose they are."""
+    """Write the command as it was given, with names in place of paths."""
     return " ".join(["pyprof report", *_words(context)])
+
+
+_SILENT = {"target", "quiet", "workers", "dask"}
+"""What makes no difference to the page."""
 
 
 def _words(context: click.Context) -> Iterator[str]:
     given = click.core.ParameterSource.COMMANDLINE
-    for option in context.command.params:
+    for option in sorted(context.command.params, key=lambda each: isinstance(each, click.Option)):
         name = option.name or ""
-        if context.get_parameter_source(name) is not given or name == "target":
+        if context.get_parameter_source(name) is not given or name in _SILENT:
             continue
         value = context.params[name]
         for text in value if isinstance(value, tuple) else (value,):
             if isinstance(option, click.Option):
                 yield max(option.opts, key=len)
             if text is not True:
-                yield PurePath(str(text)).name or str(text)
+                yield _name(str(text))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyprof.readers._sqlite import Database
 
 _META = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # from 2024.2 on; 2022.1 to 2023.4
+_SESSION = "TARGET_INFO_SESSION_START_TIME"  # from 2022.1 on
 _GPUS = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")  # from 2021.2 on; 2020.3
 _GPU_COLUMNS = {
     # our name: theirs, newest first
@@ -50,6 +51,14 @@ def version(db: Database) -> str | None:
             if rows.num_rows:
                 return str(rows.column("value")[0])
     return None
+
+
+def began_ns(db: Database) -> int | None:
+    """Give when the session began, ns since 1970, where the file says; its clock then showed 0."""
+    if _SESSION not in db.tables():
+        return None
+    began = ints(db.read(_SESSION, {"utcEpochNs": int}).column("utcEpochNs"))
+    return int(began[0]) if len(began) and began[0] > 0 else None
 
 
 def devices(db: Database) -> pa.Table:

@@ -94,6 +94,7 @@ def read(path: Path) -> schema.Capture:
         devices=_nsys_info.devices(db),
         graph_nodes=origins.table(node_threads),
         warnings=tuple(_nsys_info.warnings(db, activities, events)),
+        began_ns=_nsys_info.began_ns(db),
     )
 
 

@@ -252,3 +252,15 @@ def test_a_file_that_changes_while_it_is_read(
     said = [text for text in readers.read(path).warnings if text not in quiet]
     assert len(said) == (change != "delete")
     assert all("changed while it was read" in text for text in said)
+
+
+def test_when_the_session_began_is_known(tmp_path: Path) -> None:
+    """The clock counts from then; of a file without it, or with an empty table, nothing is."""
+    path = nsys_db(tmp_path / "net.sqlite", WORK)
+    assert readers.read(path).began_ns is None
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER, utcTime TEXT)")
+    assert readers.read(path).began_ns is None
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1713889498851521398, '')")
+    assert readers.read(path).began_ns == 1713889498851521398

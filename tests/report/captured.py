@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
@@ -18,11 +17,6 @@ HOSTILE = "k<</script><img src=x onerror=alert(1)>|`*>"
 def op(name: str, *shape: int, dtype: str = "float32", mod: str = "torch") -> str:
     """Write the text of an op on one tensor."""
     return encode_op(Call(mod, name, (Tensor(shape, dtype),)))
-
-
-def without_ids(page: bytes) -> bytes:
-    """Leave out the numbers by which Bokeh tells the parts of all pages of a process apart."""
-    return re.sub(rb'"p\d+"', b'"p"', page)
 
 
 STEP_NS = 10_000

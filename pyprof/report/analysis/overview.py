@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -227,7 +227,8 @@ class DeviceTotals:
     paused_ns: int
     idle: Mapping[str, int]
     """By cause."""
-    pid: int = -1
+    pid: int = field(default=-1, compare=False, repr=False)
+    """Its process: a name, which no number here depends on."""
 
     @staticmethod
     def from_device(device: DeviceTime) -> DeviceTotals:

@@ -20,7 +20,7 @@ from pyprof.report.analysis.overview import overview, summarise_brief
 from pyprof.report.diff.compare import compare
 from pyprof.report.diff.side import summarise_side
 from pyprof.report.ranks.measure import measure_ranks
-from pyprof.report.render.page.timeline import strips
+from pyprof.report.render.page.strips import strips
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 

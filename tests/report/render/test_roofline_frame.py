@@ -30,7 +30,9 @@ REAL = {
 
 def point(intensity: float, flops_per_s: float, share: float = 0.1) -> Point:
     """Make a point."""
-    return Point("op", "kernel", None, intensity, flops_per_s, share, "", "")
+    return Point(
+        "op", "fprop", "kernel", None, None, 1, None, intensity, flops_per_s, share, "", ""
+    )
 
 
 def box(on: LogAxes, label: Label) -> Box:

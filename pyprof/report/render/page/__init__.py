@@ -13,23 +13,38 @@ import orjson
 from pyprof import cli
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jinja2 import Environment
 
 _HERE = Path(__file__).parent
 
 
-def render(template: str, **context: Any) -> str:  # noqa: ANN401 - what the template shows
-    """Fill a template. Raises PyprofError where Jinja2 is not installed."""
-    return str(_environment().get_template(template).render(**context))
+def render(
+    template: str,
+    others: Mapping[str, str] | None = None,
+    **context: Any,  # noqa: ANN401 - what the template shows
+) -> str:
+    """Fill a template, which may include `others`, given by name, beside the files here.
+
+    Raises PyprofError where Jinja2 is not installed.
+    """
+    return str(_environment(others or {}).get_template(template).render(**context))
 
 
-def _environment() -> Environment:
+def _environment(others: Mapping[str, str]) -> Environment:
     cli.need("pages", "Jinja2")
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - extra
+    from jinja2 import (  # noqa: PLC0415 - extra
+        ChoiceLoader,
+        DictLoader,
+        Environment,
+        FileSystemLoader,
+        StrictUndefined,
+    )
     from markupsafe import Markup  # noqa: PLC0415 - comes with it
 
     environment = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
+        loader=ChoiceLoader([DictLoader(others), FileSystemLoader(_HERE / "templates")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyprof import __version__
@@ -35,6 +36,8 @@ class Content:
     """What each part of the page found, by its name."""
     tools: tuple[str, ...]
     """What recorded the captures."""
+    began_ns: tuple[int, ...]
+    """When the recordings began, ns since 1970, as far as captures say."""
     warnings: tuple[str, ...]
     """What the capture's reader warns of."""
 
@@ -60,6 +63,7 @@ def summarise_page(source: Source, chosen: str | None = None) -> Content:
         chosen_facts(facts),
         parts.summarise(Gathered(source, brief, facts)),
         _tools(source),
+        _began_ns(source),
         table.source.warnings,
     )
 
@@ -69,6 +73,21 @@ def _tools(source: Source) -> tuple[str, ...]:
     return () if capture is None else (f"{capture.tool} {capture.version or ''}".strip(),)
 
 
+_OF_AN_EPOCH_NS = 10**18
+"""A clock that shows so much counts from 1970; the others count from boot, or the recording."""
+
+
+def _began_ns(source: Source) -> tuple[int, ...]:
+    """Give when the first row began, else when the recording did."""
+    capture, records = source.capture, source.table.records
+    if "start" not in records.columns or not records.rows:
+        return ()
+    first = int(records.numpy("start").min())
+    if capture is not None and capture.began_ns is not None:
+        return (capture.began_ns,)
+    return (first,) if first >= _OF_AN_EPOCH_NS else ()
+
+
 def merge_pages(a: Content, b: Content) -> Content:
     """Sum up two sets of captures from what was found of each."""
     return Content(
@@ -76,6 +95,7 @@ def merge_pages(a: Content, b: Content) -> Content:
         merge_facts(a.facts, b.facts),
         parts.merge(a.parts, b.parts),
         each_once(a.tools, b.tools),
+        each_once(a.began_ns, b.began_ns),
         each_once(a.warnings, b.warnings),
     )
 
@@ -97,6 +117,7 @@ def html(content: Content, origin: Origin = Origin(), sources: Path | None = Non
     ]
     return page.render(
         "report.html.j2",
+        parts.templates(),
         version=__version__,
         title=f"{origin.label}: {on} profile" if origin.label else f"{on} profile",
         processor=on,
@@ -118,13 +139,25 @@ def _about(content: Content, origin: Origin) -> Sequence[tuple[str, str]]:
     """Say what was captured, and how it came here."""
     brief = content.brief
     facts = {
-        "GPU": ", ".join(name or "a GPU without a name" for name in brief.gpus),
+        brief.coverage.processor: ", ".join(name or "a GPU without a name" for name in brief.gpus),
         "relative to": ", ".join(brief.peaks),
         "steps": _steps(brief),
-        "recorded by": ", ".join(content.tools),
+        "recorded": _date(content.began_ns),
+        "profiler": ", ".join(content.tools),
         "command": origin.command,
     }
     return [(name, text) for name, text in facts.items() if text]
+
+
+def _date(began_ns: Sequence[int]) -> str:
+    """Spell when the first recording began; "" where that is not known, or cannot be."""
+    if not began_ns:
+        return ""
+    try:
+        began = datetime.fromtimestamp(min(began_ns) // 10**9, timezone.utc)
+    except (OverflowError, OSError, ValueError):
+        return ""
+    return f"{began:%Y-%m-%d %H:%M} UTC"
 
 
 def _steps(brief: Brief) -> str:

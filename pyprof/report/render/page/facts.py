@@ -139,10 +139,9 @@ class Selectable:
     @cached_property
     def _spelt(self) -> Mapping[str, Mapping[str, int]]:
         return {
-            name: {(_SPELT.get(name, str)(text) if text is not None else NO_TEXT.get(name, "")): number
-                   for text, number in self._numbers[name].items()}
+            name: {_spell(name, text): number for text, number in self._numbers[name].items()}
             for name in KEYS
-        }  # fmt: skip
+        }
 
     def layers(self) -> list[str]:
         """Give the layers, numbered."""
@@ -164,8 +163,12 @@ class Selectable:
 
     def _texts(self, name: str) -> list[str]:
         texts = [text for text in self._numbers[name] if text is not None]
-        spell = _SPELT.get(name, str)
-        return [spell(text)[:_CUT] for text in texts]
+        return [_spell(name, text)[:_CUT] for text in texts]
+
+
+def _spell(name: str, text: str | None) -> str:
+    """Spell a text as the page's tables do."""
+    return NO_TEXT.get(name, "") if text is None else _SPELT.get(name, str)(text)
 
 
 _SPELT = {"line": short_line, "dir": part_name}

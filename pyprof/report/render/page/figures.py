@@ -118,11 +118,11 @@ def timeline(lanes: Lanes, selectable: Selectable) -> Mapping[str, Any]:
         "length": lanes.length_ns,
         "devices": [_device(device, facts) for device in lanes.devices],
         "causes": {name: [colour, MEANINGS[name]] for name, colour in IDLE.items()},
-        "marks": lanes.marks if lanes.captures == 1 else (),
+        "marks": [tuple(mark) for mark in lanes.marks] if lanes.captures == 1 else [],
         "views": [
             (f"{name} ({mark.name}, {duration(mark.length)})", mark.start, mark.length)
             for name, mark in (("typical", lanes.typical), ("slowest", lanes.slowest))
-            if mark is not None
+            if mark is not None and len(lanes.marks) > 1
         ],
     }
 
@@ -144,7 +144,7 @@ def _lane(lane: Lane, facts: np.ndarray) -> Mapping[str, Any]:
         "name": lane.name,
         "start": boxes.start,
         "length": boxes.length,
-        "busy": np.where(boxes.rows == 1, -1, boxes.busy),  # -1: all of it
+        "summed": np.where(boxes.rows == 1, -1, boxes.summed),  # -1: its length
         "rows": boxes.rows,
         "fact": facts[boxes.texts],
     }
@@ -153,7 +153,9 @@ def _lane(lane: Lane, facts: np.ndarray) -> Mapping[str, Any]:
 _MOST_COLUMNS = 600
 
 
-def trend(duration_ns: Sequence[int], warm_up: int, median_ns: float, first: int) -> Mapping[str, Any]:
+def trend(
+    duration_ns: Sequence[int], warm_up: int, median_ns: float, first: int
+) -> Mapping[str, Any]:
     """Draw how long each step took; of very many, the longest of each few."""
     values = np.asarray(duration_ns, float)
     group = -(-len(values) // _MOST_COLUMNS)
@@ -170,19 +172,27 @@ def trend(duration_ns: Sequence[int], warm_up: int, median_ns: float, first: int
 
 
 def heat_map(times: StepTimes, first: int, last: int) -> Mapping[str, Any]:
-    """Draw ranks below each other, each step as dark as it is long."""
-    values = np.array([_padded(ns, times.steps) for ns in times.duration_ns])[:, first:last]
-    group = -(-values.shape[1] // _MOST_COLUMNS)
-    starts = np.arange(0, values.shape[1], max(group, 1))
-    longest = np.fmax.reduceat(values, starts, axis=1)
+    """Draw ranks below each other, each step coloured by its time relative to the median."""
+    group = -(-(last - first) // _MOST_COLUMNS)
+    measures = {"computing": times.computing_ns, "step": times.duration_ns}
     return {
         "kind": "heat",
-        "label": f"Time of {values.shape[1]} steps on each of {len(times.names)} GPUs",
+        "label": f"Time of {last - first} steps on each of {len(times.names)} GPUs",
         "names": times.names,
-        "longest": [[None if np.isnan(ns) else int(ns) for ns in row] for row in longest.tolist()],
+        "measures": {
+            name: [_longest(_padded(ns, times.steps)[first:last], group) for ns in durations]
+            for name, durations in measures.items()
+        },
         "group": group,
         "first": first,
     }
+
+
+def _longest(duration_ns: np.ndarray, group: int) -> list[int | None]:
+    """Give the longest of each few steps; None where a rank has none of them."""
+    starts = np.arange(0, len(duration_ns), max(group, 1))
+    longest = np.fmax.reduceat(duration_ns, starts)
+    return [None if np.isnan(ns) else int(ns) for ns in longest.tolist()]
 
 
 def _padded(values: np.ndarray, length: int) -> np.ndarray:

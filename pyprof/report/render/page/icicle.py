@@ -84,7 +84,9 @@ def _boxes(
 ) -> Iterator[IcicleBox]:
     depth = len(path)
     times = f"{duration(node.total_ns)} total, {duration(node.self_ns)} own, {node.rows:,} rows"
-    yield IcicleBox(name, ".".join(path) or name, depth, start_ns, node.total_ns, times, colour, path)
+    yield IcicleBox(
+        name, ".".join(path) or name, depth, start_ns, node.total_ns, times, colour, path
+    )
     if depth >= _MOST_LEVELS:
         return
     at = start_ns

@@ -2,7 +2,7 @@
 
 A page holds some thousand boxes, a capture a million kernels. Kernels of a typical step and of the
 slowest one are boxes of their own, and so are the longest ones; the others join their neighbours
-on the stream. Of gaps the longest are drawn. How many are not is told.
+on the stream. Gaps are drawn in the same order. How many are not is told.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_GAPS = 2500
 """Of a device."""
 _MOST_LANES = 32
 _MOST_DEVICES = 8
-_MOST_MARKS = 400
+_MOST_MARKS = 2000
 
 Texts = tuple[str | None, ...]
 
@@ -47,8 +47,8 @@ class Boxes:
 
     start: Ints
     length: Ints
-    busy: Ints
-    """Time in which something ran: all of it, for a kernel of its own."""
+    summed: Ints
+    """The time of its kernels; more than its length where they overlap, as a stream's may."""
     rows: Ints
     """How many kernels it stands for."""
     texts: Ints
@@ -102,7 +102,8 @@ class Lanes:
     texts: tuple[Texts, ...]
     """What boxes are known by: see `facts.KEYS`."""
     marks: tuple[Mark, ...]
-    """The steps of the first capture."""
+    """The first steps of the first capture."""
+    marks_left_out: int
     typical: Mark | None
     """The step after warm-up that takes nearest to the median."""
     slowest: Mark | None
@@ -163,10 +164,11 @@ def lanes(gathered: Gathered) -> Lanes | None:
     length = max(device.end_ns for device in devices) - first
     marks, typical, slowest = _marks(records, overview, first)
     drawn, left_out = _chosen_streams(records, rows, devices)
+    examples = [mark for mark in (_mark(marks, typical), _mark(marks, slowest)) if mark]
     single = _single(gathered, rows, drawn, typical, slowest)
     texts = _Texts(gathered)
     shown = tuple(
-        _device(device, first,
+        _device(device, first, examples,
                 [_lane(records, stream, rows, single, first, length, texts)
                  for stream in drawn if (stream.pid, stream.device) == _key(device)])
         for device in devices
@@ -175,6 +177,7 @@ def lanes(gathered: Gathered) -> Lanes | None:
         shown,
         texts.all(),
         tuple(marks[:_MOST_MARKS]),
+        len(marks[_MOST_MARKS:]),
         _mark(marks, typical),
         _mark(marks, slowest),
         length,
@@ -193,7 +196,7 @@ def _key(device: DeviceTime) -> tuple[int | None, int | None]:
 def _chosen_streams(
     records: Records, rows: Mask, devices: Sequence[DeviceTime]
 ) -> tuple[list[Stream], int]:
-    """Give the streams to draw, the busiest where there are many, in their order; count the rest."""
+    """Give the streams to draw, of many the busiest, in their order; count the rest."""
     shown = {_key(device) for device in devices}
     candidates = [
         stream
@@ -241,9 +244,7 @@ def _mark(marks: Sequence[Mark], step: int | None) -> Mark | None:
     return next((mark for mark in marks if mark.name == f"step {step}"), None)
 
 
-def _single(
-    gathered: Gathered, rows: Mask, drawn: Sequence[Stream], *examples: int | None
-) -> Mask:
+def _single(gathered: Gathered, rows: Mask, drawn: Sequence[Stream], *examples: int | None) -> Mask:
     """Find the rows that are boxes of their own: of the steps looked at first, then the longest."""
     records, steps = gathered.source.table.records, gathered.overview.steps
     time = records.numpy("kDuration")
@@ -296,14 +297,13 @@ def _lane(
     time = end - start
     longest = np.lexsort((-time, box))[begins]  # of each box, the longest comes first
     last = np.maximum.reduceat(end, begins)
-    busy = np.minimum(np.add.reduceat(time, begins), last - start[begins])
     number = "" if stream.stream is None or stream.cpu else f"stream {stream.stream}"
     return Lane(
         number or stream.device_label,
         Boxes(
             start[begins] - first,
             last - start[begins],
-            busy,
+            np.add.reduceat(time, begins),
             np.diff(begins, append=len(rows)),
             texts.places(rows[longest]),
         ),
@@ -319,22 +319,38 @@ def _joined(start: Ints, single: Mask, first: int, length: int) -> Ints:
     return np.cumsum(begins) - 1
 
 
-def _device(device: DeviceTime, first: int, shown: Sequence[Lane]) -> DeviceLanes:
+def _device(
+    device: DeviceTime, first: int, examples: Sequence[Mark], shown: Sequence[Lane]
+) -> DeviceLanes:
     start, end, cause = (np.concatenate(part) for part in zip(*_idle(device), strict=True))
-    order = np.argsort(start - end, kind="stable")
+    order = np.lexsort((start - end, ~_within(start - first, examples)))
     kept, rest = order[:_MOST_GAPS], order[_MOST_GAPS:]
-    pauses = device.paused.start[:_MOST_GAPS], device.paused.end[:_MOST_GAPS]
     gaps = [
-        Gap(begin - first, finish - begin, cause)
-        for begin, finish, cause in (
-            *zip(start[kept].tolist(), end[kept].tolist(), cause[kept].tolist(), strict=True),
-            *((begin, finish, PAUSED) for begin, finish in zip(*map(np.ndarray.tolist, pauses), strict=True)),
-        )
+        *_gaps(start[kept] - first, end[kept] - first, cause[kept]),
+        *_gaps(*_pauses(device, first)),
     ]
     left_out_ns = int((end[rest] - start[rest]).sum())
     return DeviceLanes(
         device_name(device), tuple(sorted(gaps)), len(rest), left_out_ns, tuple(shown)
     )
+
+
+def _within(start: Ints, marks: Sequence[Mark]) -> Mask:
+    """Tell what begins in one of some steps."""
+    inside = np.zeros(len(start), bool)
+    for mark in marks:
+        inside |= (start >= mark.start) & (start < mark.start + mark.length)
+    return inside
+
+
+def _gaps(start: Ints, end: Ints, cause: NDArray[np.str_]) -> Iterator[Gap]:
+    columns = (start.tolist(), (end - start).tolist(), cause.tolist())
+    return map(Gap._make, zip(*columns, strict=True))
+
+
+def _pauses(device: DeviceTime, first: int) -> tuple[Ints, Ints, NDArray[np.str_]]:
+    start, end = device.paused.start[:_MOST_GAPS], device.paused.end[:_MOST_GAPS]
+    return start - first, end - first, np.full(len(start), PAUSED)
 
 
 def _idle(device: DeviceTime) -> Iterator[tuple[Ints, Ints, NDArray[np.str_]]]:

@@ -46,7 +46,7 @@ class Cell:
     note: str = ""
     """Shown while the pointer rests on it."""
     sort: str = ""
-    """Class that colours a text."""
+    """Class of a text, for its colour or where it is cut."""
     value: str = ""
     """What filters and CSV take it for, where that is not the text."""
 
@@ -66,6 +66,14 @@ class Heading(NamedTuple):
         """Name the column, with its unit, as CSV has it."""
         name = self.name or self.title
         return f"{name}_{self.unit}" if self.unit.isalpha() else name
+
+
+def _texts(title: str, name: str = "") -> Heading:
+    return Heading(title, is_text=True, name=name)
+
+
+def _numbers(title: str, name: str = "", unit: str = "") -> Heading:
+    return Heading(title, is_text=False, name=name, unit=unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,10 @@ class Sortable:
 
 
 _CUT = 300
+_PATH = "path"
+"""Class of texts that are cut at their beginning, for their end tells more."""
+_WORD = "word"
+"""Class of texts that are never cut nor broken: each is one of a few words."""
 
 
 def text(value: str | None, note: str = "", sort: str = "") -> Cell:
@@ -217,23 +229,23 @@ def advice(brief: Brief) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-_TIME = (Heading("time", False, "time", "ns"), Heading("share", False, "share", "%"))
-_RATES = (Heading("TFLOP/s", False, "tflops"), Heading("GB/s", False, "gbs"))
-_TENSOR_CORES = Heading("Tensor Cores", True, "tc")
+_TIME = (_numbers("time", "time", "ns"), _numbers("share", "share", "%"))
+_RATES = (_numbers("TFLOP/s", "tflops"), _numbers("GB/s", "gbs"))
+_TENSOR_CORES = _texts("Tensor Cores", "tc")
 
 
 def ops(brief: Brief, selectable: Selectable) -> Sortable:
     """Tabulate the ops that take most time."""
-    columns = [Heading("op", True), Heading("direction", True, "dir"), Heading("line", True),
-               *_TIME, Heading("calls", False), Heading("kernels", False), *_RATES,
-               Heading("efficiency", False, "eff", "%"), Heading("bound", True),
+    columns = [_texts("op"), _texts("direction", "dir"), _texts("line"),
+               *_TIME, _numbers("calls"), _numbers("kernels"), *_RATES,
+               _numbers("efficiency", "eff", "%"), _texts("bound"),
                _TENSOR_CORES]  # fmt: skip
     shown, rest = brief.ops[:_MOST_ROWS], brief.ops[_MOST_ROWS:]
     rows = [
         [
             text(op.op or op.kernel),
-            text(part_name(op.dir)),
-            text(short_line(op.line)),
+            text(part_name(op.dir), sort=_WORD),
+            text(short_line(op.line), sort=_PATH),
             number(op.total_ns, duration(op.total_ns)),
             share(op.share),
             number(op.calls, count(op.calls)),
@@ -241,7 +253,7 @@ def ops(brief: Brief, selectable: Selectable) -> Sortable:
             _rate(op.flops_per_s, 1e12),
             _rate(op.bytes_per_s, 1e9),
             share(op.efficiency),
-            text(op.bound),
+            text(op.bound, sort=_WORD),
             _tensor_cores(op.tc),
         ]
         for op in shown
@@ -257,7 +269,7 @@ def _op_key(op: OpTotals) -> dict[str, str | None]:
 
 def _tensor_cores(used: str | None) -> Cell:
     spelt = {"1": "used", "0": "not used", "?": "unknown"}.get(used or "")
-    return replace(text(spelt), value=used or UNKNOWN)
+    return replace(text(spelt, sort=_WORD), value=used or UNKNOWN)
 
 
 KERNELS = ("kernel", "op", "tc")
@@ -266,8 +278,8 @@ KERNELS = ("kernel", "op", "tc")
 
 def kernels(sums: pa.Table, full: Mapping[str, str], selectable: Selectable) -> Sortable:
     """Tabulate the kernels that take most time; the full name shows under the pointer."""
-    columns = [Heading("kernel", True), Heading("op", True), *_TIME, Heading("calls", False),
-               Heading("mean", False, "mean", "ns"), *_RATES, _TENSOR_CORES]  # fmt: skip
+    columns = [_texts("kernel"), _texts("op"), *_TIME, _numbers("calls"),
+               _numbers("mean", "mean", "ns"), *_RATES, _TENSOR_CORES]  # fmt: skip
     groups = totals(sums)
     shown, rest = groups[:_MOST_ROWS], groups[_MOST_ROWS:]
     rows = [
@@ -302,9 +314,7 @@ def full_names(table: Table) -> dict[str, str]:
 _Lines: TypeAlias = "Sequence[tuple[str, LineTime]]"
 
 
-def line_table(
-    totalled: SourceLines, selectable: Selectable, code: Code | None = None
-) -> Sortable:
+def line_table(totalled: SourceLines, selectable: Selectable, code: Code | None = None) -> Sortable:
     """Tabulate the source lines that launched work themselves, the slowest first."""
     return _line_table(totalled, _slowest(totalled), selectable, code)
 
@@ -326,15 +336,15 @@ def _slowest(totalled: SourceLines) -> _Lines:
 def _line_table(
     totalled: SourceLines, lines: _Lines, selectable: Selectable, code: Code | None
 ) -> Sortable:
-    columns = [Heading("line", True), *([Heading("source", True)] if code else []),
-               Heading("own time", False, "time", "ns"), Heading("share", False, "share", "%"),
-               Heading("with callees", False, "total", "ns"),
-               Heading("op calls", False, "calls")]  # fmt: skip
+    columns = [_texts("line"), *([_texts("source")] if code else []),
+               _numbers("own time", "time", "ns"), _numbers("share", "share", "%"),
+               _numbers("with callees", "total", "ns"),
+               _numbers("op calls", "calls")]  # fmt: skip
     total_ns = max(totalled.total_ns, 1)
     shown, rest = lines[:_MOST_ROWS], lines[_MOST_ROWS:]
     rows: list[list[Cell]] = [
         [
-            text(f"{short_line(path)}:{line.number}"),
+            text(f"{short_line(path)}:{line.number}", sort=_PATH),
             *([text(code.line(path, line.number))] if code else []),
             number(line.own_ns, duration(line.own_ns)),
             share(line.own_ns / total_ns),
@@ -374,17 +384,43 @@ class Code:
 _EXCERPTS, _CONTEXT_LINES = 5, 3
 
 
-def excerpts(
-    totalled: SourceLines, code: Code
-) -> list[tuple[str, str, list[tuple[int, str, bool]]]]:
-    """Give place, own time and surroundings of the slowest lines whose source is found."""
-    shown = []
-    for path, line in _slowest(totalled)[:_EXCERPTS]:
-        around = code.around(path, line.number, _CONTEXT_LINES)
-        if around:
-            lines = [(number, text[:_CUT], number == line.number) for number, text in around]
-            shown.append((f"{short_line(path)}:{line.number}", duration(line.own_ns), lines))
+class Excerpt(NamedTuple):
+    """Some lines of a file."""
+
+    file: str
+    lines: list[tuple[int, str, str]]
+    """Number, own time ("" of a line that is not among the slowest) and text."""
+
+
+def excerpts(totalled: SourceLines, code: Code) -> list[Excerpt]:
+    """Give the surroundings of the slowest lines whose source is found; what touches is one."""
+    slowest = _slowest(totalled)[:_EXCERPTS]
+    times = {(path, line.number): duration(line.own_ns) for path, line in slowest}
+    shown: list[Excerpt] = []
+    for path in dict.fromkeys(path for path, _ in slowest):
+        around = {
+            number: text
+            for own, line in slowest
+            if own == path
+            for number, text in code.around(path, line.number, _CONTEXT_LINES)
+        }
+        shown += [
+            Excerpt(short_line(path), [
+                (number, times.get((path, number), ""), around[number][:_CUT]) for number in run
+            ])
+            for run in _runs(sorted(around))
+        ]  # fmt: skip
     return shown
+
+
+def _runs(numbers: Sequence[int]) -> list[list[int]]:
+    """Split ascending numbers where one is left out."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if not runs or number != runs[-1][-1] + 1:
+            runs.append([])
+        runs[-1].append(number)
+    return runs
 
 
 def unknown(coverage: Coverage) -> list[tuple[str, str, str, str, str]]:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.parse.records import Records
-from pyprof.report.analysis.steps import on_gpu
+from pyprof.report.analysis.steps import bounds_on_gpu, on_gpu
 from pyprof.report.render.page.sections import device_name
 
 if TYPE_CHECKING:
     from pyprof.arrays import Floats, Ints
     from pyprof.report.analysis.overview import Overview
+    from pyprof.report.analysis.timeline import DeviceTime
     from pyprof.report.render.page.parts import Gathered
 
 _MOST_RANKS = 64
@@ -30,16 +31,26 @@ class StepTimes:
     """Of the GPUs."""
     duration_ns: tuple[Floats, ...]
     """One array for each GPU; NaN for a step in which it did nothing."""
+    computing_ns: tuple[Floats, ...]
+    """The same, of the time in which it computed: ranks that wait for each other take as long."""
     left_out: int = 0
 
     def plus(self, other: StepTimes) -> StepTimes:
         """Put the GPUs of another capture below these."""
         if other.kind != self.kind:
-            return other if not self.names else self
+            kept, rest = (self, other) if self.names else (other, self)
+            return replace(kept, left_out=kept.left_out + len(rest.names) + rest.left_out)
         names = (*self.names, *other.names)
         left_out = self.left_out + other.left_out + len(names[_MOST_RANKS:])
         durations = (*self.duration_ns, *other.duration_ns)
-        return StepTimes(self.kind, names[:_MOST_RANKS], durations[:_MOST_RANKS], left_out)
+        computing = (*self.computing_ns, *other.computing_ns)
+        return StepTimes(
+            self.kind,
+            names[:_MOST_RANKS],
+            durations[:_MOST_RANKS],
+            computing[:_MOST_RANKS],
+            left_out,
+        )
 
     @property
     def steps(self) -> int:
@@ -50,29 +61,38 @@ class StepTimes:
 def step_times(gathered: Gathered) -> StepTimes:
     """Measure every step on every GPU; no GPU where no steps are known."""
     overview, records = gathered.overview, gathered.source.table.records
-    nothing = StepTimes(overview.steps.kind, (), ())
+    nothing = StepTimes(overview.steps.kind, (), (), ())
     if not len(overview.steps) or overview.timeline is None:
         return nothing
     pid, device = records.numpy("pid"), records.numpy("device")
     devices = overview.timeline.devices
-    rows = [np.flatnonzero((pid == each.pid) & (device == each.device))
-            for each in devices[:_MOST_RANKS]]  # fmt: skip
+    times = [
+        _times(records, overview, each, np.flatnonzero((pid == each.pid) & (device == each.device)))
+        for each in devices[:_MOST_RANKS]
+    ]
     return replace(
         nothing,
         names=tuple(device_name(each) for each in devices[:_MOST_RANKS]),
-        duration_ns=tuple(_durations(records, overview, own) for own in rows),
+        duration_ns=tuple(duration for duration, _ in times),
+        computing_ns=tuple(computing for _, computing in times),
         left_out=len(devices[_MOST_RANKS:]),
     )
 
 
-def _durations(records: Records, overview: Overview, rows: Ints) -> Floats:
+def _times(
+    records: Records, overview: Overview, device: DeviceTime, rows: Ints
+) -> tuple[Floats, Floats]:
     """Measure a GPU's steps; NaN for those in which it did nothing, or that were not chosen."""
     steps = overview.steps
     of_row = steps.of_row[rows]
     columns = {name: records.columns[name] for name in _NEEDED if name in records.columns}
     own = Records(records.rows, columns).take(rows)
-    duration = on_gpu(own, of_row, steps.start_ns, steps.end_ns).astype(float)
     first, last = overview.chosen or (0, len(steps))
     shown = np.zeros(len(steps), bool)
     shown[of_row[(of_row >= first) & (of_row < last)]] = True
-    return np.where(shown, duration, np.nan)
+    bounds = bounds_on_gpu(own, of_row, len(steps))
+    if bounds is None:
+        return np.full(len(steps), np.nan), np.full(len(steps), np.nan)
+    duration = on_gpu(own, of_row, steps.start_ns, steps.end_ns)
+    computing = device.compute.length_within(bounds[:-1], bounds[1:])
+    return np.where(shown, duration, np.nan), np.where(shown, computing, np.nan)

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import itertools
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from pyprof.inputs import source
-from pyprof.report.analysis import roofline
-from pyprof.report.render.page import icicle, sections
+from pyprof.prof.coverage import Coverage
+from pyprof.report.render.page import figures, parts, sections
 from pyprof.report.render.page.content import html, merge_pages, summarise_page
+from pyprof.report.render.page.facts import Selectable
+from pyprof.report.render.page.step_times import StepTimes
+from pyprof.report.render.text import duration
 from tests.report.captured import STEP_NS, capture
 from tests.report.together import together
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pyprof.report.render.page.content import Content
-    from pyprof.report.render.page.timeline import Strip
+    from pyprof.report.render.page.sections import Sortable
+    from pyprof.report.render.page.strips import Strip
 
 REAL = (
     "kineto-v100-resnet-ddp/trace.json.gz",
@@ -27,6 +33,10 @@ REAL = (
     "nsys2026.2-h100x2-fsdp/net.sqlite",
     "nvprof-v100-apex/net.sql",
 )
+
+
+ALIKE = ("families", "kernels", "lines", "modules", "roofline", "unknown")
+"""Parts that show of several captures what they show of all their rows as one."""
 
 
 def check(files: list[str]) -> Content:
@@ -37,13 +47,21 @@ def check(files: list[str]) -> Content:
         summarise_page(together(sources)),
     )
     assert list(sections.cards(merged.brief)) == list(sections.cards(whole.brief))
-    assert sections.kernels(merged.kernels, {}) == sections.kernels(whole.kernels, {})
-    assert merged.full_names.keys() == whole.full_names.keys()
-    assert sections.line_table(merged.lines) == sections.line_table(whole.lines)
-    assert icicle.boxes(icicle.ops(merged.ops), "") == icicle.boxes(icicle.ops(whole.ops), "")
-    assert roofline.points(merged.achieved, 400) == roofline.points(whole.achieved, 400)
-    assert roofline.roofs(merged.achieved, 4) == roofline.roofs(whole.achieved, 4)
+    a, b = (Selectable(content.facts) for content in (merged, whole))
+    assert a.data() == b.data()
+    names = [content.parts["kernels"].full_names for content in (merged, whole)]
+    assert names[0].keys() == names[1].keys()
+    for name in ALIKE:
+        assert _shown(name, merged, a) == _shown(name, whole, b)
     return merged
+
+
+def _shown(name: str, content: Content, selectable: Selectable) -> object:
+    """Give what a part shows, with the same full name for all kernels of a short one."""
+    data: Any = content.parts.get(name)
+    if name == "kernels":
+        data = data._replace(full_names={})
+    return parts.parts()[name].section(parts.Page(content.brief, selectable, data, None))
 
 
 @pytest.mark.slow
@@ -55,8 +73,10 @@ def test_pages_of_real_captures_add_up(pair: tuple[str, str], captures: Path) ->
 
 def strip(found: Content) -> Strip:
     """Give what is drawn."""
-    assert found.strips is not None
-    return found.strips.strip(found.brief.steps)
+    strips = found.parts["steps"].strips
+    assert strips is not None
+    drawn: Strip = strips.strip(found.brief.steps)
+    return drawn
 
 
 def test_each_rank_has_its_strips_on_its_own_clock(tmp_path: Path) -> None:
@@ -85,3 +105,119 @@ def test_of_many_ranks_the_first_are_drawn(tmp_path: Path) -> None:
     text = html(found)
     assert "2 further GPUs are left out" in text
     assert "17 further steps are left out" in text
+
+
+def shown(found: Content, sources: Path | None = None) -> dict[str, Mapping[str, Any]]:
+    """Give what the parts show, by their name."""
+    selectable = Selectable(found.facts)
+    made = {
+        name: part.section(parts.Page(found.brief, selectable, found.parts.get(name), sources))
+        for name, part in parts.parts().items()
+    }
+    return {name: section for name, section in made.items() if section is not None}
+
+
+def _total_ns(table: Sortable, column: str) -> int:
+    place = [heading.name or heading.title for heading in table.columns].index(column)
+    return table.left_out_ns + sum(int(row[place].number or 0) for row in table.rows)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nsys2024.2-a100-pyprof-markers/net.sqlite",
+        "nsys2026.2-h100x2-fsdp/net.sqlite",
+        pytest.param("kineto-v100-resnet50-2021/trace.json.gz", marks=pytest.mark.slow),
+        "nvprof-v100-apex/net.dict",
+        "generated",
+    ],
+)
+def test_all_parts_say_the_same_of_one_time(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str
+) -> None:
+    """Ops, kernels, families, modules, lines and facts: each adds up to the GPU time."""
+    file = (
+        str(capture(tmp_path / "net.sqlite", steps=2))
+        if name == "generated"
+        else str(request.getfixturevalue("captures") / name)
+    )
+    found = summarise_page(source.load(file))
+    total_ns = found.brief.coverage.total_ns
+    made, lines = shown(found), found.parts["lines"]
+    sums = {
+        "ops": _total_ns(made["ops"]["ops"], "time"),
+        "kernels": _total_ns(made["kernels"]["kernels"], "time"),
+        "families": sum(found.brief.families.values()),
+        "phases": sum(found.brief.phases.values()),
+        "modules": made["modules"]["icicle"]["length"][0],
+        "lines": lines.total_ns,
+        "facts": Selectable(found.facts).data()["total_ns"],
+    }
+    assert sums == dict.fromkeys(sums, total_ns)
+    if "lines" in made:
+        assert _total_ns(made["lines"]["lines"], "time") + lines.unknown_ns == total_ns
+        assert not _total_ns(made["lines"]["callers"], "time")
+
+
+def test_each_gpu_adds_up_to_the_headline(captures: Path) -> None:
+    """Busy and idle time of the cards are the sums of the GPUs' table, and of the causes."""
+    found = summarise_page(source.load(str(captures / "nsys2026.2-h100x2-fsdp/net.sqlite")))
+    times = found.brief.times
+    assert times is not None
+    cards = {title: value for title, value, _ in sections.cards(found.brief)}
+    idle_ns = sum(device.idle_ns for device in times.devices)
+    assert cards["GPU idle"] == duration(idle_ns)
+    assert idle_ns == sum(sum(device.idle.values()) for device in times.devices)
+    table = sections.devices(found.brief)
+    assert [name for name, _ in table] == ["GPU 0, process 144", "GPU 1, process 145"]
+    assert table[0][1][:4] == ["299.849 ms", "91.3 %", "273.818 ms", "26.031 ms"]
+
+
+def test_lines_are_ranked_by_their_own_time(tmp_path: Path) -> None:
+    """A line that only calls, as main's is, stands apart, whatever its callees take."""
+    made = shown(summarise_page(source.load(str(capture(tmp_path / "net.sqlite", slower=4)))))
+    rows = {name: [(row[0].text, row[1].text, row[3].text) for row in made["lines"][name].rows]
+            for name in ("lines", "callers")}  # fmt: skip
+    assert rows == {
+        "lines": [("model.py:12", "800 ns", "800 ns"), ("model.py:30", "300 ns", "300 ns")],
+        "callers": [("train.py:7", "0 ns", "1.100 us")],
+    }
+
+
+def test_steps_by_rank_are_those_of_each_alone(tmp_path: Path) -> None:
+    """A slower rank's row is its own; the trend is that of the slower one in each step."""
+    files = [
+        str(capture(tmp_path / f"rank{rank}.sqlite", steps=3, slower=slower))
+        for rank, slower in enumerate((1, 4))
+    ]
+    alone = [summarise_page(source.load(file)) for file in files]
+    steps = shown(reduce(merge_pages, alone))["steps"]
+    times = steps["heat"]["measures"]
+    assert times["step"] == [found.brief.steps.duration_ns.tolist() for found in alone]
+    assert times["computing"] == [[200 + 300 + 50] * 3, [4 * 200 + 300 + 50] * 3]
+    assert steps["trend"]["longest"].tolist() == np.max(times["step"], axis=0).tolist()
+    assert shown(alone[0])["steps"]["heat"] is None
+
+
+def test_very_many_steps_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each bar is the longest of its steps; a rank without a step leaves a hole."""
+    monkeypatch.setattr(figures, "_MOST_COLUMNS", 3)
+    trend = figures.trend([5, 1, 2, 9, 3], 1, 3.0, 10)
+    assert (trend["longest"].tolist(), trend["group"], trend["first"]) == ([5, 9, 3], 2, 10)
+    durations = (np.array([5.0, 1, 2, 9, 3]), np.array([np.nan, np.nan, 4]))
+    times = StepTimes("step", ("a", "b"), durations, durations)
+    assert figures.heat_map(times, 0, 5)["measures"]["step"] == [[5, 9, 3], [None, 4, None]]
+
+
+def test_an_unknown_cost_is_explained_with_its_remedy() -> None:
+    """Reasons of most time first; the rest together."""
+    reasons = {f"unknown op f{n}": (n, 1) for n in range(20)} | {"shapes not recorded": (500, 3)}
+    table = sections.unknown(Coverage(1000, reasons))
+    assert table[0] == (
+        "shapes not recorded", "500 ns", "50.0", "3",
+        "capture with pyprof capture, or with record_shapes=True",
+    )  # fmt: skip
+    assert table[1][0] == "unknown op f19"
+    assert "docs/own-ops.md" in table[1][4]
+    assert len(table) == 13
+    assert table[-1][:4] == ("9 other reasons", "36 ns", "3.6", "9")

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pyprof.inputs import source
 from pyprof.report.analysis.intervals import union_of
 from pyprof.report.analysis.overview import overview
-from pyprof.report.render.page.timeline import _elapsed, strips
+from pyprof.report.render.page.strips import _elapsed, strips
 from tests.builders import Work, nsys_db
 from tests.report.captured import STEP_NS, capture
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyprof.report.render.page.timeline import Strip
+    from pyprof.report.render.page.strips import Strip
 
 
 def drawn(file: Path) -> Strip:

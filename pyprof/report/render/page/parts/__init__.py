@@ -1,9 +1,9 @@
 """The parts of the report's page. A part is a module here; it is found by being here.
 
 Each has a TITLE, an ORDER (the smallest comes first) and `section(page)`, which gives what its
-template `templates/parts/NAME.html.j2` shows, or None where a capture has nothing for it. A part
-that needs more than the brief and the facts has `summarise` and `merge`, too: what they give
-is `page.data` in the end.
+template shows as `part`, or None where a capture has nothing for it. The template is the file
+`templates/parts/NAME.html.j2`, or the text TEMPLATE. A part that needs more than the brief and the
+facts has `summarise` and `merge`, too: what they give is `page.data` in the end.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class Part(Protocol):
 
     TITLE: str
     ORDER: int
+    TEMPLATE: str
+    """Where no file is its template."""
 
     def section(self, page: Page) -> Mapping[str, Any] | None:
         """Give what the part's template shows; None where there is nothing to show."""
@@ -77,14 +79,21 @@ def parts() -> Mapping[str, Part]:
 
 def summarise(gathered: Gathered) -> dict[str, Any]:
     """Sum up a capture for each part that asks for it."""
-    return {
-        name: part.summarise(gathered) for name, part in parts().items() if _has_data(part)
-    }
+    return {name: part.summarise(gathered) for name, part in parts().items() if _has_data(part)}
 
 
 def merge(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
     """Make what the parts found of two captures one."""
     return {name: part.merge(a[name], b[name]) for name, part in parts().items() if _has_data(part)}
+
+
+def templates() -> dict[str, str]:
+    """Give the templates that are no files, by the name that one would have."""
+    return {
+        f"parts/{name}.html.j2": part.TEMPLATE
+        for name, part in parts().items()
+        if hasattr(part, "TEMPLATE")
+    }
 
 
 def _has_data(part: Part) -> bool:

@@ -37,20 +37,20 @@ def merge(a: StepData, b: StepData) -> StepData:
 
 
 def section(page: Page) -> Mapping[str, Any] | None:
-    """Give the figures that the capture has steps, or ranks, for."""
+    """Give the figures of steps, and of ranks; None where there are not several steps."""
     steps, data = page.brief.steps, page.data
     shown = data.strips.strip(steps) if data.strips else None
-    if shown is None:
-        return None
     first, last = page.brief.chosen or (0, len(steps))
     count = last - first
-    several = len(data.times.names) > 1 and count > 1
+    if shown is None or count <= 1:  # the timeline shows as much
+        return None
+    several = len(data.times.names) > 1
     return {
         "count": count,
         "origin": steps.origin,
         "warm_up": steps.warm_up if not page.brief.chosen else 0,
         "median": duration(steps.median_ns),
-        "trend": _trend(page, first, last) if count > 1 else None,
+        "trend": _trend(page, first, last),
         "heat": figures.heat_map(data.times, first, last) if several else None,
         "ranks_left_out": data.times.left_out,
         "strip": figures.strip(shown),

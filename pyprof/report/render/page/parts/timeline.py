@@ -42,6 +42,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
         "gaps_time": duration(sum(device.left_out_ns for device in drawn.devices)),
         "devices_left_out": drawn.devices_left_out,
         "streams_left_out": drawn.streams_left_out,
+        "marks_left_out": drawn.marks_left_out if drawn.captures == 1 else 0,
         "captures": drawn.captures,
         "causes": [(name, colour, figures.MEANINGS[name])
                    for name, colour in figures.IDLE.items() if name in used],

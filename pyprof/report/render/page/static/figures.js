@@ -161,7 +161,7 @@
     },
     pointLabels(pen, view, item, taken) {
       for (const { x, y, r, place } of view.points.slice(0, item.labelled)) {
-        const text = cut(pen, item.name[place], 160);
+        const text = `${cut(pen, item.name[place], 160)} ${(100 * item.share[place]).toFixed(1)} %`;
         const width = pen.measureText(text).width;
         const places = [];
         for (let off = 3; off < 40; off += 6) {
@@ -286,6 +286,15 @@
     }));
     plot.later?.();
   };
+  // A choice beside the zoom's buttons.
+  const chooser = (title, options, choose) => {
+    const label = document.createElement("label");
+    const choice = document.createElement("select");
+    for (const [value, text] of Object.entries(options)) choice.add(new Option(text, value));
+    choice.addEventListener("change", () => choose(choice.value));
+    label.append(`${title} `, choice);
+    return label;
+  };
   const rows = (item) => item.devices.flatMap((device) => [
     ...device.lanes.map((lane) => ({ device, lane, name: item.devices.length > 1 ? `${device.name}, ${lane.name}` : lane.name, height: LANE })),
     { device, name: item.devices.length > 1 ? `${device.name}: idle` : "idle", height: IDLE },
@@ -295,16 +304,11 @@
     gutter: gutter((item) => rows(item).map((row) => row.name)),
     domain: (item) => ({ x: [0, Math.max(item.length, 1)] }),
     tools(plot) {
-      const label = document.createElement("label");
-      const choice = document.createElement("select");
-      for (const by of COLOURS_BY) choice.add(new Option(by, by));
-      choice.addEventListener("change", () => colouring(plot, choice.value));
-      label.append("colour by ", choice);
       plot.legend = document.createElement("div");
       plot.legend.className = "legend";
       queueMicrotask(() => plot.host.append(plot.legend));
       colouring(plot, COLOURS_BY[0]);
-      return [label];
+      return [chooser("colour by", Object.fromEntries(COLOURS_BY.map((by) => [by, by])), (by) => colouring(plot, by))];
     },
     draw(pen, view, item) {
       timeAxis(pen, view, "since the first kernel");
@@ -346,7 +350,7 @@
         const lit = selection.has(lane.fact[place]);
         if (right - left < 0.3 && right < filled && !selection.active()) continue;
         filled = left + 0.3;
-        const busy = lane.rows[place] > 1 ? lane.busy[place] / Math.max(length, 1) : 1;
+        const busy = lane.rows[place] > 1 ? Math.min(lane.summed[place] / Math.max(length, 1), 1) : 1;
         pen.globalAlpha = lit ? 0.3 + 0.7 * busy : DIM;
         pen.fillStyle = plot.ofFact[lane.fact[place]] ?? OTHERS;
         const width = Math.max(right - left, 0.6);
@@ -395,7 +399,7 @@
       const of = (name) => (fact < 0 ? "(in a rarer combination)" : selection.text(name, fact));
       const span = [["time", duration(lane.length[place])], ["at", duration(lane.start[place])]];
       const head = several
-        ? [[`${lane.rows[place].toLocaleString("en")} kernels`, `in ${duration(lane.length[place])}, busy ${duration(lane.busy[place])}`], ["at", duration(lane.start[place])], ["the longest:", " "]]
+        ? [[`${lane.rows[place].toLocaleString("en")} kernels`, `in ${duration(lane.length[place])}, summed ${duration(lane.summed[place])}`], ["at", duration(lane.start[place])], ["the longest:", " "]]
         : span;
       const tip = [["op", of("op")], ["line", of("line")], ["kernel", of("kernel")], ["layer", of("layer")], ["family", of("family")]];
       return { tip: several ? [...head, ...tip] : [...tip, ...head], key: fact < 0 ? null : selection.keyOf(fact), label: title(fact) };
@@ -462,40 +466,47 @@
   };
   const heatRow = (item) => (item.names.length > 24 ? 12 : 20);
   const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1] ?? 1;
+  const LEAST_RANGE = 0.1; // of the median: less than that apart is alike
   pyprof.kinds.heat = {
     zooms: false,
     height: (item) => 40 + heatRow(item) * item.names.length,
     gutter: gutter((item) => item.names),
-    domain: (item) => ({ x: [0, item.longest[0].length] }),
+    domain: (item) => ({ x: [0, item.measures.step[0].length] }),
+    tools: (plot) => {
+      plot.by = "computing";
+      return [chooser("time of", { computing: "computing", step: "whole step" }, (by) => {
+        plot.by = by;
+        plot.later();
+      })];
+    },
     draw(pen, view, item) {
       const row = heatRow(item);
-      const every = item.longest.flat().filter((ns) => ns !== null);
+      const times = item.measures[view.plot.by];
+      const every = times.flat().filter((ns) => ns !== null);
       const middle = median(every);
-      const [least, most] = [Math.min(...every), Math.max(...every)];
+      const range = Math.max(...every.map((ns) => Math.abs(ns - middle)), LEAST_RANGE * middle, 1);
       item.names.forEach((name, at) => {
         names(pen, view, name, view.top + (at + 0.5) * row, view.left - 6);
-        item.longest[at].forEach((ns, place) => {
+        times[at].forEach((ns, place) => {
           if (ns === null) return;
-          // Longer than the median is ever stronger orange, shorter ever stronger blue.
-          const [part, hue] = ns >= middle
-            ? [(ns - middle) / Math.max(most - middle, 1), "#c8651b"] : [(middle - ns) / Math.max(middle - least, 1), "#3b82c4"];
           pen.fillStyle = view.colours.rule;
           pen.fillRect(view.at(place), view.top + at * row, Math.max(view.px - 1, 0.5), row - 1);
-          pen.globalAlpha = 0.06 + 0.94 * part;
-          pen.fillStyle = hue;
+          pen.globalAlpha = Math.abs(ns - middle) / range;
+          pen.fillStyle = ns >= middle ? "#c8651b" : "#3b82c4";
           pen.fillRect(view.at(place), view.top + at * row, Math.max(view.px - 1, 0.5), row - 1);
           pen.globalAlpha = 1;
         });
       });
-      stepAxis(pen, view, item, item.longest[0].length);
+      stepAxis(pen, view, item, times[0].length);
     },
     hit(x, y, view, item) {
       const row = Math.floor((y - view.top) / heatRow(item));
       const place = Math.floor(view.value(x));
-      const ns = item.longest[row]?.[place];
+      const times = item.measures[view.plot.by];
+      const ns = times[row]?.[place];
       if (ns === undefined || ns === null || x < view.left) return null;
-      const middle = median(item.longest.flat().filter((each) => each !== null));
-      return { tip: [["", item.names[row]], ["", stepName(item, place)], ["time", duration(ns)], ["of the median", `${(100 * ns / middle).toFixed(1)} %`]] };
+      const part = ns / median(times.flat().filter((each) => each !== null));
+      return { tip: [["", item.names[row]], ["", stepName(item, place)], [view.plot.by === "step" ? "time" : "computing", duration(ns)], ["of the median", `${(100 * part).toFixed(1)} %`]] };
     },
   };
 

@@ -11,6 +11,11 @@
   const FONT = "11px system-ui, 'Liberation Sans', sans-serif";
   const AXIS = 34;
   const PAPER = 690; // px: what fits on a sheet
+  const SCROLLING = 300; // ms: a wheel that began to scroll the page goes on doing so
+  let scrolled = -SCROLLING;
+  document.addEventListener("wheel", (event) => {
+    if (!event.defaultPrevented) scrolled = event.timeStamp;
+  }, { passive: true });
   const tip = document.createElement("div");
   tip.className = "tip";
   tip.hidden = true;
@@ -29,7 +34,7 @@
     return { step, at: Array.from({ length: Math.max(Math.floor((high - first) / step + 1e-6) + 1, 0) }, (_, n) => first + n * step) };
   };
   const instant = (ns, step) => {
-    const [size, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]].find(([least]) => step >= least / 100) ?? [1, "ns"];
+    const [size, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]].find(([least]) => step >= least / 10) ?? [1, "ns"];
     const digits = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9));
     return `${(ns / size).toLocaleString("en", { maximumFractionDigits: digits })} ${unit}`;
   };
@@ -45,7 +50,7 @@
       this.canvas.setAttribute("aria-label", item.label);
       this.pen = this.canvas.getContext("2d");
       host.append(this.canvas);
-      if (this.kind.zooms !== false) this.addTools();
+      if (this.kind.zooms !== false || this.kind.tools) this.addTools();
       this.listen();
       this.draw();
       host.plot = this;
@@ -60,11 +65,13 @@
         made.addEventListener("click", run);
         bar.append(made);
       };
-      button("+", "zoom in", () => this.zoom(0.5));
-      button("\u2212", "zoom out", () => this.zoom(2));
-      button("\u2190", "move left", () => this.move(-0.25));
-      button("\u2192", "move right", () => this.move(0.25));
-      button("all", "show all", () => this.show(this.whole));
+      if (this.kind.zooms !== false) {
+        button("+", "zoom in", () => this.zoom(0.5));
+        button("\u2212", "zoom out", () => this.zoom(2));
+        button("\u2190", "move left", () => this.move(-0.25));
+        button("\u2192", "move right", () => this.move(0.25));
+        button("all", "show all", () => this.show(this.whole));
+      }
       for (const [text, start, length] of this.item.views ?? []) {
         button(text, `show ${text}`, () => this.show({ x: [start, start + length] }));
       }
@@ -136,6 +143,7 @@
       });
       if (this.kind.zooms !== false) {
         canvas.addEventListener("wheel", (event) => {
+          if (event.timeStamp - scrolled < SCROLLING) return; // the page moves below the pointer
           if (this.zoom(2 ** (event.deltaY / 300), part(...place(event)))) event.preventDefault();
         }, { passive: false });
       }

@@ -26,6 +26,12 @@
     return found;
   };
   const text = (name, place) => facts.texts[name][columns[name][place]] ?? "";
+  // What a key names beside its label: the direction and line of an op, say.
+  const named = (wanted, label) => [label, ...wanted.split(" ").filter(Boolean).flatMap((condition) => {
+    const [name, number] = condition.split("=");
+    const other = number.includes(",") || name === "tc" ? "" : facts.texts[name === "stack" ? "line" : name][number] ?? "";
+    return other && !label.includes(other) ? [other] : [];
+  })].join(", ");
   const percent = (part) => `${(100 * part / Math.max(facts.total_ns, 1)).toFixed(1)} %`;
   const select = (wanted, label) => {
     key = wanted === key || !wanted ? null : wanted;
@@ -35,7 +41,7 @@
       let time = 0;
       for (const place of factsOf(key)) { chosen[place] = 1; time += ns[place]; }
       const rest = facts.left_out_ns ? `; ${pyprof.duration(facts.left_out_ns)} (${percent(facts.left_out_ns)}) in rarer combinations cannot be selected` : "";
-      bar.firstElementChild.textContent = `${label}: ${pyprof.duration(time)} (${percent(time)})${rest}`;
+      bar.firstElementChild.textContent = `${named(key, label)}: ${pyprof.duration(time)} (${percent(time)})${rest}`;
     }
     bar.hidden = key === null;
     document.dispatchEvent(new Event("selection"));

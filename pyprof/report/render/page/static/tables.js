@@ -94,11 +94,13 @@
   };
   // --- copies ----------------------------------------------------------------------------------
   const cells = (row) => Array.from(row.cells, (cell) => cell.dataset.value ?? cell.dataset.text ?? textOf(cell));
+  // A spreadsheet would take such a text for a formula; a number, or a sign alone, it does not.
+  const plain = (text) => (/^[=+\-@\t\r\n]/.test(text) && text.length > 1 && Number.isNaN(Number(text)) ? `'${text}` : text);
   const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const csv = (table) => {
     const head = Array.from(table.tHead.rows[0].cells, (cell) => cell.dataset.csv);
     const rows = Array.from(table.tBodies[0].rows).filter((row) => !row.hidden).map(cells);
-    return [head, ...rows].map((row) => `${row.map(quoted).join(",")}\r\n`).join("");
+    return [head, ...rows].map((row) => `${row.map(plain).map(quoted).join(",")}\r\n`).join("");
   };
   const save = (table) => {
     const link = document.createElement("a");
@@ -125,7 +127,7 @@
   copier.addEventListener("click", (event) => {
     event.stopPropagation();
     const row = copier.closest("tr");
-    copy(Array.from(row.cells, (cell) => textOf(cell).trim()).join("\t"));
+    copy(Array.from(row.cells, (cell) => plain(textOf(cell).trim())).join("\t"));
     copier.textContent = "copied";
   });
   const offer = (event) => {

@@ -1,0 +1,38 @@
+"""What to do about a cost that is not known."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pyprof.ops.model_config import REMEDY
+from pyprof.prof.op_choice import UNSEEN
+from pyprof.report.render.remedies import _ELSE, remedy
+from tests.programs import TOP
+
+
+def reasons() -> list[str]:
+    """Give the texts with which formulas say that they do not know."""
+    sources = [file.read_text(encoding="utf-8") for file in (TOP / "pyprof" / "ops").glob("*.py")]
+    return sorted(
+        {text for source in sources for text in re.findall(r'Unknown\(f?"([^"]+)"', source)}
+    )
+
+
+@pytest.mark.parametrize("reason", reasons())
+def test_every_reason_of_a_formula_has_a_remedy(reason: str) -> None:
+    """None falls through to the general advice, but those that are a name only."""
+    assert remedy(reason) != _ELSE or reason.startswith("{")
+
+
+@pytest.mark.parametrize("reason", [UNSEEN, f"widths not recorded: {REMEDY}"])
+def test_a_reason_that_says_what_to_do_needs_no_more(reason: str) -> None:
+    """Nothing is said twice."""
+    assert remedy(reason) == ""
+
+
+@pytest.mark.parametrize("reason", ["no marker", "only ranges, no op"])
+def test_work_without_an_op_needs_the_instrumentation(reason: str) -> None:
+    """Which pyprof.init() is."""
+    assert "pyprof.init()" in remedy(reason)
