@@ -177,6 +177,12 @@ def loads(raw: bytes | Raw) -> Any:  # noqa: ANN401 - JSON can be anything
         return None
 
 
+def all_args(event: Event) -> dict[str, Any]:
+    """Give all that is said of an event, in plain values."""
+    args = loads(event.args)
+    return args if isinstance(args, dict) else {}
+
+
 def numbered(raws: list[Raw]) -> tuple[Ints, list[bytes]]:
     """Number distinct pieces of JSON: the number of each, and the pieces by number."""
     if raws and raws[0] is ABSENT and raws.count(ABSENT) == len(raws):

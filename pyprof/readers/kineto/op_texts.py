@@ -196,7 +196,7 @@ class _Calls(NamedTuple):
         own_seq, own_id = int(self.seq[row]), int(self.op_id[row])
         return _text(
             self.name(row),
-            events.loads(self.events[row].args) or {},
+            events.all_args(self.events[row]),
             None if own_seq == NO_NUMBER else seq or own_seq,
             None if own_id == NO_NUMBER else op_id or own_id,
             op=self.ops,
