@@ -28,6 +28,7 @@ which needs Arrow, takes millions of texts apart.
 from pyprof.marker.decode import (
     decode_annotation,
     decode_functions,
+    decode_name,
     decode_op,
     decode_seq,
     decode_trace,
@@ -57,6 +58,7 @@ from pyprof.marker.model import (
     Tensor,
     Value,
     is_backward,
+    node_name,
 )
 from pyprof.marker.serving_steps import ServingStep, serving_step
 from pyprof.marker.user_ranges import (
@@ -90,6 +92,7 @@ __all__ = [
     "classify",
     "decode_annotation",
     "decode_functions",
+    "decode_name",
     "decode_op",
     "decode_seq",
     "decode_trace",
@@ -103,6 +106,7 @@ __all__ = [
     "is_backward",
     "is_library_domain",
     "layer_name",
+    "node_name",
     "plain_layer",
     "range_name",
     "serving_step",

@@ -176,16 +176,19 @@ class Threads:
         """Process and thread of each row."""
         return list(self._numbers.values())
 
-    def rows(self, events: Iterable[Event]) -> Ints:
+    def rows(self, events: list[Event]) -> Ints:
         """Give the row of each event's thread."""
-        places = [(event.pid, event.tid) for event in events]
-        try:
-            for place in dict.fromkeys(places):
-                if place not in self._rows:  # 25738 and "25738" are the same thread
-                    self._rows[place] = self._numbers[tuple(map(_number, place))]
-            return np.array([self._rows[place] for place in places], np.int64)
-        except TypeError:  # a list is no key
-            return np.array([self._numbers[tuple(map(_number, p))] for p in places], np.int64)
+        pids, tids = [event.pid for event in events], [event.tid for event in events]
+        places = [*zip(pids, tids, strict=True)]
+        if {*map(type, pids), *map(type, tids)} - {int, str}:  # a list is no key, and true not 1
+            return np.array([self._row(place) for place in places], np.int64)
+        for place in dict.fromkeys(places):
+            if place not in self._rows:  # 25738 and "25738" are the same thread
+                self._rows[place] = self._row(place)
+        return np.array([self._rows[place] for place in places], np.int64)
+
+    def _row(self, place: tuple[Any, Any]) -> int:
+        return self._numbers[tuple(map(_number, place))]
 
 
 def _number(value: object) -> int:

@@ -7,6 +7,7 @@ has been seen before.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -18,7 +19,7 @@ from msgspec import UNSET, Raw, field
 from pyprof.readers.kineto.repair import repaired
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from pyprof.arrays import Ints
 
@@ -176,12 +177,17 @@ def loads(raw: bytes | Raw) -> Any:  # noqa: ANN401 - JSON can be anything
         return None
 
 
-def numbered(raws: Sequence[Raw]) -> tuple[Ints, list[bytes]]:
+def all_args(event: Event) -> dict[str, Any]:
+    """Give all that is said of an event, in plain values."""
+    args = loads(event.args)
+    return args if isinstance(args, dict) else {}
+
+
+def numbered(raws: list[Raw]) -> tuple[Ints, list[bytes]]:
     """Number distinct pieces of JSON: the number of each, and the pieces by number."""
-    if all(raw is ABSENT for raw in raws):
+    if raws and raws[0] is ABSENT and raws.count(ABSENT) == len(raws):
         return np.zeros(len(raws), np.int64), [NO_JSON]
-    ends = np.cumsum(np.fromiter(map(len, raws), np.int64, len(raws)))
-    offsets = np.concatenate([np.zeros(1, np.int64), ends])
+    offsets = np.cumsum(np.fromiter(chain([0], map(len, raws)), np.int64, len(raws) + 1))
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(raws))]
     pieces = pa.Array.from_buffers(pa.large_binary(), len(raws), buffers).dictionary_encode()
     return pieces.indices.to_numpy().astype(np.int64), pieces.dictionary.to_pylist()

@@ -20,7 +20,7 @@ from pyprof.readers.kineto.columns import (
     timed,
     whole_number,
 )
-from pyprof.readers.kineto.events import loads
+from pyprof.readers.kineto.events import all_args
 from pyprof.readers.kineto.nest import FrameChains, Nested, nested, range_table
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
 
@@ -50,8 +50,7 @@ def rank(header: Header) -> int | None:
 
 def host_of(event: Event) -> int | None:
     """Give the process that runs on the CPU, where an event of the metadata says so; else None."""
-    args = loads(event.args)
-    is_host = isinstance(args, dict) and args.get("labels") == "CPU"
+    is_host = all_args(event).get("labels") == "CPU"
     return whole_number(event.pid) if is_host else None
 
 

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from pyprof import schema
 from pyprof.readers.kineto.columns import Threads, Timed, ints, times
-from pyprof.readers.kineto.events import ABSENT, CALLS, NO_JSON, WORK, loads, numbered
+from pyprof.readers.kineto.events import ABSENT, CALLS, NO_JSON, WORK, all_args, loads, numbered
 from pyprof.readers.kineto.op_texts import named
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ _COLLECTIVE = {
 def _collectives(work: Timed, args: list[WorkArgs]) -> list[str | None]:
     """Give what each kernel's event says of a collective, as JSON; None for any other kernel."""
     return [
-        None if a.collective is ABSENT else _collective(loads(event.args))
+        None if a.collective is ABSENT else _collective(all_args(event))
         for event, a in zip(work.events, args, strict=True)
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -97,16 +98,17 @@ class OpTexts:
     ) -> Written:
         """Write what some ops, or annotations, say; NO_NUMBER stands for a missing number."""
         names = named(calls)
-        pieces = [events.numbered([getattr(a, key) for a in args]) for key in _SHAPES]
-        present = np.fromiter((a.seq is not NO_NUMBER for a in args), bool, len(args))
+        pieces = [events.numbered([*map(shape, args)]) for shape in _SHAPES]
+        present = np.array([a.seq is not NO_NUMBER for a in args], bool)
         flags = ops + 2 * present + 4 * (seq == NO_NUMBER) + 8 * (op_id == NO_NUMBER)
         other = self._others(calls, args, names)
         parts = [*pieces, names, (flags, _FLAGS), other]
         first, form_of = _distinct([part[0] for part in parts], [len(part[1]) for part in parts])
         written = _Calls(calls, names, seq, op_id, ops=ops)
+        spelt = ([listed[n] for n in number[first].tolist()] for number, listed in parts)
         forms = [
-            self._form(tuple(listed[number[row]] for number, listed in parts), written, row)
-            for row in first.tolist()
+            self._forms.get(key) or self._form(key, written, row)
+            for row, key in zip(first.tolist(), zip(*spelt, strict=True), strict=True)
         ]
         kind, name, text = np.array(forms, np.int64).reshape(len(forms), 3).T[:, form_of]
         wide = (seq >= _MOST) | (op_id >= _MOST) | ((op_id < 0) & (op_id != NO_NUMBER))
@@ -135,12 +137,10 @@ class OpTexts:
         return numbers, list(said.values())
 
     def _form(self, key: _Key, written: _Calls, row: int) -> _Form:
-        form = self._forms.get(key)
-        if form is None:
-            kind, text = written.text(row, _SEQ, _OP_ID)
-            name = self.names[written.name(row)] if kind == OP else -1
-            number = self._texts[text] if kind != OP or _regular(text) else -1
-            form = self._forms[key] = _Form(kind, name, number)
+        kind, text = written.text(row, _SEQ, _OP_ID)
+        name = self.names[written.name(row)] if kind == OP else -1
+        number = self._texts[text] if kind != OP or _regular(text) else -1
+        form = self._forms[key] = _Form(kind, name, number)
         return form
 
     def table(self, text: Ints, seq: Ints, op_id: Ints) -> pa.Table:
@@ -159,7 +159,7 @@ class OpTexts:
         )
 
 
-_SHAPES = ("dims", "old_dims", "types", "strides", "inputs")
+_SHAPES = tuple(map(attrgetter, ("dims", "old_dims", "types", "strides", "inputs")))
 _FLAGS = range(16)
 
 
@@ -196,7 +196,7 @@ class _Calls(NamedTuple):
         own_seq, own_id = int(self.seq[row]), int(self.op_id[row])
         return _text(
             self.name(row),
-            events.loads(self.events[row].args) or {},
+            events.all_args(self.events[row]),
             None if own_seq == NO_NUMBER else seq or own_seq,
             None if own_id == NO_NUMBER else op_id or own_id,
             op=self.ops,
