@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.allocator import give_back
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import NONE, ints, used
 from pyprof.marker import Kind
 from pyprof.parse import (
     collectives,
@@ -131,13 +131,12 @@ _NAMES, _LEAST = 1 << 22, 128
 
 def _described(sweep: Sweep, ranges: Sequence[Ints], most: int) -> DescribedSweep:
     """Describe the paths of some ranges, and those in which DDP says what its group is."""
-    used = np.unique(np.concatenate(ranges))
-    ddp = texts.tell(sweep.texts, Kind.OP, collectives.is_ddp)
-    used = np.unique(np.concatenate([sweep.paths.of_range[used[used != NONE]],
-                                     sweep.paths.of_range[ddp]]))  # fmt: skip
+    ddp = np.flatnonzero(texts.tell(sweep.texts, Kind.OP, collectives.is_ddp))
+    named = used([*ranges, ddp], len(sweep.paths.of_range))
+    wanted = used([sweep.paths.of_range[named]], len(sweep.paths.parent))
     place = np.full(len(sweep.paths.parent), NONE)
-    place[used] = np.arange(len(used))
-    described = sweep.paths.describe(sweep.texts, used, most)
+    place[wanted] = np.arange(len(wanted))
+    described = sweep.paths.describe(sweep.texts, wanted, most)
     return DescribedSweep(
         sweep.nest,
         sweep.texts,

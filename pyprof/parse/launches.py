@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import NONE, distinct_values, ints
 from pyprof.parse.profiler_windows import processes
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _again(keys: Ints, window: Ints) -> bool:
 
 def _keys(owners: Sequence[Ints], corr: Sequence[Ints]) -> tuple[Ints, ...]:
     """Make one number of (owner, correlation id); NONE where either is not known."""
-    distinct_owners = np.unique(np.concatenate(owners))
+    distinct_owners = distinct_values(np.concatenate(owners))
     return tuple(
         np.where(
             (owner != NONE) & (number != NONE),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import NONE, ints, lists
+from pyprof.arrays import NONE, ints, lists, numbered
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import collectives, launch_layers, paths, sequence, sites
@@ -138,7 +138,7 @@ def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
     device = ints(activities.column("device"))
     table = capture.devices.select(["device", "name"]).to_pylist()
     names = {row["device"]: row["name"] for row in table if row["name"]}
-    used, inverse = np.unique(device, return_inverse=True)
+    used, inverse = numbered(device)
     gpu_names = [names.get(int(number)) for number in used]
     index = np.array([place if name else NONE for place, name in enumerate(gpu_names)], np.int64)
     cpu = ints(activities.column("kind")) == schema.CPU

@@ -191,7 +191,7 @@ def encode(column: pa.Array) -> Coded:
     index = ints(encoded.indices)
     if pa.types.is_dictionary(column.type):
         return Coded(index, encoded.dictionary.to_pylist())
-    first = _first_rows(index, len(encoded.dictionary))
+    first = _first_rows(index)
     return Coded(index, column.take(pa.array(first)).to_pylist())
 
 
@@ -206,19 +206,16 @@ def _key(column: pa.Array) -> pa.Array:
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(column), buffers)
 
 
-def _first_rows(index: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Find the first row that has each of the numbers below count; -1 is none of them."""
-    rows = np.flatnonzero(index >= 0)[::-1]
-    first = np.zeros(count, np.int64)
-    first[index[rows]] = rows  # of several rows the last written counts
-    return first
+def _first_rows(index: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Find the first row that has each number, these counting up as they come; -1 is none."""
+    return np.flatnonzero(np.diff(np.maximum.accumulate(index), prepend=-1))
 
 
 def distinct(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Number distinct keys as they come: the first row of each, and the number of each row."""
     encoded = pa.array(keys).dictionary_encode()  # hashing; no sort of millions
     number = encoded.indices.to_numpy().astype(np.int64)
-    return _first_rows(number, len(encoded.dictionary)), number
+    return _first_rows(number), number
 
 
 def totals(number: NDArray[np.int64], values: NDArray[np.int64], count: int) -> NDArray[np.int64]:
