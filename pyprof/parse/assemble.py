@@ -120,7 +120,7 @@ def _graphs_outside_ops(
     graph = ints(activities.column("kind")) == schema.GRAPH
     if not graph.any():
         return leaf, chain
-    op = np.where(graph, launches.first(chain, np.ones(len(sweep.nest.parent), bool)), NONE)
+    op = np.where(graph, launches.first(chain), NONE)
     around = np.append(sweep.nest.parent, NONE)[op]
     return np.where(op == NONE, leaf, around), chain.filter(~graph[chain.owner])
 
@@ -153,7 +153,9 @@ def _too_deep(
     sweep: Sweep, leaf: Ints, most: int, free: Mapping[int, Sequence[str]]
 ) -> Iterator[str]:
     """Say where not all ranges around a row are listed."""
-    cut = np.append(nesting.depths(sweep.nest.parent) >= most, [False])[leaf]
+    cut = np.zeros(len(leaf), bool)
+    if sweep.nest.depth.max(initial=0) >= most:
+        cut = np.append(sweep.nest.depth >= most, [False])[leaf]
     cut[[row for row, names in free.items() if len(names) >= most]] = True
     if deep := cut.sum():
         yield (
@@ -191,7 +193,7 @@ def _sweep(capture: Capture) -> Sweep:
     nest = nesting.nest(thread[row], start[row], end[row], _tiebreaks(read, kind, row))
     row = row[nest.order]
     chosen = texts.select(read, row)
-    interned = paths.intern(nest.parent, range_names.codes(chosen))
+    interned = paths.intern(nest.parent, nest.depth, range_names.codes(chosen))
     return Sweep(
         nest,
         chosen,

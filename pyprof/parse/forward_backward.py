@@ -90,8 +90,7 @@ def _maker(
     and takes the accumulation of a parameter's gradient before all else.
     """
     adds = launches.last(chain, texts.tell(sweep.texts, Kind.SEQ, backward_nodes.accumulates))
-    anything = np.ones(len(node), bool)
-    adds = np.where(between & (adds == NONE), launches.first(chain, anything), adds)
+    adds = np.where(between & (adds == NONE), launches.first(chain), adds)
     rows = np.append(np.flatnonzero(node), NONE)
     before = rows[np.searchsorted(rows[:-1], adds) - 1]
     thread = sweep.nest.thread

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,7 +69,7 @@ def _keys(owners: Sequence[Ints], corr: Sequence[Ints]) -> tuple[Ints, ...]:
 # The op calls around each piece of GPU work, as flat arrays: the ranges of every chain.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chains:
     """For each row, the chosen ranges around it, outermost first.
 
@@ -78,9 +79,9 @@ class Chains:
     offset: Ints
     member: Ints
 
-    @property
+    @cached_property
     def owner(self) -> Ints:
-        """Give the row of each member."""
+        """The row of each member."""
         return np.repeat(np.arange(len(self.offset) - 1), np.diff(self.offset))
 
     def filter(self, keep: NDArray[np.bool_]) -> Chains:
@@ -134,9 +135,15 @@ def _assemble(count: int, rows: list[Ints], members: list[Ints]) -> Chains:
     return Chains(offset, member)
 
 
-def last(chain: Chains, wanted: NDArray[np.bool_]) -> Ints:
+def _of(chain: Chains, wanted: NDArray[np.bool_] | None) -> Chains:
+    if wanted is None or not len(chain.member):
+        return chain
+    return chain.filter(wanted[chain.member])
+
+
+def last(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Ints:
     """Find each row's innermost member that is wanted (a mask over ranges); NONE if none."""
-    matching = chain.filter(wanted[chain.member] if len(chain.member) else np.zeros(0, bool))
+    matching = _of(chain, wanted)
     ends = matching.offset[1:]
     some = np.diff(matching.offset) > 0
     innermost_range = np.full(len(ends), NONE)
@@ -144,9 +151,9 @@ def last(chain: Chains, wanted: NDArray[np.bool_]) -> Ints:
     return innermost_range
 
 
-def first(chain: Chains, wanted: NDArray[np.bool_]) -> Ints:
+def first(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Ints:
     """Find each row's outermost member that is wanted; NONE if none."""
-    matching = chain.filter(wanted[chain.member] if len(chain.member) else np.zeros(0, bool))
+    matching = _of(chain, wanted)
     some = np.diff(matching.offset) > 0
     outermost = np.full(len(some), NONE)
     outermost[some] = matching.member[matching.offset[:-1][some]]

@@ -20,7 +20,7 @@ from pyprof.arrays import NONE, Ints, numbered
 from pyprof.marker import Kind, Tensor
 from pyprof.parse import range_names
 from pyprof.parse.backward_nodes import is_engine
-from pyprof.parse.ranges import depths
+from pyprof.parse.ranges import by_value
 from pyprof.parse.records import Coded
 
 if TYPE_CHECKING:
@@ -166,11 +166,9 @@ class Paths:
         return below
 
 
-def intern(parent: Ints, code: NDArray[np.int32]) -> Paths:
+def intern(parent: Ints, depth: NDArray[np.int32], code: NDArray[np.int32]) -> Paths:
     """Number the distinct chains of templates, level by level from the outside in."""
-    depth = depths(parent)
-    order = np.argsort(depth, kind="stable")
-    levels = np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if len(order) else []
+    levels = [rows for _, rows in by_value(depth)]
     of_range = np.full(len(parent), NONE)
     parents, templates, count = [], [], 0
     for level in levels:

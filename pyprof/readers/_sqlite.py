@@ -176,9 +176,11 @@ class Database:
                     return _taken(_bounded(reader, self._most_rows), columns, piece)
         except NotSupportedError:  # the driver takes Ctrl-C for itself, and cannot cancel
             raise KeyboardInterrupt from None
-        except (*_READ_ERRORS, *((OSError,) if plain else ())) as error:
-            if plain:  # of a value of another type the driver says OSError
+        except (*_READ_ERRORS, OSError) as error:  # OSError: of a value of another type
+            if plain:
                 raise _NotPlainError from None
+            if isinstance(error, OSError):
+                raise
             raise self._broken(error) from None
 
     def _broken(self, error: Exception) -> CaptureError:

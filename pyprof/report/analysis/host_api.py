@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import ints
 from pyprof.parse.ranges import by_value
+from pyprof.parse.records import distinct
 from pyprof.report.analysis.intervals import EMPTY, Intervals, union, union_of
 
 if TYPE_CHECKING:
@@ -124,13 +125,20 @@ def called_itself(records: Records) -> Mask:
     replay = records.numpy("replay")
     once = replay < 0
     rows = np.flatnonzero(~once)
-    once[rows[np.unique(replay[rows], return_index=True)[1]]] = True
+    once[rows[distinct(replay[rows])[0]]] = True
     return np.asarray(once)
 
 
 def launches(records: Records) -> tuple[Ints, Ints]:
     """Give start and end of the API call that gave each row to the GPU; -1 where not known."""
     launch = records.arrow("launch")
-    bounds = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
-    begin, end = (pc.list_element(bounds, place) for place in (0, 1))
-    return ints(begin), ints(end)
+    begin, end = np.full((2, len(launch)), -1)
+    rows = np.flatnonzero(np.asarray(pc.fill_null(pc.list_value_length(launch), 0)) == _BOUNDS)
+    place = launch.offsets.to_numpy()[rows]
+    times = ints(launch.values)
+    begin[rows], end[rows] = times[place], times[place + 1]
+    return begin, end
+
+
+_BOUNDS = 2
+"""Values of a launch: its start and its end."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import numbered
 from pyprof.marker import (
     STEP_PATTERN,
     Kind,
@@ -270,7 +271,8 @@ def find_steps(records: Records, capture: Capture | None = None) -> Steps:
     launched, _ = host_api.launches(records)
     launched = np.where(launched >= 0, launched, records.numpy("start"))
     pid = _processes(records)
-    numbers, count = np.unique(pid, return_counts=True)
+    numbers, place = numbered(pid)
+    count = np.bincount(place)
     if len(numbers) == 1:
         return _of_process(records, capture, launched)
     steps_of_process = {}
@@ -294,8 +296,8 @@ def _processes(records: Records) -> Ints:
     known_pids = pid[pid >= 0]
     if not len(known_pids):
         return np.zeros_like(pid)
-    numbers, count = np.unique(known_pids, return_counts=True)
-    return np.where(pid >= 0, pid, numbers[count.argmax()])
+    numbers, place = numbered(known_pids)
+    return np.where(pid >= 0, pid, numbers[np.bincount(place).argmax()])
 
 
 _COLUMNS = (
