@@ -38,6 +38,29 @@ def lists(lengths: Ints, values: pa.Array, mask: NDArray[np.bool_] | None = None
     )
 
 
+def distinct_values(values: Integers) -> Ints:
+    """Give the distinct values, rising: by hashing, no sort of millions for a few."""
+    return np.sort(np.asarray(pc.unique(pa.array(values))).astype(np.int64, copy=False))
+
+
+def numbered(values: Ints) -> tuple[Ints, Ints]:
+    """Give the distinct values, rising, and the place of each value among them."""
+    encoded = pa.array(values).dictionary_encode()
+    unsorted = encoded.dictionary.to_numpy()
+    order = np.argsort(unsorted)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return unsorted[order], place[encoded.indices.to_numpy()]
+
+
+def used(rows: Sequence[Ints], count: int) -> Ints:
+    """Give the distinct rows that some arrays of rows of a table of `count` name, rising."""
+    marked = np.zeros(count + 1, bool)  # the last is for NONE
+    for each in rows:
+        marked[each] = True
+    return np.flatnonzero(marked[:count])
+
+
 def sum_if_known(values: Sequence[int | None]) -> int | None:
     """Add up; of a sum of which a part is unknown nothing is known."""
     known = [value for value in values if value is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from pyprof.marker.library_ranges import is_library_range
 from pyprof.marker.model import CLOSURE, STEP_OF, Kind
@@ -25,6 +26,7 @@ NOT_OPS = frozenset({"__getattr__", "__torch_function__", "__torch_dispatch__", 
 """Never ops, though old instrumentation wrapped them and so left markers that name them."""
 
 
+@lru_cache(maxsize=1 << 16)
 def classify(text: str) -> Kind:
     """Say what a text is. Never raises."""
     if text.startswith("{"):

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.allocator import give_back
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import NONE, ints, used
 from pyprof.marker import Kind
 from pyprof.parse import (
     collectives,
@@ -122,7 +122,7 @@ def _graphs_outside_ops(
     graph = ints(activities.column("kind")) == schema.GRAPH
     if not graph.any():
         return leaf, chain
-    op = np.where(graph, launches.first(chain, np.ones(len(sweep.nest.parent), bool)), NONE)
+    op = np.where(graph, launches.first(chain), NONE)
     around = np.append(sweep.nest.parent, NONE)[op]
     return np.where(op == NONE, leaf, around), chain.filter(~graph[chain.owner])
 
@@ -133,13 +133,12 @@ _NAMES, _LEAST = 1 << 22, 128
 
 def _described(sweep: Sweep, ranges: Sequence[Ints], most: int) -> DescribedSweep:
     """Describe the paths of some ranges, and those in which DDP says what its group is."""
-    used = np.unique(np.concatenate(ranges))
-    ddp = texts.tell(sweep.texts, Kind.OP, collectives.is_ddp)
-    used = np.unique(np.concatenate([sweep.paths.of_range[used[used != NONE]],
-                                     sweep.paths.of_range[ddp]]))  # fmt: skip
+    ddp = np.flatnonzero(texts.tell(sweep.texts, Kind.OP, collectives.is_ddp))
+    named = used([*ranges, ddp], len(sweep.paths.of_range))
+    wanted = used([sweep.paths.of_range[named]], len(sweep.paths.parent))
     place = np.full(len(sweep.paths.parent), NONE)
-    place[used] = np.arange(len(used))
-    described = sweep.paths.describe(sweep.texts, used, most)
+    place[wanted] = np.arange(len(wanted))
+    described = sweep.paths.describe(sweep.texts, wanted, most)
     return DescribedSweep(
         sweep.nest,
         sweep.texts,
@@ -156,7 +155,9 @@ def _too_deep(
     sweep: Sweep, leaf: Ints, most: int, free: Mapping[int, Sequence[str]]
 ) -> Iterator[str]:
     """Say where not all ranges around a row are listed."""
-    cut = np.append(nesting.depths(sweep.nest.parent) >= most, [False])[leaf]
+    cut = np.zeros(len(leaf), bool)
+    if sweep.nest.depth.max(initial=0) >= most:
+        cut = np.append(sweep.nest.depth >= most, [False])[leaf]
     cut[[row for row, names in free.items() if len(names) >= most]] = True
     if deep := cut.sum():
         yield (
@@ -194,7 +195,7 @@ def _sweep(capture: Capture) -> Sweep:
     nest = nesting.nest(thread[row], start[row], end[row], _tiebreaks(read, kind, row))
     row = row[nest.order]
     chosen = texts.select(read, row)
-    interned = paths.intern(nest.parent, range_names.codes(chosen))
+    interned = paths.intern(nest.parent, nest.depth, range_names.codes(chosen))
     return Sweep(
         nest,
         chosen,

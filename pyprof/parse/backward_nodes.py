@@ -15,7 +15,7 @@ import numpy as np
 
 from pyprof import marker
 from pyprof.arrays import NONE, latest_before
-from pyprof.parse.records import number_combinations
+from pyprof.parse.records import distinct, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,8 +122,8 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
 
 def _shared(keys: Ints, thread: Ints) -> Ints:
     """Give the keys that occur on more than one thread."""
-    pairs = np.unique(np.stack([keys, thread]), axis=1)[0]
-    return np.asarray(pairs[1:][pairs[1:] == pairs[:-1]])
+    first, number = distinct(keys)
+    return np.unique(keys[thread != thread[first[number]]])
 
 
 # --- PyProf's counting: seqId, altSeqId, subSeqId ------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof import marker
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import NONE, ints, numbered, used
 from pyprof.marker import Kind
 from pyprof.parse import backward_nodes, launches, texts
 
@@ -51,12 +51,12 @@ def partners(
     innermost = _numbered_node(sweep, node & numbered, engine & ~numbered, innermost)
     between = _on_engine(capture, sweep, node & numbered, site.caller) & (innermost == NONE)
     maker = np.where(innermost == NONE, _maker(sweep, node & numbered, chain, between), innermost)
-    used = np.unique(maker[maker != NONE])
+    nodes = used([maker], len(node))
     device = _main_device(capture, site.caller, activities)
     ranges = _seq_ranges(capture, sweep, node | engine, device, windows)
-    forward = backward_nodes.forward_of(ranges, used)
-    op_range = np.where(ranges.name[forward] == ranges.name[used], forward, NONE)
-    op, place = _taken(op_range, used, innermost), _taken(forward, used, maker)
+    forward = backward_nodes.forward_of(ranges, nodes)
+    op_range = np.where(ranges.name[forward] == ranges.name[nodes], forward, NONE)
+    op, place = _taken(op_range, nodes, innermost), _taken(forward, nodes, maker)
     return Partners(op, place, between)
 
 
@@ -92,8 +92,7 @@ def _maker(
     and takes the accumulation of a parameter's gradient before all else.
     """
     adds = launches.last(chain, texts.tell_name(sweep.texts, backward_nodes.accumulates))
-    anything = np.ones(len(node), bool)
-    adds = np.where(between & (adds == NONE), launches.first(chain, anything), adds)
+    adds = np.where(between & (adds == NONE), launches.first(chain), adds)
     rows = np.append(np.flatnonzero(node), NONE)
     before = rows[np.searchsorted(rows[:-1], adds) - 1]
     thread = sweep.nest.thread
@@ -168,8 +167,9 @@ def _main_device(capture: Capture, caller: Ints, activities: pa.Table) -> Ints:
     main = np.full(threads, NONE)
     launched = caller != NONE
     thread = caller[launched]
-    device = ints(activities.column("device"))[launched]
-    pairs, counts = np.unique(np.stack([thread, device], axis=1), axis=0, return_counts=True)
-    rising = np.lexsort((-pairs[:, 1], counts, pairs[:, 0]))  # of equals, the first device counts
-    main[pairs[rising, 0]] = pairs[rising, 1]
+    devices, place = numbered(ints(activities.column("device"))[launched])
+    pairs, which = numbered(thread * len(devices) + place)
+    thread, device = pairs // max(1, len(devices)), devices[pairs % max(1, len(devices))]
+    rising = np.lexsort((-device, np.bincount(which), thread))  # of equals, the first counts
+    main[thread[rising]] = device[rising]
     return main

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
 
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import NONE, distinct_values, ints
 from pyprof.parse.profiler_windows import processes
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _again(keys: Ints, window: Ints) -> bool:
 
 def _keys(owners: Sequence[Ints], corr: Sequence[Ints]) -> tuple[Ints, ...]:
     """Make one number of (owner, correlation id); NONE where either is not known."""
-    distinct_owners = np.unique(np.concatenate(owners))
+    distinct_owners = distinct_values(np.concatenate(owners))
     return tuple(
         np.where(
             (owner != NONE) & (number != NONE),
@@ -70,15 +71,22 @@ def _keys(owners: Sequence[Ints], corr: Sequence[Ints]) -> tuple[Ints, ...]:
 def launch_bounds(records: Records) -> tuple[Ints, Ints]:
     """Give start and end of the API call that gave each row to the GPU; -1 where not known."""
     launch = records.arrow("launch")
-    bounds = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
-    begin, end = (pc.list_element(bounds, place) for place in (0, 1))
-    return ints(begin), ints(end)
+    begin, end = np.full((2, len(launch)), -1)
+    rows = np.flatnonzero(np.asarray(pc.fill_null(pc.list_value_length(launch), 0)) == _BOUNDS)
+    place = launch.offsets.to_numpy()[rows]
+    times = ints(launch.values)
+    begin[rows], end[rows] = times[place], times[place + 1]
+    return begin, end
+
+
+_BOUNDS = 2
+"""Values of a launch: its start and its end."""
 
 
 # The op calls around each piece of GPU work, as flat arrays: the ranges of every chain.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chains:
     """For each row, the chosen ranges around it, outermost first.
 
@@ -88,9 +96,9 @@ class Chains:
     offset: Ints
     member: Ints
 
-    @property
+    @cached_property
     def owner(self) -> Ints:
-        """Give the row of each member."""
+        """The row of each member."""
         return np.repeat(np.arange(len(self.offset) - 1), np.diff(self.offset))
 
     def filter(self, keep: NDArray[np.bool_]) -> Chains:
@@ -144,9 +152,15 @@ def _assemble(count: int, rows: list[Ints], members: list[Ints]) -> Chains:
     return Chains(offset, member)
 
 
-def last(chain: Chains, wanted: NDArray[np.bool_]) -> Ints:
+def _of(chain: Chains, wanted: NDArray[np.bool_] | None) -> Chains:
+    if wanted is None or not len(chain.member):
+        return chain
+    return chain.filter(wanted[chain.member])
+
+
+def last(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Ints:
     """Find each row's innermost member that is wanted (a mask over ranges); NONE if none."""
-    matching = chain.filter(wanted[chain.member] if len(chain.member) else np.zeros(0, bool))
+    matching = _of(chain, wanted)
     ends = matching.offset[1:]
     some = np.diff(matching.offset) > 0
     innermost_range = np.full(len(ends), NONE)
@@ -154,9 +168,9 @@ def last(chain: Chains, wanted: NDArray[np.bool_]) -> Ints:
     return innermost_range
 
 
-def first(chain: Chains, wanted: NDArray[np.bool_]) -> Ints:
+def first(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Ints:
     """Find each row's outermost member that is wanted; NONE if none."""
-    matching = chain.filter(wanted[chain.member] if len(chain.member) else np.zeros(0, bool))
+    matching = _of(chain, wanted)
     some = np.diff(matching.offset) > 0
     outermost = np.full(len(some), NONE)
     outermost[some] = matching.member[matching.offset[:-1][some]]

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyprof import marker
-from pyprof.arrays import NONE, Ints
+from pyprof.arrays import NONE, Ints, numbered
 from pyprof.marker import Kind, Tensor
 from pyprof.parse import range_names
 from pyprof.parse.backward_nodes import is_engine
-from pyprof.parse.ranges import depths
+from pyprof.parse.ranges import by_value
 from pyprof.parse.records import Coded
 
 if TYPE_CHECKING:
@@ -176,16 +176,14 @@ class Paths:
         return below
 
 
-def intern(parent: Ints, code: NDArray[np.int32]) -> Paths:
+def intern(parent: Ints, depth: NDArray[np.int32], code: NDArray[np.int32]) -> Paths:
     """Number the distinct chains of templates, level by level from the outside in."""
-    depth = depths(parent)
-    order = np.argsort(depth, kind="stable")
-    levels = np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if len(order) else []
+    levels = [rows for _, rows in by_value(depth)]
     of_range = np.full(len(parent), NONE)
     parents, templates, count = [], [], 0
     for level in levels:
         above = np.where(parent[level] == NONE, NONE, of_range[parent[level]])
-        pair, number = np.unique(((above + 1) << 32) | code[level], return_inverse=True)
+        pair, number = numbered(((above + 1) << 32) | code[level])
         of_range[level] = number + count
         parents.append((pair >> 32) - 1)
         templates.append(pair & 0xFFFFFFFF)
@@ -410,7 +408,7 @@ def arguments(described: list[Path], path: Ints, partner: Ints) -> dict[str, Col
     """
     tensors_of = [_tensors(entry) for entry in described]
     width = len(described) + 1  # NONE is the last one
-    pairs, index = np.unique(path % width * width + partner % width, return_inverse=True)
+    pairs, index = numbered(path % width * width + partner % width)
     tensors_of.append(None)
     marked = [bool(entry.markers) for entry in described] + [False]
     chosen = [

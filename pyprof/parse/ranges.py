@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers, Ints
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Nest:
     """Ranges in (thread, start, -end) order, with the parent of each. All arrays: one per range."""
 
@@ -37,15 +38,43 @@ class Nest:
     order: Ints
     """Row of each range in the table that it came from."""
 
+    @cached_property
+    def depth(self) -> NDArray[np.int32]:
+        """How many ranges are above each."""
+        return depths(self.parent)
+
 
 def nest(thread: Ints, start: Ints, end: Ints, tiebreak: Ints) -> Nest:
     """Sort ranges and find the parent of each.
 
     Of ranges with equal bounds, the one with the lower `tiebreak` encloses the other.
     """
-    order = np.lexsort((tiebreak, -end, start, thread))
+    order = _by_start(thread, start)
+    if not _enclosing_first(thread[order], start[order], end[order]):
+        order = np.lexsort((tiebreak, -end, start, thread))
     thread, start, end = thread[order], start[order], end[order]
     return Nest(thread, start, end, _parents(thread, end), order)
+
+
+def _by_start(thread: Ints, start: Ints) -> Ints:
+    """Order rows by thread and start: tools mostly write them in the order of their start."""
+    if (start[1:] >= start[:-1]).all():
+        return _by_value(thread)
+    order = np.argsort(start, kind="stable")
+    return order[_by_value(thread[order])]
+
+
+def _by_value(column: Integers) -> Ints:
+    """Order rows by a number, such as that of their thread; those of one stay as they are."""
+    small = np.iinfo(np.int16)
+    few = len(column) and small.min <= column.min() and column.max() <= small.max
+    return np.argsort(column.astype(np.int16) if few else column, kind="stable")  # at once
+
+
+def _enclosing_first(thread: Ints, start: Ints, end: Ints) -> bool:
+    """Tell whether ranges, by thread, stand in the order of their bounds, none of them twice."""
+    later = (thread[1:] != thread[:-1]) | (start[1:] > start[:-1])
+    return bool((later | ((start[1:] == start[:-1]) & (end[1:] < end[:-1]))).all())
 
 
 def _parents(thread: Ints, end: Ints) -> Ints:
@@ -129,23 +158,28 @@ def _last_started(ranges: Nest, thread: Ints, start: Ints) -> Ints:
     return last_range
 
 
-def by_value(column: Ints) -> Iterator[tuple[int, Ints]]:
+def by_value(column: Integers) -> Iterator[tuple[int, Ints]]:
     """Give each value, such as a thread, with its rows, in their order."""
-    order = np.argsort(column, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(column[order])) + 1):
-        if len(rows):
-            yield int(column[rows[0]]), rows
+    if not len(column):
+        return
+    order = _by_value(column)
+    ordered = column[order]
+    for rows in np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1):
+        yield int(column[rows[0]]), rows
 
 
-def depths(parent: Ints) -> Ints:
+def depths(parent: Ints) -> NDArray[np.int32]:
     """Count the ranges above each, in as many steps as its logarithm."""
-    depth: Ints = (parent != NONE).astype(np.int64)
-    above = parent.copy()
-    active = np.flatnonzero(above != NONE)
+    depth = (parent != NONE).astype(np.int32)
+    active = np.flatnonzero(depth)
+    above = parent[active]
+    further = parent.copy()
     while len(active):
-        depth[active] += depth[above[active]]
-        above[active] = above[above[active]]
-        active = active[above[active] != NONE]
+        depth[active] += depth[above]
+        above = further[above]
+        further[active] = above
+        left = above != NONE
+        active, above = active[left], above[left]
     return depth
 
 

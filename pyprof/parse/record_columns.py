@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import NONE, ints, lists
+from pyprof.arrays import NONE, ints, lists, numbered
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import collectives, launch_layers, paths, sequence, sites
-from pyprof.parse.records import Coded, encode
+from pyprof.parse.records import Coded, encode, first_rows, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -130,16 +130,20 @@ def _work(activities: pa.Table) -> dict[str, Column]:
 
 def _triple(activities: pa.Table, name: str) -> Coded:
     """Make lists of x, y, z; empty where the activity has no grid."""
-    axes = np.stack([ints(activities.column(f"{name}_{axis}")) for axis in "xyz"], axis=1)
-    has_grid = (axes != NONE).all(axis=1)
-    return encode(lists(np.where(has_grid, 3, 0), pa.array(axes[has_grid].reshape(-1))))
+    axes = [ints(activities.column(f"{name}_{axis}")) for axis in "xyz"]
+    absent = np.logical_or.reduce([axis == NONE for axis in axes])
+    axes = [np.where(absent, NONE, axis) for axis in axes] if absent.any() else axes
+    number = number_combinations(*axes)
+    first = first_rows(number)
+    triples = zip(*(axis[first].tolist() for axis in axes), strict=True)
+    return Coded(number, [[] if NONE in triple else list(triple) for triple in triples])
 
 
 def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
     device = ints(activities.column("device"))
     table = capture.devices.select(["device", "name"]).to_pylist()
     names = {row["device"]: row["name"] for row in table if row["name"]}
-    used, inverse = np.unique(device, return_inverse=True)
+    used, inverse = numbered(device)
     gpu_names = [names.get(int(number)) for number in used]
     index = np.array([place if name else NONE for place, name in enumerate(gpu_names)], np.int64)
     cpu = ints(activities.column("kind")) == schema.CPU

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -191,7 +192,7 @@ def encode(column: pa.Array) -> Coded:
     index = ints(encoded.indices)
     if pa.types.is_dictionary(column.type):
         return Coded(index, encoded.dictionary.to_pylist())
-    first = _first_rows(index, len(encoded.dictionary))
+    first = first_rows(index)
     return Coded(index, column.take(pa.array(first)).to_pylist())
 
 
@@ -206,19 +207,20 @@ def _key(column: pa.Array) -> pa.Array:
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(column), buffers)
 
 
-def _first_rows(index: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Find the first row that has each of the numbers below count; -1 is none of them."""
-    rows = np.flatnonzero(index >= 0)[::-1]
-    first = np.zeros(count, np.int64)
-    first[index[rows]] = rows  # of several rows the last written counts
-    return first
+def first_rows(index: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Find the first row that has each number, these counting up as they come; -1 is none."""
+    top = np.maximum.accumulate(index)
+    new = np.empty(len(index), bool)
+    new[:1] = index[:1] >= 0
+    np.greater(top[1:], top[:-1], out=new[1:])
+    return np.flatnonzero(new)
 
 
 def distinct(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Number distinct keys as they come: the first row of each, and the number of each row."""
     encoded = pa.array(keys).dictionary_encode()  # hashing; no sort of millions
-    number = encoded.indices.to_numpy().astype(np.int64)
-    return _first_rows(number, len(encoded.dictionary)), number
+    number = encoded.indices.to_numpy()
+    return first_rows(number), number.astype(np.int64)
 
 
 def totals(number: NDArray[np.int64], values: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -230,11 +232,30 @@ def totals(number: NDArray[np.int64], values: NDArray[np.int64], count: int) -> 
 
 def number_combinations(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
     """Number the distinct combinations of some columns as they come."""
+    if (packed := _packed(columns)) is not None:
+        return distinct(packed)[1]
     _, number = distinct(columns[0])
     for column in columns[1:]:
         first, code = distinct(column)
         _, number = distinct(number * len(first) + code)
     return number
+
+
+def _packed(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.int64] | None:
+    """Make one number of the values of each row; None where they do not fit, or there is none."""
+    if not len(columns[0]):
+        return None
+    lowest = [int(column.min()) for column in columns]
+    spread = [int(column.max()) - low + 1 for column, low in zip(columns, lowest, strict=True)]
+    if math.prod(spread) >= _PACKED:
+        return None
+    packed = columns[0] - lowest[0]
+    for column, low, size in zip(columns[1:], lowest[1:], spread[1:], strict=True):
+        packed = packed * size + (column - low)
+    return packed
+
+
+_PACKED = 1 << 62
 
 
 def concat_coded(parts: Sequence[Coded]) -> Coded:

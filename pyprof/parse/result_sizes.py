@@ -15,13 +15,13 @@ import numpy as np
 
 from pyprof import marker
 from pyprof.arrays import NONE
-from pyprof.marker import Tensor
+from pyprof.marker import Kind, Tensor
 from pyprof.parse.records import Coded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
     from pyprof.marker import Call
     from pyprof.parse.sweep import Sweep
 
@@ -46,16 +46,21 @@ def of_rows(sweep: Sweep, leaf: Ints) -> Coded | None:
 
 def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> Ints:
     """Find the ranges of some ops that are called right inside those of others. Shape (n, 2)."""
-    templates = sweep.texts.templates
-    is_inner, is_outer = (
-        np.array([text.startswith(names) for text in templates], bool) for names in (called, around)
-    )
+    is_inner, is_outer = (_beginning(sweep, names) for names in (called, around))
     if not is_inner.any() or not is_outer.any():
         return np.zeros((0, 2), np.int64)
     code, parent = sweep.texts.code, sweep.nest.parent
     inner = np.flatnonzero(is_inner[code] & (parent != NONE))
     inner = inner[is_outer[code[parent[inner]]]]
     return np.stack([parent[inner], inner], axis=1)
+
+
+def _beginning(sweep: Sweep, names: tuple[str, ...]) -> Mask:
+    """Tell which templates of PyTorch's own ranges begin with one of these names."""
+    begins = np.zeros(len(sweep.texts.templates), bool)
+    for place in np.flatnonzero(sweep.texts.kind == Kind.SEQ).tolist():
+        begins[place] = sweep.texts.templates[place].startswith(names)
+    return begins
 
 
 def _sizes(

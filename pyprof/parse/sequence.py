@@ -168,13 +168,14 @@ def _distinct_numbers(sweep: DescribedSweep, seqs: Chains, old: NDArray[np.bool_
     number = sweep.texts.seq[seqs.member]
     owner = seqs.owner
     is_old = old[sweep.texts.code[seqs.member]] if len(old) else np.zeros(0, bool)
-    order = np.lexsort((number, owner))
-    number, owner, is_old = number[order], owner[order], is_old[order]
+    if ((number[1:] < number[:-1]) & (owner[1:] == owner[:-1])).any():  # seldom
+        order = np.lexsort((number, owner))
+        number, owner, is_old = number[order], owner[order], is_old[order]
     keep = number >= 0
     keep[1:] &= (number[1:] != number[:-1]) | (owner[1:] != owner[:-1])
-    # Old texts say 0 for "none" once there is a number.
-    some = np.bincount(owner[number > 0], minlength=len(seqs.offset) - 1) > 0
-    keep &= ~(is_old & (number == 0) & some[owner])
+    if is_old.any():  # old texts say 0 for "none" once there is a number
+        some = np.bincount(owner[number > 0], minlength=len(seqs.offset) - 1) > 0
+        keep &= ~(is_old & (number == 0) & some[owner])
     counts = np.bincount(owner[keep], minlength=len(seqs.offset) - 1)
     return launches.Chains(launches.offsets(counts), number[keep])
 
@@ -187,15 +188,17 @@ def _call_ids(
     What was captured once is another call each time that it runs.
     """
     is_node = texts.tell_name(sweep.texts, backward_nodes.is_node)
-    anything = np.ones(len(is_node), bool)
-    op_id = launches.last(ops, anything)
-    for other in (launches.last(seqs, is_node), launches.first(chain, anything)):
+    op_id = launches.last(ops)
+    for other in (launches.last(seqs, is_node), launches.first(chain)):
         op_id = np.where(op_id == NONE, other, op_id)
     before = instance * len(is_node)
-    owner = np.concatenate([ops.owner, seqs.owner])
-    both = np.concatenate([ops.member, seqs.member]) + before[owner]
-    both = both[np.argsort(owner, kind="stable")]
+    both = np.empty(len(ops.member) + len(seqs.member), np.int64)
+    # Of each row first those of ops, then those of sequence numbers.
+    both[np.arange(len(ops.member)) + seqs.offset[ops.owner]] = ops.member
+    both[np.arange(len(seqs.member)) + ops.offset[1:][seqs.owner]] = seqs.member
     lengths = np.diff(ops.offset) + np.diff(seqs.offset)
+    if before.any():
+        both += np.repeat(before, lengths)
     return {
         "opId": pa.array(op_id + before, mask=op_id == NONE),
         "callIds": lists(lengths, pa.array(both)),

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof.arrays import numbered
 from pyprof.marker import (
     STEP_END,
     STEP_OF,
@@ -183,8 +184,8 @@ def processes(records: Records) -> Ints:
     known_pids = pid[pid >= 0]
     if not len(known_pids):
         return np.zeros_like(pid)
-    numbers, count = np.unique(known_pids, return_counts=True)
-    return np.where(pid >= 0, pid, numbers[count.argmax()])
+    numbers, place = numbered(known_pids)
+    return np.where(pid >= 0, pid, numbers[np.bincount(place).argmax()])
 
 
 def only(capture: Capture, pid: int) -> Capture:

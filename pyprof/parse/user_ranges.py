@@ -11,6 +11,7 @@ from pyprof.arrays import NONE, ints
 from pyprof.parse import texts
 from pyprof.parse.range_names import LAYERS, NAMED, name, says
 from pyprof.parse.ranges import innermost, nest
+from pyprof.parse.records import distinct
 
 if TYPE_CHECKING:
     from pyprof.arrays import Ints, Mask
@@ -74,5 +75,5 @@ def _backward(sweep: Sweep, kind: Kind) -> Mask:
 
 def _of_several(pid: Ints, thread: Ints) -> Ints:
     """Give the processes of which several threads occur."""
-    pairs = np.unique(np.stack([pid, thread]), axis=1)[0]
-    return np.asarray(pairs[1:][pairs[1:] == pairs[:-1]])
+    first, number = distinct(pid)
+    return np.unique(pid[thread != thread[first[number]]])

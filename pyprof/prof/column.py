@@ -48,6 +48,11 @@ class Column:
         column = self.held(table)
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
+    def numbered(self, table: Table) -> pa.DictionaryArray:
+        """Give texts as numbers of the distinct ones."""
+        column = self.held(table)
+        return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+
 
 COLUMNS: dict[str, Column] = {}
 

@@ -363,7 +363,7 @@ def _bias(rows: Rows, call: Ints, helper: Mask) -> Mask:
     can = np.where(gradient, rows.named(Role.REDUCE), copies | rows.named(Role.ELEMENTWISE))
     served = np.zeros(len(call), bool)
     first = np.flatnonzero(helper & can)
-    served[first[np.unique(call[first], return_index=True)[1]]] = True
+    served[first[distinct(call[first])[0]]] = True
     return served
 
 

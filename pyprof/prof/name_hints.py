@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from pyprof.arrays import numbered
 from pyprof.gpu.kernel_dtypes import data_type, moved_type, weight_type
 from pyprof.gpu.kernel_roles import sparse_product, training
 
@@ -65,10 +66,8 @@ def by_name(
     stored, sparse = _agreed_hint(name, call, kernel, sparse_product)
     packed, weights = _agreed_hint(name, call, kernel, weight_type)
     shape = (len(dtypes), len(trains), len(sparse), len(weights))
-    distinct, number = np.unique(
-        np.ravel_multi_index((types, flags, stored, packed), shape), return_inverse=True
-    )
-    codes = zip(*(places.tolist() for places in np.unravel_index(distinct, shape)), strict=True)
+    combined, number = numbered(np.ravel_multi_index((types, flags, stored, packed), shape))
+    codes = zip(*(places.tolist() for places in np.unravel_index(combined, shape)), strict=True)
     hints = [NameHints(dtypes[at], trains[flag], sparse[few], weights[bits])
              for at, flag, few, bits in codes]  # fmt: skip
     return np.asarray(number), hints

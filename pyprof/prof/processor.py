@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pyprof import schema
+from pyprof.arrays import distinct_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,5 +23,5 @@ def processor(devices: Iterable[str | None]) -> str:
 def processor_of(records: Records) -> str:
     """Name what did the work of some records."""
     name = records.coded("gpu")
-    used = np.unique(name.index).tolist()
+    used = distinct_values(name.index).tolist()
     return processor([*name.values, None][place] for place in used)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.arrays import numbered
 from pyprof.ops.registry import FPROP
 from pyprof.parse.records import number_combinations
 from pyprof.prof.name_hints import agreed_value
@@ -45,10 +46,10 @@ def with_outputs(
     sequence, alone = _sequences(records)
     shape_of_row = np.array(shape_index, np.int64)[number]
     shape = agreed_value(sequence, np.where(alone, shape_of_row, 0))
-    thread = np.unique(records.numpy("tid"), return_inverse=True)[1] + 1
+    thread = numbered(records.numpy("tid"))[1] + 1
     one_thread = agreed_value(sequence, np.where(alone & lacks, thread, 0)) > 0
     chosen = np.where(lacks & alone & one_thread, shape, 0)
-    pairs, work_of = np.unique(number * len(shapes) + chosen, return_inverse=True)
+    pairs, work_of = numbered(number * len(shapes) + chosen)
     work_and_shape = [divmod(pair, len(shapes)) for pair in pairs.tolist()]
     return work_of, [_with_output(works[work], shapes[place]) for work, place in work_and_shape]
 

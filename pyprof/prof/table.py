@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import cli
+from pyprof.arrays import distinct_values
 from pyprof.errors import PyprofError
 from pyprof.gpu import measured
 from pyprof.gpu.kernel_roles import crosses_link
@@ -114,7 +115,7 @@ class Table:
         Raises PyprofError where an override names a device of which nothing is known or measured.
         """
         name = self.records.coded("gpu")
-        used = {*np.unique(name.index).tolist()}
+        used = {*distinct_values(name.index).tolist()}
         values = [
             self._peaks(self.device_of(value)) if place in used else None
             for place, value in enumerate(name.values)
@@ -129,7 +130,7 @@ class Table:
     @property
     def doubts(self) -> tuple[str, ...]:
         """Sentences about what does not agree: sources of peaks, a model and what was recorded."""
-        used = np.unique(self.devices.index).tolist()
+        used = distinct_values(self.devices.index).tolist()
         peaks_used = [self.devices.values[place] for place in used]
         peaks = (doubt for peak in peaks_used if peak for doubt in peak.doubts)
         return tuple(dict.fromkeys((*peaks, *self.contradictions)))
@@ -139,7 +140,7 @@ class Table:
         """Say where recorded shapes cannot be those of the model that the user gave."""
         if self.override.model is None:
             return ()
-        used = np.unique(self.costs.reason_of).tolist()
+        used = distinct_values(self.costs.reason_of).tolist()
         reasons = (self.costs.reason[place] for place in used)
         return tuple(reason for reason in reasons if reason.startswith(CONTRADICTS))
 

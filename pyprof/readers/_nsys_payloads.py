@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof import schema
 from pyprof.arrays import ints
 
 if TYPE_CHECKING:
@@ -121,13 +122,14 @@ def collectives(
     `table` is that of NVTX events, `name` that of each kernel; kernels and API calls have nsys' own
     columns.
     """
+    ours = np.array([*map(_is_nccl, name.dictionary.to_pylist()), False])
+    rows = np.flatnonzero(ours[name.indices]) if ours.any() else ()
+    if not len(rows) or db.columns(table).isdisjoint(_HOLDERS):
+        return pa.nulls(kernels.num_rows, schema.ACTIVITIES.field("collective").type)
     texts: list[str | None] = [None] * kernels.num_rows
-    ours = np.array([*map(_is_nccl, name.dictionary.to_pylist()), False])[name.indices]
-    rows = np.flatnonzero(ours)
-    if len(rows) and not db.columns(table).isdisjoint(_HOLDERS):
-        ranges = _Ranges(db, table, strings)
-        for row, launch in zip(rows.tolist(), _launches(kernels.take(rows), runtime), strict=True):
-            texts[row] = ranges.around(*launch) if launch else None
+    ranges = _Ranges(db, table, strings)
+    for row, launch in zip(rows.tolist(), _launches(kernels.take(rows), runtime), strict=True):
+        texts[row] = ranges.around(*launch) if launch else None
     return pa.array(texts, pa.string())
 
 

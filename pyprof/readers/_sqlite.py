@@ -7,7 +7,6 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from pyprof.errors import CaptureError, reason
 from pyprof.marker import templates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -35,9 +34,9 @@ ABSENT = -(2**63)
 The driver guesses a column's type from its first rows, so no NULL may reach it.
 """
 
-_BATCH_ROWS, _BATCHES = 1 << 16, 16
-"""What the driver hands over at once, and how much of it is taken together."""
-_TEXT_BATCH_ROWS, _TEXT_BATCHES = 1 << 13, 2
+_BATCH_ROWS = 1 << 16
+"""What the driver hands over at once."""
+_TEXT_BATCH_ROWS = 1 << 14
 """The same where there are texts to take apart, which may be long."""
 _AHEAD = 1
 """Pieces that the driver may be ahead."""
@@ -48,8 +47,15 @@ _STEPS_A_ROW, _STEPS_AT_ONCE = 64, 1 << 16
 """Steps of SQLite's machine: the most that a row of a few columns takes, and between two looks."""
 
 
+_READ_ERRORS = (pa.ArrowException, OverflowError, UnicodeDecodeError)
+
+
 class Numbered:
     """The kind of a column of texts that are taken apart as they are read."""
+
+
+def _all_of(rows: pa.Table) -> pa.Table:
+    return rows
 
 
 class Database:
@@ -101,20 +107,33 @@ class Database:
             raise self._broken(error) from None
         return first_row is not None
 
-    def read(self, table: str, columns: Mapping[str, type], where: str = "") -> pa.Table:
+    def read(
+        self,
+        table: str,
+        columns: Mapping[str, type],
+        where: str = "",
+        piece: Callable[[pa.Table], pa.Table] = _all_of,
+    ) -> pa.Table:
         """Read some columns of a table. A column or table that does not exist is all null.
 
         `columns` maps each name to `int`, `str` or `bytes`, which become int64, string and binary,
-        or to `Numbered`: in its place stand the columns of `marker.numbered`.
+        or to `Numbered`: in its place stand the columns of `marker.numbered`. `piece` is given the
+        rows some at a time, in order, and gives those to keep.
         """
         there = {name: kind for name, kind in columns.items() if name in self.columns(table)}
         if not there:
-            return _shape([], pa.schema([]), columns)
-        select = ", ".join(_expression(name, kind) for name, kind in there.items())
-        query = f'SELECT {select} FROM "{table}" {where}'  # noqa: S608 - names are those probed
+            return piece(_shaped(None, columns))
+        source = f'FROM "{table}" {where}'
         if where:  # rows that are not chosen are not counted as they come
-            self._bounded(f'SELECT total(1) FROM "{table}"')  # noqa: S608 - as above
-        return self._fetch(query, columns)
+            self._bounded(f'SELECT total(1) FROM "{table}"')  # noqa: S608 - names are those probed
+        else:
+            try:
+                return self._fetch(
+                    f"SELECT {_select(there, _as_is)} {source}", columns, piece, _PLAIN
+                )
+            except _NotPlainError:
+                pass
+        return self._fetch(f"SELECT {_select(there, _expression)} {source}", columns, piece)
 
     def distinct(self, table: str, columns: Sequence[str]) -> list[tuple[int, ...]]:
         """Give the distinct combinations of some columns of whole numbers that are there."""
@@ -136,22 +155,33 @@ class Database:
         """Rows that the file has room for."""
         return self.path.stat().st_size // _ROW_BYTES
 
-    def _fetch(self, query: str, columns: Mapping[str, type]) -> pa.Table:
+    def _fetch(
+        self,
+        query: str,
+        columns: Mapping[str, type],
+        piece: Callable[[pa.Table], pa.Table],
+        plain: Mapping[type, pa.DataType] | None = None,
+    ) -> pa.Table:
+        """Run a query. Where values are to be of `plain` types and are not, _NotPlainError."""
         from adbc_driver_manager import Error, NotSupportedError  # noqa: PLC0415 - as in _opened
 
-        texts = Numbered in columns.values()
-        rows = _TEXT_BATCH_ROWS if texts else _BATCH_ROWS
+        rows = _TEXT_BATCH_ROWS if Numbered in columns.values() else _BATCH_ROWS
         try:
             with _opened(self._uri) as cursor:
                 cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(rows)})
                 cursor.execute(query)
                 # Closed before its cursor, also when reading fails half-way.
                 with cursor.fetch_record_batch() as reader:
-                    at_once = _TEXT_BATCHES if texts else _BATCHES
-                    return _taken(_bounded(reader, self._most_rows), at_once, columns)
+                    if plain:
+                        _check_plain(reader.schema, columns, plain)
+                    return _taken(_bounded(reader, self._most_rows), columns, piece)
         except NotSupportedError:  # the driver takes Ctrl-C for itself, and cannot cancel
             raise KeyboardInterrupt from None
-        except (Error, pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
+        except (Error, *_READ_ERRORS, OSError) as error:  # OSError: of a value of another type
+            if plain:
+                raise _NotPlainError from None
+            if isinstance(error, OSError):
+                raise
             raise self._broken(error) from None
 
     def _broken(self, error: Exception) -> CaptureError:
@@ -206,14 +236,41 @@ def _has_log(path: Path) -> bool:
         return False
 
 
-def _expression(name: str, kind: type) -> str:
-    if kind is int and name in _STRICT:
-        return f'{_WHOLE.format(name=name)} AS "{name}"'
+def _select(columns: Mapping[str, type], spell: Callable[[str, type], str]) -> str:
+    return ", ".join(f'{spell(name, kind)} AS "{name}"' for name, kind in columns.items())
+
+
+class _NotPlainError(Exception):
+    """Some value is not what its column is declared as."""
+
+
+def _check_plain(
+    there: pa.Schema, columns: Mapping[str, type], plain: Mapping[type, pa.DataType]
+) -> None:
+    if any(field.type != plain.get(columns[field.name], field.type) for field in there):
+        raise _NotPlainError
+
+
+def _as_is(name: str, kind: type) -> str:
+    """Select what needs no conversion where all values are what tools write.
+
+    NULL of a column of numbers is one in Arrow, too. Of a column of texts the driver would take it
+    for a number's.
+    """
     if kind is int:
-        return f'CAST(coalesce("{name}", {ABSENT}) AS INTEGER) AS "{name}"'
+        return f'"{name}"'
+    return f"coalesce(\"{name}\", '')" if kind in _PLAIN else _expression(name, kind)
+
+
+def _expression(name: str, kind: type) -> str:
+    """Select what is converted, whatever values there are."""
+    if kind is int and name in _STRICT:
+        return _WHOLE.format(name=name)
+    if kind is int:
+        return f'CAST(coalesce("{name}", {ABSENT}) AS INTEGER)'
     if kind is bytes:
-        return f'CAST(coalesce("{name}", x\'\') AS BLOB) AS "{name}"'
-    return f'CAST(coalesce("{name}", \'\') AS TEXT) AS "{name}"'
+        return f"CAST(coalesce(\"{name}\", x'') AS BLOB)"
+    return f"CAST(coalesce(\"{name}\", '') AS TEXT)"
 
 
 _STRICT = frozenset({"start", "end", "timestamp", "correlationId"})
@@ -226,6 +283,8 @@ _WHOLE = (
 ).replace("{absent}", str(ABSENT))
 
 _ARROW = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
+_PLAIN = {int: pa.int64(), str: pa.string(), Numbered: pa.string()}
+"""The driver's types of columns in which all values are what tools write."""
 
 
 class _Batches(NamedTuple):
@@ -252,56 +311,59 @@ def _bounded(reader: pa.RecordBatchReader, most: int) -> _Batches:
     return _Batches(reader.schema, batches())
 
 
-def _taken(reader: _Batches, at_once: int, columns: Mapping[str, type]) -> pa.Table:
+def _taken(
+    reader: _Batches, columns: Mapping[str, type], piece: Callable[[pa.Table], pa.Table]
+) -> pa.Table:
     """Shape what the driver hands over beside it: both work outside Python's lock."""
-    tables = [_shape([], reader.schema, columns)]
+    tables = [piece(_shaped(None, columns))]
     with ThreadPoolExecutor(1) as pool:
         pending: deque[Future[pa.Table]] = deque()
-        while batches := [*islice(reader.batches, at_once)]:
-            pending.append(pool.submit(_shape, batches, reader.schema, columns))
+        for batch in reader.batches:
+            pending.append(pool.submit(lambda one: piece(_shaped(one, columns)), batch))
             if len(pending) > _AHEAD:  # holds back, so that memory stays bounded
                 tables.append(pending.popleft().result())
         tables.extend(future.result() for future in pending)
-    table = pa.concat_tables(tables)
-    if Numbered not in columns.values():
-        return table
-    return table.unify_dictionaries().combine_chunks()  # small pieces keep what was between them
+    table = pa.concat_tables(tables, promote_options="permissive")
+    return table.unify_dictionaries().combine_chunks()
 
 
-def _shape(
-    batches: list[pa.RecordBatch], there: pa.Schema, columns: Mapping[str, type]
-) -> pa.Table:
-    """Copy columns out of batches, of which one in use keeps all others, each in its type."""
-    table = pa.Table.from_batches(batches, there).combine_chunks()
-    shaped: dict[str, pa.Array | pa.ChunkedArray] = {}
+def _shaped(batch: pa.RecordBatch | None, columns: Mapping[str, type]) -> pa.Table:
+    """Give each column of a batch its type; columns that are not there are null."""
+    rows = batch.num_rows if batch is not None else 0
+    there = frozenset(batch.schema.names if batch is not None else ())
+    has_texts = any(kind is not int for kind in columns.values())
+    shaped: dict[str, pa.Array] = {}
     for name, kind in columns.items():
+        column = batch.column(name) if name in there else None
         if kind is Numbered:
-            shaped |= _apart(table, name)
-        elif name not in table.column_names:
-            shaped[name] = pa.nulls(table.num_rows, _ARROW[kind])
+            shaped |= _apart(column, rows)
+        elif column is None:
+            shaped[name] = pa.nulls(rows, _ARROW[kind])
         elif kind is int:
-            shaped[name] = _with_nulls(table.column(name))
+            # A column in use keeps all of its batch, texts too, which are long.
+            shaped[name] = _with_nulls(_copied(column) if has_texts else column)
         elif kind is bytes:
-            shaped[name] = _as_bytes(table.column(name))
+            shaped[name] = _as_bytes(column)
         else:
-            shaped[name] = _valid_text(table.column(name))
+            shaped[name] = _valid_text(column)
     return pa.table(shaped)
 
 
-def _apart(table: pa.Table, name: str) -> dict[str, pa.Array]:
-    if name in table.column_names:
-        texts = _valid_text(table.column(name)).combine_chunks()
-    else:
-        texts = pa.repeat("", table.num_rows)
+def _apart(column: pa.Array | None, rows: int) -> dict[str, pa.Array]:
+    texts = pa.repeat("", rows) if column is None else _valid_text(column)
     return dict(zip(templates.NAMES, templates.split(texts).flatten(), strict=True))
 
 
-def _as_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _as_bytes(column: pa.Array) -> pa.Array:
     # The driver calls a column of no rows int64, which Arrow does not cast to bytes.
-    return column.cast(pa.binary()) if len(column) else pa.chunked_array([], pa.binary())
+    return column.cast(pa.binary()) if len(column) else pa.array([], pa.binary())
 
 
-def _with_nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _copied(column: pa.Array) -> pa.Array:
+    return pa.concat_arrays([column, column.slice(0, 0)])
+
+
+def _with_nulls(column: pa.Array) -> pa.Array:
     column = column.cast(pa.int64())
     absent = pc.equal(column, ABSENT)
     if not pc.any(absent).as_py():
@@ -309,16 +371,14 @@ def _with_nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(absent, pa.scalar(None, pa.int64()), column)
 
 
-def _valid_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _valid_text(column: pa.Array) -> pa.Array:
     """Replace what is not UTF-8: SQLite does not check, Arrow's text functions rely on it."""
     column = column.cast(pa.string()) if column.type != pa.string() else column
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
         raw = column.cast(pa.binary()).to_pylist()
-        return pa.chunked_array(
-            [pa.array([text.decode(errors="replace") for text in raw], pa.string())]
-        )
+        return pa.array([text.decode(errors="replace") for text in raw], pa.string())
     return column
 
 

@@ -7,15 +7,16 @@ addressed by name after probing. Facts about versions are beside the columns the
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import ints
+from pyprof.arrays import distinct_values, ints
 from pyprof.marker import templates
 from pyprof.readers import _cupti, _nsys_graphs, _nsys_info, _nsys_payloads, _sqlite
 from pyprof.readers._sqlite import ABSENT, MAGIC, Database, Numbered
@@ -70,14 +71,14 @@ def read(path: Path) -> schema.Capture:
     db = Database(path)
     # SQLite and Arrow work outside Python's lock: the ranges' texts are read beside the rest.
     with ThreadPoolExecutor(max_workers=1) as pool:
-        ranges = pool.submit(_read_ranges, db)
+        reading = pool.submit(_read_events, db)
         strings = _sqlite.read(db, _STRINGS, "id", "value")
         runtime = _read_runtime(db)
-        pids = np.unique(_nsys_graphs.pids(ints(runtime.column("globalTid"), 0)))
+        pids = distinct_values(_nsys_graphs.pids(ints(runtime.column("globalTid"), 0)))
         origins = _nsys_graphs.read(db, runtime, strings)
         base = _Base(origins, int(pids[0]) if len(pids) == 1 else None)
         activities = _activities(db, strings, runtime, base)
-        events = ranges.result()
+        events, domains = reading.result()
     callers, markers = (ints(table.column("globalTid"), 0) for table in (runtime, events))
     tids, (call_threads, range_threads, node_threads) = _cupti.index_of(
         [callers, markers, origins.global_tid]
@@ -87,7 +88,7 @@ def read(path: Path) -> schema.Capture:
         version=_nsys_info.version(db),
         activities=activities,
         calls=_calls(runtime, call_threads, strings),
-        ranges=_ranges(events, range_threads, strings, _domains(db, strings)),
+        ranges=_ranges(events, range_threads, strings, _domains(domains, strings)),
         threads=schema.table(
             schema.THREADS, {"pid": _nsys_graphs.pids(tids), "tid": tids & 0xFFFFFF}
         ),
@@ -138,9 +139,10 @@ def _read_runtime(db: Database) -> pa.Table:
     table = _versioned(db.tables(), _CUPTI + "RUNTIME")
     db.require(table, "start", "end", "globalTid", "correlationId")
     calls = db.read(table, dict.fromkeys(columns, int))
-    if table in db.tables():
+    if table in db.tables() and calls.column("start").null_count:
         calls = calls.filter(pc.is_valid(calls.column("start")))
-    return calls.filter(pa.array(~_twins(calls)))
+    twins = _twins(calls)
+    return calls.filter(pa.array(~twins)) if twins.any() else calls
 
 
 def _twins(runtime: pa.Table) -> NDArray[np.bool_]:
@@ -174,29 +176,48 @@ def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: Strings) -> p
 # --- ranges -------------------------------------------------------------------------------------
 
 
-def _read_ranges(db: Database) -> pa.Table:
+class _Events(NamedTuple):
+    """NVTX events, by what they are."""
+
+    ranges: pa.Table
+    domains: pa.Table
+    """Those that name a domain."""
+
+
+def _read_events(db: Database) -> _Events:
     table = _versioned(db.tables(), "NVTX_EVENTS")
     columns = dict.fromkeys(("start", "end", "eventType", "globalTid", "textId", "domainId"), int)
     db.require(table, "start", "end", "globalTid")
-    events = db.read(table, {**columns, "text": Numbered})
-    if "eventType" not in db.columns(table):
+    domains: list[pa.Table] = []
+
+    def ranges(events: pa.Table) -> pa.Table:
+        kind = events.column("eventType")
+        domains.append(events.filter(pc.equal(kind, _DOMAIN)))
+        is_range = pc.is_in(kind, value_set=_RANGES)
+        return events if pc.all(is_range).as_py() else events.filter(is_range)
+
+    def no_domains(events: pa.Table) -> pa.Table:
+        domains.append(events.slice(0, 0))
         return events
-    kinds = pa.array((*_PUSH_POP, *_START_END))
-    return events.filter(pc.is_in(events.column("eventType"), value_set=kinds))
+
+    kinds_told = "eventType" in db.columns(table)
+    events = db.read(
+        table, {**columns, "text": Numbered}, piece=ranges if kinds_told else no_domains
+    )
+    named = {"domainId", "globalTid", "text"} <= db.columns(table)
+    return _Events(events, pa.concat_tables(domains if named else domains[:1]))
 
 
-def _domains(db: Database, strings: Strings) -> Mapping[tuple[int, int], str]:
-    """Give the names of NVTX domains, by process and number."""
-    table = _versioned(db.tables(), "NVTX_EVENTS")
-    columns: dict[str, type] = {"domainId": int, "globalTid": int, "text": str, "textId": int}
-    if not {"eventType", *columns} <= {*db.columns(table), "textId"}:
-        return {}
-    rows = db.read(table, columns, f"WHERE eventType = {_DOMAIN}")
-    registered = strings.names(ints(rows.column("textId"), -1), "").to_pylist()
+_RANGES = pa.array((*_PUSH_POP, *_START_END))
+
+
+def _domains(events: pa.Table, strings: Strings) -> Mapping[tuple[int, int], str]:
+    """Give the names of NVTX domains, by process and number, from the events that name them."""
+    registered = strings.names(ints(events.column("textId"), -1), "").to_pylist()
     named = zip(
-        _nsys_graphs.pids(ints(rows.column("globalTid"), 0)).tolist(),
-        ints(rows.column("domainId"), 0).tolist(),
-        rows.column("text").to_pylist(),
+        _nsys_graphs.pids(ints(events.column("globalTid"), 0)).tolist(),
+        ints(events.column("domainId"), 0).tolist(),
+        templates.spell(templates.texts_of_table(events)).to_pylist(),
         registered,
         strict=True,
     )
@@ -280,7 +301,19 @@ def _activities(db: Database, strings: Strings, runtime: pa.Table, base: _Base) 
 def _read(db: Database, kind: str, *more: str) -> pa.Table:
     table = _versioned(db.tables(), _CUPTI + kind)
     db.require(table, "start", "end", "correlationId")
-    return db.read(table, dict.fromkeys((*_BASE, *more), int))
+    return db.read(table, dict.fromkeys((*_BASE, *more), int), piece=_narrowed)
+
+
+def _narrowed(rows: pa.Table) -> pa.Table:
+    """Hold small numbers in half the memory, where they are small."""
+    for place, name in enumerate(rows.column_names):
+        if name in _SMALL:
+            with suppress(pa.ArrowInvalid):
+                rows = rows.set_column(place, name, rows.column(name).cast(pa.int32()))
+    return rows
+
+
+_SMALL = frozenset({"deviceId", *_KERNEL})
 
 
 @dataclass(frozen=True, slots=True)

@@ -286,7 +286,8 @@ class _Work:
         line = self._sweep.texts.kind == Kind.TRACE
         text = np.where(line[text], len(line), text) if len(text) else text
         both = np.unique(text * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
-        return paths.intern(self._sweep.nest.parent, both.astype(np.int32)).of_range
+        nest = self._sweep.nest
+        return paths.intern(nest.parent, nest.depth, both.astype(np.int32)).of_range
 
     @cached_property
     def _launch_leaf(self) -> Ints:

@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import ints
+from pyprof.arrays import ints, numbered
 from pyprof.gpu.kernel_dtypes import tensor_core_takes
 from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import Role, role
 from pyprof.gpu.peaks import peaks
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.marker import Kind, classify
+from pyprof.parse.records import distinct
 from pyprof.parse.texts import where
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.families import family
@@ -80,7 +81,7 @@ class Case:
         records = self.table.records
         device = records.numpy("device") + 1  # 0: not known
         keys = records.numpy("pid") * (int(device.max(initial=0)) + 1) + device
-        return np.asarray(np.unique(keys, return_inverse=True)[1])
+        return numbered(keys)[1]
 
     @cached_property
     def launch_start(self) -> Ints:
@@ -120,7 +121,7 @@ class Case:
     @cached_property
     def why(self) -> pa.Array:
         """The column `why`, without what it says of rows above their peak."""
-        why_texts = COLUMNS["why"].values(self.table).dictionary_encode()
+        why_texts = COLUMNS["why"].numbered(self.table)
         reasons = pc.replace_substring_regex(why_texts.dictionary, r"^above peak: [^;]*(; )?", "")
         return reasons.take(why_texts.indices)
 
@@ -128,8 +129,8 @@ class Case:
     def replays(self) -> Mask:
         """Find what the replay of a CUDA graph gave to the GPU: one call, often of many kernels."""
         called = self.launch_start
-        _, place, rows = np.unique(called, return_inverse=True, return_counts=True)
-        many = (called >= 0) & (rows[place] > 1)
+        _, place = distinct(called)
+        many = (called >= 0) & (np.bincount(place) > 1)[place]
         replay = self.kind(schema.GRAPH) | (self.table.records.numpy("replay") >= 0)
         return np.asarray(replay | many | np.isin(called, self._graph_launches))
 
@@ -231,7 +232,7 @@ class Case:
     @cached_property
     def texts(self) -> dict[str, pa.Array]:
         """Op, line and kernel of each row, as the table shows them."""
-        return {name: COLUMNS[name].values(self.table).dictionary_encode() for name in _EVIDENCE}
+        return {name: COLUMNS[name].numbered(self.table) for name in _EVIDENCE}
 
     def advice(
         self,

@@ -12,6 +12,7 @@ from pyprof import schema
 from pyprof.arrays import ints
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges import by_value
+from pyprof.parse.records import distinct
 from pyprof.report.analysis.intervals import EMPTY, Intervals, union, union_of
 
 if TYPE_CHECKING:
@@ -126,5 +127,5 @@ def called_itself(records: Records) -> Mask:
     replay = records.numpy("replay")
     once = replay < 0
     rows = np.flatnonzero(~once)
-    once[rows[np.unique(replay[rows], return_index=True)[1]]] = True
+    once[rows[distinct(replay[rows])[0]]] = True
     return np.asarray(once)

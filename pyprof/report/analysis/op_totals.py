@@ -247,7 +247,7 @@ def _columns(table: Table) -> pa.Table:
     )
     moved, share = (with_helpers(table, values) for values in (moved, share))
     values = {
-        name: COLUMNS[name].values(table).dictionary_encode()
+        name: COLUMNS[name].numbered(table)
         for name in ("op", "dir", "line", "kernel", "bound", "tc")
     }
     kernel = pa.array(_kernel(table))
@@ -274,10 +274,9 @@ def _where(rows: pa.Array, texts: pa.DictionaryArray) -> pa.DictionaryArray:
 def with_helpers(table: Table, values: Floats) -> Floats:
     """Give helpers of known calls a 0 where they have no value: their time is part of the op's."""
     costs = table.costs
-    in_known_call = np.isin(
-        costs.call, costs.call[_kernel(table) & ~costs.helper & ~np.isnan(values)]
-    )
-    return np.where(costs.helper & in_known_call & np.isnan(values), 0.0, values)
+    is_known = np.zeros(int(costs.call.max(initial=-1)) + 1, bool)
+    is_known[costs.call[_kernel(table) & ~costs.helper & ~np.isnan(values)]] = True
+    return np.where(costs.helper & is_known[costs.call] & np.isnan(values), 0.0, values)
 
 
 def _kernel(table: Table) -> Mask:

@@ -9,6 +9,7 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.allocator import give_back
+from pyprof.arrays import distinct_values
 from pyprof.inputs.source import each_once
 from pyprof.parse.records import totals
 from pyprof.prof import kernel_families, step_rows
@@ -149,7 +150,7 @@ def gpus(source: Source) -> tuple[str | None, ...]:
     """Name the GPUs that the rows ran on, each once."""
     name = source.table.records.coded("gpu")
     values = [*name.values, None]
-    return tuple(dict.fromkeys(values[place] for place in np.unique(name.index).tolist()))
+    return tuple(dict.fromkeys(values[place] for place in distinct_values(name.index).tolist()))
 
 
 def _peaks(table: Table, rows: NDArray[np.bool_] | None) -> tuple[str, ...]:
@@ -184,8 +185,11 @@ def _by_text(
     part = source.table.records.coded(column)
     ns = source.table.duration_ns
     chosen = np.ones(len(ns), bool) if rows is None else rows
-    known = np.array([*(value or "" for value in part.values), ""])[part.index]
-    total = {name: int(ns[chosen & (known == name)].sum()) for name in (*texts, "")}
+    by_value = totals(part.index[chosen] + 1, ns[chosen], len(part.values) + 1).tolist()
+    total = dict.fromkeys((*texts, ""), 0)
+    for name, time in zip(["", *part.values], by_value, strict=True):
+        if (name or "") in total:
+            total[name or ""] += time
     return {name: value for name, value in total.items() if value}
 
 

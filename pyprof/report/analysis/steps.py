@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
+from pyprof.arrays import numbered
 from pyprof.parse.records import Records
 from pyprof.parse.steps import (
     MOST,
@@ -149,7 +150,8 @@ def find_steps(records: Records, capture: Capture | None = None) -> Steps:
         return _none(records)
     launch_ns = launched(records)
     pid = processes(records)
-    numbers, count = np.unique(pid, return_counts=True)
+    numbers, place = numbered(pid)
+    count = np.bincount(place)
     if len(numbers) == 1:
         return _of_process(records, capture, launch_ns)
     steps_of_process = {}

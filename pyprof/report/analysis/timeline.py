@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
+from pyprof.arrays import distinct_values
 from pyprof.parse.ranges import by_value
 from pyprof.report.analysis import host_api, idle
 from pyprof.report.analysis.intervals import complement, union_of
@@ -61,7 +62,7 @@ def streams(records: Records) -> list[Stream]:
     changed = np.zeros(records.rows, bool)
     for key in keys:
         changed[1:] |= np.diff(key[order]) != 0
-    several = bool(len(np.unique(keys[0])) > 1)
+    several = len(distinct_values(keys[0])) > 1
     kind = records.coded("kind")
     cpu = [value == schema.KINDS[schema.CPU] for value in kind.values] + [False]
     listed = []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.parse.records import number_combinations
 from pyprof.prof import step_columns
 from pyprof.prof.apportion import UNKNOWN
 from pyprof.report.analysis.phases import said
@@ -219,8 +220,8 @@ def _work_of_steps(table: Table, loop_steps: Steps, gpus: int) -> StepWork:
 
 def _gpus(table: Table, rows: Mask) -> int:
     """Count the GPUs, or processes on one, that some rows ran on."""
-    keys = [table.records.numpy(name)[rows] for name in ("device", "pid")]
-    return len(np.unique(np.stack(keys), axis=1)[0])
+    keys = (table.records.numpy(name)[rows] for name in ("device", "pid"))
+    return int(number_combinations(*keys).max(initial=-1)) + 1
 
 
 def _measured(

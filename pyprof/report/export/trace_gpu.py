@@ -99,7 +99,7 @@ def work(
     pid, tid = _places(table.records.rows, tracks)
     records = table.records
     kind, name = records.coded("kind"), records.coded("kLongName")
-    texts = {key: COLUMNS[key].values(table).dictionary_encode()
+    texts = {key: COLUMNS[key].numbered(table)
              for key in ("op", "layer", "line", "bound")}  # fmt: skip
     numbers = {key: records.arrow(column) for key, column in (
         ("device", "device"), ("corr", "corrId"), ("regs", "regs"), ("smem", "smem"),

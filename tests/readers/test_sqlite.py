@@ -1,0 +1,67 @@
+"""SQLite tables as columns: what tools write is taken as it is, all else is converted."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from pyprof.readers import _sqlite
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_PLAIN = [(1, "a"), (2, "b"), (3, "c"), (None, None), (-(2**63), "")]
+
+
+def _database(path: Path, rows: Sequence[tuple[object, object]]) -> _sqlite.Database:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE t (start, text)")
+        db.executemany("INSERT INTO t VALUES (?, ?)", rows)
+        db.commit()
+    return _sqlite.Database(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "start", "text"),
+    [(5.0, 5, "5.0"), ("7", 7, "7"), ("seven", None, "seven"), (b"8", 8, "8"), (9, 9, "9")],
+    ids=repr,
+)
+def test_a_value_of_another_type_behind_the_first_rows_is_converted(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    value: object,
+    start: int | None,
+    text: str,
+) -> None:
+    """The driver guesses types from the first rows; no later value is lost or stops it."""
+    monkeypatch.setattr(_sqlite, "_BATCH_ROWS", 2)
+    db = _database(tmp_path / "t.sqlite", [*_PLAIN, (value, value), (4, "d")])
+
+    rows = db.read("t", {"start": int, "text": str, "missing": int})
+
+    assert rows.column("start").to_pylist() == [1, 2, 3, None, None, start, 4]
+    assert rows.column("text").to_pylist() == ["a", "b", "c", "", "", text, "d"]
+    assert rows.column("missing").to_pylist() == [None] * 7
+
+
+def test_each_piece_is_given_once_and_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a piece is reduced to is all that is kept of it."""
+    monkeypatch.setattr(_sqlite, "_BATCH_ROWS", 2)
+    db = _database(tmp_path / "t.sqlite", [(number, "") for number in range(5)])
+    seen: list[int] = []
+
+    def odd(piece: pa.Table) -> pa.Table:
+        seen.extend(piece.column("start").to_pylist())
+        return piece.filter(pa.array([start % 2 == 1 for start in seen[-len(piece) :]]))
+
+    rows = db.read("t", {"start": int}, piece=lambda piece: odd(piece) if len(piece) else piece)
+
+    assert seen == [0, 1, 2, 3, 4]
+    assert rows.column("start").to_pylist() == [1, 3]
