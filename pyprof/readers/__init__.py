@@ -107,8 +107,8 @@ def _sensible(path: Path, function: Callable[[Path], T]) -> T:
 
 
 EXPECTED = (
-    "expected an nsys export (.sqlite), an nsys report (.nsys-rep), an nvprof database "
-    "or a torch.profiler trace (.json, .json.gz)"
+    "expected an nsys export (.sqlite), an nsys report (.nsys-rep), an nvprof database, "
+    "a torch.profiler trace (.json, .json.gz) or the CSV of Nsight Compute"
 )
 
 
@@ -146,6 +146,8 @@ def describe(head: bytes) -> str:
         return "an SQLite file without a profiler's tables"
     if head.startswith((b"PAR1", *_DICT_LINES)):
         return "it is output of pyprof parse, which the other commands read"
+    if head.startswith(b"NVR\0"):
+        return "a report of Nsight Compute: ncu --import FILE --csv --page raw > ncu.csv"
     try:
         head.decode()
     except UnicodeDecodeError as error:
