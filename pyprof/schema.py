@@ -126,6 +126,22 @@ the node that the tool names, by a trace of the graph's capture, or, inferred, b
 that ran outside of graphs; by what the user wrote around it.
 """
 
+SAMPLES = pa.schema(
+    {
+        "device": pa.int32(),
+        "time": pa.int64(),  # ns; a value is the mean of the time since the sample before
+        "metric": _TEXT,  # one of SAMPLED
+        "value": pa.float64(),
+    }
+)
+"""One row per sample of a metric of a device; by device and metric in the order of their times."""
+
+SAMPLED = (
+    *("dram_pct", "dram_read_pct", "dram_write_pct", "tensor_pct", "sm_active_pct"),
+    *("clock_hz", "power_w", "temperature_c"),
+)
+"""Metrics that are sampled; shares are of the device's peak."""
+
 GRAPH_NODES = pa.schema(
     {
         "thread": pa.int32(),  # row of `threads`
@@ -194,6 +210,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "threads": THREADS,
     "devices": DEVICES,
     "graph_nodes": GRAPH_NODES,
+    "samples": SAMPLES,
 }
 
 
@@ -214,6 +231,7 @@ class Capture:
     """Sentences for the user about what this capture hides or distorts."""
     graph_captures: GraphCaptures | None = None
     graph_nodes: pa.Table = field(default_factory=GRAPH_NODES.empty_table)
+    samples: pa.Table = field(default_factory=SAMPLES.empty_table)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from pyprof.parse import (
     range_names,
     record_columns,
     result_sizes,
+    samples,
     serving_steps,
     sites,
     texts,
@@ -80,6 +81,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         columns["resultSize"] = sizes
     if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
         columns["servingStep"] = steps
+    columns |= samples.counters(capture, columns)
     return Records(
         rows=len(activities),
         columns=columns,

@@ -13,6 +13,7 @@ from pyprof import schema
 from pyprof.readers.kineto import cpu, gpu, graph_nodes
 from pyprof.readers.kineto.checkpointing import stopped
 from pyprof.readers.kineto.columns import Threads, instant, ints, microseconds, whole_number
+from pyprof.readers.kineto.counters import Samples
 from pyprof.readers.kineto.nest import FrameChains, Nested, nested, range_table
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
 
@@ -148,6 +149,7 @@ class Gathered:
         self._launch_sizes: list[pa.Table] = []
         self._launched: list[pa.Table] = []
         self._hosts: list[int] = []
+        self._samples = Samples()
         self.empty = True
         self.untimed = 0
         """Events without a time, which are left out."""
@@ -166,6 +168,8 @@ class Gathered:
                     groups[str(event.get("cat"))].append(event)
                 elif event.get("cat") == "fwdbwd":
                     groups["fwdbwd"].append(event)
+                elif phase == "C":
+                    self._samples.add(event)
                 elif phase == "M" and (host := host_of(event)) is not None:
                     self._hosts.append(host)
             elif phase == "X":
@@ -218,6 +222,7 @@ class Gathered:
             ranges=_shifted(table, base),
             threads=_threads(self._threads),
             devices=devices(trace.header, used),
+            samples=self._samples.table(base),
             warnings=tuple(warnings(trace, activities, calls, self.untimed)),
         )
 

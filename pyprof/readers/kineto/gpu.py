@@ -11,6 +11,7 @@ import orjson
 import pyarrow as pa
 
 from pyprof import schema
+from pyprof.readers.kineto import counters
 from pyprof.readers.kineto.columns import Threads, ints, nanoseconds, times
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def activities(kind: int, events: list[Event]) -> pa.Table:
         "smem": ints([a.get("shared memory") for a in args]),
         "bytes": ints([_size(a) for a in args]),
         "collective": pa.array([_collective(a) for a in args], pa.string()),
+        "counters": counters.of_kernels(args),
         "node_id": node_ids(args),
         **_three_sizes(args),
     }

@@ -1,0 +1,231 @@
+"""What each kind of work did, from samples that each average over several pieces of work.
+
+A sample is the mean over the time since the one before it. Of a rate (a share of the peak) it is
+the sum of what each kind of work contributed while it ran: with the shares of the sample's time as
+coefficients, least squares over all samples give the rates, and the residuals their errors. Of a
+state (clock, power) it is what all work in that time saw: its mean is weighted by those shares.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.arrays import Floats, Ints, Mask
+
+_GAP = 3.0
+"""After a gap of more than so many intervals sampling had paused: a sample is of one interval."""
+LEAST_INTERVALS, LEAST_SAMPLES = 3.0, 5
+"""Of samples that a kind of work needs: time in them, in intervals, and their number."""
+_MOST_KINDS = 512
+"""Kinds of work that are told apart, by their time; all others together are one more."""
+_AT_ONCE = 1 << 22
+"""Pairs of kinds within samples."""
+_TOLERANCE = 1e-9
+_ESTIMABLE = 1e-3
+_MOST_LEVERAGE = 0.99
+
+
+class Estimate(NamedTuple):
+    """By kind of work; NaN where the samples do not tell."""
+
+    value: Floats
+    error: Floats
+    """Standard error."""
+    samples: Floats
+    """Time in samples, in intervals."""
+
+
+class Samples(NamedTuple):
+    """Samples of one metric in the order of their times."""
+
+    start: Ints
+    end: Ints
+    value: Floats
+
+
+def samples(time: Ints, value: Floats) -> Samples:
+    """Tell what time each sample is of; the first is of none that is known, and left out."""
+    lengths = np.diff(time)
+    usual = float(np.median(lengths)) if len(lengths) else 0.0
+    lengths = np.where(lengths > _GAP * usual, round(usual), lengths)
+    end = time[1:]
+    return Samples(end - lengths, end, value[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The share of each sample's time that each kind of work took; by sample."""
+
+    sample: Ints
+    kind: Ints
+    share: Floats
+    busy: Floats
+    """Of each sample: the share in which there was any work."""
+    count: int
+    """Of kinds."""
+
+
+def shares(taken: Samples, start: Ints, end: Ints, kind: Ints, count: int) -> Shares:
+    """Intersect samples with work, whose kinds are numbered below `count`; -1 is of none."""
+    rows = np.flatnonzero((end > start) & (kind >= 0))
+    first = np.searchsorted(taken.end, start[rows], "right")
+    last = np.searchsorted(taken.start, end[rows], "left")
+    number = np.maximum(last - first, 0)
+    row = np.repeat(rows, number)
+    sample = np.arange(len(row)) - np.repeat(np.cumsum(number) - number, number)
+    sample += np.repeat(first, number)
+    length = np.minimum(end[row], taken.end[sample]) - np.maximum(start[row], taken.start[sample])
+    ran = length > 0
+    key, place = np.unique(sample[ran] * count + kind[row[ran]], return_inverse=True)
+    in_sample = np.bincount(place, length[ran], len(key))
+    whole = (taken.end - taken.start).astype(np.float64)
+    return Shares(
+        key // count, key % count, in_sample / whole[key // count],
+        _busy(taken, start[rows], end[rows]), count,
+    )  # fmt: skip
+
+
+def _busy(taken: Samples, start: Ints, end: Ints) -> Floats:
+    """Give the share of each sample's time in which there was any work."""
+    order = np.argsort(start, kind="stable")
+    start, reach = start[order], np.maximum.accumulate(end[order])
+    before = np.append([0], reach[:-1])[: len(start)]
+    edges = np.maximum(start, before)
+    worked = np.append([0], np.cumsum(np.maximum(reach - edges, 0)))
+
+    def until(time: Ints) -> Floats:
+        place = np.searchsorted(edges, time, "right")
+        over = np.append([0], reach)[place] - time
+        return worked[place] - np.maximum(over, 0)
+
+    whole = (taken.end - taken.start).astype(np.float64)
+    return np.clip((until(taken.end) - until(taken.start)) / whole, 0, 1)
+
+
+def states(values: Floats, of_samples: Shares) -> Estimate:
+    """Estimate the mean that each kind of work saw."""
+    kind, weight = of_samples.kind, of_samples.share
+    seen = values[of_samples.sample]
+    total, squares = (np.bincount(kind, w, of_samples.count) for w in (weight, weight**2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.bincount(kind, weight * seen, of_samples.count) / total
+        spread = np.bincount(kind, weight * (seen - mean[kind]) ** 2, of_samples.count) / total
+        several = total**2 / squares
+        error = np.sqrt(spread / np.maximum(several - 1, 0))
+    return _told(mean, error, of_samples)
+
+
+def rates(values: Floats, of_samples: Shares, *, whole_numbers: bool) -> Estimate:
+    """Estimate what each kind of work contributed while it ran.
+
+    `whole_numbers`: the values were rounded to such, which residuals do not show.
+    """
+    system = _System(of_samples)
+    solution, error = system.solve(values)
+    if whole_numbers:
+        error = np.hypot(error, math.sqrt(1 / 12))
+    told = system.of_kinds
+    value, errors = (np.full(of_samples.count, math.nan) for _ in range(2))
+    value[told], errors[told] = solution, error
+    return _told(value, errors, of_samples)
+
+
+def _told(value: Floats, error: Floats, of_samples: Shares) -> Estimate:
+    """Say nothing where samples are too few."""
+    weight = np.bincount(of_samples.kind, of_samples.share, of_samples.count)
+    number = np.bincount(of_samples.kind, minlength=of_samples.count)
+    enough = (weight >= LEAST_INTERVALS) & (number >= LEAST_SAMPLES)
+    enough &= np.isfinite(value) & np.isfinite(error)
+    return Estimate(np.where(enough, value, math.nan), np.where(enough, error, math.nan), weight)
+
+
+class _System:
+    """The normal equations of all samples: a column per kind, one of the rest, one of idleness."""
+
+    def __init__(self, of_samples: Shares) -> None:
+        weight = np.bincount(of_samples.kind, of_samples.share, of_samples.count)
+        used = np.flatnonzero(weight > 0)
+        self.of_kinds = np.sort(used[np.argsort(-weight[used], kind="stable")][:_MOST_KINDS])
+        rest, idle = len(self.of_kinds), len(self.of_kinds) + 1
+        self.size = idle + 1
+        place = np.full(of_samples.count, rest)
+        place[self.of_kinds] = np.arange(rest)
+        idleness = 1 - of_samples.busy
+        still = np.flatnonzero(idleness > _TOLERANCE)
+        sample = np.concatenate([of_samples.sample, still])
+        column = np.concatenate([place[of_samples.kind], np.full(len(still), idle)])
+        share = np.concatenate([of_samples.share, idleness[still]])
+        order = np.argsort(sample, kind="stable")
+        self.sample, self.column, self.share = sample[order], column[order], share[order]
+        self.samples = len(of_samples.busy)
+
+    def solve(self, values: Floats) -> tuple[Floats, Floats]:
+        """Give each kind's rate and standard error; NaN where others always ran beside it."""
+        counted = np.bincount(self.sample, minlength=self.samples) > 0
+        normal = self._products(np.ones(self.samples))
+        inverse, dependent = _inverse(normal)
+        right = np.bincount(self.column, self.share * values[self.sample], self.size)
+        solution = inverse @ right
+        fitted = np.bincount(self.sample, self.share * solution[self.column], self.samples)
+        residual = np.where(counted, values - fitted, 0.0)
+        # Samples that have much influence hide their own errors (HC3).
+        leverage = np.minimum(self._leverage(inverse), _MOST_LEVERAGE)
+        squares = (residual / (1 - leverage)) ** 2
+        covariance = inverse @ self._products(squares) @ inverse
+        error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        error[dependent] = math.nan
+        kinds = slice(0, len(self.of_kinds))
+        return solution[kinds], error[kinds]
+
+    def _pairs(self) -> Iterator[tuple[Ints, Ints]]:
+        """Give all pairs of entries of one sample, some millions at a time."""
+        number = np.bincount(self.sample, minlength=self.samples)
+        first = np.cumsum(number) - number
+        ends = np.cumsum(number.astype(np.int64) ** 2)
+        begin = 0
+        while begin < self.samples:
+            done = int(ends[begin - 1]) if begin else 0
+            stop = max(int(np.searchsorted(ends, done + _AT_ONCE, "right")), begin + 1)
+            of_sample = np.repeat(np.arange(begin, stop), number[begin:stop])
+            entry = np.arange(len(of_sample)) + (first[begin] if begin < self.samples else 0)
+            several = number[of_sample]
+            one = np.repeat(entry, several)
+            turn = np.arange(len(one)) - np.repeat(np.cumsum(several) - several, several)
+            yield one, first[np.repeat(of_sample, several)] + turn
+            begin = stop
+
+    def _products(self, weight: Floats) -> Floats:
+        """Add up the products of the shares of all pairs of columns, each sample weighted."""
+        products = np.zeros(self.size**2)
+        for one, other in self._pairs():
+            key = self.column[one] * self.size + self.column[other]
+            product = self.share[one] * self.share[other] * weight[self.sample[one]]
+            products += np.bincount(key, product, self.size**2)
+        return products.reshape(self.size, self.size)
+
+    def _leverage(self, inverse: Floats) -> Floats:
+        leverage = np.zeros(self.samples)
+        flat = inverse.reshape(-1)
+        for one, other in self._pairs():
+            between = flat[self.column[one] * self.size + self.column[other]]
+            product = self.share[one] * self.share[other] * between
+            leverage += np.bincount(self.sample[one], product, self.samples)
+        return leverage
+
+
+def _inverse(normal: Floats) -> tuple[Floats, Mask]:
+    """Invert; tell which columns depend on others, so that nothing is known of them alone."""
+    size = np.sqrt(np.maximum(np.diag(normal), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(normal / np.outer(size, size))
+    good = values > _TOLERANCE * len(values) * max(float(values.max(initial=0)), _TOLERANCE)
+    kept = vectors[:, good]
+    inverse = (kept / values[good]) @ kept.T / np.outer(size, size)
+    lost = 1 - (kept**2).sum(axis=1)
+    return inverse, lost > _ESTIMABLE

@@ -1,0 +1,97 @@
+"""Counters of a trace: samples of a device (`ph: "C"`), and what was measured of each kernel."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from pyprof import schema
+from pyprof.readers._ncu_csv import Kernel, Numbers, Value
+from pyprof.readers._ncu_metrics import measured, wanted
+from pyprof.readers._samples import meaning, samples
+from pyprof.readers.kineto.columns import nanoseconds, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyprof.readers._samples import Meaning
+    from pyprof.readers.kineto.stream import Event
+
+_GPU = re.compile(r"GPU (\d{1,4})\b")
+_MOST_DEVICES = 1 << 12
+
+
+class Samples:
+    """Samples of a trace as they are gathered."""
+
+    def __init__(self) -> None:
+        self._meanings: dict[Meaning, int] = {}
+        self._rows: list[tuple[int, float, int, float]] = []
+
+    def add(self, event: Event) -> None:
+        """Keep what a counter's event says, where that is known."""
+        args = event.get("args")
+        if not isinstance(args, dict):
+            return
+        device = _device(event, args)
+        title = str(event.get("name"))
+        for key, value in args.items():
+            told = meaning(key or title) or meaning(title)
+            if told and device is not None and (number := _number(value)) is not None:
+                place = self._meanings.setdefault(told, len(self._meanings))
+                self._rows.append((device, event["ts"], place, number))
+
+    def table(self, base_ns: int) -> pa.Table:
+        """Give all that were kept."""
+        if not self._rows:
+            return schema.SAMPLES.empty_table()
+        device, ts, which, value = (np.array(column) for column in zip(*self._rows, strict=True))
+        time = nanoseconds(ts.astype(np.float64)) + base_ns
+        return samples(device, time, [*self._meanings], which, value.astype(np.float64))
+
+
+def _device(event: Event, args: Mapping[str, Any]) -> int | None:
+    """Give the device of a counter: by its process, `GPU 0 Counters`, or its number."""
+    for told in (args.get("device"), event.get("pid"), event.get("tid"), event.get("name")):
+        if isinstance(told, str) and (match := _GPU.search(told)):
+            return int(match[1])
+    number = whole_number(args.get("device", event.get("pid")))
+    return number if number is not None and 0 <= number < _MOST_DEVICES else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def of_kernels(args: Sequence[Mapping[str, Any]]) -> pa.Array:
+    """Give what the events of kernels say was measured of them, by CUPTI's range profiler."""
+    named = {name for names in {tuple(each) for each in args} for name in names if "__" in name}
+    if not named:
+        return pa.nulls(len(args), pa.string())
+    return pa.array([_counters(each) for each in args], pa.string())
+
+
+_KINETO = {"kineto__tensor_core_insts": "sm__inst_executed_pipe_tensor.sum"}
+"""Kineto's own names of metrics."""
+
+
+def _counters(args: Mapping[str, Any]) -> str | None:
+    names = [name for name in args if "__" in name]
+    if not names:
+        return None
+    metrics = {
+        known: Value(str(float(args[name])), "nsecond" if "time_duration" in name else "")
+        for name in names
+        if wanted(known := _KINETO.get(name, name)) and _number(args[name]) is not None
+    }
+    kernel = Kernel({}, metrics)
+    counters = measured(kernel, Numbers([kernel]))
+    told = {key: value for key, value in counters.items() if key in schema.COUNTERS}
+    return orjson.dumps({"source": "args", **told}).decode() if told else None
