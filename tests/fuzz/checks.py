@@ -48,6 +48,7 @@ COMMANDS: dict[str, Command] = {
     "ranks": Command("ranks IN", often=2),
     "ranks of two": Command("ranks IN SOUND"),
     "diff": Command("diff IN SOUND", often=2),
+    "prof with counters": Command("prof --counters IN SOUND", captures_only=True),
 }
 
 

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _SUFFIXES = {"sqlite": ".sqlite", "json": ".json", "gzip": ".json.gz", "dict": ".dict",
-             "literal": ".dict", "parquet": ".parquet"}  # fmt: skip
+             "literal": ".dict", "parquet": ".parquet", "csv": ".csv"}  # fmt: skip
 _BATCH = 200
 _CPU_S = 20
 """For one input; the slowest takes a tenth of it."""
 _MORE_BYTES = 3 << 30
 """Of address space beside what is there when a child begins."""
-_BUILT, _OFTEN = 12, 0.95
+_BUILT, _OFTEN = 14, 0.95
 """The first seeds, which are the smallest, and how often one of them is taken."""
 _COMMANDS = 1
 """That each input goes through."""
