@@ -26,6 +26,7 @@ def command(capture: str | None) -> None:
     Examples:
       pyprof doctor
       pyprof doctor net.sqlite
+      pyprof doctor --counters ncu.csv net.sqlite
     """
     if capture is None:
         from pyprof.capture.machine import findings  # noqa: PLC0415 - --help needs none of it
@@ -47,6 +48,7 @@ def examine(path: Path, name: str) -> list[str]:
     """
     from pyprof.capture import pitfalls, tables  # noqa: PLC0415 - they need Arrow
     from pyprof.readers import read  # noqa: PLC0415
+    from pyprof.report.counter_findings import contradictions  # noqa: PLC0415
 
     capture = read(path)
     version = f" {capture.version}" if capture.version else ""
@@ -54,6 +56,10 @@ def examine(path: Path, name: str) -> list[str]:
         f"{name}: {capture.tool}{version}, {capture.activities.num_rows:,} activities, "
         f"{capture.calls.num_rows:,} calls, {capture.ranges.num_rows:,} ranges"
     )
-    pitfall_texts = [*pitfalls.find_pitfalls(capture), *tables.private(path)]
+    pitfall_texts = [
+        *pitfalls.find_pitfalls(capture),
+        *contradictions(capture),
+        *tables.private(path),
+    ]
     lines = [heading, *(f"- {text}" for text in pitfall_texts or ["no pitfalls found"])]
     return [safe.message(line) for line in lines]

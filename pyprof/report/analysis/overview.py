@@ -17,6 +17,7 @@ from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
 from pyprof.report.analysis import layer_tree, op_totals
 from pyprof.report.analysis.chosen_steps import bounds
+from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
 from pyprof.report.analysis.phases import of_rows
 from pyprof.report.analysis.steps import Steps, find_steps, merge_steps
@@ -61,6 +62,8 @@ class Overview:
     """Summed GPU time by how the op was found; "" where none was. Adds up to all rows'."""
     ops: list[OpTotals]
     advice: list[Advice]
+    counters: CounterTotals | None = None
+    """What counters measured; None where nothing was."""
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -100,6 +103,9 @@ def overview(source: Source, chosen: str | None = None) -> Overview:
         vias=_by_text(source, rows, "via", schema.VIAS),
         ops=ops,
         advice=advise(table, timed, source.capture, rows),
+        counters=counter_totals(
+            table, source.capture, rows, per_step(table, capture_steps, picked)
+        ),
     )
 
 
@@ -267,6 +273,7 @@ class Brief:
     layers: Node
     advice: list[Advice]
     warnings: tuple[str, ...]
+    counters: CounterTotals | None = None
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -311,6 +318,7 @@ def shortened(source: Source, overview: Overview) -> Brief:
         ),
         advice.without_rows(overview.advice),
         (*source.table.source.warnings, *source.table.doubts),
+        overview.counters,
     )
 
 
@@ -333,6 +341,7 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
         layer_tree.merge_trees(a.layers, b.layers),
         advice.merge_advice(a.advice, b.advice),
         each_once(a.warnings, b.warnings),
+        a.counters.plus(b.counters) if a.counters and b.counters else a.counters or b.counters,
     )
 
 

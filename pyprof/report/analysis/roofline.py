@@ -14,6 +14,7 @@ from pyprof.gpu.roofline import NS_PER_S
 from pyprof.inputs.source import each_once
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
+from pyprof.prof.measured_rates import dram_bytes
 from pyprof.prof.processor import GPU, processor
 from pyprof.report.analysis import chosen_steps
 from pyprof.report.analysis.bounds import BOUNDS, UNKNOWN
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _KEYS = ("op", "dir", "kernel", "bound")
-_SUMS = {"ns": "sum", "flops": "sum", "bytes": "sum"}
+_SUMS = {"ns": "sum", "flops": "sum", "bytes": "sum", "dram": "sum", "dram_flops": "sum"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class Point:
     """Of the summed GPU time, 0 to 1."""
     time: str
     rate: str
+    measured: float | None = None
+    """Its intensity by the DRAM traffic that counters measured, FLOP a byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,8 @@ def achieved(table: Table, rows: Mask | None) -> Achieved:
 
 def _ops(table: Table, chosen: Mask) -> pa.Table:
     costs = table.costs
+    traffic = dram_bytes(table)
+    is_measured = np.isfinite(traffic)
     works = chosen & (costs.flops > 0) & (costs.bytes > 0) & (table.duration_ns > 0)
     data = pa.table(
         {
@@ -98,6 +103,8 @@ def _ops(table: Table, chosen: Mask) -> pa.Table:
             "ns": pa.array(table.duration_ns),
             "flops": pa.array(costs.flops.astype(float)),
             "bytes": pa.array(costs.bytes.astype(float)),
+            "dram": pa.array(np.where(is_measured, traffic, 0.0)),
+            "dram_flops": pa.array(np.where(is_measured, costs.flops, 0.0)),
         }
     ).filter(pa.array(works))
     return add_up(data, _KEYS, _SUMS)
@@ -149,6 +156,7 @@ def _point(row: dict[str, Any], total_ns: int) -> Point:
         share=share,
         time=f"{duration(row['ns'])}, {percent(share)} %",
         rate=f"{number(flops_per_s / 1e12)} TFLOP/s, {number(bytes_per_s / 1e9)} GB/s",
+        measured=row["dram_flops"] / row["dram"] if row["dram"] else None,
     )
 
 

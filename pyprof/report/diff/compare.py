@@ -26,7 +26,7 @@ class Metric:
 
     name: str
     unit: str
-    """`ns`, `flop`, `bytes` or empty for a count."""
+    """`ns`, `flop`, `bytes`, `j`, `hz`, `%` or empty for a count."""
     a: float | None
     b: float | None
     comparable: bool = True
@@ -142,20 +142,44 @@ def _metrics(steps: Steps, sums: Sums, divisor: int) -> dict[str, tuple[str, flo
         # None where nothing is known, as of copies' FLOPs
         "flops": ("flop", sums.flops / divisor or None),
         "bytes": ("bytes", sums.bytes / divisor or None),
+        **_measured(sums, divisor),
+    }
+
+
+def _measured(sums: Sums, divisor: int) -> dict[str, tuple[str, float | None]]:
+    """Give what counters measured: amounts, and means over the time of the kernels measured."""
+    whole = sums.counters.whole if sums.counters else None
+    dram, energy = (whole.dram_bytes, whole.energy_j) if whole else (None, None)
+    clock = whole.mean("clock") if whole else None
+    return {
+        "dram": ("bytes", None if dram is None else dram / divisor),
+        "energy": ("j", None if energy is None else energy / divisor),
+        "clock": ("hz", None if clock is None else clock * 1e6),
+        "tensor": ("%", whole.mean("tensor") if whole else None),
     }
 
 
 def _alike(name: str, a: Sums, b: Sums) -> bool:
     """Tell whether both know a metric of about as large a part of their rows."""
-    shares = [sums.known.get(name, sums.rows) / max(sums.rows, 1) for sums in (a, b)]
+    shares = [_known(name, sums) / max(sums.rows, 1) for sums in (a, b)]
     return abs(shares[0] - shares[1]) <= _SHARE
+
+
+def _known(name: str, sums: Sums) -> int:
+    """Give of how many rows a metric is known."""
+    if name in MEASURED:
+        return sums.counters.whole.rows if sums.counters else 0
+    return sums.known.get(name, sums.rows)
 
 
 _SHARE = 0.1
 """Shares of rows may differ by so much: a change of a few ops is what a comparison looks for."""
 
 
-METRICS = ("time", "busy", "idle", "step", "kernels", "flops", "bytes")
+MEASURED = ("dram", "energy", "clock", "tensor")
+"""Metrics by counters."""
+
+METRICS = ("time", "busy", "idle", "step", "kernels", "flops", "bytes", *MEASURED)
 """What can be limited."""
 
 

@@ -18,6 +18,7 @@ from pyprof.report.render.text import (
     cut_left,
     duration,
     heading,
+    number,
     table,
 )
 
@@ -34,6 +35,10 @@ LABELS = {
     "kernels": "kernels and copies",
     "flops": "FLOPs, where known",
     "bytes": "bytes needed, where known",
+    "dram": "DRAM traffic, measured",
+    "energy": "energy while kernels ran",
+    "clock": "SM clock, measured",
+    "tensor": "Tensor Cores active (%)",
 }
 NOTHING = f"no op changed by more than {100 * SAME_BELOW:g} %"
 """Stands for a list of changes without any."""
@@ -66,7 +71,12 @@ def metrics(comparison: Comparison) -> Iterator[tuple[str, ...]]:
 def _spelt(value: float | None, unit: str) -> str:
     if unit == "ns":
         return duration(value)
-    return amount(value, {"flop": "FLOP", "bytes": "B"}[unit]) if unit else count(value)
+    if unit == "%":
+        return number(value)
+    return amount(value, _UNITS[unit]) if unit else count(value)
+
+
+_UNITS = {"flop": "FLOP", "bytes": "B", "j": "J", "hz": "Hz"}
 
 
 def _signed(text: str, value: float | None) -> str:

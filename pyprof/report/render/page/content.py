@@ -11,7 +11,7 @@ from pyprof.report.analysis import op_totals, roofline, source_lines
 from pyprof.report.analysis.overview import merge_briefs, overview, shortened
 from pyprof.report.analysis.roofline import achieved
 from pyprof.report.render import page
-from pyprof.report.render.page import figures, icicle, sections
+from pyprof.report.render.page import figures, icicle, measured, sections
 from pyprof.report.render.page.icicle import OPS
 from pyprof.report.render.page.sections import KERNELS, full_names
 from pyprof.report.render.page.timeline import strips
@@ -95,7 +95,13 @@ def html(content: Content) -> str:
         version=__version__,
         title=f"{brief.coverage.processor} profile",
         processor=brief.coverage.processor,
-        sections=list(_contents(timed=drawn["strip"] is not None, lines=bool(lines.rows))),
+        sections=list(
+            _contents(
+                timed=drawn["strip"] is not None,
+                counted=brief.counters is not None,
+                lines=bool(lines.rows),
+            )
+        ),
         gpus=", ".join(name or "a GPU without a name" for name in brief.gpus),
         peaks=", ".join(brief.peaks),
         chosen=brief.chosen,
@@ -109,17 +115,20 @@ def html(content: Content) -> str:
         ops=sections.ops(brief),
         kernels=sections.kernels(content.kernels, content.full_names),
         lines=lines,
+        measured=measured.section(brief),
         sort_colours=figures.SORTS,
         bokeh=page.own(script),
         **drawn,
     )
 
 
-def _contents(*, timed: bool, lines: bool) -> Iterator[tuple[str, str]]:
+def _contents(*, timed: bool, counted: bool, lines: bool) -> Iterator[tuple[str, str]]:
     yield from (("summary", "Summary"), ("advice", "Advice"))
     if timed:
         yield "timeline", "Timeline"
     yield from (("families", "Families"), ("modules", "Modules"))
+    if counted:
+        yield "measured", "Measured"
     yield from (("roofline", "Roofline"), ("ops", "Ops"))
     yield "kernels", "Kernels"
     if lines:

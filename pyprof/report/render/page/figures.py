@@ -78,8 +78,23 @@ def roofline(points: Sequence[Point], roofs: Sequence[Roof]) -> Mapping[str, Any
         plot.text([label.x], [label.y], [label.text], text_align=label.align,
                   text_baseline="bottom" if label.above else "top",
                   text_font_size="11px", text_color="#888888")  # fmt: skip
+    _measured(plot, points)
     _points(plot, points)
     return _item(plot)
+
+
+def _measured(plot: Figure, points: Sequence[Point]) -> None:
+    """Draw where points are by their measured traffic, tied to where they are by the least."""
+    moved = [point for point in points if point.measured]
+    if not moved:
+        return
+    rates = [point.flops_per_s / 1e12 for point in moved]
+    measured = [point.measured for point in moved]
+    plot.segment(measured, rates, [point.intensity for point in moved], rates,
+                 line_color="#888888", line_alpha=0.7)  # fmt: skip
+    plot.scatter(measured, rates, size=[_size(point) for point in moved], fill_alpha=0,
+                 line_color="#888888", legend_label="by measured DRAM traffic")  # fmt: skip
+    plot.legend.label_text_font_size = "11px"
 
 
 def _size(point: Point) -> float:
