@@ -166,6 +166,8 @@ class Request:
     """Call pyprof.init() for the script."""
     graph_nodes: bool = True
     """Record the kernels inside CUDA graphs one by one (nsys)."""
+    metrics: bool = False
+    """Sample the GPUs' counters."""
 
     def nothing(self) -> str:
         """Say why nothing was recorded, and what to do."""

@@ -49,6 +49,12 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
             show_default=True,
             help="Record each kernel inside CUDA graphs (nsys only).",
         ),
+        click.option(
+            "--metrics",
+            is_flag=True,
+            help="Also sample what the GPUs do (docs/counters.md): DRAM, Tensor Cores, clocks with"
+            " nsys; power, clocks and temperature with torch.",
+        ),
         click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like python -m."),
         click.argument(
             "command",
@@ -102,6 +108,7 @@ def perform(
     steps: str | None = None,
     no_init: bool = False,
     graph_nodes: bool = True,
+    metrics: bool = False,
     module: bool = False,
     conclude: Callable[[Outcome], int] = lambda outcome: outcome.code,
 ) -> Outcome:
@@ -122,6 +129,7 @@ def perform(
         steps=StepsToRecord.parse(steps) if steps else None,
         instrument=not no_init,
         graph_nodes=graph_nodes,
+        metrics=metrics,
     )
     nsys_path = _nsys(tool)
     if nsys_path is not None:
