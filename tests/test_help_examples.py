@@ -14,6 +14,7 @@ import pytest
 
 from pyprof.__main__ import main, names
 from tests import forks
+from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
 from tests.programs import TOP
 from tests.report.captured import capture
@@ -59,6 +60,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "train.py").write_text(TRAIN)
     for name in ("net", "before", "after"):
         capture(tmp_path / f"{name}.sqlite", steps=4)
+    ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)])
     (tmp_path / "ranks").mkdir()
     for rank in range(2):
         copy("net.sqlite", f"net.rank{rank}.sqlite")

@@ -139,7 +139,7 @@ def rates(values: Floats, of_samples: Shares, *, whole_numbers: bool) -> Estimat
 
 def _told(value: Floats, error: Floats, of_samples: Shares) -> Estimate:
     """Say nothing where samples are too few."""
-    weight = np.bincount(of_samples.kind, of_samples.share, of_samples.count)
+    weight = np.bincount(of_samples.kind, of_samples.share, of_samples.count).astype(np.float64)
     number = np.bincount(of_samples.kind, minlength=of_samples.count)
     enough = (weight >= LEAST_INTERVALS) & (number >= LEAST_SAMPLES)
     enough &= np.isfinite(value) & np.isfinite(error)

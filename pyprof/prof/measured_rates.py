@@ -9,7 +9,6 @@ import numpy as np
 
 from pyprof.gpu.peaks import MEGA, find_card
 from pyprof.gpu.tensorcore import USED
-from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.measured import ARGS, NCU, SAMPLES
 
 if TYPE_CHECKING:
@@ -95,12 +94,7 @@ def tensor_core_disagreements(table: Table) -> Mask:
     number, judged = table.judged
     says = np.array([_SAID.get(entry.tc.value, math.nan) for entry in judged], np.float64)[number]
     ran = table.measured.tensor_cores
-    return np.isfinite(says) & np.isfinite(ran) & (says != ran)
+    return np.asarray(np.isfinite(says) & np.isfinite(ran) & (says != ran))
 
 
 _SAID = {USED: 1.0, "0": 0.0, "-": 0.0}
-
-
-def excess_known(table: Table) -> Mask:
-    """Tell which rows have both a measured and a modelled traffic."""
-    return np.isfinite(dram_bytes(table)) & (table.costs.bytes != UNKNOWN)

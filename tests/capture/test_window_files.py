@@ -71,7 +71,10 @@ def test_metrics_go_on_the_first_clock(tmp_path: Path) -> None:
     found = []
     for place in range(2):
         metrics = nsys_metrics({"tensor_pct": ([1000, 2000], [50.0, 60.0])})
-        more = {**metrics, "TARGET_INFO_SESSION_START_TIME": [{"utcEpochNs": BEGINS[place]}]}
+        more: dict[str, Rows] = {
+            **metrics,
+            "TARGET_INFO_SESSION_START_TIME": [{"utcEpochNs": BEGINS[place]}],
+        }
         layout = replace(LAYOUTS["2024.6"], more=more)
         found.append(nsys_db(tmp_path / f"net.{place + 1}.sqlite", *window(place), layout))
     join_nsys_windows(found, tmp_path / "net.sqlite")

@@ -76,7 +76,7 @@ def german(value: float) -> str:
 
 def french(value: float) -> str:
     """1 234,56, with a narrow blank that does not break."""
-    return english(value).translate(str.maketrans({",": "\u202f", ".": ","}))
+    return english(value).translate(str.maketrans(",.", "\u202f,"))
 
 
 def plain(value: float) -> str:

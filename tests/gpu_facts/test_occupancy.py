@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,4 +118,27 @@ def _estimate(a: dict[str, Any], warps: int, device: dict[str, Any]) -> float:
     cc = device["computeMajor"], device["computeMinor"]
     fitting = _one(cc, threads, a["registers per thread"], a["shared memory"])
     blocks = min(math.prod(a["grid"]) / device["numSms"], fitting)
-    return 100 * blocks * threads / (32 * warps)
+    return float(100 * blocks * threads / (32 * warps))
+
+
+def test_limits_are_those_that_captures_tell(captures: Path) -> None:
+    """Nsys writes the limits of each GPU, as the driver has them."""
+    found = set()
+    for path in captures.glob("nsys*/net.sqlite"):
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as base:
+            if not base.execute(f"{_TABLES} AND name = 'TARGET_INFO_GPU'").fetchall():
+                continue
+            for major, minor, *told in base.execute(_LIMITS):
+                limits = LIMITS[major, minor]
+                wanted = [limits.warps, limits.blocks, limits.smem_bytes, 65536]
+                known = [(a, b) for a, b in zip(told, wanted, strict=True) if a]  # 0: before 2022
+                assert all(a == b for a, b in known), path
+                found.add((major, minor))
+    assert found == {(7, 5), (8, 0), (9, 0)}
+
+
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+_LIMITS = (
+    "SELECT computeMajor, computeMinor, maxWarpsPerSm, maxBlocksPerSm, maxShmemPerSm, "
+    "maxRegistersPerSm FROM TARGET_INFO_GPU"
+)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 import pyprof
+from pyprof import readers
 from tests.builders import Work, nsys_db
 from tests.capture_files.ncu import Profiled, ncu_csv
 from tests.commands import run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 # The same kernel as nsys, Kineto (of libstdc++) and ncu spell it.
@@ -173,3 +176,33 @@ def test_a_damaged_record_tells_nothing(tmp_path: Path) -> None:
     (tmp_path / "net.dict").write_text("\n".join(rows) + "\n")
     done = run("prof", "-q", "--csv", "-c", "dram,tensor,counter", tmp_path / "net.dict")
     assert done.stdout.splitlines()[1:] == ['"","",""'] * 4
+
+
+_CASTS = re.compile(r"\((?:int|bool|unsigned int|unsigned long)\)")
+
+
+def _as_kineto_spells(name: str) -> str:
+    """Spell a name of ncu's as libstdc++ does, as far as regular expressions can."""
+    name = name.replace("<unnamed>", "(anonymous namespace)").replace(">>", "> >")
+    name = re.sub(r"\[lambda\((.*?)\) \(instance (\d+)\)\]", r"{lambda(\1)#\2}", name)
+    return _CASTS.sub("", name).replace(" *", "*").replace("T1::Params", "cutlass::Params")
+
+
+@pytest.mark.parametrize("spell", [str, _as_kineto_spells])
+def test_the_real_file_joins(spell: Callable[[str], str], captures: Path, tmp_path: Path) -> None:
+    """All kernels of attention on an A100, over two steps: each finds its own counters."""
+    counters = captures / "ncu-csv-a100-bert-attention" / "ncu.csv"
+    profiled = readers.read(counters).activities.to_pylist()
+    work = [
+        Work(spell(row["name"]), (at * 1000, at * 1000 + 500), grid=(row["grid_x"], 1, 1),
+             block=(row["block_x"], 1, 1), regs=row["regs"], smem=row["smem"])
+        for at, row in enumerate([*profiled, *profiled], 1)
+    ]  # fmt: skip
+    capture = nsys_db(tmp_path / "net.sqlite", work)
+    done = run("prof", "--csv", "-c", "dram,occ,counter", "--counters", counters, capture)
+    rows = [*csv.DictReader(done.stdout.splitlines())]
+    told = [json.loads(row["counters"]) for row in profiled]
+    assert [float(row["DRAM(B)"]) for row in rows] == [each["dram_bytes"] for each in told] * 2
+    assert [float(row["Occ(%)"]) for row in rows] == [each["theoretical_pct"] for each in told] * 2
+    assert [row["Counter"] for row in rows] == ["joined"] * 10 + ["repeated"] * 10
+    assert "did not join" not in done.stderr

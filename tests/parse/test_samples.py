@@ -16,10 +16,10 @@ from tests.commands import run
 from tests.readers import kineto_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tests.capture_files.model import Rows
+    from tests.capture_files.model import Rows, Value
 
 LOADS = {"gemm": (80.0, 10.0, 4.0), "copy": (0.0, 55.0, 30.0), "norm": (0.0, 40.0, 8.0)}
 """Planted, by kernel: Tensor Core activity, reads and writes, percent of the peak."""
@@ -42,9 +42,13 @@ def _work(seed: int = 1, steps: int = 800, us: float = 20.0) -> list[Work]:
 
 def _metrics(work: list[Work]) -> dict[str, tuple[list[int], list[float]]]:
     return {
-        name: sampled(work, lambda piece, place=place: LOADS[piece.name][place], _INTERVAL_NS)
+        name: sampled(work, _load(place), _INTERVAL_NS)
         for place, name in enumerate(("tensor_pct", "read_pct", "write_pct"))
     }
+
+
+def _load(place: int) -> Callable[[Work], float]:
+    return lambda piece: LOADS[piece.name][place]
 
 
 def _capture(
@@ -99,9 +103,9 @@ def test_metrics_are_known_by_type_and_id(tmp_path: Path) -> None:
 def test_metrics_of_a_gpu_by_its_number_in_cuda(tmp_path: Path) -> None:
     """Nsys counts GPUs of the machine, kernels those that the process sees."""
     work = [replace(piece, device=2) for piece in _work(steps=300)]
-    gpu = {"id": 3, "cuDevice": 2, "name": "NVIDIA A100-SXM4-80GB", "memoryBandwidth": int(PEAK),
+    gpu: dict[str, Value] = {"id": 3, "cuDevice": 2, "name": "NVIDIA A100-SXM4-80GB", "memoryBandwidth": int(PEAK),
            "smCount": 108, "clockRate": 1410, "computeMajor": 8, "computeMinor": 0}  # fmt: skip
-    tables = {**nsys_metrics(_metrics(work), gpu=3), "TARGET_INFO_GPU": [gpu]}
+    tables: dict[str, Rows] = {**nsys_metrics(_metrics(work), gpu=3), "TARGET_INFO_GPU": [gpu]}
     layout = replace(LAYOUTS["2024.6"], gpus=None, more=tables)
     _check(_rows(nsys_db(tmp_path / "net.sqlite", work, (), layout), _COLUMNS))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -118,7 +118,7 @@ def test_diff_compares_it(tmp_path: Path) -> None:
 
 def test_doctor_finds_names_that_are_wrong(tmp_path: Path) -> None:
     """A kernel whose name says Tensor Cores, and whose counters say none."""
-    silent = {"sm__inst_executed_pipe_tensor.sum": 0.0}
+    silent: dict[str, Any] = {"sm__inst_executed_pipe_tensor.sum": 0.0}
     counters, capture = _counters(tmp_path / "ncu.csv", **silent), _capture(tmp_path / "a.sqlite")
     text = run("doctor", "--counters", counters, capture).stdout
     assert f"{_GEMM} used no Tensor Cores, by counters, in 4 calls; its name says that" in text

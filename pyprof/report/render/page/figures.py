@@ -89,7 +89,7 @@ def _measured(plot: Figure, points: Sequence[Point]) -> None:
     if not moved:
         return
     rates = [point.flops_per_s / 1e12 for point in moved]
-    measured = [point.measured for point in moved]
+    measured = [point.measured or 0.0 for point in moved]
     plot.segment(measured, rates, [point.intensity for point in moved], rates,
                  line_color="#888888", line_alpha=0.7)  # fmt: skip
     plot.scatter(measured, rates, size=[_size(point) for point in moved], fill_alpha=0,
