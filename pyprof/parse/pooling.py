@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,10 +25,10 @@ _GAP = 3.0
 """After a gap of more than so many intervals sampling had paused: a sample is of one interval."""
 LEAST_INTERVALS, LEAST_SAMPLES = 3.0, 5
 """Of samples that a kind of work needs: time in them, in intervals, and their number."""
-_MOST_KINDS = 512
+_MOST_KINDS = 256
 """Kinds of work that are told apart, by their time; all others together are one more."""
-_AT_ONCE = 1 << 22
-"""Pairs of kinds within samples."""
+_AT_ONCE = 1 << 21
+"""Numbers in a matrix of shares."""
 _TOLERANCE = 1e-9
 _ESTIMABLE = 1e-3
 _MOST_LEVERAGE = 0.99
@@ -59,7 +61,7 @@ def samples(time: Ints, value: Floats) -> Samples:
     return Samples(end - lengths, end, value[1:])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shares:
     """The share of each sample's time that each kind of work took; by sample."""
 
@@ -70,6 +72,11 @@ class Shares:
     """Of each sample: the share in which there was any work."""
     count: int
     """Of kinds."""
+
+    @cached_property
+    def system(self) -> _System:
+        """Their normal equations, for all metrics that were sampled at once."""
+        return _System(self)
 
 
 def shares(taken: Samples, start: Ints, end: Ints, kind: Ints, count: int) -> Shares:
@@ -127,7 +134,7 @@ def rates(values: Floats, of_samples: Shares, *, whole_numbers: bool) -> Estimat
 
     `whole_numbers`: the values were rounded to such, which residuals do not show.
     """
-    system = _System(of_samples)
+    system = of_samples.system
     solution, error = system.solve(values)
     if whole_numbers:
         error = np.hypot(error, math.sqrt(1 / 12))
@@ -157,67 +164,51 @@ class _System:
         self.size = idle + 1
         place = np.full(of_samples.count, rest)
         place[self.of_kinds] = np.arange(rest)
-        idleness = 1 - of_samples.busy
-        still = np.flatnonzero(idleness > _TOLERANCE)
+        still = np.flatnonzero(of_samples.busy < 1 - _TOLERANCE)
         sample = np.concatenate([of_samples.sample, still])
         column = np.concatenate([place[of_samples.kind], np.full(len(still), idle)])
-        share = np.concatenate([of_samples.share, idleness[still]])
+        share = np.concatenate([of_samples.share, 1 - of_samples.busy[still]])
         order = np.argsort(sample, kind="stable")
         self.sample, self.column, self.share = sample[order], column[order], share[order]
         self.samples = len(of_samples.busy)
+        self.inverse, self.dependent = _inverse(self._products(np.ones(self.samples)))
+        self.leverage = np.minimum(self._leverage(), _MOST_LEVERAGE)
 
     def solve(self, values: Floats) -> tuple[Floats, Floats]:
         """Give each kind's rate and standard error; NaN where others always ran beside it."""
-        counted = np.bincount(self.sample, minlength=self.samples) > 0
-        normal = self._products(np.ones(self.samples))
-        inverse, dependent = _inverse(normal)
         right = np.bincount(self.column, self.share * values[self.sample], self.size)
-        solution = inverse @ right
+        solution = self.inverse @ right
         fitted = np.bincount(self.sample, self.share * solution[self.column], self.samples)
-        residual = np.where(counted, values - fitted, 0.0)
         # Samples that have much influence hide their own errors (HC3).
-        leverage = np.minimum(self._leverage(inverse), _MOST_LEVERAGE)
-        squares = (residual / (1 - leverage)) ** 2
-        covariance = inverse @ self._products(squares) @ inverse
+        squares = ((values - fitted) / (1 - self.leverage)) ** 2
+        covariance = self.inverse @ self._products(squares) @ self.inverse
         error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-        error[dependent] = math.nan
+        error[self.dependent] = math.nan
         kinds = slice(0, len(self.of_kinds))
         return solution[kinds], error[kinds]
 
-    def _pairs(self) -> Iterator[tuple[Ints, Ints]]:
-        """Give all pairs of entries of one sample, some millions at a time."""
-        number = np.bincount(self.sample, minlength=self.samples)
-        first = np.cumsum(number) - number
-        ends = np.cumsum(number.astype(np.int64) ** 2)
-        begin = 0
-        while begin < self.samples:
-            done = int(ends[begin - 1]) if begin else 0
-            stop = max(int(np.searchsorted(ends, done + _AT_ONCE, "right")), begin + 1)
-            of_sample = np.repeat(np.arange(begin, stop), number[begin:stop])
-            entry = np.arange(len(of_sample)) + (first[begin] if begin < self.samples else 0)
-            several = number[of_sample]
-            one = np.repeat(entry, several)
-            turn = np.arange(len(one)) - np.repeat(np.cumsum(several) - several, several)
-            yield one, first[np.repeat(of_sample, several)] + turn
-            begin = stop
+    def _blocks(self) -> Iterator[tuple[int, Floats]]:
+        """Give the shares of some thousand samples at a time as a matrix, and the first of them."""
+        rows = max(_AT_ONCE // self.size, 1)
+        bounds = np.searchsorted(self.sample, np.arange(0, self.samples + rows, rows))
+        for block, (low, high) in enumerate(pairwise(bounds.tolist())):
+            first = block * rows
+            key = (self.sample[low:high] - first) * self.size + self.column[low:high]
+            count = min(rows, self.samples - first)
+            flat = np.bincount(key, self.share[low:high], count * self.size)
+            yield first, flat.reshape(count, self.size)
 
     def _products(self, weight: Floats) -> Floats:
         """Add up the products of the shares of all pairs of columns, each sample weighted."""
-        products = np.zeros(self.size**2)
-        for one, other in self._pairs():
-            key = self.column[one] * self.size + self.column[other]
-            product = self.share[one] * self.share[other] * weight[self.sample[one]]
-            products += np.bincount(key, product, self.size**2)
-        return products.reshape(self.size, self.size)
+        products = np.zeros((self.size, self.size))
+        for first, block in self._blocks():
+            weighted = block * np.sqrt(weight[first : first + len(block), None])
+            products += weighted.T @ weighted  # of itself, which takes half the time
+        return products
 
-    def _leverage(self, inverse: Floats) -> Floats:
-        leverage = np.zeros(self.samples)
-        flat = inverse.reshape(-1)
-        for one, other in self._pairs():
-            between = flat[self.column[one] * self.size + self.column[other]]
-            product = self.share[one] * self.share[other] * between
-            leverage += np.bincount(self.sample[one], product, self.samples)
-        return leverage
+    def _leverage(self) -> Floats:
+        parts = [((block @ self.inverse) * block).sum(axis=1) for _, block in self._blocks()]
+        return np.concatenate([np.zeros(0), *parts])
 
 
 def _inverse(normal: Floats) -> tuple[Floats, Mask]:

@@ -103,8 +103,16 @@ def test_metrics_are_known_by_type_and_id(tmp_path: Path) -> None:
 def test_metrics_of_a_gpu_by_its_number_in_cuda(tmp_path: Path) -> None:
     """Nsys counts GPUs of the machine, kernels those that the process sees."""
     work = [replace(piece, device=2) for piece in _work(steps=300)]
-    gpu: dict[str, Value] = {"id": 3, "cuDevice": 2, "name": "NVIDIA A100-SXM4-80GB", "memoryBandwidth": int(PEAK),
-           "smCount": 108, "clockRate": 1410, "computeMajor": 8, "computeMinor": 0}  # fmt: skip
+    gpu: dict[str, Value] = {
+        "id": 3,
+        "cuDevice": 2,
+        "name": "NVIDIA A100-SXM4-80GB",
+        "memoryBandwidth": int(PEAK),
+        "smCount": 108,
+        "clockRate": 1410,
+        "computeMajor": 8,
+        "computeMinor": 0,
+    }
     tables: dict[str, Rows] = {**nsys_metrics(_metrics(work), gpu=3), "TARGET_INFO_GPU": [gpu]}
     layout = replace(LAYOUTS["2024.6"], gpus=None, more=tables)
     _check(_rows(nsys_db(tmp_path / "net.sqlite", work, (), layout), _COLUMNS))

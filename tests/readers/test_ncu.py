@@ -228,3 +228,17 @@ def test_counters_are_those_of_the_file(bert: Path) -> None:
             float(m["sm__cycles_elapsed.avg"]) / hz * 1e9, abs=1
         )
         assert row["Via"] == "measured"
+
+
+@pytest.mark.parametrize("suffix", ["dict", "parquet"])
+@pytest.mark.parametrize("metrics", [{}, METRICS])
+def test_records_of_it_read_back(suffix: str, metrics: dict[str, float], tmp_path: Path) -> None:
+    """Also where ncu measured no times: that is no damage."""
+    kernels = [Profiled(name, metrics=metrics) for name in "ba"]
+    path, target = ncu_csv(tmp_path / "ncu.csv", kernels), tmp_path / f"net.{suffix}"
+    assert run("parse", "-q", path, "-o", target).code == 0
+    columns = "kernel,sil,dram,tensor,clock,effclk,counter"
+    assert (
+        run("prof", "-q", "--csv", "-c", columns, target).stdout
+        == run("prof", "-q", "--csv", "-c", columns, path).stdout
+    )
