@@ -25,9 +25,12 @@ _ID = "ID"
 
 PREAMBLE = b"=="
 """What lines of the profiler itself begin with."""
-HEADER = re.compile(rb'^(?=[^\r\n]{0,8192}"?Kernel Name"?)"?(?:ID|Kernel Name)"?,', re.MULTILINE)
+HEADER = re.compile(
+    rb'^(?=[^\r\n]{0,8192}"?Kernel Name"?)"?(?:ID|Kernel Name)"?[,;\t]', re.MULTILINE
+)
 """The line above the kernels, which names the columns."""
-_HEADER_LINE = re.compile(r'^(?=.*"?Kernel Name"?)"?(?:ID|Kernel Name)"?,')
+_HEADER_LINE = re.compile(r'^(?=.*"?Kernel Name"?)"?(?:ID|Kernel Name)"?([,;\t])')
+"""Its first separator is that of the table: spreadsheets of much of Europe write semicolons."""
 _NO_PERMISSION = "ERR_NVGPUCTRPERM"
 _MOST_BYTES = 2 << 30
 _FIELD_BYTES = 1 << 24
@@ -102,7 +105,8 @@ def _tables(text: str) -> Iterator[list[str]]:
 def _kernels(lines: Sequence[str], wanted: Callable[[str], bool]) -> list[Kernel]:
     before = csv.field_size_limit(_FIELD_BYTES)
     try:
-        rows = csv.reader(lines, strict=False)
+        match = _HEADER_LINE.match(lines[0])
+        rows = csv.reader(lines, delimiter=match[1] if match else ",", strict=False)
         header = [name.strip() for name in next(rows)]
         read = _long if _METRIC in header and _VALUE in header else _wide
         return read(header, rows, wanted)

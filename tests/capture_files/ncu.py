@@ -169,12 +169,21 @@ def _spelt(rows: Sequence[Sequence[str]]) -> str:
     return file.getvalue()
 
 
+def _with_semicolons(text: str) -> str:
+    """Write the table as a German spreadsheet does: no needless quotes, no lines before it."""
+    rows = csv.reader(line for line in text.splitlines() if line.startswith('"'))
+    file = io.StringIO()
+    csv.writer(file, delimiter=";", lineterminator="\r\n").writerows(rows)
+    return file.getvalue()
+
+
 FORMS: Mapping[str, Callable[[Sequence[Profiled]], str]] = {
     "details of 2021": lambda kernels: details(kernels, year=2021),
     "details": details,
     "details, in German": lambda kernels: details(kernels, number=german),
     "raw": raw,
     "raw, in French": lambda kernels: raw(kernels, number=french),
+    "raw, saved by a spreadsheet": lambda kernels: _with_semicolons(raw(kernels, number=german)),
     "raw, without groups": lambda kernels: raw(kernels, number=plain),
 }
 
