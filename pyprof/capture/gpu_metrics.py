@@ -27,8 +27,8 @@ class Metrics(NamedTuple):
 
 def metrics(nsys: str) -> Metrics:
     """Ask an nsys which GPUs it can sample; it ends at once where it is asked for another."""
-    known = machine.output(nsys, "profile", "--help") or ""
-    option = next((name for name in _OPTIONS if f"{name}=" in known), None)
+    options = machine.output(nsys, "profile", "--help") or ""
+    option = next((name for name in _OPTIONS if f"{name}=" in options), None)
     if option is None:
         return Metrics((), "no GPU metrics: this nsys cannot sample them; install a newer one")
     listing = machine.output(nsys, "profile", f"{option}=help") or ""

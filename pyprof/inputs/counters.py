@@ -98,8 +98,8 @@ def _profiled(file: str) -> _Profiled:
 
 def _size(rows: pa.Table, side: str) -> Ints:
     axes = [ints(rows.column(f"{side}_{axis}")) for axis in "xyz"]
-    known = np.all([axis != NONE for axis in axes], axis=0)
-    return np.where(known, axes[0] * axes[1] * axes[2], NONE)
+    sized = np.all([axis != NONE for axis in axes], axis=0)
+    return np.where(sized, axes[0] * axes[1] * axes[2], NONE)
 
 
 def _is_kernel(records: Records) -> Mask:
@@ -133,7 +133,7 @@ class _Matches:
 
 
 def _matched(ours: _Launches, theirs: _Launches) -> _Matches:
-    """Match by whole names first, then by function alone: ncu may have been told to write that."""
+    """Match by whole names first, then by function alone: ncu may have been asked to write that."""
     row = np.full(len(ours.blocks), NONE)
     repeated = np.zeros(len(row), bool)
     used = np.zeros(len(theirs.blocks), bool)
@@ -172,8 +172,8 @@ def _by_order(key: Ints, other: Ints) -> tuple[Ints, Mask]:
     here, there = (np.bincount(keys, minlength=count) for keys in (key, other))
     nth, order = _nth(key), np.argsort(other, kind="stable")
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])[:-1]
-    whole = (there > 0) & (here > there) & (here % np.maximum(there, 1) == 0)
-    turn = np.where(whole[key], nth % np.maximum(there[key], 1), nth)
+    repeats = (there > 0) & (here > there) & (here % np.maximum(there, 1) == 0)
+    turn = np.where(repeats[key], nth % np.maximum(there[key], 1), nth)
     hit = turn < there[key]
     place = np.full(len(key), NONE)
     place[hit] = order[(first[key] + turn)[hit]]

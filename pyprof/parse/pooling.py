@@ -26,7 +26,7 @@ _GAP = 3.0
 LEAST_INTERVALS, LEAST_SAMPLES = 3.0, 5
 """Of samples that a kind of work needs: time in them, in intervals, and their number."""
 _MOST_KINDS = 256
-"""Kinds of work that are told apart, by their time; all others together are one more."""
+"""Kinds of work kept apart, by their time; all others together are one more."""
 _AT_ONCE = 1 << 21
 """Numbers in a matrix of shares."""
 _TOLERANCE = 1e-9
@@ -92,9 +92,9 @@ def shares(taken: Samples, start: Ints, end: Ints, kind: Ints, count: int) -> Sh
     ran = length > 0
     key, place = np.unique(sample[ran] * count + kind[row[ran]], return_inverse=True)
     in_sample = np.bincount(place, length[ran], len(key))
-    whole = (taken.end - taken.start).astype(np.float64)
+    length_ns = (taken.end - taken.start).astype(np.float64)
     return Shares(
-        key // count, key % count, in_sample / whole[key // count],
+        key // count, key % count, in_sample / length_ns[key // count],
         _busy(taken, start[rows], end[rows]), count,
     )  # fmt: skip
 
@@ -112,8 +112,8 @@ def _busy(taken: Samples, start: Ints, end: Ints) -> Floats:
         over = np.append([0], reach)[place] - time
         return worked[place] - np.maximum(over, 0)
 
-    whole = (taken.end - taken.start).astype(np.float64)
-    return np.clip((until(taken.end) - until(taken.start)) / whole, 0, 1)
+    length_ns = (taken.end - taken.start).astype(np.float64)
+    return np.clip((until(taken.end) - until(taken.start)) / length_ns, 0, 1)
 
 
 def states(values: Floats, of_samples: Shares) -> Estimate:
@@ -126,7 +126,7 @@ def states(values: Floats, of_samples: Shares) -> Estimate:
         spread = np.bincount(kind, weight * (seen - mean[kind]) ** 2, of_samples.count) / total
         several = total**2 / squares
         error = np.sqrt(spread / np.maximum(several - 1, 0))
-    return _told(mean, error, of_samples)
+    return _if_enough(mean, error, of_samples)
 
 
 def rates(values: Floats, of_samples: Shares, *, whole_numbers: bool) -> Estimate:
@@ -138,13 +138,13 @@ def rates(values: Floats, of_samples: Shares, *, whole_numbers: bool) -> Estimat
     solution, error = system.solve(values)
     if whole_numbers:
         error = np.hypot(error, math.sqrt(1 / 12))
-    told = system.of_kinds
+    kinds = system.of_kinds
     value, errors = (np.full(of_samples.count, math.nan) for _ in range(2))
-    value[told], errors[told] = solution, error
-    return _told(value, errors, of_samples)
+    value[kinds], errors[kinds] = solution, error
+    return _if_enough(value, errors, of_samples)
 
 
-def _told(value: Floats, error: Floats, of_samples: Shares) -> Estimate:
+def _if_enough(value: Floats, error: Floats, of_samples: Shares) -> Estimate:
     """Say nothing where samples are too few."""
     weight = np.bincount(of_samples.kind, of_samples.share, of_samples.count).astype(np.float64)
     number = np.bincount(of_samples.kind, minlength=of_samples.count)

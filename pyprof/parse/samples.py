@@ -41,15 +41,15 @@ def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Colum
         return {}
     device, start, end = (_times(columns[name]) for name in ("device", "start", "end"))
     kind, count = _kinds(columns)
-    told: list[dict[str, float]] = [{} for _ in range(count)]
+    of_kinds: list[dict[str, float]] = [{} for _ in range(count)]
     for number in pc.unique(capture.samples.column("device")).to_pylist():
         rows = device == number
         here = np.where(rows & (start != NONE) & (end != NONE), kind, NONE)
         taken = _of_device(capture, number)
         for name, estimate in _estimates(taken, (start, end, here, count)):
-            _tell(told, name, estimate)
+            _note(of_kinds, name, estimate)
     texts = [orjson.dumps({"source": "samples", **each}).decode() if each else None
-             for each in told]  # fmt: skip
+             for each in of_kinds]  # fmt: skip
     index = np.where(np.array([text is not None for text in texts], bool)[kind], kind, NONE)
     own = columns.get("counters")
     if isinstance(own, Coded):
@@ -78,12 +78,16 @@ def _code(column: Column) -> Ints:
 
 
 def _of_device(capture: Capture, device: int) -> dict[str, tuple[Ints, Floats]]:
-    """Give the times and values of each metric; reads and writes of DRAM as one."""
+    """Give the times and values of each metric, once each; reads and writes of DRAM as one.
+
+    Two metrics of a chip may mean the same, as clocks do that run alike.
+    """
     rows = capture.samples.filter(pc.equal(capture.samples.column("device"), device))
     taken = {}
     for metric in pc.unique(rows.column("metric").cast(pa.string())).to_pylist():
         chosen = rows.filter(pc.equal(rows.column("metric").cast(pa.string()), metric))
-        taken[metric] = (ints(chosen.column("time")), chosen.column("value").to_numpy())
+        time, first = np.unique(ints(chosen.column("time")), return_index=True)
+        taken[metric] = (time, chosen.column("value").to_numpy()[first])
     parts = [taken[name] for name in ("dram_read_pct", "dram_write_pct") if name in taken]
     if "dram_pct" not in taken and len(parts) == len(("read", "write")):
         (time, read), (other, write) = parts
@@ -110,16 +114,16 @@ def _estimates(
         if name in _STATES:
             yield name, pooling.states(samples.value, shared[1])
         else:
-            whole = bool((samples.value == np.rint(samples.value)).all())
-            yield name, pooling.rates(samples.value, shared[1], whole_numbers=whole)
+            rounded = bool((samples.value == np.rint(samples.value)).all())
+            yield name, pooling.rates(samples.value, shared[1], whole_numbers=rounded)
 
 
-def _tell(told: list[dict[str, float]], name: str, estimate: Estimate) -> None:
+def _note(of_kinds: list[dict[str, float]], name: str, estimate: Estimate) -> None:
     """Note estimates that are good enough; less than nothing, within its error, is nothing."""
     most = _MOST_ERROR * estimate.value if name in _STATES else _MOST_ERROR_PCT
     possible = estimate.value >= -3 * estimate.error
     for kind in np.flatnonzero((estimate.error <= most) & possible).tolist():
-        told[kind] |= {
+        of_kinds[kind] |= {
             name: max(round(float(estimate.value[kind]), 4), 0.0),
             f"{name}_err": round(float(estimate.error[kind]), 4),
             "samples": round(float(estimate.samples[kind]), 1),

@@ -104,7 +104,7 @@ def _number(value: object) -> float:
 _MOST = 1e18
 
 
-def whole(values: Floats) -> Ints:
+def rounded(values: Floats) -> Ints:
     """Round to integers, with -1 for NaN."""
     return np.rint(np.where(np.isfinite(values), values, -1)).astype(np.int64)
 
@@ -113,12 +113,12 @@ def with_counters(via: Coded, measured: Measured) -> Coded:
     """Say after how a row's op was found that, and how, it was measured."""
     if not measured.any:
         return via
-    said = [_VIA.get(source or "") for source in measured.source]
-    words = [*dict.fromkeys(said)]
-    how = np.array([words.index(word) for word in said])[measured.coded.index]
+    how = [_VIA.get(source or "") for source in measured.source]
+    words = [*dict.fromkeys(how)]
+    place_of_word = np.array([words.index(word) for word in how])[measured.coded.index]
     texts = [_joined(text, word) for text in (*via.values, None) for word in words]
     place = np.where(via.index < 0, len(via.values), via.index)
-    return Coded(place * len(words) + how, texts)
+    return Coded(place * len(words) + place_of_word, texts)
 
 
 _VIA = {NCU: "measured", "joined": "measured", "repeated": "measured", ARGS: "measured",

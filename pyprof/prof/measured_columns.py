@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyprof.parse.records import Coded
 from pyprof.prof import measured_rates as rates
 from pyprof.prof.column import FLOAT, INT, TEXT, column, floats
-from pyprof.prof.measured import whole
+from pyprof.prof.measured import rounded
 
 if TYPE_CHECKING:
     from pyprof.arrays import Floats
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _integers(values: Floats) -> pa.Array:
-    return pa.array(whole(values), mask=~np.isfinite(values))
+    return pa.array(rounded(values), mask=~np.isfinite(values))
 
 
 def _or(values: Floats, others: Floats) -> Floats:
@@ -83,7 +83,7 @@ def _occmeas(table: Table) -> pa.Array:
 
 @column("clock", "Clock(MHz)", FLOAT, 10, "MHz")
 def _clock(table: Table) -> pa.Array:
-    """Measured SM clock while it ran, MHz; ncu locks it to the base clock unless told not to."""
+    """Measured SM clock while it ran, MHz; ncu locks it to the base clock unless asked not to."""
     return floats(table.measured.values("clock_hz") / 1e6)
 
 

@@ -30,7 +30,7 @@ def in_this_run(table: Table) -> Mask:
 
 
 def dram_bytes(table: Table) -> Floats:
-    """Give the measured DRAM traffic; where it is told as a share of the peak, by that."""
+    """Give the measured DRAM traffic; where it is recorded as a share of the peak, by that."""
     measured = table.measured
     counted = measured.values("dram_bytes")
     share = np.where(in_this_run(table), measured.values("dram_pct"), math.nan)

@@ -134,8 +134,8 @@ def _traffic(read: Read, duration_s: float | None) -> float | None:
 def _total(names: tuple[str, ...], read: Read) -> float | None:
     """Add up metrics, if all of them are there."""
     values = [read(name) for name in names]
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    measured_values = [value for value in values if value is not None]
+    return sum(measured_values) if len(measured_values) == len(values) else None
 
 
 def _tensor_instructions(kernel: Kernel, read: Read) -> float | None:
@@ -162,9 +162,9 @@ def _arithmetic(kernel: Kernel, read: Read) -> dict[str, float | None]:
         match = _ARITHMETIC.fullmatch(name)
         if match and (value := read(name)) is not None:
             counts.setdefault(match[1], {})[match[2]] = value
-    whole = {letter: c for letter, c in counts.items() if len(c) == len(("add", "mul", "fma"))}
-    flops = [c["add"] + c["mul"] + 2 * c["fma"] for c in whole.values()]
+    complete = {letter: c for letter, c in counts.items() if len(c) == len(("add", "mul", "fma"))}
+    flops = [c["add"] + c["mul"] + 2 * c["fma"] for c in complete.values()]
     return {
-        "flops": sum(flops) if "f" in whole else None,
+        "flops": sum(flops) if "f" in complete else None,
         "half_fmas": counts.get("h", {}).get("fma"),
     }

@@ -40,10 +40,14 @@ def read(db: Database) -> pa.Table:
     kind, metric = (ints(rows.column(name), _NO_ID) for name in ("typeId", "metricId"))
     which = _places(kind, metric, list(meanings))
     stamp, value = (ints(rows.column(name), _NO_ID) for name in (time, "value"))
-    known = np.flatnonzero((which >= 0) & (stamp >= 0))
-    device = _devices(db, kind[known] & _GPU)
+    rows_used = np.flatnonzero((which >= 0) & (stamp >= 0))
+    device = _devices(db, kind[rows_used] & _GPU)
     return samples(
-        device, stamp[known], [*meanings.values()], which[known], value[known].astype(np.float64)
+        device,
+        stamp[rows_used],
+        [*meanings.values()],
+        which[rows_used],
+        value[rows_used].astype(np.float64),
     )
 
 
@@ -56,7 +60,7 @@ def _meanings(db: Database) -> dict[tuple[int, int], Meaning]:
         rows.column("metricName").to_pylist(),
         strict=True,
     )
-    return {(kind, metric): told for kind, metric, name in named if (told := meaning(name or ""))}
+    return {(kind, metric): entry for kind, metric, name in named if (entry := meaning(name or ""))}
 
 
 def _places(kind: Ints, metric: Ints, keys: list[tuple[int, int]]) -> Ints:

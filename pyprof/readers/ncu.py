@@ -1,6 +1,6 @@
 """Nsight Compute's CSV (`ncu --csv --page details` or `raw`), 2021 to 2026: counters per kernel.
 
-ncu runs each kernel alone, several times, with cold caches and, unless told otherwise, at the base
+ncu runs each kernel alone, several times, with cold caches and, unless asked otherwise, at the base
 clock. A time here is that of such a run; when it was is not recorded.
 """
 

@@ -128,6 +128,18 @@ def test_clocks(tmp_path: Path) -> None:
     assert {row["Tensor(%)"] for row in rows} == {""}
 
 
+def test_two_metrics_that_mean_the_same(tmp_path: Path) -> None:
+    """Each instant counts once."""
+    work = _work(steps=300)
+    times, _ = _metrics(work)["tensor_pct"]
+    tables = nsys_metrics({"clock_mhz": (times, [1095.0] * len(times))})
+    again = nsys_metrics({"clock_mhz": (times, [1410.0] * len(times))}, first_id=9)
+    both = {name: tables[name] + again[name] for name in tables}
+    rows = _rows(_capture(tmp_path / "net.sqlite", work, both), "clock")
+    assert len({row["Clock(MHz)"] for row in rows}) == 1
+    assert rows[0]["Clock(MHz)"] in ("1095", "1410")
+
+
 def test_too_few_samples_say_nothing(tmp_path: Path) -> None:
     """Of three kernels within two samples nothing is known."""
     work = _work(steps=1)

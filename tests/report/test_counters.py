@@ -190,7 +190,7 @@ def test_totals_add_up(tmp_path: Path) -> None:
     totals = counter_totals(load(str(target)).table, None, None, None)
     assert totals is not None
     both = totals.plus(totals)
-    assert both.whole.dram_bytes == 2 * (totals.whole.dram_bytes or 0)
-    assert both.whole.mean("tensor") == totals.whole.mean("tensor") == pytest.approx(61)
-    assert both.whole.excess == pytest.approx(2)
+    assert both.total.dram_bytes == 2 * (totals.total.dram_bytes or 0)
+    assert both.total.mean("tensor") == totals.total.mean("tensor") == pytest.approx(61)
+    assert both.total.excess == pytest.approx(2)
     assert both.sources == {name: 2 * ns for name, ns in totals.sources.items()}

@@ -41,9 +41,9 @@ class Samples:
         device = _device(event, args)
         title = str(event.get("name"))
         for key, value in args.items():
-            told = meaning(key or title) or meaning(title)
-            if told and device is not None and (number := _number(value)) is not None:
-                place = self._meanings.setdefault(told, len(self._meanings))
+            entry = meaning(key or title) or meaning(title)
+            if entry and device is not None and (number := _number(value)) is not None:
+                place = self._meanings.setdefault(entry, len(self._meanings))
                 self._rows.append((device, event["ts"], place, number))
 
     def table(self, base_ns: int) -> pa.Table:
@@ -57,8 +57,8 @@ class Samples:
 
 def _device(event: Event, args: Mapping[str, Any]) -> int | None:
     """Give the device of a counter: by its process, `GPU 0 Counters`, or its number."""
-    for told in (args.get("device"), event.get("pid"), event.get("tid"), event.get("name")):
-        if isinstance(told, str) and (match := _GPU.search(told)):
+    for text in (args.get("device"), event.get("pid"), event.get("tid"), event.get("name")):
+        if isinstance(text, str) and (match := _GPU.search(text)):
             return int(match[1])
     number = whole_number(args.get("device", event.get("pid")))
     return number if number is not None and 0 <= number < _MOST_DEVICES else None
@@ -87,11 +87,11 @@ def _counters(args: Mapping[str, Any]) -> str | None:
     if not names:
         return None
     metrics = {
-        known: Value(str(float(args[name])), "nsecond" if "time_duration" in name else "")
+        metric: Value(str(float(args[name])), "nsecond" if "time_duration" in name else "")
         for name in names
-        if wanted(known := _KINETO.get(name, name)) and _number(args[name]) is not None
+        if wanted(metric := _KINETO.get(name, name)) and _number(args[name]) is not None
     }
     kernel = Kernel({}, metrics)
     counters = measured(kernel, Numbers([kernel]))
-    told = {key: value for key, value in counters.items() if key in schema.COUNTERS}
-    return orjson.dumps({"source": "args", **told}).decode() if told else None
+    kept = {key: value for key, value in counters.items() if key in schema.COUNTERS}
+    return orjson.dumps({"source": "args", **kept}).decode() if kept else None

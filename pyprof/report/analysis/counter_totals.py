@@ -164,7 +164,7 @@ class CounterTotals:
         return [Sums(row) for row in self.ops.sort_by(order).slice(0, limit).to_pylist()]
 
     @property
-    def whole(self) -> Sums:
+    def total(self) -> Sums:
         """The sums of all that was measured."""
         return Sums({name: pc.sum(self.ops.column(name)).as_py() or 0 for name in _SUMS})
 
@@ -174,7 +174,7 @@ class CounterTotals:
 
         The clock of ncu's own runs, which it locks, says nothing.
         """
-        share, clock = self.whole.clock_share, self.whole.mean("clock")
+        share, clock = self.total.clock_share, self.total.mean("clock")
         if share is None or clock is None or share >= _AT_PEAK:
             return None
         text = f"the SM clock was {clock:,.0f} MHz, {100 * share:.0f} % of the peak's"
@@ -259,8 +259,8 @@ def _floats(column: pa.Array) -> Floats:
 
 def _sum(values: Floats, where: Floats | None = None) -> Floats:
     """Let what is not known add nothing; count only rows where something else is known, too."""
-    known = np.isfinite(values) if where is None else np.isfinite(values) & np.isfinite(where)
-    return np.where(known, values, 0.0)
+    is_finite = np.isfinite(values) if where is None else np.isfinite(values) & np.isfinite(where)
+    return np.where(is_finite, values, 0.0)
 
 
 def _sources(table: Table, chosen: Mask) -> dict[str, int]:
@@ -280,12 +280,12 @@ def disagreements(table: Table, chosen: Mask) -> Iterator[Disagreement]:
         return
     name = table.records.coded("kLongName")
     ran = table.measured.tensor_cores
-    found: dict[tuple[str, bool], tuple[int, int]] = {}
+    sums: dict[tuple[str, bool], tuple[int, int]] = {}
     for row in wrong.tolist():
         key = short_name(name.values[name.index[row]]), bool(ran[row])
-        rows, ns = found.get(key, (0, 0))
-        found[key] = rows + 1, ns + int(table.duration_ns[row])
-    ordered = sorted(found.items(), key=lambda entry: (-entry[1][1], entry[0]))
+        rows, ns = sums.get(key, (0, 0))
+        sums[key] = rows + 1, ns + int(table.duration_ns[row])
+    ordered = sorted(sums.items(), key=lambda entry: (-entry[1][1], entry[0]))
     for (kernel, used), (rows, ns) in ordered[:_MOST_DISAGREEMENTS]:
         yield Disagreement(kernel, used, rows, ns)
 

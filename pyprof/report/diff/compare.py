@@ -148,14 +148,14 @@ def _metrics(steps: Steps, sums: Sums, divisor: int) -> dict[str, tuple[str, flo
 
 def _measured(sums: Sums, divisor: int) -> dict[str, tuple[str, float | None]]:
     """Give what counters measured: amounts, and means over the time of the kernels measured."""
-    whole = sums.counters.whole if sums.counters else None
-    dram, energy = (whole.dram_bytes, whole.energy_j) if whole else (None, None)
-    clock = whole.mean("clock") if whole else None
+    total = sums.counters.total if sums.counters else None
+    dram, energy = (total.dram_bytes, total.energy_j) if total else (None, None)
+    clock = total.mean("clock") if total else None
     return {
         "dram": ("bytes", None if dram is None else dram / divisor),
         "energy": ("j", None if energy is None else energy / divisor),
         "clock": ("hz", None if clock is None else clock * 1e6),
-        "tensor": ("%", whole.mean("tensor") if whole else None),
+        "tensor": ("%", total.mean("tensor") if total else None),
     }
 
 
@@ -168,7 +168,7 @@ def _alike(name: str, a: Sums, b: Sums) -> bool:
 def _known(name: str, sums: Sums) -> int:
     """Give of how many rows a metric is known."""
     if name in MEASURED:
-        return sums.counters.whole.rows if sums.counters else 0
+        return sums.counters.total.rows if sums.counters else 0
     return sums.known.get(name, sums.rows)
 
 

@@ -79,15 +79,15 @@ def _energy(totals: CounterTotals, steps: int | None, tokens: int | None) -> Ite
             f"GPU {power.device}: {amount(power.energy_j, 'J')} in the capture, "
             f"{power.mean_w:,.0f} W on average, {power.most_w:,.0f} W at most"
         )
-    whole = totals.whole
-    if whole.energy_j is None:
+    total = totals.total
+    if total.energy_j is None:
         return
-    said = f"energy while kernels ran: {amount(whole.energy_j, 'J')}"
-    if whole.energy_step_j is not None:
-        said += f", {amount(whole.energy_step_j, 'J')} a step"
+    text_of_energy = f"energy while kernels ran: {amount(total.energy_j, 'J')}"
+    if total.energy_step_j is not None:
+        text_of_energy += f", {amount(total.energy_step_j, 'J')} a step"
         if tokens and steps:
-            said += f", {amount(whole.energy_step_j * steps / tokens, 'J')} a token"
-    yield said
+            text_of_energy += f", {amount(total.energy_step_j * steps / tokens, 'J')} a token"
+    yield text_of_energy
 
 
 def columns(totals: CounterTotals, limit: int) -> tuple[list[str], list[list[str]]]:

@@ -31,7 +31,7 @@ def section(brief: Brief) -> Section | None:
         return None
     phases = by_phase(brief.steps, brief.averaged) if brief.averaged else []
     tokens = sum(phase.tokens or 0 for phase in phases)
-    said = counters.sentences(brief.counters, brief.step_count, tokens)
+    sentences = counters.sentences(brief.counters, brief.step_count, tokens)
     header, rows = counters.columns(brief.counters, _MOST_ROWS)
     columns = [(title, title in _TEXTS) for title in header]
     numbers = counters.numbers(brief.counters, _MOST_ROWS)
@@ -41,7 +41,8 @@ def section(brief: Brief) -> Section | None:
     ]
     left_out = max(brief.counters.ops.num_rows - _MOST_ROWS, 0)
     return Section(
-        tuple(without_folders(sentence) for sentence in said), Sortable(columns, cells, left_out)
+        tuple(without_folders(sentence) for sentence in sentences),
+        Sortable(columns, cells, left_out),
     )
 
 
