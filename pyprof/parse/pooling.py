@@ -129,6 +129,40 @@ def states(values: Floats, of_samples: Shares) -> Estimate:
     return _if_enough(mean, error, of_samples)
 
 
+LONG_INTERVALS = 10
+"""Work that lasts for so many intervals, alone, is measured by its own samples."""
+
+
+def long_rows(taken: Samples, start: Ints, end: Ints) -> Ints:
+    """Find the rows that last for many intervals, and beside which nothing else ran."""
+    usual = float(np.median(taken.end - taken.start))
+    order = np.argsort(start, kind="stable")
+    reach = np.maximum.accumulate(end[order])
+    before = np.append([np.iinfo(np.int64).min], reach[:-1])[: len(order)]
+    after = np.append(start[order][1:], [np.iinfo(np.int64).max])[: len(order)]
+    alone = (start[order] >= before) & (end[order] <= after)
+    lasting = (end - start)[order] >= LONG_INTERVALS * usual
+    return np.sort(order[alone & lasting])
+
+
+def within(taken: Samples, start: Ints, end: Ints, *, whole_numbers: bool) -> Estimate:
+    """Average, for each row that ran alone, the samples that lie in it from end to end."""
+    first = np.searchsorted(taken.start, start, "left")
+    last = np.maximum(np.searchsorted(taken.end, end, "right"), first)
+    number = (last - first).astype(np.float64)
+    centred = taken.value - taken.value.mean()
+    sums, squares = (np.append([0.0], np.cumsum(part)) for part in (centred, centred**2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = (sums[last] - sums[first]) / number
+        spread = np.maximum((squares[last] - squares[first]) / number - mean**2, 0.0)
+        error = np.sqrt(spread / (number - 1))
+    if whole_numbers:
+        error = np.hypot(error, math.sqrt(1 / 12))
+    enough = number >= LEAST_SAMPLES
+    value, error = (np.where(enough, part, math.nan) for part in (mean + taken.value.mean(), error))
+    return Estimate(value, error, number)
+
+
 def rates(values: Floats, of_samples: Shares, *, whole_numbers: bool) -> Estimate:
     """Estimate what each kind of work contributed while it ran.
 
@@ -196,7 +230,7 @@ class _System:
             key = (self.sample[low:high] - first) * self.size + self.column[low:high]
             count = min(rows, self.samples - first)
             flat = np.bincount(key, self.share[low:high], count * self.size)
-            yield first, flat.reshape(count, self.size)
+            yield first, flat.astype(np.float64, copy=False).reshape(count, self.size)
 
     def _products(self, weight: Floats) -> Floats:
         """Add up the products of the shares of all pairs of columns, each sample weighted."""

@@ -1,12 +1,13 @@
 """Sampled metrics of devices, as counters of the rows that ran meanwhile.
 
 Rows alike (of one kernel, launch, op and shape, on one device) are one kind of work, whose samples
-count together: most kernels are shorter than the time between two samples.
+count together: most kernels are shorter than the time between two samples. A row that is much
+longer, and alone, has what its own samples say.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import orjson
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyprof.arrays import Floats, Ints
-    from pyprof.parse.pooling import Estimate, Shares
+    from pyprof.parse.pooling import Estimate, Samples, Shares
     from pyprof.parse.records import Column
     from pyprof.schema import Capture
 
@@ -43,11 +44,15 @@ def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Colum
     kind, count = _kinds(columns)
     of_kinds: list[dict[str, float]] = [{} for _ in range(count)]
     for number in pc.unique(capture.samples.column("device")).to_pylist():
-        rows = device == number
-        here = np.where(rows & (start != NONE) & (end != NONE), kind, NONE)
-        taken = _of_device(capture, number)
-        for name, estimate in _estimates(taken, (start, end, here, count)):
+        rows = np.flatnonzero((device == number) & (start != NONE) & (end != NONE))
+        work = _Work(start[rows], end[rows], kind[rows], count)
+        own: dict[int, dict[str, float]] = {}
+        for name, samples, estimate in _estimates(_of_device(capture, number), work):
             _note(of_kinds, name, estimate)
+            _add_long(own, name, samples, work)
+        for row, counted in own.items():
+            of_kinds.append({**of_kinds[kind[rows[row]]], **counted})
+            kind[rows[row]] = len(of_kinds) - 1
     texts = [orjson.dumps({"source": "samples", **each}).decode() if each else None
              for each in of_kinds]  # fmt: skip
     index = np.where(np.array([text is not None for text in texts], bool)[kind], kind, NONE)
@@ -96,12 +101,19 @@ def _of_device(capture: Capture, device: int) -> dict[str, tuple[Ints, Floats]]:
     return taken
 
 
-_Work = tuple["Ints", "Ints", "Ints", int]
+class _Work(NamedTuple):
+    """The rows of a device that have a time."""
+
+    start: Ints
+    end: Ints
+    kind: Ints
+    count: int
+    """Of kinds."""
 
 
 def _estimates(
     taken: Mapping[str, tuple[Ints, Floats]], work: _Work
-) -> Iterator[tuple[str, Estimate]]:
+) -> Iterator[tuple[str, Samples, Estimate]]:
     shared: tuple[Ints, Shares] | None = None
     for name in (*_RATES, *_STATES):
         if name not in taken:
@@ -112,19 +124,36 @@ def _estimates(
         if shared is None or not np.array_equal(shared[0], samples.end):  # most were taken at once
             shared = samples.end, pooling.shares(samples, *work)
         if name in _STATES:
-            yield name, pooling.states(samples.value, shared[1])
+            yield name, samples, pooling.states(samples.value, shared[1])
         else:
-            rounded = bool((samples.value == np.rint(samples.value)).all())
-            yield name, pooling.rates(samples.value, shared[1], whole_numbers=rounded)
+            rounded = _rounded(samples)
+            yield name, samples, pooling.rates(samples.value, shared[1], whole_numbers=rounded)
 
 
-def _note(of_kinds: list[dict[str, float]], name: str, estimate: Estimate) -> None:
+def _rounded(samples: Samples) -> bool:
+    """Tell whether values were rounded to whole numbers."""
+    return bool((samples.value == np.rint(samples.value)).all())
+
+
+def _add_long(own: dict[int, dict[str, float]], name: str, samples: Samples, work: _Work) -> None:
+    """Add what rows that are long enough tell by their own samples; calls of an op may differ."""
+    rows = pooling.long_rows(samples, work.start, work.end)
+    rounded = name in _RATES and _rounded(samples)
+    estimate = pooling.within(samples, work.start[rows], work.end[rows], whole_numbers=rounded)
+    counted: list[dict[str, float]] = [{} for _ in range(len(rows))]
+    _note(counted, name, estimate)
+    for row, entry in zip(rows.tolist(), counted, strict=True):
+        if entry:
+            own.setdefault(row, {}).update(entry)
+
+
+def _note(entries: list[dict[str, float]], name: str, estimate: Estimate) -> None:
     """Note estimates that are good enough; less than nothing, within its error, is nothing."""
     most = _MOST_ERROR * estimate.value if name in _STATES else _MOST_ERROR_PCT
-    possible = estimate.value >= -3 * estimate.error
-    for kind in np.flatnonzero((estimate.error <= most) & possible).tolist():
-        of_kinds[kind] |= {
-            name: max(round(float(estimate.value[kind]), 4), 0.0),
-            f"{name}_err": round(float(estimate.error[kind]), 4),
-            "samples": round(float(estimate.samples[kind]), 1),
+    possible = (estimate.error <= most) & (estimate.value >= -3 * estimate.error)
+    for place in np.flatnonzero(possible).tolist():
+        entries[place] |= {
+            name: max(round(float(estimate.value[place]), 4), 0.0),
+            f"{name}_err": round(float(estimate.error[place]), 4),
+            "samples": round(float(estimate.samples[place]), 1),
         }

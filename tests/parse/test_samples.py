@@ -140,6 +140,23 @@ def test_two_metrics_that_mean_the_same(tmp_path: Path) -> None:
     assert rows[0]["Clock(MHz)"] in ("1095", "1410")
 
 
+def test_long_kernels_have_their_own_samples(tmp_path: Path) -> None:
+    """Calls of one kernel that do different things are told apart, if they last for many samples.
+
+    One beside which another ran has what all of its kind have.
+    """
+    work = [Work("gemm", (at * 3_000_000, at * 3_000_000 + 2_500_000)) for at in range(1, 9)]
+    work.append(Work("other", (4 * 3_000_000 + 7, 4 * 3_000_000 + 900_000), stream=9))
+    planted = {piece.at: 10.0 + 10 * place for place, piece in enumerate(work[:8])}
+    samples = sampled(work[:8], lambda piece: planted[piece.at], _INTERVAL_NS)
+    path = _capture(tmp_path / "net.sqlite", work, nsys_metrics({"tensor_pct": samples}))
+    rows = [row for row in _rows(path, "kernel,start,tensor") if row["Kernel"] == "gemm"]
+    activity = [float(row["Tensor(%)"]) for row in rows]
+    alone = [place for place in range(8) if place != 3]
+    assert [activity[place] for place in alone] == [10.0 + 10 * place for place in alone]
+    assert activity[3] == pytest.approx(45, abs=10)
+
+
 def test_too_few_samples_say_nothing(tmp_path: Path) -> None:
     """Of three kernels within two samples nothing is known."""
     work = _work(steps=1)
