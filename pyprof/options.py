@@ -129,8 +129,13 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
         help="Traces of the capture of CUDA graphs: a file, or a folder of them. Repeatable. "
         "Default: capture_traces/ beside each trace.",
     )
+    @click.option(
+        "--counters",
+        metavar="FILE",
+        help="Counters of the same kernels, measured in a run under Nsight Compute: its CSV.",
+    )
     @wraps(command)
-    def with_inputs(graph_captures: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - the command's own
+    def with_inputs(graph_captures: tuple[str, ...], counters: str | None, **given: Any) -> None:  # noqa: ANN401 - the command's own
         from pyprof import arrow_setup  # noqa: PLC0415 - only where captures are read
         from pyprof.readers import settings  # noqa: PLC0415 - as above
 
@@ -138,7 +143,12 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
         for place in graph_captures:
             if not Path(place).exists():
                 raise CaptureError(f"{place}: no such file or folder; check --graph-captures")
-        with settings.using([str(Path(place).absolute()) for place in graph_captures]):
+        if counters is not None and not Path(counters).is_file():
+            raise CaptureError(f"{counters}: no such file; check --counters")
+        with settings.using(
+            [str(Path(place).absolute()) for place in graph_captures],
+            counters and str(Path(counters).absolute()),
+        ):
             command(**given)
 
     return with_inputs

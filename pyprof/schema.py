@@ -33,6 +33,18 @@ lists are shortened; of sends and receives, with some tools, those that take par
 and what this rank gives and gets: the type of an element, and how many.
 """
 
+COUNTERS = (
+    *("source", "dram_bytes", "dram_pct", "tensor_insts", "tensor_pct", "half_fmas", "flops"),
+    *("occupancy_pct", "theoretical_pct", "waves", "clock_hz", "l1_hit_pct", "l2_hit_pct"),
+    *("power_w", "samples"),
+)
+"""Keys of what was measured of a kernel; each may be missing, and have a standard error, `..._err`.
+
+`source` says by what: `ncu`, `repeated` (a kernel alike), `args` (of its event) or `samples`. FLOPs
+are those outside of Tensor Cores, `half_fmas` the threads' FMAs of pairs of halves, which some
+GPUs count as Tensor Core instructions.
+"""
+
 ACTIVITIES = pa.schema(
     {
         "kind": pa.int8(),  # index into KINDS
@@ -54,6 +66,7 @@ ACTIVITIES = pa.schema(
         "bytes": pa.int64(),  # moved by a memcpy or set by a memset
         "rank": pa.int32(),  # rank in a distributed job
         "collective": _TEXT,  # what the tool says of one, as JSON; see COLLECTIVE
+        "counters": _TEXT,  # what was measured of it, as JSON; see COUNTERS
         "graph_node": pa.int32(),  # row of `graph_nodes`; null: in no graph, or captured unseen
         "node_id": pa.int64(),  # the tool's number of its node in a graph; rises as nodes are made
     }
@@ -112,6 +125,22 @@ By the call that launched it; for a backward pass, by its forward op; for what a
 the node that the tool names, by a trace of the graph's capture, or, inferred, by the like of it
 that ran outside of graphs; by what the user wrote around it.
 """
+
+SAMPLES = pa.schema(
+    {
+        "device": pa.int32(),
+        "time": pa.int64(),  # ns; a value is the mean of the time since the sample before
+        "metric": _TEXT,  # one of SAMPLED
+        "value": pa.float64(),
+    }
+)
+"""One row per sample of a metric of a device; by device and metric in the order of their times."""
+
+SAMPLED = (
+    *("dram_pct", "dram_read_pct", "dram_write_pct", "tensor_pct", "sm_active_pct"),
+    *("clock_hz", "power_w", "temperature_c"),
+)
+"""Metrics that are sampled; shares are of the device's peak."""
 
 GRAPH_NODES = pa.schema(
     {
@@ -181,6 +210,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "threads": THREADS,
     "devices": DEVICES,
     "graph_nodes": GRAPH_NODES,
+    "samples": SAMPLES,
 }
 
 
@@ -204,6 +234,7 @@ class Capture:
     began_ns: int | None = None
     """When the clock showed 0, ns since 1970 in UTC; None where it counts from then, or no one
     knows."""
+    samples: pa.Table = field(default_factory=SAMPLES.empty_table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +336,7 @@ RECORD = pa.schema(
         pa.field("smem", pa.int64()),
         pa.field("gpu", pa.string()),
         pa.field("collective", pa.string()),  # JSON of COLLECTIVE
+        pa.field("counters", pa.string()),  # JSON of COUNTERS
         pa.field("recomputed", pa.int64()),  # 1: forward work that the backward pass does again
         pa.field("via", pa.string()),  # one of VIAS: how its op was found; null: it was not
         pa.field("replay", pa.int64()),  # launch of a graph that it is part of, from 0

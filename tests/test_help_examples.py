@@ -14,6 +14,7 @@ import pytest
 
 from pyprof.__main__ import main, names
 from tests import forks
+from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
 from tests.memory import built
 from tests.programs import TOP
@@ -64,6 +65,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         capture(tmp_path / f"{name}.sqlite", steps=4)
     for name in ("snapshot", "before", "after"):
         built.write(tmp_path / f"{name}.pickle", built.training())
+    ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)])
     (tmp_path / "ranks").mkdir()
     for rank in range(2):
         copy("net.sqlite", f"net.rank{rank}.sqlite")

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof import child_programs, guard, scratch, signals
-from pyprof.capture import machine, script
+from pyprof.capture import gpu_metrics, machine, script
 from pyprof.capture.launch import Files
 from pyprof.capture.request import Outcome, check_place, names_a_range, ranked, snapshot_beside
 from pyprof.capture.tables import filled, kernels_of_unseen_nodes
 from pyprof.capture.window_files import join_nsys_windows
+from pyprof.cli import say
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
         options += ["--capture-range=cudaProfilerApi", f"--capture-range-end={_end(request)}"]
     if gpu and request.graph_nodes and _knows_graph_nodes(nsys):
         options += [f"{_GRAPH_TRACE}=node"]
+    if gpu and request.metrics:
+        options += gpu_metrics.metrics(nsys).options
     inside = [f"--files={folder}"]
     if gpu and request.memory:
         options += ["--cuda-memory-usage=true"]
@@ -101,6 +104,8 @@ def run(request: Request, nsys: str) -> Outcome:
     if request.memory:
         check_place(snapshot, lambda _: guard.recorded(Path(name + _EXPORT)))
     gpu = bool(machine.find_gpus())
+    if gpu and request.metrics and (note := gpu_metrics.metrics(nsys).note):
+        say(note)
     with scratch.folder() as folder:
         line = command(nsys, request, name, folder, gpu=gpu)
         try:

@@ -28,6 +28,8 @@ from pyprof.readers.settings import beside
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pyprof.capture.device_monitor import DeviceMonitor
+
 _COMPRESSION = 3  # twice the speed of the usual 6 for a tenth more bytes
 _WORK = re.compile(rb'"cat": "(?:cpu_op|kernel|gpu_mem\w+)"')
 """What a trace without anything to report has none of."""
@@ -56,6 +58,7 @@ class Recorder:
         memory: bool = False,
         share: float = memory_guard.SHARE,
         rank: Callable[[], int | None] = request.rank,
+        monitor: DeviceMonitor | None = None,
     ) -> None:
         self.seconds = 0.0
         """How long it recorded."""
@@ -75,6 +78,7 @@ class Recorder:
         self._memory = memory
         self.all_threads = ALL_THREADS and not memory
         """Torch tells of memory only on threads that are recorded one by one."""
+        self._monitor = monitor
         self._pid = os.getpid()
         self._profiler: torch.profiler.profile | None = None
         self._recorded: list[torch.profiler.profile] = []
@@ -212,7 +216,11 @@ class Recorder:
             held: list[bool] = []
             with gzip.open(packed, "wb", _COMPRESSION) as target:
                 plain = Path(folder) / "plain.json"
-                join_trace_windows(_exported(recorded, plain, held, wanted or _WORK), target)
+                windows = _exported(recorded, plain, held, wanted or _WORK)
+                if self._monitor is None or wanted is not None:
+                    join_trace_windows(windows, target)
+                else:
+                    join_trace_windows(windows, target, self._monitor.events)
             small = wanted is None and packed.stat().st_size <= _SMALL_BYTES
             if not any(held) or (small and not _rows(packed)):
                 return False
@@ -227,6 +235,8 @@ class Recorder:
         self._thread = threading.get_ident()
         if self._profiler is not None:
             self._profiler.start_trace()
+        if self._monitor is not None:
+            self._monitor.start()
         if threading.current_thread() is threading.main_thread():
             limit = int(memory_guard.free_bytes() * self._share)
             self._guard = memory_guard.MemoryGuard(limit, self._exceeded)
@@ -241,6 +251,8 @@ class Recorder:
         self.running = False
         if self._guard is not None:
             self._guard.stop()
+        if self._monitor is not None:
+            self._monitor.stop()
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         self.seconds += time.monotonic() - self._begun

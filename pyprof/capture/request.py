@@ -184,6 +184,8 @@ class Request:
     """Record the kernels inside CUDA graphs one by one (nsys)."""
     memory: bool = False
     """Record what is allocated and freed, too."""
+    metrics: bool = False
+    """Sample the GPUs' counters."""
 
     def nothing(self) -> str:
         """Say why nothing was recorded, and what to do."""

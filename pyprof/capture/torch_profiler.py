@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof import guard, signals
-from pyprof.capture import script
+from pyprof.capture import device_monitor, script
 from pyprof.capture.process_end import before_leaving
 from pyprof.capture.request import (
     QUIET_KINETO,
@@ -19,11 +19,13 @@ from pyprof.capture.request import (
     snapshot_beside,
 )
 from pyprof.capture.spawned import Children
+from pyprof.cli import say
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyprof.capture.device_monitor import DeviceMonitor
     from pyprof.capture.recording import Recording
     from pyprof.capture.request import Request
 
@@ -50,7 +52,8 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
         from pyprof.capture.recording import Recording  # noqa: PLC0415 - as above
     except ImportError as error:
         raise PyprofError(f"--tool torch needs torch in this Python: {error}") from error
-    recorder = Recorder(stacks=not request.instrument, memory=request.memory)
+    monitor = _monitor() if request.metrics else None
+    recorder = Recorder(stacks=not request.instrument, memory=request.memory, monitor=monitor)
     recording = Recording(recorder, request, script.execute)
     children = Children(request, SUFFIX)
     place = path.absolute()  # the script may go to another folder
@@ -71,6 +74,15 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
                 sys.stdout.flush()
                 os._exit(code)
         return finish(code)
+
+
+def _monitor() -> DeviceMonitor | None:
+    """Have the GPUs asked for their power and clocks, where that can be; else say why not."""
+    try:
+        return device_monitor.DeviceMonitor(device_monitor.nvml())
+    except OSError as error:
+        say(f"no power or clocks are sampled: {error}")
+        return None
 
 
 def _outcome(

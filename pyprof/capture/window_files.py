@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pyprof import drafts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from io import BufferedIOBase
     from pathlib import Path
     from typing import BinaryIO
@@ -35,12 +35,17 @@ _BEGIN = re.compile(rb'"Iteration Start: PyTorch Profiler".*?"ts": ([\d.]+)', re
 _END = re.compile(rb'"Record Window End".*?"ts": ([\d.]+)', re.DOTALL)
 
 
-def join_trace_windows(windows: Iterable[Path], target: BufferedIOBase) -> None:
+def join_trace_windows(
+    windows: Iterable[Path],
+    target: BufferedIOBase,
+    more: Callable[[bytes], bytes] = lambda _: b"",
+) -> None:
     """Write the traces as one: what the first says of the process, and the events of all.
 
+    `more` gives further events, each behind a comma, for the header of the first.
     Raises OSError where one is not whole.
     """
-    before, rest = b"", b""
+    before, rest, header = b"", b"", b""
     for path in windows:
         if not path.stat().st_size:
             raise OSError(_CUT)
@@ -53,7 +58,8 @@ def join_trace_windows(windows: Iterable[Path], target: BufferedIOBase) -> None:
             target.write(_pause(before, marks) if before else text[:first])
             blocks = range(first, last, _BLOCK)
             target.writelines(text[start : min(start + _BLOCK, last)] for start in blocks)
-            before, rest = marks, rest or text[last:]
+            before, rest, header = marks, rest or text[last:], header or text[:first]
+    target.write(more(header))
     target.write(rest)
 
 
@@ -90,9 +96,11 @@ def _at(mark: re.Pattern[bytes], events: bytes) -> str:
 # stand the calls that end the one and begin the other, as in a joined trace of torch.profiler.
 
 
-_JOINED_NSYS_EVENTS = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "CUDA_GRAPH_", "DIAGNOSTIC_EVENT")
+_JOINED_NSYS_EVENTS = (
+    *("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "CUDA_GRAPH_", "DIAGNOSTIC_EVENT", "GPU_METRICS"),
+)
 """What tables of events begin with; the others describe the machine and the programs."""
-_TIMES = ("start", "end", "timestamp")
+_TIMES = ("start", "end", "timestamp", "rawTimestamp")
 _TEXTS = ("demangledName", "shortName", "mangledName", "nameId", "textId", "jsonTextId")
 """Columns that refer to StringIds."""
 _RANGES = "(59, 60, 70, 71)"

@@ -55,6 +55,12 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
             help="Record memory, too: allocations in the capture and, of GPUs, torch's snapshot in "
             "NAME.memory.pickle. pyprof memory reads both.",
         ),
+        click.option(
+            "--metrics",
+            is_flag=True,
+            help="Also sample what the GPUs do (docs/counters.md): DRAM, Tensor Cores, clocks with"
+            " nsys; power, clocks and temperature with torch.",
+        ),
         click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like python -m."),
         click.argument(
             "command",
@@ -110,6 +116,7 @@ def perform(
     no_init: bool = False,
     graph_nodes: bool = True,
     memory: bool = False,
+    metrics: bool = False,
     module: bool = False,
     conclude: Callable[[Outcome], int] = lambda outcome: outcome.code,
 ) -> Outcome:
@@ -131,6 +138,7 @@ def perform(
         instrument=not no_init,
         graph_nodes=graph_nodes,
         memory=memory,
+        metrics=metrics,
     )
     nsys_path = _nsys(tool)
     if nsys_path is not None:

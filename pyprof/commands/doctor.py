@@ -34,6 +34,7 @@ def command(capture: str | None, target: str, *, as_json: bool) -> None:
       pyprof doctor
       pyprof doctor net.sqlite
       pyprof doctor --json net.sqlite
+      pyprof doctor --counters ncu.csv net.sqlite
     """
     as_json |= cli.claims(target, "json") == "json"
     if as_json:
@@ -66,10 +67,12 @@ def _inspected(name: str) -> tuple[Capture, str, list[str]]:
     from pyprof.capture import pitfalls, tables  # noqa: PLC0415 - they need Arrow
     from pyprof.inputs.find import fetch  # noqa: PLC0415 - as above
     from pyprof.readers import read  # noqa: PLC0415 - as above
+    from pyprof.report.counter_findings import contradictions  # noqa: PLC0415 - as above
 
     with fetch(name) as path:
         capture = read(path)
-        return capture, name, [*pitfalls.find_pitfalls(capture), *tables.private(path)]
+        found = (pitfalls.find_pitfalls(capture), contradictions(capture), tables.private(path))
+        return capture, name, [text for texts in found for text in texts]
 
 
 def _examined(name: str) -> list[str]:

@@ -70,11 +70,12 @@ def command(captures: Captures, target: str, *, kernels_only: bool) -> None:
 
 
 def _write_file(capture: str, target: str, *, kernels_only: bool, quiet: bool) -> None:
+    from pyprof.inputs.counters import with_counters  # noqa: PLC0415 - as above
     from pyprof.inputs.find import fetch  # noqa: PLC0415 - as above
     from pyprof.parse import dict_lines, parquet, parse_file  # noqa: PLC0415 - they load Arrow
 
     with fetch(capture) as path:
-        records = parse_file(path, kernels_only=kernels_only)
+        records = with_counters(parse_file(path, kernels_only=kernels_only))
     if not quiet:
         cli.warn(records.warnings)
     with cli.output(target) as file:

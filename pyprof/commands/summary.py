@@ -119,8 +119,19 @@ def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str
     else:
         yield from show.ops(brief, top)
     yield ""
+    yield from measured(brief, top)
     if by != "line":
         yield from show.slowest_lines(brief, _FEW)
     if by != "host":
         yield from show.slowest_on_host(brief, _FEW)
     yield from show.advice(brief.advice)
+
+
+def measured(brief: Brief, top: int) -> Iterator[str]:
+    """Give the section of what counters measured."""
+    from pyprof.report.analysis.phases import by_phase  # noqa: PLC0415 - it loads Arrow
+    from pyprof.report.render import counters  # noqa: PLC0415 - as above
+
+    phases = by_phase(brief.steps, brief.averaged) if brief.averaged else []
+    tokens = sum(phase.tokens or 0 for phase in phases)
+    yield from counters.section(brief.counters, top, brief.step_count, tokens)

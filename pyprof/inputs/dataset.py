@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from pyprof import __version__, drafts, safe, schema
 from pyprof.errors import CaptureError, PyprofError
+from pyprof.inputs.counters import with_counters
 from pyprof.inputs.files import files_of, is_url, names, writing
 from pyprof.inputs.find import PARTITION, fetch, parts
 from pyprof.inputs.ranks import rank_in, ranked_captures, with_ranks
@@ -127,6 +128,7 @@ def write(member: RankedCapture, folder: str, *, kernels_only: bool = False) -> 
             files.remove(part(folder, rank))  # of another capture, or damaged
         with fetch(member.url) as path:
             records = with_ranks(parse_file(path, kernels_only=kernels_only), member)
+        records = with_counters(records)
         warnings = records.warnings
         for rank in missing:
             of_rank = _of_rank(records, rank)
@@ -174,6 +176,8 @@ def _made_from(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa:
     """Tell captures, and ways to read them, apart."""
     about = [names(safe.url(url))[-1], files_of(url).stamp(url), pid, kernels_only, __version__]
     about += settings.graph_captures()
+    if counters := settings.counters():
+        about += [names(counters)[-1], files_of(counters).stamp(counters)]
     return json.dumps(about).encode()
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from pyprof import readers, schema
 from pyprof.allocator import give_back
 from pyprof.errors import CaptureError
+from pyprof.inputs.counters import with_counters
 from pyprof.inputs.find import fetch
 from pyprof.inputs.ranks import RankedCapture, ranked_captures, with_ranks
 from pyprof.parse import parse, parse_file, record_file
@@ -72,6 +73,7 @@ def load(
     member = item if isinstance(item, RankedCapture) else None
     with fetch(member.url) if member else nullcontext(item) as path:
         records, capture = _read(str(path), begin, host=host)
+    records = with_counters(records)
     table = Table(with_ranks(records, member) if member else records, override or Override())
     table.check_override()
     begin("costing")

@@ -23,6 +23,7 @@ from pyprof.parse import (
     range_names,
     record_columns,
     result_sizes,
+    samples,
     serving_steps,
     sites,
     texts,
@@ -82,6 +83,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
         columns["servingStep"] = steps
     columns |= step_columns(Records(len(activities), columns), capture)
+    columns |= samples.counters(capture, columns)
     return Records(
         rows=len(activities),
         columns=columns,

@@ -64,6 +64,7 @@ def build(
         **_work(activities),
         **_devices(capture, activities),
         **_collective(activities, sweep, path, counted["opId"], direction),
+        **_counters(activities),
         **_launches(capture, launch),
         **_paths(sweep, path),
         "recomputed": _recomputed(sweep, path),
@@ -165,6 +166,12 @@ def _collective(
         return {}
     column = collectives.collective_column(tool_column, described, index, ints(call), comm)
     return {"collective": column} if column.values else {}
+
+
+def _counters(activities: pa.Table) -> dict[str, Column]:
+    """Give what was measured of each row, where anything was."""
+    column = activities.column("counters")
+    return {} if column.null_count == len(column) else {"counters": encode(column.combine_chunks())}
 
 
 def _launches(capture: Capture, launch: Ints) -> dict[str, Column]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +29,7 @@ from pyprof.prof.column import (
     spelt_lists,
 )
 from pyprof.prof.families import family
+from pyprof.prof.measured import with_counters
 from pyprof.prof.op_names import op_name
 
 if TYPE_CHECKING:
@@ -316,8 +318,8 @@ def _why(table: Table) -> pa.Array:
 
 @column("via", "Via", TEXT, 13)
 def _via(table: Table) -> pa.Array:
-    """How its op was found: launch, forward op; in CUDA graphs also graph node and others."""
-    return table.records.coded("via").numbered()
+    """How its op was found: launch, forward op; in CUDA graphs graph node, ...; and `measured`."""
+    return with_counters(table.records.coded("via"), table.measured).numbered()
 
 
 @column("opid", "OpId", INT, 8)
@@ -336,3 +338,8 @@ def _regs(table: Table) -> pa.Array:
 def _smem(table: Table) -> pa.Array:
     """Shared memory per block, bytes."""
     return table.records.arrow("smem")
+
+
+# --- what the hardware did ----------------------------------------------------------------------
+
+import_module("pyprof.prof.measured_columns")  # its columns come last

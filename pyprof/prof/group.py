@@ -64,7 +64,11 @@ MEASURES: Mapping[str, tuple[str, str, str, str]] = {
     "share": ("Share(%)", FLOAT, "%", "share"),
     "flops": ("FLOPs", INT, "FLOP", "flops_sum"),
     "bytes": ("Bytes", INT, "byte", "bytes_sum"),
+    "dram": ("DRAM(B)", INT, "byte", "dram_sum"),
+    "energy": ("Energy(mJ)", FLOAT, "mJ", "energy_sum"),
 }
+_OF_COUNTERS = ("dram", "energy")
+"""Measures that are shown only where something was measured."""
 
 HOST: Mapping[str, tuple[str, str, str]] = {
     # name: header, kind, unit; of groups by op, from a capture: what the host spent in them
@@ -75,7 +79,8 @@ HOST: Mapping[str, tuple[str, str, str]] = {
 }
 
 _SUMS = {"row_sum": "sum", "duration_count": "sum", "duration_sum": "sum", "duration_min": "min",
-         "duration_max": "max", "flops_sum": "sum", "bytes_sum": "sum"}  # fmt: skip
+         "duration_max": "max", "flops_sum": "sum", "bytes_sum": "sum", "dram_sum": "sum",
+         "energy_sum": "sum"}  # fmt: skip
 """What is kept of a group, and how two become one."""
 
 
@@ -92,12 +97,13 @@ def group(table: Table, key: str, chosen: Mask | None = None) -> pa.Table:
             "duration": table.records.arrow("kDuration"),
             "flops": COLUMNS["flops"].values(table),
             "bytes": COLUMNS["bytes"].values(table),
+            **{name: COLUMNS[name].values(table) for name in _OF_COUNTERS},
         }
     )
     rows = rows if chosen is None else rows.filter(pa.array(chosen))
     measures = [("duration", name) for name in ("count", "sum", "min", "max")]
     sums = rows.group_by("key").aggregate(
-        [("row", "sum"), *measures, ("flops", "sum"), ("bytes", "sum")]
+        [("row", "sum"), *measures, *((name, "sum") for name in ("flops", "bytes", *_OF_COUNTERS))]
     )
     return sums.select(["key", *_SUMS])
 
@@ -134,8 +140,13 @@ def measured(
     timed = pc.if_else(pc.equal(count, 0), None, count).cast(pa.float64())
     mean = pc.divide(total, timed)
     shown = groups.append_column("share", share).append_column("duration_mean", mean)
-    columns = [COLUMNS[key], *measures()]
-    sources = {key: "key", **{name: spec[-1] for name, spec in MEASURES.items()}}
+    specs = {
+        name: spec
+        for name, spec in MEASURES.items()
+        if name not in _OF_COUNTERS or shown.column(spec[-1]).null_count < shown.num_rows
+    }
+    columns = [COLUMNS[key], *map(_measure, specs)]
+    sources = {key: "key", **{name: spec[-1] for name, spec in specs.items()}}
     order = [("duration_sum", "descending"), ("key", "ascending")]
     if host is not None:
         columns += map(_measure, HOST)

@@ -24,6 +24,8 @@ from pyprof.parse.records import Coded, Records, distinct
 from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.costs import Costs, share_costs
 from pyprof.prof.forward_calls import with_forward
+from pyprof.prof.measured import Measured, measured_of
+from pyprof.prof.occupancy import Fill, fill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -226,6 +228,16 @@ class Table:
             open_unit=np.array([entry.tc.value == MAYBE for entry in judged], bool)[number],
             idle=_fewer_blocks_than_sms(self),
         )
+
+    @cached_property
+    def measured(self) -> Measured:
+        """What counters measured of each row."""
+        return measured_of(self.records)
+
+    @cached_property
+    def fill(self) -> Fill:
+        """How full each kernel's device could be."""
+        return fill(self)
 
     @property
     def bound(self) -> Coded:

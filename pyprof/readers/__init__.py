@@ -108,8 +108,8 @@ def _sensible(path: Path, function: Callable[[Path], T]) -> T:
 
 
 EXPECTED = (
-    "expected an nsys export (.sqlite), an nsys report (.nsys-rep), an nvprof database "
-    "or a torch.profiler trace (.json, .json.gz)"
+    "expected an nsys export (.sqlite), an nsys report (.nsys-rep), an nvprof database, "
+    "a torch.profiler trace (.json, .json.gz) or the CSV of Nsight Compute"
 )
 
 
@@ -145,6 +145,12 @@ def is_memory_snapshot(head: bytes) -> bool:
 _DICT_LINES = b'{"kShortName"', b"{'kShortName'"
 
 
+_OTHERS = {
+    (b"PAR1", *_DICT_LINES): "it is output of pyprof parse, which the other commands read",
+    (b"NVR\0",): "a report of Nsight Compute: ncu --import FILE --csv --page raw > ncu.csv",
+}
+
+
 def describe(head: bytes) -> str:
     """Say what a file that is no capture seems to be."""
     if not head.strip(b"\0"):
@@ -153,8 +159,9 @@ def describe(head: bytes) -> str:
         return "an SQLite file without a profiler's tables"
     if is_memory_snapshot(head):
         return "a torch memory snapshot, which pyprof memory reads"
-    if head.startswith((b"PAR1", *_DICT_LINES)):
-        return "it is output of pyprof parse, which the other commands read"
+    for begins, what in _OTHERS.items():
+        if head.startswith(begins):
+            return what
     try:
         head.decode()
     except UnicodeDecodeError as error:

@@ -18,7 +18,14 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import distinct_values, ints
 from pyprof.marker import templates
-from pyprof.readers import _cupti, _nsys_graphs, _nsys_info, _nsys_payloads, _sqlite
+from pyprof.readers import (
+    _cupti,
+    _nsys_graphs,
+    _nsys_info,
+    _nsys_metrics,
+    _nsys_payloads,
+    _sqlite,
+)
 from pyprof.readers._sqlite import ABSENT, MAGIC, Database, Numbered
 
 if TYPE_CHECKING:
@@ -94,6 +101,7 @@ def read(path: Path) -> schema.Capture:
         ),
         devices=_nsys_info.devices(db),
         graph_nodes=origins.table(node_threads),
+        samples=_nsys_metrics.read(db),
         warnings=tuple(_nsys_info.warnings(db, activities, events)),
         began_ns=_nsys_info.began_ns(db),
     )

@@ -39,11 +39,17 @@ _NAMELESS = 0.5
 """From this share of rows without a name on, names were lost."""
 
 
+_ISOLATED = ("ncu",)
+"""Tools that run each kernel alone: when is not recorded, and perhaps not how long."""
+
+
 def plausible(capture: Capture, path: Path) -> Capture:
     """Put activities in order, leave out what cannot be, and say so in the capture's warnings.
 
     Raises CaptureError where no activity has a time that can be.
     """
+    if capture.tool in _ISOLATED:
+        return replace(capture, activities=in_order(capture.activities))
     activities, blank = _written(in_order(capture.activities))
     doubled = 0
     if not _merged(capture):

@@ -34,14 +34,23 @@ def graph_captures() -> tuple[str, ...]:
     return _GRAPH_CAPTURES.get()
 
 
+_COUNTERS: ContextVar[str | None] = ContextVar("counters", default=None)
+
+
+def counters() -> str | None:
+    """Give the file of counters that were measured in another run."""
+    return _COUNTERS.get()
+
+
 @contextmanager
-def using(graph_captures: Sequence[str]) -> Iterator[None]:
-    """Let captures be read with these, instead of those beside them."""
-    token = _GRAPH_CAPTURES.set(tuple(graph_captures))
+def using(graph_captures: Sequence[str], counters: str | None = None) -> Iterator[None]:
+    """Let captures be read with these, instead of those beside them, and with these counters."""
+    token, of_counters = _GRAPH_CAPTURES.set(tuple(graph_captures)), _COUNTERS.set(counters)
     try:
         yield
     finally:
         _GRAPH_CAPTURES.reset(token)
+        _COUNTERS.reset(of_counters)
 
 
 class Carried(Generic[A, T]):
@@ -49,9 +58,9 @@ class Carried(Generic[A, T]):
 
     def __init__(self, function: Callable[[A], T]) -> None:
         self.function = function
-        self.graph_captures = graph_captures()
+        self.graph_captures, self.counters = graph_captures(), counters()
 
     def __call__(self, item: A) -> T:
         """Call it."""
-        with using(self.graph_captures):
+        with using(self.graph_captures, self.counters):
             return self.function(item)

@@ -50,6 +50,7 @@ def load(
     *,
     workers: int = 1,
     graph_captures: Iterable[_Path] = (),
+    counters: _Path | None = None,
 ) -> pd.DataFrame:
     """Load a capture, dict lines or Parquet: one row per activity, in the order of GPU starts.
 
@@ -61,13 +62,15 @@ def load(
     Dtypes are Int64, Float64 and string with <NA> for unknown values, and object for the two
     columns of lists: arrays, one for all rows with the same value, or None. `override` replaces
     what is known of the device. `graph_captures` are traces of the capture of CUDA graphs, or
-    folders of them; the default is capture_traces/ beside each trace.
+    folders of them; the default is capture_traces/ beside each trace. `counters` is the CSV of a
+    run of the same kernels under Nsight Compute.
 
     Raises PyprofError if a file cannot be used.
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
     beside = [os.path.abspath(os.fspath(each)) for each in graph_captures]  # noqa: PTH100 - any path
-    with settings.using(beside), opened(workers, strict=True) as engine:
+    measured = None if counters is None else os.path.abspath(os.fspath(counters))  # noqa: PTH100 - as above
+    with settings.using(beside, measured), opened(workers, strict=True) as engine:
         named = [os.fspath(each) for each in paths]
         rows = map_reduce(named, summarise_frame, merge_frames, engine, override)
         return _frame(rows.data)

@@ -34,6 +34,9 @@ if args == ["--version"]:
 if args == ["profile", "--help"]:
     print(os.environ.get("KNOWS", "--cuda-graph-trace="))
     raise SystemExit
+if args[0] == "profile" and args[-1].endswith("=help"):
+    print(os.environ.get("METRICS", ""))
+    raise SystemExit
 with open(os.environ["SEEN"], "w") as file:
     json.dump(args, file)
 name = next(arg.split("=", 1)[1] for arg in args if arg.startswith("--output="))
@@ -115,6 +118,58 @@ def test_flags(run: Run, tmp_path: Path) -> None:
     ]
     assert any(arg.startswith("--provisional=") for arg in seen(tmp_path))
     assert seen(tmp_path)[-4:] == [str(tmp_path / "train.py"), "--lr", "-o", "--"]
+
+
+OFFERED = """Possible values are:
+	0: NVIDIA H100 PCI[0000:19:00.0]
+	1: NVIDIA H100 PCI[0000:3b:00.0]
+	all: Select all supported GPUs
+	none: Disable GPU Metrics [Default]
+"""
+
+
+@pytest.mark.parametrize(
+    ("knows", "offered", "environment", "option"),
+    [
+        ("--gpu-metrics-device=", OFFERED, {}, "--gpu-metrics-device=all"),
+        ("--gpu-metrics-devices=", OFFERED, {}, "--gpu-metrics-devices=all"),
+        ("--gpu-metrics-devices=", OFFERED + "\tcuda-visible: Select those\n", {},
+         "--gpu-metrics-devices=cuda-visible"),
+        ("--gpu-metrics-devices=", OFFERED, {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"},
+         "--gpu-metrics-devices=1"),
+    ],
+)  # fmt: skip
+def test_metrics_are_sampled_where_they_may_be(
+    knows: str, offered: str, environment: dict[str, str], option: str, run: Run, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """By the name that this nsys has for it; each rank samples its own GPU."""
+    for name, value in {**environment, "KNOWS": knows, "METRICS": offered}.items():
+        monkeypatch.setenv(name, value)
+    assert run("--tool", "nsys", "--metrics").exit_code == 0
+    assert [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")] == [option]
+    run("--tool", "nsys")
+    assert not [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")]
+
+
+@pytest.mark.parametrize(
+    ("knows", "offered", "words"),
+    [
+        ("--trace=", "", "this nsys cannot sample them"),
+        ("--gpu-metrics-device=", "Insufficient privilege, see ...ERR_NVGPUCTRPERM", "only root"),
+        ("--gpu-metrics-device=", "None of the installed GPUs are supported", "Turing and later"),
+    ],
+)
+def test_where_metrics_cannot_be_sampled_the_rest_is_captured(
+    knows: str, offered: str, words: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nsys would end at once: it is not asked, and a line says why."""
+    monkeypatch.setenv("KNOWS", knows)
+    monkeypatch.setenv("METRICS", offered)
+    result = run("--tool", "nsys", "--metrics")
+    assert result.exit_code == 0
+    assert words in result.stderr
+    assert not [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")]
 
 
 def test_nsys_is_first_choice_with_a_gpu(run: Run, tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ from pyprof.capture.window_files import join_nsys_windows
 from pyprof.marker import Call, Tensor, encode_layer, encode_op
 from pyprof.parse import parse_file
 from pyprof.parse.dict_lines import record_lines
+from pyprof.readers import read
 from tests.builders import LAYOUTS, Layout, Node, Range, Work, nsys_db
+from tests.capture_files.metrics import nsys_metrics
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +64,22 @@ def exported(folder: Path, layout: Layout, *, sessions: bool = True) -> list[Pat
         about = replace(layout, more=more)
         found.append(nsys_db(folder / f"net.{place + 1}.sqlite", *window(place), about))
     return found
+
+
+def test_metrics_go_on_the_first_clock(tmp_path: Path) -> None:
+    """Samples of each window are moved as its kernels are."""
+    found = []
+    for place in range(2):
+        metrics = nsys_metrics({"tensor_pct": ([1000, 2000], [50.0, 60.0])})
+        more: dict[str, Rows] = {
+            **metrics,
+            "TARGET_INFO_SESSION_START_TIME": [{"utcEpochNs": BEGINS[place]}],
+        }
+        layout = replace(LAYOUTS["2024.6"], more=more)
+        found.append(nsys_db(tmp_path / f"net.{place + 1}.sqlite", *window(place), layout))
+    join_nsys_windows(found, tmp_path / "net.sqlite")
+    times = read(tmp_path / "net.sqlite").samples.column("time").to_pylist()
+    assert times == [1000, 2000, BEGINS[1] + 1000, BEGINS[1] + 2000]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

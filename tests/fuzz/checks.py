@@ -54,6 +54,7 @@ COMMANDS: dict[str, Command] = {
     "memory as JSON": Command("memory IN -o OUT", ".json", captures_only=True, snapshots=True),
     "memory as CSV": Command("memory IN -o OUT", ".csv", captures_only=True, snapshots=True),
     "memory of two": Command("memory IN SOUND", captures_only=True, snapshots=True),
+    "prof with counters": Command("prof --counters IN SOUND", captures_only=True),
 }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 import pickle
 import sqlite3
@@ -342,6 +344,26 @@ def pickled(data: bytes, rng: Random) -> bytes:
     return pickle.dumps(whole, rng.randrange(2, 6))
 
 
+# --- CSV ----------------------------------------------------------------------------------------
+
+
+def cells(data: bytes, rng: Random) -> bytes:
+    """Change, move, drop or double cells and lines of a CSV file, its header included."""
+    rows = [*csv.reader(io.StringIO(data.decode(errors="replace").replace("\0", "")))]
+    for _ in range(rng.choice((1, 1, 2, 5, 20))):
+        row = rng.choice(rows)
+        if not row or rng.random() < 0.2:
+            rows.insert(rng.randrange(len(rows) + 1), [*rng.choice(rows)])
+        elif rng.random() < 0.2:
+            del row[rng.randrange(len(row))]
+        else:
+            place = rng.randrange(len(row))
+            row[place] = rng.choice((text(row[place], rng), str(rng.choice(ODD)), "1.234.567,89"))
+    file = io.StringIO()
+    csv.writer(file, quoting=rng.choice((csv.QUOTE_ALL, csv.QUOTE_MINIMAL))).writerows(rows)
+    return file.getvalue().encode(errors="replace")
+
+
 DAMAGE: dict[str, tuple[Damage, ...]] = {
     "sqlite": (rows, rows, rows, flipped, cut),
     "json": (tokens, tokens, tokens, flipped, cut),
@@ -350,5 +372,6 @@ DAMAGE: dict[str, tuple[Damage, ...]] = {
     "literal": (lines, lines, lines, flipped, cut),
     "parquet": (columns, columns, flipped, cut),
     "pickle": (pickled, pickled, pickled, opcodes, flipped, cut),
+    "csv": (cells, cells, flipped, cut),
 }
 """What is done to a file of each kind."""

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _SUFFIXES = {"sqlite": ".sqlite", "json": ".json", "gzip": ".json.gz", "dict": ".dict",
-             "literal": ".dict", "parquet": ".parquet", "pickle": ".pickle"}  # fmt: skip
+             "literal": ".dict", "parquet": ".parquet", "pickle": ".pickle",
+             "csv": ".csv"}  # fmt: skip
 _BATCH = 200
 _CPU_S = 20
 """For one input; the slowest takes a tenth of it."""

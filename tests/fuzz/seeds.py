@@ -17,6 +17,8 @@ from typing import Any
 from pyprof import marker
 from pyprof.marker import Call, Tensor
 from tests.builders import CAPTURES, LAYOUTS, Range, Work, nsys_db, nvprof_db
+from tests.capture_files.metrics import kineto_counters, nsys_metrics
+from tests.capture_files.ncu import FORMS, METRICS, Profiled
 from tests.commands import run
 from tests.memory import built
 
@@ -27,7 +29,7 @@ class Seed:
 
     name: str
     kind: str
-    """`sqlite`, `json`, `gzip`, `dict`, `literal`, `parquet` or `pickle`."""
+    """`sqlite`, `json`, `gzip`, `dict`, `literal`, `parquet`, `pickle` or `csv`."""
     data: bytes
 
 
@@ -123,6 +125,10 @@ def events(*, on_gpu: bool) -> list[dict[str, Any]]:
         )  # fmt: skip
         if on_gpu:
             found += _launched(step, at, nccl)
+    if on_gpu:
+        for name in ("DRAM BW (%)", "SM Clock (MHz)", "Power (W)"):
+            samples = [*range(1_000_000, 1_300_000, 3_000)], [20.5, 31.5] * 50
+            found += kineto_counters(name, samples, key="", pid=0)
     return found
 
 
@@ -168,7 +174,8 @@ def seeds() -> list[Seed]:
     """Make all of them."""
     with TemporaryDirectory() as made:
         folder = Path(made)
-        return [*_captures(folder), *_records(folder), *_memory(), *_shared()]
+        made_here = (_captures(folder), _records(folder), _memory(), _counters(), _shared())
+        return [seed for seeds_of_kind in made_here for seed in seeds_of_kind]
 
 
 def _captures(folder: Path) -> list[Seed]:
@@ -178,10 +185,21 @@ def _captures(folder: Path) -> list[Seed]:
         Seed("kineto, zipped", "gzip", gzip.compress(trace(on_gpu=True), mtime=0)),
         Seed("nvprof", "sqlite", nvprof_db(folder / "a.sql", _work(), _ranges()).read_bytes()),
     ]
+    samples = [*range(1_000, 400_000, 1_000)], [50.0, 7.0, 0.0] * 133
+    names = ("tensor_pct", "read_pct", "write_pct", "clock_mhz")
+    metrics = nsys_metrics(dict.fromkeys(names, samples))
     for name in ("2020.3", "2024.6", "2026.2", "registered strings", "duplicate API rows"):
-        path = nsys_db(folder / "a.sqlite", _work(), _ranges(), LAYOUTS[name])
+        layout = replace(LAYOUTS[name], more=metrics if name == "2024.6" else {})
+        path = nsys_db(folder / "a.sqlite", _work(), _ranges(), layout)
         found.append(Seed(f"nsys, {name}", "sqlite", path.read_bytes()))
     return found
+
+
+def _counters() -> list[Seed]:
+    kernels = [Profiled(name, regs=32 + place, metrics=METRICS) for place, name in enumerate(NAMES)]
+    return [
+        Seed(f"ncu, {form}", "csv", FORMS[form](kernels).encode()) for form in ("details", "raw")
+    ]
 
 
 def _records(folder: Path) -> list[Seed]:

@@ -186,6 +186,12 @@ NAMES: tuple[tuple[str, str | None, str], ...] = (
         " 4, false, false, cutlass::bfloat16_t, pytorch_flash::Flash_kernel_traits<64, 128, 128,"),
     ),
     ("1", "f16", "void pytorch_flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<cutlass::half_t>>"),
+    (
+        "1",
+        "f16",
+        ("void fmha_fwd_loop_kernel<FMHA_kernel_traits<(int)128, (int)32, (int)16, (int)1, (int)4, "
+        "(unsigned int)8, __half>, (bool)0, (bool)0, (bool)0>(FMHA_fprop_params)"),
+    ),
     ("-", None, "void pytorch_flash::flash_fwd_splitkv_combine_kernel<pytorch_flash::Flash_fwd_ke"),
     (
         "1",

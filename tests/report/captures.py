@@ -52,6 +52,11 @@ class Work:
     grid: tuple[int, int, int] | None = (256, 1, 1)
     api: str = "cudaLaunchKernel"
     pid: int = 1
+    regs: int | None = None
+    smem: int | None = None
+    """Bytes of a block."""
+    counters: str | None = None
+    """As `schema.COUNTERS`, JSON."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,7 @@ def _activities(work: Sequence[Work]) -> dict[str, list[object]]:
         "corr": [row if w.call is not None else None for row, w in enumerate(work)],
         "name": [w.name for w in work],
         "bytes": [w.bytes for w in work],
+        **{name: [getattr(w, name) for w in work] for name in ("regs", "smem", "counters")},
         **{f"grid_{axis}": [g[place] for g in grids] for place, axis in enumerate("xyz")},
         **{f"block_{axis}": [b[place] for b in blocks] for place, axis in enumerate("xyz")},
     }

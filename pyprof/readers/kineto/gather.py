@@ -20,6 +20,7 @@ from pyprof.readers.kineto.columns import (
     timed,
     whole_number,
 )
+from pyprof.readers.kineto.counters import Samples
 from pyprof.readers.kineto.events import all_args
 from pyprof.readers.kineto.nest import FrameChains, Nested, nested, range_table
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
@@ -155,6 +156,7 @@ class Gathered:
         self._launch_sizes: list[pa.Table] = []
         self._launched: list[pa.Table] = []
         self._hosts: list[int] = []
+        self._samples = Samples()
         self.empty = True
         self.untimed = 0
         """Events without a time, which are left out."""
@@ -166,6 +168,8 @@ class Gathered:
                 self._add(str(category), timed(group))
             elif category == "fwdbwd":
                 self._flows.add(_only_timed(timed(group)))
+            elif phase == "C":
+                self._samples.add(_only_timed(timed(group)))
             elif phase == "M":
                 hosts = map(host_of, _only_timed(timed(group)).events)
                 self._hosts += [host for host in hosts if host is not None]
@@ -214,6 +218,7 @@ class Gathered:
             ranges=_shifted(table, base),
             threads=_threads(self._threads),
             devices=devices(trace.header, used),
+            samples=self._samples.table(base),
             warnings=tuple(warnings(trace, activities, calls, self.untimed)),
         )
 

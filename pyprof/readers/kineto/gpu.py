@@ -13,6 +13,7 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from pyprof import schema
+from pyprof.readers.kineto import counters
 from pyprof.readers.kineto.columns import Threads, Timed, ints, times
 from pyprof.readers.kineto.events import ABSENT, CALLS, NO_JSON, WORK, all_args, loads, numbered
 from pyprof.readers.kineto.op_texts import named
@@ -78,6 +79,7 @@ def activities(kind: int, work: Timed) -> pa.Table:
         "smem": ints([a.smem for a in args]),
         "bytes": ints([_size(a) for a in args]),
         "collective": pa.array(_collectives(work, args), pa.string()),
+        "counters": counters.of_kernels(events),
         "node_id": node_ids(args),
         **_three_sizes(args),
     }

@@ -46,7 +46,7 @@ def channels_last(case: Case) -> Advice | None:
 
 _ALMOST_ALL = 0.9
 """From this share of the SMs on, the others are kept free, or left over by the size of clusters."""
-_PERSISTENT = re.compile(
+PERSISTENT = re.compile(
     r"nvjet|persist|stream_?k|device_kernel|fmha\w*Sm(?:90|100)|deep_gemm", re.IGNORECASE
 )
 """Kernels whose blocks go from tile to tile, as many blocks as their author wants SMs."""
@@ -68,7 +68,7 @@ def low_occupancy(case: Case) -> Advice | None:
     sms = np.array([case.table.device_of(name).sm_count or 0 for name in (*gpu.values, None)])
     filled = blocks[grid.index] / np.maximum(sms[gpu.index], 1)
     few = (filled > 0) & (filled < _ALMOST_ALL) & (case.ns >= LAUNCH_NS) & (sms[gpu.index] > 0)
-    by_design = (sorts(records) == COMMUNICATION) | case.named(_PERSISTENT)
+    by_design = (sorts(records) == COMMUNICATION) | case.named(PERSISTENT)
     rows = np.flatnonzero(case.chosen & few & ~by_design)
     return case.advice(
         "low_occupancy",

@@ -18,6 +18,7 @@ from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
 from pyprof.report.analysis import filtered, host_ops, layer_tree, op_totals
 from pyprof.report.analysis.chosen_steps import bounds
+from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
 from pyprof.report.analysis.phases import of_rows
 from pyprof.report.analysis.steps import Steps, find_steps, merge_steps
@@ -75,6 +76,8 @@ class Overview:
     """What `--where` left of the rows; then nothing is said of idle time, the host, MFU and MBU."""
     host: pa.Table | None = None
     """What the host spent in each op, as `host_ops` gives it; None where no capture tells."""
+    counters: CounterTotals | None = None
+    """What counters measured; None where nothing was."""
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -121,6 +124,9 @@ def overview(
         advice=advise(table, timed, source.capture, rows),
         kept=kept,
         host=None if asked else host_ops.host_ops(source, _span_ns(capture_steps, picked)),
+        counters=counter_totals(
+            table, source.capture, rows, per_step(table, capture_steps, picked)
+        ),
     )
 
 
@@ -305,6 +311,7 @@ class Brief:
     """Of all rows, which are numbered on behind those of other captures."""
     kept: Filtered | None = None
     host: pa.Table | None = None
+    counters: CounterTotals | None = None
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -354,6 +361,7 @@ def shortened(source: Source, overview: Overview) -> Brief:
         source.table.records.rows,
         overview.kept,
         overview.host,
+        overview.counters,
     )
 
 
@@ -379,6 +387,7 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
         a.row_count + b.row_count,
         filtered.merge_filtered(a.kept, b.kept),
         host_ops.merge_host_ops(a.host, b.host),
+        a.counters.plus(b.counters) if a.counters and b.counters else a.counters or b.counters,
     )
 
 

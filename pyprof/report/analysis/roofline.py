@@ -14,6 +14,7 @@ from pyprof.gpu.roofline import NS_PER_S
 from pyprof.inputs.source import each_once
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
+from pyprof.prof.measured_rates import dram_bytes
 from pyprof.prof.processor import GPU, processor
 from pyprof.report.analysis import chosen_steps
 from pyprof.report.analysis.bounds import BOUNDS, UNKNOWN
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 
 _KEYS = ("op", "dir", "kernel", "bound")
 _KEYS_BY_LINE = (*_KEYS, "line")
-_SUMS = dict.fromkeys(("ns", "flops", "bytes", "eff_ns", "eff_known_ns"), "sum")
+_SUMS = dict.fromkeys(
+    ("ns", "flops", "bytes", "eff_ns", "eff_known_ns", "dram", "dram_flops"), "sum"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ class Point:
     """Of the summed GPU time, 0 to 1."""
     time: str
     rate: str
+    measured: float | None = None
+    """Its intensity by the DRAM traffic that counters measured, FLOP a byte."""
 
     @property
     def name(self) -> str:
@@ -105,6 +110,8 @@ def achieved(table: Table, rows: Mask | None) -> Achieved:
 
 def _ops(table: Table, chosen: Mask) -> pa.Table:
     costs = table.costs
+    traffic = dram_bytes(table)
+    is_measured = np.isfinite(traffic)
     works = chosen & (costs.flops > 0) & (costs.bytes > 0) & (table.duration_ns > 0)
     share = table.roofline.share
     data = pa.table(
@@ -115,6 +122,8 @@ def _ops(table: Table, chosen: Mask) -> pa.Table:
             "bytes": pa.array(costs.bytes.astype(float)),
             "eff_ns": pa.array(np.where(np.isnan(share), 0, share * table.duration_ns)),
             "eff_known_ns": pa.array(np.where(np.isnan(share), 0, table.duration_ns)),
+            "dram": pa.array(np.where(is_measured, traffic, 0.0)),
+            "dram_flops": pa.array(np.where(is_measured, costs.flops, 0.0)),
         }
     ).filter(pa.array(works))
     return add_up(data, _KEYS_BY_LINE, _SUMS)
@@ -181,6 +190,7 @@ def _point(row: dict[str, Any], total_ns: int, lines: Sequence[str | None]) -> P
         share=share,
         time=f"{duration(row['ns'])}, {percent(share)} %",
         rate=f"{number(flops_per_s / 1e12)} TFLOP/s, {number(bytes_per_s / 1e9)} GB/s",
+        measured=row["dram_flops"] / row["dram"] if row["dram"] else None,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pyprof.prof.processor import processor
 from pyprof.report.diff import noise
-from pyprof.report.diff.measured import Measured
+from pyprof.report.diff.measured import COUNTED, Measured
 from pyprof.report.diff.noise import RANKS, STEPS, Interval, Noise
 from pyprof.report.diff.side import Key, Sum, known_in_both
 
@@ -35,7 +35,7 @@ class Metric:
 
     name: str
     unit: str
-    """`ns`, `flop`, `bytes` or empty for a count."""
+    """`ns`, `flop`, `bytes`, `j`, `hz`, `%` or empty for a count."""
     a: float | None
     b: float | None
     comparable: bool = True
@@ -169,7 +169,8 @@ def _noise(a: Side, b: Side, per_step: tuple[int, int] | None) -> Noise:
 
 
 _UNITS = {"time": "ns", "busy": "ns", "idle": "ns", "step": "ns", "kernels": "", "flops": "flop",
-          "bytes": "bytes"}  # fmt: skip
+          "bytes": "bytes", "dram": "bytes", "energy": "j", "clock": "hz",
+          "tensor": "%"}  # fmt: skip
 METRICS = tuple(_UNITS)
 """What can be limited."""
 
@@ -193,8 +194,15 @@ def _interval(name: str, a: Measured, b: Measured) -> Interval | None:
 
 def _alike(name: str, a: Sums, b: Sums) -> bool:
     """Tell whether both know a metric of about as large a part of their rows."""
-    shares = [sums.known.get(name, sums.rows) / max(sums.rows, 1) for sums in (a, b)]
+    shares = [_known(name, sums) / max(sums.rows, 1) for sums in (a, b)]
     return abs(shares[0] - shares[1]) <= _SHARE
+
+
+def _known(name: str, sums: Sums) -> int:
+    """Give of how many rows a metric is known."""
+    if name in COUNTED:
+        return sums.counters.total.rows if sums.counters else 0
+    return sums.known.get(name, sums.rows)
 
 
 _SHARE = 0.1

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _LIMIT = re.compile(
     r"\s*(?P<name>[a-z]+)\s*(?P<sign>[<>])\s*(?P<value>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>%|ns|us|ms|s|)\s*"
 )
+_TIMES = ("time", "busy", "idle", "step")
 _UNITS = {"%": 0.01, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "": 1.0}
 
 
@@ -159,7 +160,7 @@ def parse(text: str) -> Check:
             "METRIC>NUMBER or METRIC<NUMBER with a unit of %, ns, us, ms or s, as in 'time>+3%'; "
             f"metrics are {', '.join(METRICS)}"
         )
-    if match["unit"] in ("ns", "us", "ms", "s") and match["name"] in ("kernels", "flops", "bytes"):
+    if match["unit"] in ("ns", "us", "ms", "s") and match["name"] not in _TIMES:
         raise ValueError(f"{text!r}: {match['name']} is not a time; write a number or %")
     value = float(match["value"]) * _UNITS[match["unit"]]
     return Limit(text.strip(), match["name"], match["sign"] == ">", value, match["unit"] == "%")

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pyprof.report.diff.side import Key, Side, Sums
 
 
+COUNTED = ("dram", "energy", "clock", "tensor")
+"""Metrics by counters."""
+
+
 class Measured:
     """One side, on the basis of the comparison."""
 
@@ -94,7 +98,21 @@ class Measured:
         """Give a metric; None where it is unknown, as the FLOPs of copies alone."""
         if name == "step":
             return float(np.median(self.durations)) if self.side.counted else None
+        if name in COUNTED:
+            return self._counted(name)
         return self._per_step(name) if self.stepped else self._in_total(name)
+
+    def _counted(self, name: str) -> float | None:
+        """Give what counters measured: an amount, or a mean over the time of the kernels."""
+        total = self.sums.counters.total if self.sums.counters else None
+        if total is None:
+            return None
+        if name in ("dram", "energy"):
+            amount = total.dram_bytes if name == "dram" else total.energy_j
+            steps = self.side.step_count if self.stepped else 1
+            return None if amount is None or not steps else amount / steps
+        mean = total.mean(name)
+        return mean * 1e6 if name == "clock" and mean is not None else mean
 
     def _in_total(self, name: str) -> float | None:
         sums = self.sums
@@ -118,6 +136,8 @@ class Measured:
 
     def metric_estimate(self, name: str) -> Estimates | None:
         """Estimate a metric by the samples; None where it is none of theirs."""
+        if name in COUNTED:
+            return None  # they are not measured step by step
         if self.basis.unit == STEPS and name not in ("busy", "idle"):
             values = self.durations if name == "step" else self._values(name)
             estimate = self._of_one(values, of_time=name in ("time", "step"))

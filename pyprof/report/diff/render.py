@@ -21,6 +21,7 @@ from pyprof.report.render.text import (
     duration,
     fitted,
     heading,
+    number,
     percent,
     wrapped,
 )
@@ -39,6 +40,10 @@ LABELS = {
     "kernels": "kernels and copies",
     "flops": "FLOPs, where known",
     "bytes": "bytes needed, where known",
+    "dram": "DRAM traffic, measured",
+    "energy": "energy while kernels ran",
+    "clock": "SM clock, measured",
+    "tensor": "Tensor Cores active (%)",
 }
 NOTHING = f"no op changed by more than {100 * SAME_BELOW:g} %"
 """Stands for a list of changes without any."""
@@ -89,7 +94,12 @@ def _interval(metric: Metric) -> tuple[str, str]:
 def _spelt(value: float | None, unit: str) -> str:
     if unit == "ns":
         return duration(value)
-    return amount(value, {"flop": "FLOP", "bytes": "B"}[unit]) if unit else count(value)
+    if unit == "%":
+        return number(value)
+    return amount(value, _UNITS[unit]) if unit else count(value)
+
+
+_UNITS = {"flop": "FLOP", "bytes": "B", "j": "J", "hz": "Hz"}
 
 
 def _signed(text: str, value: float | None) -> str:

@@ -16,6 +16,7 @@ from pyprof.inputs.source import each_once
 from pyprof.prof.group import add_up
 from pyprof.report.analysis import steps
 from pyprof.report.analysis.chosen_steps import bounds
+from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals
 from pyprof.report.analysis.overview import gpus
 from pyprof.report.analysis.timeline import timeline
 from pyprof.report.diff.keys import KEYS
@@ -114,6 +115,8 @@ class Sums:
     bytes: float
     known: Mapping[str, int]
     """Of how many rows they are."""
+    counters: CounterTotals | None = None
+    """What was measured of them."""
 
     @staticmethod
     def from_rows(source: Source, keys: Sequence[str], rows: NDArray[np.bool_] | None) -> Sums:
@@ -131,6 +134,7 @@ class Sums:
             int(summed.sum()),
             **{name: float(cost[cost > 0].sum(dtype=float)) for name, cost in costs.items()},
             known={name: int((cost >= 0).sum()) for name, cost in costs.items()},
+            counters=counter_totals(table, None, rows, None),
         )
 
     def plus(self, other: Sums) -> Sums:
@@ -144,6 +148,9 @@ class Sums:
             self.flops + other.flops,
             self.bytes + other.bytes,
             {name: self.known[name] + other.known[name] for name in _COSTS},
+            self.counters.plus(other.counters)
+            if self.counters and other.counters
+            else self.counters or other.counters,
         )
 
 

@@ -79,6 +79,7 @@ class LogAxes:
 def frame(points: Sequence[Point], roofs: Sequence[Roof], width: float, height: float) -> LogAxes:
     """Give the axes that hold all points and both sides of every ridge."""
     at = [point.intensity for point in points]
+    at += [point.measured for point in points if point.measured]
     low = min([min(at) / 3, *(roof.ridge / 3 for roof in roofs)])
     high = max([max(at) * 3, *(roof.ridge * 8 for roof in roofs)])
     rates = [point.flops_per_s / TERA for point in points]

@@ -86,12 +86,28 @@ def _points(axes: Axes, points: list[Point]) -> None:
                 [_area(point) for point in chosen],
                 color=colour, alpha=0.6, edgecolors=colour, label=bound, zorder=2,
             )  # fmt: skip
+    _measured(axes, points)
     _number(axes, points[:_NAMED])
     # No point is in the upper left: it would be above every roof.
     handles = axes.legend(title="bound by", loc="upper left", fontsize=8).legend_handles
     for handle in handles:
         if handle is not None:
             handle.set_sizes([40])  # type: ignore[attr-defined]
+
+
+def _measured(axes: Axes, points: list[Point]) -> None:
+    """Draw where each point is by its measured traffic, tied to where it is by the least."""
+    moved = [point for point in points if point.measured]
+    for point in moved:
+        axes.plot([point.measured or 0, point.intensity], [point.flops_per_s / 1e12] * 2,
+                  color="#777777", linewidth=0.7, zorder=2)  # fmt: skip
+    if moved:
+        axes.scatter(
+            [point.measured or 0 for point in moved],
+            [point.flops_per_s / 1e12 for point in moved],
+            [_area(point) for point in moved],
+            facecolors="none", edgecolors="#333333", label="measured", zorder=2,
+        )  # fmt: skip
 
 
 def _number(axes: Axes, points: list[Point]) -> None:

@@ -137,6 +137,22 @@ STEP = "Optimizer.step#Adam.step"
 INIT = Range(encode_layer("net"), (3 * US, 70 * US))
 CALLED = op("matmul", (8 * US, 18 * US), *HALF)
 
+
+def _waves(
+    blocks: int, name: str = TC_GEMM, tensors: tuple[Tensor, ...] = HALF, length: int = 5000
+) -> Story:
+    """Run a product in so many blocks, of which 16 fit on each of 108 SMs."""
+    work = replace(_busy(length, name, begin=10, grid=blocks), regs=32, smem=1024)
+    return Story([work], _called("matmul", work, *tensors))
+
+
+def _moved(times: float, tensors: tuple[Tensor, ...] = (ROW, ROW)) -> Story:
+    """Add two vectors, with so many times the least traffic by counters."""
+    counters = f'{{"source":"ncu","dram_bytes":{times * 3 * 4 * (1 << 22)}}}'
+    work = replace(_busy(60, ADD, begin=10), counters=counters)
+    return Story([work], _called("add", work, *tensors))
+
+
 CASES: dict[str, tuple[str, Story, Story]] = {
     "float32 off Tensor Cores": (
         "tf32", _matmul(CUDA_CORES, BIG, 8000), _matmul(TC_GEMM, HALF, 600)),
@@ -174,6 +190,8 @@ CASES: dict[str, tuple[str, Story, Story]] = {
     "computed again, by the checkpoint's node": (
         "recomputation", _backward("CheckpointFunctionBackward", CALLED),
         _backward("CheckpointFunctionBackward")),
+    "a last wave of few blocks": ("tail", _waves(1900), _waves(3400)),
+    "more traffic than needed": ("excess_traffic", _moved(2.5), _moved(1.1)),
     "computed again, by hooks": (
         "recomputation", _backward("MulBackward0", INIT, CALLED),
         _backward("MulBackward0", CALLED)),
@@ -287,6 +305,23 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     "recomputation": {
         "an op that a backward node calls for itself, in no module's forward": [
             _backward("MulBackward0", CALLED)],
+    },
+    "excess_traffic": {
+        "arithmetic limits it": [
+            Story([replace(_matmul(TC_GEMM, HALF, 600).work[0],
+                           counters='{"source":"ncu","dram_bytes":1e9}')],
+                  _matmul(TC_GEMM, HALF, 600).ranges)],
+        "nothing was measured": [
+            Story([replace(_moved(3).work[0], counters=None)], _moved(3).ranges)],
+    },
+    "tail": {
+        "a persistent kernel, whose blocks take tiles as they come": [_waves(1900, NVJET)],
+        "memory limits it: fewer blocks then share the same bandwidth": [
+            _waves(1900, tensors=(_tensor(1, 1 << 13, dtype="float16"),
+                                  _tensor(1 << 13, 1 << 13, dtype="float16")), length=100)],
+        "a single wave, which low_occupancy tells, or so many that the last hardly matters": [
+            _waves(900), _waves(1728 * 6 + 10)],
+        "the kernel is nearer to its peak than such a tail allows": [_waves(1900, length=600)],
     },
     "synchronisation": {
         "more work was queued when the wait ended": [

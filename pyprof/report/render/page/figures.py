@@ -42,13 +42,14 @@ def roofline(
 ) -> Mapping[str, Any]:
     """Draw what ops achieve over their arithmetic intensity, below the roofs of their device.
 
-    The points of most time are labelled.
+    The points of most time are labelled. Rings show ops by the DRAM traffic that was measured.
     """
     return {
         "kind": "roofline",
         "label": f"Roofline: {len(points)} ops under {len(roofs)} roofs",
         "x": [point.intensity for point in points],
         "y": [point.flops_per_s / _TERA for point in points],
+        "measured": [point.measured for point in points],
         "share": [point.share for point in points],
         "colour": [BOUNDS[point.bound or UNKNOWN] for point in points],
         "name": [point.name for point in points],
@@ -71,6 +72,8 @@ def _tip(point: Point) -> Sequence[tuple[str, str]]:
         ("time", point.time), ("achieved", point.rate),
         ("efficiency", UNKNOWN if point.efficiency is None else f"{percent(point.efficiency)} %"),
         ("intensity", f"{number(point.intensity)} FLOP/byte"), ("bound", point.bound or UNKNOWN),
+        *([("by measured DRAM traffic", f"{number(point.measured)} FLOP/byte")]
+          if point.measured else []),
     ]  # fmt: skip
 
 

@@ -54,8 +54,9 @@
   pyprof.kinds.roofline = {
     height: (item, width) => (narrow(width) ? 340 : 440),
     gutter: () => 58,
-    domain: ({ x, y, roofs }) => {
+    domain: ({ x, y, measured, roofs }) => {
       const ridges = roofs.map((roof) => roof.flops / roof.bytes);
+      x = [...x, ...measured.filter((value) => value)];
       const low = Math.min(...x.map((value) => value / 3), ...ridges.map((value) => value / 3));
       const high = Math.max(...x.map((value) => value * 3), ...ridges.map((value) => value * 8));
       const rates = [...y, ...roofs.flatMap((roof) => [roofAt(roof, low), roof.flops])];
@@ -82,11 +83,28 @@
           pen.stroke();
           taken.push({ left: x - r, right: x + r, top: y - r, bottom: y + r });
         }
+        this.rings(pen, view, item);
         pen.globalAlpha = 1;
         view.labels = [];
         this.roofLabels(pen, view, item, taken);
         this.pointLabels(pen, view, item, taken);
       });
+    },
+    // Where ops are by the DRAM traffic that was measured, tied to where they are by the least.
+    rings(pen, view, item) {
+      for (const { x, y, r, place } of view.points) {
+        if (!item.measured[place]) continue;
+        const at = view.at(Math.log10(item.measured[place]));
+        pen.globalAlpha = chosen(item.key[place]) ? 1 : 2 * DIM;
+        pen.strokeStyle = view.colours.ink;
+        pen.beginPath();
+        pen.moveTo(at, y);
+        pen.lineTo(x, y);
+        pen.stroke();
+        pen.beginPath();
+        pen.arc(at, y, r, 0, 2 * Math.PI);
+        pen.stroke();
+      }
     },
     axes(pen, view) {
       const log = (value) => (value > 3 || value < -3 ? `1e${value}` : String(10 ** value));

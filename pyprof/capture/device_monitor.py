@@ -1,0 +1,137 @@
+"""Power, SM clock and temperature of the GPUs, by NVML, while torch.profiler records.
+
+NVML comes with the driver and needs no rights. It is asked on a thread of its own; what it says
+becomes counter events of the trace, as torch's own monitor of devices writes them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_LIBRARIES = ("libnvidia-ml.so.1", "nvml.dll")
+_INTERVAL_S = 0.02
+"""NVML itself averages power over some tens of milliseconds."""
+_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d+)')
+_SM_CLOCK, _ON_CHIP = 1, 0
+
+
+class Reading(NamedTuple):
+    """What a device says at an instant; None where it does not."""
+
+    power_w: float | None
+    clock_mhz: float | None
+    temperature_c: float | None
+
+
+_NAMES = ("Power (W)", "SM Clock (MHz)", "Temperature (C)")
+"""What counters are called, in the order of a reading."""
+
+
+class Devices(Protocol):
+    """The GPUs of this process."""
+
+    def read(self) -> Sequence[Reading]:
+        """Give a reading of each, by CUDA's number."""
+
+
+class Nvml:
+    """The GPUs by NVML's own functions. Raises OSError where there is no such library."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        """Take these devices, by NVML's numbers."""
+        self._library = _library()
+        if self._library.nvmlInit_v2():
+            raise OSError("NVML could not be initialised")
+        self._handles = []
+        for number in numbers:
+            handle = ctypes.c_void_p()
+            if self._library.nvmlDeviceGetHandleByIndex_v2(number, ctypes.byref(handle)):
+                raise OSError(f"NVML knows no device {number}")
+            self._handles.append(handle)
+
+    def read(self) -> Sequence[Reading]:
+        """Ask each device."""
+        return [self._reading(handle) for handle in self._handles]
+
+    def _reading(self, handle: ctypes.c_void_p) -> Reading:
+        milliwatts = self._asked("nvmlDeviceGetPowerUsage", handle)
+        return Reading(
+            None if milliwatts is None else milliwatts / 1000,
+            self._asked("nvmlDeviceGetClockInfo", handle, _SM_CLOCK),
+            self._asked("nvmlDeviceGetTemperature", handle, _ON_CHIP),
+        )
+
+    def _asked(self, function: str, handle: ctypes.c_void_p, *what: int) -> int | None:
+        value = ctypes.c_uint()
+        failed = getattr(self._library, function)(handle, *what, ctypes.byref(value))
+        return None if failed else value.value
+
+
+def _library() -> ctypes.CDLL:
+    for name in _LIBRARIES:
+        with suppress(OSError):
+            return ctypes.CDLL(name)
+    raise OSError("the driver's library NVML was not found")
+
+
+def nvml() -> Devices:
+    """Give the GPUs that torch sees. Raises OSError where they cannot be asked."""
+    import torch  # noqa: PLC0415 - the user's own
+
+    count = torch.cuda.device_count()
+    index = getattr(torch.cuda, "_get_nvml_device_index", int)
+    return Nvml([index(device) for device in range(count)])
+
+
+class DeviceMonitor:
+    """Reads the devices from `start` to `stop`, as often as that is called."""
+
+    def __init__(self, devices: Devices, interval_s: float = _INTERVAL_S) -> None:
+        self._devices, self._interval_s = devices, interval_s
+        self._readings: list[tuple[int, Sequence[Reading]]] = []
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to read."""
+        if self._thread is None:
+            self._stopped.clear()
+            self._thread = threading.Thread(target=self._run, name="pyprof-devices", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Read once more, and end."""
+        if self._thread is not None:
+            self._stopped.set()
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        stopped = False
+        self._readings.append((time.time_ns(), self._devices.read()))
+        while not stopped:
+            stopped = self._stopped.wait(self._interval_s)
+            self._readings.append((time.time_ns(), self._devices.read()))
+
+    def events(self, header: bytes) -> bytes:
+        """Write what was read as further events of the trace that begins with `header`."""
+        match = _BASE.search(header)
+        base_ns = int(match[1]) if match else 0
+        written = (
+            json.dumps({"ph": "C", "name": name, "pid": device, "tid": 0,
+                        "ts": (at_ns - base_ns) / 1000, "args": {"": value}})
+            for at_ns, readings in self._readings
+            for device, reading in enumerate(readings)
+            for name, value in zip(_NAMES, reading, strict=True)
+            if value is not None
+        )  # fmt: skip
+        return "".join(f",\n  {event}" for event in written).encode()

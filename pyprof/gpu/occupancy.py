@@ -1,0 +1,113 @@
+"""Theoretical occupancy: how many warps of a kernel fit on an SM, and in how many waves it runs.
+
+Limits are those of the CUDA programming guide's table by compute capability; registers are given
+to warps, and shared memory to blocks, in units.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+WARP = 32
+_KIB = 1024
+_REGISTERS, _REGISTER_UNIT = 65536, 256
+_MOST_THREADS, _MOST_REGISTERS = 1024, 255
+
+
+class Limits(NamedTuple):
+    """What an SM has of each resource."""
+
+    warps: int
+    blocks: int
+    smem_bytes: int
+    """At most, whatever is left to the L1 cache."""
+    parts: int = 4
+    """Sub-partitions, each with its own registers."""
+    smem_unit_bytes: int = 128
+    reserved_bytes: int = _KIB
+    """Shared memory that the driver takes of each block."""
+
+
+def _before_ampere(warps: int, blocks: int, smem_kib: int, parts: int = 4) -> Limits:
+    return Limits(warps, blocks, smem_kib * _KIB, parts, 256, 0)
+
+
+def _since_ampere(warps: int, blocks: int, smem_kib: int) -> Limits:
+    return Limits(warps, blocks, smem_kib * _KIB)
+
+
+LIMITS: Mapping[tuple[int, int], Limits] = MappingProxyType(
+    {
+        (5, 0): _before_ampere(64, 32, 64),
+        (5, 2): _before_ampere(64, 32, 96),
+        (6, 0): _before_ampere(64, 32, 64, parts=2),
+        (6, 1): _before_ampere(64, 32, 96),
+        (7, 0): _before_ampere(64, 32, 96),
+        (7, 2): _before_ampere(64, 32, 96),
+        (7, 5): _before_ampere(32, 16, 64),
+        (8, 0): _since_ampere(64, 32, 164),
+        (8, 6): _since_ampere(48, 16, 100),
+        (8, 7): _since_ampere(48, 16, 164),
+        (8, 9): _since_ampere(48, 24, 100),
+        (9, 0): _since_ampere(64, 32, 228),
+        (10, 0): _since_ampere(64, 32, 228),
+        (10, 3): _since_ampere(64, 32, 228),
+        (11, 0): _since_ampere(48, 24, 228),
+        (12, 0): _since_ampere(48, 24, 100),
+        (12, 1): _since_ampere(48, 24, 100),
+    }
+)
+"""By compute capability."""
+
+
+def blocks_per_sm(limits: Limits, threads: Ints, regs: Ints, smem_bytes: Ints) -> Ints:
+    """Give how many blocks of each kernel an SM holds; 0 where none fits, or a figure cannot be.
+
+    `threads` and `smem_bytes` (static and dynamic) are of a block, `regs` of a thread.
+    """
+    warps = -(-threads // WARP)
+    possible = (threads > 0) & (threads <= _MOST_THREADS) & (regs >= 0) & (smem_bytes >= 0)
+    possible &= regs <= _MOST_REGISTERS
+    safe_warps = np.maximum(warps, 1)
+    of_warp = _up(np.maximum(regs, 1) * WARP, _REGISTER_UNIT)
+    warps_by_regs = limits.parts * (_REGISTERS // limits.parts // of_warp)
+    of_block = _up(smem_bytes + limits.reserved_bytes, limits.smem_unit_bytes)
+    by_smem = np.where(of_block > 0, limits.smem_bytes // np.maximum(of_block, 1), limits.blocks)
+    fitting = np.minimum.reduce(
+        [
+            np.full(len(threads), limits.blocks),
+            limits.warps // safe_warps,
+            warps_by_regs // safe_warps,
+            by_smem,
+        ]
+    )
+    return np.where(possible, np.maximum(fitting, 0), 0)
+
+
+def _up(values: Ints, unit: int) -> Ints:
+    return -(-values // unit) * unit
+
+
+def occupancy(limits: Limits, threads: Ints, blocks: Ints) -> Floats:
+    """Give the share of an SM's warps that so many blocks are; NaN for none."""
+    warps = -(-threads // WARP) * blocks
+    return np.where(blocks > 0, warps / limits.warps, np.nan)
+
+
+def waves(grid: Ints, blocks: Ints, sm_count: int | None) -> Floats:
+    """Give how often the device is filled by a grid; NaN where its SMs are not known."""
+    if not sm_count:
+        return np.full(len(grid), np.nan)
+    places = np.maximum(blocks * sm_count, 1)
+    return np.where((blocks > 0) & (grid > 0), grid / places, np.nan)

@@ -1,0 +1,256 @@
+"""What each kind of work did, from samples that each average over several pieces of work.
+
+A sample is the mean over the time since the one before it. Of a rate (a share of the peak) it is
+the sum of what each kind of work contributed while it ran: with the shares of the sample's time as
+coefficients, least squares over all samples give the rates, and the residuals their errors. Of a
+state (clock, power) it is what all work in that time saw: its mean is weighted by those shares.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.arrays import Floats, Ints, Mask
+
+_GAP = 3.0
+"""After a gap of more than so many intervals sampling had paused: a sample is of one interval."""
+LEAST_INTERVALS, LEAST_SAMPLES = 3.0, 5
+"""Of samples that a kind of work needs: time in them, in intervals, and their number."""
+_MOST_KINDS = 256
+"""Kinds of work kept apart, by their time; all others together are one more."""
+_AT_ONCE = 1 << 21
+"""Numbers in a matrix of shares."""
+_TOLERANCE = 1e-9
+_ESTIMABLE = 1e-3
+_MOST_LEVERAGE = 0.99
+
+
+class Estimate(NamedTuple):
+    """By kind of work; NaN where the samples do not tell."""
+
+    value: Floats
+    error: Floats
+    """Standard error."""
+    samples: Floats
+    """Time in samples, in intervals."""
+
+
+class Samples(NamedTuple):
+    """Samples of one metric in the order of their times."""
+
+    start: Ints
+    end: Ints
+    value: Floats
+
+
+def samples(time: Ints, value: Floats) -> Samples:
+    """Tell what time each sample is of; the first is of none that is known, and left out."""
+    lengths = np.diff(time)
+    usual = float(np.median(lengths)) if len(lengths) else 0.0
+    lengths = np.where(lengths > _GAP * usual, round(usual), lengths)
+    end = time[1:]
+    return Samples(end - lengths, end, value[1:])
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The share of each sample's time that each kind of work took; by sample."""
+
+    sample: Ints
+    kind: Ints
+    share: Floats
+    busy: Floats
+    """Of each sample: the share in which there was any work."""
+    count: int
+    """Of kinds."""
+
+    @cached_property
+    def system(self) -> _System:
+        """Their normal equations, for all metrics that were sampled at once."""
+        return _System(self)
+
+
+def shares(taken: Samples, start: Ints, end: Ints, kind: Ints, count: int) -> Shares:
+    """Intersect samples with work, whose kinds are numbered below `count`; -1 is of none."""
+    rows = np.flatnonzero((end > start) & (kind >= 0))
+    first = np.searchsorted(taken.end, start[rows], "right")
+    last = np.searchsorted(taken.start, end[rows], "left")
+    number = np.maximum(last - first, 0)
+    row = np.repeat(rows, number)
+    sample = np.arange(len(row)) - np.repeat(np.cumsum(number) - number, number)
+    sample += np.repeat(first, number)
+    length = np.minimum(end[row], taken.end[sample]) - np.maximum(start[row], taken.start[sample])
+    ran = length > 0
+    key, place = np.unique(sample[ran] * count + kind[row[ran]], return_inverse=True)
+    in_sample = np.bincount(place, length[ran], len(key))
+    length_ns = (taken.end - taken.start).astype(np.float64)
+    return Shares(
+        key // count, key % count, in_sample / length_ns[key // count],
+        _busy(taken, start[rows], end[rows]), count,
+    )  # fmt: skip
+
+
+def _busy(taken: Samples, start: Ints, end: Ints) -> Floats:
+    """Give the share of each sample's time in which there was any work."""
+    order = np.argsort(start, kind="stable")
+    start, reach = start[order], np.maximum.accumulate(end[order])
+    before = np.append([0], reach[:-1])[: len(start)]
+    edges = np.maximum(start, before)
+    worked = np.append([0], np.cumsum(np.maximum(reach - edges, 0)))
+
+    def until(time: Ints) -> Floats:
+        place = np.searchsorted(edges, time, "right")
+        over = np.append([0], reach)[place] - time
+        return worked[place] - np.maximum(over, 0)
+
+    length_ns = (taken.end - taken.start).astype(np.float64)
+    return np.clip((until(taken.end) - until(taken.start)) / length_ns, 0, 1)
+
+
+def states(values: Floats, of_samples: Shares) -> Estimate:
+    """Estimate the mean that each kind of work saw."""
+    kind, weight = of_samples.kind, of_samples.share
+    seen = values[of_samples.sample]
+    total, squares = (np.bincount(kind, w, of_samples.count) for w in (weight, weight**2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.bincount(kind, weight * seen, of_samples.count) / total
+        spread = np.bincount(kind, weight * (seen - mean[kind]) ** 2, of_samples.count) / total
+        several = total**2 / squares
+        error = np.sqrt(spread / np.maximum(several - 1, 0))
+    return _if_enough(mean, error, of_samples)
+
+
+LONG_INTERVALS = 10
+"""Work that lasts for so many intervals, alone, is measured by its own samples."""
+
+
+def long_rows(taken: Samples, start: Ints, end: Ints) -> Ints:
+    """Find the rows that last for many intervals, and beside which nothing else ran."""
+    usual = float(np.median(taken.end - taken.start))
+    order = np.argsort(start, kind="stable")
+    reach = np.maximum.accumulate(end[order])
+    before = np.append([np.iinfo(np.int64).min], reach[:-1])[: len(order)]
+    after = np.append(start[order][1:], [np.iinfo(np.int64).max])[: len(order)]
+    alone = (start[order] >= before) & (end[order] <= after)
+    lasting = (end - start)[order] >= LONG_INTERVALS * usual
+    return np.sort(order[alone & lasting])
+
+
+def within(taken: Samples, start: Ints, end: Ints, *, whole_numbers: bool) -> Estimate:
+    """Average, for each row that ran alone, the samples that lie in it from end to end."""
+    first = np.searchsorted(taken.start, start, "left")
+    last = np.maximum(np.searchsorted(taken.end, end, "right"), first)
+    number = (last - first).astype(np.float64)
+    centred = taken.value - taken.value.mean()
+    sums, squares = (np.append([0.0], np.cumsum(part)) for part in (centred, centred**2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = (sums[last] - sums[first]) / number
+        spread = np.maximum((squares[last] - squares[first]) / number - mean**2, 0.0)
+        error = np.sqrt(spread / (number - 1))
+    if whole_numbers:
+        error = np.hypot(error, math.sqrt(1 / 12))
+    enough = number >= LEAST_SAMPLES
+    value, error = (np.where(enough, part, math.nan) for part in (mean + taken.value.mean(), error))
+    return Estimate(value, error, number)
+
+
+def rates(values: Floats, of_samples: Shares, *, whole_numbers: bool) -> Estimate:
+    """Estimate what each kind of work contributed while it ran.
+
+    `whole_numbers`: the values were rounded to such, which residuals do not show.
+    """
+    system = of_samples.system
+    solution, error = system.solve(values)
+    if whole_numbers:
+        error = np.hypot(error, math.sqrt(1 / 12))
+    kinds = system.of_kinds
+    value, errors = (np.full(of_samples.count, math.nan) for _ in range(2))
+    value[kinds], errors[kinds] = solution, error
+    return _if_enough(value, errors, of_samples)
+
+
+def _if_enough(value: Floats, error: Floats, of_samples: Shares) -> Estimate:
+    """Say nothing where samples are too few."""
+    weight = np.bincount(of_samples.kind, of_samples.share, of_samples.count).astype(np.float64)
+    number = np.bincount(of_samples.kind, minlength=of_samples.count)
+    enough = (weight >= LEAST_INTERVALS) & (number >= LEAST_SAMPLES)
+    enough &= np.isfinite(value) & np.isfinite(error)
+    return Estimate(np.where(enough, value, math.nan), np.where(enough, error, math.nan), weight)
+
+
+class _System:
+    """The normal equations of all samples: a column per kind, one of the rest, one of idleness."""
+
+    def __init__(self, of_samples: Shares) -> None:
+        weight = np.bincount(of_samples.kind, of_samples.share, of_samples.count)
+        used = np.flatnonzero(weight > 0)
+        self.of_kinds = np.sort(used[np.argsort(-weight[used], kind="stable")][:_MOST_KINDS])
+        rest, idle = len(self.of_kinds), len(self.of_kinds) + 1
+        self.size = idle + 1
+        place = np.full(of_samples.count, rest)
+        place[self.of_kinds] = np.arange(rest)
+        still = np.flatnonzero(of_samples.busy < 1 - _TOLERANCE)
+        sample = np.concatenate([of_samples.sample, still])
+        column = np.concatenate([place[of_samples.kind], np.full(len(still), idle)])
+        share = np.concatenate([of_samples.share, 1 - of_samples.busy[still]])
+        order = np.argsort(sample, kind="stable")
+        self.sample, self.column, self.share = sample[order], column[order], share[order]
+        self.samples = len(of_samples.busy)
+        self.inverse, self.dependent = _inverse(self._products(np.ones(self.samples)))
+        self.leverage = np.minimum(self._leverage(), _MOST_LEVERAGE)
+
+    def solve(self, values: Floats) -> tuple[Floats, Floats]:
+        """Give each kind's rate and standard error; NaN where others always ran beside it."""
+        right = np.bincount(self.column, self.share * values[self.sample], self.size)
+        solution = self.inverse @ right
+        fitted = np.bincount(self.sample, self.share * solution[self.column], self.samples)
+        # Samples that have much influence hide their own errors (HC3).
+        squares = ((values - fitted) / (1 - self.leverage)) ** 2
+        covariance = self.inverse @ self._products(squares) @ self.inverse
+        error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        error[self.dependent] = math.nan
+        kinds = slice(0, len(self.of_kinds))
+        return solution[kinds], error[kinds]
+
+    def _blocks(self) -> Iterator[tuple[int, Floats]]:
+        """Give the shares of some thousand samples at a time as a matrix, and the first of them."""
+        rows = max(_AT_ONCE // self.size, 1)
+        bounds = np.searchsorted(self.sample, np.arange(0, self.samples + rows, rows))
+        for block, (low, high) in enumerate(pairwise(bounds.tolist())):
+            first = block * rows
+            key = (self.sample[low:high] - first) * self.size + self.column[low:high]
+            count = min(rows, self.samples - first)
+            flat = np.bincount(key, self.share[low:high], count * self.size)
+            yield first, flat.astype(np.float64, copy=False).reshape(count, self.size)
+
+    def _products(self, weight: Floats) -> Floats:
+        """Add up the products of the shares of all pairs of columns, each sample weighted."""
+        products = np.zeros((self.size, self.size))
+        for first, block in self._blocks():
+            weighted = block * np.sqrt(weight[first : first + len(block), None])
+            products += weighted.T @ weighted  # of itself, which takes half the time
+        return products
+
+    def _leverage(self) -> Floats:
+        parts = [((block @ self.inverse) * block).sum(axis=1) for _, block in self._blocks()]
+        return np.concatenate([np.zeros(0), *parts])
+
+
+def _inverse(normal: Floats) -> tuple[Floats, Mask]:
+    """Invert; tell which columns depend on others, so that nothing is known of them alone."""
+    size = np.sqrt(np.maximum(np.diag(normal), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(normal / np.outer(size, size))
+    good = values > _TOLERANCE * len(values) * max(float(values.max(initial=0)), _TOLERANCE)
+    kept = vectors[:, good]
+    inverse = (kept / values[good]) @ kept.T / np.outer(size, size)
+    lost = 1 - (kept**2).sum(axis=1)
+    return inverse, lost > _ESTIMABLE

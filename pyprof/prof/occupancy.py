@@ -1,0 +1,65 @@
+"""How full the device could be with each kernel, from its launch and the limits of its device."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import schema
+from pyprof.arrays import NONE
+from pyprof.gpu import occupancy
+
+if TYPE_CHECKING:
+    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.parse.records import Coded
+    from pyprof.prof.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """By row; NaN where the launch or the device is not known."""
+
+    occupancy: Floats
+    """Warps that fit on an SM, as a share of those that an SM can hold."""
+    waves: Floats
+    """How often the grid fills the device."""
+
+
+def fill(table: Table) -> Fill:
+    """Compute the theoretical occupancy and the waves of each kernel."""
+    records = table.records
+    grid, threads = (_product(records.coded(name)) for name in ("grid", "block"))
+    regs, smem = (records.numpy(name) for name in ("regs", "smem"))
+    is_known = (threads != NONE) & (regs != NONE) & (smem != NONE) & _kernels(table)
+    gpu = records.coded("gpu")
+    share, waves = (np.full(records.rows, math.nan) for _ in range(2))
+    for place, name in enumerate((*gpu.values, None)):
+        device = table.device_of(name)
+        limits = occupancy.LIMITS.get(device.cuda_cc or (0, 0))
+        here = place if name is not None else NONE
+        rows = np.flatnonzero(is_known & (gpu.index == here))
+        if limits is None or not len(rows):
+            continue
+        blocks = occupancy.blocks_per_sm(limits, threads[rows], regs[rows], smem[rows])
+        share[rows] = occupancy.occupancy(limits, threads[rows], blocks)
+        waves[rows] = occupancy.waves(grid[rows], blocks, device.sm_count)
+    return Fill(share, waves)
+
+
+def _kernels(table: Table) -> Mask:
+    kind = table.records.coded("kind")
+    kernel = schema.KINDS[schema.KERNEL]
+    return np.array([*(value in (kernel, None) for value in kind.values), True])[kind.index]
+
+
+def _product(sizes: Coded) -> Ints:
+    """Multiply x, y and z; NONE where there are none, or none that a device could start."""
+    products = [math.prod(value) if value else NONE for value in sizes.values]
+    possible = [value if 0 < value < _MOST else NONE for value in products]
+    return np.array([*possible, NONE], np.int64)[sizes.index]
+
+
+_MOST = 1 << 62

@@ -1,0 +1,236 @@
+"""The tables that Nsight Compute prints as CSV: rows of kernels, with what was measured of each.
+
+`--page details` writes a row per metric, `--page raw` a column per metric with units in a second
+row. Lines of the profiler (`==PROF==`) and of the program come before. Numbers are spelt as the
+user's locale has it, in units that change with the version and with the size of the number.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyprof.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+_NAME, _METRIC, _UNIT, _VALUE = "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"
+_ID = "ID"
+
+PREAMBLE = b"=="
+"""What lines of the profiler itself begin with."""
+HEADER = re.compile(
+    rb'^(?=[^\r\n]{0,8192}"?Kernel Name"?)"?(?:ID|Kernel Name)"?[,;\t]', re.MULTILINE
+)
+"""The line above the kernels, which names the columns."""
+_HEADER_LINE = re.compile(r'^(?=.*"?Kernel Name"?)"?(?:ID|Kernel Name)"?([,;\t])')
+"""Its first separator is that of the table: spreadsheets of much of Europe write semicolons."""
+_NO_PERMISSION = "ERR_NVGPUCTRPERM"
+_MOST_BYTES = 2 << 30
+_FIELD_BYTES = 1 << 24
+
+
+class Value(NamedTuple):
+    """What stands in the table."""
+
+    text: str
+    unit: str
+
+
+@dataclass(slots=True)
+class Kernel:
+    """A kernel that was profiled: the columns that describe it, and its metrics."""
+
+    described: dict[str, str]
+    metrics: dict[str, Value] = field(default_factory=dict)
+
+
+def text_of(path: Path) -> str:
+    """Give the text of a file, as UTF-8 or, from PowerShell, UTF-16."""
+    if path.stat().st_size > _MOST_BYTES:
+        raise CaptureError(f"{path}: more than 2 GiB of CSV; export fewer kernels or metrics")
+    data = path.read_bytes()
+    return data.decode(encoding_of(data), "replace").removeprefix("\ufeff").replace("\0", "")
+
+
+def encoding_of(head: bytes) -> str:
+    """Tell the encoding by how a file begins."""
+    return "utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
+
+
+def kernels(path: Path, wanted: Callable[[str], bool]) -> list[Kernel]:
+    """Read the kernels of a file, in the order of their first rows, with the metrics `wanted`.
+
+    Raises CaptureError where it holds none.
+    """
+    text = text_of(path)
+    tables = [*_tables(text)]
+    if not tables:
+        raise CaptureError(f"{path}: {_nothing(text)}")
+    kernels = [kernel for lines in tables for kernel in _kernels(lines, wanted)]
+    if not kernels:
+        raise CaptureError(f"{path}: {_nothing(text)}")
+    return kernels
+
+
+def _nothing(text: str) -> str:
+    if _NO_PERMISSION in text:
+        return (
+            "ncu was not allowed to read the counters (ERR_NVGPUCTRPERM): run it as root or let "
+            "all users read them (docs/counters.md), and profile again"
+        )
+    return "no kernel in this output of ncu; profile again with --csv --page raw"
+
+
+def _tables(text: str) -> Iterator[list[str]]:
+    """Give the lines of each table, its header first."""
+    lines: list[str] = []
+    for line in text.splitlines(keepends=True):
+        if _HEADER_LINE.match(line):
+            if lines:
+                yield lines
+            lines = [line]
+        elif lines and not line.startswith(PREAMBLE.decode()):
+            lines.append(line)
+    if lines:
+        yield lines
+
+
+def _kernels(lines: Sequence[str], wanted: Callable[[str], bool]) -> list[Kernel]:
+    before = csv.field_size_limit(_FIELD_BYTES)
+    try:
+        match = _HEADER_LINE.match(lines[0])
+        rows = csv.reader(lines, delimiter=match[1] if match else ",", strict=False)
+        header = [name.strip() for name in next(rows)]
+        read = _long if _METRIC in header and _VALUE in header else _wide
+        return read(header, rows, wanted)
+    except csv.Error:
+        return []
+    finally:
+        csv.field_size_limit(before)
+
+
+def _long(
+    header: list[str], rows: Iterator[list[str]], wanted: Callable[[str], bool]
+) -> list[Kernel]:
+    """Read a row per metric; a rule's rows have none."""
+    place = {name: column for column, name in enumerate(header)}
+    metric, value, unit = place[_METRIC], place[_VALUE], place.get(_UNIT)
+    name, number = place[_NAME], place.get(_ID)
+    keys = [column for column in (number, place.get("Process ID"), name) if column is not None]
+    described = [(key, column) for key, column in place.items() if column < metric]
+    kernels: dict[tuple[str, ...], Kernel] = {}
+    for row in rows:
+        if len(row) <= max(metric, value, *keys) or not row[name]:
+            continue
+        key = tuple(row[column] for column in keys)
+        kernel = kernels.get(key)
+        if kernel is None:
+            kernel = kernels[key] = Kernel({key: row[column] for key, column in described})
+        if wanted(row[metric]):
+            spelt = Value(row[value], row[unit] if unit is not None else "")
+            kernel.metrics.setdefault(_told_apart(row[metric], spelt.unit), spelt)
+    return [*kernels.values()]
+
+
+def _told_apart(metric: str, unit: str) -> str:
+    """Tell metrics of one name apart: a throughput in percent from one in bytes per second."""
+    return f"{metric} [%]" if unit == "%" and metric in _TWO_MEANINGS else metric
+
+
+_TWO_MEANINGS = frozenset({"Memory Throughput"})
+
+
+def _wide(
+    header: list[str], rows: Iterator[list[str]], wanted: Callable[[str], bool]
+) -> list[Kernel]:
+    """Read a column per metric; the row without a kernel holds units."""
+    name = header.index(_NAME)
+    metrics = [(column, text) for column, text in enumerate(header) if wanted(text)]
+    described = [(column, text) for column, text in enumerate(header) if text in DESCRIBING]
+    units: list[str] = []
+    kernels = []
+    for row in rows:
+        if len(row) <= name:
+            continue
+        if not row[name]:
+            units = units or row
+            continue
+        kernel = Kernel({text: row[column] for column, text in described if column < len(row)})
+        for column, metric in metrics:
+            if column < len(row):
+                unit = units[column] if column < len(units) else ""
+                kernel.metrics[metric] = Value(row[column], unit)
+        kernels.append(kernel)
+    return kernels
+
+
+DESCRIBING = (_ID, "Process ID", _NAME, "Stream", "Device", "CC", "Block Size", "Grid Size")
+"""Columns that say which kernel a row is of."""
+
+
+# --- numbers ------------------------------------------------------------------------------------
+
+_NUMBER = re.compile(r"[-+]?\d[\d.,'\s\u00a0\u2009\u202f]*(?:[eE][-+]?\d+)?")
+_GROUPS = re.compile(r"['\s\u00a0\u2009\u202f]")
+_COMMA = re.compile(r"\d,\d{1,2}$|\d,\d{4,}$|\.\d{3},\d|^0,\d")
+_POINT = re.compile(r"\d\.\d{1,2}$|\d\.\d{4,}$|,\d{3}\.\d|^0\.\d")
+
+
+class Numbers:
+    """Reads numbers as one file spells them."""
+
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
+        self._kernels = kernels
+
+    @cached_property
+    def _comma(self) -> bool:
+        """Whether the comma is the decimal point of this file, as in much of Europe."""
+        comma = point = 0
+        for kernel in self._kernels:
+            for value in kernel.metrics.values():
+                comma += _COMMA.search(value.text) is not None
+                point += _POINT.search(value.text) is not None
+        return comma > point
+
+    def read(self, value: Value | None) -> float | None:
+        """Give a value in units without a prefix: seconds, bytes, Hz; None where it is none."""
+        if value is None:
+            return None
+        number = self._number(value.text)
+        return None if number is None else number * factor(value.unit)
+
+    def _number(self, text: str) -> float | None:
+        match = _NUMBER.match(text.strip())  # of several instances, "7 (3; 4)", the sum is first
+        if match is None:
+            return None
+        digits = _GROUPS.sub("", match[0])
+        group, point = (".", ",") if self._comma else (",", ".")
+        try:
+            number = float(digits.replace(group, "").replace(point, "."))
+        except ValueError:
+            return None
+        return number if math.isfinite(number) else None
+
+
+_PREFIX = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e6,
+           "G": 1e9, "T": 1e12, "P": 1e15, "": 1.0}  # fmt: skip
+_MEASURE = re.compile(r"([nuµμmKkMGTP]?)(second|s|byte|B|hz|Hz|inst|cycle|block|sector)s?")
+
+
+@lru_cache(maxsize=1024)
+def factor(unit: str) -> float:
+    """Give what a value of a unit is to be multiplied with: 1e-6 for `usecond`, 1e9 for `Ghz`."""
+    above, _, below = unit.strip().partition("/")
+    return _prefix(above) / _prefix(below)
+
+
+def _prefix(measure: str) -> float:
+    match = _MEASURE.fullmatch(measure.strip())
+    return _PREFIX[match[1]] if match else 1.0

@@ -1,0 +1,89 @@
+"""What nsys and Kineto call sampled metrics of a device, in the terms of the schema."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.arrays import Floats, Ints
+
+
+class Meaning(NamedTuple):
+    """What a metric is, and what makes its values those of the schema."""
+
+    metric: str
+    factor: float = 1.0
+
+
+_MEGA = 1e6
+_NAMES = tuple(
+    (re.compile(pattern, re.IGNORECASE), Meaning(*meaning))
+    for pattern, *meaning in (
+        # nsys --gpu-metrics-devices
+        (r"DRAM Read (?:Bandwidth|Throughput)(?: \[Throughput %\])?", "dram_read_pct"),
+        (r"DRAM Write (?:Bandwidth|Throughput)(?: \[Throughput %\])?", "dram_write_pct"),
+        (r"Tensor Active(?: \[Throughput %\])?", "tensor_pct"),
+        (r"SMs Active(?: \[Throughput %\])?", "sm_active_pct"),
+        (r"(?:GPC|SM) Clock(?: Frequency)?(?: [\[(]MHz[\])])?", "clock_hz", _MEGA),
+        # CUPTI's sampling of the PM counters, by Kineto
+        (r"dram__(?:throughput|bytes)\.\w+\.pct_of_peak_sustained_\w+", "dram_pct"),
+        (r"dram__(?:read_throughput|bytes_read)\.\w+\.pct_of_peak_sustained_\w+", "dram_read_pct"),
+        (r"dram__(?:write_throughput|bytes_write)\.\w+\.pct_of_peak_sustained_\w+",
+         "dram_write_pct"),
+        (r"sm__(?:pipe_tensor_cycles_active|inst_executed(?:_realtime)?_pipe_tensor)\.\w+\.pct_\w+",
+         "tensor_pct"),
+        (r"sm__cycles_elapsed\.avg\.per_second", "clock_hz"),
+        # torch's monitor of devices
+        (r"(?:HBM|DRAM) BW \(%\)", "dram_pct"),
+        (r"Tensor(?: Core)?s? Active \(%\)", "tensor_pct"),
+        (r"SM Active \(%\)", "sm_active_pct"),
+        (r"Power \(W\)", "power_w"),
+        (r"Power \(mW\)", "power_w", 1e-3),
+        (r"Temperature \(C\)", "temperature_c"),
+    )
+)  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def meaning(name: str) -> Meaning | None:
+    """Tell what a metric is; None where it is of no use here."""
+    return next((m for pattern, m in _NAMES if pattern.fullmatch(name.strip())), None)
+
+
+_MOST: dict[str, float] = {"clock_hz": 1e11, "power_w": 1e5, "temperature_c": 1e3}
+_MOST_PCT = 1000.0
+_IN_HZ = 1e12
+"""A clock that is so high after it was taken for MHz was in Hz."""
+
+
+def samples(
+    device: Ints, time: Ints, meanings: Sequence[Meaning], which: Ints, value: Floats
+) -> pa.Table:
+    """Make the table of samples; `which` gives the meaning of each row.
+
+    What no metric can be is left out, and of several samples of one instant the last counts.
+    """
+    metrics = [m.metric for m in meanings]
+    value = value * np.array([m.factor for m in meanings], np.float64)[which]
+    clock = np.array([metric == "clock_hz" for metric in metrics], bool)[which]
+    value = np.where(clock & (value >= _IN_HZ), value / _MEGA, value)
+    most = np.array([_MOST.get(metric, _MOST_PCT) for metric in metrics], np.float64)[which]
+    rows = np.flatnonzero((value >= 0) & (value <= most))
+    rows = rows[np.lexsort((time[rows], which[rows], device[rows]))]
+    same = np.all([key[rows][1:] == key[rows][:-1] for key in (device, which, time)], axis=0)
+    rows = rows[~np.append(same, [False])] if len(rows) else rows
+    names = pa.DictionaryArray.from_arrays(
+        pa.array(which[rows].astype(np.int32)), pa.array(metrics, pa.string())
+    )
+    columns = {"device": device[rows].astype(np.int32), "time": time[rows], "metric": names,
+               "value": value[rows]}  # fmt: skip
+    return schema.table(schema.SAMPLES, columns)

@@ -1,0 +1,97 @@
+"""Counters of a trace: samples of a device (`ph: "C"`), and what was measured of each kernel."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from pyprof import schema
+from pyprof.readers._ncu_csv import Kernel, Numbers, Value
+from pyprof.readers._ncu_metrics import measured, wanted
+from pyprof.readers._samples import meaning, samples
+from pyprof.readers.kineto.columns import nanoseconds, whole_number
+from pyprof.readers.kineto.events import all_args
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyprof.readers._samples import Meaning
+    from pyprof.readers.kineto.columns import Timed
+    from pyprof.readers.kineto.events import Event
+
+_GPU = re.compile(r"GPU (\d{1,4})\b")
+_MOST_DEVICES = 1 << 12
+
+
+class Samples:
+    """Samples of a trace as they are gathered."""
+
+    def __init__(self) -> None:
+        self._meanings: dict[Meaning, int] = {}
+        self._rows: list[tuple[int, float, int, float]] = []
+
+    def add(self, counters: Timed) -> None:
+        """Keep what counters' events say, where that is known."""
+        for event, us in zip(counters.events, counters.us.tolist(), strict=True):
+            args = all_args(event)
+            device = _device(event, args)
+            title = str(event.name)
+            for key, value in args.items():
+                entry = meaning(key or title) or meaning(title)
+                if entry and device is not None and (number := _number(value)) is not None:
+                    place = self._meanings.setdefault(entry, len(self._meanings))
+                    self._rows.append((device, us, place, number))
+
+    def table(self, base_ns: int) -> pa.Table:
+        """Give all that were kept."""
+        if not self._rows:
+            return schema.SAMPLES.empty_table()
+        device, ts, which, value = (np.array(column) for column in zip(*self._rows, strict=True))
+        time = nanoseconds(ts.astype(np.float64)) + base_ns
+        return samples(device, time, [*self._meanings], which, value.astype(np.float64))
+
+
+def _device(event: Event, args: Mapping[str, Any]) -> int | None:
+    """Give the device of a counter: by its process, `GPU 0 Counters`, or its number."""
+    for text in (args.get("device"), event.pid, event.tid, event.name):
+        if isinstance(text, str) and (match := _GPU.search(text)):
+            return int(match[1])
+    number = whole_number(args.get("device", event.pid))
+    return number if number is not None and 0 <= number < _MOST_DEVICES else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def of_kernels(events: Sequence[Event]) -> pa.Array:
+    """Give what the events of kernels say was measured of them, by CUPTI's range profiler."""
+    if not any(b"__" in bytes(event.args) for event in events):
+        return pa.nulls(len(events), pa.string())
+    return pa.array([_counters(all_args(event)) for event in events], pa.string())
+
+
+_KINETO = {"kineto__tensor_core_insts": "sm__inst_executed_pipe_tensor.sum"}
+"""Kineto's own names of metrics."""
+
+
+def _counters(args: Mapping[str, Any]) -> str | None:
+    names = [name for name in args if "__" in name]
+    if not names:
+        return None
+    metrics = {
+        metric: Value(str(float(args[name])), "nsecond" if "time_duration" in name else "")
+        for name in names
+        if wanted(metric := _KINETO.get(name, name)) and _number(args[name]) is not None
+    }
+    kernel = Kernel({}, metrics)
+    counters = measured(kernel, Numbers([kernel]))
+    kept = {key: value for key, value in counters.items() if key in schema.COUNTERS}
+    return orjson.dumps({"source": "args", **kept}).decode() if kept else None

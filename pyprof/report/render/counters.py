@@ -1,0 +1,125 @@
+"""What counters measured, as text: a few sentences, then a line for each op."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.report.render import text
+from pyprof.report.render.text import amount, milliseconds, number, part_name, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyprof.report.analysis.counter_totals import CounterTotals, Sums
+
+    _Column = tuple[str, Callable[[Sums], float | None], Callable[[float | None], str]]
+
+TITLE = "Measured"
+_MOST_NAME = 36
+_SOURCES = {
+    "ncu": "by ncu",
+    "joined": "by ncu in another run",
+    "repeated": "by ncu of kernels alike",
+    "args": "by CUPTI",
+    "samples": "by sampling",
+}
+
+
+def _mean(name: str) -> Callable[[Sums], float | None]:
+    return lambda sums: sums.mean(name)
+
+
+def _share(value: float | None) -> str:
+    return percent(_scaled(value, 100))
+
+
+_COLUMNS: tuple[_Column, ...] = (
+    ("ms", lambda sums: sums.time_ns, milliseconds),
+    ("DRAM", lambda sums: sums.dram_bytes, lambda value: amount(value, "B")),
+    ("GB/s", lambda sums: _scaled(sums.dram_bytes_per_s, 1e9), number),
+    ("Excess", lambda sums: sums.excess, number),
+    ("L2hit%", _mean("l2hit"), _share),
+    ("Tensor%", _mean("tensor"), _share),
+    ("Occ%", _mean("occ"), _share),
+    ("OccM%", _mean("occmeas"), _share),
+    ("MHz", _mean("clock"), number),
+    ("Energy", lambda sums: sums.energy_j, lambda value: amount(value, "J")),
+)
+
+
+def _scaled(value: float | None, by: float) -> float | None:
+    return None if value is None else value / by
+
+
+def sentences(
+    totals: CounterTotals, steps: int | None = None, tokens: int | None = None
+) -> Iterator[str]:
+    """Say what was measured, by what, and what contradicts the model."""
+    whole_ns = totals.whole_ns or 1
+    parts = [
+        f"{percent(ns / whole_ns)} % of GPU time {_SOURCES.get(source, source)}"
+        for source, ns in totals.sources.items()
+    ]
+    yield "; ".join(parts) or "only the power of the devices"
+    yield from _energy(totals, steps, tokens)
+    if totals.throttled:
+        yield totals.throttled
+    for entry in totals.disagreements[:_SHOWN]:
+        yield entry.text
+    if (more := len(totals.disagreements) - _SHOWN) > 0:
+        yield f"... and {more:,} more kernels contradict their names"
+
+
+_SHOWN = 5
+
+
+def _energy(totals: CounterTotals, steps: int | None, tokens: int | None) -> Iterator[str]:
+    for power in totals.power:
+        yield (
+            f"GPU {power.device}: {amount(power.energy_j, 'J')} in the capture, "
+            f"{power.mean_w:,.0f} W on average, {power.most_w:,.0f} W at most"
+        )
+    total = totals.total
+    if total.energy_j is None:
+        return
+    text_of_energy = f"energy while kernels ran: {amount(total.energy_j, 'J')}"
+    if total.energy_step_j is not None:
+        text_of_energy += f", {amount(total.energy_step_j, 'J')} a step"
+        if tokens and steps:
+            text_of_energy += f", {amount(total.energy_step_j * steps / tokens, 'J')} a token"
+    yield text_of_energy
+
+
+def columns(totals: CounterTotals, limit: int) -> tuple[list[str], list[list[str]]]:
+    """Give the header and the cells of a table by op; columns of which nothing is known are not."""
+    sums = totals.top(limit)
+    kept = [entry for entry in _COLUMNS if any(entry[1](row) is not None for row in sums)]
+    header = ["Op", "Direction", *(title for title, _, _ in kept)]
+    rows = [
+        [row.name, part_name(row.direction), *(spell(value(row)) for _, value, spell in kept)]
+        for row in sums
+    ]
+    return header, rows
+
+
+def numbers(totals: CounterTotals, limit: int) -> list[dict[str, float | None]]:
+    """Give the values of the same rows by the titles of their columns."""
+    return [{title: value(row) for title, value, _ in _COLUMNS} for row in totals.top(limit)]
+
+
+def section(
+    totals: CounterTotals | None, limit: int, steps: int | None = None, tokens: int | None = None
+) -> Iterator[str]:
+    """Give the section of the summary; nothing where nothing was measured."""
+    if totals is None:
+        return
+    yield text.heading(TITLE)
+    for sentence in sentences(totals, steps, tokens):
+        yield from text.wrapped(sentence, "- ", "  ")
+    header, rows = columns(totals, limit)
+    if rows:
+        shown = [[text.cut(row[0], _MOST_NAME), *row[1:]] for row in rows]
+        lines = text.table(shown, header, (0, 1))
+        yield text.heading(lines[0])
+        yield from lines[1:]
+    yield ""

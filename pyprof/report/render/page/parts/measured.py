@@ -1,0 +1,49 @@
+"""What counters measured: sentences, and a table of ops by kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyprof.report.analysis.phases import by_phase
+from pyprof.report.render import counters
+from pyprof.report.render.page.sections import Cell, Heading, Sortable, text, without_folders
+from pyprof.report.render.text import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.report.analysis.counter_totals import CounterTotals
+    from pyprof.report.render.page.parts import Page
+
+TITLE, ORDER = "Measured", 85
+_MOST_ROWS = 500
+_TEXTS = ("Op", "Direction")
+
+
+def section(page: Page) -> Mapping[str, Any] | None:
+    """Give what was measured; None where nothing was."""
+    brief = page.brief
+    if brief.counters is None:
+        return None
+    phases = by_phase(brief.steps, brief.averaged) if brief.averaged else []
+    tokens = sum(phase.tokens or 0 for phase in phases)
+    sentences = counters.sentences(brief.counters, brief.step_count, tokens)
+    return {"sentences": [*map(without_folders, sentences)], "table": _table(brief.counters)}
+
+
+def _table(totals: CounterTotals) -> Sortable:
+    header, rows = counters.columns(totals, _MOST_ROWS)
+    columns = [Heading(title, is_text=title in _TEXTS) for title in header]
+    numbers = counters.numbers(totals, _MOST_ROWS)
+    cells = [
+        [*map(text, row[: len(_TEXTS)]), *_cells(row[len(_TEXTS) :], header[len(_TEXTS) :], each)]
+        for row, each in zip(rows, numbers, strict=True)
+    ]
+    return Sortable(columns, cells, max(totals.ops.num_rows - _MOST_ROWS, 0))
+
+
+def _cells(spelt: list[str], titles: list[str], numbers: dict[str, float | None]) -> list[Cell]:
+    return [
+        Cell(cell, None if cell == UNKNOWN else numbers[title])
+        for cell, title in zip(spelt, titles, strict=True)
+    ]

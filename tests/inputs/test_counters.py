@@ -1,0 +1,208 @@
+"""Counters of ncu joined to the kernels of a capture: by name, grid, block and order."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyprof
+from pyprof import readers
+from tests.builders import Work, nsys_db
+from tests.capture_files.ncu import Profiled, ncu_csv
+from tests.commands import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+# The same kernel as nsys, Kineto (of libstdc++) and ncu spell it.
+SPELLINGS = (
+    (
+        "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>, "
+        "at::detail::Array<char *, (int)1>>(int, T2, T3)"
+    ),
+    (
+        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
+        "at::detail::Array<char*, 1> >(int, at::native::FillFunctor<float>, "
+        "at::detail::Array<char*, 1>)"
+    ),
+    "vectorized_elementwise_kernel",
+)
+OTHER = "void at::native::vectorized_elementwise_kernel<4, at::native::CopyFunctor, A<1> >(int)"
+
+
+def _work(names: list[str], grid: tuple[int, int, int] = (4, 2, 1)) -> list[Work]:
+    return [
+        Work(name, (1000 * at, 1000 * at + 500), (10 * at, 10 * at + 5), grid=grid)
+        for at, name in enumerate(names, 1)
+    ]
+
+
+def _profiled(names: list[str], first: int = 100) -> list[Profiled]:
+    return [
+        Profiled(name, metrics={"dram__bytes.sum": float(first + at)})
+        for at, name in enumerate(names)
+    ]
+
+
+def _joined(
+    tmp_path: Path, work: list[Work], profiled: list[Profiled]
+) -> tuple[list[str], list[str], str]:
+    """Give the bytes of each row, how they were measured, and what was said."""
+    capture = nsys_db(tmp_path / "net.sqlite", work)
+    counters = ncu_csv(tmp_path / "ncu.csv", profiled)
+    done = run("prof", "--csv", "-c", "dram,counter,via", "--counters", counters, capture)
+    assert done.code == 0
+    rows = [*csv.DictReader(done.stdout.splitlines())]
+    return [row["DRAM(B)"] for row in rows], [row["Counter"] for row in rows], done.stderr
+
+
+@pytest.mark.parametrize("ours", SPELLINGS[:2])
+@pytest.mark.parametrize("theirs", SPELLINGS)
+def test_tools_spell_one_name_differently(ours: str, theirs: str, tmp_path: Path) -> None:
+    """It is the same kernel."""
+    dram, counter, _ = _joined(tmp_path, _work([ours]), _profiled([theirs]))
+    assert (dram, counter) == (["100"], ["joined"])
+
+
+def test_in_the_order_of_their_launches(tmp_path: Path) -> None:
+    """The n-th of a name, grid and block is the n-th there."""
+    dram, _, said = _joined(tmp_path, _work([*"abab"]), _profiled([*"aabb"]))
+    assert dram == ["100", "102", "101", "103"]
+    assert "join" not in said
+
+
+def test_template_arguments_count(tmp_path: Path) -> None:
+    """Two functors of one template are two kernels."""
+    names = [SPELLINGS[1], OTHER]
+    dram, _, _ = _joined(tmp_path, _work(names), _profiled([OTHER, SPELLINGS[0]]))
+    assert dram == ["101", "100"]
+
+
+def test_another_grid_is_another_kernel(tmp_path: Path) -> None:
+    """It does not join, and both sides are told."""
+    dram, _, said = _joined(tmp_path, _work(["a"], (9, 1, 1)), _profiled(["a"]))
+    assert dram == [""]
+    assert "ncu.csv: 1 of 1 kernels did not join" in said
+    assert "a (1)" in said
+    assert "1 of 1 kernels of the capture have no counters" in said
+
+
+def test_one_of_several_repetitions_was_profiled(tmp_path: Path) -> None:
+    """Steps alike take its counters in turn, and this is said."""
+    dram, counter, said = _joined(tmp_path, _work([*"abbabbabb"]), _profiled([*"abb"]))
+    assert dram == ["100", "101", "102"] * 3
+    assert counter == ["joined"] * 3 + ["repeated"] * 6
+    assert "6 kernels take the counters of ones alike" in said
+
+
+def test_a_part_of_the_run_was_profiled(tmp_path: Path) -> None:
+    """What came after it has no counters: nothing says that it is alike."""
+    dram, _, said = _joined(tmp_path, _work([*"aaaaa"]), _profiled([*"aa"]))
+    assert dram == ["100", "101", "", "", ""]
+    assert "3 of 5 kernels of the capture have no counters" in said
+
+
+def test_copies_have_no_counters(tmp_path: Path) -> None:
+    """Only kernels join; each row comes out once."""
+    work = [*_work(["a"]), Work(kind="memcpy", at=(9000, 9100))]
+    dram, _, _ = _joined(tmp_path, work, _profiled(["a"]))
+    assert dram == ["100", ""]
+
+
+@pytest.mark.parametrize("suffix", ["dict", "parquet"])
+def test_parse_keeps_them(suffix: str, tmp_path: Path) -> None:
+    """Records hold what was measured; reports of them show it."""
+    capture = nsys_db(tmp_path / "net.sqlite", _work([*"ab"]))
+    counters = ncu_csv(tmp_path / "ncu.csv", _profiled([*"ab"]))
+    target = tmp_path / f"net.{suffix}"
+    assert run("parse", "-q", "--counters", counters, capture, "-o", target).code == 0
+    done = run("prof", "-q", "--csv", "-c", "dram,via", target)
+    assert done.stdout.splitlines()[1:] == ['"100","measured"', '"101","measured"']
+
+
+def test_load_takes_them(tmp_path: Path) -> None:
+    """`pyprof.load` has the option, too."""
+    capture = nsys_db(tmp_path / "net.sqlite", _work(["a"]))
+    frame = pyprof.load(capture, counters=ncu_csv(tmp_path / "ncu.csv", _profiled(["a"])))
+    assert frame["dram"].tolist() == [100]
+
+
+def test_workers_have_them(tmp_path: Path) -> None:
+    """Each capture of a set is joined, wherever it is read."""
+    paths = [nsys_db(tmp_path / f"net.rank{rank}.sqlite", _work(["a"])) for rank in range(2)]
+    counters = ncu_csv(tmp_path / "ncu.csv", _profiled(["a"]))
+    done = run("prof", "--csv", "-c", "rank,dram", "--workers", "2", "--counters", counters, *paths)
+    assert done.stdout.splitlines()[1:] == ['"0","100"', '"1","100"']
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda folder: folder / "none.csv", "no such file; check --counters"),
+        (lambda folder: nsys_db(folder / "b.sqlite", _work(["a"])), "a capture of nsys"),
+        (lambda folder: ncu_csv(folder / "x.csv", [Profiled("a")]), "no counter that"),
+    ],
+)  # fmt: skip
+def test_what_holds_no_counters(make: object, words: str, tmp_path: Path) -> None:
+    """One line says what is wrong."""
+    assert callable(make)
+    capture = nsys_db(tmp_path / "net.sqlite", _work(["a"]))
+    done = run("prof", "--counters", make(tmp_path), capture)
+    assert done.code == 1
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_damaged_record_tells_nothing(tmp_path: Path) -> None:
+    """Counters that are none are not there."""
+    capture = nsys_db(tmp_path / "net.sqlite", _work([*"abcd"]))
+    run("parse", "-q", capture, "-o", tmp_path / "net.dict")
+    lines = (tmp_path / "net.dict").read_text().splitlines()
+    damage = [
+        "{",
+        "[]",
+        '{"source": 7, "dram_bytes": "x"}',
+        '{"dram_bytes": -1, "tensor_pct": true}',
+    ]
+    rows = [
+        json.dumps({**json.loads(line), "counters": text})
+        for line, text in zip(lines, damage, strict=True)
+    ]
+    (tmp_path / "net.dict").write_text("\n".join(rows) + "\n")
+    done = run("prof", "-q", "--csv", "-c", "dram,tensor,counter", tmp_path / "net.dict")
+    assert done.stdout.splitlines()[1:] == ['"","",""'] * 4
+
+
+_CASTS = re.compile(r"\((?:int|bool|unsigned int|unsigned long)\)")
+
+
+def _as_kineto_spells(name: str) -> str:
+    """Spell a name of ncu's as libstdc++ does, as far as regular expressions can."""
+    name = name.replace("<unnamed>", "(anonymous namespace)").replace(">>", "> >")
+    name = re.sub(r"\[lambda\((.*?)\) \(instance (\d+)\)\]", r"{lambda(\1)#\2}", name)
+    return _CASTS.sub("", name).replace(" *", "*").replace("T1::Params", "cutlass::Params")
+
+
+@pytest.mark.parametrize("spell", [str, _as_kineto_spells])
+def test_the_real_file_joins(spell: Callable[[str], str], captures: Path, tmp_path: Path) -> None:
+    """All kernels of attention on an A100, over two steps: each finds its own counters."""
+    counters = captures / "ncu-csv-a100-bert-attention" / "ncu.csv"
+    profiled = readers.read(counters).activities.to_pylist()
+    work = [
+        Work(spell(row["name"]), (at * 1000, at * 1000 + 500), grid=(row["grid_x"], 1, 1),
+             block=(row["block_x"], 1, 1), regs=row["regs"], smem=row["smem"])
+        for at, row in enumerate([*profiled, *profiled], 1)
+    ]  # fmt: skip
+    capture = nsys_db(tmp_path / "net.sqlite", work)
+    done = run("prof", "--csv", "-c", "dram,occ,counter", "--counters", counters, capture)
+    rows = [*csv.DictReader(done.stdout.splitlines())]
+    told = [json.loads(row["counters"]) for row in profiled]
+    assert [float(row["DRAM(B)"]) for row in rows] == [each["dram_bytes"] for each in told] * 2
+    assert [float(row["Occ(%)"]) for row in rows] == [each["theoretical_pct"] for each in told] * 2
+    assert [row["Counter"] for row in rows] == ["joined"] * 10 + ["repeated"] * 10
+    assert "did not join" not in done.stderr

@@ -1,0 +1,244 @@
+"""The CSV of Nsight Compute: both pages, versions, locales, damage."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof import readers
+from pyprof.errors import CaptureError
+from pyprof.readers import _ncu_csv
+from tests.capture_files.ncu import FORMS, METRICS, Profiled, ncu_csv, raw
+from tests.commands import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof.schema import Capture
+
+KERNELS = (
+    Profiled("void gemm<float>(T1)", (96, 1, 1), (128, 1, 1), 94, (0, 33792), METRICS),
+    Profiled("void add(int)", (7, 1, 1), (64, 1, 1), 16, (16, 0),
+             {**METRICS, "gpu__time_duration.sum": 2.5e-3, "dram__bytes_read.sum": "n/a"}),
+)  # fmt: skip
+
+
+def _rows(capture: Capture) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = capture.activities.to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_both_pages_of_every_version_say_the_same(form: str, tmp_path: Path) -> None:
+    """Kernels keep their order, launch, time and counters, however numbers and units are spelt."""
+    first, second = _rows(readers.read(ncu_csv(tmp_path / "ncu.csv", KERNELS, form)))
+    assert [first["name"], second["name"]] == [kernel.name for kernel in KERNELS]
+    assert [first["regs"], first["smem"], second["smem"]] == [94, 33792, 16]
+    assert [first[f"grid_{axis}"] for axis in "xyz"] == [96, 1, 1]
+    assert [first[f"block_{axis}"] for axis in "xyz"] == [128, 1, 1]
+    assert [first["start"], first["end"], second["start"], second["end"]] == [
+        *(0, 12_346, 12_346, 2_512_346)
+    ]
+    counters = json.loads(str(first["counters"]))
+    assert counters == {
+        "source": "ncu",
+        "dram_bytes": pytest.approx(1_236_567),
+        "tensor_insts": 6144,
+        "tensor_pct": 41.25,
+        "occupancy_pct": 24.5,
+        "clock_hz": pytest.approx(1_098_765_432, rel=1e-6),
+        "flops": 601_020,
+        "l1_hit_pct": 7.25,
+        "l2_hit_pct": 55.5,
+    }
+    assert "dram_bytes" not in json.loads(str(second["counters"])), "a half of it is unknown"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_as_windows_writes_it(encoding: str, tmp_path: Path) -> None:
+    """PowerShell's `>` writes UTF-16, editors put a mark first."""
+    path = tmp_path / "ncu.csv"
+    path.write_text(raw(KERNELS), encoding=encoding)
+    assert readers.read(path).activities.num_rows == len(KERNELS)
+
+
+def test_lines_of_the_profiler_for_thousands_of_kernels_come_first(tmp_path: Path) -> None:
+    """The table may begin far behind what is looked at first."""
+    path = tmp_path / "ncu.csv"
+    profiled = '==PROF== Profiling "gemm" - 0: 0%....50%....100% - 12 passes\n'
+    path.write_text(profiled * 10_000 + raw(KERNELS), encoding="utf-8")
+    assert readers.read(path).activities.num_rows == len(KERNELS)
+
+
+def test_traffic_by_its_rate(tmp_path: Path) -> None:
+    """Default sections tell the traffic as a rate; the time makes bytes of it."""
+    metrics = {"gpu__time_duration.sum": 2e-3, "dram__bytes.sum.per_second": 1.5e12}
+    path = ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=metrics)])
+    (row,) = _rows(readers.read(path))
+    assert json.loads(str(row["counters"]))["dram_bytes"] == pytest.approx(3e9)
+
+
+def test_a_kernel_without_a_time(tmp_path: Path) -> None:
+    """It is a row without a time, and a warning says what to measure."""
+    path = ncu_csv(tmp_path / "ncu.csv", [Profiled("a"), Profiled("b", metrics=METRICS)])
+    done = run("prof", "--csv", "-c", "kernel,sil", path)
+    assert done.stdout.splitlines()[1:] == ['"a",""', '"b","12346"']
+    assert "1 of 2 kernels have no time; add gpu__time_duration.sum" in done.stderr
+
+
+def test_no_time_at_all(tmp_path: Path) -> None:
+    """Rows keep the order of the file."""
+    path = ncu_csv(tmp_path / "ncu.csv", [Profiled(name) for name in "cab"])
+    done = run("prof", "--csv", "-c", "kernel,sil", path)
+    assert done.stdout.splitlines()[1:] == ['"c",""', '"a",""', '"b",""']
+
+
+@pytest.mark.parametrize("command", ["prof", "summary", "lines", "doctor"])
+def test_alone_it_is_a_capture(command: str, tmp_path: Path) -> None:
+    """Commands that read captures read it."""
+    path = ncu_csv(tmp_path / "ncu.csv", KERNELS)
+    assert run(command, path).code == 0
+
+
+def test_no_permission(tmp_path: Path) -> None:
+    """The driver's refusal comes with the place of its remedy."""
+    path = tmp_path / "ncu.csv"
+    path.write_text("==PROF== Connected to process 1\n==ERROR== ERR_NVGPUCTRPERM - The user does\n")
+    with pytest.raises(CaptureError, match=r"ERR_NVGPUCTRPERM.*docs/counters.md"):
+        readers.read(path)
+
+
+def test_a_report_is_to_be_exported(tmp_path: Path) -> None:
+    """Of ncu's own file the message says how to make CSV of it."""
+    path = tmp_path / "a.ncu-rep"
+    path.write_bytes(b"NVR\0" + bytes(99))
+    done = run("prof", path)
+    assert done.code == 1
+    assert "ncu --import FILE --csv --page raw" in done.stderr
+
+
+@given(st.floats(0, 1e15), st.sampled_from(["german", "english", "french", "plain"]))
+def test_numbers_of_every_locale(value: float, locale: str) -> None:
+    """A file's numbers come out, if one of them tells its decimal point."""
+    from tests.capture_files import ncu  # noqa: PLC0415 - its functions by name
+
+    spell = getattr(ncu, locale)
+    kernel = _ncu_csv.Kernel({}, {"a": _ncu_csv.Value(spell(1234.56), ""),
+                                  "b": _ncu_csv.Value(spell(value), "Kbyte")})  # fmt: skip
+    assert _ncu_csv.Numbers([kernel]).read(kernel.metrics["b"]) == pytest.approx(
+        1000 * value, abs=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("unit", "size"),
+    [("nsecond", 1e-9), ("ns", 1e-9), ("usecond", 1e-6), ("us", 1e-6), ("msecond", 1e-3),
+     ("ms", 1e-3), ("s", 1), ("byte", 1), ("Kbyte", 1e3), ("Gbyte/second", 1e9), ("Tbyte/s", 1e12),
+     ("cycle/nsecond", 1e9), ("cycle/second", 1), ("Ghz", 1e9), ("hz", 1), ("Kbyte/block", 1e3),
+     ("register/thread", 1), ("%", 1), ("", 1), ("cycle/usecond", 1e6)],
+)  # fmt: skip
+def test_units(unit: str, size: float) -> None:
+    """Every spelling of every version."""
+    assert _ncu_csv.factor(unit) == pytest.approx(size)
+
+
+_PIECE = st.binary(max_size=8) | st.sampled_from(
+    [b'"', b",", b"\n", b"\0", b"1e999", b"-5", b"9" * 40, b"\xff"]
+)
+_CUT = st.tuples(st.floats(0, 1), st.integers(0, 300), _PIECE)
+
+
+@given(form=st.sampled_from(sorted(FORMS)), cuts=st.lists(_CUT, min_size=1, max_size=8))
+def test_damage_ends_in_one_line(
+    form: str, cuts: list[tuple[float, int, bytes]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A cut, a lost or a changed piece of the file: rows, or one line and exit code 1."""
+    text = bytearray(FORMS[form](KERNELS).encode())
+    for share, length, piece in cuts:
+        place = int(share * len(text))
+        text[place : place + length] = piece
+    path = tmp_path_factory.mktemp("ncu") / "ncu.csv"
+    path.write_bytes(bytes(text))
+    done = run("prof", "-q", path)
+    assert done.code in (0, 1)
+    if done.code:
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert not done.stdout
+
+
+# --- the real file ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bert(captures: Path) -> Path:
+    """Give the counters of attention on an A100."""
+    return captures / "ncu-csv-a100-bert-attention" / "ncu.csv"
+
+
+def _told(path: Path) -> list[dict[str, str]]:
+    """Read the file another way: Python's csv, nothing of ours."""
+    kernels: dict[str, dict[str, str]] = defaultdict(dict)
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            kernels[row["ID"]][row["Metric Name"]] = row["Metric Value"].replace(",", "")
+    return [*kernels.values()]
+
+
+def test_occupancy_is_that_of_the_profiler(bert: Path) -> None:
+    """From the launch and the limits of an A100 alone, for every kernel; and its waves."""
+    done = run("prof", "-q", "--gpu", "A100-SXM4-40GB", "--csv", "-c", "occ,waves,occmeas", bert)
+    rows = [*csv.DictReader(done.stdout.splitlines())]
+    told = _told(bert)
+    assert len(rows) == len(told)
+    for row, metrics in zip(rows, told, strict=True):
+        assert float(row["Occ(%)"]) == float(metrics["Theoretical Occupancy"])
+        assert float(row["Waves"]) == pytest.approx(float(metrics["Waves Per SM"]), abs=0.005)
+        assert float(row["OccM(%)"]) == float(metrics["Achieved Occupancy"])
+
+
+def test_tensor_cores_ran_where_names_say(bert: Path) -> None:
+    """No name is wrong, or silent: products use them, other kernels only execute halves' FMAs."""
+    done = run("prof", "-q", "--csv", "-c", "kernel,tc,tcmeas", bert)
+    rows = [*csv.DictReader(done.stdout.splitlines())]
+    assert [row["TCm"] for row in rows] == [*"0000010110"]
+    assert all(row["TC"] == ("1" if row["TCm"] == "1" else "-") for row in rows)
+
+
+def test_counters_are_those_of_the_file(bert: Path) -> None:
+    """DRAM bytes, FLOPs, the clock and the time."""
+    done = run("prof", "-q", "--csv", "-c", "sil,dram,xflops,clock,via", bert)
+    op = "sm__sass_thread_inst_executed_op_{}{}_pred_on.sum"
+    for row, m in zip(csv.DictReader(done.stdout.splitlines()), _told(bert), strict=True):
+        flops = sum(
+            float(m[op.format(kind, name)]) * weight
+            for kind in "fhd"
+            for name, weight in (("add", 1), ("mul", 1), ("fma", 2))
+        )
+        hz = float(m["sm__cycles_elapsed.avg.per_second"])
+        assert float(row["DRAM(B)"]) == float(m["dram__bytes.sum"])
+        assert float(row["ExecFLOPs"]) == flops
+        assert float(row["Clock(MHz)"]) * 1e6 == pytest.approx(hz, rel=1e-3)
+        assert float(row["Sil(ns)"]) == pytest.approx(
+            float(m["sm__cycles_elapsed.avg"]) / hz * 1e9, abs=1
+        )
+        assert row["Via"] == "measured"
+
+
+@pytest.mark.parametrize("suffix", ["dict", "parquet"])
+@pytest.mark.parametrize("metrics", [{}, METRICS])
+def test_records_of_it_read_back(suffix: str, metrics: dict[str, float], tmp_path: Path) -> None:
+    """Also where ncu measured no times: that is no damage."""
+    kernels = [Profiled(name, metrics=metrics) for name in "ba"]
+    path, target = ncu_csv(tmp_path / "ncu.csv", kernels), tmp_path / f"net.{suffix}"
+    assert run("parse", "-q", path, "-o", target).code == 0
+    columns = "kernel,sil,dram,tensor,clock,effclk,counter"
+    assert (
+        run("prof", "-q", "--csv", "-c", columns, target).stdout
+        == run("prof", "-q", "--csv", "-c", columns, path).stdout
+    )
