@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from pyprof.report.diff.compare import Change as FoundChange
     from pyprof.report.diff.compare import Comparison, Metric
 
-_UNITS = {"ns": "_ns", "": "_count", "flop": "", "bytes": ""}
+_UNITS = {
+    "ns": "_ns",
+    "": "_count",
+    "flop": "",
+    "bytes": "",
+    "j": "_j",
+    "hz": "_hz",
+    "%": "_percent",
+}
 
 
 @dataclass(frozen=True, slots=True)
