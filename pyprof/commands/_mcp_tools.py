@@ -184,11 +184,10 @@ def prof(
 
     if by and by not in GROUPS:
         raise ValueError(f"cannot group by {by!r}; choose from {', '.join(GROUPS)}")
-    if by and columns:
-        raise ValueError("by and columns exclude each other: groups have columns of their own")
+    names = rows.columns(columns, by=by) if by else answers_of_prof.names(columns)
     sort = "total" if by and sort == "sil" else sort
     asked = rows.Asked(
-        answers_of_prof.names(columns),
+        names,
         by or None,
         sort,
         _count(limit),
@@ -196,7 +195,7 @@ def prof(
     )
     work, merge = (partial(one, asked=asked) for one in (rows.summarise_rows, rows.merge_answers))
     with _captures(*_several(captures)) as opened:
-        answer = rows.settled(opened.map_reduce(work, merge, host=asked.of_steps), asked)
+        answer = rows.settled(opened.map_reduce(work, merge, host=asked.of_host), asked)
     return bounded(answers_of_prof.prof(answer, asked), limit, answer.warnings)
 
 

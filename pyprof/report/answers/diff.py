@@ -19,11 +19,15 @@ _UNITS = {
     "ns": "_ns",
     "": "_count",
     "flop": "",
-    "bytes": "",
+    "bytes": "_bytes",
     "j": "_j",
     "hz": "_hz",
     "%": "_percent",
 }
+
+
+def _named(metric: str, unit: str) -> str:
+    return metric if metric == unit else metric + _UNITS[unit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +182,7 @@ def diff(comparison: Comparison, failed: Sequence[str] = (), top: int | None = N
             noise.LEVEL,
         ),
         metrics={
-            name + _UNITS[metric.unit]: _measure(metric)
+            _named(name, metric.unit): _measure(metric)
             for name, metric in comparison.metrics.items()
         },
         causes=comparison.causes,
