@@ -84,9 +84,9 @@ def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table 
 
 
 def merge_host_ops(a: pa.Table | None, b: pa.Table | None) -> pa.Table | None:
-    """Make the totals of two captures those of both; of one that is none, nothing is known."""
+    """Make the totals of two captures those of both; None where one of them is not known."""
     if a is None or b is None:
-        return b if a is None else a
+        return None
     return add_up(pa.concat_tables([a, b]), ["op"], SUMS)
 
 

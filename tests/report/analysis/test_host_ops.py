@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyprof.inputs.source import Source, load
 from pyprof.marker import Call, Tensor, encode_op
 from pyprof.prof.table import Table
-from pyprof.report.analysis.host_ops import host_ops
+from pyprof.report.analysis.host_ops import host_ops, merge_host_ops
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.report import captures as built
@@ -211,6 +211,14 @@ def test_nothing_is_lost_or_counted_twice(net: Path, tmp_path: Path) -> None:
     one, both = rows(net), rows(tmp_path / "ranks")
     for name in ("Calls", "Total(ns)", "CPUCalls", "CPUSelf(ns)", "CPUTotal(ns)"):
         assert [r[name] and str(2 * int(r[name])) for r in one] == [r[name] for r in both]
+
+
+def test_a_sum_of_which_a_part_is_unknown_is_unknown(net: Path) -> None:
+    """A capture and what parse wrote of another rank, which has no host times."""
+    known = host_ops(load(str(net)))
+    assert merge_host_ops(known, None) is None
+    assert merge_host_ops(None, known) is None
+    assert merge_host_ops(known, known) is not None
 
 
 def test_what_parse_wrote_tells_no_host_time(net: Path, tmp_path: Path) -> None:
