@@ -39,13 +39,13 @@ def columns(names: str | None, form: str = "plain", by: str | None = None) -> tu
 
     Unknown ones are misuse.
     """
-    known = [*COLUMNS] if by is None else _of_groups(by)
+    offered = [*COLUMNS] if by is None else _of_groups(by)
     usual = _USUAL.get(form, DEFAULT.split(",")) if by is None else []
     asked = [name.strip() for name in (names or "").split(",") if name.strip()] or usual
-    if unknown := [name for name in asked if name not in known]:
-        hint = cli.meant(unknown[0], known) or _by_header(unknown[0])
+    if unknown := [name for name in asked if name not in offered]:
+        hint = cli.meant(unknown[0], offered) or _by_header(unknown[0])
         raise click.BadParameter(
-            f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(known)}",
+            f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(offered)}",
             param_hint="'-c'",
         )
     return tuple(asked)

@@ -34,13 +34,18 @@ COMMANDS: dict[str, Command] = {
     "parse to Parquet": Command("parse IN -o OUT", ".parquet", often=2, captures_only=True),
     "prof": Command("prof --csv IN -o OUT", ".csv", often=8),
     "prof by op": Command("prof --by op IN"),
+    "prof by op, host": Command("prof --by op -c op,total,cpu_self,cpu_mean IN"),
+    "prof by step": Command("prof --by step IN"),
+    "prof in full": Command("prof --full IN"),
     "prof in a width": Command("prof -w 150 IN"),
     "prof as nvprof": Command("prof --summary nvprof IN"),
     "summary": Command("summary IN", often=3),
     "summary by layer": Command("summary --by layer IN"),
+    "summary by host": Command("summary --by host IN"),
     "lines": Command("lines IN", often=2),
     "report": Command("report IN -o OUT", ".html"),
     "export as speedscope": Command("export IN -o OUT", ".speedscope.json"),
+    "export as collapsed": Command("export IN -o OUT", ".collapsed"),
     "export as trace": Command("export IN -o OUT", ".pt.trace.json"),
     "export as JSON": Command("export IN -o OUT", ".json"),
     "export as Markdown": Command("export IN -o OUT", ".md"),
@@ -156,7 +161,13 @@ def _is_form(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
             yield f"the output is damaged: {error}"
 
 
+def _collapsed(data: bytes) -> list[int]:
+    """Read the weights of stacks."""
+    return [int(line.rpartition(" ")[2]) for line in data.decode().split("\n")[:-1]]
+
+
 _FORMS: dict[str, Callable[[bytes], object]] = {
+    ".collapsed": _collapsed,
     ".dict": lambda data: [json.loads(line) for line in data.splitlines()],
     ".speedscope.json": json.loads,
     ".pt.trace.json": json.loads,

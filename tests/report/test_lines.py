@@ -138,6 +138,21 @@ def test_files_are_found_by_the_end_of_their_path(
     assert Sources(tmp_path).find(path) == (tmp_path / expected if expected else None)
 
 
+def test_long_source_and_large_times_fit_a_page_s_width(tmp_path: Path) -> None:
+    """Source is cut to 100 columns, a number never; --full shortens nothing."""
+    code = "y = x @ w + " + "b + " * 60 + "c"
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "net.py").write_text(f"def two():\n    {code}\n")
+    row = {"kShortName": "k", "kLongName": "k", "kDuration": 8 * 10**13, "trace": ["/src/net.py:2"]}
+    net = tmp_path / "net.dict"
+    net.write_text(f"{row}\n" * 12)
+    short = run("lines", "--source", tmp_path, net).stdout
+    full = run("lines", "--source", tmp_path, "--full", net).stdout
+    assert max(map(len, short.splitlines())) <= 100
+    assert short.count("960,000,000.000") == 5
+    assert code in full
+
+
 def test_lines_are_ranked_by_what_they_launch_themselves(project: Path) -> None:
     """The line that all goes through comes last; --top says how many, and what is left out."""
     shown = run("lines", "--top", "2", project / "net.dict").stdout
@@ -160,7 +175,7 @@ def test_lines_that_only_call_are_counted(tmp_path: Path) -> None:
     assert "2 lines only call others of yours (--full lists them)" in short
     assert "main.py" not in short
     assert "/src/main.py: 0.000 ms, 0.0 % of GPU time" in full
-    assert "     9       2       1.500  100.0       0.000" in full
+    assert "   9      2   1.500  100.0   0.000" in full
 
 
 def test_functions_that_only_call_are_left_out_of_the_source(tmp_path: Path) -> None:

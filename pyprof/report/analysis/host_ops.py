@@ -84,9 +84,9 @@ def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table 
 
 
 def merge_host_ops(a: pa.Table | None, b: pa.Table | None) -> pa.Table | None:
-    """Make the totals of two captures those of both; of one that is none, nothing is known."""
+    """Make the totals of two captures those of both; None where one of them is not known."""
     if a is None or b is None:
-        return b if a is None else a
+        return None
     return add_up(pa.concat_tables([a, b]), ["op"], SUMS)
 
 
@@ -161,11 +161,11 @@ def _launches(nest: Nest, records: Records, capture: Capture) -> Ints:
 
 def _threads(records: Records, capture: Capture) -> Ints:
     """Give the row of `threads` that launched each row; NONE where that is not known."""
-    known = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
-    both = [np.concatenate(pair) for pair in zip(known, _launchers(records), strict=True)]
+    captured = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
+    both = [np.concatenate(pair) for pair in zip(captured, _launchers(records), strict=True)]
     number = number_combinations(*both)
     row = np.full(int(number.max(initial=0)) + 1, NONE)
-    count = len(known[0])
+    count = len(captured[0])
     row[number[:count]] = np.arange(count)
     return np.asarray(row[number[count:]])
 

@@ -58,8 +58,8 @@ def described(records: Records, capture: Capture | None) -> Iterator[str]:
 
 def _numbers(table: pa.Table) -> list[tuple[int, int]]:
     """Give the process and number of each thread."""
-    known = table.filter(pc.and_(*(pc.is_valid(table.column(name)) for name in ("pid", "tid"))))
-    return [*zip(*(known.column(name).to_pylist() for name in ("pid", "tid")), strict=True)]
+    numbered = table.filter(pc.and_(*(pc.is_valid(table.column(name)) for name in ("pid", "tid"))))
+    return [*zip(*(numbered.column(name).to_pylist() for name in ("pid", "tid")), strict=True)]
 
 
 def _ranks(records: Records) -> dict[int, int | None]:
@@ -75,14 +75,14 @@ def _parts_of_threads(records: Records) -> dict[tuple[int, int], list[str]]:
     rows = pa.table(
         {"pid": records.arrow("pid"), "tid": records.arrow("tid"), "dir": direction.arrow_index()}
     )
-    found: dict[tuple[int, int], set[str]] = {}
+    directions: dict[tuple[int, int], set[str]] = {}
     for row in rows.group_by(["pid", "tid", "dir"]).aggregate([]).to_pylist():
         if row["pid"] is not None and row["tid"] is not None:
-            launched = found.setdefault((row["pid"], row["tid"]), set())
+            launched = directions.setdefault((row["pid"], row["tid"]), set())
             launched.add("" if row["dir"] is None else direction.values[row["dir"]])
     return {
         thread: [part for name, part in PARTS.items() if name in launched]
-        for thread, launched in found.items()
+        for thread, launched in directions.items()
     }
 
 

@@ -200,8 +200,6 @@ class LineNames:
 # The slowest lines, then the user's source with GPU time beside each line.
 
 
-_HEADER = f"{'Line':>6} {'Calls':>7} {'GPU ms':>11} {'%':>6} {'Own ms':>11}  Source"
-_EMPTY = " " * (len(_HEADER) - len("Source"))
 _LONGEST_LINE = 50
 """Cells of a line's name beside its source."""
 
@@ -270,7 +268,7 @@ def annotated_source(
     """Show every file with the functions that hold timed lines; without source, the lines alone.
 
     Unless all is asked for in `full`, a file without source, of which all is said in the ranking,
-    and functions and lines that only call others are left out.
+    and functions and lines that only call others are left out, and source is cut to `WIDTH`.
     """
     total_ns = totalled.total_ns or 1
     for file in totalled.files:
@@ -283,28 +281,35 @@ def annotated_source(
         yield text.heading(f"{text.cut_left(file.path, text.WIDTH - len(time) - 2)}: {time}")
         if source is not None and file.lines[-1].number > len(source):
             yield f"({path} is shorter than when it was captured; another version?)"
-        yield text.heading(_HEADER.replace("GPU", totalled.processor))
-        yield from _file(file, source or [], total_ns, full=full)
+        header = ("Line", "Calls", f"{totalled.processor} ms", "%", "Own ms", "Source")
+        rows = [*_file(file, source or [], total_ns, full=full)]
+        if not full:
+            room = text.WIDTH - sum(text.widths(rows, header)[:-1]) - 2 * (len(header) - 1)
+            rows = [[*row[:-1], text.cut(row[-1], room)] for row in rows]
+        first, *rest = text.table(rows, header, (len(header) - 1,))
+        yield text.heading(first)
+        yield from rest
         yield ""
 
 
-def _file(file: FileTime, source: Sequence[str], total: int, *, full: bool) -> Iterator[str]:
+def _file(file: FileTime, source: Sequence[str], total: int, *, full: bool) -> Iterator[list[str]]:
+    """Give the cells of each line to show; `...` where lines are left out."""
     timed = {line.number: line for line in file.lines}
     asked = [line.number for line in file.lines if full or line.own_ns]
     before = None
     for number in sorted({*_extents(source, asked), *asked}):
         if source and before is not None and number > before + 1:
-            yield f"{_EMPTY}..."
+            yield [*[""] * 5, "..."]
         before = number
         code = source[number - 1] if number <= len(source) else ""
         line = timed.get(number)
         times = (
-            f"{line.calls:>7} {milliseconds(line.total_ns):>11} {percent(line.total_ns / total):>6}"
-            f" {milliseconds(line.own_ns):>11}"
+            [str(line.calls), milliseconds(line.total_ns), percent(line.total_ns / total),
+             milliseconds(line.own_ns)]
             if line
-            else " " * 38
-        )
-        yield f"{number:>6} {times}  {code}".rstrip()
+            else [""] * 4
+        )  # fmt: skip
+        yield [str(number), *times, code]
 
 
 def _extents(source: Sequence[str], timed: Sequence[int]) -> Iterator[int]:

@@ -486,9 +486,7 @@ def _host_rows(brief: Brief, limit: int, option: str) -> Iterator[str]:
     ]  # fmt: skip
     header = ("Host time by op", "Calls", "Self ms", "%", "Total ms", "Mean us",
               f"{brief.coverage.processor} ms")  # fmt: skip
-    shown = text.table(rows, header, (0,))
-    yield text.heading(shown[0])
-    yield from shown[1:]
+    yield from text.fitted(rows, header, (0,), {0: text.cut})
     if rest := every[limit:]:
         share = percent(sum(op["cpu_self"] for op in rest) / total_ns)
         yield f"... and {len(rest)} more, {share} % of host time in ops ({option})"

@@ -60,12 +60,12 @@ class _Shown:
         coded = pa.chunked_array(texts, pa.string()).dictionary_encode().combine_chunks()
         coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
         self.index, self.values = coded.indices, coded.dictionary.to_pylist()
-        self.whole = max([cells(self.header), *map(cells, self.values)])
+        self.natural = max([cells(self.header), *map(cells, self.values)])
 
     @property
     def least(self) -> int:
         """Cells that it needs; texts of names and sentences may be cut to fewer than they have."""
-        return min(self.whole, _SHORTEST) if self.cuts else self.whole
+        return min(self.natural, _SHORTEST) if self.cuts else self.natural
 
     @property
     def cuts(self) -> bool:
@@ -112,7 +112,7 @@ def in_full(*, coloured: bool) -> Render:
 
     def render(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
         shown = _read(columns, batches, full=True)
-        _write(shown, {id(one): one.whole for one in shown}, 2, file, coloured=coloured)
+        _write(shown, {id(one): one.natural for one in shown}, 2, file, coloured=coloured)
 
     return render
 
@@ -148,7 +148,7 @@ def _of_rows(shown: Sequence[_Shown]) -> bool:
 
 
 def _gap(kept: Sequence[_Shown], room: int) -> int:
-    return 2 if sum(one.whole + 2 for one in kept) - 2 <= room else 1
+    return 2 if sum(one.natural + 2 for one in kept) - 2 <= room else 1
 
 
 def _widths(kept: Sequence[_Shown], room: int) -> Mapping[int, int]:
@@ -157,9 +157,9 @@ def _widths(kept: Sequence[_Shown], room: int) -> Mapping[int, int]:
     left = room - sum(widths.values()) - len(kept) + 1
     if left < 0:  # two columns in very little room
         return {id(one): min(one.least, _NARROW) if one.cuts else one.least for one in kept}
-    cut = sorted((one for one in kept if one.cuts), key=lambda one: one.whole - one.least)
+    cut = sorted((one for one in kept if one.cuts), key=lambda one: one.natural - one.least)
     for place, one in enumerate(cut):
-        more = min(one.whole - one.least, left // (len(cut) - place))
+        more = min(one.natural - one.least, left // (len(cut) - place))
         widths[id(one)] += more
         left -= more
     return widths

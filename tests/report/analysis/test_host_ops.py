@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +14,10 @@ from hypothesis import strategies as st
 from pyprof.inputs.source import Source, load
 from pyprof.marker import Call, Tensor, encode_op
 from pyprof.prof.table import Table
-from pyprof.report.analysis.host_ops import host_ops
+from pyprof.report.analysis.host_ops import host_ops, merge_host_ops
+from pyprof.report.analysis.overview import summarise_brief
+from pyprof.report.render import text
+from pyprof.report.render.summary import host_table
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.report import captures as built
@@ -213,6 +218,14 @@ def test_nothing_is_lost_or_counted_twice(net: Path, tmp_path: Path) -> None:
         assert [r[name] and str(2 * int(r[name])) for r in one] == [r[name] for r in both]
 
 
+def test_a_sum_of_which_a_part_is_unknown_is_unknown(net: Path) -> None:
+    """A capture and what parse wrote of another rank, which has no host times."""
+    known = host_ops(load(str(net)))
+    assert merge_host_ops(known, None) is None
+    assert merge_host_ops(None, known) is None
+    assert merge_host_ops(known, known) is not None
+
+
 def test_what_parse_wrote_tells_no_host_time(net: Path, tmp_path: Path) -> None:
     """Empty, never 0, and said."""
     assert run("parse", net, "-o", tmp_path / "net.dict").code == 0
@@ -234,6 +247,16 @@ def test_columns_of_groups_are_chosen_and_sorted_by(net: Path) -> None:
         True,
     )
     assert run("prof", "--by", "op", "-c", "cpu_self", "--where", "tc=0", net).code == 2
+
+
+def test_the_host_s_table_is_100_columns_wide(net: Path) -> None:
+    """With times of 1e15 ns and long names, too."""
+    brief = summarise_brief(load(str(net)))
+    large = {"cpu_calls": 10**9, "cpu_self": 10**15, "cpu_total": 10**15 + 1, "launches": 0}
+    host = pa.Table.from_pylist([{"op": "a_long_name" * 9, **large}])
+    lines = text.finish(host_table(replace(brief, host=host), 5), coloured=False).decode()
+    assert max(map(len, lines.splitlines())) <= 100
+    assert lines.count("1,000,000,000.000") == 2
 
 
 def test_a_summary_shows_the_host_beside_the_gpu(net: Path, tmp_path: Path) -> None:

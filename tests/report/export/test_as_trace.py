@@ -178,6 +178,7 @@ def test_processes_and_threads_are_named(suffix: str, tmp_path: Path) -> None:
     assert names["thread_name", launcher[0], launcher[1]] == f"thread {launcher[1]}: forward, copy"
 
 
+@pytest.mark.slow
 def test_a_thread_is_named_by_what_it_launches(captures: Path, tmp_path: Path) -> None:
     """The engine's thread runs the backward pass; the process is a rank's."""
     found = events(
