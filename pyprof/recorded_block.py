@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 import torch
 
-from pyprof import instrument
+from pyprof import drafts, instrument
 from pyprof.errors import PyprofError
 from pyprof.instrument import emit, range_to_capture
 
@@ -117,9 +117,17 @@ class Profile:
         return self._recorded().summary(by, top)
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Keep the capture, for every command of pyprof: as `path`, by default under its name."""
-        target = Path(path) if path is not None else Path(_file_name(self.name))
-        shutil.copyfile(self._recorded().path, target)
+        """Keep the capture, for every command of pyprof: as `path`, by default under its name.
+
+        Raises PyprofError where another's capture is, or where no file can be written to.
+        """
+        from pyprof.capture.request import check_place  # noqa: PLC0415 - only who keeps it
+
+        capture = self._recorded().path
+        target = Path(path) if path is not None else Path(capture.name)
+        check_place(target)
+        with drafts.folder(target) as folder:
+            Path(shutil.copy(capture, folder)).replace(target)
         return target
 
     def __repr__(self) -> str:

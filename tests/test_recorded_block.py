@@ -16,6 +16,7 @@ from pyprof.errors import PyprofError  # noqa: E402
 from pyprof.instrument import emit  # noqa: E402
 from tests import forks  # noqa: E402
 from tests.commands import run  # noqa: E402
+from tests.report.captured import capture  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +69,20 @@ def test_the_summary_is_that_of_the_command(tmp_path: Path) -> None:
         p.summary("line", top=1) == run("summary", "-q", "--by", "line", "--top", "1", kept).stdout
     )
     assert p.path.name == "net-1.pt.trace.json.gz"
+
+
+def test_a_capture_of_another_is_not_replaced(tmp_path: Path) -> None:
+    """It could not be taken again; one of ours is replaced, and nothing else is left behind."""
+    with pyprof.profile("x") as p:
+        torch.ones(3).exp()
+    theirs = capture(tmp_path / "net.sqlite")
+    with pytest.raises(PyprofError, match="capture"):
+        p.save(theirs)
+    with pytest.raises(PyprofError, match="no such folder"):
+        p.save(tmp_path / "none" / "x.json.gz")
+    ours = [p.save(tmp_path / "x.pt.trace.json.gz") for _ in range(2)]
+    assert sorted(tmp_path.iterdir()) == sorted([theirs, ours[0]])
+    assert len(pyprof.load(ours[0])) == len(p.frame)
 
 
 def test_the_capture_is_gone_with_its_object() -> None:
