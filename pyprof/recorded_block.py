@@ -72,12 +72,17 @@ class Profile:
     def __init__(self, name: str, schedule: Schedule | None = None) -> None:
         self.name = name
         self._schedule = schedule
+        self._depth = 0
+        """How often the block is entered, by a function that calls itself, say."""
         self._stack = ExitStack()
         self._recording: Recording | None = None
         self._result: _Result | str = "nothing is recorded yet: use it in a with statement"
         """What was recorded, or why nothing was."""
 
     def __enter__(self) -> Profile:  # noqa: PYI034 - Self is newer than Python 3.10
+        self._depth += 1
+        if self._depth > 1:
+            return self
         self._result = f"pyprof.profile({self.name!r}) is still recording"
         reason = self._hindrance()
         if reason:
@@ -96,6 +101,9 @@ class Profile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
         self._stack.close()
         recording, self._recording = self._recording, None
         if recording is not None:

@@ -113,6 +113,17 @@ def test_an_object_records_again() -> None:
     assert ops(p.frame) == ["sin"]
 
 
+def test_an_object_within_itself_is_one_block() -> None:
+    """The outermost counts."""
+    p = pyprof.profile("x")
+    with p:
+        torch.ones(3).exp()
+        with p:
+            torch.ones(3).sin()
+        torch.ones(3).cos()
+    assert ops(p.frame) == ["exp", "sin", "cos"]
+
+
 def test_a_block_within_a_block_is_a_layer_of_it() -> None:
     """The outer one has all rows; the inner one says where to look."""
     with pyprof.profile("outer") as outer:
