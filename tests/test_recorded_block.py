@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -277,6 +278,23 @@ def notebook(*cells: str) -> list[dict[str, Any]]:
     nbclient.NotebookClient(book, kernel_name="python3").execute()
     outputs = [cell.outputs[-1] if cell.outputs else {} for cell in book.cells]
     return [output.get("data") or {"text/plain": output.get("text", "")} for output in outputs]
+
+
+def test_in_ipython_lines_name_the_cell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in a notebook, whose kernel is such a shell; frames of the shell are left out."""
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython takes its place
+    shell = interactive.InteractiveShell.instance()
+    shell.history_manager.enabled = False
+    try:
+        for cell in CELLS[:2]:
+            shell.run_cell(cell, store_history=True).raise_error()
+        frame = shell.user_ns["p"].frame
+    finally:
+        interactive.InteractiveShell.clear_instance()
+    (tanh,) = frame[frame["op"] == "tanh"]["trace"]
+    assert tanh == "cell [2]:2,cell [1]:3"
 
 
 @pytest.mark.slow
