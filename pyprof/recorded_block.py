@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 import torch
 
-from pyprof import instrument
+from pyprof import drafts, instrument
 from pyprof.errors import PyprofError
 from pyprof.instrument import emit, range_to_capture
 
@@ -72,12 +72,17 @@ class Profile:
     def __init__(self, name: str, schedule: Schedule | None = None) -> None:
         self.name = name
         self._schedule = schedule
+        self._depth = 0
+        """How often the block is entered, by a function that calls itself, say."""
         self._stack = ExitStack()
         self._recording: Recording | None = None
         self._result: _Result | str = "nothing is recorded yet: use it in a with statement"
         """What was recorded, or why nothing was."""
 
     def __enter__(self) -> Profile:  # noqa: PYI034 - Self is newer than Python 3.10
+        self._depth += 1
+        if self._depth > 1:
+            return self
         self._result = f"pyprof.profile({self.name!r}) is still recording"
         reason = self._hindrance()
         if reason:
@@ -96,6 +101,9 @@ class Profile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
         self._stack.close()
         recording, self._recording = self._recording, None
         if recording is not None:
@@ -117,9 +125,17 @@ class Profile:
         return self._recorded().summary(by, top)
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Keep the capture, for every command of pyprof: as `path`, by default under its name."""
-        target = Path(path) if path is not None else Path(_file_name(self.name))
-        shutil.copyfile(self._recorded().path, target)
+        """Keep the capture, for every command of pyprof: as `path`, by default under its name.
+
+        Raises PyprofError where another's capture is, or where no file can be written to.
+        """
+        from pyprof.capture.request import check_place  # noqa: PLC0415 - only who keeps it
+
+        capture = self._recorded().path
+        target = Path(path) if path is not None else Path(capture.name)
+        check_place(target)
+        with drafts.folder(target) as folder:
+            Path(shutil.copy(capture, folder)).replace(target)
         return target
 
     def __repr__(self) -> str:

@@ -19,13 +19,13 @@ def notes(tag: str, version: str, changelog: str) -> str:
     """Give what changed in the version of a tag; SystemExit where something is not ready."""
     if tag != f"v{version}":
         sys.exit(f"the tag {tag} is not v{version}, the package's own version")
-    found = _HEADING.search(changelog)
-    if found is None or found[1] != version:
-        sys.exit(f"CHANGELOG.md begins with {found and found[1]}, not with {version}")
-    if not _DATE.fullmatch(found[2]):
-        sys.exit(f"CHANGELOG.md says {version} ({found[2]}); it needs the date, as 2026-01-31")
-    after = _HEADING.search(changelog, found.end())
-    return changelog[found.end() : after.start() if after else None].strip() + "\n"
+    heading = _HEADING.search(changelog)
+    if heading is None or heading[1] != version:
+        sys.exit(f"CHANGELOG.md begins with {heading and heading[1]}, not with {version}")
+    if not _DATE.fullmatch(heading[2]):
+        sys.exit(f"CHANGELOG.md says {version} ({heading[2]}); it needs the date, as 2026-01-31")
+    after = _HEADING.search(changelog, heading.end())
+    return changelog[heading.end() : after.start() if after else None].strip() + "\n"
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from pyprof.errors import PyprofError  # noqa: E402
 from pyprof.instrument import emit  # noqa: E402
 from tests import forks  # noqa: E402
 from tests.commands import run  # noqa: E402
+from tests.report.captured import capture  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,6 +72,20 @@ def test_the_summary_is_that_of_the_command(tmp_path: Path) -> None:
     assert p.path.name == "net-1.pt.trace.json.gz"
 
 
+def test_a_capture_of_another_is_not_replaced(tmp_path: Path) -> None:
+    """It could not be taken again; one of ours is replaced, and nothing else is left behind."""
+    with pyprof.profile("x") as p:
+        torch.ones(3).exp()
+    theirs = capture(tmp_path / "net.sqlite")
+    with pytest.raises(PyprofError, match="capture"):
+        p.save(theirs)
+    with pytest.raises(PyprofError, match="no such folder"):
+        p.save(tmp_path / "none" / "x.json.gz")
+    ours = [p.save(tmp_path / "x.pt.trace.json.gz") for _ in range(2)]
+    assert sorted(tmp_path.iterdir()) == sorted([theirs, ours[0]])
+    assert len(pyprof.load(ours[0])) == len(p.frame)
+
+
 def test_the_capture_is_gone_with_its_object() -> None:
     """No files pile up in the folder for temporary ones."""
     with pyprof.profile("x") as p:
@@ -96,6 +112,17 @@ def test_an_object_records_again() -> None:
     with p:
         torch.ones(3).sin()
     assert ops(p.frame) == ["sin"]
+
+
+def test_an_object_within_itself_is_one_block() -> None:
+    """The outermost counts."""
+    p = pyprof.profile("x")
+    with p:
+        torch.ones(3).exp()
+        with p:
+            torch.ones(3).sin()
+        torch.ones(3).cos()
+    assert ops(p.frame) == ["exp", "sin", "cos"]
 
 
 def test_a_block_within_a_block_is_a_layer_of_it() -> None:
@@ -251,6 +278,23 @@ def notebook(*cells: str) -> list[dict[str, Any]]:
     nbclient.NotebookClient(book, kernel_name="python3").execute()
     outputs = [cell.outputs[-1] if cell.outputs else {} for cell in book.cells]
     return [output.get("data") or {"text/plain": output.get("text", "")} for output in outputs]
+
+
+def test_in_ipython_lines_name_the_cell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in a notebook, whose kernel is such a shell; frames of the shell are left out."""
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython takes its place
+    shell = interactive.InteractiveShell.instance()
+    shell.history_manager.enabled = False
+    try:
+        for cell in CELLS[:2]:
+            shell.run_cell(cell, store_history=True).raise_error()
+        frame = shell.user_ns["p"].frame
+    finally:
+        interactive.InteractiveShell.clear_instance()
+    (tanh,) = frame[frame["op"] == "tanh"]["trace"]
+    assert tanh == "cell [2]:2,cell [1]:3"
 
 
 @pytest.mark.slow

@@ -58,10 +58,10 @@ class StepOp(BindingOp):
     @unseen
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         """Call the original, inside its ranges while anyone listens."""
-        given = kwargs.get("closure", args[1] if len(args) > 1 else None)
-        if not callable(given) or silent():
+        closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+        if not callable(closure) or silent():
             return call(self, args, kwargs)
-        marked = _marked(given)
+        marked = _marked(closure)
         if "closure" in kwargs:
             kwargs["closure"] = marked
         else:

@@ -12,6 +12,7 @@ from pyprof.instrument import cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -55,9 +56,11 @@ def test_an_old_shell_does_no_harm(shell: Callable[[object], None]) -> None:
     assert cells.file_name("<ipython-input-3-abc>") == "<ipython-input-3-abc>"
 
 
-def test_a_real_shell_names_its_cells() -> None:
+def test_a_real_shell_names_its_cells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """IPython itself, without a kernel: the innermost frame has the cell's number and line."""
     interactive = pytest.importorskip("IPython.core.interactiveshell")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython takes its place
     shell = interactive.InteractiveShell.instance()
     try:
         name = shell.compile.cache("a = 1", 7)
