@@ -232,7 +232,8 @@ def _marks(
 
 def _examples(steps: Steps, shown: Sequence[int]) -> tuple[int | None, int | None]:
     """Give the steps nearest to the median and the slowest one, none of them a warm-up."""
-    steady = [step for step in shown if step >= steps.warm_up] or list(shown)
+    warm_up = steps.warm_up  # which looks at all of them
+    steady = [step for step in shown if step >= warm_up] or list(shown)
     if not steady:
         return None, None
     duration = steps.duration_ns[steady]
