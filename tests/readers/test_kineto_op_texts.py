@@ -15,7 +15,7 @@ from tests.readers.kineto_json import event, kernel, launch, op, read, read_text
 if TYPE_CHECKING:
     from pathlib import Path
 
-SHAPES = ([[2, 3]], [[2, 3], []], [[[4], [5, 6]]], [], None)
+SHAPES: tuple[Any, ...] = ([[2, 3]], [[2, 3], []], [[[4], [5, 6]]], [], None)
 NAMES = ("aten::mm", "aten::add", "AddmmBackward0", "mine, seq = 4", "aten::x, op_id = 7", "été")
 NUMBERS = (None, 0, 1, 41, 10**17, 10**18, 2**62, -1, -5)
 

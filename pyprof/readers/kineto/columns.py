@@ -85,7 +85,7 @@ def nanoseconds(microseconds: Sequence[float] | npt.NDArray[np.float64]) -> Ints
     return whole_us.astype(np.int64) * 1000 + np.rint((values - whole_us) * 1000).astype(np.int64)
 
 
-def times(microseconds: Sequence[Any]) -> pa.Array:
+def times(microseconds: Sequence[Any] | Floats) -> pa.Array:
     """Convert values of any type; what is no number, or none that a time can be, is null."""
     try:
         values = np.asarray(microseconds, dtype=np.float64)  # takes numbers, texts of them, None

@@ -98,16 +98,16 @@ class CallArgs(msgspec.Struct, gc=False):
     size_bytes: Any = field(name="sizeBytes", default=UNSET)
 
 
-T = TypeVar("T", OpArgs, WorkArgs, CallArgs)
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Args(Generic[T]):
     """Reads what is said of events of one kind."""
 
     def __init__(self, kind: type[T]) -> None:
-        self._kind = kind
-        self._all = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
-        self._one = msgspec.json.Decoder(kind)
+        self._kind: type[T] = kind
+        self._all: msgspec.json.Decoder[list[T]] = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
+        self._one: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
 
     def read(self, events: Iterable[Event]) -> list[T]:
         """Give what each event says."""

@@ -102,7 +102,7 @@ class OpTexts:
         present = np.array([a.seq is not NO_NUMBER for a in args], bool)
         flags = ops + 2 * present + 4 * (seq == NO_NUMBER) + 8 * (op_id == NO_NUMBER)
         other = self._others(calls, args, names)
-        parts = [*pieces, names, (flags, _FLAGS), other]
+        parts: list[tuple[Ints, Sequence[object]]] = [*pieces, names, (flags, _FLAGS), other]
         first, form_of = _distinct([part[0] for part in parts], [len(part[1]) for part in parts])
         written = _Calls(calls, names, seq, op_id, ops=ops)
         spelt = ([listed[n] for n in number[first].tolist()] for number, listed in parts)
@@ -189,7 +189,7 @@ class _Calls(NamedTuple):
     ops: bool
 
     def name(self, row: int) -> str:
-        return self.names.values[self.names.number[row]]
+        return self.names.values[int(self.names.number[row])]
 
     def text(self, row: int, seq: int | None = None, op_id: int | None = None) -> tuple[int, str]:
         """Give kind and text of a range, with other numbers where these are given."""
