@@ -15,6 +15,7 @@ from pyprof.capture.tables import filled
 from pyprof.errors import CaptureError
 from pyprof.readers import _sqlite, kineto, nsys
 from pyprof.readers.kineto import stream
+from pyprof.readers.kineto.repair import repaired
 from tests.builders import Range, Work, nsys_db, write_tables
 from tests.commands import run
 from tests.readers.kineto_json import Event, kernel, launch, op, read, read_text, text
@@ -153,7 +154,7 @@ def test_whitespace_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_repair_looks_at_each_line_once() -> None:
     """Lines that are empty are no beginning of a name's."""
-    assert stream._repaired(b"\n" * 300_000) == b"\n" * 300_000
+    assert repaired(b"\n" * 300_000) == b"\n" * 300_000
 
 
 ODD: list[object] = [None, [], [1], {}, {"a": 1}, 1.5, True, 10**30, -(10**30), "", "x", 2**64]

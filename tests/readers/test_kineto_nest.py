@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyprof import marker, schema
-from pyprof.readers.kineto.columns import Threads
+from pyprof.readers.kineto.columns import Threads, timed
+from pyprof.readers.kineto.events import from_values
 from pyprof.readers.kineto.nest import FrameChains, nested
 from pyprof.readers.kineto.ranges import Ranges
 from tests.readers.kineto_json import event, kernel, op, read, texts
@@ -169,12 +170,10 @@ SPANS = st.lists(
 def test_every_range_stays(spans: list[tuple[int, int, bool]]) -> None:
     """Whatever crosses what, each range is laid out once and none ends before it starts."""
     ranges = Ranges(Threads())
-    ranges.add(
-        [
-            op("aten::a", start, length) if is_op else event("user_annotation", "n", start, length)
-            for start, length, is_op in spans
-        ]
-    )
+    for kind in (True, False):
+        chosen = [span for span in spans if span[2] is kind]
+        written = [event("any", "aten::a", start, length) for start, length, _ in chosen]
+        ranges.add(timed(from_values(written)), ops=kind)
     columns = ranges.columns()
     layout = nested(columns, ranges.python(), FrameChains())
     assert sorted(layout.order.tolist()) == list(range(len(spans)))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyprof import readers
 from pyprof.readers import kineto
 from pyprof.readers.kineto import stream
+from pyprof.readers.kineto.repair import repaired
 from tests.readers.kineto_json import kernel, read_text, text
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def test_sniff(tmp_path: Path, head: bytes, *, expected: bool) -> None:
 @given(st.binary(max_size=200))
 def test_repair_never_raises(piece: bytes) -> None:
     """Repairing takes any bytes."""
-    assert isinstance(stream._repaired(piece), bytes)
+    assert isinstance(repaired(piece), bytes)
 
 
 def test_a_trace_that_grows_while_it_is_read(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.readers.kineto.cpu import BOOKKEEPING, KEEPS_RESULT
-from pyprof.readers.kineto.ranges import OP
+from pyprof.readers.kineto.op_texts import OP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

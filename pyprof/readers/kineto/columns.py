@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Any
+from itertools import compress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+
+from pyprof.arrays import ints as integers
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
     import numpy.typing as npt
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.readers.kineto.events import Event
 
 _INT64 = range(-(2**63), 2**63)
 
@@ -33,6 +37,37 @@ def microseconds(value: object) -> float | None:
     return value if -_MOST_NS < value * 1000 < _MOST_NS else None  # type: ignore[operator, return-value]
 
 
+class Timed(NamedTuple):
+    """Some events, and when each began."""
+
+    events: list[Event]
+    us: Floats
+    """As the trace has it; nan where it has none."""
+
+    @property
+    def start(self) -> Ints:
+        """In ns; only where all are known."""
+        return nanoseconds(self.us)
+
+    def filter(self, chosen: Mask) -> Timed:
+        """Keep some of the events."""
+        if chosen.all():
+            return self
+        return Timed([*compress(self.events, chosen.tolist())], self.us[chosen])
+
+
+def timed(events: list[Event]) -> Timed:
+    """Find out when events began."""
+    values = [event.ts for event in events]
+    if set(map(type, values)) - {int, float}:
+        values = [microseconds(value) for value in values]
+    try:
+        us = np.array(values, np.float64)
+    except OverflowError:  # a whole number that no float can be
+        us = np.array([microseconds(value) for value in values], np.float64)
+    return Timed(events, np.where(np.abs(us) < _MOST_NS / 1000, us, np.nan))
+
+
 def instant(value: object) -> int:
     """Give the ns that the trace's times are relative to; 0 where the value stands for none."""
     ns = whole_number(value)
@@ -50,7 +85,7 @@ def nanoseconds(microseconds: Sequence[float] | npt.NDArray[np.float64]) -> Ints
     return whole_us.astype(np.int64) * 1000 + np.rint((values - whole_us) * 1000).astype(np.int64)
 
 
-def times(microseconds: Sequence[Any]) -> pa.Array:
+def times(microseconds: Sequence[Any] | Floats) -> pa.Array:
     """Convert values of any type; what is no number, or none that a time can be, is null."""
     try:
         values = np.asarray(microseconds, dtype=np.float64)  # takes numbers, texts of them, None
@@ -95,6 +130,20 @@ def whole_number(value: object) -> int | None:
     return value if type(value) is int and value in _INT64 else None
 
 
+def whole_numbers(values: list[Any], absent: int) -> Ints:
+    """Give an array of whole numbers; `absent` for what is none."""
+    kinds = set(map(type, values))
+    if kinds == {type(None)}:
+        return np.full(len(values), absent)
+    if kinds == {int}:
+        try:
+            return np.array(values, np.int64)
+        except OverflowError:
+            pass
+    numbers = map(whole_number, values) if kinds - {int, type(None)} else values
+    return integers(ints([*numbers]), absent)
+
+
 class Interned:
     """Numbers for distinct values, in order of appearance."""
 
@@ -127,18 +176,19 @@ class Threads:
         """Process and thread of each row."""
         return list(self._numbers.values())
 
-    def row(self, pid: Any, tid: Any) -> int:  # noqa: ANN401 - as found in the trace
-        """Give the thread's row."""
-        if type(pid) not in _NAMES or type(tid) not in _NAMES:  # a list is no key
-            return self._numbers[_number(pid), _number(tid)]
-        row_number = self._rows.get((pid, tid))
-        if row_number is None:  # 25738 and "25738" are the same thread
-            row_number = self._rows[pid, tid] = self._numbers[_number(pid), _number(tid)]
-        return row_number
+    def rows(self, events: list[Event]) -> Ints:
+        """Give the row of each event's thread."""
+        pids, tids = [event.pid for event in events], [event.tid for event in events]
+        places = [*zip(pids, tids, strict=True)]
+        if {*map(type, pids), *map(type, tids)} - {int, str}:  # a list is no key, and true not 1
+            return np.array([self._row(place) for place in places], np.int64)
+        for place in dict.fromkeys(places):
+            if place not in self._rows:  # 25738 and "25738" are the same thread
+                self._rows[place] = self._row(place)
+        return np.array([self._rows[place] for place in places], np.int64)
 
-
-_NAMES = (int, str)
-"""Types of what a trace calls a process or a thread."""
+    def _row(self, place: tuple[Any, Any]) -> int:
+        return self._numbers[tuple(map(_number, place))]
 
 
 def _number(value: object) -> int:

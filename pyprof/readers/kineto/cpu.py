@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof import schema
-from pyprof.readers.kineto.ranges import OP
+from pyprof.readers.kineto.op_texts import OP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

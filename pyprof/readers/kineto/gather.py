@@ -12,14 +12,22 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.readers.kineto import cpu, gpu, graph_nodes
 from pyprof.readers.kineto.checkpointing import stopped
-from pyprof.readers.kineto.columns import Threads, instant, ints, microseconds, whole_number
+from pyprof.readers.kineto.columns import (
+    Threads,
+    Timed,
+    instant,
+    ints,
+    timed,
+    whole_number,
+)
+from pyprof.readers.kineto.events import all_args
 from pyprof.readers.kineto.nest import FrameChains, Nested, nested, range_table
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.readers.kineto.stream import Event
+    from pyprof.readers.kineto.events import Event
 
     Header = Mapping[str, Any]
     from collections.abc import Iterator
@@ -42,9 +50,8 @@ def rank(header: Header) -> int | None:
 
 def host_of(event: Event) -> int | None:
     """Give the process that runs on the CPU, where an event of the metadata says so; else None."""
-    args = event.get("args")
-    is_host = isinstance(args, dict) and args.get("labels") == "CPU"
-    return whole_number(event.get("pid")) if is_host else None
+    is_host = all_args(event).get("labels") == "CPU"
+    return whole_number(event.pid) if is_host else None
 
 
 def version(header: Header) -> str | None:
@@ -154,44 +161,33 @@ class Gathered:
 
     def add(self, events: list[Event]) -> None:
         """Gather what matters of some events."""
-        groups: dict[str, list[Event]] = defaultdict(list)
-        for event in events:
-            if type(event) is not dict:
-                continue
-            phase = event.get("ph")
-            start = microseconds(event.get("ts"))
-            if start is not None:
-                event["ts"] = start
-                if phase == "X":
-                    groups[str(event.get("cat"))].append(event)
-                elif event.get("cat") == "fwdbwd":
-                    groups["fwdbwd"].append(event)
-                elif phase == "M" and (host := host_of(event)) is not None:
-                    self._hosts.append(host)
-            elif phase == "X":
-                self._add_untimed(event, groups)
-        for category, group in groups.items():
-            self._add(category, group)
+        for (phase, category), group in _groups(events).items():
+            if phase == "X":
+                self._add(str(category), timed(group))
+            elif category == "fwdbwd":
+                self._flows.add(_only_timed(timed(group)))
+            elif phase == "M":
+                hosts = map(host_of, _only_timed(timed(group)).events)
+                self._hosts += [host for host in hosts if host is not None]
 
-    def _add_untimed(self, event: Event, groups: dict[str, list[Event]]) -> None:
-        """Keep GPU work of which no time is known; without one, nothing else is of use."""
-        category = str(event.get("cat"))
-        if category in gpu.ACTIVITIES:
-            groups[category].append({**event, "ts": None})
-        else:
-            self.untimed += 1
-
-    def _add(self, category: str, group: list[Event]) -> None:
-        if category in gpu.ACTIVITIES:
+    def _add(self, category: str, group: Timed) -> None:
+        if category in gpu.ACTIVITIES:  # of which some is of use without a time, of others nothing
             self._activities.append(gpu.activities(gpu.ACTIVITIES[category], group))
-        elif category in OPS or category in NOTES:
-            self._ranges.add(group)
+            self.empty = False
+            return
+        group, all_ = _only_timed(group), len(group.events)
+        self.untimed += all_ - len(group.events)
+        if not group.events:
+            return
+        if category in OPS or category in NOTES:
+            self._ranges.add(group, ops=category in OPS)
         elif category == PYTHON:
             self._ranges.add_python(group)
         elif gpu.is_call(category):
-            self._calls.append(gpu.calls(group, self._threads))
-            self._launch_sizes.append(gpu.launch_sizes(group))
-            self._launched.append(gpu.launched(group))
+            called = gpu.calls(group, self._threads)
+            self._calls.append(called.calls)
+            self._launch_sizes.append(called.sizes)
+            self._launched.append(called.launched)
         elif category == "fwdbwd":
             self._flows.add(group)
             return
@@ -252,13 +248,13 @@ class Gathered:
 
     def _table(self, ranges: Columns, layout: Nested, chains: FrameChains) -> pa.Table:
         forward = forward_threads(ranges, self._flows)
-        left = stopped(ranges, layout, list(self._ranges.names.values()))
+        left = stopped(ranges, layout, self._ranges.names)
         return range_table(self._ranges, layout, chains, forward, left)
 
     def _work(self, ranges: Columns, layout: Nested) -> tuple[pa.Table, pa.Table]:
         """Give activities and calls; where no GPU worked, the CPU's."""
         if not self._activities:
-            names = list(self._ranges.names.values())
+            names = self._ranges.names
             activities, calls = cpu.activities(ranges, layout, names, self._threads)
             return activities, _joined(schema.CALLS, [calls, *self._calls])
         activities = _joined(schema.ACTIVITIES, self._activities)
@@ -267,6 +263,23 @@ class Gathered:
             activities = gpu.with_launch_sizes(activities, pa.concat_tables(self._launch_sizes))
         pids = gpu.launching_process(activities, calls, self._threads, self._hosts)
         return _set(activities, "pid", pids), calls
+
+
+def _groups(events: list[Event]) -> dict[tuple[Any, Any], list[Event]]:
+    """Put together events of one phase and category."""
+    groups: dict[tuple[Any, Any], list[Event]] = defaultdict(list)
+    try:
+        for event in events:
+            groups[event.ph, event.cat].append(event)
+    except TypeError:  # a list is no key
+        groups.clear()
+        for event in events:
+            groups[str(event.ph), str(event.cat)].append(event)
+    return groups
+
+
+def _only_timed(group: Timed) -> Timed:
+    return group.filter(np.isfinite(group.us))
 
 
 def _joined(kind: pa.Schema, parts: list[pa.Table]) -> pa.Table:

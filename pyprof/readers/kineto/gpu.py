@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from itertools import compress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import orjson
 import pyarrow as pa
+from msgspec import UNSET
 
 from pyprof import schema
-from pyprof.readers.kineto.columns import Threads, ints, nanoseconds, times
+from pyprof.readers.kineto.columns import Threads, Timed, ints, times
+from pyprof.readers.kineto.events import ABSENT, CALLS, NO_JSON, WORK, all_args, loads, numbered
+from pyprof.readers.kineto.op_texts import named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.readers.kineto.stream import Event
+    from pyprof.arrays import Mask
+    from pyprof.readers.kineto.events import CallArgs, WorkArgs
 
 ACTIVITIES = {
     "kernel": schema.KERNEL,
@@ -53,25 +58,26 @@ def transfer_name(kind: int, name: str) -> str:
     return "[CUDA memcpy]"
 
 
-def activities(kind: int, events: list[Event]) -> pa.Table:
+def activities(kind: int, work: Timed) -> pa.Table:
     """Give the rows of some events of one kind. Their process is found later, by the launch."""
-    args = [_args(event) for event in events]
-    start = times([event.get("ts") for event in events])
-    names = [str(event.get("name", "")) for event in events]
+    events, args = work.events, WORK.read(work.events)
+    start = times(work.us)
+    names = named(events)
+    spelt = names.values
     if kind != schema.KERNEL:
-        names = [transfer_name(kind, name) for name in names]
+        spelt = [transfer_name(kind, name) for name in spelt]
     columns = {
         "kind": pa.array(np.full(len(events), kind, dtype=np.int8)),
         "start": start,
-        "end": pa.compute.add(start, times([event.get("dur") for event in events])),
-        "device": ints([_first(a.get("device"), e.get("pid")) for a, e in _pairs(args, events)]),
-        "stream": ints([_first(a.get("stream"), e.get("tid")) for a, e in _pairs(args, events)]),
+        "end": pa.compute.add(start, times([event.dur for event in events])),
+        "device": ints([_first(a.device, e.pid) for a, e in zip(args, events, strict=True)]),
+        "stream": ints([_first(a.stream, e.tid) for a, e in zip(args, events, strict=True)]),
         "corr": correlations(args),
-        "name": names,
-        "regs": ints([a.get("registers per thread") for a in args], pa.int32()),
-        "smem": ints([a.get("shared memory") for a in args]),
+        "name": pa.array(spelt, pa.string()).take(pa.array(names.number)),
+        "regs": ints([a.regs for a in args], pa.int32()),
+        "smem": ints([a.smem for a in args]),
         "bytes": ints([_size(a) for a in args]),
-        "collective": pa.array([_collective(a) for a in args], pa.string()),
+        "collective": pa.array(_collectives(work, args), pa.string()),
         "node_id": node_ids(args),
         **_three_sizes(args),
     }
@@ -79,15 +85,15 @@ def activities(kind: int, events: list[Event]) -> pa.Table:
     return schema.table(schema.ACTIVITIES, columns)
 
 
-def node_ids(args: list[dict[str, Any]]) -> pa.Array:
+def node_ids(args: list[WorkArgs]) -> pa.Array:
     """Give the node of a graph that each event is of: the graph's number above 32 bits of its own.
 
     Some writers keep only those bits, and the graph's number beside them.
     """
-    node_id = ints([a.get("graph node id") for a in args])
+    node_id = ints([a.node_id for a in args])
     if node_id.null_count == len(node_id):
         return node_id
-    graph = ints([a.get("graph id") for a in args])
+    graph = ints([a.graph_id for a in args])
     packed = pa.compute.add(pa.compute.multiply(graph, 1 << 32), node_id)
     fits = pa.compute.and_(pa.compute.less(graph, 1 << 31), pa.compute.greater(graph, 0))
     alone = pa.compute.and_(fits, pa.compute.less(node_id, 1 << 32))
@@ -95,91 +101,119 @@ def node_ids(args: list[dict[str, Any]]) -> pa.Array:
     return pa.compute.if_else(pa.compute.greater(node_id, 0), node_id, None)
 
 
-def _three_sizes(args: list[dict[str, Any]]) -> dict[str, pa.Array]:
+def _three_sizes(args: Sequence[WorkArgs | CallArgs]) -> dict[str, pa.Array]:
     """Give the columns of grid and block."""
     return {
-        f"{key}_{letter}": ints([size[axis] for size in sizes], pa.int32())
+        f"{key}_{letter}": ints([size[axis] for size in sizes], pa.int32()).take(row)
         for key in ("grid", "block")
-        for sizes in [[_three(a.get(key)) for a in args]]
+        for number, pieces in [numbered([getattr(a, key) for a in args])]
+        for row, sizes in [(pa.array(number), [_three(piece) for piece in pieces])]
         for axis, letter in enumerate("xyz")
     }
 
 
-def launched(events: list[Event]) -> pa.Table:
+class Called(NamedTuple):
+    """What some calls tell."""
+
+    calls: pa.Table
+    sizes: pa.Table
+    """See `_launch_sizes`."""
+    launched: pa.Table
+    """See `_launched`."""
+
+
+def calls(called: Timed, threads: Threads) -> Called:
+    """Give the rows of some runtime or driver calls, and what else they tell."""
+    args = CALLS.read(called.events)
+    names = named(called.events)
+    start = called.start
+    columns = {
+        "start": start,
+        "end": start + np.asarray(times([e.dur for e in called.events]).fill_null(0)),
+        "thread": threads.rows(called.events),
+        "corr": correlations(args),
+        "name": pa.DictionaryArray.from_arrays(
+            pa.array(names.number, pa.int32()), pa.array(names.values, pa.string())
+        ),
+    }
+    in_threads = np.array([name in _IN_THREADS for name in names.values], bool)[names.number]
+    table = schema.table(schema.CALLS, columns)
+    return Called(table, _launch_sizes(args, in_threads), _launched(args, in_threads))
+
+
+def _launched(args: list[CallArgs], in_threads: Mask) -> pa.Table:
     """Give what some calls tell of the kernels that they launch, a row a call; AMD's do.
 
     Columns: name, grid, block, smem, all null where calls tell nothing.
     """
-    args = [_args(event) for event in events]
-    if not any("kernel" in a for a in args):
-        return schema.table(LAUNCHED, {}, len(events))
+    if all(a.kernel is UNSET for a in args):
+        return schema.table(LAUNCHED, {}, len(args))
     columns = _three_sizes(args)
-    in_threads = pa.array([str(event.get("name")) in _IN_THREADS for event in events])
     for axis in "xyz":
         block = columns[f"block_{axis}"]
-        counted = pa.compute.and_kleene(in_threads, pa.compute.greater(block, 0))
+        counted = pa.compute.and_kleene(pa.array(in_threads), pa.compute.greater(block, 0))
         threads = pa.compute.if_else(pa.compute.fill_null(counted, fill_value=False), block, 1)
         columns[f"grid_{axis}"] = pa.compute.divide(columns[f"grid_{axis}"], threads)
-    names = [a.get("kernel") for a in args]
+    names = [a.kernel for a in args]
     return schema.table(
         LAUNCHED,
         {
             **columns,
             "name": [name if isinstance(name, str) and name else None for name in names],
-            "smem": ints([a.get("shared memory") for a in args]),
+            "smem": ints([_or_none(a.smem) for a in args]),
         },
     )
 
 
 LAUNCHED = pa.schema(list(schema.CAPTURED_LAUNCHES)[4:])
-"""The columns of `launched`."""
+"""The columns of `Called.launched`."""
 
 
-def calls(events: list[Event], threads: Threads) -> pa.Table:
-    """Give the rows of some runtime or driver calls."""
-    start = nanoseconds([event["ts"] for event in events])
-    columns = {
-        "start": start,
-        "end": start + np.asarray(times([event.get("dur") for event in events]).fill_null(0)),
-        "thread": pa.array([threads.row(e.get("pid"), e.get("tid")) for e in events], pa.int32()),
-        "corr": correlations([_args(event) for event in events]),
-        "name": [str(event.get("name", "")) for event in events],
-    }
-    return schema.table(schema.CALLS, columns)
-
-
-def correlations(args: list[dict[str, Any]]) -> pa.Array:
+def correlations(args: Sequence[WorkArgs | CallArgs]) -> pa.Array:
     """Give what ties a call to its work; 0 is the profiler's word for nothing."""
-    ids = ints([a.get("correlation") for a in args])
+    ids = ints([a.correlation for a in args])
     return pa.compute.if_else(pa.compute.equal(ids, 0), None, ids)
 
 
-def launch_sizes(events: list[Event]) -> pa.Table:
+def _launch_sizes(args: list[CallArgs], in_threads: Mask) -> pa.Table:
     """Give what AMD's calls say of the work that they launch, and this does not.
 
     Columns: corr, smem (bytes), in_threads (the grid is told in threads, not in blocks of them),
     bytes (of a copy or fill).
     """
-    described = [event for event in events if not _SIZES.isdisjoint(_args(event))]
-    args = [_args(event) for event in described]
-    in_threads = [str(event.get("name")) in _IN_THREADS for event in described]
+    described = np.fromiter(
+        (
+            a.smem is not UNSET
+            or a.bytes is not UNSET
+            or a.size is not UNSET
+            or a.size_bytes is not UNSET
+            for a in args
+        ),
+        bool,
+        len(args),
+    )
+    args = [*compress(args, described.tolist())]
     return pa.table(
         {
             "corr": correlations(args),
-            "smem": ints([a.get("shared memory") for a in args]),
-            "in_threads": pa.array(in_threads, pa.bool_()),
+            "smem": ints([_or_none(a.smem) for a in args]),
+            "in_threads": pa.array(in_threads[described]),
             "bytes": ints([_size(a) for a in args]),
         }
     )
 
 
 _MOVES = (schema.MEMCPY, schema.MEMSET)
-_BYTES = ("bytes", "size", "sizeBytes")
-_SIZES = frozenset({"shared memory", *_BYTES})
 
 
-def _size(args: dict[str, Any]) -> object:
-    return next((args[name] for name in _BYTES if name in args), None)
+def _size(args: WorkArgs | CallArgs) -> object:
+    if args.bytes is not UNSET:
+        return args.bytes
+    return _or_none(args.size_bytes if args.size is UNSET else args.size)
+
+
+def _or_none(value: object) -> object:
+    return None if value is UNSET else value
 
 
 def with_launch_sizes(activities: pa.Table, sizes: pa.Table) -> pa.Table:
@@ -251,10 +285,15 @@ _COLLECTIVE = {
 """Where Kineto keeps what `schema.COLLECTIVE` lists."""
 
 
-def _collective(args: dict[str, Any]) -> str | None:
-    """Give what the event of a kernel says of a collective, as JSON; None for any other kernel."""
-    if "Collective name" not in args:
-        return None
+def _collectives(work: Timed, args: list[WorkArgs]) -> list[str | None]:
+    """Give what each kernel's event says of a collective, as JSON; None for any other kernel."""
+    return [
+        None if a.collective is ABSENT else _collective(all_args(event))
+        for event, a in zip(work.events, args, strict=True)
+    ]
+
+
+def _collective(args: dict[str, Any]) -> str:
     described = {
         key: next((args[name] for name in names if name in args), None)
         for key, names in _COLLECTIVE.items()
@@ -265,19 +304,11 @@ def _collective(args: dict[str, Any]) -> str | None:
     return orjson.dumps(plain).decode()
 
 
-def _args(event: Event) -> dict[str, Any]:
-    args = event.get("args")
-    return args if isinstance(args, dict) else {}
-
-
-def _pairs(args: list[dict[str, Any]], events: list[Event]) -> zip[tuple[dict[str, Any], Event]]:
-    return zip(args, events, strict=True)
-
-
 def _first(value: object, other: object) -> object:
     return other if value is None else value
 
 
-def _three(value: object) -> list[Any]:
+def _three(piece: bytes) -> list[Any]:
     """Give a launch's three sizes."""
+    value = None if piece == NO_JSON else loads(piece)
     return (value + [None] * 3)[:3] if isinstance(value, list) else [None] * 3

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyprof import marker, schema
 from pyprof.marker import templates
 from pyprof.readers.kineto import texts
-from pyprof.readers.kineto.ranges import FRAME, MARKER, MODULE, NOTE, OP
+from pyprof.readers.kineto.op_texts import FRAME, MARKER, MODULE, NOTE, OP
 
 if TYPE_CHECKING:
     from pyprof.arrays import Ints
@@ -74,31 +74,17 @@ def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
     end = np.where(both.end < 0, _FOREVER, both.end)
     # Equal boundaries: what began first lies outside; a frame lies outside of what it calls.
     order = np.lexsort((both.order, -end, both.start, both.thread))
-    sweep = _Sweep(both, end, count, chains)
-    sweep.run(order)
-    rows = order[order < count]
-    ends = np.where(sweep.end == _FOREVER, -1, sweep.end)[:count]
-    return Nested(rows, ends, sweep.style, sweep.stack, sweep.frames, sweep.layers, sweep.op)
+    return _Sweep(both, end, count, chains).layout(order, count)
 
 
-class _Open(NamedTuple):
-    """A range that has begun and not yet ended, as the sweep passes."""
+_Open = tuple[int, int, int, int, int, int, bool, int, int]
+"""A range that has begun and not yet ended, as the sweep passes: its row, start, end and kind;
+since when frames lie inside of it; the innermost op, itself included, or -1; whether a trace of
+PyProf's own is around, which knows the lines better than the frames do; stack; layers. A plain
+tuple: a trace has millions.
+"""
 
-    row: int
-    start: int
-    end: int
-    kind: int
-    since: int
-    """Frames that began before this lie outside of it."""
-    op: int
-    """The innermost op, itself included; -1 for none."""
-    traced: bool
-    """A trace of PyProf's own is around: it knows the lines better than the frames do."""
-    stack: int
-    layers: int
-
-
-_OUTSIDE = _Open(-1, -1, _FOREVER, NOTE, -1, -1, traced=False, stack=-1, layers=-1)
+_OUTSIDE: _Open = (-1, -1, _FOREVER, NOTE, -1, -1, False, -1, -1)
 
 
 class _Sweep:
@@ -107,74 +93,89 @@ class _Sweep:
     def __init__(self, ranges: Columns, end: Ints, count: int, chains: FrameChains) -> None:
         self._ranges = ranges
         self._chains = chains
-        self.end = end
-        self.style = np.full(count, schema.NESTED)
-        self.stack, self.frames, self.layers, self.op = (np.full(count, -1) for _ in range(4))
+        self._ends = end.tolist()
+        self._styles = [schema.NESTED] * count
+        self._stacks, self._frames, self._layers, self._ops = ([-1] * count for _ in range(4))
 
-    def run(self, order: Ints) -> None:
-        ranges = self._ranges
+    def layout(self, order: Ints, count: int) -> Nested:
+        """Pass over all; rows from `count` on are those of Python."""
+        self._run(order)
+        ends = np.array(self._ends[:count], np.int64)
+        columns = (self._styles, self._stacks, self._frames, self._layers, self._ops)
+        return Nested(
+            order[order < count],
+            np.where(ends == _FOREVER, -1, ends),
+            *(np.array(column, np.int64) for column in columns),
+        )
+
+    def _run(self, order: Ints) -> None:
+        ranges, longer = self._ranges, self._chains.longer
         lists = (column[order].tolist() for column in (*ranges[:4], ranges.stack, ranges.layers))
         starts, _, threads, kinds, stacks, layers = lists
-        ends = self.end[order].tolist()
+        end_of, op_of, frames_of = self._ends, self._ops, self._frames
         thread = -1
         outer: list[_Open] = []
         calls: list[tuple[int, int, int]] = []
-        for row, start, end, on, kind, stack, layer in zip(
-            order.tolist(), starts, ends, threads, kinds, stacks, layers, strict=True
+        for row, start, on, kind, stack, layer in zip(
+            order.tolist(), starts, threads, kinds, stacks, layers, strict=True
         ):
             if on != thread:
                 thread, outer, calls = on, [], []
             while calls and calls[-1][1] <= start:
                 calls.pop()
+            end = end_of[row]
             if kind == FRAME:
-                chain = self._chains.longer(calls[-1][2] if calls else -1, stack)
-                calls.append((start, end, chain))
+                calls.append((start, end, longer(calls[-1][2] if calls else -1, stack)))
                 continue
-            while outer and outer[-1].end <= start:
+            while outer and outer[-1][2] <= start:
                 outer.pop()
-            if outer and end > outer[-1].end:
-                end = self._overhang(row, start, end, kind, outer)  # noqa: PLW2901 - set right
-            parent = outer[-1] if outer else _OUTSIDE
-            since = parent.since if kind == MODULE else start
-            traced = parent.traced or kind == MARKER
-            self._note(row, kind, parent, stack, layer)
-            if (
-                kind != MODULE
-                and stack < 0
-                and calls
-                and calls[-1][0] >= parent.since
-                and not traced
-            ):
-                self.frames[row] = calls[-1][2]
-            op = row if kind == OP else parent.op
-            stack = parent.stack if stack < 0 else stack  # noqa: PLW2901 - inherited
-            layer = parent.layers if layer < 0 else layer  # noqa: PLW2901 - inherited
-            outer.append(_Open(row, start, end, kind, since, op, traced, stack, layer))
+            if outer and end > outer[-1][2]:
+                end = self._overhang(row, start, end, kind, outer)
+            _, _, _, _, since, op, traced, outer_stack, outer_layer = (
+                outer[-1] if outer else _OUTSIDE
+            )
+            op_of[row] = op
+            if kind == OP:
+                op = row
+                self._note(row, stack, outer_stack, layer, outer_layer)
+            traced = traced or kind == MARKER
+            if kind != MODULE and stack < 0 and calls and calls[-1][0] >= since and not traced:
+                frames_of[row] = calls[-1][2]
+            outer.append(
+                (
+                    row,
+                    start,
+                    end,
+                    kind,
+                    since if kind == MODULE else start,
+                    op,
+                    traced,
+                    outer_stack if stack < 0 else stack,
+                    outer_layer if layer < 0 else layer,
+                )
+            )
 
-    def _note(self, row: int, kind: int, parent: _Open, stack: int, layers: int) -> None:
-        self.op[row] = parent.op
-        if kind != OP:
-            return
-        if stack != parent.stack:
-            self.stack[row] = stack
-        if layers != parent.layers:
-            self.layers[row] = layers
+    def _note(self, row: int, stack: int, outer_stack: int, layers: int, outer_layers: int) -> None:
+        if stack != outer_stack:
+            self._stacks[row] = stack
+        if layers != outer_layers:
+            self._layers[row] = layers
 
     def _overhang(self, row: int, start: int, end: int, kind: int, outer: list[_Open]) -> int:
         """Set right a range that goes on after the one it began in; give its end."""
-        while outer and end > outer[-1].end:
-            around = outer[-1]
-            over, shared = end - around.end, around.end - start
+        while outer and end > outer[-1][2]:
+            around, _, around_end, *_ = outer[-1]
+            over, shared = end - around_end, around_end - start
             if shared <= min(SLACK_NS, over):  # they touch: the first had ended
-                self.end[around.row] = min(start, around.end)
+                self._ends[around] = min(start, around_end)
                 outer.pop()
             elif over <= SLACK_NS:
-                self.end[row] = around.end
-                return around.end
+                self._ends[row] = around_end
+                return around_end
             else:
-                free = row if kind != OP else around.row
+                free = row if kind != OP else around
                 if self._ranges.kind[free] != OP:
-                    self.style[free] = schema.FREE
+                    self._styles[free] = schema.FREE
                 break
         return end
 

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from pyprof import marker
-from pyprof.marker import templates
-from pyprof.readers.kineto import texts
-from pyprof.readers.kineto.columns import Interned, Threads, nanoseconds, times, whole_number
+from pyprof.readers.kineto import events, texts
+from pyprof.readers.kineto.columns import (
+    Interned,
+    Threads,
+    Timed,
+    nanoseconds,
+    times,
+    whole_numbers,
+)
+from pyprof.readers.kineto.events import NO_JSON, NO_NUMBER
+from pyprof.readers.kineto.op_texts import FRAME, MODULE, OpTexts, named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
+
+    from msgspec import Raw
 
     from pyprof.arrays import Ints
-    from pyprof.readers.kineto.stream import Event
 
 
 class Flows:
@@ -29,15 +38,13 @@ class Flows:
         self._ends: list[tuple[int, float, bool, int]] = []
         """Number of the id, time, whether it is the head, row of threads."""
 
-    def add(self, events: list[Event]) -> None:
+    def add(self, ends: Timed) -> None:
         """Gather the ends of arrows."""
-        for event in events:
-            name = event.get("id")
-            if type(name) not in (int, str):
-                continue
-            number = self._numbers.setdefault(name, len(self._numbers))
-            thread = self._threads.row(event.get("pid"), event.get("tid"))
-            self._ends.append((number, event["ts"], event.get("ph") != "s", thread))
+        threads = self._threads.rows(ends.events).tolist()
+        for event, us, thread in zip(ends.events, ends.us.tolist(), threads, strict=True):
+            if type(event.id) in (int, str):
+                number = self._numbers.setdefault(event.id, len(self._numbers))
+                self._ends.append((number, us, event.ph != "s", thread))
 
     def votes(self, ranges: Columns) -> Ints:
         """Give pairs (PyTorch's number, row of threads), one for each arrow.
@@ -107,11 +114,7 @@ OPS = frozenset({"cpu_op", "Operator"})
 NOTES = frozenset({"user_annotation"})
 PYTHON = "python_function"
 
-FRAME, MODULE, NOTE, MARKER, OP = range(5)
-"""What a range is; MARKER is an annotation with a trace of PyProf's own."""
-
 _MODULE = "nn.Module: "
-_OWN = ("{", "layer:", "pyprof%")  # what PyProf's texts begin with
 _OPEN = -1  # stands for an end that the trace does not know
 
 
@@ -140,8 +143,6 @@ class Ranges:
     """What has been gathered so far."""
 
     def __init__(self, threads: Threads) -> None:
-        self.names = Interned()
-        """Names of ops."""
         self.stacks = Interned()
         """Trace texts."""
         self.hierarchies = Interned()
@@ -149,9 +150,17 @@ class Ranges:
         self.frames = Interned()
         """(`file:line`, function)."""
         self._threads = threads
+        self._written = OpTexts()
         self._columns: list[Columns] = []
-        self._texts: list[pa.Array] = []
+        self._texts: list[Ints] = []
         self._frames: list[Columns] = []
+        self._stack_of: dict[bytes, int] = {}
+        self._layers_of: dict[bytes, int] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """Names of ops."""
+        return list(self._written.names.values())
 
     def columns(self) -> Columns:
         """Give the ranges that have a text."""
@@ -159,89 +168,99 @@ class Ranges:
 
     def texts(self) -> pa.Table:
         """Give the texts of `columns`, as `marker.numbered` takes them apart."""
-        batches = [pa.RecordBatch.from_struct_array(part) for part in self._texts]
-        return pa.Table.from_batches(batches, pa.schema([*templates.NUMBERED])).unify_dictionaries()
+        columns = self.columns()
+        text = np.concatenate([np.zeros(0, np.int64), *self._texts])
+        return self._written.table(text, columns.seq, columns.order)
 
     def python(self) -> Columns:
         """Give the Python frames, which have none."""
         return _joined(self._frames)
 
-    def add(self, events: list[Event]) -> None:
-        """Gather ops and annotations."""
-        rows: list[tuple[int, ...]] = []
-        written: list[str] = []
-        for event in events:
-            raw_args = event.get("args")
-            args = raw_args if isinstance(raw_args, dict) else {}
-            name = str(event.get("name", ""))
-            seq = texts.sequence(args)
-            op_id = whole_number(args.get("External id"))
-            kind, text = _text(name, args, seq, op_id, op=event.get("cat") in OPS)
-            written.append(text)
-            thread = self._threads.row(event.get("pid"), event.get("tid"))
-            forward = 0 if seq is None else whole_number(args.get("Fwd thread id")) or 0
-            order, number = -1 if op_id is None else op_id, -1 if seq is None else seq
-            stack, layers = self._around(args)
-            named = self.names[name] if kind == OP else -1
-            rows.append((thread, kind, order, number, forward, stack, layers, named))
-        self._keep(events, rows, written)
-
-    def _around(self, args: dict[str, Any]) -> tuple[int, int]:
-        """Give the numbers of an op's call stack and module hierarchy."""
-        stack = layers = -1
-        if (text := args.get("Call stack")) and (trace := texts.call_stack(str(text))):
-            stack = self.stacks[trace]
-        if (text := args.get("Module Hierarchy")) and (modules := texts.hierarchy(str(text))):
-            layers = self.hierarchies[modules]
-        return stack, layers
-
-    def add_python(self, events: list[Event]) -> None:
-        """Gather Python calls: module calls as layers, others as frames, builtins not at all."""
-        modules, calls, rows = [], [], []
-        for event in events:
-            name = str(event.get("name", ""))
-            if name.startswith(_MODULE):
-                modules.append(event)
-            elif (frame := texts.frame(name)) is not None:
-                thread = self._threads.row(event.get("pid"), event.get("tid"))
-                calls.append(event)
-                rows.append((thread, FRAME, -1, -1, 0, self.frames[frame], -1, -1))
-        self._frames.append(self._times(calls, rows))
-        thread_of = self._threads.row
-        self._keep(
-            modules,
-            [
-                (thread_of(e.get("pid"), e.get("tid")), MODULE, -1, -1, 0, -1, -1, -1)
-                for e in modules
-            ],
-            [marker.encode_layer(e["name"].removeprefix(_MODULE)) for e in modules],
+    def add(self, calls: Timed, *, ops: bool) -> None:
+        """Gather ops or annotations."""
+        args = events.OPS.read(calls.events)
+        seq = whole_numbers([a.seq for a in args], NO_NUMBER)
+        seq = np.where(seq < 0, NO_NUMBER, seq)
+        op_id = whole_numbers([a.op_id for a in args], NO_NUMBER)
+        written = self._written.write(calls.events, args, seq, op_id, ops=ops)
+        forward = whole_numbers([a.forward for a in args], 0)
+        self._texts.append(written.text)
+        self._columns.append(
+            self._timed(
+                calls,
+                kind=written.kind,
+                order=np.where(op_id == NO_NUMBER, -1, op_id),
+                seq=np.where(seq == NO_NUMBER, -1, seq),
+                forward=np.where(seq == NO_NUMBER, 0, forward),
+                stack=self._numbers([a.stack for a in args], self._stack_of, self._stack),
+                layers=self._numbers([a.modules for a in args], self._layers_of, self._layers),
+                name=written.name,
+            )
         )
 
-    def _keep(
-        self, events: list[Event], rows: Sequence[tuple[int, ...]], written: list[str]
-    ) -> None:
-        self._columns.append(self._times(events, rows))
-        self._texts.append(templates.split(pa.array(written, pa.string())))
+    def _numbers(
+        self, raws: list[Raw], known: dict[bytes, int], number: Callable[[str], int]
+    ) -> Ints:
+        """Give the number of what each op says; each distinct text is looked at once."""
+        code, pieces = events.numbered(raws)
+        for piece in pieces:
+            if piece not in known:
+                said = None if piece == NO_JSON else events.loads(piece)
+                known[piece] = number(str(said)) if said else -1
+        return np.array([known[piece] for piece in pieces], np.int64)[code]
 
-    def _times(self, events: list[Event], rows: Sequence[tuple[int, ...]]) -> Columns:
-        start = nanoseconds([event["ts"] for event in events])
-        length = np.asarray(times([event.get("dur") for event in events]).fill_null(_OPEN))
-        open_ = length < 0
-        others = np.array(rows, dtype=np.int64).reshape(len(events), 8).T
-        return Columns(start, np.where(open_, _OPEN, start + length), *others)
+    def _stack(self, text: str) -> int:
+        trace = texts.call_stack(text)
+        return self.stacks[trace] if trace else -1
+
+    def _layers(self, text: str) -> int:
+        modules = texts.hierarchy(text)
+        return self.hierarchies[modules] if modules else -1
+
+    def add_python(self, calls: Timed) -> None:
+        """Gather Python calls: module calls as layers, others as frames, builtins not at all."""
+        names = named(calls.events)
+        module = np.array([name.startswith(_MODULE) for name in names.values], bool)
+        frame = np.array([self._frame(name) for name in names.values], np.int64)[names.number]
+        is_module = module[names.number]
+        self._frames.append(
+            self._timed(calls.filter(frame >= 0), kind=FRAME, stack=frame[frame >= 0])
+        )
+        layers = [marker.encode_layer(name.removeprefix(_MODULE)) for name in names.values]
+        used = np.flatnonzero(module)
+        text = np.full(len(module), -1)
+        text[used] = self._written.intern(layers[number] for number in used.tolist())
+        self._texts.append(text[names.number[is_module]])
+        self._columns.append(self._timed(calls.filter(is_module), kind=MODULE))
+
+    def _frame(self, name: str) -> int:
+        frame = None if name.startswith(_MODULE) else texts.frame(name)
+        return -1 if frame is None else self.frames[frame]
+
+    def _timed(self, calls: Timed, **columns: Ints | int) -> Columns:
+        start = calls.start
+        length = np.asarray(times([event.dur for event in calls.events]).fill_null(_OPEN))
+        rows = len(start)
+        filled = {
+            name: np.full(rows, column) if isinstance(column, int) else column
+            for name, column in (_DEFAULTS | columns).items()
+        }
+        return Columns(
+            start=start,
+            end=np.where(length < 0, _OPEN, start + length),
+            thread=self._threads.rows(calls.events),
+            **filled,
+        )
 
 
-def _text(
-    name: str, args: dict[str, Any], seq: int | None, op_id: int | None, *, op: bool
-) -> tuple[int, str]:
-    own = name.startswith(_OWN)  # torch's quickest annotation makes them ops
-    if op and not own and texts.is_op(name, args):
-        try:
-            return OP, texts.op(name, args, seq, op_id)
-        except RecursionError:  # lists in each other without end, where sizes should stand
-            return OP, marker.encode_seq(name, seq=seq, op_id=op_id)
-    text = marker.decode_annotation(name)
-    return (MARKER if own and marker.classify(text) is marker.Kind.TRACE else NOTE), text
+_DEFAULTS: dict[str, Ints | int] = {
+    "order": -1,
+    "seq": -1,
+    "forward": 0,
+    "stack": -1,
+    "layers": -1,
+    "name": -1,
+}
 
 
 def _joined(parts: list[Columns]) -> Columns:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from pyprof.errors import CaptureError
+from pyprof.readers.kineto import events as decoding
+from pyprof.readers.kineto.repair import repaired
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
-Event = dict[str, Any]
+    from pyprof.readers.kineto.events import Event
 
 BLOCK_BYTES = 4 << 20
 """Read at a time. Its parsed events take about six times as much memory."""
@@ -37,14 +39,6 @@ _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BOUNDARY = re.compile(rb'\}\s{0,99},\s{0,99}(?=\{\s{0,99}"\w{1,99}"\s{0,99}:)')
 
 _END = re.compile(rb"\}\s*\].*", re.DOTALL)
-
-_NOT_A_NUMBER = re.compile(
-    r"(?<=[:,\[])\s*-?(?:nan|inf|infinity|\d[\d.]*e\+?\d{3,})(?=\s*[,\]}\n])", re.IGNORECASE
-)
-_LONE_BACKSLASH = re.compile(r'\\(?!["\\/bfnrtu])')
-_NAME_LINE = re.compile(r'^([ \t]*"name": ")(.*)(",[ \t\r]*)$', re.MULTILINE)
-_BARE_QUOTE = re.compile(r'(?<!\\)"')
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 @dataclass(slots=True)
@@ -132,23 +126,33 @@ class Trace:
         raise CaptureError(f"{self.path}: not a torch.profiler trace: no list of traceEvents")
 
     def _close(self, rest: bytes) -> list[Event]:
+        """Read the last events, and what of the header stands behind them."""
+        for text in (b'{"traceEvents":[' + rest, b'{"traceEvents":[' + rest + b"}"):
+            trace = decoding.fields(text)
+            events = decoding.decode(trace.pop("traceEvents")) if trace else None
+            if trace is not None and events is not None:
+                self.header |= {name: decoding.loads(value) for name, value in trace.items()}
+                return events
+        return self._close_odd(rest)
+
+    def _close_odd(self, rest: bytes) -> list[Event]:
         trace = _object(b'{"traceEvents":[' + rest) or _object(b'{"traceEvents":[' + rest + b"}")
         if trace is None:
             self.cut = True
             return self._salvage(rest)
         events = trace.pop("traceEvents")
         self.header |= trace
-        return events if isinstance(events, list) else []
+        return decoding.from_values(events) if isinstance(events, list) else []
 
     def _salvage(self, piece: bytes) -> list[Event]:
         """Give the events that can be parsed one by one, and count the others."""
-        *parts, last = _BOUNDARY.split(_repaired(piece).rstrip(b", \t\r\n"))
+        *parts, last = _BOUNDARY.split(repaired(piece).rstrip(b", \t\r\n"))
         events = [_loads(part + b"}") for part in parts]
         self.lost += sum(not isinstance(event, dict) for event in events)
         ending = _END.sub(b"}", last)  # it may carry the end of the list, or be cut in the middle
         endings = (_loads(text) for text in (last, last + b"}", ending))
         events.append(next((event for event in endings if isinstance(event, dict)), None))
-        return [event for event in events if isinstance(event, dict)]
+        return decoding.from_values(events)
 
 
 def _last_boundary(buffer: bytes) -> re.Match[bytes] | None:
@@ -164,16 +168,20 @@ def _last_boundary(buffer: bytes) -> re.Match[bytes] | None:
 
 
 def _array(piece: bytes) -> list[Event] | None:
-    events = _loads(b"[" + piece + b"]")
-    if events is None:
-        events = _loads(_repaired(b"[" + piece + b"]"))
-    return events if isinstance(events, list) else None
+    text = b"[" + piece + b"]"
+    events = decoding.decode(text)
+    if events is not None:
+        return events
+    values = _loads(text)
+    if values is None:
+        values = _loads(repaired(text))
+    return decoding.from_values(values) if isinstance(values, list) else None
 
 
 def _object(piece: bytes) -> dict[str, Any] | None:
     parsed = _loads(piece)
     if parsed is None:
-        parsed = _loads(_repaired(piece))
+        parsed = _loads(repaired(piece))
     return parsed if isinstance(parsed, dict) else None
 
 
@@ -182,16 +190,3 @@ def _loads(piece: bytes) -> Any:  # noqa: ANN401 - JSON can be anything
         return orjson.loads(piece)
     except orjson.JSONDecodeError:
         return None
-
-
-def _repaired(piece: bytes) -> bytes:
-    """Undo what Kineto's writer is known to get wrong.
-
-    It writes nan and inf where JSON has no such numbers, paths with single backslashes, names
-    with quotes that are not escaped, and bytes that are not UTF-8. 1e999 is infinite, too.
-    """
-    text = piece.decode("utf-8", "replace")
-    text = _NOT_A_NUMBER.sub(" null", text)
-    text = _LONE_BACKSLASH.sub(r"\\\\", text)
-    text = _NAME_LINE.sub(lambda m: m[1] + _BARE_QUOTE.sub(r'\\"', m[2]) + m[3], text)
-    return _CONTROL.sub(" ", text).encode()

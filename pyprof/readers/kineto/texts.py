@@ -104,12 +104,17 @@ def is_op(name: str, args: dict[str, Any]) -> bool:
     if "::" in name and "::" in name.partition(" ")[0]:
         return True
     has_op_fields = not _OF_OPS.isdisjoint(args) or bool(_dims(args))
-    return has_op_fields or marker.is_backward(name) or _GENERATED.search(name) is not None
+    return has_op_fields or marker.is_backward(name) or is_generated(name)
+
+
+def is_generated(name: str) -> bool:
+    """Tell by its name a kernel that Inductor made."""
+    return _GENERATED.search(name) is not None
 
 
 def op(name: str, args: dict[str, Any], seq: int | None, op_id: int | None) -> str:
     """Write an op's range as emit_nvtx would, with the dtypes, strides and values behind."""
-    if "kernel_backend" in args or (_GENERATED.search(name) and not _dims(args)):
+    if "kernel_backend" in args or (is_generated(name) and not _dims(args)):
         return _generated_kernel(name, args)
     if args.get("Collective name"):
         return _collective(args)

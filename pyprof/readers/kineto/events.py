@@ -1,0 +1,193 @@
+"""Events of a trace, read in compiled code: of each only what pyprof looks at.
+
+Values are as JSON has them: whoever takes them out of an event deals with foreign ones. What may
+be long and repeats, such as the shapes of an op's inputs, stays JSON until it is known whether it
+has been seen before.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+import numpy as np
+import orjson
+import pyarrow as pa
+from msgspec import UNSET, Raw, field
+
+from pyprof.readers.kineto.repair import repaired
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyprof.arrays import Ints
+
+NO_JSON = b"~"
+"""Stands for JSON that is not there; no JSON is spelt so."""
+ABSENT = Raw(NO_JSON)
+"""The one that fields have which are not there."""
+
+NO_NUMBER = -(2**63)
+"""Stands for a number that is not there, where null is something else."""
+
+_NOTHING = Raw(b"{}")
+
+_FAILURES = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class Event(msgspec.Struct, gc=False):
+    """An event of any kind."""
+
+    ph: Any = None
+    cat: Any = None
+    name: Any = ""
+    pid: Any = None
+    tid: Any = None
+    ts: Any = None
+    dur: Any = None
+    id: Any = None
+    args: Raw = _NOTHING
+
+
+class OpArgs(msgspec.Struct, gc=False):
+    """What is said of an op or an annotation."""
+
+    op_id: Any = field(name="External id", default=None)
+    seq: Any = field(name="Sequence number", default=NO_NUMBER)
+    forward: Any = field(name="Fwd thread id", default=None)
+    dims: Raw = field(name="Input Dims", default=ABSENT)
+    old_dims: Raw = field(name="Input dims", default=ABSENT)
+    types: Raw = field(name="Input type", default=ABSENT)
+    strides: Raw = field(name="Input Strides", default=ABSENT)
+    inputs: Raw = field(name="Concrete Inputs", default=ABSENT)
+    stack: Raw = field(name="Call stack", default=ABSENT)
+    modules: Raw = field(name="Module Hierarchy", default=ABSENT)
+    backend: Raw = field(name="kernel_backend", default=ABSENT)
+    collective: Raw = field(name="Collective name", default=ABSENT)
+
+
+class WorkArgs(msgspec.Struct, gc=False):
+    """What is said of work on a GPU."""
+
+    correlation: Any = None
+    device: Any = None
+    stream: Any = None
+    regs: Any = field(name="registers per thread", default=None)
+    smem: Any = field(name="shared memory", default=None)
+    grid: Raw = ABSENT
+    block: Raw = ABSENT
+    bytes: Any = UNSET
+    size: Any = UNSET
+    size_bytes: Any = field(name="sizeBytes", default=UNSET)
+    node_id: Any = field(name="graph node id", default=None)
+    graph_id: Any = field(name="graph id", default=None)
+    collective: Raw = field(name="Collective name", default=ABSENT)
+
+
+class CallArgs(msgspec.Struct, gc=False):
+    """What is said of a call of a GPU's runtime or driver."""
+
+    correlation: Any = None
+    kernel: Any = UNSET
+    smem: Any = field(name="shared memory", default=UNSET)
+    grid: Raw = ABSENT
+    block: Raw = ABSENT
+    bytes: Any = UNSET
+    size: Any = UNSET
+    size_bytes: Any = field(name="sizeBytes", default=UNSET)
+
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Args(Generic[T]):
+    """Reads what is said of events of one kind."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind: type[T] = kind
+        self._all: msgspec.json.Decoder[list[T]] = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
+        self._one: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+
+    def read(self, events: Iterable[Event]) -> list[T]:
+        """Give what each event says."""
+        raws = [event.args for event in events]
+        try:
+            return self._all.decode(b"[" + b",".join(raws) + b"]")
+        except _FAILURES:
+            return [self._read_one(raw) for raw in raws]
+
+    def _read_one(self, raw: Raw) -> T:
+        try:
+            return self._one.decode(raw)
+        except _FAILURES:
+            value = loads(raw)
+        return self._one.decode(orjson.dumps(value)) if isinstance(value, dict) else self._kind()
+
+
+OPS, WORK, CALLS = Args(OpArgs), Args(WorkArgs), Args(CallArgs)
+
+_EVENTS = msgspec.json.Decoder(list[Event])
+_FIELDS = msgspec.json.Decoder(dict[str, Raw])
+
+
+def decode(text: bytes | Raw) -> list[Event] | None:
+    """Read a JSON list of events; None where it is none, or holds anything else."""
+    try:
+        return _EVENTS.decode(text)
+    except _FAILURES:
+        return None
+
+
+def fields(text: bytes) -> dict[str, Raw] | None:
+    """Take a JSON object apart; None where it is none."""
+    try:
+        return _FIELDS.decode(text)
+    except _FAILURES:
+        return None
+
+
+def from_values(values: Iterable[object]) -> list[Event]:
+    """Make events of parsed JSON; what is no object is none."""
+    return [event for value in values if isinstance(value, dict) for event in [_event(value)]]
+
+
+def _event(value: dict[str, Any]) -> Event:
+    said = value.get("args")
+    try:
+        args = Raw(orjson.dumps(said)) if isinstance(said, dict) else _NOTHING
+    except orjson.JSONEncodeError:  # lists in each other without end
+        args = _NOTHING
+    return Event(**{name: value[name] for name in _PLAIN if name in value}, args=args)
+
+
+_PLAIN = tuple(name for name in Event.__struct_fields__ if name != "args")
+
+
+def loads(raw: bytes | Raw) -> Any:  # noqa: ANN401 - JSON can be anything
+    """Parse JSON, set right where need be; None for what still is none."""
+    text = bytes(raw)
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return orjson.loads(repaired(text))
+    except orjson.JSONDecodeError:
+        return None
+
+
+def all_args(event: Event) -> dict[str, Any]:
+    """Give all that is said of an event, in plain values."""
+    args = loads(event.args)
+    return args if isinstance(args, dict) else {}
+
+
+def numbered(raws: list[Raw]) -> tuple[Ints, list[bytes]]:
+    """Number distinct pieces of JSON: the number of each, and the pieces by number."""
+    if raws and raws[0] is ABSENT and raws.count(ABSENT) == len(raws):
+        return np.zeros(len(raws), np.int64), [NO_JSON]
+    offsets = np.cumsum(np.fromiter(chain([0], map(len, raws)), np.int64, len(raws) + 1))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(raws))]
+    pieces = pa.Array.from_buffers(pa.large_binary(), len(raws), buffers).dictionary_encode()
+    return pieces.indices.to_numpy().astype(np.int64), pieces.dictionary.to_pylist()
