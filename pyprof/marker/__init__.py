@@ -28,6 +28,7 @@ which needs Arrow, takes millions of texts apart.
 from pyprof.marker.decode import (
     decode_annotation,
     decode_functions,
+    decode_name,
     decode_op,
     decode_seq,
     decode_trace,
@@ -53,6 +54,7 @@ from pyprof.marker.model import (
     Tensor,
     Value,
     is_backward,
+    node_name,
 )
 from pyprof.marker.serving_steps import ServingStep, serving_step
 from pyprof.marker.user_ranges import BACKWARD, STEP_PATTERN, direction, range_name, step_name
@@ -74,6 +76,7 @@ __all__ = [
     "classify",
     "decode_annotation",
     "decode_functions",
+    "decode_name",
     "decode_op",
     "decode_seq",
     "decode_trace",
@@ -87,6 +90,7 @@ __all__ = [
     "is_backward",
     "is_library_domain",
     "layer_name",
+    "node_name",
     "plain_layer",
     "range_name",
     "serving_step",

@@ -121,7 +121,7 @@ class Seq:
     @property
     def node(self) -> str:
         """Name the op or autograd node, without what the engine puts before it."""
-        return self.name.removeprefix(EVALUATE)
+        return node_name(self.name)
 
     @property
     def backward(self) -> bool:
@@ -137,6 +137,12 @@ STOPPED = ", stopped = True"
 
 EVALUATE = "autograd::engine::evaluate_function: "
 """What the engine puts before the name of the node that it evaluates."""
+
+
+def node_name(name: str) -> str:
+    """Give the name of the op or autograd node, without what the engine puts before it."""
+    return name.removeprefix(EVALUATE)
+
 
 _BACKWARD = re.compile(
     r"Backwards?\d*(?:_copy)?$|_backward$|AccumulateGrad$|^autograd::engine::evaluate_function: "

@@ -220,5 +220,6 @@ def _last(capture: Capture) -> int:
 
 
 def _counted(sweep: Sweep) -> NDArray[np.bool_]:
-    tell = (texts.tell(sweep.texts, kind, paths.counts) for kind in (Kind.OP, Kind.SEQ))
-    return np.logical_or(*tell)
+    return texts.tell(sweep.texts, Kind.OP, paths.counts) | texts.tell_name(
+        sweep.texts, lambda name: not paths.is_checkpoint(name)
+    )

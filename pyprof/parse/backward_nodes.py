@@ -66,7 +66,7 @@ def is_engine(template: str) -> bool:
 
 def accumulates(template: str) -> bool:
     """Tell whether a template is the node that adds to a parameter's gradient."""
-    return marker.decode_seq(template).name.endswith("AccumulateGrad")
+    return marker.decode_name(template).endswith("AccumulateGrad")
 
 
 def base_name(template: str) -> str:
@@ -74,7 +74,7 @@ def base_name(template: str) -> str:
 
     torchgen names the node after the op: native_layer_norm -> NativeLayerNormBackward0.
     """
-    name = marker.decode_seq(template).node.rpartition("::")[2]
+    name = marker.node_name(marker.decode_name(template)).rpartition("::")[2]
     return _NODE.sub("", name).replace("_", "").lower()
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof import marker
 from pyprof.arrays import NONE, ints
 from pyprof.marker import Kind
 from pyprof.parse import backward_nodes, launches, texts
@@ -42,8 +44,8 @@ def partners(
     windows: RecordingWindows,
 ) -> Partners:
     """Find, per activity, the forward range of the innermost backward node around it."""
-    node = texts.tell(sweep.texts, Kind.SEQ, backward_nodes.is_node)
-    engine = texts.tell(sweep.texts, Kind.SEQ, backward_nodes.is_engine)
+    node = texts.tell_name(sweep.texts, backward_nodes.is_node)
+    engine = texts.tell_name(sweep.texts, backward_nodes.is_engine)
     numbered = sweep.texts.seq >= 0
     innermost = launches.last(chain, (node & numbered) | engine)
     innermost = _numbered_node(sweep, node & numbered, engine & ~numbered, innermost)
@@ -89,7 +91,7 @@ def _maker(
     It is the last one before it on the thread: the engine adds up what a node gave right after it,
     and takes the accumulation of a parameter's gradient before all else.
     """
-    adds = launches.last(chain, texts.tell(sweep.texts, Kind.SEQ, backward_nodes.accumulates))
+    adds = launches.last(chain, texts.tell_name(sweep.texts, backward_nodes.accumulates))
     anything = np.ones(len(node), bool)
     adds = np.where(between & (adds == NONE), launches.first(chain, anything), adds)
     rows = np.append(np.flatnonzero(node), NONE)
@@ -153,8 +155,9 @@ def _names(read: texts.Texts) -> Ints:
     """Number the ops' names, an op's and its backward node's alike; NONE for other ranges."""
     codes = np.full(len(read.templates) + 1, NONE)
     codes_by_name: dict[str, int] = {}
+    base_name = cache(backward_nodes.base_name)
     for template in np.flatnonzero(read.kind == Kind.SEQ).tolist():
-        name = backward_nodes.base_name(read.templates[template])
+        name = base_name(marker.decode_name(read.templates[template]))
         codes[template] = codes_by_name.setdefault(name, len(codes_by_name))
     return codes[read.code]
 

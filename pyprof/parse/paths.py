@@ -76,6 +76,8 @@ def file_and_line(frame: str) -> tuple[str, int] | None:
 
 _TRACES = 1 << 18
 """Stacks that are kept without the framework's frames."""
+_NAMES = 1 << 16
+"""Names of PyTorch's own ranges of which it is kept whether they are of a backward pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +276,7 @@ class _Around:
             self._state = self._state._replace(optimizer=True)
 
     def _enter_seq(self, text: str) -> None:
-        if _is_checkpoint(text):
+        if is_checkpoint(text):
             self._state = self._state._replace(says="")
             self._begin_again()
             return
@@ -310,7 +312,7 @@ def _user_trace(text: str) -> tuple[str, ...]:
     return user_trace(marker.decode_trace(text))
 
 
-def _is_checkpoint(text: str) -> bool:
+def is_checkpoint(text: str) -> bool:
     """Tell the node of activation checkpointing, which runs forward ops again inside it."""
     return "CheckpointFunctionBackward" in text
 
@@ -324,15 +326,18 @@ def _has_number(text: str) -> bool:
 
 
 def _is_node(text: str) -> bool:
-    return not _is_checkpoint(text) and marker.decode_seq(text).backward
+    return _is_node_name(marker.decode_name(text))
+
+
+@lru_cache(maxsize=_NAMES)
+def _is_node_name(name: str) -> bool:
+    return not is_checkpoint(name) and marker.is_backward(name)
 
 
 def counts(text: str) -> bool:
-    """Tell whether a template puts an op or one of PyTorch's own ranges into a path."""
-    around = _Around(1)
-    around.enter(text, marker.classify(text))
-    path = around.path()
-    return bool(path.markers or path.seqs)
+    """Tell whether an op text puts an op into a path."""
+    call = marker.decode_op(text)
+    return call is not None and call.op not in marker.NOT_OPS
 
 
 # Words for a path: the ops that it names, and the sizes and dtypes of their tensors.
@@ -366,9 +371,8 @@ def ops(named: Sequence[tuple[str, str]], seqs: Sequence[str]) -> list[tuple[str
     old_nodes = [text for text in seqs if _OLD_NODE.search(text) and not is_engine(text)]
     if old_nodes:
         return [("na", _without_backward(text)) for text in old_nodes]
-    decoded = [marker.decode_seq(text) for text in seqs]
-    nodes = [entry for entry in decoded if entry.call is not None] or decoded
-    return [_mod_and_op(entry.node) for entry in nodes]
+    nodes = [text for text in seqs if not is_engine(text)] or seqs
+    return [_mod_and_op(marker.node_name(marker.decode_name(text))) for text in nodes]
 
 
 def forward_ops(path: Path) -> list[tuple[str, str]]:

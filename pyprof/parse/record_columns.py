@@ -16,13 +16,14 @@ from pyprof.parse import collectives, launch_layers, paths, sequence, sites
 from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from pyprof.arrays import Ints, Mask
     from pyprof.parse.forward_backward import Partners
     from pyprof.parse.launches import Chains
+    from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
     from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import DescribedSweep
@@ -213,7 +214,7 @@ def _layered(sweep: DescribedSweep, path: Ints, place: Ints, around: Ints) -> In
 
 
 def _forward(sweep: DescribedSweep, partner: Ints, place: Ints) -> dict[str, Column]:
-    described = sweep.described
+    described = _only(sweep.described, partner, place)  # in inference none, of many
     ops = [paths.forward_ops(entry) for entry in described]
     return {
         "fwdMarker": Coded(partner, [list(entry.markers) for entry in described]),
@@ -225,6 +226,17 @@ def _forward(sweep: DescribedSweep, partner: Ints, place: Ints) -> dict[str, Col
         "fwdLayer": Coded(place, [list(entry.layer) for entry in described]),
         "fwdTrace": Coded(place, [list(entry.trace) for entry in described]),
     }
+
+
+def _only(described: Sequence[Path], *used: Ints) -> list[Path]:
+    """Leave out what no row refers to: it would be put into words in vain."""
+    wanted = np.zeros(len(described) + 1, bool)
+    for index in used:
+        wanted[index] = True  # NONE is the last
+    return [
+        entry if is_wanted else paths.NOWHERE
+        for entry, is_wanted in zip(described, wanted.tolist(), strict=False)
+    ]
 
 
 _DIRECTIONS = ["", "fprop", "bprop", "optim", "comm", "copy"]

@@ -186,7 +186,7 @@ def _call_ids(
 
     What was captured once is another call each time that it runs.
     """
-    is_node = texts.tell(sweep.texts, Kind.SEQ, backward_nodes.is_node)
+    is_node = texts.tell_name(sweep.texts, backward_nodes.is_node)
     anything = np.ones(len(is_node), bool)
     op_id = launches.last(ops, anything)
     for other in (launches.last(seqs, is_node), launches.first(chain, anything)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,13 +11,12 @@ import pyarrow as pa
 
 from pyprof import marker
 from pyprof.arrays import ints
+from pyprof.marker import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
-
-    from pyprof.marker import Kind
 
 NO_SEQ = -1
 
@@ -42,8 +42,20 @@ def read_texts(ranges: pa.Table) -> Texts:
         code=np.concatenate([np.zeros(0, np.int32), *(part.indices for part in text.chunks)]),
         seq=ints(ranges.column("seq"), NO_SEQ),
         templates=templates,
-        kind=np.array([marker.classify(template) for template in templates], np.int8),
+        kind=np.array([_kind(template) for template in templates], np.int8),
     )
+
+
+def _kind(template: str) -> Kind:
+    """Classify a template; what an op's sizes are does not matter, so that most are alike."""
+    sizes = template.find(_SIZES)
+    if sizes < 0 or _OP_ID not in (head := template[: sizes + len(_SIZES)]):
+        return marker.classify(template)
+    return _kind_of_head(head)
+
+
+_OP_ID, _SIZES = ", op_id = ", ", sizes = "
+_kind_of_head = lru_cache(maxsize=1 << 16)(marker.classify)
 
 
 def where(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
@@ -68,3 +80,9 @@ def tell(texts: Texts, kind: Kind, question: Callable[[str], bool]) -> NDArray[n
     for template in np.flatnonzero(texts.kind == kind).tolist():
         answers[template] = question(texts.templates[template])
     return answers[texts.code] if len(texts.code) else np.zeros(0, bool)
+
+
+def tell_name(texts: Texts, question: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """Answer a question about each of PyTorch's own ranges by its name alone, which many share."""
+    answer = cache(question)
+    return tell(texts, Kind.SEQ, lambda text: answer(marker.decode_name(text)))

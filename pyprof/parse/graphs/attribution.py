@@ -454,7 +454,7 @@ def _op_name(text: str) -> str:
     if kind == Kind.OP:
         call = marker.decode_op(text)
         return call.op if call is not None else text
-    return marker.decode_seq(text).name if kind == Kind.SEQ else text
+    return marker.decode_name(text) if kind == Kind.SEQ else text
 
 
 def _with(table: pa.Table, name: str, column: pa.Array) -> pa.Table:

@@ -133,5 +133,5 @@ def _shown(text: str, kind: int) -> tuple[str, str] | None:
         call = marker.decode_op(text)
         return None if call is None else (_OPS, f"{call.mod}.{call.op}")
     if kind == Kind.SEQ:
-        return _OPS, marker.decode_seq(text).name
+        return _OPS, marker.decode_name(text)
     return _USER, marker.layer_name(text) if kind == Kind.LAYER else text
