@@ -129,10 +129,10 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
     )
     @wraps(command)
     def with_inputs(graph_captures: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - the command's own
-        from pyprof import arrow_alone  # noqa: PLC0415 - only where captures are read
+        from pyprof import arrow_setup  # noqa: PLC0415 - only where captures are read
         from pyprof.readers import settings  # noqa: PLC0415 - as above
 
-        arrow_alone.hide_pandas()
+        arrow_setup.prepare()
         for place in graph_captures:
             if not Path(place).exists():
                 raise CaptureError(f"{place}: no such file or folder; check --graph-captures")

@@ -52,8 +52,8 @@ def test_a_json_trace_loads_neither_pandas_nor_sqlites_driver(tmp_path: Path, co
 
 FRAME = """
 import pyarrow, sys
-from pyprof import arrow_alone
-arrow_alone.hide_pandas()
+from pyprof import arrow_setup
+arrow_setup.prepare()
 assert pyarrow.array([1, 2]).to_pylist() == [1, 2] and "pandas" not in sys.modules
 print(*pyarrow.table({"a": [1, 2]}).to_pandas().a, sys.meta_path[0].__name__)
 """
