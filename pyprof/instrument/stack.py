@@ -4,10 +4,15 @@ To look at thirty frames costs more than everything else that a marker needs. So
 call of an op or module that is not over, from where on outwards nothing moves meanwhile. And most
 calls come the way that the last one from the same instruction came: a stack is held against that
 one first, and looked for among all only where it differs.
+
+Nor does anything move outwards of a frame while that runs. So what was found there is noted on the
+frame itself, and as long as it runs is not looked at again. The only room that a frame has for a
+note is its `f_trace`, which nobody reads but a debugger, and which is left alone where one is.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 import runpy
 import sys
@@ -20,6 +25,9 @@ from pyprof.marker import encode_trace
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
+    from typing import TypeAlias
+
+    _Way: TypeAlias = "tuple[tuple[CodeType, int, Tail | None], ...]"
 
 MAX_WALK = 192
 """Frames looked at, from the innermost outwards: a bound for deep recursion."""
@@ -35,10 +43,24 @@ _FOREIGN = (
 )
 
 
+class Tail:
+    """A note on a frame: what is outwards of it. As a trace function, it traces nothing."""
+
+    __slots__ = ("code", "outer")
+
+    def __init__(self, code: CodeType | None, outer: Tail | Stack | None) -> None:
+        self.code = code
+        """Of the next frame outwards, which is kept so that its id stays its own."""
+        self.outer = outer
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        """Trace nothing, where a debugger comes after the note."""
+
+
 class Stack:
     """Frames at an instruction each, up to where another stack goes on, and what they say."""
 
-    __slots__ = ("beyond", "inside", "places", "steps", "text")
+    __slots__ = ("beyond", "inside", "places", "steps", "text", "way")
 
     def __init__(
         self,
@@ -49,6 +71,8 @@ class Stack:
     ) -> None:
         self.steps = steps
         """The code and the last instruction of each frame, innermost first."""
+        self.way = _way(steps, beyond)
+        """The same, each with the note for such a frame."""
         self.beyond = beyond
         self.places = places
         """`file:line` and function of the user's frames, outermost first, beyond included."""
@@ -57,6 +81,32 @@ class Stack:
         self.inside: dict[int, Stack] = {}
         """The stacks last seen that go on from this one, by a number made of their innermost
         frame. That number may be another one's too: what is found here is a guess."""
+
+
+_tails: dict[tuple[int, int, int], Tail] = {}
+"""Notes, by the ids of the next frame's code, its instruction and the note on that frame; one
+object for all that say the same. They keep what these are ids of."""
+
+_MOVES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+"""Code whose frames go on where others called them: what is outwards of them changes."""
+
+
+def _way(steps: tuple[tuple[CodeType, int], ...], beyond: Stack | None) -> _Way:
+    if len(steps) >= MAX_WALK:  # where it ends depends on where it began
+        return tuple((code, at, None) for code, at in steps)
+    way: list[tuple[CodeType, int, Tail | None]] = []
+    tail = _tail(None, 0, beyond)
+    for code, at in reversed(steps):
+        way.append((code, at, None if code.co_flags & _MOVES else tail))
+        tail = _tail(code, at, tail)
+    return tuple(reversed(way))
+
+
+def _tail(code: CodeType | None, at: int, outer: Tail | Stack | None) -> Tail:
+    tail = _tails.get(key := (id(code), at, id(outer)))
+    if tail is None:
+        tail = _tails[key] = Tail(code, outer)
+    return tail
 
 
 NOWHERE = Stack((), None, (), "")
@@ -84,14 +134,31 @@ def find(depth: int, end: FrameType | None = None, beyond: Stack = NOWHERE) -> S
     guess = beyond.inside.get(id(frame.f_code) + frame.f_lasti)
     if guess is not None:
         here: FrameType | None = frame
-        for code, instruction in guess.steps:
+        for code, instruction, tail in guess.way:
             if here is None or here.f_code is not code or here.f_lasti != instruction:
                 break
+            if tail is not None and here.f_trace is tail:
+                if here is not frame and here is not frame.f_back:
+                    _note(frame, guess.way)
+                return guess
             here = here.f_back
         else:
             if here is end or len(guess.steps) == MAX_WALK:
+                _note(frame, guess.way)
                 return guess
     return _look_up(frame, end, beyond)
+
+
+def _note(frame: FrameType | None, way: _Way) -> None:
+    """Note on each frame what is outwards of it, up to one that says so already."""
+    if sys.gettrace() is not None:
+        return
+    for _, _, tail in way:
+        if frame is None or (tail is not None and frame.f_trace is tail):
+            return
+        if tail is not None and (frame.f_trace is None or type(frame.f_trace) is Tail):
+            frame.f_trace = tail
+        frame = frame.f_back
 
 
 def begin_at(code: CodeType) -> None:
@@ -102,6 +169,7 @@ def begin_at(code: CodeType) -> None:
 def forget() -> None:
     """Drop what was remembered."""
     _stacks.clear()
+    _tails.clear()
     NOWHERE.inside.clear()
     _texts.clear()
 

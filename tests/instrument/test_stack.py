@@ -7,6 +7,7 @@ import contextlib
 import sys
 import threading
 import weakref
+from random import Random
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,6 +18,7 @@ from pyprof import marker
 from pyprof.instrument import ranges, stack
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
     import pytest
@@ -207,3 +209,69 @@ def test_a_module_call_does_not_keep_its_frame(listening: Recorder) -> None:
         assert gone() is None
     assert ranges.THREAD.here.frame is None
     assert listening.depth == 0
+
+
+def test_a_generator_is_seen_where_it_was_called_last() -> None:
+    """What is outwards of its frame changes, though it is the same frame: no note is kept on it."""
+
+    def traced() -> str:
+        return stack.find(1).text
+
+    def endless() -> Iterator[str]:
+        while True:
+            yield traced()
+
+    texts = endless()
+
+    def first() -> str:
+        return next(texts)
+
+    def second() -> str:
+        return next(texts)
+
+    for way in (first, first, second, second, first):
+        assert marker.decode_functions(way())[-3:] == (way.__name__, "endless", "traced")
+
+
+def test_notes_on_frames_agree_with_a_walk() -> None:
+    """Whatever calls what, in whatever order, a stack found by notes is that found by walking."""
+    random = Random(5)  # noqa: S311 - to be the same each time
+
+    def walk(frame: FrameType) -> str:
+        steps, _ = stack._walk(frame, None)
+        return stack._describe(frame, steps, stack.NOWHERE).text
+
+    def call(left: int) -> None:
+        for _ in range(random.randrange(1, 4)):
+            found, walked = stack.find(1).text, walk(here())
+            assert found == walked
+            if left:
+                random.choice((call, other))(left - 1)
+
+    def other(left: int) -> None:
+        call(left)
+        assert marker.decode_functions(stack.find(1).text)[-1] == "other"
+
+    for _ in range(20):
+        call(3)
+
+
+def test_a_debuggers_frames_are_left_alone() -> None:
+    """Where somebody traces, no frame gets a note; a note from before traces nothing."""
+
+    def outer() -> list[object]:
+        for _ in range(3):
+            stack.find(1)
+        return [here().f_trace]
+
+    seen: list[str] = []
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, _: seen.append(f"{event} {frame.f_code.co_name}"))
+    try:
+        notes = outer()
+        stack.find(1)
+    finally:
+        sys.settrace(before)
+    assert notes == [None]
+    assert "call outer" in seen
+    assert stack.Tail(None, None)(here(), "line", None) is None  # type: ignore[func-returns-value]
