@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 DEPTH = 30
 REPEATS = 10
-ALONE, LISTENING, UNDER_NSYS = "torch alone", "pyprof, listening", "pyprof, nsys takes the ranges"
+ALONE, LISTENING, TORCH = "torch alone", "pyprof, listening", "torch's own ranges, shapes"
+UNDER_NSYS = "pyprof, nsys takes the ranges"
 
 Times = dict[str, float]
 """Seconds of a call by the way it was called."""
@@ -108,7 +109,7 @@ WAYS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     ALONE: contextlib.nullcontext,
     "pyprof, nobody listens": pyprof_off,
     LISTENING: pyprof_on,
-    "torch's own ranges, shapes": torch_ranges,
+    TORCH: torch_ranges,
     "torch.profiler": profiler,
     "torch.profiler, shapes and stacks": lambda: profiler(record_shapes=True, with_stack=True),
 }
