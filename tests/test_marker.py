@@ -3,6 +3,7 @@
 import ast
 import json
 import math
+import re
 
 import pytest
 from hypothesis import example, given
@@ -181,3 +182,20 @@ def test_the_arguments_of_a_real_op_are_read() -> None:
 def test_backward_nodes_are_told_by_name(name: str, expected: bool) -> None:  # noqa: FBT001
     """Any number behind Backward, and the engine's own ranges."""
     assert marker.is_backward(name) is expected
+
+
+PIECES = (", seq = ", ", op_id = ", ", sizes = ", ", inputs = ", "5", "-3", "[[2]]", "aten::mm")
+PATTERN = re.compile(r", (seq|op_id|sizes|input_op_ids|dtypes|strides|inputs|stopped) = ")
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
+def test_fields_are_found_wherever_they_stand(text: str) -> None:
+    """A text is taken apart as one pattern for all would; of fields that repeat the last."""
+    name, *rest = PATTERN.split(text)
+    found = marker.decode_seq(text)
+    assert (found.name, marker.decode_name(text)) == (name, name)
+    numbers = [
+        (key, re.match(r"-?\d+", value)) for key, value in zip(rest[::2], rest[1::2], strict=True)
+    ]
+    last = {key: int(number[0]) for key, number in numbers if number}
+    assert (found.seq, found.op_id) == (last.get("seq"), last.get("op_id"))
