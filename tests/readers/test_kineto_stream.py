@@ -50,6 +50,13 @@ def test_blocks(tmp_path: Path, *, zipped: bool, indent: int | None) -> None:
     assert not any("ends before" in warning for warning in capture.warnings)
 
 
+def test_blocks_that_unzip_to_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first bytes of a packed file hold no text yet; what comes behind them is read."""
+    monkeypatch.setattr(stream, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(stream, "_EVENT_BYTES", 4096)
+    assert corrs(read_text(tmp_path, text(EVENTS[:20]), zipped=True)) == list(range(1, 21))
+
+
 @pytest.mark.usefixtures("small_blocks")
 def test_bare_list(tmp_path: Path) -> None:
     """The Chrome format also allows the list of events alone."""

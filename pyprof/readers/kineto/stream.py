@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -84,9 +85,11 @@ class Trace:
                 while block := file.read(BLOCK_BYTES):
                     yield block
                 return
-            yield from self._unzipped(iter(lambda: file.read(BLOCK_BYTES // 8), b""))
+            packed = iter(lambda: file.read(BLOCK_BYTES // 8), b"")
+            with closing(_ahead(self._unzipped(packed))) as blocks:
+                yield from blocks
 
-    def _unzipped(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    def _unzipped(self, blocks: Iterator[bytes]) -> Generator[bytes, None, None]:
         unzip = zlib.decompressobj(wbits=31)
         most = max(_ANY_BYTES, _RATIO * self.path.stat().st_size)
         for block in blocks:
@@ -153,6 +156,15 @@ class Trace:
         endings = (_loads(text) for text in (last, last + b"}", ending))
         events.append(next((event for event in endings if isinstance(event, dict)), None))
         return decoding.from_values(events)
+
+
+def _ahead(blocks: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
+    """Unzip the next block while one is read, which needs no lock of Python's."""
+    with closing(blocks), ThreadPoolExecutor(1) as pool:
+        future = pool.submit(next, blocks, None)
+        while (block := future.result()) is not None:  # one may be empty
+            future = pool.submit(next, blocks, None)
+            yield block
 
 
 def _last_boundary(buffer: bytes) -> re.Match[bytes] | None:
