@@ -55,6 +55,7 @@ import pyarrow, sys
 from pyprof import arrow_setup
 arrow_setup.prepare()
 assert pyarrow.array([1, 2]).to_pylist() == [1, 2] and "pandas" not in sys.modules
+assert pyarrow.default_memory_pool().backend_name == "system"
 finders = {type(finder).__module__ for finder in sys.meta_path}
 print(*pyarrow.table({"a": [1, 2]}).to_pandas().a, *finders & {arrow_setup.__name__})
 """

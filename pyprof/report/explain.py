@@ -91,6 +91,12 @@ def sections(table: Table, row: int) -> Iterator[tuple[str, Iterator[str]]]:
         raise PyprofError(f"no row {row}: rows are numbered from 1 to {rows}")
     explained = _Row(table, row - 1)
     yield from ((title, section(explained)) for title, section in SECTIONS.items())
+    if table.measured.any:
+        yield MEASURED, _measured(explained)
+
+
+MEASURED = "6. Compare with counters"
+"""The section that there is only where something was measured."""
 
 
 # --- sections -------------------------------------------------------------------------------------
@@ -173,6 +179,36 @@ def _roofline(row: _Row) -> Iterator[str]:
     if why := row.value("why"):
         yield f"why: {why}"
 
+
+def _measured(row: _Row) -> Iterator[str]:
+    if (source := row.value("counter")) is None:
+        yield "nothing was measured of this row"
+        return
+    yield f"measured by: {source}"
+    for name, label in _MEASURED.items():
+        if (value := row.value(name)) is not None:
+            yield f"{label}: {number(value)} {COLUMNS[name].unit}".rstrip()
+
+
+_MEASURED = {
+    "dram": "DRAM traffic",
+    "dramerr": "its standard error",
+    "excess": "over the least bytes",
+    "tensor": "Tensor Cores active",
+    "tensorerr": "its standard error",
+    "tcmeas": "Tensor Cores used (1 yes, 0 no)",
+    "xflops": "FLOPs outside Tensor Cores",
+    "occ": "theoretical occupancy",
+    "occmeas": "achieved occupancy",
+    "waves": "waves",
+    "l1hit": "hits in L1",
+    "l2hit": "hits in L2",
+    "clock": "SM clock",
+    "effclk": "efficiency at this clock",
+    "power": "power",
+    "energy": "energy",
+}
+"""Columns, and what their values are."""
 
 SECTIONS: dict[str, Callable[[_Row], Iterator[str]]] = {
     "What is recorded": _recorded,

@@ -77,6 +77,16 @@ def test_summary_has_a_section(tmp_path: Path) -> None:
     assert "Measured" not in run("summary", "-q", capture).stdout
 
 
+def test_explain_compares_with_counters(tmp_path: Path) -> None:
+    """One row's counters, each with what it is; without any there is no such section."""
+    counters, capture = _counters(tmp_path / "ncu.csv"), _capture(tmp_path / "a.sqlite")
+    text = run("prof", "--explain", "1", "--counters", counters, capture).stdout
+    section = text[text.index("6. Compare with counters") :]
+    assert "measured by: joined" in section
+    assert "Tensor Cores active: 61 %" in section
+    assert "6. Compare" not in run("prof", "--explain", "1", capture).stdout
+
+
 def test_page_has_a_section(tmp_path: Path) -> None:
     """The same, sortable; without counters there is none."""
     counters, capture = _counters(tmp_path / "ncu.csv"), _capture(tmp_path / "a.sqlite")
