@@ -11,7 +11,9 @@ import pytest
 from pyprof.report.diff.gate import parse
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
+from tests.report.answers.checked import checked
 from tests.report.captured import capture, op
+from tests.report.diff.noisy import noisy, times
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -179,7 +181,11 @@ def test_costs_known_of_other_rows_are_not_compared(captures: Path) -> None:
     assert (done.code, "known for different shares of the rows" in done.stderr) == (1, True)
 
 
-@pytest.mark.parametrize("text", ["speed>3%", "time>", "time=3", "time>3 parsecs", "kernels>3ms"])
+@pytest.mark.parametrize(
+    "text",
+    ["speed>3%", "time>", "time=3", "time>3 parsecs", "kernels>3ms", "slower>5", "slower<5%",
+     "op>-1%", "significantly"],
+)  # fmt: skip
 def test_a_limit_that_says_nothing_is_misuse(pair: tuple[Path, Path], text: str) -> None:
     """Exit code 2 before anything is read."""
     done = run("diff", *pair, "--fail-if", text)
@@ -196,6 +202,32 @@ def test_limits_are_read(text: str, value: float, *, relative: bool) -> None:
     limit = parse(text)
     assert limit.value == pytest.approx(value)
     assert limit.relative == relative
+
+
+def test_limits_beyond_noise_say_what_is_slower(tmp_path: Path) -> None:
+    """The step, and the op that costs most of those beyond the limit; exit code 3."""
+    a = noisy(tmp_path / "a.sqlite", times(1, 8, 0.01))
+    b = noisy(tmp_path / "b.sqlite", times(2, 8, 0.01, gelu=1.5, exp=1.2))
+    done = run("diff", a, b, "--fail-if", "slower>5%", "--fail-if", "op>30%",
+               "--fail-if", "significant", "--fail-if", "op>80%")  # fmt: skip
+    assert done.code == 3
+    said = [line.removeprefix("pyprof: ") for line in done.stderr.splitlines()]
+    assert [line.partition(":")[0] for line in said] == ["slower>5%", "op>30%", "significant"]
+    assert said[0].startswith("slower>5%: step changed by +")
+    assert said[0].endswith("; significant")
+    assert "op>30%: gelu 64x64 float32 step changed by +" in said[1]
+    assert "more" not in said[1]
+    assert run("diff", b, a, "--fail-if", "slower>5%", "--fail-if", "significant").code == 0
+    failed = ask_failing(a, b)
+    assert failed == said[:1]
+
+
+def ask_failing(a: Path, b: Path) -> list[str]:
+    """Compare with a limit that is exceeded; give what JSON says of it."""
+    done = run("diff", a, b, "--fail-if", "slower>5%", "--json")
+    assert done.code == 3
+    failed: list[str] = checked(done.stdout)["failed"]
+    return failed
 
 
 @pytest.mark.parametrize("suffix", [".md", ".html", ".csv", ".txt"])

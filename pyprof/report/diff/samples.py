@@ -82,8 +82,9 @@ def samples(
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
     no_rows = np.zeros(len(chosen), bool)
     inside: Mask = no_rows if counted is None else np.asarray(loop_steps.rows(counted))
-    first, code = _coded([KEYS[name](table) for name in names], table.records.rows)
-    keys = {name: KEYS[name](table).take(pa.array(first)) for name in names}
+    columns = {name: KEYS[name](table) for name in dict.fromkeys((*names, *TRAITS))}
+    first, code = _coded([columns[name] for name in names], table.records.rows)
+    keys = {name: columns[name].take(pa.array(first)) for name in names}
     duration = table.duration_ns
     rank = np.unique(table.records.numpy("pid"), return_inverse=True)[1]
     step_ns = np.where(inside, duration, 0) / (counted[1] - counted[0] if counted else 1)
@@ -93,7 +94,7 @@ def samples(
         _sums(keys, code, {"rank": rank}, chosen | inside,
               ns=np.where(chosen, duration, 0), step_ns=step_ns),
         _of_steps(table, loop_steps.of_row, inside),
-        _traits(table, keys, code, chosen),
+        _traits(table, keys, code, chosen, [columns[name] for name in TRAITS]),
         int(rank.max(initial=-1)) + 1,
         int(np.gcd.reduce(timed)) if len(timed) else 0,
     )  # fmt: skip
@@ -141,8 +142,9 @@ def _of_steps(table: Table, of_row: Ints, inside: Mask) -> pa.Table:
     return pa.table({"step": of_row[inside][first], **sums})
 
 
-def _traits(table: Table, keys: Mapping[str, pa.Array], code: Ints, chosen: Mask) -> pa.Table:
-    own = [KEYS[name](table) for name in TRAITS]
+def _traits(
+    table: Table, keys: Mapping[str, pa.Array], code: Ints, chosen: Mask, own: Sequence[pa.Array]
+) -> pa.Table:
     first, trait = _coded(own, table.records.rows)
     tried = table.costs.tried.astype(np.int64)
     sums = _sums(keys, code, {"trait": trait * 2 + tried}, chosen, ns=table.duration_ns)

@@ -34,6 +34,20 @@ def test_another_kernel(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("suffix", ["md", "html"])
+def test_causes_are_in_every_form(suffix: str, tmp_path: Path) -> None:
+    """And the way from A to B, on the page."""
+    if suffix == "html":
+        pytest.importorskip("jinja2")
+    names = [f"op{n}" for n in range(8)]
+    taken = [{name: [factor * 1000] * 4 for name in names} for factor in (100, 108)]
+    a, b = (noisy(tmp_path / f"{n}.sqlite", one) for n, one in enumerate(taken))
+    assert run("diff", a, b, "-o", tmp_path / f"x.{suffix}").code == 0
+    text = (tmp_path / f"x.{suffix}").read_text()
+    assert "another clock" in text
+    assert ("From A to B" in text) is (suffix == "html")
+
+
 def test_another_shape(tmp_path: Path) -> None:
     """Matched by shape, what is gone and what is new belong together; else it is one change."""
     a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
