@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyprof.report.diff.gate import parse
+from pyprof.marker import encode_layer
+from pyprof.report.diff.gate import Limit, parse
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.report.answers.checked import checked
@@ -109,6 +110,27 @@ def test_what_runs_outside_of_steps_is_no_part_of_one(tmp_path: Path) -> None:
     assert run("diff", *found, "--fail-if", "time>0", "--fail-if", "time<0").code == 0
 
 
+def test_a_numbered_step_is_no_layer_of_its_own(tmp_path: Path) -> None:
+    """Of `annotate("step 3")` around a step the loop is the layer: steps are samples of one op."""
+    files = []
+    for name in "ab":
+        marks = [
+            mark
+            for n in range(4)
+            for mark in (
+                Range(encode_layer(f"step {n}"), (1000 * n, 1000 * n + 999)),
+                Range(op("relu", 4), (1000 * n + 5, 1000 * n + 30)),
+            )
+        ]
+        work = [
+            Work("relu", at=(1000 * n + 40, 1000 * n + 90), call=(1000 * n + 10, 1000 * n + 20))
+            for n in range(4)
+        ]
+        files.append(nsys_db(tmp_path / f"{name}.sqlite", work, marks))
+    rows = list(csv.DictReader(io.StringIO(run("diff", *files, "--csv", "-q").stdout)))
+    assert [(row["op"], row["layer"], row["a_calls"]) for row in rows] == [("relu", "step", "4")]
+
+
 def test_a_choice_of_steps_is_of_both(tmp_path: Path) -> None:
     """Calls are those of the chosen steps."""
     a, b = (capture(tmp_path / f"{n}.sqlite", steps=n) for n in (3, 5))
@@ -200,6 +222,7 @@ def test_a_limit_that_says_nothing_is_misuse(pair: tuple[Path, Path], text: str)
 def test_limits_are_read(text: str, value: float, *, relative: bool) -> None:
     """A number with % is a fraction of the first capture; with a unit of time it is ns."""
     limit = parse(text)
+    assert isinstance(limit, Limit)
     assert limit.value == pytest.approx(value)
     assert limit.relative == relative
 
