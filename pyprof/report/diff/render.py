@@ -217,7 +217,7 @@ def notes(comparison: Comparison, limit: int | None) -> Iterator[str]:
     """Say what is behind the listed changes, and how many are not listed: they may be chance."""
     for entry in comparison.differing[:limit]:
         name = " ".join(cut(part, _KEY_WIDTH) for part in entry.key if part) or UNKNOWN
-        for cause in () if entry.status == GONE else entry.causes:  # told of what is new
+        for cause in () if entry.status == GONE else entry.causes:  # as of what is new
             yield f"{name}: {cause}"
     if unclear := len(comparison.unclear):
         yield f"{unclear:,} changed by over {100 * SAME_BELOW:g} %, but not significantly"
