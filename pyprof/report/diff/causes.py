@@ -110,7 +110,7 @@ def _others(comparison: Comparison) -> Mapping[int, Change]:
 
 
 _MOST_PAIRS = 10_000
-"""Of more, as with a shape for each length of a text, none is told to stand for another."""
+"""Of more, as with a shape for each length of a text, none is taken to stand for another."""
 
 
 def _pairs(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Change, Change]]:

@@ -95,7 +95,7 @@ def test_what_does_not_vary_is_certain() -> None:
 
 
 def test_of_many_changes_by_chance_none_is_significant() -> None:
-    """Holm's correction: in 95 % of runs none of 200 ops is told to have changed."""
+    """Holm's correction: in 95 % of runs none of 200 ops seems to have changed."""
     rng = np.random.default_rng(7)
     p = rng.random((400, 200))
     corrected = np.array([noise.holm(row) for row in p])
@@ -127,7 +127,7 @@ def _statuses(answer: dict[str, object]) -> dict[str, str]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_planted_slowdown_is_the_only_one(seed: int, tmp_path: Path) -> None:
-    """One op takes 10 % longer over noise of 2 %; the others are told from it."""
+    """One op takes 10 % longer over noise of 2 %; the others are known from it."""
     a = noisy(tmp_path / "a.sqlite", times(seed, 20, 0.02))
     b = noisy(tmp_path / "b.sqlite", times(seed + 100, 20, 0.02, gelu=1.1))
     answer = ask("diff", a, b)
