@@ -8,6 +8,10 @@ import json
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from jsonschema import ValidationError
+
+from tests.report.answers.checked import checked
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -51,6 +55,12 @@ COMMANDS: dict[str, Command] = {
     "export as Markdown": Command("export IN -o OUT", ".md"),
     "export as pstats": Command("export IN -o OUT", ".prof"),
     "export as CSV": Command("export IN -o OUT", ".csv"),
+    "summary as JSON": Command("summary IN -o OUT", ".answer.json"),
+    "prof as JSON": Command("prof IN -o OUT", ".answer.json"),
+    "lines as JSON": Command("lines IN -o OUT", ".answer.json"),
+    "ranks as JSON": Command("ranks IN -o OUT", ".answer.json"),
+    "diff as JSON": Command("diff IN SOUND -o OUT", ".answer.json"),
+    "doctor as JSON": Command("doctor IN -o OUT", ".answer.json", captures_only=True),
     "doctor": Command("doctor IN", captures_only=True),
     "ranks": Command("ranks IN", often=2),
     "ranks of two": Command("ranks IN SOUND"),
@@ -166,12 +176,21 @@ def _collapsed(data: bytes) -> list[int]:
     return [int(line.rpartition(" ")[2]) for line in data.decode().split("\n")[:-1]]
 
 
+def _valid(data: bytes) -> None:
+    """Hold an answer against the schema, as a strict reader does."""
+    try:
+        checked(data)
+    except (AssertionError, ValidationError) as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+
+
 _FORMS: dict[str, Callable[[bytes], object]] = {
     ".collapsed": _collapsed,
     ".dict": lambda data: [json.loads(line) for line in data.splitlines()],
     ".speedscope.json": json.loads,
     ".pt.trace.json": json.loads,
     ".json": json.loads,
+    ".answer.json": _valid,
     ".md": bytes.decode,
     ".html": bytes.decode,
 }

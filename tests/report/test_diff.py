@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyprof.report.diff.gate import parse
+from pyprof.marker import encode_layer
+from pyprof.report.diff.gate import Limit, parse
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
+from tests.report.answers.checked import checked
 from tests.report.captured import capture, op
+from tests.report.diff.noisy import noisy, times
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,6 +110,27 @@ def test_what_runs_outside_of_steps_is_no_part_of_one(tmp_path: Path) -> None:
     assert run("diff", *found, "--fail-if", "time>0", "--fail-if", "time<0").code == 0
 
 
+def test_a_numbered_step_is_no_layer_of_its_own(tmp_path: Path) -> None:
+    """Of `annotate("step 3")` around a step the loop is the layer: steps are samples of one op."""
+    files = []
+    for name in "ab":
+        marks = [
+            mark
+            for n in range(4)
+            for mark in (
+                Range(encode_layer(f"step {n}"), (1000 * n, 1000 * n + 999)),
+                Range(op("relu", 4), (1000 * n + 5, 1000 * n + 30)),
+            )
+        ]
+        work = [
+            Work("relu", at=(1000 * n + 40, 1000 * n + 90), call=(1000 * n + 10, 1000 * n + 20))
+            for n in range(4)
+        ]
+        files.append(nsys_db(tmp_path / f"{name}.sqlite", work, marks))
+    rows = list(csv.DictReader(io.StringIO(run("diff", *files, "--csv", "-q").stdout)))
+    assert [(row["op"], row["layer"], row["a_calls"]) for row in rows] == [("relu", "step", "4")]
+
+
 def test_a_choice_of_steps_is_of_both(tmp_path: Path) -> None:
     """Calls are those of the chosen steps."""
     a, b = (capture(tmp_path / f"{n}.sqlite", steps=n) for n in (3, 5))
@@ -179,7 +203,11 @@ def test_costs_known_of_other_rows_are_not_compared(captures: Path) -> None:
     assert (done.code, "known for different shares of the rows" in done.stderr) == (1, True)
 
 
-@pytest.mark.parametrize("text", ["speed>3%", "time>", "time=3", "time>3 parsecs", "kernels>3ms"])
+@pytest.mark.parametrize(
+    "text",
+    ["speed>3%", "time>", "time=3", "time>3 parsecs", "kernels>3ms", "slower>5", "slower<5%",
+     "op>-1%", "significantly"],
+)  # fmt: skip
 def test_a_limit_that_says_nothing_is_misuse(pair: tuple[Path, Path], text: str) -> None:
     """Exit code 2 before anything is read."""
     done = run("diff", *pair, "--fail-if", text)
@@ -194,8 +222,35 @@ def test_a_limit_that_says_nothing_is_misuse(pair: tuple[Path, Path], text: str)
 def test_limits_are_read(text: str, value: float, *, relative: bool) -> None:
     """A number with % is a fraction of the first capture; with a unit of time it is ns."""
     limit = parse(text)
+    assert isinstance(limit, Limit)
     assert limit.value == pytest.approx(value)
     assert limit.relative == relative
+
+
+def test_limits_beyond_noise_say_what_is_slower(tmp_path: Path) -> None:
+    """The step, and the op that costs most of those beyond the limit; exit code 3."""
+    a = noisy(tmp_path / "a.sqlite", times(1, 8, 0.01))
+    b = noisy(tmp_path / "b.sqlite", times(2, 8, 0.01, gelu=1.5, exp=1.2))
+    done = run("diff", a, b, "--fail-if", "slower>5%", "--fail-if", "op>30%",
+               "--fail-if", "significant", "--fail-if", "op>80%")  # fmt: skip
+    assert done.code == 3
+    said = [line.removeprefix("pyprof: ") for line in done.stderr.splitlines()]
+    assert [line.partition(":")[0] for line in said] == ["slower>5%", "op>30%", "significant"]
+    assert said[0].startswith("slower>5%: step changed by +")
+    assert said[0].endswith("; significant")
+    assert "op>30%: gelu 64x64 float32 step changed by +" in said[1]
+    assert "more" not in said[1]
+    assert run("diff", b, a, "--fail-if", "slower>5%", "--fail-if", "significant").code == 0
+    failed = ask_failing(a, b)
+    assert failed == said[:1]
+
+
+def ask_failing(a: Path, b: Path) -> list[str]:
+    """Compare with a limit that is exceeded; give what JSON says of it."""
+    done = run("diff", a, b, "--fail-if", "slower>5%", "--json")
+    assert done.code == 3
+    failed: list[str] = checked(done.stdout)["failed"]
+    return failed
 
 
 @pytest.mark.parametrize("suffix", [".md", ".html", ".csv", ".txt"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -104,12 +105,37 @@ def _others(comparison: Comparison) -> Mapping[int, Change]:
         if change.status in (NEW, GONE) and any(change.key[at] for at in places):
             key = tuple(part for at, part in enumerate(change.key) if at not in places)
             alike[key][change.status].append(change)
-    pairs = [
-        pair
-        for changes in alike.values()
-        for pair in zip(changes[GONE], changes[NEW], strict=False)
-    ]
+    pairs = [pair for changes in alike.values() for pair in _pairs(changes[GONE], changes[NEW])]
     return {id(x): y for gone, new in pairs for x, y in ((gone, new), (new, gone))}
+
+
+_MOST_PAIRS = 10_000
+"""Of more, as with a shape for each length of a text, none is taken to stand for another."""
+
+
+def _pairs(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Change, Change]]:
+    """Pair those whose shapes and types have most in common, each once."""
+    if len(gone) * len(new) > _MOST_PAIRS:
+        return
+    alike = [(-_common(x.key, y.key), i, j) for i, x in enumerate(gone) for j, y in enumerate(new)]
+    paired: tuple[set[int], set[int]] = (set(), set())
+    for _, i, j in sorted(alike):
+        if i not in paired[0] and j not in paired[1]:
+            paired[0].add(i)
+            paired[1].add(j)
+            yield gone[i], new[j]
+
+
+def _common(a: Key, b: Key) -> int:
+    """Count the sizes and words that two keys have in the same places."""
+    return sum(
+        x == y
+        for one, other in zip(a, b, strict=True)
+        for x, y in zip(_WORD.findall(one or ""), _WORD.findall(other or ""), strict=False)
+    )
+
+
+_WORD = re.compile(r"\d+|[a-z]\w+")
 
 
 def _renamed(

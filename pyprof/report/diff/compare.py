@@ -111,7 +111,7 @@ class Comparison:
 
     @property
     def differing(self) -> list[Change]:
-        """The changes that are some, as far as can be told."""
+        """The changes that are large enough, and more than chance where noise is known."""
         return [change for change in self.changes if change.status not in (SAME, UNCLEAR)]
 
     @property

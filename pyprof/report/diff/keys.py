@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof.marker.user_ranges import is_step, step_name
+from pyprof.prof.column import spelt
 from pyprof.prof.columns import COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyprof.prof.table import Table
 
@@ -47,6 +49,15 @@ def _of_lists(table: Table, name: str, spell: Callable[[Any], str]) -> pa.Array:
     return pa.array(texts, pa.string()).take(pa.array(index))
 
 
+def _layer(table: Table) -> pa.Array:
+    """Name the layers; of a range around a step the loop, for each step would match no other."""
+    return pc.cast(spelt(table.own_or_forward("layer"), _path), pa.string())
+
+
+def _path(layers: Sequence[str]) -> str | None:
+    return ":".join(step_name(name) if is_step(name) else name for name in layers) or None
+
+
 def _column(name: str) -> Callable[[Table], pa.Array]:
     return COLUMNS[name].values
 
@@ -55,7 +66,7 @@ KEYS: dict[str, Callable[[Table], pa.Array]] = {
     "op": _op,
     "shape": _shape,
     "dtype": _dtype,
-    "layer": _column("layer"),
+    "layer": _layer,
     "line": _column("line"),
     "kernel": _column("kernel"),
 }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyprof import __version__
 from pyprof.report.diff import render
+from pyprof.report.diff.waterfall import waterfall
 from pyprof.report.render import page
 from pyprof.report.render.page.sections import Cell, Heading, Sortable, number, text
 
@@ -33,6 +34,9 @@ def page_of(comparison: Comparison, gpus: Sequence[str], broken: Sequence[str] =
         basis=f"{render.basis(comparison)}; {render.certainty(comparison)}",
         keys=", ".join(comparison.keys) or "nothing",
         broken=broken,
+        causes=comparison.causes,
+        stage_header=render.STAGE_HEADER,
+        stages=list(render.stage_rows(stages)) if (stages := waterfall(comparison)) else [],
         metric_header=render.METRIC_HEADER,
         metrics=list(render.metrics(comparison)),
         changes=Sortable(columns, rows, max(len(comparison.changes) - _MOST, 0)),

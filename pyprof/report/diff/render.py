@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING
 
 from pyprof import safe
-from pyprof.report.diff.compare import SAME_BELOW
+from pyprof.report.diff.compare import GONE, SAME_BELOW
 from pyprof.report.diff.noise import LEVEL
 from pyprof.report.diff.waterfall import waterfall
 from pyprof.report.render import text as markdown
@@ -235,7 +235,7 @@ def notes(comparison: Comparison, limit: int | None) -> Iterator[str]:
     """Say what is behind the listed changes, and how many are not listed: they may be chance."""
     for entry in comparison.differing[:limit]:
         name = " ".join(cut_in_middle(part, _KEY_WIDTH) for part in entry.key if part) or UNKNOWN
-        for cause in entry.causes:
+        for cause in () if entry.status == GONE else entry.causes:  # as of what is new
             yield f"{name}: {cause}"
     if unclear := len(comparison.unclear):
         yield f"{unclear:,} changed by over {100 * SAME_BELOW:g} %, but not significantly"

@@ -45,7 +45,7 @@ class Samples:
     """Of all rows: keys, the traits, whether rows were `tried` by autotuning, `ns`."""
     ranks: int
     resolution_ns: int
-    """What durations are multiples of: to what the clock rounds."""
+    """What times are multiples of: to what the clock rounds."""
 
     def plus(self, other: Samples, stepped: Sequence[Samples]) -> Samples:
         """Add other ranks; steps are those of `stepped`, one of the two or both."""
@@ -82,21 +82,35 @@ def samples(
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
     no_rows = np.zeros(len(chosen), bool)
     inside: Mask = no_rows if counted is None else np.asarray(loop_steps.rows(counted))
-    first, code = _coded([KEYS[name](table) for name in names], table.records.rows)
-    keys = {name: KEYS[name](table).take(pa.array(first)) for name in names}
+    columns = {name: KEYS[name](table) for name in dict.fromkeys((*names, *TRAITS))}
+    first, code = _coded([columns[name] for name in names], table.records.rows)
+    keys = {name: columns[name].take(pa.array(first)) for name in names}
     duration = table.duration_ns
     rank = np.unique(table.records.numpy("pid"), return_inverse=True)[1]
     step_ns = np.where(inside, duration, 0) / (counted[1] - counted[0] if counted else 1)
-    timed = duration[table.timed & chosen]
     return Samples(
         _sums(keys, code, {"step": loop_steps.of_row}, inside, ns=duration),
         _sums(keys, code, {"rank": rank}, chosen | inside,
               ns=np.where(chosen, duration, 0), step_ns=step_ns),
         _of_steps(table, loop_steps.of_row, inside),
-        _traits(table, keys, code, chosen),
+        _traits(table, keys, code, chosen, [columns[name] for name in TRAITS]),
         int(rank.max(initial=-1)) + 1,
-        int(np.gcd.reduce(timed)) if len(timed) else 0,
+        _resolution_ns(table, chosen),
     )  # fmt: skip
+
+
+_COARSEST_NS = 1000
+"""Old traces of torch have whole microseconds; what else equal times have in common is no clock."""
+
+
+def _resolution_ns(table: Table, chosen: Mask) -> int:
+    """Find what durations, and times from start to start, are multiples of; 0 without rows."""
+    rows = np.flatnonzero(table.timed & chosen)
+    common = int(np.gcd.reduce(table.duration_ns[rows])) if len(rows) else 0
+    if len(rows) and "start" in table.records.columns:
+        start = table.records.numpy("start")[rows]
+        common = int(np.gcd(common, np.gcd.reduce(start - start[0])))
+    return min(common, _COARSEST_NS)
 
 
 def _coded(columns: Sequence[pa.Array], rows: int) -> tuple[Ints, Ints]:
@@ -141,8 +155,9 @@ def _of_steps(table: Table, of_row: Ints, inside: Mask) -> pa.Table:
     return pa.table({"step": of_row[inside][first], **sums})
 
 
-def _traits(table: Table, keys: Mapping[str, pa.Array], code: Ints, chosen: Mask) -> pa.Table:
-    own = [KEYS[name](table) for name in TRAITS]
+def _traits(
+    table: Table, keys: Mapping[str, pa.Array], code: Ints, chosen: Mask, own: Sequence[pa.Array]
+) -> pa.Table:
     first, trait = _coded(own, table.records.rows)
     tried = table.costs.tried.astype(np.int64)
     sums = _sums(keys, code, {"trait": trait * 2 + tried}, chosen, ns=table.duration_ns)

@@ -96,7 +96,7 @@ def test_a_row_of_a_set_is_found_by_its_number(tmp_path: Path) -> None:
     """By the number that it has in the set: one row, and the cost that is known is its own."""
     files = [capture(tmp_path / f"net.rank{n}.sqlite", slower=n + 1) for n in (0, 1)]
     every = ask("prof", *files)["rows"]
-    for row in every:
+    for row in (every[0], every[4], every[9]):
         answer = ask("prof", *files, "--where", f"idx={row['idx']}")
         assert answer["rows"] == [row]
         assert answer["known_cost"]["total_ns"] == row["sil_ns"]

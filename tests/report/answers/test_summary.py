@@ -6,6 +6,8 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.report.answers.checked import ask, checked
@@ -111,6 +113,7 @@ def test_errors_leave_stdout_empty(tmp_path: Path) -> None:
     assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
 
 
+@pytest.mark.slow
 def test_real_captures(captures: Path) -> None:
     """With a serving engine's phases, and with two ranks in one file."""
     served = ask("summary", captures / "kineto-mi300x-sglang-decode-graph", "-q")

@@ -12,7 +12,7 @@ from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.prof.test_autotuning import CHOSEN, TRIALS
 from tests.report.answers.checked import ask
-from tests.report.captured import capture
+from tests.report.captured import capture, op
 from tests.report.diff.noisy import noisy, times
 
 if TYPE_CHECKING:
@@ -34,6 +34,20 @@ def test_another_kernel(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("suffix", ["md", "html"])
+def test_causes_are_in_every_form(suffix: str, tmp_path: Path) -> None:
+    """And the way from A to B, on the page."""
+    if suffix == "html":
+        pytest.importorskip("jinja2")
+    names = [f"op{n}" for n in range(8)]
+    taken = [{name: [factor * 1000] * 4 for name in names} for factor in (100, 108)]
+    a, b = (noisy(tmp_path / f"{n}.sqlite", one) for n, one in enumerate(taken))
+    assert run("diff", a, b, "-o", tmp_path / f"x.{suffix}").code == 0
+    text = (tmp_path / f"x.{suffix}").read_text()
+    assert "another clock" in text
+    assert ("From A to B" in text) is (suffix == "html")
+
+
 def test_another_shape(tmp_path: Path) -> None:
     """Matched by shape, what is gone and what is new belong together; else it is one change."""
     a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
@@ -41,6 +55,27 @@ def test_another_shape(tmp_path: Path) -> None:
     cause = "other shape: 64x64 in A, 128x64 in B"
     assert _causes(a, b) == {"gelu": [cause]}
     assert _causes(a, b, "--by", "op") == {"gelu": [cause]}
+
+
+def test_shapes_that_have_most_in_common_belong_together(tmp_path: Path) -> None:
+    """Two shapes of one op are others, in another order; and one is new."""
+    before, after = [(64, 10), (7, 300)], [(7, 320), (9, 9), (64, 11)]
+    files = []
+    for side, shapes in enumerate((before, after)):
+        ranges = [
+            Range(op("relu", *shape), (100 * n, 100 * n + 50)) for n, shape in enumerate(shapes)
+        ]
+        work = [
+            Work("relu_kernel", (1000 + 200 * n, 1100 + 200 * n + n), (100 * n + 1, 100 * n + 5))
+            for n in range(len(shapes))
+        ]
+        files.append(nsys_db(tmp_path / f"{side}.sqlite", work, ranges))
+    changes = ask("diff", *files)["changes"]
+    causes = {change["key"]["shape"]: change["causes"] for change in changes}
+    assert causes["64x11"] == causes["64x10"] == ["other shape: 64x10 in A, 64x11 in B"]
+    assert causes["7x320"] == causes["7x300"] == ["other shape: 7x300 in A, 7x320 in B"]
+    assert causes["9x9"] == []
+    assert run("diff", *files).stdout.count("other shape") == 2
 
 
 def test_nothing_else_is_different(tmp_path: Path) -> None:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from pyprof.inputs.source import load
 from pyprof.report.diff import noise
+from pyprof.report.diff.side import summarise_side
+from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.report.answers.checked import ask
 from tests.report.diff.noisy import OPS, noisy, times
@@ -92,12 +95,27 @@ def test_what_does_not_vary_is_certain() -> None:
 
 
 def test_of_many_changes_by_chance_none_is_significant() -> None:
-    """Holm's correction: in 95 % of runs none of 200 ops is told to have changed."""
+    """Holm's correction: in 95 % of runs none of 200 ops seems to have changed."""
     rng = np.random.default_rng(7)
     p = rng.random((400, 200))
     corrected = np.array([noise.holm(row) for row in p])
     assert (corrected.min(axis=1) >= 0.05).mean() >= 0.94
     assert noise.holm(np.array([0.01, 0.04, 0.03])).tolist() == pytest.approx([0.03, 0.06, 0.06])
+
+
+@pytest.mark.parametrize(("tick", "resolution"), [(32, 32), (1000, 1000), (50_000, 1000), (1, 1)])
+def test_the_clock_rounds_to_what_all_times_have_in_common(
+    tick: int, resolution: int, tmp_path: Path
+) -> None:
+    """As a GPU's timer does, and microseconds of old traces; equal times alone are no clock."""
+    rng = np.random.default_rng(5)
+    at, work = 1_234_567, []
+    for _ in range(50):
+        ns = tick * int(rng.integers(1, 9))
+        work.append(Work("k", (at, at + ns)))
+        at += ns + tick * int(rng.integers(1, 9))
+    source = load(str(nsys_db(tmp_path / "a.sqlite", work, [Range("x", (0, 1))])))
+    assert summarise_side(source, ("op",)).samples.resolution_ns == resolution
 
 
 # --- from captures --------------------------------------------------------------------------------
@@ -109,7 +127,7 @@ def _statuses(answer: dict[str, object]) -> dict[str, str]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_planted_slowdown_is_the_only_one(seed: int, tmp_path: Path) -> None:
-    """One op takes 10 % longer over noise of 2 %; the others are told from it."""
+    """One op takes 10 % longer over noise of 2 %; the others are known from it."""
     a = noisy(tmp_path / "a.sqlite", times(seed, 20, 0.02))
     b = noisy(tmp_path / "b.sqlite", times(seed + 100, 20, 0.02, gelu=1.1))
     answer = ask("diff", a, b)

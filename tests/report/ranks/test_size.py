@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyprof.report.ranks import output_tables
+from pyprof.report import answers
+from pyprof.report.answers.ranks import ranks
 from pyprof.report.ranks.findings import across
 from tests.report.ranks.literal import Collective, gathered
 
@@ -53,4 +54,5 @@ def test_the_order_of_captures_decides_nothing() -> None:
     other = type(facts)(
         facts.ranks, facts.steps, facts.layers, facts.signatures, turned, facts.warnings
     )
-    assert output_tables.as_json(across(facts)) == output_tables.as_json(across(other))
+    documents = [answers.document(ranks(across(each))) for each in (facts, other)]
+    assert documents[0] == documents[1]

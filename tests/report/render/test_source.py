@@ -105,10 +105,11 @@ def test_the_current_folder_is_shown_on_stdout_alone(home: Path) -> None:
 def _targets() -> list[tuple[str, str]]:
     """Give each command that takes captures and writes a file, with each form of it."""
     suffixes = {"export": [s for form in export.formats() for s in form.suffixes],
-                "roofline": [".html", ".svg"], "diff": [".txt", ".md", ".csv", ".html"],
-                "ranks": [".txt", ".csv", ".json"], "parse": [".dict", ".parquet"],
-                "report": [".html"]}  # fmt: skip
-    written = [name for name in names() if name not in {"capture", "run", "peaks", "doctor"}]
+                "roofline": [".html", ".svg"], "diff": [".txt", ".md", ".csv", ".html", ".json"],
+                "ranks": [".txt", ".csv", ".json"], "summary": [".txt", ".json"],
+                "lines": [".txt", ".json"], "prof": [".txt", ".csv", ".json"],
+                "parse": [".dict", ".parquet"], "report": [".html"]}  # fmt: skip
+    written = [name for name in names() if name not in {"capture", "run", "peaks", "doctor", "mcp"}]
     return [(name, suffix) for name in written for suffix in suffixes.get(name, [".txt"])]
 
 
