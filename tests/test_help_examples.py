@@ -61,7 +61,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("net", "before", "after"):
         capture(tmp_path / f"{name}.sqlite", steps=4)
     for name in ("snapshot", "before", "after"):
-        built.write(tmp_path / f"{name}.pickle", built.training())
+        built.write(tmp_path / f"{name}.pickle", built.training(start_us=0))
     (tmp_path / "ranks").mkdir()
     for rank in range(2):
         copy("net.sqlite", f"net.rank{rank}.sqlite")

@@ -30,8 +30,8 @@ _DEFAULT_KEYS = ("category", "layer", "line", "direction")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, as -o FILE.json does.")
 @cli.raw_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
-              help="Output file; .json selects JSON, .csv the live blocks at the peak as CSV. "
-              "Default: stdout.")  # fmt: skip
+              help="Output file; .json selects JSON, .csv the live blocks at the peak as CSV, "
+              ".html pictures. Default: stdout.")  # fmt: skip
 def command(
     files: tuple[str, ...],
     trace: str | None,
@@ -56,9 +56,12 @@ def command(
       pyprof memory --by line --top 30 snapshot.pickle
       pyprof memory --trace net.pt.trace.json snapshot.pickle
       pyprof memory -o peak.csv snapshot.pickle
+      pyprof memory -o memory.html snapshot.pickle
     """
-    form = "json" if as_json else cli.claims(target, "json", "csv")
+    form = "json" if as_json else cli.claims(target, "json", "csv", "html")
     cli.check_raw(raw, form)
+    if form == "html":
+        cli.need("pages", "Jinja2")
     from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - loads Arrow
     from pyprof.report.analysis import memory  # noqa: PLC0415 - as above
     from pyprof.report.export import memory_files  # noqa: PLC0415 - as above
@@ -73,6 +76,10 @@ def command(
         devices = memory.highest_first(recorded, source)
         if form == "json":
             content = memory_files.as_json(devices)
+        elif form == "html":
+            from pyprof.report.render.page import memory as pictures  # noqa: PLC0415 - extra
+
+            content = pictures.page_of(devices).encode()
         else:
             shown = show.devices(devices, keys or _DEFAULT_KEYS, top)
             content = text.finish(shown, coloured=text.colours(target))
