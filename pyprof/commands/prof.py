@@ -102,7 +102,7 @@ def command(
     if how["by"] and how["names"]:
         raise click.UsageError("--by and -c exclude each other: --by has columns of its own")
     from pyprof.prof import where  # noqa: PLC0415 - it loads Arrow
-    from pyprof.report import nvprof_tables  # noqa: PLC0415 - they load Arrow
+    from pyprof.report import memory_columns, nvprof_tables  # noqa: PLC0415 - they load Arrow
     from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
 
     try:
@@ -131,6 +131,7 @@ def command(
     )
     answer = captures.map_reduce(summarise, merge, override(how), host=asked.of_steps)
     columns, rows = report.shown(answer, asked)
+    columns, rows = memory_columns.with_memory(columns, rows, asked.by, captures.paths)
     if how["as_csv"] and not how["raw"]:
         rows = map(safe.fields, rows)
     captures.warn(answer.warnings)
