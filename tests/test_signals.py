@@ -13,7 +13,6 @@ import pytest
 
 from pyprof import cli, signals
 from tests.commands import run
-from tests.memory import built
 from tests.programs import environment
 from tests.report.captured import capture
 from tests.test_guard import READING, given
@@ -70,8 +69,6 @@ def test_every_command_ends_at_once_and_leaves_nothing(
     if command == "roofline":
         pytest.importorskip("bokeh")
     net = capture(tmp_path / "net.sqlite")
-    if command == "memory":  # of which that capture tells nothing
-        net = built.write(tmp_path / "net.pickle", built.training())
     monkeypatch.setattr(cli, "_as_created", _then(cli._as_created, "SIGTERM"))
     arguments = given(command, net) if command != "peaks" else []
     done = run(command, *arguments, "-o", tmp_path / f"out{SUFFIX.get(command, '.txt')}")
