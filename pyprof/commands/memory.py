@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from pyprof import cli
+from pyprof.errors import CaptureError
 
 if TYPE_CHECKING:
     from pyprof.inputs.source import Source
@@ -44,8 +46,9 @@ def command(
 ) -> None:
     """Show what filled the memory of the GPU: the peak, what made it up, growth and OOMs.
 
-    FILE is a torch memory snapshot (torch.cuda.memory._dump_snapshot). Several files, or a folder
-    of snapshots, are the ranks of one run: the one that peaks highest is shown in full.
+    FILE is a torch memory snapshot (torch.cuda.memory._dump_snapshot), a torch.profiler trace with
+    profile_memory=True, also of the CPU, or an nsys export with memory usage. Several files, or a
+    folder of snapshots, are the ranks of one run: that which peaks highest is shown in full.
 
     What blocks are for follows from the stacks of their allocation and free, and from when they
     lived; `--by evidence` says which. Sizes are as the program asked for them.
@@ -96,5 +99,6 @@ def _source(files: tuple[str, ...], trace: str | None) -> Source | None:
         return source.load(trace)
     path = Path(files[0])
     if len(files) == 1 and path.is_file() and kineto.sniff(path, read_head(path)):
-        return source.load(files[0])
+        with suppress(CaptureError):  # memory without any op that took time
+            return source.load(files[0])
     return None
