@@ -64,7 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("net", "before", "after"):
         capture(tmp_path / f"{name}.sqlite", steps=4)
     for name in ("snapshot", "before", "after"):
-        built.write(tmp_path / f"{name}.pickle", built.training())
+        built.write(tmp_path / f"{name}.pickle", built.training(start_us=0))
     ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)])
     (tmp_path / "ranks").mkdir()
     for rank in range(2):

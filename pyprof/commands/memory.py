@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from pyprof import cli
+from pyprof.errors import CaptureError
 
 if TYPE_CHECKING:
     from pyprof.inputs.source import Source
@@ -30,8 +32,8 @@ _DEFAULT_KEYS = ("category", "layer", "line", "direction")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON, as -o FILE.json does.")
 @cli.raw_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
-              help="Output file; .json selects JSON, .csv the live blocks at the peak as CSV. "
-              "Default: stdout.")  # fmt: skip
+              help="Output file; .json selects JSON, .csv the live blocks at the peak as CSV, "
+              ".html pictures. Default: stdout.")  # fmt: skip
 def command(
     files: tuple[str, ...],
     trace: str | None,
@@ -44,8 +46,9 @@ def command(
 ) -> None:
     """Show what filled the memory of the GPU: the peak, what made it up, growth and OOMs.
 
-    FILE is a torch memory snapshot (torch.cuda.memory._dump_snapshot). Several files, or a folder
-    of snapshots, are the ranks of one run: the one that peaks highest is shown in full.
+    FILE is a torch memory snapshot (torch.cuda.memory._dump_snapshot), a torch.profiler trace with
+    profile_memory=True, also of the CPU, or an nsys export with memory usage. Several files, or a
+    folder of snapshots, are the ranks of one run: that which peaks highest is shown in full.
 
     What blocks are for follows from the stacks of their allocation and free, and from when they
     lived; `--by evidence` says which. Sizes are as the program asked for them.
@@ -56,9 +59,12 @@ def command(
       pyprof memory --by line --top 30 snapshot.pickle
       pyprof memory --trace net.pt.trace.json snapshot.pickle
       pyprof memory -o peak.csv snapshot.pickle
+      pyprof memory -o memory.html snapshot.pickle
     """
-    form = "json" if as_json else cli.claims(target, "json", "csv")
+    form = "json" if as_json else cli.claims(target, "json", "csv", "html")
     cli.check_raw(raw, form)
+    if form == "html":
+        cli.need("pages", "Jinja2")
     from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - loads Arrow
     from pyprof.report.analysis import memory  # noqa: PLC0415 - as above
     from pyprof.report.export import memory_files  # noqa: PLC0415 - as above
@@ -73,6 +79,10 @@ def command(
         devices = memory.highest_first(recorded, source)
         if form == "json":
             content = memory_files.as_json(devices)
+        elif form == "html":
+            from pyprof.report.render.page import memory as pictures  # noqa: PLC0415 - extra
+
+            content = pictures.page_of(devices).encode()
         else:
             shown = show.devices(devices, keys or _DEFAULT_KEYS, top)
             content = text.finish(shown, coloured=text.colours(target))
@@ -89,5 +99,6 @@ def _source(files: tuple[str, ...], trace: str | None) -> Source | None:
         return source.load(trace)
     path = Path(files[0])
     if len(files) == 1 and path.is_file() and kineto.sniff(path, read_head(path)):
-        return source.load(files[0])
+        with suppress(CaptureError):  # memory without any op that took time
+            return source.load(files[0])
     return None

@@ -135,7 +135,7 @@ def command(
     answer = report.settled(answer, asked)
     captures.warn(answer.warnings)
     if as_json:
-        answers.write(target, answers_of_prof.prof(answer, asked), answer.warnings)
+        answers.write(target, answers_of_prof.prof(answer, asked, captures.paths), answer.warnings)
     else:
         _write(answer, asked, captures, target, how)
     if not captures.quiet:
@@ -186,10 +186,11 @@ def _write(
     answer: Answer, asked: Asked, captures: Captures, target: str, how: Mapping[str, Any]
 ) -> None:
     """Write rows as CSV or as text."""
+    from pyprof.report import memory_columns  # noqa: PLC0415 - they load Arrow
     from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
     from pyprof.report.render import text  # noqa: PLC0415 - as above
 
-    columns, rows = report.shown(answer, asked)
+    columns, rows = memory_columns.shown(answer, asked, captures.paths)
     if how["as_csv"] and not how["raw"]:
         rows = map(safe.fields, rows)
     write = report.render(

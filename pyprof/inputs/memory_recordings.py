@@ -13,7 +13,6 @@ from pyprof import cli
 from pyprof.capture.request import snapshot_beside
 from pyprof.errors import CaptureError
 from pyprof.inputs.find import fetch, find, natural
-from pyprof.memory import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,6 +30,8 @@ def recordings(sources: Iterable[str], capture: Capture | None = None) -> Iterat
 
     Raises CaptureError where nothing is meant, or something cannot be read.
     """
+    from pyprof.memory import read  # noqa: PLC0415 - loads the readers of all formats
+
     for place in [place for source in sources for place in _expand(source)]:
         with fetch(place) as path:
             yield read.read(path, capture)
@@ -63,9 +64,15 @@ def beside(sources: Iterable[str]) -> Iterator[Recorded]:
         with suppress(CaptureError):
             if snapshot != path and snapshot.is_file():
                 cli.reading([str(snapshot)])
-                yield read.read(snapshot)
+                yield _read(snapshot)
             elif _has_events(path):
-                yield read.read(path)
+                yield _read(path)
+
+
+def _read(path: Path) -> Recorded:
+    from pyprof.memory import read  # noqa: PLC0415 - loads the readers of all formats
+
+    return read.read(path)
 
 
 def _files(source: str) -> list[Path]:

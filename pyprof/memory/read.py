@@ -156,9 +156,12 @@ def _trace(path: Path) -> Recorded:
             f"{path}: no memory was recorded; record it with "
             "torch.profiler.profile(profile_memory=True), or pyprof capture --memory"
         )
-    found = trace_history.histories(kineto.read(path), events)
+    capture = kineto.read(path)
     rank = kineto.identity(path).rank
-    return Recorded(path, _devices(found), _rank(path) if rank is None else rank)
+    incomplete = [text for text in capture.warnings if "truncated" in text]
+    found = trace_history.histories(capture, events)
+    devices = _devices(found, *incomplete)
+    return Recorded(path, devices, _rank(path) if rank is None else rank)
 
 
 def _nsys(path: Path) -> Recorded:

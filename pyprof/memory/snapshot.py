@@ -206,11 +206,16 @@ def _snapshot(head: dict[str, Any], columns: dict[str, Ints]) -> Snapshot:
         Segments(**part("segments")),
         EndBlocks(**part("blocks")),
         Annotations(**part("annotations")),
-        tuple(Frame(*frame) for frame in head["frames"]),
+        tuple(Frame(_valid(name), _valid(file), line) for name, file, line in head["frames"]),
         starts,
         columns["stacks.frame"],
-        tuple(head["texts"]),
+        tuple(map(_valid, head["texts"])),
     )
+
+
+def _valid(text: str) -> str:
+    """Give a text that can be written: pickles hold surrogates, too."""
+    return text.encode(errors="replace").decode()
 
 
 def _time_ns(time_us: Ints) -> Ints:

@@ -50,7 +50,7 @@ class Device:
     segment_bytes: int = 1 << 40
     events: list[dict[str, Any]] = field(default_factory=list)
     annotations: list[dict[str, Any]] = field(default_factory=list)
-    time_us: int = 1_700_000_000_000_000
+    time_us: int = 0
     _live: dict[int, dict[str, Any]] = field(default_factory=dict)
     _next: int = _BASE
 
@@ -145,9 +145,12 @@ def write(path: Path, *devices: Device) -> Path:
     return path
 
 
-def training(steps: int = 4, leak: int = 0) -> Device:
+_START_US = 1_700_000_000_000_000
+
+
+def training(steps: int = 4, leak: int = 0, start_us: int = _START_US) -> Device:
     """Train a model of one layer, as PyTorch does; each step keeps `leak` bytes for ever."""
-    device = Device()
+    device = Device(time_us=start_us)
     weight = device.alloc(4 * MIB, APPLY, user(3))
     state: list[int] = []
     gradient: int | None = None

@@ -136,6 +136,17 @@ def test_impossible_values_are_one_line(tmp_path: Path, where: str, value: objec
     _refused(path)
 
 
+@pytest.mark.parametrize("target", ["x.txt", "x.json", "x.csv", "x.html"])
+def test_texts_that_are_no_unicode_are_written(tmp_path: Path, target: str) -> None:
+    """Pickles hold lone surrogates, and whatever else."""
+    device = built.Device()
+    device.range("\ud800 \x1b[31m", begins=True)
+    device.alloc(100, ("f", "/home/\udfff/a.py", 1))
+    path = built.write(tmp_path / "x.pickle", device)
+    done = run("memory", path, "-o", tmp_path / target)
+    assert (done.code, done.stderr) == (0, "")
+
+
 def test_sums_cannot_overflow(tmp_path: Path) -> None:
     """Sizes are bounded together, too."""
     device = built.Device()

@@ -147,6 +147,14 @@ def test_odd_events_are_left_out(tmp_path: Path) -> None:
     assert trace_events.read(path).bytes.tolist() == [7]
 
 
+def test_memory_without_ops_is_shown(tmp_path: Path) -> None:
+    """Also of a trace that was cut, which is noted."""
+    path = _written(tmp_path / "x.json", [_op("aten::view", 1, 8), _event(2, 100)])
+    assert "Peak: 100 B" in run("memory", path).stdout
+    path.write_bytes(path.read_bytes()[:-2])
+    assert "the trace is truncated" in run("memory", path).stdout
+
+
 def test_a_trace_without_memory_is_one_line(tmp_path: Path) -> None:
     """It says how to record some."""
     done = run("memory", _written(tmp_path / "x.json", [_op("aten::add", 1, 8)]))

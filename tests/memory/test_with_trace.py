@@ -46,14 +46,15 @@ def recorded(tmp_path: Path) -> tuple[Path, Path]:
     work = device.alloc(300)  # at 30
     device.free(work)  # at 40, 50
     device.free(saved)  # at 60, 70
-    shape = {"Input Dims": [[4, 8], [16, 8]], "Input type": ["float", "float"],
+    shape: dict[str, Any] = {"Input Dims": [[4, 8], [16, 8]], "Input type": ["float", "float"],
              "Sequence number": 1}  # fmt: skip
+    back: dict[str, Any] = {"Sequence number": 1, "Fwd thread id": 0}
     events = [
         _range("layer:net.0", 5, 25, category="user_annotation"),
         _range("aten::linear", 6, 24, **shape),
         _range("autograd::engine::evaluate_function: AddmmBackward0", 26, 75, 12,
-               **{"Sequence number": 1, "Fwd thread id": 0}),
-        _range("AddmmBackward0", 27, 74, 12, **{"Sequence number": 1, "Fwd thread id": 0}),
+               **back),
+        _range("AddmmBackward0", 27, 74, 12, **back),
         *_kernel("gemm", 100, 40, 1, 8),
         *_kernel("gemm_back", 200, 80, 2, 28, 12),
     ]  # fmt: skip

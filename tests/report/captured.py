@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from tests.builders import Range, Work, nsys_db
+from tests.capture_files.model import Value, global_id
+from tests.capture_files.nsys import NSYS_2024
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +40,15 @@ def capture(
         work += _work(slower, hostile, at)
         ranges += _ranges(at)
         ranges += [Range(f"step {step}", (at, at + STEP_NS - 1))] * bool(steps)
-    return nsys_db(path, work, ranges)
+    return nsys_db(path, work, ranges, _LAYOUT)
+
+
+_ALLOCATION: dict[str, Value] = {
+    "start": 111, "globalPid": global_id(1), "deviceId": 0, "address": 4096, "bytes": 1 << 20,
+    "memKind": 2, "memoryOperationType": 0, "correlationId": 1,
+}  # fmt: skip
+_LAYOUT = replace(NSYS_2024, more={**NSYS_2024.more, "CUDA_GPU_MEMORY_USAGE_EVENTS": [_ALLOCATION]})
+"""With memory, of which every command but one takes no notice."""
 
 
 def _work(slower: float, hostile: str, at: int) -> list[Work]:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.arrays import NONE
 from pyprof.memory.history import BEFORE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyprof.arrays import Ints, Mask
     from pyprof.memory.history import History
@@ -120,13 +119,23 @@ def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedL
     layer, category = history.labels["layer"], history.labels["category"]
     activations = _is(category.codes, category.names, "activations")
     live = history.blocks.live(history.peak)
-    at_peak = {layer.names[code] for code in set(layer.codes[activations & live].tolist()) - {NONE}}
+    held = np.zeros(len(layer.names) + 1, np.int64)
+    np.add.at(held, layer.codes[activations & live], history.blocks.bytes[activations & live])
     found = []
-    for path in sorted({outer for name in at_peak for outer in _outer(name)}):
+    for path in _largest(layer.names, held):
         inside = np.array([_within(name, path) for name in (*layer.names, "")], bool)[layer.codes]
         found.append(_checkpoint(history, path, activations & inside, work))
     worth = [each for each in found if each.saved_bytes > 0]
-    return tuple(sorted(worth, key=lambda each: -each.saved_bytes)[:_MOST_LAYERS])
+    return tuple(sorted(worth, key=lambda each: -each.saved_bytes))
+
+
+def _largest(names: Sequence[str], held: Ints) -> list[str]:
+    """Give the paths inside of which most is held, those of containers included."""
+    sums: dict[str, int] = {}
+    for name, size in zip(names, held.tolist(), strict=False):
+        for path in _outer(name) if size else ():
+            sums[path] = sums.get(path, 0) + size
+    return sorted(sums, key=lambda path: (-sums[path], path))[:_MOST_LAYERS]
 
 
 def _outer(name: str) -> Iterator[str]:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyprof.report import explain as explanation
+from pyprof.report import memory_columns
 from pyprof.report.answers import Rows, answer, prof_columns
 from pyprof.report.answers.parts import KnownCost, known_cost
-from pyprof.report.rows import columns, shown
+from pyprof.report.rows import columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyprof.prof.table import Table
     from pyprof.report.nvprof_tables import NvprofRow
@@ -59,9 +60,12 @@ def names(asked: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(("idx", *chosen, "why")))
 
 
-def prof(given: Answer, asked: Asked) -> Prof:
-    """Make the answer; its rows are converted while they are written."""
-    shown_columns, tables = shown(given, asked)
+def prof(given: Answer, asked: Asked, paths: Sequence[str] = ()) -> Prof:
+    """Make the answer; its rows are converted while they are written.
+
+    Groups tell of memory, if it was recorded beside the captures of `paths`.
+    """
+    shown_columns, tables = memory_columns.shown(given, asked, paths)
     return Prof(
         known_cost=known_cost(given.coverage),
         by=asked.by,
