@@ -91,7 +91,7 @@ class Change:
     high_ns: float | None
     """Upper end; null where noise is unknown."""
     p: float | None
-    """Probability of such a change by chance, corrected for their number (Holm); null where noise
+    """Probability of such a change by chance, corrected for their number; null where noise
     is unknown."""
     significant: bool | None
     """More than chance; null where noise is unknown."""
@@ -178,7 +178,7 @@ def diff(comparison: Comparison, failed: Sequence[str] = (), top: int | None = N
             comparison.noise.unit,
             *comparison.noise.counts,
             comparison.noise.why,
-            "Welch's t interval, Holm's correction over changes",
+            "Welch's t interval; p of changes corrected as by Benjamini and Hochberg, by time",
             noise.LEVEL,
         ),
         metrics={

@@ -226,8 +226,10 @@ def _changes(sides: Sequence[Measured], same_below: float) -> list[Change]:
 def _intervals(a: Measured, b: Measured, place: Mapping[Key, int]) -> list[Interval] | None:
     if a.basis.unit is None:
         return None
-    half, p = noise.welch(a.estimates(place), b.estimates(place))
-    return [Interval(*entry) for entry in zip(half.tolist(), noise.holm(p).tolist(), strict=True)]
+    before, after = a.estimates(place), b.estimates(place)
+    half, p = noise.welch(before, after)
+    p = noise.corrected(p, before.value + after.value)
+    return [Interval(*entry) for entry in zip(half.tolist(), p.tolist(), strict=True)]
 
 
 def _status(

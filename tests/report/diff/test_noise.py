@@ -95,12 +95,33 @@ def test_what_does_not_vary_is_certain() -> None:
 
 
 def test_of_many_changes_by_chance_none_is_significant() -> None:
-    """Holm's correction: in 95 % of runs none of 200 ops seems to have changed."""
+    """Where nothing changed, none of 200 ops of any size seems to have, in 95 % of seeds."""
     rng = np.random.default_rng(7)
-    p = rng.random((400, 200))
-    corrected = np.array([noise.holm(row) for row in p])
-    assert (corrected.min(axis=1) >= 0.05).mean() >= 0.94
-    assert noise.holm(np.array([0.01, 0.04, 0.03])).tolist() == pytest.approx([0.03, 0.06, 0.06])
+    sizes = NS * rng.lognormal(0, 2, 200)
+    clean = 0
+    for _ in range(300):
+        a, b = (
+            _estimates(sizes[:, None] * (1 + 0.03 * rng.standard_normal((200, 6))))
+            for _ in range(2)
+        )
+        p = noise.corrected(noise.welch(a, b)[1], a.value + b.value)
+        clean += bool((p >= 0.05).all())
+    assert clean >= 0.95 * 300
+
+
+def test_a_large_op_is_not_lost_among_many_small_ones() -> None:
+    """It takes half the time: its change is significant as if few were compared."""
+    p, time = np.array([0.01, *[0.5] * 300]), np.array([300.0, *[1.0] * 300])
+    assert noise.corrected(p, time)[0] == pytest.approx(0.02)
+    assert noise.corrected(p, np.ones(301))[0] > 0.4
+
+
+def test_the_correction_by_hand() -> None:
+    """Of equal weights it is that of Benjamini and Hochberg; what takes no time is no change."""
+    equal = noise.corrected(np.array([0.01, 0.04, 0.03, 0.5]), np.ones(4))
+    assert equal.tolist() == pytest.approx([0.04, 0.16 / 3, 0.16 / 3, 0.5])
+    assert noise.corrected(np.array([0.0, 1.0]), np.array([1.0, 0.0])).tolist() == [0, 1]
+    assert noise.corrected(np.zeros(0), np.zeros(0)).tolist() == []
 
 
 @pytest.mark.parametrize(("tick", "resolution"), [(32, 32), (1000, 1000), (50_000, 1000), (1, 1)])
