@@ -144,7 +144,7 @@ def test_source_only_where_it_is_asked_for(tmp_path: Path) -> None:
         ("prof", {"captures": "NET", "by": "colour"}, "cannot group by 'colour'"),
         ("prof", {"captures": "NET", "sort": "colour"}, "cannot sort by 'colour'"),
         ("prof", {"captures": "NET", "limit": 0}, f"must be from 1 to {MOST}"),
-        ("prof", {"captures": "NET", "by": "op", "columns": "op"}, "exclude each other"),
+        ("prof", {"captures": "NET", "by": "op", "columns": "sil"}, "no column 'sil'"),
         ("summary", {"captures": "NET", "steps": "9:"}, "no steps were found"),
         ("lines", {"captures": "NET", "source": "nowhere"}, "no such folder"),
         ("diff", {"a": "NET", "b": "NET", "by": "colour"}, "no key 'colour'"),
