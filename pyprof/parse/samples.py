@@ -56,10 +56,10 @@ def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Colum
     texts = [orjson.dumps({"source": "samples", **each}).decode() if each else None
              for each in of_kinds]  # fmt: skip
     index = np.where(np.array([text is not None for text in texts], bool)[kind], kind, NONE)
-    own = columns.get("counters")
-    if isinstance(own, Coded):
-        index = np.where(own.index == NONE, index, own.index + len(texts))
-        texts += own.values
+    of_kernels = columns.get("counters")
+    if isinstance(of_kernels, Coded):
+        index = np.where(of_kernels.index == NONE, index, of_kernels.index + len(texts))
+        texts += of_kernels.values
     return {"counters": Coded(index, texts)}
 
 
@@ -107,8 +107,8 @@ class _Work(NamedTuple):
     start: Ints
     end: Ints
     kind: Ints
-    count: int
-    """Of kinds."""
+    kinds: int
+    """How many."""
 
 
 def _estimates(
