@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyprof.commands import report
+from pyprof.inputs import source
 from pyprof.marker import encode_layer
+from pyprof.report.render.page import lanes
+from pyprof.report.render.page.content import html, summarise_page
 from tests.builders import SECRETS, Range, Work, nsys_db
 from tests.commands import run
 from tests.report.browser import browser, drawn, errors, requests
@@ -342,6 +345,33 @@ def test_a_kernel_in_the_timeline_tells_op_line_and_kernel(opened: WebDriver) ->
     for part in ("op relu", "line model.py:12", "kernel relu_kernel", "layer net.first", "100 ns"):
         assert part in kernel
     assert gap.startswith("idle 7.550 us\nlaunch the host launches too slowly")
+
+
+def test_a_joined_box_is_divided_as_its_time_is(
+    tmp_path: Path, chromium: WebDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large capture: its tooltip tells the parts, a click selects the one pointed at."""
+    monkeypatch.setattr(lanes, "_MOST_SINGLE", 0)
+    monkeypatch.setattr(lanes, "_BINS", 1)
+    made = html(summarise_page(source.load(str(capture(tmp_path / "net.sqlite")))))
+    (tmp_path / "net.html").write_text(made)
+    drawn(chromium, tmp_path / "net.html")
+    script = """
+    const {plot} = document.getElementById('figure-timeline');
+    const box = plot.canvas.getBoundingClientRect();
+    const bottom = plot.view.rows[0].top + plot.view.rows[0].height - 1;
+    const event = {clientX: box.left + 600, clientY: box.top + bottom, bubbles: true};
+    plot.canvas.dispatchEvent(new PointerEvent('pointermove', event));
+    const tip = document.querySelector('.tip').innerText.split('\\n');
+    plot.canvas.dispatchEvent(new MouseEvent('click', event));
+    return [tip, document.getElementById('selection').textContent]
+    """
+    tip, selection = chromium.execute_script(script)
+    assert tip[:4] == ["4 kernels in 2.450 us, summed 550 ns", "at 0 ns",
+                       "exp 300 ns (54.5 %)", "relu 200 ns (36.4 %)"]  # fmt: skip
+    assert "under the pointer: op exp" in tip
+    assert selection.startswith("exp, forward, model.py:30, exp_kernel, net.second: 300 ns")
+    assert errors(chromium) == []
 
 
 def test_the_wheel_zooms_where_the_pointer_is(opened: WebDriver) -> None:

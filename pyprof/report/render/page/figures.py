@@ -126,6 +126,7 @@ def timeline(lanes: Lanes, selectable: Selectable) -> Mapping[str, Any]:
             (f"{name} ({mark.name}, {duration(mark.length)})", mark.start, mark.length)
             for name, mark in (("typical", lanes.typical), ("slowest", lanes.slowest))
             if mark is not None and len(lanes.marks) > 1
+            if name == "typical" or mark != lanes.typical
         ],
     }
 
@@ -150,6 +151,11 @@ def _lane(lane: Lane, facts: np.ndarray) -> Mapping[str, Any]:
         "summed": np.where(boxes.rows == 1, -1, boxes.summed),  # -1: its length
         "rows": boxes.rows,
         "fact": facts[boxes.texts],
+        "parts": {
+            "box": boxes.parts.box,
+            "fact": facts[boxes.parts.texts],
+            "ns": boxes.parts.ns,
+        },
     }
 
 

@@ -2,7 +2,9 @@
 
 A page holds some thousand boxes, a capture a million kernels. Kernels of a typical step and of the
 slowest one are boxes of their own, and so are the longest ones; the others join their neighbours
-on the stream. Gaps are drawn in the same order. How many are not is told.
+on the stream, in boxes that know what most of their time was. Of gaps the
+longest are drawn, and those of these two steps.
+How many are not is told.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof.parse.records import number_combinations, totals
 from pyprof.report.analysis.timeline import streams
 from pyprof.report.render.page.facts import KEYS
 from pyprof.report.render.page.sections import device_name
@@ -30,10 +33,14 @@ if TYPE_CHECKING:
 
 _MOST_SINGLE = 5000
 """Kernels of a capture that are boxes of their own."""
-_BINS = 600
+_BINS = 400
 """Of the time of a capture: what begins in one joins, on its stream."""
+_VISIBLE = 0.1
+"""From this part of a bin on a kernel can be told from those beside it."""
 _MOST_GAPS = 2500
 """Of a device."""
+_MOST_PARTS = 12
+"""Of a box that joins several kernels."""
 _MOST_LANES = 32
 _MOST_DEVICES = 8
 _MOST_MARKS = 2000
@@ -53,6 +60,18 @@ class Boxes:
     """How many kernels it stands for."""
     texts: Ints
     """The place in `Lanes.texts` of its longest kernel's."""
+    parts: Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What boxes of several kernels are made of: of each, the sorts of most time."""
+
+    box: Ints
+    """The place of the box in its lane."""
+    texts: Ints
+    ns: Ints
+    """Summed time."""
 
 
 class Gap(NamedTuple):
@@ -139,18 +158,24 @@ def _renumbered(
     device: DeviceLanes, own: Sequence[Texts], placed: dict[Texts, int], texts: list[Texts]
 ) -> DeviceLanes:
     """Let a device's boxes name their texts by their place in a common list, which grows."""
-    used = {place for lane in device.lanes for place in np.unique(lane.boxes.texts).tolist()}
+    boxes = [lane.boxes for lane in device.lanes]
+    used = {
+        place for box in boxes for texts in (box.texts, box.parts.texts)
+        for place in np.unique(texts).tolist()
+    }  # fmt: skip
     number = np.zeros(len(own), np.int64)
     for place in sorted(used):
         if own[place] not in placed:
             placed[own[place]] = len(texts)
             texts.append(own[place])
         number[place] = placed[own[place]]
-    lanes = (
-        replace(lane, boxes=replace(lane.boxes, texts=number[lane.boxes.texts]))
-        for lane in device.lanes
-    )
-    return replace(device, lanes=tuple(lanes))
+    renumbered = (
+        replace(box, texts=number[box.texts],
+                parts=replace(box.parts, texts=number[box.parts.texts]))
+        for box in boxes
+    )  # fmt: skip
+    lanes = zip(device.lanes, renumbered, strict=True)
+    return replace(device, lanes=tuple(replace(lane, boxes=box) for lane, box in lanes))
 
 
 def lanes(gathered: Gathered) -> Lanes | None:
@@ -165,7 +190,7 @@ def lanes(gathered: Gathered) -> Lanes | None:
     marks, typical, slowest = _marks(records, overview, first)
     drawn, left_out = _chosen_streams(records, rows, devices)
     examples = [mark for mark in (_mark(marks, typical), _mark(marks, slowest)) if mark]
-    single = _single(gathered, rows, drawn, typical, slowest)
+    single = _single(gathered, rows, drawn, length, typical, slowest)
     texts = _Texts(gathered)
     shown = tuple(
         _device(device, first, examples,
@@ -245,8 +270,13 @@ def _mark(marks: Sequence[Mark], step: int | None) -> Mark | None:
     return next((mark for mark in marks if mark.name == f"step {step}"), None)
 
 
-def _single(gathered: Gathered, rows: Mask, drawn: Sequence[Stream], *examples: int | None) -> Mask:
-    """Find the rows that are boxes of their own: of the steps looked at first, then the longest."""
+def _single(
+    gathered: Gathered, rows: Mask, drawn: Sequence[Stream], length: int, *examples: int | None
+) -> Mask:
+    """Find the rows that are boxes of their own: all of few, of many those worth a look.
+
+    These are the example steps' first, then the longest that can be told from a bin's others.
+    """
     records, steps = gathered.source.table.records, gathered.overview.steps
     time = records.numpy("kDuration")
     candidates = np.concatenate([stream.rows for stream in drawn] or [np.zeros(0, np.int64)])
@@ -259,6 +289,8 @@ def _single(gathered: Gathered, rows: Mask, drawn: Sequence[Stream], *examples: 
             single[in_step] = True
             left -= len(in_step)
     others = candidates[~single[candidates]]
+    if len(candidates) > _MOST_SINGLE:
+        others = others[time[others] >= length / _BINS * _VISIBLE]
     single[others[np.argsort(-time[others], kind="stable")[:left]]] = True
     return single
 
@@ -270,10 +302,10 @@ class _Texts:
         self._facts = gathered.facts
         self._number = np.full(gathered.facts.combinations.num_rows, -1)
         self._order: list[int] = []
+        self.of_row = gathered.facts.of_row
 
-    def places(self, rows: Ints) -> Ints:
-        """Number the facts of some rows."""
-        facts = self._facts.of_row[rows]
+    def places(self, facts: Ints) -> Ints:
+        """Number some facts."""
         for fact in np.unique(facts[self._number[facts] < 0]).tolist():
             self._number[fact] = len(self._order)
             self._order.append(fact)
@@ -298,6 +330,8 @@ def _lane(
     time = end - start
     longest = np.lexsort((-time, box))[begins]  # of each box, the longest comes first
     last = np.maximum.reduceat(end, begins)
+    fact = texts.of_row[rows]
+    count = np.diff(begins, append=len(rows))
     number = "" if stream.stream is None or stream.cpu else f"stream {stream.stream}"
     return Lane(
         number or stream.device_label,
@@ -305,10 +339,24 @@ def _lane(
             start[begins] - first,
             last - start[begins],
             np.add.reduceat(time, begins),
-            np.diff(begins, append=len(rows)),
-            texts.places(rows[longest]),
+            count,
+            texts.places(fact[longest]),
+            _parts(box, count[box] > 1, fact, time, texts),
         ),
     )
+
+
+def _parts(box: Ints, joined: Mask, fact: Ints, time: Ints, texts: _Texts) -> Parts:
+    """Add up what joined boxes are made of, and keep of each box the sorts of most time."""
+    box, fact, time = box[joined], fact[joined], time[joined]
+    number = number_combinations(box, fact) if len(box) else box
+    first = np.unique(number, return_index=True)[1]
+    ns = totals(number, time, len(first))
+    order = np.lexsort((-ns, box[first]))
+    first, ns = first[order], ns[order]
+    of_box = box[first]
+    kept = np.arange(len(of_box)) - np.searchsorted(of_box, of_box) < _MOST_PARTS
+    return Parts(of_box[kept], texts.places(fact[first[kept]]), ns[kept])
 
 
 def _joined(start: Ints, single: Mask, first: int, length: int) -> Ints:
@@ -324,7 +372,7 @@ def _device(
     device: DeviceTime, first: int, examples: Sequence[Mark], shown: Sequence[Lane]
 ) -> DeviceLanes:
     start, end, cause = (np.concatenate(part) for part in zip(*_idle(device), strict=True))
-    order = np.lexsort((start - end, ~_within(start - first, examples)))
+    order = _drawn_first(start - first, end - first, examples)
     kept, rest = order[:_MOST_GAPS], order[_MOST_GAPS:]
     gaps = [
         *_gaps(start[kept] - first, end[kept] - first, cause[kept]),
@@ -334,6 +382,14 @@ def _device(
     return DeviceLanes(
         device_name(device), tuple(sorted(gaps)), len(rest), left_out_ns, tuple(shown)
     )
+
+
+def _drawn_first(start: Ints, end: Ints, examples: Sequence[Mark]) -> Ints:
+    """Order gaps: for half of the room the longest, then those of the steps looked at."""
+    longest = np.argsort(start - end, kind="stable")
+    first, others = np.split(longest, [_MOST_GAPS // 2])
+    inside = _within(start[others], examples)
+    return np.concatenate([first, others[inside], others[~inside]])
 
 
 def _within(start: Ints, marks: Sequence[Mark]) -> Mask:

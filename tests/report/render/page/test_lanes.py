@@ -48,6 +48,9 @@ def check(gathered: Gathered) -> Lanes:
     for box in boxes:
         assert (np.diff(box.start) >= 0).all()
         assert (box.summed[box.rows == 1] == box.length[box.rows == 1]).all()
+        parts = np.bincount(box.parts.box, box.parts.ns, len(box.rows))
+        assert (parts[box.rows == 1] == 0).all()
+        assert (parts <= box.summed).all()
     timeline = gathered.overview.timeline
     assert timeline is not None
     for device, shown in zip(timeline.devices, drawn.devices, strict=True):
@@ -81,15 +84,19 @@ def test_real_captures_are_drawn_whole(captures: Path, name: str) -> None:
     check(gather(captures / name))
 
 
-def test_a_joined_box_is_known_by_its_longest_kernel(
+def test_a_joined_box_tells_what_it_is_made_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three kernels in one box: what it stands for is the exp of 300 ns."""
+    """Four kernels in one box: 300 ns of exp, twice 100 of relu, 50 of another."""
     monkeypatch.setattr(lanes, "_MOST_SINGLE", 0)
     monkeypatch.setattr(lanes, "_BINS", 1)
     drawn = draw(gather(capture(tmp_path / "net.sqlite")))
     boxes = drawn.devices[0].lanes[0].boxes
     texts = dict(zip(KEYS, drawn.texts[int(boxes.texts[0])], strict=True))
+    kernels = [drawn.texts[place][KEYS.index("kernel")] for place in boxes.parts.texts.tolist()]
+    parts = dict(zip(kernels, boxes.parts.ns.tolist(), strict=True))
+    assert list(parts.items())[:2] == [("exp_kernel", 300), ("relu_kernel", 200)]
+    assert sum(parts.values()) == boxes.summed[0]
     assert (boxes.rows.tolist(), boxes.summed.tolist(), boxes.length.tolist()) == (
         [4],
         [550],
@@ -100,6 +107,24 @@ def test_a_joined_box_is_known_by_its_longest_kernel(
         "/home/me/model.py:30",
         "/home/me/train.py:7\n/home/me/model.py:30",
     )
+
+
+def test_of_a_joined_box_the_largest_parts_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And those of two captures keep their names."""
+    for name, most in (("_MOST_SINGLE", 0), ("_BINS", 1), ("_MOST_PARTS", 2)):
+        monkeypatch.setattr(lanes, name, most)
+    one = check(gather(capture(tmp_path / "a.sqlite", steps=3)))
+    other = draw(gather(capture(tmp_path / "b.sqlite", steps=3, slower=4)))
+    both = one.plus(other)
+    parts = [device.lanes[0].boxes.parts for device in both.devices]
+    named = [
+        [(both.texts[place][KEYS.index("op")], ns)
+         for place, ns in zip(part.texts.tolist(), part.ns.tolist(), strict=True)]
+        for part in parts
+    ]  # fmt: skip
+    assert named == [[("exp", 900), ("relu", 600)], [("relu", 2400), ("exp", 900)]]
 
 
 def test_the_typical_and_the_slowest_step_are_whole(
@@ -118,14 +143,22 @@ def test_the_typical_and_the_slowest_step_are_whole(
     assert drawn.typical is not None
     assert drawn.slowest is not None
     assert (drawn.slowest.name, drawn.typical.name != drawn.slowest.name) == ("step 3", True)
-    monkeypatch.setattr(lanes, "_MOST_GAPS", 2)
-    gaps = check(gather(file)).devices[0].gaps
-    assert all(any(mark.start <= gap.start < mark.start + mark.length
-                   for mark in (drawn.typical, drawn.slowest)) for gap in gaps)  # fmt: skip
     (lane,) = drawn.devices[0].lanes
     for mark in (drawn.typical, drawn.slowest):
         inside = (lane.boxes.start >= mark.start) & (lane.boxes.start < mark.start + mark.length)
         assert lane.boxes.rows[inside].tolist() == [1, 1]
+
+
+def test_gaps_of_the_typical_step_come_before_longer_ones() -> None:
+    """Half of those drawn are the longest anywhere."""
+    gaps = [(0, 50), (100, 140), (200, 230), (300, 320), (400, 410)]
+    start, end = (np.array(part) for part in zip(*gaps, strict=True))
+    order = lanes._drawn_first(start, end, [lanes.Mark("step 1", 250, 200)])
+    assert [gaps[place] for place in order] == sorted(gaps, key=lambda gap: gap[0] - gap[1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "_MOST_GAPS", 4)
+        order = lanes._drawn_first(start, end, [lanes.Mark("step 1", 250, 200)])
+    assert order.tolist() == [0, 1, 3, 4, 2]
 
 
 def test_steps_beyond_the_first_are_not_marked(

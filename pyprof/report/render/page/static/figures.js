@@ -339,7 +339,7 @@
         const made = { ...row, top };
         top += row.height + 2;
         names(pen, view, row.name, made.top + row.height / 2, view.left - 6);
-        clipped(pen, view, () => (row.lane ? this.lane : this.gaps)(pen, view, made, item));
+        clipped(pen, view, () => (row.lane ? this.lane(pen, view, made) : this.gaps(pen, view, made, item)));
         return made;
       });
     },
@@ -355,6 +355,35 @@
         pen.fillText(cut(pen, name, right - left - 4), left + 3, top + 7);
       });
     },
+    // The parts of boxes that join several kernels, by the place of the box.
+    partsOf(lane) {
+      if (!lane.byBox) {
+        lane.byBox = new Map();
+        lane.parts.box.forEach((box, n) => {
+          if (!lane.byBox.has(box)) lane.byBox.set(box, []);
+          lane.byBox.get(box).push([lane.parts.fact[n], lane.parts.ns[n]]);
+        });
+      }
+      return lane.byBox;
+    },
+    // A joined box is as high as it is busy; its parts are as high as their shares of that.
+    joined(pen, view, lane, place, left, width, top) {
+      const room = Math.max(lane.summed[place], lane.length[place], 1);
+      let y = top + LANE;
+      let rest = lane.summed[place];
+      const fill = (ns, colour, lit) => {
+        const height = (LANE * ns) / room;
+        y -= height;
+        pen.globalAlpha = lit ? 1 : DIM;
+        pen.fillStyle = colour;
+        pen.fillRect(left, y, width, height);
+      };
+      for (const [fact, ns] of this.partsOf(lane).get(place) ?? []) {
+        fill(ns, view.plot.ofFact[fact] ?? OTHERS, selection.has(fact));
+        rest -= ns;
+      }
+      if (rest > 0) fill(rest, OTHERS, !selection.active());
+    },
     lane(pen, view, row) {
       const { lane, top } = row;
       const { plot } = view;
@@ -365,11 +394,14 @@
         const length = lane.length[place];
         const [left, right] = [view.at(start), view.at(start + length)];
         if (right < view.left) continue;
+        if (lane.rows[place] > 1) {
+          this.joined(pen, view, lane, place, left, Math.max(right - left, 0.6), top);
+          continue;
+        }
         const lit = selection.has(lane.fact[place]);
         if (right - left < 0.3 && right < filled && !selection.active()) continue;
         filled = left + 0.3;
-        const busy = lane.rows[place] > 1 ? Math.min(lane.summed[place] / Math.max(length, 1), 1) : 1;
-        pen.globalAlpha = lit ? 0.3 + 0.7 * busy : DIM;
+        pen.globalAlpha = lit ? 1 : DIM;
         pen.fillStyle = plot.ofFact[lane.fact[place]] ?? OTHERS;
         const width = Math.max(right - left, 0.6);
         pen.fillRect(left, top, width > 3 ? width - 0.5 : width, LANE);
@@ -377,8 +409,7 @@
           pen.globalAlpha = 1;
           pen.fillStyle = INK;
           const [from, to] = [Math.max(left, view.left), Math.min(right, view.right)];
-          const text = lane.rows[place] > 1 ? `${lane.rows[place]} kernels` : title(lane.fact[place]);
-          pen.fillText(cut(pen, text, to - from - 6), from + 3, top + LANE / 2);
+          pen.fillText(cut(pen, title(lane.fact[place]), to - from - 6), from + 3, top + LANE / 2);
         }
       }
       pen.globalAlpha = 1;
@@ -406,21 +437,45 @@
       };
       const found = nearest(row.lane ?? row.device.gaps);
       if (found < 0) return null;
-      return row.lane ? this.kernel(row.lane, found) : this.gap(row.device.gaps, found, item);
+      if (!row.lane) return this.gap(row.device.gaps, found, item);
+      return row.lane.rows[found] > 1 ? this.several(row.lane, found, (row.top + LANE - y) / LANE) : this.kernel(row.lane, found);
     },
     gap: ({ start, length, cause }, place, item) => ({
       tip: [["idle", duration(length[place])], [cause[place], item.causes[cause[place]][1]], ["at", duration(start[place])]],
     }),
     kernel(lane, place) {
       const fact = lane.fact[place];
-      const several = lane.rows[place] > 1;
       const of = (name) => (fact < 0 ? "(in a rarer combination)" : selection.text(name, fact));
-      const span = [["time", duration(lane.length[place])], ["at", duration(lane.start[place])]];
-      const head = several
-        ? [[`${lane.rows[place].toLocaleString("en")} kernels`, `in ${duration(lane.length[place])}, summed ${duration(lane.summed[place])}`], ["at", duration(lane.start[place])], ["the longest:", " "]]
-        : span;
-      const tip = [["op", of("op")], ["line", of("line")], ["kernel", of("kernel")], ["layer", of("layer")], ["family", of("family")]];
-      return { tip: several ? [...head, ...tip] : [...tip, ...head], key: fact < 0 ? null : selection.keyOf(fact), label: title(fact) };
+      const tip = ["op", "line", "kernel", "layer", "family"].map((name) => [name, of(name)]);
+      return { tip: [...tip, ["time", duration(lane.length[place])], ["at", duration(lane.start[place])]], key: fact < 0 ? null : selection.keyOf(fact), label: title(fact) };
+    },
+    titled(parts) {
+      const time = new Map();
+      for (const [fact, ns] of parts) {
+        const name = title(fact) || "(in a rarer combination)";
+        time.set(name, (time.get(name) ?? 0) + ns);
+      }
+      return [...time].sort((a, b) => b[1] - a[1]);
+    },
+    several(lane, place, up) {
+      const parts = this.partsOf(lane).get(place) ?? [];
+      const part = (ns) => `${duration(ns)} (${((100 * ns) / Math.max(lane.summed[place], 1)).toFixed(1)} %)`;
+      const room = Math.max(lane.summed[place], lane.length[place], 1);
+      let below = 0;
+      const under = parts.find(([, ns]) => { below += ns / room; return up < below; })?.[0] ?? -1;
+      const rest = parts.reduce((sum, [, ns]) => sum - ns, lane.summed[place]);
+      const of = (name) => (under < 0 ? "" : selection.text(name, under));
+      return {
+        tip: [
+          [`${lane.rows[place].toLocaleString("en")} kernels`, `in ${duration(lane.length[place])}, summed ${duration(lane.summed[place])}`],
+          ["at", duration(lane.start[place])],
+          ...this.titled(parts).map(([name, ns]) => [name, part(ns)]),
+          ["others", rest > 0 ? part(rest) : ""],
+          ["under the pointer: op", of("op")], ["line", of("line")], ["kernel", of("kernel")],
+        ],
+        key: under < 0 ? null : selection.keyOf(under),
+        label: title(under),
+      };
     },
   };
   const title = (fact) => (fact < 0 ? "" : selection.text("op", fact) || selection.text("kernel", fact));
