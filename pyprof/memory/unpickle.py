@@ -77,11 +77,11 @@ class _Stacks:
     def __init__(self) -> None:
         self.frames: dict[tuple[str, str, int], int] = {}
         self.stacks: dict[tuple[int, ...], int] = {}
-        self._by_list: dict[int, int] = {0: -1}
+        self._by_list: dict[int, int] = {id(None): -1}
 
     def numbers(self, lists: list[Any]) -> list[int]:
         """Number lists of frames, -1 for none. Each is looked at once, for all stay alive."""
-        keys = [id(frames) if frames else 0 for frames in lists]
+        keys = list(map(id, lists))
         by_list = self._by_list
         for key, frames in zip(keys, lists):  # noqa: B905 - of one length
             if key not in by_list:
@@ -91,6 +91,8 @@ class _Stacks:
     def _number(self, frames: Any) -> int:  # noqa: ANN401 - of the file
         if type(frames) is not list:
             raise _RefusedError("has frames that are no list")
+        if not frames:
+            return -1
         if len(frames) > _MOST_FRAMES:
             frames = frames[:_MOST_FRAMES]
         try:
@@ -128,14 +130,92 @@ class _Columns:
         return self.texts.setdefault(value[:_MOST_CHARACTERS], len(self.texts))
 
 
-def _events(trace: list[dict[str, Any]], device: int, out: _Columns) -> None:
-    prefix = f"events.{device}."
-    actions = map(_ACTION_CODES.get, _values(trace, "action", None), repeat(len(ACTIONS)))
-    out.add(prefix + "action", "b", actions)
-    for key, name, absent in _EVENT_KEYS:
-        out.add(prefix + name, "q", _values(trace, key, absent))
-    out.add(prefix + "stack", "i", out.stacks.numbers(_values(trace, "frames", None)))
-    out.add(prefix + "metadata", "i", map(out.text, _values(trace, "user_metadata", None)))
+class _Events:
+    """The events of one list, some after the others."""
+
+    def __init__(self, trace: list[dict[str, Any]]) -> None:
+        self.trace = trace
+        self.columns = {"action": array("b"), "stack": array("i"), "metadata": array("i")}
+        self.columns |= {name: array("q") for _, name, _ in _EVENT_KEYS}
+
+    def take(self, out: _Columns) -> None:
+        """Move what the list holds to the columns; what is emptied takes little memory.
+
+        Lists of frames and events stay themselves: the pickle may go on to name them.
+        """
+        trace, columns = self.trace[:], self.columns
+        self.trace.clear()
+        actions = map(_ACTION_CODES.get, _values(trace, "action", None), repeat(len(ACTIONS)))
+        columns["action"].extend(actions)
+        for key, name, absent in _EVENT_KEYS:
+            columns[name].extend(_values(trace, key, absent))
+        frames = _values(trace, "frames", None)
+        columns["stack"].extend(out.stacks.numbers(frames))
+        columns["metadata"].extend(map(out.text, _values(trace, "user_metadata", None)))
+        for event, stack in zip(trace, frames):  # noqa: B905 - of one length
+            event.clear()
+            if stack is not None:
+                stack.clear()
+
+
+class _Source:
+    """A pickle in frames, whose events are taken out as they come: they need most memory.
+
+    Between two frames, which is when the unpickler asks for more, no event is half there.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.readline = file.readline
+        self.unpickler = _PlainUnpickler(self)
+        self.out = _Columns()
+        self.taken: dict[int, _Events] = {}
+        self._growing: _Events | None = None
+        self._read, self._next, self._patience = 0, _AT_ONCE, _AT_ONCE
+
+    def read(self, size: int) -> bytes:
+        """Read for the unpickler."""
+        self._read += size
+        if self._read >= self._next:
+            self._take()
+        return self._file.read(size)
+
+    def _take(self) -> None:
+        grows = self._growing is not None and len(self._growing.trace) >= _FEW
+        if not grows:
+            self._growing = self._found()
+            self._patience *= 2  # to look for it takes longer and longer
+        if self._growing is not None:
+            self._growing.take(self.out)
+        self._next = self._read + (_AT_ONCE if grows else self._patience)
+
+    def _found(self) -> _Events | None:
+        """Find the longest list of events among all that was read."""
+        memo: Any = self.unpickler.memo  # of whatever the pickle may name again
+        lists = [each for each in memo.copy().values() if type(each) is list]
+        longest = max(filter(_is_trace, lists), key=len, default=None)
+        return None if longest is None else self.of(longest)
+
+    def of(self, trace: list[dict[str, Any]]) -> _Events:
+        """Give what was taken out of a list."""
+        return self.taken.setdefault(id(trace), _Events(trace))
+
+
+_AT_ONCE, _FEW = 4 << 20, 1000
+
+
+def _is_trace(values: list[Any]) -> bool:
+    return len(values) >= _FEW and type(values[0]) is dict and "action" in values[0]
+
+
+def _load(file: BinaryIO) -> tuple[Any, _Source]:
+    """Read a pickle; where it has no frames, at once."""
+    source = _Source(file)
+    head = file.read(3)
+    file.seek(0)
+    if head[:1] == b"\x80" and head[1:2] >= b"\x04" and head[2:] == b"\x95":
+        return source.unpickler.load(), source
+    return _PlainUnpickler(file).load(), source
 
 
 _EVENT_KEYS = (
@@ -184,7 +264,8 @@ def _blocks(place: int, segment: dict[str, Any], out: _Columns) -> list[tuple[in
         state = _STATE_CODES.get(block["state"], 2)
         past: Any = block.get("history") or ({},)
         requested = block.get("requested_size", past[0].get("real_size", size))
-        (stack,) = out.stacks.numbers([block.get("frames") or past[0].get("frames")])
+        frames = block.get("frames")  # perhaps emptied, where an event has the same
+        (stack,) = out.stacks.numbers([past[0].get("frames") if frames is None else frames])
         rows.append((place, address, size, requested, state, stack))
         address += size
     return rows
@@ -197,15 +278,19 @@ def _annotations(annotations: list[dict[str, Any]], out: _Columns) -> None:
     out.add("annotations.name", "i", [out.text(a["name"]) for a in annotations])
 
 
-def _columns(snapshot: Any) -> tuple[dict[str, Any], _Columns]:  # noqa: ANN401 - of the file
+def _columns(snapshot: Any, source: _Source) -> tuple[dict[str, Any], _Columns]:  # noqa: ANN401 - of the file
     if type(snapshot) is list:  # what torch.cuda.memory_snapshot() gives
         snapshot = {"segments": snapshot}
     if type(snapshot) is not dict or type(snapshot.get("segments")) is not list:
         raise _RefusedError("holds other data")
     traces = snapshot.get("device_traces") or []
-    out = _Columns()
+    out = source.out
     for device, trace in enumerate(traces):
-        _events(trace, device, out)
+        if type(trace) is not list:
+            raise _RefusedError("has events that are no list")
+        events = source.of(trace)
+        events.take(out)
+        out.arrays += [(f"events.{device}.{n}", column) for n, column in events.columns.items()]
     _segments(snapshot["segments"], out)
     _annotations(snapshot.get("external_annotations") or [], out)
     stacks = [*out.stacks.stacks]
@@ -241,7 +326,7 @@ def main(path: str) -> int:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - pathlib takes time to load
             _limit(os.fstat(file.fileno()).st_size)
-            head, out = _columns(_PlainUnpickler(file).load())
+            head, out = _columns(*_load(file))
             columns = out.arrays
     except _RefusedError as error:
         head = {"error": str(error)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyprof.memory import snapshot
+from pyprof.memory import snapshot, unpickle
 from tests.commands import run
 from tests.memory import built
 
@@ -145,6 +146,30 @@ def test_texts_that_are_no_unicode_are_written(tmp_path: Path, target: str) -> N
     path = built.write(tmp_path / "x.pickle", device)
     done = run("memory", path, "-o", tmp_path / target)
     assert (done.code, done.stderr) == (0, "")
+
+
+def _columns(data: bytes, *, early: bool) -> dict[str, list[int]]:
+    """Read columns; `early`: some events have to be taken out before the end."""
+    snapshot, source = unpickle._load(io.BytesIO(data))
+    assert any(len(events.columns["action"]) for events in source.taken.values()) == early
+    _, out = unpickle._columns(snapshot, source)
+    return {name: column.tolist() for name, column in out.arrays}
+
+
+def test_events_that_are_taken_out_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the same columns as those that are read at once; stacks of blocks stay."""
+    one, other = built.training(400, leak=100), built.training(300)
+    other.number = 1
+    taken = built.snapshot(one, other)
+    for order in (list(taken), list(reversed(taken))):
+        data = pickle.dumps({key: taken[key] for key in order})
+        monkeypatch.setattr(unpickle, "_AT_ONCE", 1 << 40)
+        expected = _columns(data, early=False)
+        monkeypatch.setattr(unpickle, "_AT_ONCE", 1 << 10)
+        monkeypatch.setattr(unpickle, "_FEW", 10)
+        assert _columns(data, early=True) == expected
+    assert len(expected["events.0.action"]) == len(one.events)
+    assert max(expected["blocks.stack"]) >= 0
 
 
 def test_sums_cannot_overflow(tmp_path: Path) -> None:
