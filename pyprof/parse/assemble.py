@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,11 +59,14 @@ for _place, _kind in enumerate(
 def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     """Turn a capture into records."""
     capture, inferred = attribution.attributed(capture, _sweep)
-    activities = _ordered(capture.activities, kernels_only=kernels_only)
-    sweep = _sweep(capture)
-    windows = profiler_windows.recording_windows(capture)
-    launch, doubted = evidence.launches(capture, activities, windows)
-    site = sites.find(capture, activities, launch)
+    with ThreadPoolExecutor(1) as pool:  # NumPy and Arrow work outside Python's lock
+        swept = pool.submit(_sweep, capture)
+        activities = _ordered(capture.activities, kernels_only=kernels_only)
+        windows = profiler_windows.recording_windows(capture)
+        launch, doubted = evidence.launches(capture, activities, windows)
+        site = sites.find(capture, activities, launch)
+        sweep = swept.result()
+    give_back()  # what sorting and searching held for a while
     leaf, range_doubts = evidence.ranges_of(activities, sweep.nest, site)
     most = max(_LEAST, _NAMES // max(1, len(activities)))
     chain = launches.chains(sweep.nest.parent, _counted(sweep), leaf, most)
@@ -72,13 +76,23 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     if not range_doubts:
         around = user_ranges.around(capture, sweep, launch, site)
     described = _described(sweep, (leaf, partner.op, partner.place, around), most)
-    give_back()  # what sorting and searching held for a while
     free = launch_layers.free(capture, site, most)
+    doubted = (
+        *inferred,
+        *doubted,
+        *sites.doubts(activities, site),
+        *range_doubts,
+        *sweep.doubts,
+        *_too_deep(sweep, leaf, most, free),
+    )
+    sizes = result_sizes.of_rows(sweep, leaf)
+    del sweep, swept  # the bounds of all ranges
+    give_back()
     owners = record_columns.Owners(launch, site, leaf, around, chain, partner, free)
     columns = record_columns.build(capture, activities, described, owners)
     if windows:
         columns["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, windows))
-    if (sizes := result_sizes.of_rows(sweep, leaf)) is not None:
+    if sizes is not None:
         columns["resultSize"] = sizes
     if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
         columns["servingStep"] = steps
@@ -88,15 +102,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         rows=len(activities),
         columns=columns,
         devices=capture.devices,
-        warnings=(
-            *capture.warnings,
-            *inferred,
-            *doubted,
-            *sites.doubts(activities, site),
-            *range_doubts,
-            *sweep.doubts,
-            *_too_deep(sweep, leaf, most, free),
-        ),
+        warnings=(*capture.warnings, *doubted),
     )
 
 
@@ -141,16 +147,7 @@ def _described(sweep: Sweep, ranges: Sequence[Ints], most: int) -> DescribedSwee
     place = np.full(len(sweep.paths.parent), NONE)
     place[wanted] = np.arange(len(wanted))
     described = sweep.paths.describe(sweep.texts, wanted, most)
-    return DescribedSweep(
-        sweep.nest,
-        sweep.texts,
-        sweep.paths,
-        sweep.backward,
-        sweep.row,
-        sweep.doubts,
-        described,
-        place,
-    )
+    return DescribedSweep(sweep.texts, sweep.paths, sweep.row, described, place)
 
 
 def _too_deep(
@@ -193,8 +190,10 @@ def _sweep(capture: Capture) -> Sweep:
     from_first = nested & (start == start.min(initial=_NEVER)) & (end > start)
     startless = leaks.too_many(thread, kind, from_first)
     wanted = (kind != Kind.CONTEXT) & nested & ~leaked & ~endless & ~startless
-    row = np.flatnonzero(wanted)
-    nest = nesting.nest(thread[row], start[row], end[row], _tiebreaks(read, kind, row))
+    row = np.flatnonzero(wanted).astype(np.int32)
+    bounds = (thread, start, end) if wanted.all() else (thread[row], start[row], end[row])
+    nest = nesting.nest(*bounds, _tiebreaks(read, kind, row))
+    del thread, start, end, bounds  # as long as all ranges are many
     row = row[nest.order]
     chosen = texts.select(read, row)
     interned = paths.intern(nest.parent, nest.depth, range_names.codes(chosen))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers, Ints
     from pyprof.parse.profiler_windows import RecordingWindows
     from pyprof.parse.records import Records
     from pyprof.schema import Capture
@@ -94,12 +94,12 @@ class Chains:
     """
 
     offset: Ints
-    member: Ints
+    member: Integers
 
     @cached_property
-    def owner(self) -> Ints:
+    def owner(self) -> NDArray[np.int32]:
         """The row of each member."""
-        return np.repeat(np.arange(len(self.offset) - 1), np.diff(self.offset))
+        return np.repeat(np.arange(len(self.offset) - 1, dtype=np.int32), np.diff(self.offset))
 
     def filter(self, keep: NDArray[np.bool_]) -> Chains:
         """Keep some of the members."""
@@ -146,7 +146,7 @@ def _assemble(count: int, rows: list[Ints], members: list[Ints]) -> Chains:
     for active in rows:
         lengths[active] += 1
     offset = offsets(lengths)
-    member = np.zeros(int(offset[-1]), np.int64)
+    member = np.zeros(int(offset[-1]), np.int32)
     for step, (active, ranges) in enumerate(zip(rows, members, strict=True)):
         member[offset[active + 1] - 1 - step] = ranges
     return Chains(offset, member)

@@ -117,7 +117,7 @@ class Path:
 class Paths:
     """All distinct paths, and the path of each range (itself included)."""
 
-    of_range: Ints
+    of_range: NDArray[np.int32]
     parent: Ints
     """Always an earlier one."""
     template: Ints
@@ -179,10 +179,10 @@ class Paths:
 def intern(parent: Ints, depth: NDArray[np.int32], code: NDArray[np.int32]) -> Paths:
     """Number the distinct chains of templates, level by level from the outside in."""
     levels = [rows for _, rows in by_value(depth)]
-    of_range = np.full(len(parent), NONE)
+    of_range = np.full(len(parent), NONE, np.int32)
     parents, templates, count = [], [], 0
     for level in levels:
-        above = np.where(parent[level] == NONE, NONE, of_range[parent[level]])
+        above = np.where(parent[level] == NONE, NONE, of_range[parent[level]].astype(np.int64))
         pair, number = numbered(((above + 1) << 32) | code[level])
         of_range[level] = number + count
         parents.append((pair >> 32) - 1)

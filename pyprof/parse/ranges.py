@@ -35,7 +35,7 @@ class Nest:
     end: Ints
     parent: Ints
     """Position of the nearest enclosing range; NONE at the top."""
-    order: Ints
+    order: NDArray[np.int32]
     """Row of each range in the table that it came from."""
 
     @cached_property
@@ -53,7 +53,7 @@ def nest(thread: Ints, start: Ints, end: Ints, tiebreak: Ints) -> Nest:
     if not _enclosing_first(thread[order], start[order], end[order]):
         order = np.lexsort((tiebreak, -end, start, thread))
     thread, start, end = thread[order], start[order], end[order]
-    return Nest(thread, start, end, _parents(thread, end), order)
+    return Nest(thread, start, end, _parents(thread, end), order.astype(np.int32))
 
 
 def _by_start(thread: Ints, start: Ints) -> Ints:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.allocator import give_back
 from pyprof.arrays import NONE, ints, lists, numbered
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
@@ -58,10 +59,13 @@ def build(
     # A collective is of many parameters, not of the one that it waited for.
     place = np.where(direction.index == _COMM, partner, place)
     counted = sequence.count(capture, sweep, owners.chain, path, owners.site)
+    give_back()  # chains are as long as all ranges around all rows
     layered = _layered(sweep, _own(sweep, path, place, 0), place, around)
+    work = _work(activities)
+    give_back()
     built = {
         **_names(activities),
-        **_work(activities),
+        **work,
         **_devices(capture, activities),
         **_collective(activities, sweep, path, counted["opId"], direction),
         **_counters(activities),

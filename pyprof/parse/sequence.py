@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from pyprof.allocator import give_back
 from pyprof.arrays import NONE, lists
 from pyprof.marker import Kind, templates
 from pyprof.parse import backward_nodes, launches, paths, texts
@@ -40,14 +41,16 @@ def count(
     flow = number_combinations(site.caller, site.replay) if replayed else site.caller
     ops = chain.filter(kind[chain.member] == Kind.OP)
     lengths = np.diff(seqs.offset)
-    return {
+    columns: dict[str, Column] = {
         "mod": mods,
         "op": names,
         "seqMarker": lists(lengths, _texts(capture, sweep.row[seqs.member])),
         "seqTemplate": encode(lists(lengths, _templates(sweep.texts, seqs))),
-        **_numbers(sweep, seqs, names.index, backward, flow, old),
-        **_call_ids(sweep, chain, ops, seqs, site.instance),
     }
+    give_back()  # each step holds much for a while
+    columns |= _numbers(sweep, seqs, names.index, backward, flow, old)
+    give_back()
+    return columns | _call_ids(sweep, chain, ops, seqs, site.instance)
 
 
 def _texts(capture: Capture, row: Ints) -> pa.StructArray:

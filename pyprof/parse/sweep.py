@@ -27,16 +27,23 @@ class Sweep:
     paths: paths.Paths
     backward: NDArray[np.bool_]
     """Per path: one of the backward pass."""
-    row: Ints
+    row: NDArray[np.int32]
     """Row of each range in the capture."""
     doubts: tuple[str, ...]
     """What is wrong with ranges, in sentences for the user."""
 
 
 @dataclass(frozen=True, slots=True)
-class DescribedSweep(Sweep):
-    """Ranges of which some paths are put into words: those that some row needs."""
+class DescribedSweep:
+    """Ranges of which some paths are put into words: those that some row needs.
 
+    Where they begin and end is no longer asked.
+    """
+
+    texts: texts.Texts
+    paths: paths.Paths
+    row: NDArray[np.int32]
+    """Row of each range in the capture."""
     described: list[Path]
     place: Ints
     """Per path: where it is described; NONE for those that no row needs."""

@@ -287,7 +287,8 @@ class _Work:
         text = np.where(line[text], len(line), text) if len(text) else text
         both = np.unique(text * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
         nest = self._sweep.nest
-        return paths.intern(nest.parent, nest.depth, both.astype(np.int32)).of_range
+        chains = paths.intern(nest.parent, nest.depth, both.astype(np.int32))
+        return chains.of_range.astype(np.int64)
 
     @cached_property
     def _launch_leaf(self) -> Ints:

@@ -1,0 +1,150 @@
+"""Exports of nsys beside merely reading the same columns; sets of them by two workers.
+
+Times are those of the clock, since two threads count: of several runs the shortest. Processor time
+stands behind them, which tells more where others use the machine, too.
+
+`BENCH_KERNELS=1000000` is the size of the capture, `BENCH_TIMES=5` measures one so many times as
+large as well, `BENCH_FOLDER` keeps what is generated for the next time.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import ranks
+from pipeline import BARE_READ, peak_gb
+from table import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_KERNELS = int(os.environ.get("BENCH_KERNELS", "1000000"))
+_TIMES = int(os.environ.get("BENCH_TIMES", "0"))
+_RUNS, _RANKS, _KERNELS_OF_RANK, _WORKERS = 3, 8, 50_000, 2
+_MOST_MEMORY = 800
+_REPORTS = ("gpukernsum", "nvtxsum", "cudaapisum")
+
+
+class _Cost(NamedTuple):
+    wall_s: float
+    cpu_s: float
+    memory_mb: float
+
+    def __str__(self) -> str:
+        return f"{self.wall_s:.2f} s ({self.cpu_s:.1f} s)"
+
+
+def rows() -> Iterator[Row]:
+    """Measure one capture, one that is larger, what nsys itself takes, and sets of captures."""
+    with _folder() as folder:
+        capture = _generated(folder, _KERNELS)
+        bare = _cheapest([sys.executable, "-c", BARE_READ, str(capture)])
+        costs = {}
+        for work, aim, arguments in _works(capture, folder):
+            cost = costs[work] = _cheapest([sys.executable, "-m", "pyprof", *arguments])
+            limit = bare if work != "diff" else _Cost(2 * bare.wall_s, 2 * bare.cpu_s, 0)
+            yield _row(f"{work}, {_KERNELS:,} kernels", "bare read", limit, cost, aim)
+        if shutil.which("nsys"):
+            stats = _stats(capture, folder)
+            yield _row(f"nsys stats, {len(_REPORTS)} reports", "bare read", bare, stats, "")
+        yield from _larger(folder, costs)
+        yield from _sets(folder)
+
+
+def _works(capture: Path, folder: Path) -> Iterator[tuple[str, str, list[str]]]:
+    """Give what is measured, the most that it may take, and how it is asked for."""
+    name, memory = str(capture), f"{_MOST_MEMORY} MB"
+    yield "parse to Parquet", f"≤ 1.7, {memory}", ["parse", "-q", "-o", f"{folder}/o.parquet", name]
+    yield "parse to dict lines", f"≤ 2.3, {memory}", ["parse", "-q", "-o", f"{folder}/o.dict", name]
+    yield "summary", f"≤ 2.2, {memory}", ["summary", name]
+    yield "report", f"≤ 2.2, {memory}", ["report", name, "-o", f"{folder}/o.html"]
+    yield "diff", f"≤ 2.2, {memory}", ["diff", name, name]
+
+
+def _larger(folder: Path, costs: dict[str, _Cost]) -> Iterator[Row]:
+    if not _TIMES:
+        return
+    capture = _generated(folder, _TIMES * _KERNELS)
+    for work, _, arguments in _works(capture, folder):
+        cost = _cheapest([sys.executable, "-m", "pyprof", *arguments])
+        aim = f"≤ {1.04 * _TIMES:.1f}, {_TIMES * 700:,} MB"
+        of_one = f"of {_KERNELS:,}"
+        yield _row(f"{work}, {_TIMES * _KERNELS:,} kernels", of_one, costs[work], cost, aim)
+
+
+def _sets(folder: Path) -> Iterator[Row]:
+    """Measure what two workers gain."""
+    captures = ranks.generated(folder, _RANKS, _KERNELS_OF_RANK)
+    ranks.digest(captures)
+    for name in ("parse", "ranks"):
+        alone = min(ranks.once(name, captures, folder) for _ in range(_RUNS))
+        both = min(
+            ranks.once(name, captures, folder, "--workers", str(_WORKERS)) for _ in range(_RUNS)
+        )
+        yield Row(
+            f"{name} of {_RANKS} captures, {_WORKERS} workers: efficiency",
+            f"one process, {alone.wall_s:.2f} s",
+            f"{both.wall_s:.2f} s",
+            alone.wall_s / _WORKERS / both.wall_s,
+            1000 * both.peak_gb,
+            "≥ 0.8",
+        )
+
+
+def _stats(capture: Path, folder: Path) -> _Cost:
+    """Let nsys sum up kernels, ranges and API calls of the same file."""
+    reports = [word for report in _REPORTS for word in ("--report", report)]
+    out = ["--format", "csv", "--force-overwrite", "true", "--output", str(folder / "stats")]
+    return _cheapest([str(shutil.which("nsys")), "stats", *reports, *out, str(capture)])
+
+
+def _row(work: str, what: str, limit: _Cost, ours: _Cost, aim: str) -> Row:
+    ratio = ours.wall_s / limit.wall_s
+    return Row(work, f"{what}, {limit}", str(ours), ratio, ours.memory_mb, aim)
+
+
+def _cheapest(command: Sequence[str]) -> _Cost:
+    costs = [_run(command) for _ in range(_RUNS)]
+    return _Cost(*(min(values) for values in zip(*costs, strict=True)))
+
+
+def _run(command: Sequence[str]) -> _Cost:
+    begun = time.perf_counter()
+    pid = os.fork()
+    if pid == 0:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+        os.execv(command[0], [*command])  # noqa: S606 - our own commands
+    _, status, usage = os.wait4(pid, 0)
+    wall_s = time.perf_counter() - begun
+    if status:
+        sys.exit(f"{' '.join(command)} failed")
+    return _Cost(wall_s, usage.ru_utime + usage.ru_stime, 1000 * peak_gb(usage))
+
+
+def _generated(folder: Path, kernels: int) -> Path:
+    capture = folder / f"{kernels}.sqlite"
+    if not capture.is_file():
+        script = str(Path(__file__).with_name("generate.py"))
+        command = [sys.executable, script, str(capture), "--kernels", str(kernels)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - ours
+    return capture
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    if kept := os.environ.get("BENCH_FOLDER"):
+        Path(kept).mkdir(parents=True, exist_ok=True)
+        yield Path(kept).resolve()
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
