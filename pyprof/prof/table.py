@@ -245,13 +245,25 @@ class Table:
         return Coded(self.roofline.limit, [*LIMITS])
 
 
+_MOST_OF_DEVICE = {
+    "sm_count": ("sm_count", 1 << 14),
+    "clock_hz": ("clock_hz", 100 * 10**9),
+    "bandwidth_bytes_per_s": ("bandwidth", 10**15),
+}
+"""Far beyond what any GPU has: what is above, or below 0, was damaged."""
+
+
+def _possible(value: object, most: float) -> object:
+    return value if isinstance(value, (int, float)) and 0 <= value <= most else None
+
+
 def _device(row: Mapping[str, object]) -> Device:
     cc = (row.get("cc_major"), row.get("cc_minor"))
     return Device(
         name=row.get("name"),  # type: ignore[arg-type]
-        sm_count=row.get("sm_count"),  # type: ignore[arg-type]
-        clock_hz=row.get("clock_hz"),  # type: ignore[arg-type]
-        bandwidth_bytes_per_s=row.get("bandwidth"),  # type: ignore[arg-type]
+        **{  # type: ignore[arg-type]
+            name: _possible(row.get(key), most) for name, (key, most) in _MOST_OF_DEVICE.items()
+        },
         cc=cc if None not in cc else None,  # type: ignore[arg-type]
     )
 
