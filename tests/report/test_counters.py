@@ -11,7 +11,9 @@ import pytest
 from pyprof.inputs.source import load
 from pyprof.marker import Call, Tensor, encode_op
 from pyprof.report.analysis.counter_totals import counter_totals
+from pyprof.report.analysis.overview import summarise_brief
 from pyprof.report.analysis.roofline import achieved, points
+from pyprof.report.render.counters import sentences
 from tests.builders import LAYOUTS, Range, Work, nsys_db
 from tests.capture_files.metrics import kineto_counters, nsys_metrics
 from tests.capture_files.ncu import Profiled, ncu_csv
@@ -187,6 +189,9 @@ def test_power_caps_are_named(tmp_path: Path) -> None:
     assert "power stayed at 400 W, which looks like a power cap" in text
     assert "energy while kernels ran: 0.016 J, 0.004 J a step" in text
     assert "400 W on average, 400 W at most" in text
+    totals = summarise_brief(load(str(path))).counters
+    assert totals is not None
+    assert any("0.002 J a token" in text for text in sentences(totals, _STEPS, 2 * _STEPS))
     done = run("prof", "-q", "--csv", "--by", "step", path)
     energies = {row["Step"]: row["Energy(mJ)"] for row in csv.DictReader(done.stdout.splitlines())}
     assert energies == {str(step): "4" for step in range(_STEPS)}
