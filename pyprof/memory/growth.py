@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyprof.memory.history import History
 
 LEAST_STEPS = 3
-"""Ends of steps that growth is told from, the first aside: what is set up then stays."""
+"""Ends of steps that show growth, the first aside: what is set up then stays."""
 
 
 class Leak(NamedTuple):

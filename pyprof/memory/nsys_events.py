@@ -61,9 +61,9 @@ def read(path: Path) -> Usage:
     start, address, size, does = (
         ints(table.column(name)) for name in ("start", "address", "bytes", "memoryOperationType")
     )
-    known = (start >= 0) & (size > 0) & (size < _MOST) & np.isin(does, (_ALLOCATES, _FREES))
-    known &= (address > 0) & (address < 1 << 62)
-    rows = np.flatnonzero(known)
+    plausible = (start >= 0) & (size > 0) & (size < _MOST) & np.isin(does, (_ALLOCATES, _FREES))
+    plausible &= (address > 0) & (address < 1 << 62)
+    rows = np.flatnonzero(plausible)
     rows = rows[np.argsort(start[rows], kind="stable")]
     capture = nsys.read(path)
     pid = _nsys_graphs.pids(ints(table.column("globalPid"), 0))[rows]
@@ -91,7 +91,7 @@ def _callers(capture: Capture, pid: Ints, corr: Ints) -> Ints:
     called = ints(capture.calls.column("corr"))
     order = np.lexsort((called, own_pid[thread]))
     keys = np.stack([own_pid[thread], called])[:, order]
-    found = np.full(len(pid), NONE)
+    caller = np.full(len(pid), NONE)
     for process in np.unique(pid).tolist():
         first, last = np.searchsorted(keys[0], [process, process + 1])
         wanted = np.flatnonzero((pid == process) & (corr != NONE))
@@ -99,5 +99,5 @@ def _callers(capture: Capture, pid: Ints, corr: Ints) -> Ints:
         inside = place < last
         place, wanted = place[inside], wanted[inside]
         same = keys[1][place] == corr[wanted]
-        found[wanted[same]] = own_tid[thread[order[place[same]]]]
-    return found
+        caller[wanted[same]] = own_tid[thread[order[place[same]]]]
+    return caller

@@ -159,23 +159,23 @@ def _trace(path: Path) -> Recorded:
     capture = kineto.read(path)
     rank = kineto.identity(path).rank
     incomplete = [text for text in capture.warnings if "truncated" in text]
-    found = trace_history.histories(capture, events)
-    devices = _devices(found, *incomplete)
+    histories = trace_history.histories(capture, events)
+    devices = _devices(histories, *incomplete)
     return Recorded(path, devices, _rank(path) if rank is None else rank)
 
 
 def _nsys(path: Path) -> Recorded:
     capture, events = nsys_events.read(path)
-    found = trace_history.histories(capture, events, nsys_events.kind_name)
-    return Recorded(path, _devices(found, _SEGMENTS), _rank(path))
+    histories = trace_history.histories(capture, events, nsys_events.kind_name)
+    return Recorded(path, _devices(histories, _SEGMENTS), _rank(path))
 
 
 _SEGMENTS = "nsys records what PyTorch takes from the device, not its tensors; a snapshot has those"
 
 
-def _devices(found: Iterable[TraceDevice], *notes: str) -> tuple[RecordedDevice, ...]:
+def _devices(histories: Iterable[TraceDevice], *notes: str) -> tuple[RecordedDevice, ...]:
     return tuple(
-        RecordedDevice(each.history, each.steps, notes=(*each.notes, *notes)) for each in found
+        RecordedDevice(each.history, each.steps, notes=(*each.notes, *notes)) for each in histories
     )
 
 

@@ -97,12 +97,12 @@ def _earlier(snapshot: Snapshot, own: Mask, events: Events) -> Ints:
     live = own & ((blocks.state == _ALLOCATED) | (blocks.state == _PENDING))
     rows = np.flatnonzero(live)
     rows = rows[np.argsort(blocks.address[rows])]
-    told = np.zeros(len(rows) + 1, bool)
+    seen = np.zeros(len(rows) + 1, bool)
     where = events.address[events.action <= ACTIONS.index("free_completed")]
     place = np.searchsorted(blocks.address[rows], where)
     same = np.append(blocks.address[rows], NONE)[place] == where
-    told[place[same]] = True
-    return rows[~told[:-1]]
+    seen[place[same]] = True
+    return rows[~seen[:-1]]
 
 
 def _live_throughout(snapshot: Snapshot, rows: Ints, count: int) -> Blocks:
@@ -151,12 +151,12 @@ def _labels(
         labels["line"] = or_else(labels["line"], at_begin["line"])
         labels["op"] = or_else(at_begin["op"], labels["op"])
         labels["function"] = at_begin["function"]
-        direction = _told_by(direction, at_begin["direction"])
+        direction = _or_said_by(direction, at_begin["direction"])
         evidence = categories.Evidence(
             evidence.allocated | trace_history.clues(_padded(sites), begins),
             evidence.freed | trace_history.clues(_padded(sites), ends),
         )
-    direction = _told_by(direction, around.direction)
+    direction = _or_said_by(direction, around.direction)
     category, why = categories.categorise(blocks, evidence, direction.codes, len(events))
     return {"category": category, "evidence": why, **labels, "direction": direction}
 
@@ -173,10 +173,10 @@ def _padded(sites: trace_history.Sites) -> trace_history.Sites:
     )
 
 
-def _told_by(direction: Labels, other: Labels) -> Labels:
+def _or_said_by(direction: Labels, other: Labels) -> Labels:
     """Give directions as `categories` numbers them, of others where there is none."""
-    known = np.array([*map(categories.DIRECTIONS.index, other.names), NONE], np.int64)
-    codes = np.where(direction.codes == NONE, known[other.codes], direction.codes)
+    numbers = np.array([*map(categories.DIRECTIONS.index, other.names), NONE], np.int64)
+    codes = np.where(direction.codes == NONE, numbers[other.codes], direction.codes)
     return direction._replace(codes=codes)
 
 

@@ -59,9 +59,9 @@ def read(path: Path) -> MemoryEvents:
         text = rest + block
         if match := _BASE.search(text):
             base = instant(int(match[1]))
-        found = [*_EVENT.finditer(text)] if _NAME in text else []
-        rows += filter(None, map(_row, _parsed([match[0] for match in found])))
-        done = found[-1].end() if found else 0
+        matches = [*_EVENT.finditer(text)] if _NAME in text else []
+        rows += filter(None, map(_row, _parsed([match[0] for match in matches])))
+        done = matches[-1].end() if matches else 0
         rest = text[max(done, len(text) - _LONGEST) :]  # an event may go on in the next block
     time_ns = nanoseconds([time_us for time_us, _ in rows]) + base
     columns = np.array([values for _, values in rows], np.int64)

@@ -119,13 +119,13 @@ def _history(
         labels, given_back = _with_another(labels), _with_another(given_back)
         labels["evidence"] = _with_evidence(labels["evidence"])
     reserved = events.reserved[rows]
-    known = bool((reserved > 0).any())
+    has_reserved = bool((reserved > 0).any())
     history = History(
         name,
         events.time_ns[rows],
         blocks,
-        int(reserved[-1]) if known else None,
-        np.diff(reserved, prepend=reserved[0]) if known else None,
+        int(reserved[-1]) if has_reserved else None,
+        np.diff(reserved, prepend=reserved[0]) if has_reserved else None,
         labels,
         given_back,
     )
@@ -313,8 +313,8 @@ _FUNCTIONS = [Kind.SEQ, Kind.OPTIMIZER, Kind.STEP, Kind.USER, Kind.CONTEXT]
 
 def directions(direction: Labels, at: Ints) -> Ints:
     """Give directions as `categories` numbers them."""
-    known = [categories.DIRECTIONS.index(name) for name in direction.names]
-    return np.array([*known, NONE], np.int64)[direction.codes[at]]
+    numbers = [categories.DIRECTIONS.index(name) for name in direction.names]
+    return np.array([*numbers, NONE], np.int64)[direction.codes[at]]
 
 
 def clues(sites: Sites, at: Ints) -> Ints:

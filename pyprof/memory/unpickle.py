@@ -194,9 +194,9 @@ class _Source:
         memo: Any = self.unpickler.memo  # of whatever the pickle may name again
         lists = [each for each in memo.copy().values() if type(each) is list]
         longest = max(filter(_is_trace, lists), key=len, default=None)
-        return None if longest is None else self.of(longest)
+        return None if longest is None else self.events_of(longest)
 
-    def of(self, trace: list[dict[str, Any]]) -> _Events:
+    def events_of(self, trace: list[dict[str, Any]]) -> _Events:
         """Give what was taken out of a list."""
         return self.taken.setdefault(id(trace), _Events(trace))
 
@@ -288,7 +288,7 @@ def _columns(snapshot: Any, source: _Source) -> tuple[dict[str, Any], _Columns]:
     for device, trace in enumerate(traces):
         if type(trace) is not list:
             raise _RefusedError("has events that are no list")
-        events = source.of(trace)
+        events = source.events_of(trace)
         events.take(out)
         out.arrays += [(f"events.{device}.{n}", column) for n, column in events.columns.items()]
     _segments(snapshot["segments"], out)

@@ -53,10 +53,10 @@ def _added(table: pa.Table, key: str, device: DeviceMemory) -> pa.Table:
     if key == "layer":  # these have those around them before them, memory the innermost alone
         names = [name and name.rpartition(":")[2] for name in names]
     shared = {name for name, count in Counter(names).items() if count > 1}
-    known = [None if name in shared else groups.get(name) for name in names]
+    of_rows = [None if name in shared else groups.get(name) for name in names]
     absent = [name in shared for name in names]
-    allocated = [each.allocated_bytes if each else 0 for each in known]
-    held = [each.bytes if each else 0 for each in known]
+    allocated = [each.allocated_bytes if each else 0 for each in of_rows]
+    held = [each.bytes if each else 0 for each in of_rows]
     share = [100 * size / device.peak_bytes if device.peak_bytes else 0.0 for size in held]
     return table.append_column(
         "alloc", pa.array(_without(allocated, absent), pa.int64())

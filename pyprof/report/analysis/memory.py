@@ -366,11 +366,11 @@ def held_blocks(history: History, rows: Ints, since: Ints | None) -> list[HeldBl
 # --- over time ------------------------------------------------------------------------------------
 
 
-def _growth(found: Growth | None) -> StepGrowth | None:
-    if found is None:
+def _growth(grown: Growth | None) -> StepGrowth | None:
+    if grown is None:
         return None
-    leaks = tuple(LeakingLine(*leak) for leak in found.leaks)
-    return StepGrowth(found.marked_by, found.held, leaks)
+    leaks = tuple(LeakingLine(*leak) for leak in grown.leaks)
+    return StepGrowth(grown.marked_by, grown.held, leaks)
 
 
 def _oom(device: RecordedDevice, event: int, since: Ints | None) -> OutOfMemory:

@@ -61,12 +61,12 @@ def possible_changes(history: History) -> tuple[PossibleChange, ...]:
     category = history.labels["category"]
     direction = history.labels["direction"]
 
-    def of(kind: str) -> Mask:
+    def in_category(kind: str) -> Mask:
         return _is(category.codes, category.names, kind)
 
-    during_step = of("temporaries") & _is(direction.codes, direction.names, "optimizer")
-    activations = of("activations")
-    scaling = activations | (of("temporaries") & ~during_step)
+    during_step = in_category("temporaries") & _is(direction.codes, direction.names, "optimizer")
+    activations = in_category("activations")
+    scaling = activations | (in_category("temporaries") & ~during_step)
     reckoned = [
         _change(history, "an optimizer that needs no temporaries (fused=True)", during_step, 1.0,
                 "the fused optimizer updates in place"),
@@ -74,7 +74,7 @@ def possible_changes(history: History) -> tuple[PossibleChange, ...]:
                 "activations and temporaries are proportional to the batch"),
         _change(history, "activations of half the width (bfloat16 for float32)", activations, 0.5,
                 "activations are float32, and the ops take bfloat16"),
-        _change(history, "optimizer state of half the width", of("optimizer state"), 0.5,
+        _change(history, "optimizer state of half the width", in_category("optimizer state"), 0.5,
                 "the state is float32, and the optimizer takes bfloat16"),
         _change(history, "gradients that are freed before the forward pass", _across(history), 1.0,
                 "zero_grad(set_to_none=True) comes before the forward pass"),
@@ -121,11 +121,11 @@ def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedL
     live = history.blocks.live(history.peak)
     held = np.zeros(len(layer.names) + 1, np.int64)
     np.add.at(held, layer.codes[activations & live], history.blocks.bytes[activations & live])
-    found = []
+    layers = []
     for path in _largest(layer.names, held):
         inside = np.array([_within(name, path) for name in (*layer.names, "")], bool)[layer.codes]
-        found.append(_checkpoint(history, path, activations & inside, work))
-    worth = [each for each in found if each.saved_bytes > 0]
+        layers.append(_checkpoint(history, path, activations & inside, work))
+    worth = [each for each in layers if each.saved_bytes > 0]
     return tuple(sorted(worth, key=lambda each: -each.saved_bytes))
 
 

@@ -32,16 +32,16 @@ _TITLES = {
 }
 
 
-def devices(found: Sequence[DeviceMemory], by: Sequence[str], top: int) -> Iterator[str]:
+def devices(analysed: Sequence[DeviceMemory], by: Sequence[str], top: int) -> Iterator[str]:
     """Show the memory of devices, the one that peaks highest first; of others only the peak."""
-    yield from _report(found[0], by, top)
-    if len(found) > 1:
+    yield from _report(analysed[0], by, top)
+    if len(analysed) > 1:
         yield ""
         yield text.heading("Peaks of all, the highest first")
-        yield from _peaks(found)
+        yield from _peaks(analysed)
 
 
-def _peaks(found: Sequence[DeviceMemory]) -> list[str]:
+def _peaks(analysed: Sequence[DeviceMemory]) -> list[str]:
     rows = [
         (
             text.UNKNOWN if each.rank is None else str(each.rank),
@@ -50,7 +50,7 @@ def _peaks(found: Sequence[DeviceMemory]) -> list[str]:
             size(each.peak_reserved_bytes),
             size(each.end_bytes),
         )
-        for each in found
+        for each in analysed
     ]
     return text.table(rows, ("Rank", "Device", "Peak", "Reserved", "At the end"), left=(1,))
 

@@ -17,11 +17,11 @@ _MOST_LINES = 3
 _KEYS = ("category", "layer", "line", "op")
 
 
-def section(found: Sequence[DeviceMemory]) -> Iterator[str]:
+def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
     """Give the section of a summary: the highest peak, and what made it up. Nothing for none."""
-    if not found:
+    if not analysed:
         return
-    device = found[0]
+    device = analysed[0]
     rank = "" if device.rank is None else f" of rank {device.rank}"
     yield ""
     yield text.heading("Memory")

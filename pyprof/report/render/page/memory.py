@@ -114,15 +114,15 @@ def _areas(device: DeviceMemory, xs: Sequence[float], scale: float) -> Iterator[
 
 
 def _reserved(device: DeviceMemory, xs: Sequence[float], scale: float) -> str:
-    known = [
+    points = [
         (x, point.reserved_bytes)
         for x, point in zip(xs, device.timeline, strict=True)
         if point.reserved_bytes is not None
     ]
-    if not known or max(reserved for _, reserved in known) * scale > HEIGHT:
+    if not points or max(reserved for _, reserved in points) * scale > HEIGHT:
         return ""
     return "M" + " L".join(
-        _stepped(*zip(*((x, HEIGHT - y * scale) for x, y in known), strict=True))
+        _stepped(*zip(*((x, HEIGHT - y * scale) for x, y in points), strict=True))
     )
 
 
