@@ -53,7 +53,7 @@ def numbered(values: Ints) -> tuple[Ints, Ints]:
     return unsorted[order], place[encoded.indices.to_numpy()]
 
 
-def used(rows: Sequence[Ints], count: int) -> Ints:
+def used(rows: Sequence[Integers], count: int) -> Ints:
     """Give the distinct rows that some arrays of rows of a table of `count` name, rising."""
     marked = np.zeros(count + 1, bool)  # the last is for NONE
     for each in rows:

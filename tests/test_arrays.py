@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pyprof.arrays import NONE, ints, sum_if_known
+from pyprof.arrays import NONE, distinct_values, ints, numbered, sum_if_known, used
 
 _LEAST = -(2**63)
 
@@ -36,3 +39,20 @@ def test_a_sum_of_which_a_part_is_unknown_is_unknown() -> None:
     assert sum_if_known([1, 2]) == 3
     assert sum_if_known([1, None]) is None
     assert sum_if_known([]) == 0
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
+def test_distinct_values_rise_and_each_value_finds_its_own(values: list[int]) -> None:
+    """As sorting and a dictionary would have it."""
+    column = np.array(values, np.int64)
+    rising, place = numbered(column)
+
+    assert rising.tolist() == distinct_values(column).tolist() == sorted(set(values))
+    assert rising[place].tolist() == values
+
+
+@given(st.lists(st.lists(st.integers(NONE, 9)), max_size=3))
+def test_rows_that_are_used_rise_without_the_absent(rows: list[list[int]]) -> None:
+    """Each once, NONE never."""
+    named = {row for each in rows for row in each} - {NONE}
+    assert used([np.array(each, np.int64) for each in rows], 10).tolist() == sorted(named)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers, Ints
     from pyprof.schema import Capture
 
 _TIEBREAK = np.zeros(len(Kind), np.int64)
@@ -210,7 +210,7 @@ def _sweep(capture: Capture) -> Sweep:
 _NEVER = np.iinfo(np.int64).max
 
 
-def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: Ints) -> Ints:
+def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: Integers) -> Ints:
     """Rank ranges by kind, then by text, so that the order of rows decides nothing."""
     ranks = np.argsort(np.argsort(np.array(read.templates, dtype=object), kind="stable"))
     return _TIEBREAK[kind[row]] * len(read.templates) + ranks[read.code[row]]

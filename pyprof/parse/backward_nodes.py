@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers, Ints
     from pyprof.parse.launches import Chains
 
 _NODE = re.compile(r"Backwards?\d*(?=(?:_copy)?$)")
@@ -169,7 +169,7 @@ def count_in_order(
     return current, place - np.maximum.accumulate(np.where(new, place, 0))
 
 
-def _running_maximum(lowest: Ints, backward: NDArray[np.bool_]) -> Ints:
+def _running_maximum(lowest: Integers, backward: NDArray[np.bool_]) -> Ints:
     """Give the running maximum, begun anew at every backward kernel."""
     step = int(lowest.max(initial=0)) + 1
     lift = np.cumsum(backward) * step

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyprof import marker
-from pyprof.arrays import NONE, Ints, numbered
+from pyprof.arrays import NONE, Integers, Ints, numbered
 from pyprof.marker import Kind, Tensor
 from pyprof.parse import range_names
 from pyprof.parse.backward_nodes import is_engine
@@ -117,7 +117,7 @@ class Path:
 class Paths:
     """All distinct paths, and the path of each range (itself included)."""
 
-    of_range: NDArray[np.int32]
+    of_range: Integers
     parent: Ints
     """Always an earlier one."""
     template: Ints

@@ -170,7 +170,7 @@ def by_value(column: Integers) -> Iterator[tuple[int, Ints]]:
 
 def depths(parent: Ints) -> NDArray[np.int32]:
     """Count the ranges above each, in as many steps as its logarithm."""
-    depth = (parent != NONE).astype(np.int32)
+    depth: NDArray[np.int32] = (parent != NONE).astype(np.int32)
     active = np.flatnonzero(depth)
     above = parent[active]
     further = parent.copy()

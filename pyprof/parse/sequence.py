@@ -17,7 +17,7 @@ from pyprof.parse.records import Coded, encode, number_combinations
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers, Ints
     from pyprof.parse.launches import Chains
     from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
@@ -53,7 +53,7 @@ def count(
     return columns | _call_ids(sweep, chain, ops, seqs, site.instance)
 
 
-def _texts(capture: Capture, row: Ints) -> pa.StructArray:
+def _texts(capture: Capture, row: Integers) -> pa.StructArray:
     """Give the texts of ranges, as they are kept until they are written."""
     texts = capture.ranges.select([*templates.NAMES]).unify_dictionaries()
     return templates.texts_of_table(texts.take(pa.array(row, pa.int32())))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Integers
+
 NO_SEQ = -1
 
 
@@ -64,7 +66,7 @@ def where(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa
     return pa.chunked_array(answers, pa.bool_())
 
 
-def select(texts: Texts, wanted: NDArray[np.bool_] | NDArray[np.int64]) -> Texts:
+def select(texts: Texts, wanted: NDArray[np.bool_] | Integers) -> Texts:
     """Keep some of the ranges."""
     return Texts(texts.code[wanted], texts.seq[wanted], texts.templates, texts.kind)
 

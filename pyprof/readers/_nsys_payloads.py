@@ -123,7 +123,7 @@ def collectives(
     columns.
     """
     ours = np.array([*map(_is_nccl, name.dictionary.to_pylist()), False])
-    rows = np.flatnonzero(ours[name.indices]) if ours.any() else ()
+    rows = np.flatnonzero(ours[name.indices] if ours.any() else ours[:0])
     if not len(rows) or db.columns(table).isdisjoint(_HOLDERS):
         return pa.nulls(kernels.num_rows, schema.ACTIVITIES.field("collective").type)
     texts: list[str | None] = [None] * kernels.num_rows

@@ -334,7 +334,7 @@ def _shaped(batch: pa.RecordBatch | None, columns: Mapping[str, type]) -> pa.Tab
     has_texts = any(kind is not int for kind in columns.values())
     shaped: dict[str, pa.Array] = {}
     for name, kind in columns.items():
-        column = batch.column(name) if name in there else None
+        column = batch.column(name) if batch is not None and name in there else None
         if kind is Numbered:
             shaped |= _apart(column, rows)
         elif column is None:
