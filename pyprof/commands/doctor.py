@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -71,8 +72,10 @@ def _inspected(name: str) -> tuple[Capture, str, list[str]]:
 
     with fetch(name) as path:
         capture = read(path)
-        found = (pitfalls.find_pitfalls(capture), contradictions(capture), tables.private(path))
-        return capture, name, [text for texts in found for text in texts]
+        pitfall_texts = chain(
+            pitfalls.find_pitfalls(capture), contradictions(capture), tables.private(path)
+        )
+        return capture, name, [*pitfall_texts]
 
 
 def _examined(name: str) -> list[str]:

@@ -93,7 +93,7 @@ def merge_pages(a: Content, b: Content) -> Content:
     return Content(
         merge_briefs(a.brief, b.brief),
         merge_facts(a.facts, b.facts),
-        parts.merge(a.parts, b.parts),
+        parts.merge_parts(a.parts, b.parts),
         each_once(a.tools, b.tools),
         each_once(a.began_ns, b.began_ns),
         each_once(a.warnings, b.warnings),

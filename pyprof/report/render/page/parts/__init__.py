@@ -3,7 +3,7 @@
 Each has a TITLE, an ORDER (the smallest comes first) and `section(page)`, which gives what its
 template shows as `part`, or None where a capture has nothing for it. The template is the file
 `templates/parts/NAME.html.j2`, or the text TEMPLATE. A part that needs more than the brief and the
-facts has `summarise` and `merge`, too: what they give is `page.data` in the end.
+facts has `summarise` and `merge_data`, too: what they give is `page.data` in the end.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Part(Protocol):
     def summarise(self, gathered: Gathered) -> Any:  # noqa: ANN401 - the part's own
         """Sum up a capture, small enough to send."""
 
-    def merge(self, a: Any, b: Any) -> Any:  # noqa: ANN401 - as above
+    def merge_data(self, a: Any, b: Any) -> Any:  # noqa: ANN401 - as above
         """Make what was found of two captures one."""
 
 
@@ -71,8 +71,8 @@ class Part(Protocol):
 def parts() -> Mapping[str, Part]:
     """Load the parts, in their order on the page."""
     modules = {
-        found.name: cast("Part", import_module(f"{__name__}.{found.name}"))
-        for found in pkgutil.iter_modules(__path__)
+        module.name: cast("Part", import_module(f"{__name__}.{module.name}"))
+        for module in pkgutil.iter_modules(__path__)
     }
     return dict(sorted(modules.items(), key=lambda entry: (entry[1].ORDER, entry[0])))
 
@@ -82,9 +82,11 @@ def summarise(gathered: Gathered) -> dict[str, Any]:
     return {name: part.summarise(gathered) for name, part in parts().items() if _has_data(part)}
 
 
-def merge(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
+def merge_parts(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
     """Make what the parts found of two captures one."""
-    return {name: part.merge(a[name], b[name]) for name, part in parts().items() if _has_data(part)}
+    return {
+        name: part.merge_data(a[name], b[name]) for name, part in parts().items() if _has_data(part)
+    }
 
 
 def templates() -> dict[str, str]:

@@ -33,7 +33,7 @@ def summarise(gathered: Gathered) -> Kernels:
     return Kernels(sums, sections.full_names(table))
 
 
-def merge(a: Kernels, b: Kernels) -> Kernels:
+def merge_data(a: Kernels, b: Kernels) -> Kernels:
     """Add up two captures'."""
     return Kernels(op_totals.merge_totals(a.sums, b.sums), {**b.full_names, **a.full_names})
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TITLE, ORDER = "Lines", 30
 
-merge = merge_line_times
+merge_data = merge_line_times
 
 
 def summarise(gathered: Gathered) -> SourceLines:

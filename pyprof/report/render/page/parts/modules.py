@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TITLE, ORDER = "Modules", 70
 
-merge = op_totals.merge_totals
+merge_data = op_totals.merge_totals
 
 
 def summarise(gathered: Gathered) -> pa.Table:

@@ -25,7 +25,7 @@ def summarise(gathered: Gathered) -> Achieved:
     return achieved(gathered.source.table, gathered.overview.rows)
 
 
-def merge(a: Achieved, b: Achieved) -> Achieved:
+def merge_data(a: Achieved, b: Achieved) -> Achieved:
     """Add up two captures'."""
     return a.plus(b)
 

@@ -30,7 +30,7 @@ def summarise(gathered: Gathered) -> StepData:
     return StepData(step_times(gathered), strips(gathered.source, gathered.overview))
 
 
-def merge(a: StepData, b: StepData) -> StepData:
+def merge_data(a: StepData, b: StepData) -> StepData:
     """Put the GPUs of two captures below each other."""
     both = a.strips.plus(b.strips) if a.strips and b.strips else a.strips or b.strips
     return StepData(a.times.plus(b.times), both)

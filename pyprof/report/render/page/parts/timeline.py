@@ -21,7 +21,7 @@ def summarise(gathered: Gathered) -> Lanes | None:
     return lanes(gathered)
 
 
-def merge(a: Lanes | None, b: Lanes | None) -> Lanes | None:
+def merge_data(a: Lanes | None, b: Lanes | None) -> Lanes | None:
     """Draw two captures below each other."""
     return a.plus(b) if a and b else a or b
 
