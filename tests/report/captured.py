@@ -39,14 +39,16 @@ def capture(
         work += _work(slower, hostile, at)
         ranges += _ranges(at)
         ranges += [Range(f"step {step}", (at, at + STEP_NS - 1))] * bool(steps)
-    return nsys_db(path, work, ranges, _LAYOUT)
+    return nsys_db(path, work, ranges, WITH_MEMORY)
 
 
 _ALLOCATION: dict[str, Value] = {
     "start": 111, "globalPid": global_id(1), "deviceId": 0, "address": 4096, "bytes": 1 << 20,
     "memKind": 2, "memoryOperationType": 0, "correlationId": 1,
 }  # fmt: skip
-_LAYOUT = replace(NSYS_2024, more={**NSYS_2024.more, "CUDA_GPU_MEMORY_USAGE_EVENTS": [_ALLOCATION]})
+WITH_MEMORY = replace(
+    NSYS_2024, more={**NSYS_2024.more, "CUDA_GPU_MEMORY_USAGE_EVENTS": [_ALLOCATION]}
+)
 """With memory, of which every command but one takes no notice."""
 
 

@@ -16,7 +16,7 @@ from pyprof.report import export
 from pyprof.report.render.source import Sources, read
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-from tests.report.captured import op
+from tests.report.captured import WITH_MEMORY, op
 
 PRIVATE = "NOBODYS_BUSINESS"
 PRIVATE_LINE = f"{PRIVATE} = 1\n"
@@ -46,6 +46,7 @@ def naming(*files: object) -> Path:
             for at, file in zip(times, files, strict=True)
             for text in (encode_trace([f"{file}:1"]), op("exp", 16, 8))
         ],
+        WITH_MEMORY,
     )
 
 
