@@ -21,6 +21,7 @@ from pyprof.__main__ import main, names
 from pyprof.marker import encode_layer, encode_trace
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
+from tests.memory import built
 from tests.report.captured import op
 
 if TYPE_CHECKING:
@@ -101,8 +102,8 @@ SHOWN = {
     "diff": ["diff", "FILE", "FILE"],
     "peaks": ["peaks"],
 }
-ELSEWHERE = {"parse", "capture", "run", "report", "export", "roofline"}
-"""What gives no table, or what `summary` and `prof` show."""
+ELSEWHERE = {"parse", "capture", "run", "report", "export", "roofline", "mcp", "memory"}
+"""What gives no table, or what `summary` and `prof` show; of memory below."""
 
 
 def test_every_command_is_looked_at() -> None:
@@ -117,6 +118,16 @@ def test_what_is_shown_is_safe(name: str, evil: Path) -> None:
     assert done.code == 0, done.stderr
     assert all(map(is_safe, done.stdout.split("\n")))
     assert all(map(is_safe, done.stderr.split("\n")))
+
+
+def test_what_memory_shows_is_safe(tmp_path: Path) -> None:
+    """Frames of a snapshot are texts of whoever ran the program."""
+    device = built.training()
+    device.alloc(1 << 30, (EVIL, f"/x/{EVIL}.py", 3))
+    done = run("memory", built.write(tmp_path / "net.pickle", device))
+    assert done.code == 0, done.stderr
+    assert ".py:3" in done.stdout
+    assert all(map(is_safe, done.stdout.split("\n")))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such names there")
