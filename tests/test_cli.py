@@ -275,7 +275,14 @@ def test_wrong_use_is_2(arguments: list[str]) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes close otherwise there")
 @pytest.mark.parametrize(
-    "arguments", [["parse"], ["prof"], ["prof", "--csv"], ["prof", "-w", "150"]], ids=" ".join
+    "arguments",
+    [
+        ["parse"],
+        ["prof"],
+        pytest.param(["prof", "--csv"], marks=pytest.mark.slow),
+        pytest.param(["prof", "-w", "150"], marks=pytest.mark.slow),
+    ],
+    ids=" ".join,
 )
 def test_a_closed_pipe_ends_quietly(arguments: list[str], tmp_path: Path) -> None:
     """`| head -1` gets its line; there is no complaint on stderr and no error code."""
@@ -297,7 +304,13 @@ def test_a_closed_pipe_ends_quietly(arguments: list[str], tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no disk that is always full")
-@pytest.mark.parametrize("command", [*READING, "doctor"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(name, marks=() if name in ("prof", "summary") else pytest.mark.slow)
+        for name in [*READING, "doctor"]
+    ],
+)
 @pytest.mark.parametrize(
     ("redirection", "said"),
     [("> /dev/full", "No space left on device"), (">&-", "stdout is closed")],

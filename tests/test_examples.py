@@ -33,8 +33,24 @@ SAYS = {
 }
 
 
-@pytest.mark.parametrize("listens", [False, True], ids=["alone", "under a tool"])
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+SLOW = {"compiled", "slow", "analysis"}
+
+
+@pytest.mark.parametrize(
+    ("example", "listens"),
+    [
+        pytest.param(
+            path,
+            listens,
+            id=f"{path.stem}-{'under a tool' if listens else 'alone'}",
+            marks=pytest.mark.slow
+            if path.stem in SLOW or (listens and path.stem != "lenet")
+            else (),
+        )
+        for path in EXAMPLES
+        for listens in (False, True)
+    ],
+)
 def test_an_example_runs(example: Path, listens: bool) -> None:  # noqa: FBT001 - a parameter
     """It ends well, says what it should, and nothing on standard error."""
     environment = {k: v for k, v in os.environ.items() if "NSYS" not in k and "INJECTION" not in k}

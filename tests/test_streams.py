@@ -84,6 +84,7 @@ def test_a_stdin_that_is_closed_is_told() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_process_without_streams(net: Path, tmp_path: Path) -> None:
     """As pythonw starts one."""
     arguments = [str(net), "--by", "op", "-o", str(tmp_path / "out.txt")]

@@ -196,6 +196,7 @@ def test_flops(captured: Captured, name: str) -> None:
     assert [products["flops"].sum()] == totals
 
 
+@pytest.mark.slow
 def test_ranks(captured: Captured) -> None:
     """Each rank writes a file, with the reduction of all gradients in it."""
     for rank in range(RANKS):

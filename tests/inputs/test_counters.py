@@ -132,6 +132,7 @@ def test_load_takes_them(tmp_path: Path) -> None:
     assert frame["dram"].tolist() == [100]
 
 
+@pytest.mark.slow
 def test_workers_have_them(tmp_path: Path) -> None:
     """Each capture of a set is joined, wherever it is read."""
     paths = [nsys_db(tmp_path / f"net.rank{rank}.sqlite", _work(["a"])) for rank in range(2)]

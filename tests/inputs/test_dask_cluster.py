@@ -103,6 +103,7 @@ def test_a_cluster_reports_what_one_process_reports(
     assert written[0] == written[1]
 
 
+@pytest.mark.slow
 def test_results_are_merged_where_they_are(address: str) -> None:
     """In the tree of every engine; failures are told, or stop the run when strict."""
     with opened(dask=address) as engine:

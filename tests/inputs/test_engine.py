@@ -109,6 +109,7 @@ def test_workers_are_other_processes() -> None:
     assert 1 <= len(pids) <= 2
 
 
+@pytest.mark.slow
 def test_a_lost_worker_costs_a_retry(tmp_path: Path) -> None:
     """Three processes end in the middle of the work; all results are there."""
     marks = [tmp_path / name for name in "abcdef"]

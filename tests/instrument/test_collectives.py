@@ -219,6 +219,7 @@ COMPILED = """
 """
 
 
+@pytest.mark.slow
 def test_what_is_compiled_is_left_alone(tmp_path: Path) -> None:
     """Wrapped collectives go into graphs as those of torch do, and give the same."""
     (out,) = run(tmp_path, SETUP + COMPILED, 0)
@@ -239,6 +240,7 @@ SAID = {"group": "0", "ranks": "[0, 1]", "size": 2}
 
 
 @pytest.mark.skipif(shutil.which("nsys") is None, reason="nsys is not installed")
+@pytest.mark.slow
 def test_nsys_captures_hold_the_groups(tmp_path: Path) -> None:
     """Of both ranks, each under the real nsys."""
     nsys = "nsys profile -t nvtx -s none --cpuctxsw=none -f true --export sqlite -o"

@@ -75,6 +75,7 @@ def compiled(function: Callable[..., Any]) -> tuple[Callable[..., Any], CompileC
     return torch.compile(function, backend=counter, fullgraph=True), counter
 
 
+@pytest.mark.slow
 def test_compiled_functions_are_left_alone(recorder: Recorder) -> None:
     """No graph break, no recompile, originals in the graph, nothing pushed, equal results."""
     expected = mixed(*ARGS)

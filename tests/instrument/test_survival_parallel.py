@@ -154,6 +154,7 @@ DDP = """
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
+@pytest.mark.slow
 def test_distributed_data_parallel_on_gloo(tmp_path: Path) -> None:
     """Two ranks train to the same weights; collectives and layers are marked; FSDP is imported."""
     for out in run(tmp_path, DDP, 0, 1):

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 NSYS = shutil.which("nsys")
 LENET = Path(__file__).parents[2] / "examples" / "lenet.py"
 
-pytestmark = pytest.mark.skipif(NSYS is None, reason="nsys is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(NSYS is None, reason="nsys is not installed"),
+]
 
 
 class Range(NamedTuple):

@@ -123,8 +123,10 @@ def test_devices_are_apart(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["x.json", "x.json.gz"])
-@pytest.mark.parametrize("how", [{}, {"indent": 1}, {"sort_keys": True}])
+@pytest.mark.parametrize("name", ["x.json", pytest.param("x.json.gz", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "how", [pytest.param({}, marks=pytest.mark.slow), {"indent": 1, "sort_keys": True}]
+)
 def test_every_event_is_found_once(tmp_path: Path, name: str, how: dict[str, Any]) -> None:
     """However the file is laid out, also where blocks are read in the middle of an event."""
     events = [_op("aten::add", 0, 1e6)]

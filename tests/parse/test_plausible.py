@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pyprof.parse.records import Records
 
 TOOLS = [*CAPTURES, "dict"]
-FEW = settings(max_examples=4, deadline=None)
+FEW = settings(max_examples=4 if "CI" in os.environ else 2, deadline=None)
 
 
 def write(folder: Path, tool: str, truth: Truth) -> Path:

@@ -80,6 +80,7 @@ def test_the_default_columns_are_the_originals(path: Path) -> None:
 FORMATS: tuple[list[str], ...] = (["--csv"], ["-w", "200"], [])
 
 
+@pytest.mark.slow
 def test_every_column_can_be_shown_in_every_format(path: Path) -> None:
     """Alone and with all others."""
     for number, name in enumerate(COLUMNS):

@@ -79,7 +79,17 @@ def write(sources: Path, form: exporters.Format, folder: Path, engine: Engine) -
     return target.read_bytes()
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.module)
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(
+            form,
+            id=form.module,
+            marks=() if form.module in ("as_csv", "as_trace") else pytest.mark.slow,
+        )
+        for form in FORMS
+    ],
+)
 @pytest.mark.parametrize("name", ["ranks", pytest.param("real", marks=pytest.mark.slow)])
 def test_the_number_of_workers_changes_nothing(
     name: str,

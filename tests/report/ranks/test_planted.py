@@ -138,6 +138,7 @@ def _collectives(path: Path, rank: int) -> Sequence[tuple[Any, int, int]]:
     ]
 
 
+@pytest.mark.slow
 def test_of_two_culprits_the_dearer_stands_first(tmp_path: Path) -> None:
     """Many blocks: the slow pair costs more than the straggler, which it hides."""
     truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--blocks", "8")
@@ -218,6 +219,7 @@ def test_markers_tell_groups_as_nccl_does(tmp_path: Path) -> None:
     assert {group.name for group in other.groups} == {*map(str, range(9))}
 
 
+@pytest.mark.slow
 def test_without_names_of_groups_the_same_stands_out(tmp_path: Path) -> None:
     """As most captures of nsys are: communicators are told by who leaves together."""
     truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--told", "nowhere")
