@@ -80,7 +80,10 @@ SPELLINGS: dict[str, Callable[[Path, Path], Path]] = {
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("name", READING)
-@pytest.mark.parametrize("force", [[], ["--force"]], ids=["", "force"])
+@pytest.mark.parametrize(
+    "force",
+    [pytest.param([], id="", marks=pytest.mark.slow), pytest.param(["--force"], id="force")],
+)
 def test_no_command_writes_over_what_it_reads(
     name: str, spelling: str, force: list[str], net: Path, tmp_path: Path
 ) -> None:

@@ -56,12 +56,15 @@ NO_MODULES = {"custom_function", "operators"}
 UNCOUNTED = {"operators": {"__getitem__"}}
 """Ops whose FLOPs follow from values, which are never read: a[mask]."""
 
-TRAINING = ["lenet", "transformer", "resnet_amp", "simple", "ddp", "imagenet"]
+TRAINING = [
+    *("lenet", "transformer", "resnet_amp", "simple", "imagenet"),
+    pytest.param("ddp", marks=pytest.mark.slow),
+]
 RANKS = 2
 SLOW = "compiled"
 """An example that is slow to capture; tests/instrument has the fast tests of compiled modules."""
 EXAMPLES = [
-    pytest.param(name, marks=pytest.mark.slow if name in {SLOW, "slow", "fast"} else ())
+    pytest.param(name, marks=pytest.mark.slow if name in {SLOW, "slow", "fast", "ddp"} else ())
     for name in (*LOOSE, *NO_MODULES)
 ]
 

@@ -179,6 +179,7 @@ def test_nsys_is_first_choice_with_a_gpu(run: Run, tmp_path: Path) -> None:
     assert seen(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--memory"]])
 def test_memory_is_recorded_on_request(run: Run, tmp_path: Path, options: list[str]) -> None:
     """By nsys itself, and by torch in the script's process; not unasked."""

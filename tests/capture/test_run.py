@@ -124,6 +124,7 @@ def test_every_row_says_where(script: Path) -> None:
 
 
 @pytest.mark.skipif(machine.find_nsys() is None, reason="no nsys here")
+@pytest.mark.slow
 def test_real_nsys(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The nsys that is installed captures the markers; without a GPU that is said."""
     name = str(script.parent / "net")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyprof.parse.records import Records
 
 TOOLS = [*CAPTURES, "dict"]
-FEW = settings(max_examples=4 if "CI" in os.environ else 2, deadline=None)
+FEW = settings(max_examples=4 if "CI" in os.environ else 1, deadline=None)
 
 
 def write(folder: Path, tool: str, truth: Truth) -> Path:

@@ -186,7 +186,9 @@ def test_files_are_the_same_on_any_number_of_workers(command: str, ranks: Path) 
     assert [*ranks.parent.iterdir()] == [ranks]
 
 
-@pytest.mark.parametrize("form", ["csv", "md", "html"])
+@pytest.mark.parametrize(
+    "form", ["csv", *(pytest.param(form, marks=pytest.mark.slow) for form in ("md", "html"))]
+)
 def test_a_comparison_is_the_same_on_any_number_of_workers(form: str, ranks: Path) -> None:
     """Each side is a set."""
     target, few = ranks.parent / f"diff.{form}", ranks / "*[01].sqlite"

@@ -127,6 +127,7 @@ def test_workers_must_see_the_place(ranks: Path, tmp_path: Path) -> None:
         write(ranks, form, tmp_path, Elsewhere())
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_the_frame(ranks: Path, tmp_path: Path) -> None:
     """Rank after rank, in each format; each row as in its rank's own file, but for its numbers."""
     frame = pyprof.load(ranks)
