@@ -37,6 +37,18 @@ def test_the_text_answers_what_filled_the_memory(snapshot: Path) -> None:
     assert "1.07 GB were asked for by /home/user/train.py:10; the device had 5.24 MB free" in shown
 
 
+def test_long_names_fit_a_page_s_width(tmp_path: Path) -> None:
+    """Tables are 100 columns wide; sizes stay whole."""
+    device = built.training()
+    for line in range(1, 4):
+        device.alloc(
+            10**11 + line, ("a_long_function" * 9, f"/home/user/{'folder/' * 30}net.py", line)
+        )
+    done = run("memory", built.write(tmp_path / "net.pickle", device))
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert done.stdout.count("100 GB") >= 3
+
+
 def test_json_has_all_of_it(snapshot: Path, tmp_path: Path) -> None:
     """On stdout with --json, in a file by its suffix; unknown is null."""
     target = tmp_path / "x.json"

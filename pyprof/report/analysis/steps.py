@@ -81,6 +81,11 @@ class Steps:
         """Tell whether only repeated kernels tell the steps: they may be layers of one."""
         return self.kind == "repetition"
 
+    @property
+    def described_origin(self) -> str:
+        """Say where from, and of a guess that it is one."""
+        return f"{self.origin} (guessed: may be layers of a step)" if self.guessed else self.origin
+
     def __len__(self) -> int:
         return len(self.start_ns)
 

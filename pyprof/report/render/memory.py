@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN = "(unknown)"
 _LINE_CHARACTERS = 60
+_CUTS = {0: text.cut_left}
 _TITLES = {
     "category": "Category",
     "layer": "Layer",
@@ -52,7 +53,7 @@ def _peaks(analysed: Sequence[DeviceMemory]) -> list[str]:
         )
         for each in analysed
     ]
-    return text.table(rows, ("Rank", "Device", "Peak", "Reserved", "At the end"), left=(1,))
+    return [*text.fitted(rows, ("Rank", "Device", "Peak", "Reserved", "At the end"), (1,))]
 
 
 def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
@@ -152,7 +153,7 @@ def _groups(key: str, groups: Sequence[HeldMemory], peak: int, top: int) -> Iter
         for group in groups[:top]
     ]
     header = (_TITLES[key], "Held", "%", "Blocks", "Allocated in all", "GB*ms held")
-    yield from text.table(rows, header, left=(0,))
+    yield from text.fitted(rows, header, (0,), _CUTS)
     if len(groups) > top:
         rest = groups[top:]
         held = size(sum(group.bytes for group in rest))
@@ -168,7 +169,7 @@ def name_of(key: str, name: str | None) -> str:
     return text.cut_left(name, _LINE_CHARACTERS)
 
 
-def _blocks(blocks: Sequence[HeldBlock]) -> list[str]:
+def _blocks(blocks: Sequence[HeldBlock]) -> Iterator[str]:
     rows = [
         (
             size(block.bytes),
@@ -179,7 +180,9 @@ def _blocks(blocks: Sequence[HeldBlock]) -> list[str]:
         )
         for block in blocks
     ]
-    return text.table(rows, ("Size", "Category", "Op", "Line", "Evidence"), left=(1, 2, 3, 4))
+    header = ("Size", "Category", "Op", "Line", "Evidence")
+    cuts = {2: text.cut_in_middle, 3: text.cut_left, 4: text.cut}
+    yield from text.fitted(rows, header, (1, 2, 3, 4), cuts)
 
 
 def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[str]:
@@ -197,7 +200,7 @@ def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[s
         for each in chosen
     ]
     header = (_TITLES[key], "Held", "Allocated in all", "GB*ms held", "Time ms", "Rows")
-    yield from text.table(rows, header, left=(0,))
+    yield from text.fitted(rows, header, (0,), _CUTS)
 
 
 def _changes(device: DeviceMemory) -> Iterator[str]:
@@ -206,7 +209,7 @@ def _changes(device: DeviceMemory) -> Iterator[str]:
         (each.change, size(each.peak_bytes), f"-{size(each.saved_bytes)}", each.assumes)
         for each in device.changes
     ]
-    yield from text.table(rows, ("Change", "Peak", "", "If"), left=(0, 3))
+    yield from text.fitted(rows, ("Change", "Peak", "", "If"), (0, 3))
 
 
 def _checkpoints(device: DeviceMemory, top: int) -> Iterator[str]:
@@ -223,7 +226,7 @@ def _checkpoints(device: DeviceMemory, top: int) -> Iterator[str]:
         for each in device.checkpoints[:top]
     ]
     header = ("Layer", "Held", "Peak", "", "Again per step", "ms per step")
-    yield from text.table(rows, header, left=(0,))
+    yield from text.fitted(rows, header, (0,), _CUTS)
     yield from text.wrapped(
         "Held: its activations at the peak but its output, which the next layer takes. While the "
         "layer's own passes run, nothing is saved."
@@ -250,7 +253,7 @@ def _growth(growth: StepGrowth) -> Iterator[str]:
         for leak in growth.leaks
     ]
     yield "Lines that hold more at the end of each step:"
-    yield from text.table(rows, ("Line", "Growth", "Per step", "Blocks"), left=(0,))
+    yield from text.fitted(rows, ("Line", "Growth", "Per step", "Blocks"), (0,), _CUTS)
 
 
 def _oom(oom: OutOfMemory) -> Iterator[str]:

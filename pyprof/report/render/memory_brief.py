@@ -55,7 +55,7 @@ def comparison(pairs: Sequence[ComparedMemory], top: int) -> Iterator[str]:
                 ("At the end", pair.a.end_bytes, pair.b.end_bytes),
             )
         ]
-        yield from text.table(rows, ("", "A", "B", "Change"), left=(0,))
+        yield from text.fitted(rows, ("", "A", "B", "Change"), (0,))
         for key in _KEYS:
             if changes := pair.by(key):
                 yield ""
@@ -74,7 +74,9 @@ def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]
         )
         for each in changes[:top]
     ]
-    yield from text.table(rows, (key.capitalize(), "A", "B", "Change", "Blocks"), left=(0,))
+    yield from text.fitted(
+        rows, (key.capitalize(), "A", "B", "Change", "Blocks"), (0,), {0: text.cut_left}
+    )
 
 
 def _change(a: int | None, b: int | None) -> str:

@@ -77,8 +77,7 @@ def _steps(brief: Brief) -> str:
     steps = brief.steps
     if not len(steps):
         return "none found; call pyprof.annotate('step') around each to see them"
-    part = " (guessed: may be layers of a step)" if steps.guessed else ""
-    parts = [f"{len(steps)} by {steps.origin}{part}"]
+    parts = [f"{len(steps)} by {steps.described_origin}"]
     if brief.chosen is not None:
         parts.append(f"shown: {brief.chosen[0]} to {brief.chosen[1] - 1}")
     elif steps.warm_up:

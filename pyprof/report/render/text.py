@@ -160,7 +160,8 @@ _LEAST_TEXT = 16
 def _stacked(header: Sequence[str]) -> list[list[str]]:
     """Put the last word of each header below the others; a word alone stands below."""
     parts = [name.rpartition(" ") for name in header]
-    return [[first for first, _, _ in parts], [last for *_, last in parts]]
+    firsts = [first for first, _, _ in parts]
+    return [*([firsts] if any(firsts) else []), [last for *_, last in parts]]
 
 
 def _shrunk(

@@ -166,6 +166,6 @@ def _steps(brief: Brief) -> str:
         return "none found; pyprof.annotate('step') around each shows them"
     if brief.chosen is not None:
         first, last = brief.chosen
-        return f"{first} to {last - 1} of {count:,}, from {brief.steps.origin}"
+        return f"{first} to {last - 1} of {count:,}, from {brief.steps.described_origin}"
     median = duration(brief.steps.median_ns)
-    return f"{count:,} from {brief.steps.origin}, median {median} after warm-up"
+    return f"{count:,} from {brief.steps.described_origin}, median {median} after warm-up"

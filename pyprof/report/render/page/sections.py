@@ -160,7 +160,7 @@ def cards(brief: Brief) -> Iterator[tuple[str, str, str]]:
         note = f"mean of {brief.step_count:,} of {len(brief.steps):,} steps"
         note += f", {warm} are warm-up" if warm and not brief.chosen else ""
         step = duration(brief.steps.mean_ns(brief.averaged))
-        yield "a step", step, f"{note}; from {brief.steps.origin}"
+        yield "a step", step, f"{note}; from {brief.steps.described_origin}"
     yield from _utilization(brief.utilization)
     yield "cost known", f"{brief.coverage.percent:.1f} %", f"of {on} time has a FLOP and byte count"
 

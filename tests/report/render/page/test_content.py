@@ -16,6 +16,7 @@ from pyprof.report.render.page.content import html, merge_pages, summarise_page
 from pyprof.report.render.page.facts import Selectable
 from pyprof.report.render.page.step_times import StepTimes
 from pyprof.report.render.text import duration
+from tests.builders import Work, nsys_db
 from tests.report.captured import STEP_NS, capture
 from tests.report.together import together
 
@@ -221,3 +222,17 @@ def test_an_unknown_cost_is_explained_with_its_remedy() -> None:
     assert "docs/own-ops.md" in table[1][4]
     assert len(table) == 13
     assert table[-1][:4] == ("9 other reasons", "36 ns", "3.6", "9")
+
+
+def test_steps_that_are_guessed_are_said_to_be(tmp_path: Path) -> None:
+    """In the head, on the card and beside the figure: repetition may be of layers."""
+    net = nsys_db(
+        tmp_path / "net.sqlite",
+        [
+            Work(name, (10_000 * n + 1000 * k, 10_000 * n + 1000 * k + 500), None)
+            for n in range(12)
+            for k, name in enumerate(("a", "b", "c", "d"))
+        ],
+    )
+    page = html(summarise_page(source.load(str(net))))
+    assert page.count("(guessed: may be layers of a step)") >= 2

@@ -47,7 +47,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
     several = len(data.times.names) > 1
     return {
         "count": count,
-        "origin": steps.origin,
+        "origin": steps.described_origin,
         "warm_up": steps.warm_up if not page.brief.chosen else 0,
         "median": duration(steps.median_ns),
         "trend": _trend(page, first, last),
