@@ -13,6 +13,9 @@ from pyprof.report.answers.parts import KnownCost, Suggestion, known_cost, sugge
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    import pyarrow as pa
+
+    from pyprof.report.analysis.counter_totals import CounterTotals
     from pyprof.report.analysis.layer_tree import Node
     from pyprof.report.analysis.op_totals import OpTotals
     from pyprof.report.analysis.overview import Brief, DeviceTotals
@@ -207,6 +210,40 @@ class LineTotal:
     """Ops on the line, the most time first."""
 
 
+@dataclass(frozen=True, slots=True)
+class HostOp:
+    """What the host spent in an op."""
+
+    op: str | None
+    """Its name; null for none."""
+    calls: int
+    """How often it was called."""
+    self_ns: int
+    """Time in it, without ops called inside."""
+    total_ns: int
+    """Time in it, with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What counters measured, of all kernels that have them."""
+
+    sources_ns: Mapping[str, int]
+    """GPU time of the kernels, by what measured them."""
+    kernel_count: int
+    """How many kernels."""
+    dram_bytes: float | None
+    """DRAM traffic; null where it was not measured. So are the others."""
+    energy_j: float | None
+    """Energy while they ran; null likewise."""
+    tensor_share: float | None
+    """How active Tensor Cores were, a mean over time; null likewise."""
+    clock_hz: float | None
+    """SM clock, a mean over time; null likewise."""
+    throttled: str | None
+    """That the clock was below the peak's, and what held it; null where it was not, or unknown."""
+
+
 @answer("summary")
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -242,6 +279,10 @@ class Summary:
     """How many more there are."""
     layers: tuple[LayerTime, ...]
     """Every layer down to --depth, each before those inside it, the most expensive first."""
+    host_ops: tuple[HostOp, ...] | None
+    """The ops in which the host spends most, as many as --top; null where the files do not tell."""
+    measured: Measured | None
+    """What counters measured; null without counters."""
     advice: tuple[Suggestion, ...]
     """Potential gains, the largest first."""
 
@@ -275,8 +316,32 @@ def summary(brief: Brief, top: int | None, depth: int | None) -> Summary:
         lines=tuple(lines[:top]),
         lines_left_out=len(lines) - len(lines[:top]),
         layers=tuple(_layers(layer_tree.named(brief.layers), depth, stepped=stepped)),
+        host_ops=None if brief.host is None else _host_ops(brief.host, top),
+        measured=None if brief.counters is None else _measured(brief.counters),
         advice=suggestions(brief.advice),
     )  # fmt: skip
+
+
+def _host_ops(host: pa.Table, top: int | None) -> tuple[HostOp, ...]:
+    order = [("cpu_self", "descending"), ("op", "ascending")]
+    return tuple(
+        HostOp(row["op"], row["cpu_calls"], row["cpu_self"], row["cpu_total"])
+        for row in host.sort_by(order).slice(0, top).to_pylist()
+    )
+
+
+def _measured(totals: CounterTotals) -> Measured:
+    total = totals.total
+    clock, tensor = total.mean("clock"), total.mean("tensor")
+    return Measured(
+        totals.sources,
+        total.rows,
+        total.dram_bytes,
+        total.energy_j,
+        None if tensor is None else tensor / 100,
+        None if clock is None else clock * 1e6,
+        totals.throttled,
+    )
 
 
 def _steps(brief: Brief) -> StepTimes:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.builders import Range, Work, nsys_db
+from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
 from tests.report.answers.checked import ask, checked
 from tests.report.captured import HOSTILE, capture, op
@@ -120,3 +121,27 @@ def test_real_captures(captures: Path) -> None:
     assert served["serving"][0]["phase"] == "decode"
     two = ask("summary", captures / "nsys2026.2-h100x2-fsdp", "-q")
     assert len(two["devices"]) == 2
+
+
+def test_what_the_host_spent_is_that_of_the_table(tmp_path: Path) -> None:
+    """Op by op; of parsed records nobody knows."""
+    path = capture(tmp_path / "a.sqlite", steps=3)
+    names = ("op", "cpu_calls", "cpu_self", "cpu_total")
+    table = csv.reader(
+        io.StringIO(run("prof", "--by", "op", "-c", ",".join(names), "--csv", path).stdout)
+    )
+    rows = {tuple(row) for row in [*table][1:] if row[1]}
+    answer = ask("summary", path)
+    keys = ("calls", "self_ns", "total_ns")
+    assert {(each["op"], *(str(each[key]) for key in keys)) for each in answer["host_ops"]} == rows
+    assert run("parse", path, "-o", tmp_path / "a.dict").code == 0
+    assert ask("summary", tmp_path / "a.dict")["host_ops"] is None
+
+
+def test_what_counters_measured(tmp_path: Path) -> None:
+    """Sums and means of what they tell; null without counters."""
+    counted = ask("summary", ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)]))["measured"]
+    assert (counted["kernel_count"], [*counted["sources_ns"]]) == (1, ["ncu"])
+    assert counted["dram_bytes"] > 0
+    assert counted["clock_hz"] > 1e8
+    assert ask("summary", capture(tmp_path / "a.sqlite"))["measured"] is None
