@@ -94,7 +94,8 @@ def _words(context: click.Context) -> Iterator[str]:
     given = click.core.ParameterSource.COMMANDLINE
     for option in sorted(context.command.params, key=lambda each: isinstance(each, click.Option)):
         name = option.name or ""
-        if context.get_parameter_source(name) is not given or name in _SILENT:
+        of_page = name in context.params and name not in _SILENT  # --force is cli's own
+        if not of_page or context.get_parameter_source(name) is not given:
             continue
         value = context.params[name]
         for text in value if isinstance(value, tuple) else (value,):
