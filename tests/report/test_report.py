@@ -268,6 +268,7 @@ RELU = {
     "table-callers": [["train.py:7", 600]],
     "table-ops": [["relu", 600]],
     "table-kernels": [["relu_kernel", 600]],
+    "table-host": [["relu", 600]],
 }
 BOX = """
 const {plot} = document.getElementById(arguments[0]);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -236,3 +237,17 @@ def test_steps_that_are_guessed_are_said_to_be(tmp_path: Path) -> None:
     )
     page = html(summarise_page(source.load(str(net))))
     assert page.count("(guessed: may be layers of a step)") >= 2
+
+
+def test_the_hosts_time_is_that_of_its_calls(tmp_path: Path) -> None:
+    """Own times add up to the time in ops; of records without a capture there is no section."""
+    content = summarise_page(source.load(str(capture(tmp_path / "net.sqlite", steps=3))))
+    page = parts.Page(content.brief, Selectable(content.facts), None, None)
+    section = parts.parts()["host"].section(page)
+    assert section is not None
+    table, host = section["host"], content.brief.host
+    assert host is not None
+    assert {row[0].text for row in table.rows} == {*host["op"].to_pylist()}
+    assert sum(row[1].number for row in table.rows) == sum(host["cpu_self"].to_pylist())
+    without = replace(content.brief, host=None)
+    assert parts.parts()["host"].section(replace(page, brief=without)) is None
