@@ -23,6 +23,8 @@ WARP = 32
 _KIB = 1024
 _REGISTERS, _REGISTER_UNIT = 65536, 256
 _MOST_THREADS, _MOST_REGISTERS = 1024, 255
+_MOST_SMEM_BYTES = 1 << 30
+"""Far beyond any: a size that is larger was damaged."""
 
 
 class Limits(NamedTuple):
@@ -76,10 +78,12 @@ def blocks_per_sm(limits: Limits, threads: Ints, regs: Ints, smem_bytes: Ints) -
 
     `threads` and `smem_bytes` (static and dynamic) are of a block, `regs` of a thread.
     """
-    warps = -(-threads // WARP)
     possible = (threads > 0) & (threads <= _MOST_THREADS) & (regs >= 0) & (smem_bytes >= 0)
-    possible &= regs <= _MOST_REGISTERS
-    safe_warps = np.maximum(warps, 1)
+    possible &= (regs <= _MOST_REGISTERS) & (smem_bytes <= _MOST_SMEM_BYTES)
+    threads, regs, smem_bytes = (
+        np.where(possible, each, 1) for each in (threads, regs, smem_bytes)
+    )
+    safe_warps = np.maximum(-(-threads // WARP), 1)
     of_warp = _up(np.maximum(regs, 1) * WARP, _REGISTER_UNIT)
     warps_by_regs = limits.parts * (_REGISTERS // limits.parts // of_warp)
     of_block = _up(smem_bytes + limits.reserved_bytes, limits.smem_unit_bytes)

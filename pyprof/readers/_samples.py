@@ -73,7 +73,8 @@ def samples(
     What no metric can be is left out, and of several samples of one instant the last counts.
     """
     metrics = [m.metric for m in meanings]
-    value = value * np.array([m.factor for m in meanings], np.float64)[which]
+    with np.errstate(over="ignore"):  # what becomes infinite is left out below
+        value = value * np.array([m.factor for m in meanings], np.float64)[which]
     clock = np.array([metric == "clock_hz" for metric in metrics], bool)[which]
     value = np.where(clock & (value >= _IN_HZ), value / _MEGA, value)
     most = np.array([_MOST.get(metric, _MOST_PCT) for metric in metrics], np.float64)[which]

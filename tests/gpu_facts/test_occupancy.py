@@ -142,3 +142,16 @@ _LIMITS = (
     "SELECT computeMajor, computeMinor, maxWarpsPerSm, maxBlocksPerSm, maxShmemPerSm, "
     "maxRegistersPerSm FROM TARGET_INFO_GPU"
 )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("damaged", [-1, 2**31, 2**58, 2**63 - 1, -(2**63)])
+def test_figures_that_cannot_be_fit_nowhere(damaged: int) -> None:
+    """Whichever of them it is: no block, and no word of a library."""
+    sound = [np.array([value]) for value in (128, 32, 1024)]
+    for limits in LIMITS.values():
+        assert blocks_per_sm(limits, *sound)[0] > 0
+        for place in range(3):
+            figures = [*sound]
+            figures[place] = np.array([damaged])
+            assert blocks_per_sm(limits, *figures)[0] == 0
