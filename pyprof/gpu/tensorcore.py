@@ -1,7 +1,7 @@
 """Which kernel names mean Tensor Cores: data, first match wins, searched in the full name.
 
 NVIDIA publishes no list; each rule is what names of profiled kernels have in common. A new
-family is one line here and one row per real name in tests/gpu_facts/test_tensorcore.py.
+family is one line here and one row per real name in tests/gpu/test_tensorcore.py.
 """
 
 from __future__ import annotations

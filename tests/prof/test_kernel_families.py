@@ -9,7 +9,7 @@ from pyprof.marker import Call, Tensor, encode_op
 from pyprof.ops.families import FAMILIES
 from pyprof.prof.kernel_families import OF_OPS, OF_ROLES, family_of_kernel
 from tests.builders import Range, Work, nsys_db
-from tests.prof.test_command import column, table
+from tests.commands.test_prof import column, table
 
 _X = Tensor((64, 64), "float16")
 

@@ -18,7 +18,7 @@ from pyprof.gpu.kernel_roles import (
     rank,
     role,
 )
-from tests.gpu_facts.captured_names import CAPTURES, captured_names
+from tests.gpu.captured_names import CAPTURES, captured_names
 
 NAMES = [
     ("gemm", "volta_sgemm_128x64_tn"),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pyprof.gpu.kernel_names import split
 from pyprof.gpu.tensorcore import RULES, Rule, TensorCore, tensor_core
-from tests.gpu_facts.captured_names import CAPTURES, captured_names
-from tests.gpu_facts.tensorcore_names import NAMES, TORCH
+from tests.gpu.captured_names import CAPTURES, captured_names
+from tests.gpu.tensorcore_names import NAMES, TORCH
 
 needs_captures = pytest.mark.skipif(not CAPTURES.exists(), reason="no shared captures")
 
