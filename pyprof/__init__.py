@@ -11,6 +11,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pyprof.version import __version__ as __version__
+
 if TYPE_CHECKING:  # what type checkers see of the names below
     from importlib.machinery import ModuleSpec
 
@@ -24,8 +26,6 @@ if TYPE_CHECKING:  # what type checkers see of the names below
     from pyprof.instrument import timings as timings
     from pyprof.instrument import wrap as wrap
     from pyprof.recorded_block import profile as profile
-
-__version__ = "0.1.0"
 
 _EXPORTS: dict[str, str] = {
     "annotate": "pyprof.instrument",

@@ -12,7 +12,8 @@ from importlib import import_module
 
 import click
 
-from pyprof import __version__, cli, commands
+from pyprof import cli, commands
+from pyprof.version import __version__
 
 _FIRST_STEPS = ("run", "capture", "parse", "prof", "doctor")
 """What a newcomer needs, in this order; the other commands follow by name."""

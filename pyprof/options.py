@@ -99,10 +99,10 @@ def reads_captures(*arguments: str, strict: bool = True) -> _Options:
             workers, dask, quiet = (given.pop(name) for name in ("workers", "dask", "quiet"))
             if workers is not None and dask is not None:
                 raise click.UsageError("--workers and --dask exclude each other")
-            from pyprof.inputs import engine  # noqa: PLC0415 - takes time to load
+            from pyprof.inputs import engine_choice  # noqa: PLC0415 - takes time to load
 
             stops = strict and given.pop("strict")
-            with engine.opened(workers or 1, dask, strict=stops, quiet=quiet) as chosen:
+            with engine_choice.opened(workers or 1, dask, strict=stops, quiet=quiet) as chosen:
                 command(captures=Captures(paths, chosen, quiet), **given)
 
         made = capture_options(opened)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import __version__, cli, streams
+from pyprof import cli, streams
 from pyprof.errors import PyprofError
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable

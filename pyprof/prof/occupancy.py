@@ -13,9 +13,11 @@ from pyprof.arrays import NONE
 from pyprof.gpu import occupancy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyprof.arrays import Floats, Ints, Mask
-    from pyprof.parse.records import Coded
-    from pyprof.prof.table import Table
+    from pyprof.gpu.peaks import Device
+    from pyprof.parse.records import Coded, Records
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +30,15 @@ class Fill:
     """How often the grid fills the device."""
 
 
-def fill(table: Table) -> Fill:
+def fill(records: Records, device_of: Callable[[str | None], Device]) -> Fill:
     """Compute the theoretical occupancy and the waves of each kernel."""
-    records = table.records
     grid, threads = (_product(records.coded(name)) for name in ("grid", "block"))
     regs, smem = (records.numpy(name) for name in ("regs", "smem"))
-    is_known = (threads != NONE) & (regs != NONE) & (smem != NONE) & _kernels(table)
+    is_known = (threads != NONE) & (regs != NONE) & (smem != NONE) & _kernels(records)
     gpu = records.coded("gpu")
     share, waves = (np.full(records.rows, math.nan) for _ in range(2))
     for place, name in enumerate((*gpu.values, None)):
-        device = table.device_of(name)
+        device = device_of(name)
         limits = occupancy.LIMITS.get(device.cuda_cc or (0, 0))
         here = place if name is not None else NONE
         rows = np.flatnonzero(is_known & (gpu.index == here))
@@ -49,8 +50,8 @@ def fill(table: Table) -> Fill:
     return Fill(share, waves)
 
 
-def _kernels(table: Table) -> Mask:
-    kind = table.records.coded("kind")
+def _kernels(records: Records) -> Mask:
+    kind = records.coded("kind")
     kernel = schema.KINDS[schema.KERNEL]
     return np.array([*(value in (kernel, None) for value in kind.values), True])[kind.index]
 

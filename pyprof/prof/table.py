@@ -237,7 +237,7 @@ class Table:
     @cached_property
     def fill(self) -> Fill:
         """How full each kernel's device could be."""
-        return fill(self)
+        return fill(self.records, self.device_of)
 
     @property
     def bound(self) -> Coded:

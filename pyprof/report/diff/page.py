@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof import __version__
 from pyprof.report.diff import render
 from pyprof.report.diff.waterfall import waterfall
 from pyprof.report.render import page
 from pyprof.report.render.page.sections import Cell, Heading, Sortable, number, text
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,9 +14,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import __version__
 from pyprof.errors import RecordsError
 from pyprof.report.export import trace_gpu, trace_host, trace_lines
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyprof import __version__
 from pyprof.inputs.source import each_once
 from pyprof.report.analysis.overview import merge_briefs, overview, shortened
 from pyprof.report.render import page
@@ -14,6 +13,7 @@ from pyprof.report.render.page import parts, sections
 from pyprof.report.render.page.facts import Selectable, chosen_facts, merge_facts, row_facts
 from pyprof.report.render.page.parts import Gathered, Page
 from pyprof.report.render.text import duration
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

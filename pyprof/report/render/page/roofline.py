@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof import __version__
 from pyprof.report.analysis import roofline
 from pyprof.report.render import page
 from pyprof.report.render.page import figures
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from pyprof.report.analysis.roofline import Chart
