@@ -1,4 +1,7 @@
-"""`pyprof COMMAND`: the modules of `pyprof.commands` in one group."""
+"""`pyprof COMMAND`: the modules of `pyprof.commands` in one group.
+
+`python -m pyprof.COMMAND` is the same, also where no package has the name of the command.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ if __name__ == "__main__":  # first of all: the rest takes its time to load
 
 import pkgutil
 from importlib import import_module
+from importlib.abc import InspectLoader
+from importlib.machinery import ModuleSpec
 
 import click
 
@@ -33,6 +38,29 @@ def run(name: str, called: str) -> None:
     command = main.get_command(click.Context(main), name)
     if command is not None:
         command.main(prog_name=called)
+
+
+class _CommandModule(InspectLoader):
+    """The module of a command; it does nothing unless it is run."""
+
+    def get_source(self, fullname: str) -> str:
+        """Give what runs the command under the name that the user typed."""
+        return (
+            "if __name__ == '__main__':\n"
+            "    from pyprof.__main__ import run\n"
+            f"    run({_command_name(fullname)!r}, 'python -m {fullname}')\n"
+        )
+
+
+def module_spec(fullname: str) -> ModuleSpec | None:
+    """Describe the module `pyprof.COMMAND`; None where there is no such command."""
+    if _command_name(fullname) not in names():
+        return None
+    return ModuleSpec(fullname, _CommandModule(), origin=__file__)
+
+
+def _command_name(fullname: str) -> str:
+    return fullname.partition(".")[2].replace("_", "-")
 
 
 class _Commands(cli.Group):

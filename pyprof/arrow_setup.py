@@ -4,20 +4,26 @@ Arrow looks for pandas once, when it makes its first array of a list, and so loa
 50 MB that no command needs. Asked for a frame, it looks again: what comes of that is as always.
 
 Its own allocator keeps what was freed, and takes time to clear what it asks for in advance: parse
-of 65 MB of a trace holds 195 MB instead of 257.
+of 65 MB of a trace holds 195 MB instead of 257. The C library's keeps some of it, too, until told
+to give it back.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
+
+_TRIM = getattr(ctypes.pythonapi, "malloc_trim", None)  # glibc's alone has it
 
 
 class _Absent(MetaPathFinder):
@@ -39,8 +45,6 @@ def prepare() -> None:
     What other processes make of arrays of pandas itself would depend on whether they had asked
     Arrow for a frame before.
     """
-    import pyarrow as pa  # noqa: PLC0415 - takes time to load
-
     if not os.environ.get("ARROW_DEFAULT_MEMORY_POOL"):
         pa.set_memory_pool(pa.system_memory_pool())
     if "pandas" not in sys.modules:
@@ -55,3 +59,13 @@ def _hide_pandas(array: Callable[[list[int]], object]) -> None:
         array([0])
     finally:
         sys.meta_path.remove(absent)
+
+
+def give_back() -> None:
+    """Return freed memory that Arrow's allocator and the C library's, which NumPy uses, still hold.
+
+    To be called between stages that hold much for a while.
+    """
+    pa.default_memory_pool().release_unused()
+    if _TRIM is not None:
+        _TRIM(0)

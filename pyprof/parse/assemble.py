@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.allocator import give_back
 from pyprof.arrays import NONE, ints, used
+from pyprof.arrow_setup import give_back
 from pyprof.marker import Kind
 from pyprof.parse import (
     collectives,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
-from pyprof.allocator import give_back
 from pyprof.arrays import distinct_values
+from pyprof.arrow_setup import give_back
 from pyprof.inputs.source import each_once
 from pyprof.parse.records import totals
 from pyprof.prof import kernel_families, step_rows
@@ -17,11 +17,10 @@ from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
 from pyprof.report.analysis import filtered, host_ops, layer_tree, op_totals
-from pyprof.report.analysis.chosen_steps import bounds
 from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
 from pyprof.report.analysis.phases import of_rows
-from pyprof.report.analysis.steps import Steps, find_steps, merge_steps
+from pyprof.report.analysis.steps import Steps, chosen_bounds, find_steps, merge_steps
 from pyprof.report.analysis.timeline import Timeline, timeline
 from pyprof.report.analysis.utilization import (
     NO_STEPS,
@@ -100,7 +99,7 @@ def overview(
     table = source.table
     capture_steps = find_steps(table.records, source.capture)
     table.steps = of_rows(capture_steps)
-    picked = bounds(capture_steps, chosen)
+    picked = chosen_bounds(capture_steps, chosen)
     rows, kept = filtered.choose(source, capture_steps.rows(picked), asked)
     # Time between rows is idle only where none were left out.
     timed = None if asked else timeline(table.records, source.capture, rows)

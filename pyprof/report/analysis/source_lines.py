@@ -15,7 +15,8 @@ from pyprof.parse.paths import file_and_line, user_line
 from pyprof.parse.records import totals
 from pyprof.prof.processor import GPU, processor_of
 from pyprof.report import advice
-from pyprof.report.analysis import chosen_steps, filtered
+from pyprof.report.analysis import filtered
+from pyprof.report.analysis.steps import chosen_rows
 from pyprof.report.analysis.timeline import BLOCKING, timeline
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def summarise_lines(source: Source, chosen: str | None, asked: Sequence[Conditio
 
     Raises click.BadParameter where it names none.
     """
-    rows, kept = filtered.choose(source, chosen_steps.rows(source, chosen), asked)
+    rows, kept = filtered.choose(source, chosen_rows(source, chosen), asked)
     # Time between rows is idle only where none were left out.
     timed = None if asked else timeline(source.table.records, source.capture, rows)
     given = advice.advise(source.table, timed, source.capture, rows)

@@ -15,7 +15,6 @@ from pyprof.arrays import sum_if_known
 from pyprof.inputs.source import each_once
 from pyprof.prof.group import add_up
 from pyprof.report.analysis import steps
-from pyprof.report.analysis.chosen_steps import bounds
 from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals
 from pyprof.report.analysis.overview import gpus
 from pyprof.report.analysis.timeline import timeline
@@ -192,7 +191,7 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     Raises click.BadParameter where it names none.
     """
     loop_steps = steps.find_steps(source.table.records, source.capture)
-    picked = bounds(loop_steps, chosen)
+    picked = steps.chosen_bounds(loop_steps, chosen)
     counted = picked or loop_steps.steady
     stepped = Sums.from_rows(source, keys, loop_steps.rows(counted)) if counted else None
     return Side(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import cli
-from pyprof.report.analysis.bounds import BOUNDS, UNKNOWN
+from pyprof.report.analysis.roofline import BOUNDS, UNKNOWN
 from pyprof.report.render.roofline_frame import LogAxes, frame, height_of, labels
 from pyprof.report.render.text import cut, percent
 
