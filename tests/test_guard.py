@@ -140,7 +140,7 @@ def test_no_command_replaces_a_capture_unless_forced(name: str, net: Path, tmp_p
     assert run(*arguments, "-o", target).code == 0
 
 
-@pytest.mark.parametrize("suffix", [s for form in export.formats() for s in form.suffixes])
+@pytest.mark.parametrize("suffix", [s for form in export.FORMATS for s in form.suffixes])
 def test_what_was_exported_is_replaced(suffix: str, net: Path, tmp_path: Path) -> None:
     """Also where it is a timeline, which can be read as a capture."""
     for _ in range(2):

@@ -32,10 +32,10 @@ class _ProfCommand(cli.Command):
     """Lists the columns in its help, from where they are registered."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from pyprof.prof.names import column_help  # noqa: PLC0415 - only for help
+        from pyprof.prof.columns import COLUMNS  # noqa: PLC0415 - only for help
 
         with formatter.section("Columns"):
-            formatter.write_dl(column_help())
+            formatter.write_dl([(column.name, column.help) for column in COLUMNS.values()])
         super().format_epilog(ctx, formatter)
 
 

@@ -51,7 +51,7 @@ REPORTS = [
     ["report", "FILE", "-o", "-"],
     ["ranks", "FILE", "-o", "out.json"],
     ["prof", "FILE", "--csv", "--by", "rank"],
-    *(["export", "FILE", "-o", f"out{s}"] for form in export.formats() for s in form.suffixes),
+    *(["export", "FILE", "-o", f"out{s}"] for form in export.FORMATS for s in form.suffixes),
 ]
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KIND = "rows"
-SUFFIXES = (".parquet", ".pq")
 
 _COMPRESSION = "zstd"
 

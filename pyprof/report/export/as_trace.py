@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pyprof.report.export import Part
 
 KIND = "events"
-SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz", ".perfetto", ".perfetto.gz", ".perfetto-trace")
 
 _BATCH_ROWS = 1 << 16
 

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 RANKS = 3
 pytestmark = pytest.mark.usefixtures("two_workers")
-FORMS = [form for form in exporters.formats() if not form.suffixes[0].endswith(".gz")]
+FORMS = [form for form in exporters.FORMATS if not form.suffixes[0].endswith(".gz")]
 
 
 @pytest.fixture(scope="module")

@@ -105,7 +105,7 @@ def test_the_current_folder_is_shown_on_stdout_alone(home: Path) -> None:
 
 def _targets() -> list[tuple[str, str]]:
     """Give each command that takes captures and writes a file, with each form of it."""
-    suffixes = {"export": [s for form in export.formats() for s in form.suffixes],
+    suffixes = {"export": [s for form in export.FORMATS for s in form.suffixes],
                 "roofline": [".html", ".svg"], "diff": [".txt", ".md", ".csv", ".html", ".json"],
                 "ranks": [".txt", ".csv", ".json"], "summary": [".txt", ".json"],
                 "lines": [".txt", ".json"], "prof": [".txt", ".csv", ".json"],
