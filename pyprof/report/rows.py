@@ -114,11 +114,6 @@ class Asked:
         named = {*self.names, (self.sort or "").rstrip("-")}
         return self.by == OP and bool(named & {*group.HOST})
 
-    @property
-    def needs_all_rows(self) -> bool:
-        """Tell whether nothing can be said before all captures have been read."""
-        return (self.by or self.sort or self.top) is not None
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
