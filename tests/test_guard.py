@@ -125,8 +125,6 @@ def _suffix(name: str) -> str:
 @pytest.mark.parametrize("name", READING)
 def test_no_command_replaces_a_capture_unless_forced(name: str, net: Path, tmp_path: Path) -> None:
     """One that is not read, whatever it is called; its own files it does replace."""
-    if name == "roofline":
-        pytest.importorskip("jinja2")
     target = tmp_path / f"out{_suffix(name)}"
     shutil.copy(capture(tmp_path / "other.sqlite"), target)
     before = target.read_bytes()

@@ -35,7 +35,7 @@ for _ in range(12):
 RUNS_SCRIPTS = ("run", "capture")
 SERVES = ("mcp",)
 """Waits for a client; tests/commands/test_mcp.py is one."""
-NEEDS = {"html": "jinja2", "png": "matplotlib", "svg": "matplotlib", "--measure": "torch"}
+NEEDS = {"png": "matplotlib", "svg": "matplotlib", "--measure": "torch"}
 
 
 def examples(name: str) -> list[str]:

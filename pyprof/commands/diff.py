@@ -78,8 +78,6 @@ def command(
         _compare_memory(captures.paths, top, target, form)
         return
     keys, checks = matched_by(by), _limits(limits)
-    if form == "html":
-        cli.need("pages", "Jinja2")
     from pyprof.report import answers  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.answers import diff as answers_of_diff  # noqa: PLC0415 - as above
 
@@ -194,7 +192,7 @@ def _written(
     if form == "md":
         return render.markdown_text(comparison, top, broken).encode()
     if form == "html":
-        from pyprof.report.diff import page  # noqa: PLC0415 - it needs Jinja2
+        from pyprof.report.diff import page  # noqa: PLC0415 - as above
 
         names = [", ".join(name or "a GPU without a name" for name in s.gpus) for s in sides]
         return page.page_of(comparison, names, broken).encode()

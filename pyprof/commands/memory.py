@@ -63,8 +63,6 @@ def command(
     """
     form = "json" if as_json else cli.claims(target, "json", "csv", "html")
     cli.check_raw(raw, form)
-    if form == "html":
-        cli.need("pages", "Jinja2")
     from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - loads Arrow
     from pyprof.report.analysis import memory  # noqa: PLC0415 - as above
     from pyprof.report.export import memory_files  # noqa: PLC0415 - as above

@@ -118,7 +118,6 @@ def _targets() -> list[tuple[str, str]]:
 def test_no_file_holds_source_that_nobody_asked_for(name: str, suffix: str, home: Path) -> None:
     """Whatever the command and the form, also where the capture names files that are there."""
     if suffix in {".html", ".svg"} and name in {"report", "roofline", "diff"}:
-        pytest.importorskip("jinja2")
         pytest.importorskip("matplotlib")
     Path("train.py").write_text(PRIVATE_LINE)
     net = naming("train.py", home / "settings.py", home / "project" / "train.py")

@@ -104,10 +104,7 @@ def merge_pages(a: Content, b: Content) -> Content:
 
 
 def html(content: Content, origin: Origin = Origin(), sources: Path | None = None) -> str:  # noqa: B008 - immutable
-    """Make the page; with the text of source lines where `sources` is their folder.
-
-    Raises PyprofError where what draws it is not installed.
-    """
+    """Make the page; with the text of source lines where `sources` is their folder."""
     brief, selectable = content.brief, Selectable(content.facts)
     on = brief.coverage.processor
     shown = [

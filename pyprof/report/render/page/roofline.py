@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def html(chart: Chart) -> str:
-    """Make the page. Raises PyprofError where what draws it is not installed."""
+    """Make the page."""
     return page.render(
         "roofline.html.j2",
         version=__version__,
