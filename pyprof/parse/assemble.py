@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,13 +31,12 @@ from pyprof.parse import (
     texts,
     user_ranges,
 )
-from pyprof.parse import ranges as leaks
 from pyprof.parse import ranges as nesting
 from pyprof.parse.graphs import attribution
 from pyprof.parse.records import Records
 from pyprof.parse.steps import columns as step_columns
 from pyprof.parse.sweep import DescribedSweep, Sweep
-from pyprof.readers._order import in_order
+from pyprof.readers.order import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import Integers, Ints
+    from pyprof.parse.records import Coded
     from pyprof.schema import Capture
 
 _TIEBREAK = np.zeros(len(Kind), np.int64)
@@ -94,16 +95,19 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         columns["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, windows))
     if sizes is not None:
         columns["resultSize"] = sizes
-    if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
-        columns["servingStep"] = steps
-    columns |= step_columns(Records(len(activities), columns), capture)
+    warnings = (*capture.warnings, *doubted)
+    records = Records(len(activities), columns, capture.devices, warnings)
+    return _with_steps(records, capture, serving_steps.of_rows(capture, activities, launch))
+
+
+def _with_steps(records: Records, capture: Capture, serving: Coded | None) -> Records:
+    """Add the step that each row is of, and then what counters measured, which may need it."""
+    columns = {**records.columns}
+    if serving is not None:
+        columns["servingStep"] = serving
+    columns |= step_columns(replace(records, columns=columns), capture)
     columns |= samples.counters(capture, columns)
-    return Records(
-        rows=len(activities),
-        columns=columns,
-        devices=capture.devices,
-        warnings=(*capture.warnings, *doubted),
-    )
+    return replace(records, columns=columns)
 
 
 def doubts(capture: Capture) -> tuple[str, ...]:
@@ -185,10 +189,10 @@ def _sweep(capture: Capture) -> Sweep:
     still_open = end == NONE
     end = np.where(still_open, _last(capture), end)
     nested = ints(ranges.column("style")) == schema.NESTED
-    leaked = leaks.leaked(thread, start, kind, still_open)
-    endless = leaks.too_many(thread, kind, still_open & nested & ~leaked)
+    leaked = nesting.leaked(thread, start, kind, still_open)
+    endless = nesting.too_many(thread, kind, still_open & nested & ~leaked)
     from_first = nested & (start == start.min(initial=_NEVER)) & (end > start)
-    startless = leaks.too_many(thread, kind, from_first)
+    startless = nesting.too_many(thread, kind, from_first)
     wanted = (kind != Kind.CONTEXT) & nested & ~leaked & ~endless & ~startless
     row = np.flatnonzero(wanted).astype(np.int32)
     bounds = (thread, start, end) if wanted.all() else (thread[row], start[row], end[row])

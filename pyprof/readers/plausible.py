@@ -18,7 +18,7 @@ from pyprof import schema
 from pyprof.arrays import ints
 from pyprof.errors import CaptureError
 from pyprof.readers import spans as times
-from pyprof.readers._order import in_order
+from pyprof.readers.order import in_order
 from pyprof.readers.spans import LATEST_NS, LONGEST_NS, UNKNOWN, Spans
 
 if TYPE_CHECKING:
