@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof.cli import Choice, Command, say
+from pyprof.cli import Command, say
 from pyprof.errors import PyprofError
+from pyprof.parameters import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,6 +10,7 @@ import click
 
 from pyprof import cli
 from pyprof.options import Captures, model_option, override, reads_captures
+from pyprof.parameters import meant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,7 +158,7 @@ def matched_by(text: str) -> tuple[str, ...]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or (unknown := [name for name in names if name not in _KEYS]):
         wrong = unknown[0] if names else text
-        hint = cli.meant(wrong, _KEYS) or ";"
+        hint = meant(wrong, _KEYS) or ";"
         raise click.BadParameter(
             f"no key {wrong!r}{hint} keys are {', '.join(_KEYS)}", param_hint="'--by'"
         )

@@ -10,6 +10,7 @@ import click
 
 from pyprof import cli, streams
 from pyprof.errors import PyprofError
+from pyprof.installing import need
 from pyprof.version import __version__
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def command() -> None:
     Examples:
       pyprof mcp
     """
-    cli.need("the MCP server", "mcp")
+    need("the MCP server", "mcp")
     made = server()
     if streams.terminal(sys.stdin):
         cli.say("waiting for an MCP client on stdin; Ctrl-C ends")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyprof import cli
+from pyprof.installing import need
 from pyprof.options import Captures, override, peak_options, reads_captures
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def command(
             param_hint="'-o'",
         )
     if kind in PICTURES:
-        cli.need("pictures", "matplotlib")
+        need("pictures", "matplotlib")
     from pyprof.inputs import source  # noqa: PLC0415 - load Arrow
     from pyprof.report.analysis import roofline  # noqa: PLC0415 - load Arrow
 

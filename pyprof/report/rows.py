@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import cli
 from pyprof.errors import PyprofError
+from pyprof.parameters import meant
 from pyprof.parse.records import Coded
 from pyprof.prof import group, params, where
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
@@ -43,7 +43,7 @@ def columns(names: str | None, form: str = "plain", by: str | None = None) -> tu
     usual = _USUAL.get(form, DEFAULT.split(",")) if by is None else []
     asked = [name.strip() for name in (names or "").split(",") if name.strip()] or usual
     if unknown := [name for name in asked if name not in offered]:
-        hint = cli.meant(unknown[0], offered) or _by_header(unknown[0])
+        hint = meant(unknown[0], offered) or _by_header(unknown[0])
         raise click.BadParameter(
             f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(offered)}",
             param_hint="'-c'",
@@ -251,7 +251,7 @@ def shown(answer: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.T
 def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:
     name, descending = sort.rstrip("-"), not sort.endswith("-")
     if name not in names:
-        hint = cli.meant(name, names) or ";"
+        hint = meant(name, names) or ";"
         raise click.BadParameter(
             f"cannot sort by {name!r}{hint} columns are {', '.join(names)}", param_hint="'--sort'"
         )
