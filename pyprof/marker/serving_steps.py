@@ -2,7 +2,9 @@
 
 vLLM: `execute_8192_context_9(sq8155sk8430...)_generation_37(sq37sk34489...)`: tokens with padding,
 then requests in prefill and in decode with the sums of their tokens. SGLang:
-`step[EXTEND bs=15 toks=15360]`.
+`step[EXTEND bs=15 toks=15360]`, or with sums `step[DECODE bs=64 g_sq=128 ...]`. ATOM:
+`prefill[bs=2 tok=14721 ctx=[7803, 6918]]`, `decode[bs=117/128 tok=117 d=117]`: of 128 requests
+that its graph was captured for.
 """
 
 from __future__ import annotations
@@ -34,12 +36,13 @@ class ServingStep:
 _TOO_LONG = re.compile(r"\d{19}")
 """A number that may not fit int64: no engine writes it."""
 
-_VLLM = re.compile(
-    r"execute_(?:(\d+)_)?context_(\d+)\((?:sq)?(\d*)[^)]*\)_generation_(\d+)\((?:sq)?(\d*)[^)]*\)"
-)
+_SUMS = r"(?:\((?:sq)?(\d*)[^)]*\))?"
+_VLLM = re.compile(rf"execute_(?:(\d+)_)?context_(\d+){_SUMS}_generation_(\d+){_SUMS}")
 _VLLM_OLD = re.compile(r"execute_new_(\d+)_cached_(\d+)")
-_SGLANG = re.compile(r"step\[(\w+)\b(?: bs=(\d+))?(?: toks=(\d+))?")
+_SGLANG = re.compile(r"step\[(\w+)\b([^\]]*)")
 _SGLANG_PHASES = {"DECODE": DECODE, "EXTEND": PREFILL, "PREFILL": PREFILL, "MIXED": MIXED}
+_ATOM = re.compile(r"(prefill|(?:eager_)?decode)\[(bs=(\d+)(?:/(\d+))?\b.*)\]$")
+_STATED = re.compile(r"\b(\w+)=(\d+)")
 
 
 @lru_cache(maxsize=1 << 16)
@@ -53,8 +56,15 @@ def serving_step(text: str) -> ServingStep | None:
         new, cached = map(int, match.groups())
         return ServingStep((MIXED if cached else PREFILL) if new else "")
     if match := _SGLANG.match(text):
-        return _of_sglang(*match.groups())
+        return _of_sglang(match[1].upper(), stated(match[2]))
+    if match := _ATOM.match(text):
+        return _of_atom(match[1], stated(match[2]), match[4])
     return None
+
+
+def stated(text: str) -> dict[str, int]:
+    """Read the numbers of `bs=2 toks=14721`, by their names."""
+    return {name: int(number) for name, number in _STATED.findall(text)}
 
 
 def _of_vllm(
@@ -67,8 +77,24 @@ def _of_vllm(
     return ServingStep(phase, tokens, computed, computed or tokens or None)
 
 
-def _of_sglang(mode: str, requests: str | None, tokens: str | None) -> ServingStep:
-    phase = _SGLANG_PHASES.get(mode.upper(), "")
-    counted = tokens or (requests if phase == DECODE else None)
-    batch = int(requests) if requests and phase != PREFILL else None
-    return ServingStep(phase, int(counted) if counted else None, batch=batch or None)
+def _of_sglang(mode: str, numbers: dict[str, int]) -> ServingStep:
+    phase = _SGLANG_PHASES.get(mode, "")
+    requests = numbers.get("bs")
+    sums = [numbers[name] for name in ("c_sq", "g_sq") if name in numbers]
+    counted = sum(sums) if sums else requests if phase == DECODE else None
+    batch = requests if phase != PREFILL else None
+    return ServingStep(phase, numbers.get("toks", counted), batch=batch or None)
+
+
+def _of_atom(name: str, numbers: dict[str, int], graph: str | None) -> ServingStep:
+    """`p` counts requests in prefill among those that decode; each may decode several tokens."""
+    tokens, requests = numbers.get("tok"), numbers["bs"]
+    if name == "prefill":
+        return ServingStep(PREFILL, tokens)
+    phase = MIXED if numbers.get("p") else DECODE
+    if name != "decode":  # without a graph
+        return ServingStep(phase, tokens)
+    size = int(graph) if graph else requests
+    each, rest = divmod(tokens, requests) if tokens and requests else (0, 0)
+    padded = each * size if graph and each and not rest else None
+    return ServingStep(phase, tokens, padded, size or None)
