@@ -56,6 +56,13 @@ from pyprof.marker import ServingStep, serving_step
         ("decode[bs=4]", ServingStep("decode", None, None, 4)),
         ("execute_context_1024_generation_64", ServingStep("mixed", None)),
         ("decode[3]", None),
+        (
+            "[Executor] _forward_step 7: 1 ctx reqs, 300 ctx tokens, 32 gen reqs",
+            ServingStep("mixed", 332),
+        ),
+        ("[Executor] _forward_step 9: 0 ctx reqs, 32 gen reqs", ServingStep("decode", 32)),
+        ("[Executor] _forward_step: 2 ctx reqs, 0 gen reqs", ServingStep("prefill", None)),
+        ("[Executor] _forward_step", None),
         ("draft[1/3 bs=4]", None),
         (
             "execute_context_9(sq100sk100sqsq1sqsk1)_generation_3(sq3sk9sqsq3sqsk9)",
