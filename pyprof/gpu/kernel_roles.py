@@ -22,6 +22,8 @@ class Role(str, Enum):
     GEMM = "gemm"
     CONV = "conv"
     ATTENTION = "attention"
+    LINEAR_ATTENTION = "linear attention"
+    """Its state is of one size: Mamba and other state space models, gated delta rule."""
     RNN = "rnn"
     SPLITK = "splitk"
     """Adds up the partial results of a split GEMM, convolution or attention."""
@@ -77,15 +79,16 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         (
             r"split_?k_?reduc|reduce_?split_?k|reduce_wgrad|wgrad\w*_reduce|reduce_1Block|splitkv_combine"
             r"|FlashAttnFwdCombine|stream_k_fixup|nvfuser_splitk|SplitKVCombine|fmhaReduction"
-            r"|ll4mi_reduce|finalize_matmul|merge_attn_states|MergeStates?(Kernel|$)"
+            r"|ll4mi_reduce|finalize_matmul|merge_attn_states|MergeStates?(Kernel|$)|_fwd_kernel_stage2$"
         ),
     ),
     (
         Role.SETUP,
         (
-            r"compute\w*Offsets|compute_gemm_pointers|precompute_indices|flash_bwd_(dot|convert|clear)"
+            r"compute\w*Offsets|compute_gemm_pointers|compute\w*Strides|precompute_indices"
+            r"|flash_bwd_(dot|convert|clear)"
             r"|FlashAttnBwd(Pre|Post)process|compute_dot_do_o|convert_dq|prepare_varlen"
-            r"|FmhaBwd(OGradDotO|ConvertQGrad)|create_\w*kv_indices"
+            r"|FmhaBwd(OGradDotO|ConvertQGrad)|create_\w*kv_indices|A2A(Prepare|Sanitize)"
         ),
     ),
     # into the cache of keys and values
@@ -102,10 +105,20 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         ),
     ),
     (
+        Role.LINEAR_ATTENTION,
+        (
+            r"(^|_|::)(chunk_(scan|state|gated|fwd|bwd|kda|delta|gla|simple)|bmm_chunk|state_passing)"
+            r"|selective_(scan|state)|delta_rule|(^|_|::)(kda|gdn|mamba2?)_|Gdn\w*Cfg"
+            r"|wy_repr|recompute_w_u|linear_att|lightning_att"
+        ),
+    ),
+    # a library may be called FlashInfer and do anything
+    (
         Role.ATTENTION,
         (
-            r"flash|fmha|sdpa|attention|attn|_mha(_|$)|(Batch|Single)(Prefill|Decode)With|mem_eff"
-            r"|_fwd_kernel_aligned"
+            r"flash(?!_?infer)|fmha|sdpa|attention|attn|_mha(_|$)|(Batch|Single)(Prefill|Decode)With"
+            r"|mem_eff|_fwd_kernel_aligned|_fwd_(grouped_)?kernel_stage1$"
+            r"|(sparse|mla|msa)_(prefill|decode)"
         ),
     ),
     (Role.RNN, r"persist\w*RNN|RNN_\w*persist"),
@@ -115,7 +128,7 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
     (
         Role.NORM,
         (
-            r"(batch|layer|group|rms|instance|weight|re)_?norm|(^|::|_)bn_(fw|bw)|(^|::|_)ln_(fw|bw)"
+            r"(batch|layer|group|rms|instance|weight|re|l2|gemma)_?norm(?!_gemm)|(^|::|_)bn_(fw|bw)|(^|::|_)ln_(fw|bw)"
             r"|RowwiseMoments|ComputeInternalGradients|ComputeGradientFusedParams|GammaBeta|welford"
             r"|compute_stats|genericReduceBN"
         ),
@@ -130,8 +143,9 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
     (
         Role.GEMM,
         (
-            r"gemm|nvjet|gemv|matmul|(^|_|::)b?mm(_|$)|dot_kernel|^Cijk_|mul_mat|marlin|trsm|_mm_sm\d"
-            r"|flatmm|fused_moe_kernel|fmoe_"
+            # Gemma is a model
+            r"gemm(?!a(?:_|\d|$))|nvjet|gemv|matmul|(^|_|::)b?mm(_|$)|dot_kernel|^Cijk_|mul_mat|marlin|trsm|_mm_sm\d"
+            r"|flatmm|fused_moe_kernel|fmoe_|machete"
         ),
     ),
     (Role.LOSS, r"nll_?loss|ClassNLLCriterion|ctc_|cross_?entropy|_loss"),
@@ -141,10 +155,12 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         (
             r"gather|scatter|index|embedding|sort|top_?k|nonzero|masked|unique|searchsorted"
             r"|DeviceSelect|DeviceCompact|take_|put_|indices|routing(?!\w*memset)|bitmatrix|token_ids|(^|::|_)nms_"
+            # tokens to their experts and back
+            r"|moe_align|moe_sum|expandInputRows|ExpertPrefixSum|moe::\w+::finalize|shuffle_mul_sum"
         ),
     ),
     (Role.OPTIMIZER, r"multi_tensor|adamw?(_|$)|FusedAdam|(^|_)sgd|lamb(_|$)"),
-    (Role.COPY, r"CatArray|copy|clone|memcpy"),
+    (Role.COPY, r"CatArray|copy|clone|memcpy|_split_reshape_cat"),
     (Role.FILL, r"(^|_|::)fill|scalePackedTensor|memset|set_zero"),
     (Role.REDUCE, r"reduc|(^|::|_)scan|DeviceScan|cumsum|cumprod|nvfuser_\w*persistent|^rocprim::"),
     (Role.REDUCE, r"^cupy_(sum|prod|a?max|a?min|mean|any|all|arg)"),
@@ -152,7 +168,8 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         Role.ELEMENTWISE,
         (
             r"element_?wise|pointwise|PointwiseApply|^cupy_|_cuda_?kernel_?impl|op_tensor"
-            r"|act_and_mul|(^|_)clamp_|transform_bias_rescale"
+            r"|act_and_mul|swiglu|silu|gelu|doActivation|(^|_)clamp_|transform_bias_rescale|rotary|rope(?!r)"
+            r"|quantize|quant_(fp|8bit|kernel)|scaled_fp8_quant|cvt_\w*to_fp4|hadamard_transform"
         ),
     ),
 )
@@ -204,7 +221,12 @@ HELPERS = frozenset(
 )
 """Roles that serve another kernel, unless moving data is the op itself."""
 
-MATRIX_ROLES = frozenset({Role.GEMM, Role.CONV, Role.ATTENTION, Role.RNN, Role.TRITON, Role.OTHER})
+MATRIX_ROLES = frozenset(
+    {
+        *(Role.GEMM, Role.CONV, Role.ATTENTION, Role.LINEAR_ATTENTION, Role.RNN),
+        *(Role.TRITON, Role.OTHER),
+    }
+)
 """Roles whose kernels may hold a matrix product."""
 
 _ELEMENTS = frozenset({Role.ELEMENTWISE, Role.RANDOM, Role.OPTIMIZER})

@@ -76,7 +76,15 @@ RULES: tuple[Rule, ...] = (
     Rule("trtllm-gen", Says.YES,
          r"^(?:bmm|gemm)_(?:(?:Mx)?E[245]m[123]|Bfloat16|Fp16)_|fmhaSm(?:9|1\d)\d",
          "TensorRT-LLM's generated kernels for Hopper and Blackwell"),
-    Rule("deep-gemm", Says.YES, r"deep_gemm::\w*(?:gemm|mqa_logits|einsum)",
+    Rule("cute-dsl", Says.YES,
+         r"^kernel_cutlass_\w*MMAAtom_\w*ShapeMNK(?!111_)\d"
+         r"|^kernel_cutlass_\w*(?:Sm90|Sm1\d\d|Hopper|Blackwell)\w*(?:Gemm|Attention)",
+         "CuTe DSL: an argument is the matrix instruction"),
+    Rule("dsv3-fused-a", Says.YES, r"fused_a_gemm_kernel<",
+         "TensorRT-LLM's product for few tokens: mma.sync"),
+    Rule("cutlass-fmha", Says.YES, r"Sm1\d\dFmha",
+         "CUTLASS attention for Blackwell: its matrix instruction alone"),
+    Rule("deep-gemm", Says.YES, r"deep_gemm::\w*(?:gemm|mqa_logits|einsum|mega_moe)",
          "DeepGEMM: Hopper's and Blackwell's matrix instructions alone"),
     Rule("cudnn-sdpa", Says.YES, r"cudnn_generated_\w*sdpa", "cuDNN attention: 16 bits or fewer"),
     Rule(
@@ -110,6 +118,8 @@ RULES: tuple[Rule, ...] = (
          "cuDNN's or MIOpen's older algorithms for CUDA cores"),
     Rule("sgemm", Says.NO, r"(?<![a-z0-9])(?:gc|[sdcz])gemm(?![a-z0-9])",
          "BLAS by its classic name: CUDA cores"),
+    Rule("router-gemm", Says.NO, r"(?<![a-z])router_gemm_kernel",
+         "DeepSeek's router for few tokens: CUDA cores"),
     Rule("gemm-small-n", Says.NO, r"gemmSN_[NT]{2}_kernel", "cuBLAS for few columns: CUDA cores"),
     Rule("magma", Says.NO, r"(?<![a-z])magma_", "MAGMA: CUDA cores"),
     Rule("torch-conv", Says.NO, r"at::native::.*conv_depthwise|at::native::.*slow_conv",
@@ -119,7 +129,16 @@ RULES: tuple[Rule, ...] = (
          "Triton template with tl.dot"),
     Rule("triton-attention", Says.IF_NARROW,
          r"^_?attn_(?:fwd|bwd)(?![a-z])|^bwd_kernel_(?:dk_dv|dq|fuse)|^_fwd_kernel_aligned"
-         r"|^kernel_unified_attention_[23]d", "Triton attention, tl.dot"),
+         r"|^kernel_unified_attention_[23]d|^_fwd_grouped_kernel_stage1$",
+         "Triton attention, tl.dot"),
+    Rule("triton-scan", Says.IF_NARROW,
+         r"^_chunk_(?:scan|state)_(?:fwd|bwd)|^_bmm_chunk_(?:fwd|bwd)"
+         r"|^chunk_gated_delta_rule_(?:fwd|bwd)_kernel_(?:h|dhu|kkt)"
+         r"|^chunk_(?:fwd|bwd)_kernel_(?:o|h|dqkwg)|^recompute_w_u_fwd|^prepare_wy_repr",
+         "Mamba or gated delta rule by chunks in Triton, tl.dot"),
+    Rule("state-passing", Says.NO,
+         r"^_state_passing_(?:fwd|bwd)|(?<![a-z])selective_(?:scan|state)_",
+         "from state to state: no matrix product"),
     Rule("triton-matmul", Says.IF_NARROW,
          r"^_(?:p_)?matmul_ogs_|(?:^|_)w8a8_(?:block_)?(?:fp8|int8)_matmul|^fused_moe_kernel",
          "a library's matrix product in Triton, tl.dot"),

@@ -83,8 +83,13 @@ def iterations(capture: Capture) -> Bounds | None:
 def loop_of(text: str) -> str:
     """Name the loop that a step's range is of: its steps differ in numbers, in serving in more."""
     if serving_step(text):
-        return step_name(text).partition("[")[0]
+        name = step_name(text).partition("[")[0]
+        return _ATOM if name in _ATOM_NAMES else name
     return _DIGITS.sub("N", plain_layer(unnumbered(text)))
+
+
+_ATOM, _ATOM_NAMES = "prefill, decode", ("prefill", "decode", "eager_decode")
+"""One loop of the engine ATOM, whose steps have no name in common."""
 
 
 def engine_steps(capture: Capture) -> Bounds | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Table
 
 GEMM, CONV, ATTENTION, MOE, NORM = "GEMM", "convolution", "attention", "MoE", "norm"
+LINEAR_ATTENTION = "linear attention"
 ELEMENTWISE, REDUCTION, EMBEDDING = "element-wise", "reduction", "embedding"
 COMM, COPY, FILL, TRITON = "communication", "copy", "fill", "Triton"
 MULTI_TENSOR = "multi-tensor"
@@ -56,6 +57,7 @@ OF_ROLES: Mapping[Role, str] = {
     Role.SPLITK: GEMM,
     Role.CONV: CONV,
     Role.ATTENTION: ATTENTION,
+    Role.LINEAR_ATTENTION: LINEAR_ATTENTION,
     Role.RNN: "RNN",
     Role.NORM: NORM,
     Role.SOFTMAX: "softmax",
@@ -80,9 +82,17 @@ _WORDS = tuple(
     for name, pattern in (
         (
             MOE,
-            r"(?:^|_|::|f)moe(?:_|::|[A-Z]|$)|expert|matmul_ogs|routing|matmul_scatter|topk_gating",
+            (
+                r"(?:^|_|::|f)moe(?:_|::|[A-Z]|$)|expert|matmul_ogs|routing|matmul_scatter|topk_?gating"
+                r"|expandInputRows|shuffle_mul_sum|router_gemm|deepseek_v3_topk|compute_\w*Strides"
+            ),
         ),
-        (ELEMENTWISE, r"rotary|(?:^|_)rope(?:_|$)|silu|gelu|act_and_mul"),
+        # what prepares attention, or adds its parts up
+        (
+            ATTENTION,
+            r"(?:^|_|::)flash(?!_?infer)|fmha|FlashAttn|attn_states|MergeState|splitkv|_fwd_kernel_stage2",
+        ),
+        (ELEMENTWISE, r"rotary|(?:^|_)rope(?:_|$)|silu|gelu|act_and_mul|MLARope"),
         (EMBEDDING, r"embedding"),
     )
 )
@@ -98,12 +108,12 @@ def family_of_kernel(name: str) -> str:
         said = next((word for word, pattern in _WORDS if pattern.search(path)), None)
         if said is not None and not (kind is Role.TRITON and path.startswith("triton_")):
             return said
-    if kind in (Role.ELEMENTWISE, Role.OTHER) and _QUANTIZES.search(split(name).path):
+    if kind in (Role.ELEMENTWISE, Role.OTHER, Role.INDEX) and _QUANTIZES.search(split(name).path):
         return "quantization"
     return OF_ROLES.get(kind, OTHER)
 
 
-_QUANTIZES = re.compile(r"quant(?:ize)?(?:_|$|[A-Z])|scaled_fp8|per_token_group")
+_QUANTIZES = re.compile(r"[qQ]uant(?:ize)?(?:_|$|[A-Z])|scaled_fp8|per_token_group|to_fp4")
 """In the names of norms and products, too, which do more than that."""
 
 

@@ -288,7 +288,16 @@ _VLLM = (
 _SGLANG = ("step[EXTEND bs=2 toks=16]", "step[DECODE bs=3]", "step[DECODE bs=4]")
 
 
-@pytest.mark.parametrize("texts", [_VLLM, _SGLANG])
+_ATOM = ("prefill[bs=2 tok=16 ctx=[9, 7]]", "decode[bs=3/4 tok=3 d=3]", "eager_decode[bs=2 tok=2]")
+
+
+_TRTLLM = tuple(
+    f"[Executor] _forward_step {n}: {n % 2} ctx reqs, {90 * (n % 2)} ctx tokens, 8 gen reqs"
+    for n in (7, 8, 9)
+)
+
+
+@pytest.mark.parametrize("texts", [_VLLM, _SGLANG, _ATOM, _TRTLLM])
 def test_executions_of_a_serving_engine_are_steps(texts: tuple[str, ...]) -> None:
     """Prefill and decode alike; layers that repeat in them are none, nor a longer range around."""
     work = _loop(30)
