@@ -57,7 +57,7 @@ class _Launches:
 
     names: Coded
     blocks: Ints
-    """Of the grid; NONE where not known, as `threads`."""
+    """In the grid; NONE if unknown, like `threads`."""
     threads: Ints
 
 
@@ -123,13 +123,13 @@ def _products(sizes: Coded) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """For each kernel of the capture the profiled one that it is, or is like."""
+    """For each kernel of the capture, the profiled kernel that it is or resembles."""
 
     row: Ints
-    """Of the profiled; NONE where there is none."""
+    """Row of the profiled kernel; NONE if there is none."""
     repeated: Mask
     used: Mask
-    """Which of the profiled found a kernel."""
+    """Which profiled kernels have a counterpart."""
 
 
 def _matched(ours: _Launches, theirs: _Launches) -> _Matches:
@@ -226,7 +226,7 @@ _PLACEHOLDER = re.compile(r"T\d+|function_traits|_\d+")
 
 @lru_cache(maxsize=1 << 16)
 def _words(name: str) -> tuple[str, ...]:
-    """Give what all tools write of a name."""
+    """Give the part of a name that all tools write."""
     path, rest = split(demangle(name))
     words = (_TRUTH.get(word, word) for word in _WORD.findall(_arguments(rest)))
     return path, *(w for w in words if w not in _SPELLING and not _PLACEHOLDER.fullmatch(w))
@@ -253,7 +253,7 @@ def _function(name: str) -> str:
 def _column(
     records: Records, kernels: Ints, matches: _Matches, profiled: _Profiled
 ) -> tuple[Coded, list[str]]:
-    """Give each row its counters: the profiled ones, else those that it had."""
+    """Give each row its counters: the profiled ones, else those it had."""
     own = records.coded("counters")
     count = len(profiled.texts)
     values = [*_of_source(profiled, _JOINED), *_of_source(profiled, _REPEATED), *own.values]
