@@ -125,7 +125,7 @@ def _power(table: Table) -> pa.Array:
 
 @column("energy", "Energy(mJ)", FLOAT, 10, "mJ")
 def _energy(table: Table) -> pa.Array:
-    """Measured energy: power times its time on the GPU, mJ; its stream's work alone counts."""
+    """Measured energy, mJ: power times its time; rows that run at once share it evenly."""
     return floats(rates.energy_j(table) * 1e3)
 
 

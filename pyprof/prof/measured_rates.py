@@ -10,6 +10,7 @@ import numpy as np
 from pyprof.gpu.peaks import MEGA, find_card
 from pyprof.gpu.tensorcore import USED
 from pyprof.prof.measured import ARGS, NCU, SAMPLES
+from pyprof.prof.shared_time import shared_ns
 
 if TYPE_CHECKING:
     from pyprof.arrays import Floats, Mask
@@ -52,8 +53,11 @@ def excess(table: Table) -> Floats:
 
 
 def energy_j(table: Table) -> Floats:
-    """Give power times time."""
-    return table.measured.values("power_w") * seconds(table)
+    """Give power times time; rows that run at once share their device's."""
+    power = table.measured.values("power_w")
+    if not np.isfinite(power).any():
+        return power
+    return np.where(np.isfinite(seconds(table)), power * shared_ns(table) / NS_PER_S, math.nan)
 
 
 def peak_clock_hz(table: Table) -> Floats:

@@ -225,7 +225,7 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
     ns = np.where(table.timed, table.duration_ns, 0).astype(float)
     dram = measured_rates.dram_bytes(table)
     least = np.where(table.costs.bytes > 0, table.costs.bytes, math.nan).astype(float)
-    power = table.measured.values("power_w")
+    energy = measured_rates.energy_j(table)
     columns: dict[str, Any] = {
         "rows": np.ones(len(ns), np.int64),
         "ns": table.duration_ns,
@@ -233,9 +233,9 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
         "dram_ns": _sum(ns, dram),
         "least": _sum(least, dram),
         "dram_of_least": _sum(dram, least),
-        "energy": _sum(power * ns / 1e9),
-        "energy_step": _sum(power * (step_ns if step_ns is not None else 0.0) / 1e9),
-        "energy_ns": _sum(ns, power),
+        "energy": _sum(energy),
+        "energy_step": _sum(energy * _per_step(ns, step_ns)),
+        "energy_ns": _sum(ns, energy),
     }
     share = table.measured.values("clock_hz") / measured_rates.peak_clock_hz(table)
     share = np.where(measured_rates.in_this_run(table) & ~_by_ncu(table), share, math.nan)
@@ -246,6 +246,11 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
     keys = {name: COLUMNS[name].values(table) for name in _KEYS}
     data = pa.table({**keys, **{name: columns[name] for name in _SUMS}})
     return add_up(data.filter(pa.array(chosen)), _KEYS, _SUMS)
+
+
+def _per_step(ns: Floats, step_ns: Floats | None) -> Floats:
+    """Give the share of each row's time that counts for the mean step."""
+    return (0.0 if step_ns is None else step_ns) / np.maximum(ns, 1)
 
 
 def _by_ncu(table: Table) -> Mask:
