@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.prof.shared_time import divided
-from tests.commands import run
 from tests.capture_files.metrics import kineto_counters
+from tests.commands import run
 from tests.readers import kineto_json
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyprof.report.analysis import layer_tree
+from pyprof.report.analysis.host_ops import UNKNOWN
 from pyprof.report.analysis.phases import by_phase
 from pyprof.report.answers import answer
 from pyprof.report.answers.parts import KnownCost, Suggestion, known_cost, suggestions
@@ -281,6 +282,8 @@ class Summary:
     """Every layer down to --depth, each before those inside it, the most expensive first."""
     host_ops: tuple[HostOp, ...] | None
     """The ops in which the host spends most, as many as --top; null where the files do not tell."""
+    host_ops_why: str | None
+    """Why that is null."""
     measured: Measured | None
     """What counters measured; null without counters."""
     advice: tuple[Suggestion, ...]
@@ -317,6 +320,7 @@ def summary(brief: Brief, top: int | None, depth: int | None) -> Summary:
         lines_left_out=len(lines) - len(lines[:top]),
         layers=tuple(_layers(layer_tree.named(brief.layers), depth, stepped=stepped)),
         host_ops=None if brief.host is None else _host_ops(brief.host, top),
+        host_ops_why=f"{UNKNOWN}, and without --where" if brief.host is None else None,
         measured=None if brief.counters is None else _measured(brief.counters),
         advice=suggestions(brief.advice),
     )  # fmt: skip
