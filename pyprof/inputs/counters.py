@@ -23,6 +23,7 @@ from pyprof import readers, schema
 from pyprof.arrays import NONE, ints
 from pyprof.errors import CaptureError
 from pyprof.gpu.kernel_names import demangle, short_name, split
+from pyprof.parse.counter_texts import together
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.records import Coded, distinct, number_combinations
 from pyprof.readers import settings
@@ -309,20 +310,18 @@ def _function(name: str) -> str:
 def _column(
     records: Records, kernels: Ints, matches: _Matches, profiled: _Profiled
 ) -> tuple[Coded, list[str]]:
-    """Give each row its counters: the profiled ones, else those that it had."""
-    own = records.coded("counters")
+    """Give each row its counters: the profiled ones, and what else was measured of it."""
     count = len(profiled.texts)
-    values = [*_of_source(profiled, _JOINED), *_of_source(profiled, _REPEATED), *own.values]
-    index = np.where(own.index == NONE, NONE, own.index + 2 * count)
+    values = [*_of_source(profiled, _JOINED), *_of_source(profiled, _REPEATED)]
+    index = np.full(records.rows, NONE)
     hit = matches.row != NONE
     index[kernels[hit]] = (matches.row + count * matches.repeated)[hit]
-    if any(text is None for text in values):
-        index = np.where(np.array([*(text is None for text in values), True])[index], NONE, index)
+    column = together(records.coded("counters"), Coded(index, values))
     repeated = int(matches.repeated.sum())
     if not repeated:
-        return Coded(index, values), []
+        return column, []
     note = f"{repeated:,} kernels take the counters of ones alike: ncu profiled one repetition"
-    return Coded(index, values), [note]
+    return column, [note]
 
 
 def _of_source(profiled: _Profiled, source: str) -> Iterator[str | None]:

@@ -25,16 +25,17 @@ def seconds(table: Table) -> Floats:
     return np.where(table.timed & (table.duration_ns > 0), table.duration_ns / NS_PER_S, math.nan)
 
 
-def in_this_run(table: Table) -> Mask:
-    """Tell which rows were measured in the run whose times are reported, not in one of ncu's."""
-    return table.measured.from_sources(NCU, SAMPLES, ARGS)
+def in_this_run(table: Table, name: str) -> Mask:
+    """Tell of which rows a counter is of the run whose times are reported, not of one of ncu's."""
+    measured = table.measured
+    return measured.from_sources(NCU, SAMPLES, ARGS) | np.isfinite(measured.values(f"{name}_err"))
 
 
 def dram_bytes(table: Table) -> Floats:
     """Give the measured DRAM traffic; where it is recorded as a share of the peak, by that."""
     measured = table.measured
     counted = measured.values("dram_bytes")
-    share = np.where(in_this_run(table), measured.values("dram_pct"), math.nan)
+    share = np.where(in_this_run(table, "dram_pct"), measured.values("dram_pct"), math.nan)
     if not np.isfinite(share).any():
         return counted
     number, judged = table.judged
@@ -86,7 +87,7 @@ def _clocks(device: Device) -> tuple[float, float]:
 def share_at_clock(table: Table) -> Floats:
     """Give the share of the roofline whose peak FLOP/s is that of the clock that ran."""
     clock = table.measured.values("clock_hz")
-    clock = np.where(in_this_run(table) & (clock > 0), clock, math.nan)
+    clock = np.where(in_this_run(table, "clock_hz") & (clock > 0), clock, math.nan)
     rates = table.roofline
     slower = peak_clock_hz(table) / clock
     return np.where(rates.compute, rates.share * slower, np.where(np.isfinite(clock), rates.share,

@@ -223,6 +223,9 @@ def test_a_damaged_record_tells_nothing(tmp_path: Path) -> None:
     (tmp_path / "net.dict").write_text("\n".join(rows) + "\n")
     done = run("prof", "-q", "--csv", "-c", "dram,tensor,counter", tmp_path / "net.dict")
     assert done.stdout.splitlines()[1:] == ['"","",""'] * 4
+    counters = ncu_csv(tmp_path / "ncu.csv", _profiled([*"abcd"]))
+    joined = run("prof", "-q", "--csv", "-c", "dram", "--counters", counters, tmp_path / "net.dict")
+    assert joined.stdout.split()[1:] == [f'"{100 + at}"' for at in range(4)]
 
 
 _CASTS = re.compile(r"\((?:int|bool|unsigned int|unsigned long)\)")

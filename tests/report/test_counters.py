@@ -197,6 +197,31 @@ def test_power_caps_are_named(tmp_path: Path) -> None:
     assert energies == {str(step): "4" for step in range(_STEPS)}
 
 
+def test_what_was_sampled_stays_beside_what_another_run_counted(tmp_path: Path) -> None:
+    """Traffic is ncu's; clock and power, and so efficiency and energy, are of this run."""
+    metrics = nsys_metrics({"clock_mhz": (_TIMES, [705.0] * len(_TIMES))})
+    capture = _capture(tmp_path / "a.sqlite", more=metrics)
+    columns = "dram,clock,effclk,eff,tensor,counter"
+    done = run("prof", "-q", "--csv", "-c", columns, "--counters",
+               _counters(tmp_path / "ncu.csv"), capture)  # fmt: skip
+    for row in csv.DictReader(done.stdout.splitlines()):
+        assert (int(row["DRAM(B)"]), row["Tensor(%)"]) == (2 * LEAST, "61")
+        assert (row["Clock(MHz)"], row["Counter"]) == ("705", "joined")
+        assert float(row["EffClk(%)"]) == pytest.approx(2 * float(row["Eff(%)"]))
+
+
+def test_a_kernel_s_own_counters_beside_power(tmp_path: Path) -> None:
+    """Of a trace that has both, kernels that CUPTI measured have energy, too."""
+    kernel = kineto_json.kernel(1, 100, 100)
+    kernel["args"] |= {"dram__bytes_read.sum": 1e6, "dram__bytes_write.sum": 5e5}
+    events = [kineto_json.launch(1, 1), kernel]
+    events += kineto_counters("Power (W)", (_TIMES, [400.0] * len(_TIMES)), key="", pid=0)
+    path = tmp_path / "a.json"
+    path.write_text(kineto_json.text(events))
+    done = run("prof", "-q", "--csv", "-c", "dram,power,energy,counter", path)
+    assert done.stdout.split()[1] == '"1500000","400","40","args"'
+
+
 def test_totals_add_up(tmp_path: Path) -> None:
     """Two captures' sums are those of both."""
     counters, capture = _counters(tmp_path / "ncu.csv"), _capture(tmp_path / "a.sqlite")

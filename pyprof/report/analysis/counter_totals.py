@@ -238,7 +238,8 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
         "energy_ns": _sum(ns, energy),
     }
     share = table.measured.values("clock_hz") / measured_rates.peak_clock_hz(table)
-    share = np.where(measured_rates.in_this_run(table) & ~_by_ncu(table), share, math.nan)
+    here = measured_rates.in_this_run(table, "clock_hz") & ~_by_ncu(table)
+    share = np.where(here, share, math.nan)
     columns |= {"clock_share": _sum(share * ns), "clock_share_ns": _sum(ns, share)}
     for name, column in _MEANS.items():
         values = _floats(COLUMNS[column].values(table))
