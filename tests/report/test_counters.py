@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -180,7 +181,8 @@ def test_power_caps_are_named(tmp_path: Path) -> None:
                    kineto_json.kernel(step + 1, at + 5, 10, name=_GEMM)]  # fmt: skip
     sampled = _TIMES, [400.0] * len(_TIMES)
     events += kineto_counters("Power (W)", sampled, key="", pid=0)
-    events += kineto_counters("SM Clock (MHz)", (_TIMES, [1000.0] * len(_TIMES)), key="", pid=0)
+    clock = [990.0 + 20 * (at % 2) for at in range(len(_TIMES))]
+    events += kineto_counters("SM Clock (MHz)", (_TIMES, clock), key="", pid=0)
     gpu = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "numSms": 108, "computeMajor": 8,
            "computeMinor": 0}  # fmt: skip
     path = tmp_path / "a.json"
@@ -192,6 +194,11 @@ def test_power_caps_are_named(tmp_path: Path) -> None:
     totals = summarise_brief(load(str(path))).counters
     assert totals is not None
     assert any("0.002 J a token" in text for text in sentences(totals, _STEPS, 2 * _STEPS))
+    measured = json.loads(run("summary", "-q", "--json", path).stdout)["measured"]
+    assert (measured["energy_j"], measured["energy_step_j"]) == pytest.approx((0.016, 0.004))
+    assert measured["energy_token_j"] is None
+    (device,) = measured["power"]
+    assert (device["device"], device["mean_w"], device["most_w"]) == (0, pytest.approx(400), 400)
     done = run("prof", "-q", "--csv", "--by", "step", path)
     energies = {row["Step"]: row["Energy(mJ)"] for row in csv.DictReader(done.stdout.splitlines())}
     assert energies == {str(step): "4" for step in range(_STEPS)}
@@ -220,6 +227,85 @@ def test_a_kernel_s_own_counters_beside_power(tmp_path: Path) -> None:
     path.write_text(kineto_json.text(events))
     done = run("prof", "-q", "--csv", "-c", "dram,power,energy,counter", path)
     assert done.stdout.split()[1] == '"1500000","400","40","args"'
+
+
+def _low_clock(path: Path, clock: list[float], **counters: list[float]) -> str:
+    """Give what is said of a product on an A100 whose clock is below the peak's."""
+    events = [kineto_json.launch(1, 1), kineto_json.kernel(1, 100, 400, name=_GEMM)]
+    names = {"power": "Power (W)", "heat": "Temperature (C)", "reasons": "Clock Event Reasons"}
+    series = {"SM Clock (MHz)": clock, "Power (W)": [400.0]}
+    series |= {names[name]: values for name, values in counters.items()}
+    for name, values in series.items():
+        repeated = [values[at % len(values)] for at in range(100)]
+        events += kineto_counters(name, (_TIMES[:100], repeated), key="", pid=0)
+    gpu = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0}
+    path.write_text(kineto_json.text(events, deviceProperties=[gpu]))
+    said = json.loads(run("summary", "-q", "--json", path).stdout)["measured"]["throttled"]
+    return said.partition("; ")[2]
+
+
+def test_what_held_the_clock(tmp_path: Path) -> None:
+    """What the driver named, if it was asked; else what it looks like; a fixed clock is neither."""
+    path, moved = tmp_path / "a.json", [990.0, 1010.0]
+    assert _low_clock(path, moved) == "power stayed at 400 W, which looks like a power cap"
+    assert _low_clock(path, [1000.0]) == ""
+    assert _low_clock(path, moved, heat=[91.0]).startswith("at 91 °C, which looks like thermal")
+    reasons = [4.0, 4.0, 4.0 + 0x20, 0.0]
+    assert _low_clock(path, moved, heat=[91.0], reasons=reasons) == (
+        "the driver names a power cap in 75 %, heat in 25 % of the samples"
+    )
+    assert _low_clock(path, moved, reasons=[0.0]) == ""
+    assert _low_clock(path, moved, reasons=[1.0, 2.0]) == (
+        "the driver names clocks set by the user in 100 % of the samples"
+    )
+
+
+def test_power_of_each_rank_s_own_device(tmp_path: Path) -> None:
+    """Each sampled all devices of the machine; a pause of the samples used no energy."""
+    times = [*range(100_000, 1_000_000, 100_000), *range(9_000_000, 9_500_000, 100_000)]
+    for rank in range(2):
+        kernel = kineto_json.kernel(1, 100, 50)
+        kernel["args"]["device"] = rank
+        events = [kineto_json.launch(1, 1), kernel]
+        for device in range(2):
+            watts = [100.0 * (device + 1)] * len(times)
+            events += kineto_counters("Power (W)", (times, watts), key="", pid=device)
+        info = {"rank": rank, "world_size": 2, "backend": "nccl"}
+        (tmp_path / f"{rank}.json").write_text(kineto_json.text(events, distributedInfo=info))
+    paths = [tmp_path / f"{rank}.json" for rank in range(2)]
+    power = json.loads(run("summary", "-q", "--json", *paths).stdout)["measured"]["power"]
+    assert [(one["rank"], one["device"], one["mean_w"]) for one in power] == [
+        (0, 0, pytest.approx(100)), (1, 1, pytest.approx(200))
+    ]  # fmt: skip
+    assert power[0]["energy_j"] == pytest.approx(100 * 13 * 100e-6)
+
+
+def test_a_line_per_op_as_in_the_table_of_ops(tmp_path: Path) -> None:
+    """Two kernels of one op are one line, of the time that the op has; in JSON, too."""
+    work = [Work("a", (1000, 3000), (100, 200)), Work("b", (4000, 5000), (300, 400)),
+            Work("c", (6000, 6500), (900, 950))]  # fmt: skip
+    capture = nsys_db(tmp_path / "a.sqlite", work, [Range(_OP, (50, 500))], LAYOUTS["2024.6"])
+    metrics = {"dram__bytes.sum": float(LEAST)}
+    counters = ncu_csv(tmp_path / "n.csv", [Profiled(name, metrics=metrics) for name in "abc"])
+    measured = json.loads(run("summary", "-q", "--json", "--counters", counters, capture).stdout)[
+        "measured"
+    ]
+    ops = [(op["op"], op["kernel"], op["time_ns"], op["dram_bytes"]) for op in measured["ops"]]
+    assert ops == [("mm", None, 3000, 2 * LEAST), (None, "c", 500, LEAST)]
+    assert measured["ops"][0]["excess"] == measured["excess"] == 2
+    text = run("summary", "-q", "--counters", counters, capture).stdout
+    section = text[text.index("\nMeasured") :].splitlines()
+    assert [line.split()[0] for line in section[4:6]] == ["mm", "c"]
+
+
+def test_names_that_are_wrong_in_several_ranks_count_once(tmp_path: Path) -> None:
+    """Their calls add up."""
+    silent: dict[str, Any] = {"sm__inst_executed_pipe_tensor.sum": 0.0}
+    counters = _counters(tmp_path / "ncu.csv", **silent)
+    paths = [_capture(tmp_path / f"net.rank{rank}.sqlite") for rank in range(2)]
+    text = " ".join(run("summary", "-q", "--counters", counters, *paths).stdout.split())
+    assert text.count("used no Tensor Cores") == 1
+    assert f"by counters, in {2 * _STEPS} calls" in text
 
 
 def test_totals_add_up(tmp_path: Path) -> None:

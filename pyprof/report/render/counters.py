@@ -74,19 +74,23 @@ _SHOWN = 5
 
 
 def _energy(totals: CounterTotals, steps: int | None, tokens: int | None) -> Iterator[str]:
-    for power in totals.power:
+    for power in totals.power[:_SHOWN]:
         yield (
-            f"GPU {power.device}: {amount(power.energy_j, 'J')} in the capture, "
+            f"{power.name}: {amount(power.energy_j, 'J')} in the capture, "
             f"{power.mean_w:,.0f} W on average, {power.most_w:,.0f} W at most"
         )
+    if len(totals.power) > _SHOWN:
+        energy_j = sum(power.energy_j for power in totals.power)
+        yield f"all {len(totals.power):,} GPUs: {amount(energy_j, 'J')} in the capture"
     total = totals.total
     if total.energy_j is None:
         return
     text_of_energy = f"energy while kernels ran: {amount(total.energy_j, 'J')}"
     if total.energy_step_j is not None:
         text_of_energy += f", {amount(total.energy_step_j, 'J')} a step"
-        if tokens and steps:
-            text_of_energy += f", {amount(total.energy_step_j * steps / tokens, 'J')} a token"
+    a_token = totals.energy_token_j(steps, tokens)
+    if a_token is not None:
+        text_of_energy += f", {amount(a_token, 'J')} a token"
     yield text_of_energy
 
 
