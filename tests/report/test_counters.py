@@ -129,6 +129,24 @@ def test_diff_compares_it(tmp_path: Path) -> None:
     assert "cannot be checked" in unknown.stderr
 
 
+def test_diff_compares_only_what_both_know_as_much_of(tmp_path: Path) -> None:
+    """Traffic of half of the kernels is not half of the traffic, whatever else was measured."""
+    sides = []
+    for name, known in (("a", _STEPS), ("b", 1)):
+        metrics = {"dram__bytes.sum": 1e6, "lts__t_sector_hit_rate.pct": 50.0}
+        some = dict(list(metrics.items())[1:])
+        kernels = [Profiled(_GEMM, metrics=metrics if at < known else some)
+                   for at in range(_STEPS)]  # fmt: skip
+        counters = ncu_csv(tmp_path / f"{name}.csv", kernels)
+        sides.append(tmp_path / f"{name}.parquet")
+        capture = _capture(tmp_path / f"{name}.sqlite")
+        assert run("parse", "-q", "--counters", counters, capture, "-o", sides[-1]).code == 0
+    done = run("diff", "-q", "--fail-if", "dram>+5%", *sides)
+    assert done.code == 1
+    assert "cannot be checked" in done.stderr
+    assert "dram is known for different shares of the rows" in done.stderr
+
+
 def test_doctor_finds_names_that_are_wrong(tmp_path: Path) -> None:
     """A kernel whose name says Tensor Cores, and whose counters say none."""
     silent: dict[str, Any] = {"sm__inst_executed_pipe_tensor.sum": 0.0}

@@ -171,6 +171,10 @@ class CounterTotals:
         """The sums of all that was measured."""
         return Sums({name: pc.sum(self.ops.column(name)).as_py() or 0 for name in _SUMS})
 
+    def known_share(self, name: str) -> float:
+        """Give the share of the time of all rows of which a sum is known."""
+        return float(self.total.values[f"{name}_ns"]) / max(self.whole_ns, 1)
+
     def energy_token_j(self, steps: int | None, tokens: int | None) -> float | None:
         """Energy for each of the tokens of some steps; None where they are not known."""
         a_step = self.total.energy_step_j
