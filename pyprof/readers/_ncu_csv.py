@@ -141,6 +141,8 @@ def _kernels(lines: Sequence[str], named: Callable[[str], str | None]) -> Profil
         match = _HEADER_LINE.match(lines[0])
         table = csv.reader(lines, delimiter=match[1] if match else ",", strict=False)
         header = [name.strip() for name in next(table)]
+        if _NAME not in header:
+            return Profile([])
         is_long = _METRIC in header and (_VALUE in header or _AVERAGE in header)
         lost: list[int] = []
         kernels = (_long if is_long else _wide)(header, _rows(table, len(header), lost), named)

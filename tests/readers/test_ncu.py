@@ -18,6 +18,7 @@ from tests.capture_files.ncu import FORMS, METRICS, Profiled, details, ncu_csv, 
 from tests.commands import run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pyprof.schema import Capture
@@ -167,6 +168,18 @@ def test_titles_beside_names(tmp_path: Path) -> None:
         (tmp_path / name).write_text(content)
         dram.append(run("prof", "-q", "--csv", "-c", "dram", tmp_path / name).stdout.split()[1])
     assert dram == ['"1236567"', '""']
+
+
+@pytest.mark.parametrize("make", [details, raw])
+def test_a_header_that_is_damaged(
+    make: Callable[[Sequence[Profiled]], str], tmp_path: Path
+) -> None:
+    """A column whose name is only part of another tells no kernels."""
+    path = tmp_path / "ncu.csv"
+    path.write_text(make(KERNELS).replace('"Kernel Name",', '"Kernel Name"x,'))
+    done = run("prof", path)
+    assert (done.code, done.stderr.count("\n")) == (1, 1)
+    assert "no kernel in this output of ncu" in done.stderr
 
 
 def test_lines_that_a_quotation_swallowed(tmp_path: Path) -> None:
