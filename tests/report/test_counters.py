@@ -247,6 +247,46 @@ def test_a_kernel_s_own_counters_beside_power(tmp_path: Path) -> None:
     assert done.stdout.split()[1] == '"1500000","400","40","args"'
 
 
+@pytest.mark.parametrize(("last", "a_token"), [("toks=24", 0.002 / 16), ("", None)])
+def test_energy_of_a_token(last: str, a_token: float | None, tmp_path: Path) -> None:
+    """Steps of a serving engine tell their tokens: if all do, they share the energy."""
+    texts = [*["step[DECODE bs=8]"] * 3, f"step[EXTEND {last}]"]
+    events = []
+    for number, text in enumerate(texts, 1):
+        at = 100 * number
+        events += [
+            kineto_json.event("user_annotation", text, at - 1, 90),
+            kineto_json.launch(number, at + 1),
+            kineto_json.kernel(number, at + 5, 10),
+        ]
+    times = [*range(1_000, 600_000, 1_000)]
+    events += kineto_counters("Power (W)", (times, [200.0] * len(times)), key="", pid=0)
+    path, page = tmp_path / "a.json", tmp_path / "a.html"
+    path.write_text(kineto_json.text(events))
+    measured = json.loads(run("summary", "-q", "--json", "--steps", "2:", path).stdout)["measured"]
+    assert measured["energy_step_j"] == pytest.approx(0.002)
+    assert measured["energy_token_j"] == (a_token and pytest.approx(a_token))
+    said = "0.004 J, 0.002 J a step" + (", 0.000125 J a token" if a_token else "\n")
+    assert said in run("summary", "-q", "--steps", "2:", path).stdout
+    assert run("report", "-q", "--steps", "2:", path, "-o", page).code == 0
+    assert said.strip() in page.read_text()
+
+
+def test_energy_of_a_part_is_a_lower_bound(tmp_path: Path) -> None:
+    """Of a kernel that too few samples saw the power is not known, nor that of the whole."""
+    events = []
+    for number, (at, length) in enumerate([(50, 30), (150, 10)], 1):
+        kernel = kineto_json.kernel(number, at, length, name=f"k{number}")
+        events += [kineto_json.launch(number, at - 10), kernel]
+    events += kineto_counters("Power (W)", (_TIMES, [200.0] * len(_TIMES)), key="", pid=0)
+    path = tmp_path / "a.json"
+    path.write_text(kineto_json.text(events))
+    text = " ".join(run("summary", "-q", path).stdout.split())
+    assert "while kernels ran, known for 75.0 % of the time: at least 0.006 J" in text
+    measured = json.loads(run("summary", "-q", "--json", path).stdout)["measured"]
+    assert (measured["energy_j"], measured["energy_known_share"]) == (0.006, 0.75)
+
+
 def _low_clock(path: Path, clock: list[float], **counters: list[float]) -> str:
     """Give what is said of a product on an A100 whose clock is below the peak's."""
     events = [kineto_json.launch(1, 1), kineto_json.kernel(1, 100, 400, name=_GEMM)]

@@ -286,7 +286,9 @@ class Measured:
     dram_bytes: float | None
     """DRAM traffic; null where it was not measured. So are the others."""
     energy_j: float | None
-    """Energy while they ran; null likewise."""
+    """Energy while they ran, as far as it is known; null likewise."""
+    energy_known_share: float
+    """Share of the GPU time of all kernels of which the energy is known."""
     energy_step_j: float | None
     """The same of the mean step; null without steps, too."""
     energy_token_j: float | None
@@ -403,6 +405,7 @@ def _measured(brief: Brief, totals: CounterTotals, top: int | None) -> Measured:
         total.rows,
         total.dram_bytes,
         total.energy_j,
+        totals.known_share("energy"),
         total.energy_step_j,
         totals.energy_token_j(brief.step_count, brief.token_count),
         total.excess,

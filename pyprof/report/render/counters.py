@@ -85,13 +85,18 @@ def _energy(totals: CounterTotals, steps: int | None, tokens: int | None) -> Ite
     total = totals.total
     if total.energy_j is None:
         return
-    text_of_energy = f"energy while kernels ran: {amount(total.energy_j, 'J')}"
+    share = totals.known_share("energy")
+    known = "" if share > _NEARLY_ALL else f", known for {percent(share)} % of the time: at least"
+    text_of_energy = f"energy while kernels ran{known or ':'} {amount(total.energy_j, 'J')}"
     if total.energy_step_j is not None:
         text_of_energy += f", {amount(total.energy_step_j, 'J')} a step"
     a_token = totals.energy_token_j(steps, tokens)
     if a_token is not None:
         text_of_energy += f", {amount(a_token, 'J')} a token"
     yield text_of_energy
+
+
+_NEARLY_ALL = 0.995
 
 
 def columns(totals: CounterTotals, limit: int) -> tuple[list[str], list[list[str]]]:
