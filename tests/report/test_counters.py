@@ -17,7 +17,7 @@ from pyprof.report.analysis.roofline import achieved, points
 from pyprof.report.render.counters import sentences
 from tests.builders import LAYOUTS, Range, Work, nsys_db
 from tests.capture_files.metrics import kineto_counters, nsys_metrics
-from tests.capture_files.ncu import Profiled, ncu_csv
+from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
 from tests.readers import kineto_json
 
@@ -78,6 +78,23 @@ def test_summary_has_a_section(tmp_path: Path) -> None:
     assert row.split() == ["mm", "forward", "0.040", "50.3", "MB", "1,258", "2", "61.0", "100.0",
                            "1,095"]  # fmt: skip
     assert "Measured" not in run("summary", "-q", capture).stdout
+
+
+def test_the_section_is_100_columns_wide(tmp_path: Path) -> None:
+    """With all that can be measured, of an op with a long name, and with large numbers."""
+    name = "a_kernel_with_a_long_name" * 4
+    metrics = {**METRICS, "gpu__time_duration.sum": 86000.0, "dram__bytes.sum": 9.99e17}
+    path = ncu_csv(tmp_path / "ncu.csv", [Profiled(name, metrics=metrics)])
+    section = (
+        run("summary", "-q", path).stdout.partition("\nMeasured\n")[2].partition("\n\nNo ad")[0]
+    )
+    assert "86,000,000" in section
+    assert "999 PB" in section
+    assert max(map(len, section.splitlines())) <= 100
+    capture = _capture(tmp_path / "a.sqlite")
+    counters = ncu_csv(tmp_path / "n.csv", [Profiled(_GEMM, metrics=METRICS)] * _STEPS)
+    done = run("summary", "-q", "--top", "99", "--counters", counters, capture)
+    assert max(map(len, done.stdout.splitlines())) <= 100
 
 
 def test_explain_compares_with_counters(tmp_path: Path) -> None:

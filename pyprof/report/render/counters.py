@@ -128,7 +128,5 @@ def section(
     header, rows = columns(totals, limit)
     if rows:
         shown = [[text.cut(row[0], _MOST_NAME), *row[1:]] for row in rows]
-        lines = text.table(shown, header, (0, 1))
-        yield text.heading(lines[0])
-        yield from lines[1:]
+        yield from text.fitted(shown, header, (0, 1), {0: text.cut})
     yield ""
