@@ -72,7 +72,7 @@ def _tensorerr(table: Table) -> pa.Array:
 @column("tcmeas", "TCm", INT, 3)
 def _tcmeas(table: Table) -> pa.Array:
     """Tensor Cores by counters: 1 used, 0 not used; compare tc, which goes by the name."""
-    return _integers(table.measured.tensor_cores)
+    return _integers(rates.tensor_cores(table))
 
 
 @column("occmeas", "OccM(%)", FLOAT, 7, "%")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.gpu.peaks import MEGA, find_card
-from pyprof.gpu.tensorcore import USED
+from pyprof.gpu.tensorcore import SEVERAL_PIPES, USED
 from pyprof.prof.measured import ARGS, NCU, SAMPLES
 from pyprof.prof.shared_time import shared_ns
 
@@ -94,11 +94,23 @@ def share_at_clock(table: Table) -> Floats:
                                                                   math.nan))  # fmt: skip
 
 
+def tensor_cores(table: Table) -> Floats:
+    """Tell where they ran, as `Measured` has it; of a B200 a trace counts one of two pipes."""
+    ran = table.measured.tensor_cores
+    silent = table.measured.from_sources(ARGS) & (ran == 0)
+    if not silent.any():
+        return ran
+    gpu = table.records.coded("gpu")
+    major = [(table.device_of(name).cuda_cc or (0, 0))[0] for name in (*gpu.values, None)]
+    has_other = np.array([number in SEVERAL_PIPES for number in major], bool)[gpu.index]
+    return np.where(silent & has_other, math.nan, ran)
+
+
 def tensor_core_disagreements(table: Table) -> Mask:
     """Tell which rows' counters contradict what their names say of Tensor Cores."""
     number, judged = table.judged
     says = np.array([_SAID.get(entry.tc.value, math.nan) for entry in judged], np.float64)[number]
-    ran = table.measured.tensor_cores
+    ran = tensor_cores(table)
     return np.asarray(np.isfinite(says) & np.isfinite(ran) & (says != ran))
 
 

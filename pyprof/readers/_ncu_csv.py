@@ -261,8 +261,9 @@ class Numbers:
         comma = point = 0
         for kernel in self._kernels:
             for value in kernel.metrics.values():
-                comma += _COMMA.search(value.text) is not None
-                point += _POINT.search(value.text) is not None
+                number, _, _ = value.text.partition(" (")
+                comma += _COMMA.search(number) is not None
+                point += _POINT.search(number) is not None
         return comma > point
 
     def read(self, value: Value | None) -> float | None:

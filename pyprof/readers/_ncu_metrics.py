@@ -11,6 +11,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pyprof.gpu.tensorcore import SEVERAL_PIPES
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -73,8 +75,6 @@ _TENSOR_PCT, _TENSOR_PART_PCT, _TENSOR_MEMORY_PCT = (
     )
     for pipe in ("tensor", r"tensor(?:_(?:op|subpipe)_[a-z0-9]+)+", "tc")
 )
-_HAVE_TENSOR_MEMORY = frozenset({10, 11})
-"""Major compute capabilities of such GPUs."""
 _ARITHMETIC = re.compile(
     r"sm(?:sp)?__sass_thread_inst_executed_op_([fhd])(add|mul|fma)_pred_on\.sum"
 )
@@ -185,7 +185,7 @@ def _tensor_share(kernel: Kernel, read: Read, cc_major: int | None) -> float | N
 def _is_complete(pipes: Sequence[float | None], cc_major: int | None) -> bool:
     """Tell whether what was measured is all of the Tensor Cores."""
     tensor, memory = (count is not None for count in pipes)
-    return tensor and (memory or cc_major not in _HAVE_TENSOR_MEMORY)
+    return tensor and (memory or cc_major not in SEVERAL_PIPES)
 
 
 def _values(kernel: Kernel, pattern: re.Pattern[str], read: Read) -> list[float]:

@@ -230,6 +230,15 @@ def test_numbers_of_every_locale(value: float, locale: str) -> None:
     )
 
 
+def test_numbers_with_those_of_instances(tmp_path: Path) -> None:
+    """With --print-metric-instances the sum stands before them, in any locale."""
+    metrics = {name: f"{text} (7; 8)" for name, text in (
+        ("dram__bytes.sum", "1.234,5"), ("lts__t_sector_hit_rate.pct", "55,25"))}  # fmt: skip
+    path = ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=metrics)])
+    done = run("prof", "-q", "--csv", "-c", "dram,l2hit", path)
+    assert done.stdout.split()[1] == '"1234","55.25"'
+
+
 @pytest.mark.parametrize(
     ("unit", "size"),
     [("nsecond", 1e-9), ("ns", 1e-9), ("usecond", 1e-6), ("us", 1e-6), ("msecond", 1e-3),

@@ -296,7 +296,7 @@ def disagreements(table: Table, chosen: Mask) -> tuple[Disagreement, ...]:
     if not len(wrong):
         return ()
     name = table.records.coded("kLongName")
-    ran = table.measured.tensor_cores[wrong].astype(np.int64)
+    ran = measured_rates.tensor_cores(table)[wrong].astype(np.int64)
     number = name.index[wrong] * 2 + ran
     kinds, place = np.unique(number, return_inverse=True)
     rows, ns = np.bincount(place), np.bincount(place, table.duration_ns[wrong])
