@@ -187,7 +187,8 @@ def _matched(ours: _Launches, theirs: _Launches) -> _Matches:
     row = np.full(len(ours.lane), NONE)
     repeated = np.zeros(len(row), bool)
     used = np.zeros(len(theirs.lane), bool)
-    for in_lanes, spell in product((1, 0), (_words, _function)):
+    spellings: tuple[Callable[[str], object], ...] = (_words, _function)
+    for in_lanes, spell in product((1, 0), spellings):
         left, unused = np.flatnonzero(row == NONE), np.flatnonzero(~used)
         key, other = _keys(ours, left, theirs, unused, spell)
         lanes = ours.lane[left] * in_lanes, theirs.lane[unused] * in_lanes

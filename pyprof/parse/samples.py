@@ -56,8 +56,9 @@ def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Colum
     texts = [orjson.dumps({"source": "samples", **each}).decode() if each else None
              for each in of_kinds]  # fmt: skip
     index = np.where(np.array([text is not None for text in texts], bool)[kind], kind, NONE)
-    sampled, counted = Coded(index, texts), columns.get("counters")
-    return {"counters": together(sampled, counted) if isinstance(counted, Coded) else sampled}
+    sampled, of_events = Coded(index, texts), columns.get("counters")
+    both = together(sampled, of_events) if isinstance(of_events, Coded) else sampled
+    return {"counters": both}
 
 
 def _times(column: Column) -> Ints:

@@ -51,7 +51,7 @@ def read(path: Path) -> schema.Capture:
     values = [measured(kernel, numbers, _cc(kernel)[0]) for kernel in kernels]
     shapes = [_shape(kernel, numbers) for kernel in kernels]
     duration = pa.array([counters.pop("duration_ns", None) for counters in values], pa.float64())
-    device = np.array([_device(kernel) for kernel in kernels], np.int32)
+    device = np.array([_device(kernel) for kernel in kernels])
     start, end = _in_a_row(duration, device)
     columns = {
         "kind": np.full(len(kernels), schema.KERNEL, np.int8),
@@ -59,7 +59,7 @@ def read(path: Path) -> schema.Capture:
         "end": end,
         "pid": pa.array([_whole(kernel.described.get("Process ID")) for kernel in kernels],
                         pa.int64()),
-        "device": device,
+        "device": device.astype(np.int32),
         "stream": pa.array([_whole(kernel.described.get("Stream")) for kernel in kernels],
                            pa.int64()),
         "corr": np.arange(len(kernels)),

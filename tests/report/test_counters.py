@@ -315,8 +315,8 @@ def _low_clock(path: Path, clock: list[float], **counters: list[float]) -> str:
         events += kineto_counters(name, (_TIMES[:100], repeated), key="", pid=0)
     gpu = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0}
     path.write_text(kineto_json.text(events, deviceProperties=[gpu]))
-    said = json.loads(run("summary", "-q", "--json", path).stdout)["measured"]["throttled"]
-    return said.partition("; ")[2]
+    answer = json.loads(run("summary", "-q", "--json", path).stdout)
+    return str(answer["measured"]["throttled"]).partition("; ")[2]
 
 
 def test_what_held_the_clock(tmp_path: Path) -> None:
