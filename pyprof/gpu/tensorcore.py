@@ -160,6 +160,9 @@ RULES: tuple[Rule, ...] = (
 
 USED, NOT_USED, UNKNOWN, NOT_APPLICABLE = "1", "0", "?", "-"
 
+SEVERAL_PIPES = frozenset({10, 11})
+"""Major compute capabilities of GPUs whose counters count tcgen05 in a pipe of its own, `tc`."""
+
 
 class TensorCore(NamedTuple):
     """The verdict on one kernel name."""

@@ -18,7 +18,7 @@ from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.group import Counts, counts
 from pyprof.report.analysis.filtered import OF_STEPS
-from pyprof.report.analysis.host_ops import NOTHING, host_ops, merge_host_ops
+from pyprof.report.analysis.host_ops import NOTHING, UNKNOWN, host_ops, merge_host_ops
 from pyprof.report.analysis.phases import with_steps
 from pyprof.report.render import fixed_width as renderers
 from pyprof.report.render import terminal_table
@@ -158,7 +158,7 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
     return Answer(first, known, counts(table), warnings, data.num_rows)
 
 
-_NO_HOST = "what the host spent in ops is unknown: only captures tell it, not what parse wrote"
+_NO_HOST = f"what the host spent in ops is unknown: {UNKNOWN}"
 OP = "op"
 PARAMS = "params"
 """What rows are grouped by that are told apart by op, direction and shape."""

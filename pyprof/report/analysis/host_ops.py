@@ -36,6 +36,9 @@ SUMS = {"cpu_calls": "sum", "cpu_self": "sum", "cpu_total": "sum", "launches": "
 NOTHING = pa.schema({"op": pa.string(), **dict.fromkeys(SUMS, pa.int64())}).empty_table()
 """Of no op at all."""
 
+UNKNOWN = "only captures with ranges of ops tell it"
+"""Why it is not known what the host spent."""
+
 _ENGINE = "evaluate_function: "
 """Before the names of nodes: what autograd's engine does around them."""
 _OPS = (Kind.OP, Kind.SEQ)
@@ -55,7 +58,7 @@ class _Ranges(NamedTuple):
 
 
 def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table | None:
-    """Total the calls of each op, or those that began in a span of time; None without a capture.
+    """Total the calls of each op, or those that began in a span; None where no ranges name any.
 
     Gives for each `op` what `SUMS` names, small enough to send; `launches` counts the rows that
     calls of it launched, whatever op these count for.
@@ -63,6 +66,8 @@ def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table 
     if source.capture is None:
         return None
     ranges = _ranges(source.capture)
+    if not ranges.names:
+        return None
     nest = ranges.nest
     length = nest.end - nest.start
     own = length - _sum_at(nest.parent, length)

@@ -19,7 +19,7 @@ from pyprof.report.advice import Advice, advise
 from pyprof.report.analysis import filtered, host_ops, layer_tree, op_totals
 from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
-from pyprof.report.analysis.phases import of_rows
+from pyprof.report.analysis.phases import of_rows, token_count
 from pyprof.report.analysis.steps import Steps, chosen_bounds, find_steps, merge_steps
 from pyprof.report.analysis.timeline import Timeline, timeline
 from pyprof.report.analysis.utilization import (
@@ -321,6 +321,11 @@ class Brief:
     def averaged(self) -> tuple[int, int] | None:
         """The steps that times per step are means of: the first, and the one after the last."""
         return self.chosen or self.steps.steady
+
+    @property
+    def token_count(self) -> int | None:
+        """How many tokens those steps worked on; None where not all of them tell."""
+        return token_count(self.steps, self.averaged)
 
     @property
     def step_count(self) -> int | None:
