@@ -212,3 +212,21 @@ def test_functions_of_the_same_name_with_other_arguments_are_unknown(
     """Names of autograd functions have no namespace; what does not fit is not costed."""
     found = ops.cost(Call("", op, args))
     assert (found.flops, bool(found.reason)) == (None, True)
+
+
+@pytest.mark.parametrize(("count", "flops"), [(-1, 1440), (8, 1440), (32, None)])
+def test_experts_of_other_ranks_take_tokens_away(count: int, flops: int | None) -> None:
+    """Where the weights are of some of the experts, how many tokens they get is not recorded."""
+    experts = ops.cost(
+        Call(
+            "vllm",
+            "fused_experts",
+            (
+                *(Tensor((4, 6), "bfloat16"), Tensor((8, 10, 6), "bfloat16")),
+                *(Tensor((8, 6, 5), "bfloat16"), Tensor((4, 2), "float32")),
+                *(Tensor((4, 2), "int32"), "silu", False, True, False, count),
+            ),
+        )
+    )
+    assert experts.flops == flops
+    assert ("this rank's experts" in experts.reason) == (flops is None)
