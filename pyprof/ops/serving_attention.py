@@ -88,8 +88,13 @@ def _by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str
     setting=_SERVED,
 )
 def unified(a: Args) -> Work:
-    """Attention of the new tokens over all that is cached of their requests."""
+    """Attention of the new tokens over all that is cached of their requests.
+
+    Until late 2025 latent attention was this op, too: compressed keys, and a part turned apart.
+    """
     q, k, v = a.tensor("query"), a.tensor("key"), a.tensor("value")
+    if len(k.shape) == 2 and len(v.shape) == _THREE and v.shape[1] == 1:  # noqa: PLR2004 - flat
+        return unified_latent(a.replaced(latent=k, turned=v))
     if len(q.shape) != _THREE or len(k.shape) != _THREE:
         q, k, v = (
             _split(a, t, name) for t, name in ((q, "heads"), (k, "key_heads"), (v, "key_heads"))

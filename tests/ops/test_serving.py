@@ -280,6 +280,15 @@ def test_latent_attention_is_that_of_the_model(model: ModelConfig, reason: str) 
     assert found.reason == reason
 
 
+def test_latent_attention_was_the_op_of_any_attention() -> None:
+    """Flat compressed keys give it away."""
+    call, setting = _latent_attention(8), Setting(batch=MLA_BATCH)
+    older = replace(call, op="unified_attention_with_output")
+    assert ops.cost(older, setting=setting) == ops.cost(call, setting=setting)
+    flat = replace(older, args=(Tensor((8, 1536), "bfloat16"), *older.args[1:]))
+    assert ops.cost(flat, setting=setting).reason == "heads not recorded"
+
+
 def test_without_a_result_values_are_as_wide_as_the_model_says() -> None:
     """The result tells it in the versions that are given one."""
     (q, latent, turned, *_) = _latent_attention(8).args
