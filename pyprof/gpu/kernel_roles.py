@@ -77,7 +77,8 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         (
             r"split_?k_?reduc|reduce_?split_?k|reduce_wgrad|wgrad\w*_reduce|reduce_1Block|splitkv_combine"
             r"|FlashAttnFwdCombine|stream_k_fixup|nvfuser_splitk|SplitKVCombine|fmhaReduction"
-            r"|ll4mi_reduce|finalize_matmul|merge_attn_states|MergeStates?(Kernel|$)"
+            r"|ll4mi_reduce|finalize_matmul|merge_attn_states|MergeState(s|$|Kernel|InPlace)"
+            r"|mla_combine|MlaReduction|_fwd_kernel_stage2|^reduce_segments|AttentionSumKernel"
         ),
     ),
     (
@@ -85,13 +86,29 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         (
             r"compute\w*Offsets|compute_gemm_pointers|precompute_indices|flash_bwd_(dot|convert|clear)"
             r"|FlashAttnBwd(Pre|Post)process|compute_dot_do_o|convert_dq|prepare_varlen"
-            r"|FmhaBwd(OGradDotO|ConvertQGrad)|create_\w*kv_indices"
+            r"|FmhaBwd(OGradDotO|ConvertQGrad)|create_\w*kv_indices|get_mla_metadata|clean_logits"
+            r"|compute_?problem_?sizes|compute_expert_(blockscale_)?offsets|compute_arg_sorts"
+            r"|get_dispatch_layout|fp32_into_ue8m0|computeStridesTma|block_scaled_swizzle"
         ),
     ),
     # into the cache of keys and values
     (
         Role.COPY,
-        r"reshape_and_cache|concat_and_cache|store_(kv)?cache|append(Paged)?KV|set_\w*kv_buffer",
+        (
+            r"reshape_and_cache|concat_and_cache|store_(kv)?cache|append(Paged)?KV|set_\w*kv_buffer"
+            r"|indexer_k_quant_and_cache|cp_gather_\w*cache|gather_and_maybe_dequant"
+        ),
+    ),
+    # TensorRT-LLM's plan of experts; `renormalize` is one of its ways to choose
+    (Role.INDEX, r"^(moe::dev::)?routing|expandInputRows|ExpertPrefixSum|BuildExpertMaps"),
+    # recurrent layers without a softmax: state spaces, gated delta rules and their kin
+    (
+        Role.RNN,
+        (
+            r"chunk_(scan|state)_|bmm_chunk_|state_passing_|selective_(scan|state)|_ssu_"
+            r"|delta_rule|chunk_(fwd_(kernel_)?o|kda|gla)|scaled_dot_kkt|recompute_w_u|gdn_\w*decode"
+            r"|(merge|solve)_\w*(inverse|tril)|seg_la_|gdn_gating|fused_recurrent"
+        ),
     ),
     (
         Role.LAYOUT,
@@ -104,8 +121,8 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
     (
         Role.ATTENTION,
         (
-            r"flash|fmha|sdpa|attention|attn|_mha(_|$)|(Batch|Single)(Prefill|Decode)With|mem_eff"
-            r"|_fwd_kernel_aligned"
+            r"flash(?!infer)|fmha|sdpa|attention|attn|_mha(_|$)|(Prefill|Decode)With\w*KV|mem_eff"
+            r"|_fwd_kernel_aligned|_fwd_(grouped_)?kernel_stage1|BatchPOD"
         ),
     ),
     (Role.RNN, r"persist\w*RNN|RNN_\w*persist"),
@@ -117,7 +134,7 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         (
             r"(batch|layer|group|rms|instance|weight|re)_?norm|(^|::|_)bn_(fw|bw)|(^|::|_)ln_(fw|bw)"
             r"|RowwiseMoments|ComputeInternalGradients|ComputeGradientFusedParams|GammaBeta|welford"
-            r"|compute_stats|genericReduceBN"
+            r"|compute_stats|genericReduceBN|^cu(Apply|Compute)\w*(GradInput|GradGamma)"
         ),
     ),
     (
@@ -130,17 +147,22 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
     (
         Role.GEMM,
         (
-            r"gemm|nvjet|gemv|matmul|(^|_|::)b?mm(_|$)|dot_kernel|^Cijk_|mul_mat|marlin|trsm|_mm_sm\d"
-            r"|flatmm|fused_moe_kernel|fmoe_"
+            r"(?<!deep_)gemm|nvjet|gemv|matmul|(^|_|::)b?mm(_|$)|dot_kernel|^Cijk_|mul_mat|marlin|trsm"
+            r"|_mm_sm\d|flatmm|fused_moe_kernel|fmoe_|mqa_logits|machete|wvSplitK|LLMM1"
+            r"|lora_(shrink|expand|[ab]_)|_sgmv_|bgmv|deep_gemm::\w*(einsum|bmk_bnk|bhr_hdr)|scaled_mm"
         ),
     ),
     (Role.LOSS, r"nll_?loss|ClassNLLCriterion|ctc_|cross_?entropy|_loss"),
-    (Role.RANDOM, r"distribution_|dropout|philox|curand|bernoulli|multinomial|randperm"),
+    (Role.INDEX, r"top_?k_?top_?p|TopK\w*Sampling"),
+    (
+        Role.RANDOM,
+        r"Sampling(From|Kernel)|distribution_|dropout|philox|curand|bernoulli|multinomial|randperm",
+    ),
     (
         Role.INDEX,
         (
             r"gather|scatter|index|embedding|sort|top_?k|nonzero|masked|unique|searchsorted"
-            r"|DeviceSelect|DeviceCompact|take_|put_|indices|routing(?!\w*memset)|bitmatrix|token_ids|(^|::|_)nms_"
+            r"|DeviceSelect|DeviceCompact|take_|put_|indices|routing(?!\w*memset)|bitmatrix|token_ids|row_id_map|(^|::|_)nms_"
         ),
     ),
     (Role.OPTIMIZER, r"multi_tensor|adamw?(_|$)|FusedAdam|(^|_)sgd|lamb(_|$)"),
@@ -152,7 +174,12 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         Role.ELEMENTWISE,
         (
             r"element_?wise|pointwise|PointwiseApply|^cupy_|_cuda_?kernel_?impl|op_tensor"
-            r"|act_and_mul|(^|_)clamp_|transform_bias_rescale"
+            r"|act_and_mul|(^|_)clamp_|transform_bias_rescale|swiglu|geglu|silu_|rotary|(^|_)rope(_|$)"
+            # to and from narrow numbers
+            r"|quantiz|_quant_|quant_kernel|cvt_fp16_to_fp4|_per_token_group|scaled_fp8"
+            # TransformerEngine's, TensorRT-LLM's
+            r"|^transformer_engine::.*(unary|gated|cast)|do(Gated)?ActivationKernel"
+            r"|^moe::dev::(activation|convertsf|finalize)|moe_sum|moe_align"
         ),
     ),
 )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 GEMM, CONV, ATTENTION, MOE, NORM = "GEMM", "convolution", "attention", "MoE", "norm"
 ELEMENTWISE, REDUCTION, EMBEDDING = "element-wise", "reduction", "embedding"
 COMM, COPY, FILL, TRITON = "communication", "copy", "fill", "Triton"
-MULTI_TENSOR = "multi-tensor"
+MULTI_TENSOR, STATE_SPACE = "multi-tensor", "state space"
 
 OF_OPS: Mapping[str, str] = {
     "gemm": GEMM,
@@ -80,9 +80,27 @@ _WORDS = tuple(
     for name, pattern in (
         (
             MOE,
-            r"(?:^|_|::|f)moe(?:_|::|[A-Z]|$)|expert|matmul_ogs|routing|matmul_scatter|topk_gating",
+            (
+                r"(?:^|_|::|f)moe(?:_|::|[A-Z]|$)|expert|matmul_ogs|routing|matmul_scatter"
+                r"|topk_gating|expandInputRows|do(?:Gated)?ActivationKernel|row_id_map_pass"
+                # TransformerEngine's; TensorRT-LLM's products of a batch that routing decides
+                r"|^_(?:un)?permute_kernel$|^bmm_\w+_dynB"
+            ),
         ),
-        (ELEMENTWISE, r"rotary|(?:^|_)rope(?:_|$)|silu|gelu|act_and_mul"),
+        (
+            ATTENTION,
+            (
+                r"FlashAttnFwdCombine|splitkv_combine|merge_attn|MergeState|fmha\w*Reduction"
+                r"|mla_combine|MlaReduction|AttentionSum|_fwd_kernel_stage2|^reduce_segments"
+                r"|indexer|mqa_logits|delta_rule|chunk_(?:fwd_(?:kernel_)?o|kda|gla)"
+                r"|scaled_dot_kkt|recompute_w_u|gdn_|seg_la_|fused_recurrent"
+            ),
+        ),
+        (
+            STATE_SPACE,
+            r"chunk_(?:scan|state)_|bmm_chunk_|state_passing_|selective_s|_ssu_|causal_conv1d",
+        ),
+        (ELEMENTWISE, r"rotary|(?:^|_)rope(?:_|$)|silu|gelu|act_and_mul|swiglu|geglu"),
         (EMBEDDING, r"embedding"),
     )
 )
@@ -96,14 +114,19 @@ def family_of_kernel(name: str) -> str:
     if kind not in (Role.COMM, Role.MEMCPY, Role.MEMSET, Role.COPY):
         path = split(name).path
         said = next((word for word, pattern in _WORDS if pattern.search(path)), None)
-        if said is not None and not (kind is Role.TRITON and path.startswith("triton_")):
+        beside = said == ELEMENTWISE and kind in (Role.GEMM, Role.CONV, Role.ATTENTION)
+        inductor = kind is Role.TRITON and path.startswith("triton_")
+        if said is not None and not beside and not inductor:
             return said
-    if kind in (Role.ELEMENTWISE, Role.OTHER) and _QUANTIZES.search(split(name).path):
+    if kind in (Role.ELEMENTWISE, Role.LAYOUT, Role.OTHER) and _QUANTIZES.search(split(name).path):
         return "quantization"
     return OF_ROLES.get(kind, OTHER)
 
 
-_QUANTIZES = re.compile(r"quant(?:ize)?(?:_|$|[A-Z])|scaled_fp8|per_token_group")
+_QUANTIZES = re.compile(
+    r"[qQ]uant(?:ize)?(?:_|$|[A-Z])|scaled_fp8|per_token_group|cvt_fp16_to_fp4|cast_transpose"
+    r"|block_scaled_\w*cast"
+)
 """In the names of norms and products, too, which do more than that."""
 
 
