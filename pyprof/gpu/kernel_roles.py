@@ -246,6 +246,7 @@ FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
         "gemm": (frozenset({Role.GEMM}), frozenset({Role.CONV, Role.ATTENTION})),
         "attention": (frozenset({Role.ATTENTION}), frozenset({Role.GEMM})),
         "rnn": (frozenset({Role.GEMM, Role.RNN}),),
+        "ssm": (frozenset({Role.RNN, Role.CONV}),),
         "moe": (frozenset({Role.GEMM}),),
         "pointwise": (_ELEMENTS,),
         "quantization": (_ELEMENTS,),

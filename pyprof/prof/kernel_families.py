@@ -29,6 +29,7 @@ OF_OPS: Mapping[str, str] = {
     "attention": ATTENTION,
     "moe": MOE,
     "rnn": "RNN",
+    "ssm": STATE_SPACE,
     "norm": NORM,
     "softmax": "softmax",
     "loss": "loss",
