@@ -22,7 +22,7 @@ _OF_FRAMEWORKS = (
     r"|(?:Trainer\.)?(?:training_step|train_batch|_inner_training_step)"  # Hugging Face, DeepSpeed
     r"|(?:DeepSpeedEngine|PipelineEngine)\.(?:train_batch|eval_batch)"
     r"|execute_(?:new_|context_|\d+_).*"  # vLLM
-    r"|step\[.*\]"  # SGLang
+    r"|step\[.*\]|run_batch"  # SGLang
 )
 STEP_PATTERN = rf"(?i)^(?:layer:)?(?:\W*{_LOOP}?[\s_.:#-]*{_STEP}{_NUMBERED}|{_OF_FRAMEWORKS})$"
 """Names of ranges around one step each, with or without its number; an RE2 pattern."""
