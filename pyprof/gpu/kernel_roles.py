@@ -247,7 +247,8 @@ FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
         "attention": (frozenset({Role.ATTENTION}), frozenset({Role.GEMM})),
         "rnn": (frozenset({Role.GEMM, Role.RNN}),),
         "ssm": (frozenset({Role.RNN, Role.CONV}),),
-        "moe": (frozenset({Role.GEMM}),),
+        # routing may be a softmax, or rows put in another order
+        "moe": (frozenset({Role.GEMM}), frozenset({Role.SOFTMAX, Role.LAYOUT})),
         "pointwise": (_ELEMENTS,),
         "quantization": (_ELEMENTS,),
         "random": (_ELEMENTS,),

@@ -28,6 +28,7 @@ _PACKED, _STARTS = Tensor((16, 4, 16), "bfloat16"), Tensor((3,), "int32")
 _FLASH, _HEADS = Tensor((2, 8, 4, 16), "bfloat16"), Tensor((2, 4, 8, 16), "bfloat16")
 _SERVED = Setting(batch=Batch(Phase(1, 6, 8, 36, 48), Phase(2, 2, 10, 2, 10)))
 _FULL = "requests of the step's range, all keys seen"
+_EQUAL = "requests of equal length without cached keys, the only ones of these sizes"
 _THREE, _FOUR = 3, 4
 
 
@@ -61,7 +62,8 @@ def _by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str
     heads, width = size(q, -2), size(q, -1)
     if not key_heads or heads % key_heads:
         raise Unknown("arguments do not fit the op")
-    batch = a.batch()
+    equal = None if a.setting.batch is not None else _of_equal_length(a, q)
+    batch = equal or a.batch()
     tokens = q.numel // max(1, heads * width)
     if batch.queries > tokens:
         raise Unknown("the step's range states more tokens than the op was given")
@@ -72,7 +74,41 @@ def _by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str
     params |= {"Nq": batch.queries, "Nk": batch.keys} | ({"type": q.dtype} if q.dtype else {})
     flops = heads * batch.twice_scores * (width + value_width)
     given = fresh((batch.queries, heads, width), q.dtype)
-    return Work(flops, (given, cached), (out,), params, via=_FULL)
+    return Work(flops, (given, cached), (out,), params, via=_EQUAL if equal else _FULL)
+
+
+def _of_equal_length(a: Args, q: Tensor) -> Batch | None:
+    """Give the requests of a causal call where its sizes leave but one possibility; else None.
+
+    As many tokens as requests times the longest: all are the longest. No key beyond the longest
+    query's place: nothing was cached before.
+    """
+    starts, longest = a.optional("cum_seq_q"), a.values.get("max_q")
+    if starts is None or len(starts.shape) != 1 or type(longest) is not int:
+        return None
+    count = starts.numel - 1
+    tokens = q.numel // max(1, size(q, -2) * size(q, -1))
+    if count < 1 or longest < 1 or count * longest != tokens or not _is_causal(a):
+        return None
+    if _reach(a) != longest:
+        return None
+    square = count * longest * longest
+    return Batch(Phase(count, tokens, tokens, square, square), Phase())
+
+
+def _is_causal(a: Args) -> bool:
+    return a.values.get("is_causal") is True
+
+
+def _reach(a: Args) -> int | None:
+    """Give how many keys the longest request has at most: as stated, else what its pages hold."""
+    stated = a.values.get("max_k")
+    if type(stated) is int and stated > 0:
+        return stated
+    table, cache = a.optional("block_table"), a.optional("key")
+    if table is None or cache is None or (len(table.shape), len(cache.shape)) != (2, _FOUR):
+        return None
+    return table.shape[1] * cache.shape[1]
 
 
 # 6 new tokens of 8 and 2 of two requests with 10: twice the scores 2 * 48 - 36 + 2 * 10 = 80, times

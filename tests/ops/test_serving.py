@@ -301,3 +301,38 @@ def test_without_a_result_values_are_as_wide_as_the_model_says() -> None:
     )
     nameless = replace(batch, model=ModelConfig(hidden=8))
     assert ops.cost(call, setting=nameless).reason == "--model-config does not state v_head_dim"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "requests", "longest", "pages", "page", "known"),
+    [
+        (48, 3, 16, 16, 1, True),
+        (48, 3, 16, 4, 4, True),
+        (47, 3, 16, 16, 1, False),  # one is shorter
+        (48, 3, 16, 20, 1, False),  # one has cached keys
+        (42, 3, 14, 4, 4, False),  # the last page may not be full
+        (3, 3, 1, 40, 1, False),  # decode
+    ],
+)
+def test_prefill_of_equal_requests_is_told_by_sizes(
+    *, tokens: int, requests: int, longest: int, pages: int, page: int, known: bool
+) -> None:
+    """As many tokens as requests of the longest, and no more keys: SGLang's call of FA3."""
+    q = Tensor((tokens, HEADS, WIDTH), "bfloat16")
+    cache = Tensor((640, page, KEY_HEADS, WIDTH), "bfloat16")
+    starts, used = Tensor((requests + 1,), "int32"), Tensor((requests,), "int32")
+    table = Tensor((requests, pages), "int32")
+    call = Call(
+        "sgl_kernel",
+        "fwd",
+        (
+            *(q, cache, cache, None, None, None, None, starts, None, None, None, used, longest),
+            *(None, table, *(None,) * 8, 0.25, True, -1, -1, 0.0, False, None, 0, None, 0),
+        ),
+    )
+    found = ops.cost(call)
+    flops = requests * HEADS * longest * longest * (2 * WIDTH)
+    assert found.flops == (flops if known else None)
+    assert bool(found.via) == known
+    full = replace(call, args=(*call.args[:24], False, *call.args[25:]))
+    assert ops.cost(full).flops is None
