@@ -165,6 +165,12 @@ def test_copy_is_the_op() -> None:
     assert arithmetic_roles([Role.COPY, Role.FILL], "copy") == {Role.COPY}
 
 
+def test_experts_rows_in_another_order() -> None:
+    """Where no product is there, that is the work."""
+    assert arithmetic_roles([Role.INDEX, Role.LAYOUT], "moe") == {Role.LAYOUT}
+    assert arithmetic_roles([Role.GEMM, Role.LAYOUT], "moe") == {Role.GEMM}
+
+
 def test_unknown_family_takes_every_computing_kernel() -> None:
     """Without a family, everything but helpers shares the cost."""
     call = [Role.GEMM, Role.ELEMENTWISE, Role.COPY]
@@ -176,7 +182,7 @@ def test_computing_kernels_always_rank(family: str) -> None:
     """A kernel that computes may do any op's arithmetic; a helper only where moving is the op."""
     ranked = {kind for kind in Role if rank(kind, family) is not None}
     assert ranked >= {kind for kind in Role if arithmetic(kind)}
-    if family not in {"copy", "fill", "index", "embedding", "comm"}:
+    if family not in {"copy", "fill", "index", "embedding", "comm", "moe"}:
         assert not ranked & HELPERS
 
 
