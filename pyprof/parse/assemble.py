@@ -192,7 +192,7 @@ def _sweep(capture: Capture) -> Sweep:
     wanted = (kind != Kind.CONTEXT) & nested & ~leaked & ~endless & ~startless
     row = np.flatnonzero(wanted).astype(np.int32)
     bounds = (thread, start, end) if wanted.all() else (thread[row], start[row], end[row])
-    nest = nesting.nest(*bounds, _tiebreaks(read, kind, row))
+    nest = nesting.nest(*bounds, lambda: _tiebreaks(read, kind, row))
     del thread, start, end, bounds  # as long as all ranges are many
     row = row[nest.order]
     chosen = texts.select(read, row)
