@@ -65,6 +65,13 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         windows = profiler_windows.recording_windows(capture)
         launch, doubted = evidence.launches(capture, activities, windows)
         site = sites.find(capture, activities, launch)
+        columns = record_columns.of_work(capture, activities, launch)
+        if windows:
+            of_row = profiler_windows.of_rows(capture, activities, launch, windows)
+            columns["window"] = pa.array(of_row)
+        if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
+            columns["servingStep"] = steps
+        columns |= step_columns(Records(len(activities), columns), capture)
         sweep = swept.result()
     give_back()  # what sorting and searching held for a while
     leaf, range_doubts = evidence.ranges_of(activities, sweep.nest, site)
@@ -89,14 +96,9 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     del sweep, swept  # the bounds of all ranges
     give_back()
     owners = record_columns.Owners(launch, site, leaf, around, chain, partner, free)
-    columns = record_columns.build(capture, activities, described, owners)
-    if windows:
-        columns["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, windows))
+    columns |= record_columns.build(capture, activities, described, owners)
     if sizes is not None:
         columns["resultSize"] = sizes
-    if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
-        columns["servingStep"] = steps
-    columns |= step_columns(Records(len(activities), columns), capture)
     columns |= samples.counters(capture, columns)
     return Records(
         rows=len(activities),
