@@ -11,6 +11,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.arrays import NONE
 from pyprof.gpu import occupancy
+from pyprof.parse.records import first_rows, number_combinations
 
 if TYPE_CHECKING:
     from pyprof.arrays import Floats, Ints, Mask
@@ -29,18 +30,29 @@ class Fill:
 
 
 def fill(table: Table) -> Fill:
-    """Compute the theoretical occupancy and the waves of each kernel."""
+    """Compute the theoretical occupancy and the waves of each kernel, once of launches alike."""
     records = table.records
-    grid, threads = (_product(records.coded(name)) for name in ("grid", "block"))
-    regs, smem = (records.numpy(name) for name in ("regs", "smem"))
-    is_known = (threads != NONE) & (regs != NONE) & (smem != NONE) & _kernels(table)
+    launch = [records.coded(name).index for name in ("grid", "block", "gpu")]
+    number = number_combinations(
+        *launch, *(records.numpy(name) for name in ("regs", "smem")), _kernels(table).astype(int)
+    )
+    one = _of_launches(table, first_rows(number))
+    return Fill(one.occupancy[number], one.waves[number])
+
+
+def _of_launches(table: Table, of_rows: Ints) -> Fill:
+    """Compute those of some rows."""
+    records = table.records
+    grid, threads = (_product(records.coded(name))[of_rows] for name in ("grid", "block"))
+    regs, smem = (records.numpy(name)[of_rows] for name in ("regs", "smem"))
+    is_known = (threads != NONE) & (regs != NONE) & (smem != NONE) & _kernels(table)[of_rows]
     gpu = records.coded("gpu")
-    share, waves = (np.full(records.rows, math.nan) for _ in range(2))
+    share, waves = (np.full(len(of_rows), math.nan) for _ in range(2))
     for place, name in enumerate((*gpu.values, None)):
         device = table.device_of(name)
         limits = occupancy.LIMITS.get(device.cuda_cc or (0, 0))
         here = place if name is not None else NONE
-        rows = np.flatnonzero(is_known & (gpu.index == here))
+        rows = np.flatnonzero(is_known & (gpu.index[of_rows] == here))
         if limits is None or not len(rows):
             continue
         blocks = occupancy.blocks_per_sm(limits, threads[rows], regs[rows], smem[rows])
