@@ -28,7 +28,11 @@ else:
     _ChoiceType = click.Choice
 
 STDOUT = guard.STDOUT
-say = streams.say
+
+
+def say(text: str) -> None:
+    """Tell the user something on stderr, as `streams.say` does; inputs are named as given."""
+    streams.say(guard.current().as_given(text))
 
 
 class Main(click.Command):
