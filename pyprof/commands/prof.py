@@ -59,7 +59,8 @@ class _ProfCommand(cli.Command):
     type=cli.Choice(GROUPS),
     help="Group rows and show calls, total, mean, min, max, share; -c chooses. `params` groups by"
     " op and shape, and adds the spread of TFLOP/s. With `op`, -c also takes cpu_calls, cpu_self,"
-    " cpu_total and cpu_mean: the host's time in its calls, from captures.",
+    " cpu_total and cpu_mean: the host's time in its calls, from captures. `step` and `phase`"
+    " add tokens and tokens_per_s where a serving engine's steps state them.",
 )
 @where_option
 @click.option(
