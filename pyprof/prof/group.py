@@ -72,12 +72,13 @@ MEASURES: Mapping[str, tuple[str, str, str, str]] = {
 _OF_COUNTERS = ("dram", "energy")
 
 BY_STEPS = ("step", "phase")
-SERVING: Mapping[str, tuple[str, str, str, str]] = {
-    # name: header, kind, unit, source; of groups by step or phase: what serving engines state
+PER_STEP: Mapping[str, tuple[str, str, str, str]] = {
+    # name: header, kind, unit, source; of groups by step or phase
+    "wall": ("Wall(ns)", INT, "ns", "wall_ns"),
     "tokens": ("Tokens", INT, "", "tokens"),
     "tokens_per_s": ("Tokens/s", FLOAT, "", "tokens_per_s"),
 }
-_IF_KNOWN = {*_OF_COUNTERS, *SERVING}
+_IF_KNOWN = {*_OF_COUNTERS, *PER_STEP}
 """Measures that are shown, unless asked for by name, only where there is one."""
 
 HOST: Mapping[str, tuple[str, str, str]] = {
@@ -99,6 +100,7 @@ _MEANINGS = {
     "bytes": "Sum of those that are known.",
     "dram": "Measured DRAM traffic, of the rows that counters cover.",
     "energy": "Measured energy of the rows that counters cover, mJ.",
+    "wall": "Time of the steps on the slowest rank, with what it was idle, ns.",
     "tokens": "Tokens that the steps work on, without padding, as a serving engine's ranges state.",
     "tokens_per_s": "These over the whole time of the steps.",
     "cpu_calls": "Calls of the op on the host.",
@@ -113,7 +115,7 @@ _SUMS = {"row_sum": "sum", "duration_count": "sum", "duration_sum": "sum", "dura
          "energy_sum": "sum"}  # fmt: skip
 """What is kept of a group, and how two become one."""
 
-_OF_STEPS = {"tokens_min": "min", "tokens_max": "max", "step_ns": "max"}
+_PER_PROCESS = {"tokens_min": "min", "tokens_max": "max", "wall_ns": "max"}
 """The same of steps: their tokens on each process, and their time on the slowest."""
 
 
@@ -147,7 +149,7 @@ def _with_tokens(groups: pa.Table, key: str, steps: StepRows | None) -> pa.Table
     by_key = {} if steps is None else steps.by_phase() if key == "phase" else steps.by_step()
     works = [by_key.get(value, StepWork()) for value in groups.column("key").to_pylist()]
     tokens, took = [work.tokens for work in works], [work.duration_ns for work in works]
-    for name, values in zip(_OF_STEPS, (tokens, tokens, took), strict=True):
+    for name, values in zip(_PER_PROCESS, (tokens, tokens, took), strict=True):
         groups = groups.append_column(name, pa.array(values, pa.int64()))
     return groups
 
@@ -156,7 +158,7 @@ def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
     """Make the groups of two sets of rows those of both."""
     both = pa.concat_tables([a, b])
     return add_up(
-        both, ["key"], {name: (_SUMS | _OF_STEPS)[name] for name in both.column_names[1:]}
+        both, ["key"], {name: (_SUMS | _PER_PROCESS)[name] for name in both.column_names[1:]}
     )
 
 
@@ -194,7 +196,7 @@ def measured(
     shown = _with_rates(shown) if key in BY_STEPS else shown
     specs = {
         name: spec
-        for name, spec in {**MEASURES, **(SERVING if key in BY_STEPS else {})}.items()
+        for name, spec in {**MEASURES, **(PER_STEP if key in BY_STEPS else {})}.items()
         if name not in _IF_KNOWN
         or name in named
         or shown.column(spec[-1]).null_count < shown.num_rows
@@ -214,7 +216,7 @@ def _with_rates(groups: pa.Table) -> pa.Table:
     """Add the tokens of steps, null where processes differ, and tokens over the step's time."""
     least, most = groups.column("tokens_min"), groups.column("tokens_max")
     tokens = pc.if_else(pc.equal(least, most), most, None)
-    took = groups.column("step_ns")
+    took = groups.column("wall_ns")
     timed = pc.if_else(pc.greater(took, 0), took, None).cast(pa.float64())
     rate = pc.divide(pc.multiply(tokens.cast(pa.float64()), 1e9), timed)
     return groups.append_column("tokens", tokens).append_column("tokens_per_s", rate)
@@ -243,11 +245,11 @@ def with_host(groups: pa.Table, host: pa.Table) -> pa.Table:
 
 def measures() -> list[Column]:
     """Give the columns of groups, beside the one that rows are grouped by."""
-    return [_measure(name) for name in (*MEASURES, *SERVING, *HOST)]
+    return [_measure(name) for name in (*MEASURES, *PER_STEP, *HOST)]
 
 
 def _measure(name: str) -> Column:
-    header, kind, unit = HOST[name] if name in HOST else {**MEASURES, **SERVING}[name][:3]
+    header, kind, unit = HOST[name] if name in HOST else {**MEASURES, **PER_STEP}[name][:3]
     return Column(name, header, kind, 12, _not_per_row(name), _MEANINGS[name], unit)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,12 +51,12 @@ class StepRows:
     """Of each step: from the GPU's last end in the one before to that in this one."""
 
     def by_step(self) -> Mapping[int | str | None, StepWork]:
-        """Give what steps state, by number; nothing without a serving engine."""
-        stated = zip(self.tokens, self.duration_ns.tolist(), strict=False)
+        """Give each step by its number."""
+        stated = zip_longest(self.tokens, self.duration_ns.tolist())
         return {number: StepWork(tokens, took) for number, (tokens, took) in enumerate(stated)}
 
     def by_phase(self) -> Mapping[int | str | None, StepWork]:
-        """Add that up by phase."""
+        """Add them up by phase; nothing without a serving engine."""
         of_phase: dict[str, list[StepWork]] = {}
         for phase, work in zip(self.phases, self.by_step().values(), strict=False):
             of_phase.setdefault(phase, []).append(work)

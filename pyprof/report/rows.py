@@ -55,7 +55,7 @@ def _of_groups(by: str) -> list[str]:
     """Name the columns of groups."""
     if by == PARAMS:
         return [*params.NAMES]
-    more = {OP: group.HOST, **dict.fromkeys(group.BY_STEPS, group.SERVING)}.get(by, {})
+    more = {OP: group.HOST, **dict.fromkeys(group.BY_STEPS, group.PER_STEP)}.get(by, {})
     return [by, *group.MEASURES, *more]
 
 

@@ -76,7 +76,7 @@ def _grouped(source: Source, by: str) -> pa.Table:
 
 def _rows(groups: pa.Table, by: str, *named: str) -> list[tuple[object, ...]]:
     columns, data = group.measured(groups, by, named=named)
-    shown = [column.name for column in columns if column.name in (by, *group.SERVING)]
+    shown = [column.name for column in columns if column.name in (by, *group.PER_STEP)]
     return [tuple(row[name] for name in shown) for row in data.sort_by(by).to_pylist()]
 
 
@@ -85,10 +85,10 @@ def test_groups_by_step_have_the_tokens_that_its_range_states() -> None:
     groups = _grouped(_serving(PREFILL, *TEXTS[1:]), "step")
     # a step lasts from one kernel's end to the next one's: 100 us, the first only its kernel's 50
     assert _rows(groups, "step") == [
-        (0, 16, 16 / 50e-6),
-        (1, 3, 3 / 100e-6),
-        (2, None, None),
-        (3, 5, 5 / 100e-6),
+        (0, 50_000, 16, 16 / 50e-6),
+        (1, 100_000, 3, 3 / 100e-6),
+        (2, 100_000, None, None),
+        (3, 100_000, 5, 5 / 100e-6),
     ]
 
 
@@ -97,10 +97,13 @@ def test_groups_by_phase_have_the_tokens_of_all_their_steps() -> None:
     source = _serving(PREFILL, TEXTS[1], TEXTS[3])
     of_summary = by_phase(find_steps(source.table.records, source.capture))
     rows = _rows(_grouped(source, "phase"), "phase")
-    assert rows == [("decode", 8, 8 / 200e-6), ("prefill", 16, 16 / 50e-6)]
-    assert sorted((one.phase, one.tokens, one.tokens_per_s) for one in of_summary) == rows
+    assert rows == [("decode", 200_000, 8, 8 / 200e-6), ("prefill", 50_000, 16, 16 / 50e-6)]
+    assert rows == sorted(
+        (one.phase, one.duration_ns, one.tokens, one.tokens_per_s) for one in of_summary
+    )
     assert _rows(_grouped(_serving(PREFILL, *TEXTS[1:]), "phase"), "phase")[0] == (
         "decode",
+        300_000,
         None,
         None,
     )
@@ -109,19 +112,22 @@ def test_groups_by_phase_have_the_tokens_of_all_their_steps() -> None:
 def test_tokens_of_processes_are_those_of_the_step_where_all_state_the_same() -> None:
     """Ranks of tensor parallelism work on the same ones, until the slowest is done."""
     alike = group.merge_groups(*(_grouped(_serving(PREFILL, TEXTS[1]), "step") for _ in range(2)))
-    assert _rows(alike, "step") == [(0, 16, 16 / 50e-6), (1, 3, 3 / 100e-6)]
+    assert _rows(alike, "step") == [(0, 50_000, 16, 16 / 50e-6), (1, 100_000, 3, 3 / 100e-6)]
     unlike = group.merge_groups(
         _grouped(_serving(TEXTS[1]), "step"), _grouped(_serving(TEXTS[3]), "step")
     )
-    assert _rows(unlike, "step", "tokens") == [(0, None)]
+    assert _rows(unlike, "step", "tokens") == [(0, 50_000, None)]
 
 
 def test_groups_have_no_columns_of_tokens_without_a_serving_engine() -> None:
-    """Unless they are asked for by name."""
+    """Unless they are asked for by name; steps last, whatever the program."""
+    source = Source(Table(parse(net := training(2))), net)
+    took = find_steps(source.table.records, net).duration_ns.tolist()
+    assert _rows(_grouped(source, "step"), "step") == [*enumerate(took)]
+    assert {len(row) for row in _rows(_grouped(source, "phase"), "phase")} == {1}
     for by in group.BY_STEPS:
-        groups = _grouped(Source(Table(parse(net := training(2))), net), by)
-        assert {len(row) for row in _rows(groups, by)} == {1}
-        assert {row[1:] for row in _rows(groups, by, *group.SERVING)} == {(None, None)}
+        named = _rows(_grouped(source, by), by, *group.PER_STEP)
+        assert {row[-2:] for row in named} == {(None, None)}
 
 
 def test_rows_of_training_are_of_their_direction() -> None:
