@@ -107,7 +107,12 @@ def main() -> None:
     From a training script to the summary in one step:
       pyprof run train.py
     \b
-    Or step by step, from a capture by nsys, nvprof or torch.profiler:
+    Or from a capture that you have, of nsys, nvprof or torch.profiler:
+      pyprof summary net.sqlite               where the time goes, and what to do about it
+      pyprof lines net.sqlite                 your slowest lines
+      pyprof report net.sqlite                all of it as one HTML page
+    \b
+    Or step by step:
       pyprof capture -o net train.py
       pyprof parse net.sqlite -o net.dict     every kernel tied to its op, layer and line
       pyprof prof -w 150 net.dict             FLOPs, bytes and Tensor Core use of each

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 STDOUT = guard.STDOUT
-say = streams.say
+
+
+def say(text: str) -> None:
+    """Tell the user something on stderr, as `streams.say` does; inputs are named as given."""
+    streams.say(guard.current().as_given(text))
 
 
 class Main(click.Command):

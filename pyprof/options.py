@@ -146,13 +146,18 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
                 raise CaptureError(f"{place}: no such file or folder; check --graph-captures")
         if counters is not None and not Path(counters).is_file():
             raise CaptureError(f"{counters}: no such file; check --counters")
-        with settings.using(
-            [str(Path(place).absolute()) for place in graph_captures],
-            counters and str(Path(counters).absolute()),
-        ):
+        beside = [*map(_absolute, graph_captures)]
+        with settings.using(beside, counters and _absolute(counters)):
             command(**given)
 
     return with_inputs
+
+
+def _absolute(place: str) -> str:
+    """Spell a path as every other process can read it; messages name it as it was given."""
+    whole = str(Path(place).absolute())
+    guard.current().spelt(whole, place.rstrip("/") or place)
+    return whole
 
 
 def where_option(command: _Command) -> _Command:

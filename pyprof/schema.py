@@ -40,7 +40,8 @@ COUNTERS = (
 )
 """Keys of what was measured of a kernel; each may be missing, and have a standard error, `..._err`.
 
-`source` says by what: `ncu`, `repeated` (a kernel alike), `args` (of its event) or `samples`. FLOPs
+`source` says by what: `ncu`, `joined` (ncu in another run), `repeated` (so, of a kernel alike),
+`args` (of its event) or `samples`; what was sampled beside others has a standard error. FLOPs
 are those outside of Tensor Cores, `half_fmas` the threads' FMAs of pairs of halves, which some
 GPUs count as Tensor Core instructions.
 """

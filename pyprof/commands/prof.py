@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyprof.report.rows import Answer, Asked
 
 GROUPS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
-         "step", "phase", "params", "family", "via")  # fmt: skip
+         "step", "phase", "params", "family", "via", "tc", "bound")  # fmt: skip
 
 
 class _ProfCommand(cli.Command):
@@ -60,7 +60,8 @@ class _ProfCommand(cli.Command):
     type=Choice(GROUPS),
     help="Group rows and show calls, total, mean, min, max, share; -c chooses. `params` groups by"
     " op and shape, and adds the spread of TFLOP/s. With `op`, -c also takes cpu_calls, cpu_self,"
-    " cpu_total and cpu_mean: the host's time in its calls, from captures.",
+    " cpu_total and cpu_mean: the host's time in its calls, from captures. `step` and `phase`"
+    " add the wall time of steps, and tokens and tokens_per_s where a serving engine states them.",
 )
 @where_option
 @click.option(
@@ -104,6 +105,7 @@ def command(
       pyprof prof --by op --top 10 -w 120 net.sqlite
       pyprof prof --by op -w 120 ranks/
       pyprof prof --by op -c op,total,cpu_calls,cpu_self,cpu_total -w 100 net.sqlite
+      pyprof prof --by tc -w 100 net.sqlite
       pyprof prof --explain 12 net.dict
       pyprof prof --by params --where tc=0 -w 160 net.sqlite
       pyprof prof --json --where tc=0 --sort sil --top 5 net.sqlite
@@ -140,7 +142,9 @@ def command(
     else:
         _write(answer, asked, captures, target, how)
     if not captures.quiet:
-        cli.say(answer.coverage.text)
+        none = bool(asked_rows) and not answer.matched
+        sought = " and ".join(how["conditions"])
+        cli.say(f"no row matches {sought}" if none else answer.coverage.text)
     report.demand(answer.coverage, least)
 
 

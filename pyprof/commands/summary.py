@@ -130,9 +130,6 @@ def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str
 
 def measured(brief: Brief, top: int) -> Iterator[str]:
     """Give the section of what counters measured."""
-    from pyprof.report.analysis.phases import by_phase  # noqa: PLC0415 - it loads Arrow
-    from pyprof.report.render import counters  # noqa: PLC0415 - as above
+    from pyprof.report.render import counters  # noqa: PLC0415 - it loads Arrow
 
-    phases = by_phase(brief.steps, brief.averaged) if brief.averaged else []
-    tokens = sum(phase.tokens or 0 for phase in phases)
-    yield from counters.section(brief.counters, top, brief.step_count, tokens)
+    yield from counters.section(brief.counters, top, brief.step_count, brief.token_count)

@@ -22,7 +22,7 @@ _OF_FRAMEWORKS = (
     r"|(?:Trainer\.)?(?:training_step|train_batch|_inner_training_step)"  # Hugging Face, DeepSpeed
     r"|(?:DeepSpeedEngine|PipelineEngine)\.(?:train_batch|eval_batch)"
     r"|execute_(?:new_|context_|\d+_).*"  # vLLM
-    r"|step\[.*\]"  # SGLang
+    r"|step\[.*\]|run_batch"  # SGLang
     r"|(?:prefill|(?:eager_)?decode)\[bs=.*\]"  # ATOM
     r"|\[Executor\] _forward_step\b.*"  # TensorRT-LLM
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import Integers, Ints
-    from pyprof.parse.records import Coded
     from pyprof.schema import Capture
 
 _TIEBREAK = np.zeros(len(Kind), np.int64)
@@ -66,6 +64,13 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         windows = profiler_windows.recording_windows(capture)
         launch, doubted = evidence.launches(capture, activities, windows)
         site = sites.find(capture, activities, launch)
+        columns = record_columns.of_work(capture, activities, launch)
+        if windows:
+            of_row = profiler_windows.of_rows(capture, activities, launch, windows)
+            columns["window"] = pa.array(of_row)
+        if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
+            columns["servingStep"] = steps
+        columns |= step_columns(Records(len(activities), columns), capture)
         sweep = swept.result()
     give_back()  # what sorting and searching held for a while
     leaf, range_doubts = evidence.ranges_of(activities, sweep.nest, site)
@@ -90,24 +95,16 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     del sweep, swept  # the bounds of all ranges
     give_back()
     owners = record_columns.Owners(launch, site, leaf, around, chain, partner, free)
-    columns = record_columns.build(capture, activities, described, owners)
-    if windows:
-        columns["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, windows))
+    columns |= record_columns.build(capture, activities, described, owners)
     if sizes is not None:
         columns["resultSize"] = sizes
-    warnings = (*capture.warnings, *doubted)
-    records = Records(len(activities), columns, capture.devices, warnings)
-    return _with_steps(records, capture, serving_steps.of_rows(capture, activities, launch))
-
-
-def _with_steps(records: Records, capture: Capture, serving: Coded | None) -> Records:
-    """Add the step that each row is of, and then what counters measured, which may need it."""
-    columns = {**records.columns}
-    if serving is not None:
-        columns["servingStep"] = serving
-    columns |= step_columns(replace(records, columns=columns), capture)
     columns |= samples.counters(capture, columns)
-    return replace(records, columns=columns)
+    return Records(
+        rows=len(activities),
+        columns=columns,
+        devices=capture.devices,
+        warnings=(*capture.warnings, *doubted),
+    )
 
 
 def doubts(capture: Capture) -> tuple[str, ...]:
@@ -196,7 +193,7 @@ def _sweep(capture: Capture) -> Sweep:
     wanted = (kind != Kind.CONTEXT) & nested & ~leaked & ~endless & ~startless
     row = np.flatnonzero(wanted).astype(np.int32)
     bounds = (thread, start, end) if wanted.all() else (thread[row], start[row], end[row])
-    nest = nesting.nest(*bounds, _tiebreaks(read, kind, row))
+    nest = nesting.nest(*bounds, lambda: _tiebreaks(read, kind, row))
     del thread, start, end, bounds  # as long as all ranges are many
     row = row[nest.order]
     chosen = texts.select(read, row)

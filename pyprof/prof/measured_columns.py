@@ -59,7 +59,7 @@ def _tensorerr(table: Table) -> pa.Array:
 @column("tcmeas", "TCm", INT, 3)
 def _tcmeas(table: Table) -> pa.Array:
     """Tensor Cores by counters: 1 used, 0 not used; compare tc, which goes by the name."""
-    return values.rounded_integers(table.measured.tensor_cores)
+    return values.rounded_integers(rates.tensor_cores(table))
 
 
 @column("occmeas", "OccM(%)", FLOAT, 7, "%")
@@ -112,7 +112,7 @@ def _power(table: Table) -> pa.Array:
 
 @column("energy", "Energy(mJ)", FLOAT, 10, "mJ")
 def _energy(table: Table) -> pa.Array:
-    """Measured energy: power times its time on the GPU, mJ; its stream's work alone counts."""
+    """Measured energy, mJ: power times its time; rows that run at once share it evenly."""
     return values.floats(rates.energy_j(table) * 1e3)
 
 

@@ -18,7 +18,7 @@ from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.group import Counts, counts
 from pyprof.report.analysis.filtered import OF_STEPS
-from pyprof.report.analysis.host_ops import NOTHING, host_ops, merge_host_ops
+from pyprof.report.analysis.host_ops import NOTHING, UNKNOWN, host_ops, merge_host_ops
 from pyprof.report.analysis.phases import with_steps
 from pyprof.report.render import fixed_width as renderers
 from pyprof.report.render import terminal_table
@@ -55,7 +55,8 @@ def _of_groups(by: str) -> list[str]:
     """Name the columns of groups."""
     if by == PARAMS:
         return [*params.NAMES]
-    return [by, *group.MEASURES, *(group.HOST if by == OP else ())]
+    more = {OP: group.HOST, **dict.fromkeys(group.BY_STEPS, group.PER_STEP)}.get(by, {})
+    return [by, *group.MEASURES, *more]
 
 
 _USUAL = {"terminal": [*terminal_table.SCREEN], "full": [*terminal_table.FULL]}
@@ -103,16 +104,21 @@ class Asked:
         return tuple(one for one in self.where if one.name in _RUN_ON and self.by is None)
 
     @property
+    def named(self) -> frozenset[str]:
+        """The columns that are asked for by name, to show or to sort by."""
+        return frozenset((*self.names, (self.sort or "").rstrip("-")))
+
+    @property
     def of_steps(self) -> bool:
         """Tell whether a step or its phase is asked for."""
-        named = {*self.names, self.by, (self.sort or "").rstrip("-")}
-        return bool(OF_STEPS & (named | {condition.name for condition in self.where}))
+        return bool(
+            OF_STEPS & ({*self.named, self.by} | {condition.name for condition in self.where})
+        )
 
     @property
     def of_host(self) -> bool:
         """Tell whether the host's time in ops is asked for, which only captures tell."""
-        named = {*self.names, (self.sort or "").rstrip("-")}
-        return self.by == OP and bool(named & {*group.HOST})
+        return self.by == OP and bool(self.named & {*group.HOST})
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +164,7 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
     return Answer(first, known, counts(table), warnings, data.num_rows)
 
 
-_NO_HOST = "what the host spent in ops is unknown: only captures tell it, not what parse wrote"
+_NO_HOST = f"what the host spent in ops is unknown: {UNKNOWN}"
 OP = "op"
 PARAMS = "params"
 """What rows are grouped by that differ in op, direction or shape."""
@@ -237,7 +243,9 @@ def shown(answer: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.T
     of_params = asked.by == PARAMS
     host = NOTHING if asked.of_host and answer.host is None else answer.host
     columns, data = (
-        params.measured(answer.data) if of_params else group.measured(answer.data, asked.by, host)
+        params.measured(answer.data)
+        if of_params
+        else group.measured(answer.data, asked.by, host, asked.named)
     )
     if asked.sort is not None:
         names = [column.name for column in columns]

@@ -161,7 +161,7 @@ def test_groups_add_up(path: Path) -> None:
     "key",
     [
         *("op", "dir", "kernel", "layer", "line", "mod", "device", "stream"),
-        *("window", "rank", "step", "phase", "family", "params", "via"),
+        *("window", "rank", "step", "phase", "family", "params", "via", "tc", "bound"),
     ],
 )
 def test_every_key_groups_all_rows(key: str, path: Path) -> None:
@@ -169,6 +169,14 @@ def test_every_key_groups_all_rows(key: str, path: Path) -> None:
     rows = table("--by", key, path)
     assert key == "params" or sum(int(row["Calls"]) for row in rows) == 5
     assert sum(int(row["Total(ns)"]) for row in rows) == 500
+
+
+def test_that_nothing_matches_is_said(path: Path) -> None:
+    """Not that the cost of all of nothing is known."""
+    done = run("prof", "--where", "op=nonsense and sil>5", path)
+    assert (done.code, done.stderr) == (0, "pyprof: no row matches op=nonsense and sil>5\n")
+    assert len(done.stdout.splitlines()) == 1
+    assert "cost known for" in run("prof", "--where", "sil>5", path).stderr
 
 
 def test_rows_are_sorted_and_cut(path: Path) -> None:

@@ -164,8 +164,24 @@ def test_its_figures_are_drawn(opened: WebDriver) -> None:
       const {data} = pen.getImageData(0, 0, canvas.width, canvas.height);
       return [figure.id, canvas.clientHeight > 50 && data.some((value) => value > 0)];
     })"""
-    figures = ["timeline", "trend", "strip", "icicle", "roofline"]
+    figures = ["timeline", "trend", "shares", "strip", "icicle", "roofline"]
     assert opened.execute_script(script) == [[f"figure-{name}", True] for name in figures]
+
+
+def test_a_path_that_begins_with_a_sign_is_not_reordered(opened: WebDriver) -> None:
+    """Cells that are cut at their beginning run from right to left; their text must not."""
+    script = """
+    const cell = document.querySelector('#table-lines td.path');
+    const text = cell.querySelector('.pick').firstChild;
+    text.data = '_ops.py:7';
+    return [...text.data].map((_, place) => {
+      const range = document.createRange();
+      range.setStart(text, place);
+      range.setEnd(text, place + 1);
+      return range.getBoundingClientRect().left;
+    })"""
+    places = opened.execute_script(script)
+    assert places == sorted(places)
 
 
 def _column(driver: WebDriver, place: int, table: str = "kernels") -> list[str]:

@@ -40,6 +40,19 @@ NAMES = [
     ("copy", "void vllm::reshape_and_cache_flash_kernel<__hip_bfloat16, __hip_bfloat16>(int)"),
     ("elementwise", "void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, true>(int)"),
     ("index", "routingIndicesClusterKernel"),
+    # the library is not the kernel
+    ("norm", "void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>(T1)"),
+    ("index", "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024u>(float*)"),
+    ("random", "void flashinfer::sampling::SamplingFromProbKernel<1024u>(float*)"),
+    ("attention", "void flashinfer::BatchPrefillWithPagedKVCacheKernel<flashinfer::KernelTraits<1>>(T1)"),
+    ("setup", "void deep_gemm::transpose_and_pack_fp32_into_ue8m0<512u, 48u>(float*)"),
+    ("gemm", "void deep_gemm::sm100_fp8_gemm_1d1d_impl<(cute::UMMA::Major)0>(float*)"),
+    ("gemm", "void deep_gemm::smxx_fp8_paged_mqa_logits<1u>(float*)"),
+    ("splitk", "_ZN10flashinfer41PersistentVariableLengthMergeStatesKernelILj8EEEvv"),
+    ("index", "void moe::dev::routing::routingRenormalize::routingIndicesClusterKernel<int>(T1)"),
+    ("elementwise", "void transformer_engine::gated_kernels::cast_gated_kernel<true>(int)"),
+    ("norm", "void cuComputeGradInput<float, float, c10::BFloat16>(int)"),
+    ("linear attention", "_chunk_scan_fwd_kernel"),
     ("comm", "void deep_ep::intranode::combine<__nv_bfloat16, (int)8, (int)768, (int)4096>(T1 *)"),
     ("splitk", "void cutlass::Kernel<cutlass::reduction::kernel::ReduceSplitK<cutlass::MatrixShape<4, 128>>>(T1)"),
     ("splitk", "void cutlass::device_kernel<flash::FlashAttnFwdCombine<cute::tuple<cute::C<16>>>>(T1)"),
@@ -170,6 +183,12 @@ def test_copy_is_the_op() -> None:
     assert arithmetic_roles([Role.COPY, Role.FILL], "copy") == {Role.COPY}
 
 
+def test_experts_rows_in_another_order() -> None:
+    """Where no product is there, that is the work."""
+    assert arithmetic_roles([Role.INDEX, Role.LAYOUT], "moe") == {Role.LAYOUT}
+    assert arithmetic_roles([Role.GEMM, Role.LAYOUT], "moe") == {Role.GEMM}
+
+
 def test_unknown_family_takes_every_computing_kernel() -> None:
     """Without a family, everything but helpers shares the cost."""
     call = [Role.GEMM, Role.ELEMENTWISE, Role.COPY]
@@ -181,7 +200,7 @@ def test_computing_kernels_always_rank(family: str) -> None:
     """A kernel that computes may do any op's arithmetic; a helper only where moving is the op."""
     ranked = {kind for kind in Role if rank(kind, family) is not None}
     assert ranked >= {kind for kind in Role if arithmetic(kind)}
-    if family not in {"copy", "fill", "index", "embedding", "comm"}:
+    if family not in {"copy", "fill", "index", "embedding", "comm", "moe"}:
         assert not ranked & HELPERS
 
 

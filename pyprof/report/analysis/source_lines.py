@@ -12,7 +12,7 @@ import numpy as np
 
 from pyprof.inputs.source import each_once
 from pyprof.parse.paths import file_and_line, user_line
-from pyprof.parse.records import totals
+from pyprof.parse.records import distinct, totals
 from pyprof.prof.processor import GPU, processor_of
 from pyprof.report import advice
 from pyprof.report.analysis import filtered
@@ -123,8 +123,8 @@ def merge_line_times(a: SourceLines, b: SourceLines) -> SourceLines:
 
 def _calls(trace: NDArray[np.int64], call: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Count the distinct op calls of each stack."""
-    pairs = np.unique(call * size + trace) if len(call) else call
-    return np.bincount(pairs % size, minlength=size)
+    first, _ = distinct(call * size + trace)
+    return np.bincount(trace[first], minlength=size)
 
 
 def user_lines(frames: Sequence[str]) -> list[tuple[str, int]]:

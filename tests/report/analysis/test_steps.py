@@ -338,6 +338,21 @@ def test_a_step_of_vllm_lasts_until_its_next_model_run() -> None:
     assert found.start_ns.tolist() == [0, 1000 * US, 2000 * US]
 
 
+@pytest.mark.parametrize("bookkeeping", [True, False])
+def test_vllm_once_called_the_parts_of_a_step_by_plain_words(*, bookkeeping: bool) -> None:
+    """Only where the one is among them that nobody else uses."""
+    parts = [("Preprocess", 0), ("Forward", 100), ("Bookkeep" if bookkeeping else "Sample", 700)]
+    ranges = [
+        Range(name, ((at + 1000 * n) * US, (at + 90 + 1000 * n) * US))
+        for n in range(3)
+        for name, at in parts
+    ]
+    net = capture(_loop(29), ranges=ranges)
+    found = find_steps(parse(net), net)
+    assert (found.origin == 'ranges "Preprocess"') == bookkeeping
+    assert (found.start_ns.tolist() == [0, 1000 * US, 2000 * US]) == bookkeeping
+
+
 def test_what_repeats_within_one_graph_launch_is_no_step() -> None:
     """These are layers: the host launched them at one instant."""
     work = [replace(w, call=(0, 2 * US), api="cudaGraphLaunch") for w in _loop(8)]

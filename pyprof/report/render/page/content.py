@@ -137,13 +137,17 @@ def _about(content: Content, origin: Origin) -> Sequence[tuple[str, str]]:
     brief = content.brief
     facts = {
         brief.coverage.processor: ", ".join(name or "a GPU without a name" for name in brief.gpus),
-        "relative to": ", ".join(brief.peaks),
+        "relative to": ", ".join(brief.peaks) or _no_peaks(brief),
         "steps": _steps(brief),
         "recorded": _date(content.began_ns),
         "profiler": ", ".join(content.tools),
         "command": origin.command,
     }
     return [(name, text) for name, text in facts.items() if text]
+
+
+def _no_peaks(brief: Brief) -> str:
+    return "unknown peaks: name the device with --gpu" if set(brief.gpus) - {"cpu"} else ""
 
 
 def _date(began_ns: Sequence[int]) -> str:
@@ -164,5 +168,6 @@ def _steps(brief: Brief) -> str:
     if brief.chosen is not None:
         first, last = brief.chosen
         return f"{first} to {last - 1} of {count:,}, from {brief.steps.described_origin}"
-    median = duration(brief.steps.median_ns)
-    return f"{count:,} from {brief.steps.described_origin}, median {median} after warm-up"
+    after = " after warm-up" if brief.steps.warm_up else ""
+    median = f", median {duration(brief.steps.median_ns)}{after}" if count > 1 else ""
+    return f"{count:,} from {brief.steps.described_origin}{median}"
