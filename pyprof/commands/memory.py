@@ -29,7 +29,7 @@ _DEFAULT_KEYS = ("category", "layer", "line", "direction")
               "line and direction.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Number of rows of each table.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Write JSON, as -o FILE.json does.")
+@cli.json_option
 @cli.raw_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON, .csv the live blocks at the peak as CSV, "
@@ -58,6 +58,7 @@ def command(
       pyprof memory snapshot.pickle
       pyprof memory --by line --top 30 snapshot.pickle
       pyprof memory --trace net.pt.trace.json snapshot.pickle
+      pyprof memory --json snapshot.pickle
       pyprof memory -o peak.csv snapshot.pickle
       pyprof memory -o memory.html snapshot.pickle
     """
@@ -66,7 +67,9 @@ def command(
     if form == "html":
         cli.need("pages", "Jinja2")
     from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - loads Arrow
+    from pyprof.report import answers  # noqa: PLC0415 - as above
     from pyprof.report.analysis import memory  # noqa: PLC0415 - as above
+    from pyprof.report.answers.memory import Memory  # noqa: PLC0415 - as above
     from pyprof.report.export import memory_files  # noqa: PLC0415 - as above
     from pyprof.report.render import memory as show  # noqa: PLC0415 - as above
     from pyprof.report.render import text  # noqa: PLC0415 - as above
@@ -78,8 +81,9 @@ def command(
     else:
         devices = memory.highest_first(recorded, source)
         if form == "json":
-            content = memory_files.as_json(devices)
-        elif form == "html":
+            answers.write(target, Memory(devices))
+            return
+        if form == "html":
             from pyprof.report.render.page import memory as pictures  # noqa: PLC0415 - extra
 
             content = pictures.page_of(devices).encode()

@@ -33,7 +33,6 @@ KEYS = ("category", "layer", "line", "op", "direction")
 _MOST_BLOCKS = 100
 _MOST_OOMS = 10
 _POINTS = 1000
-_NS_PER_MS = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +43,15 @@ class HeldMemory:
     """What: a category, layer, line, op, direction or size; null where it is unknown."""
     bytes: int
     """What they hold at the peak."""
-    blocks: int
+    block_count: int
     """How many they are."""
     allocated_bytes: int
     """What was allocated under this name in the whole recording."""
     net_bytes: int | None
     """Of that, what was not given back under this name, by whichever block it is of; null where
     nothing tells who gives back."""
-    byte_ms: float | None
-    """Bytes times milliseconds held, of the whole recording; null where no times are known."""
+    byte_ns: float | None
+    """Bytes times ns held, of the whole recording; null where no times are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,8 @@ class HeldBlock:
     category: str | None
     """What it is for; null where nothing tells."""
     evidence: str | None
-    """What tells the category, `inferred:` before what rests on when it lived."""
+    """What tells the category, `inferred:` before what rests on when it lived; null where nothing
+    does."""
     layer: str | None
     """The module, or range of the user's; null where none was recorded."""
     line: str | None
@@ -81,24 +81,24 @@ class HeldBlock:
 class OutOfMemory:
     """A request that could not be met."""
 
-    event: int
+    event_id: int
     """Number of the event, from 0."""
     time_ns: int | None
-    """Since the first event."""
+    """Since the first event; null where no times are known."""
     asked_bytes: int
     """What was asked for."""
     device_free_bytes: int | None
-    """What the device itself had free."""
+    """What the device itself had free; null where the file does not tell."""
     allocated_bytes: int
     """What the program held."""
     reserved_bytes: int | None
-    """What the allocator had of the device."""
+    """What the allocator had of the device; null where the file does not tell."""
     free_bytes: int | None
-    """Of that, what nobody used."""
+    """Of that, what nobody used; null where the file tells of no segments."""
     largest_free_bytes: int | None
-    """The largest piece of it."""
+    """The largest piece of it; null likewise."""
     line: str | None
-    """The user's line that asked."""
+    """The user's line that asked; null where no stack was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class LeakingLine:
     """From the first compared end of a step to the last."""
     bytes_per_step: float
     """The mean."""
-    blocks: int
+    block_count: int
     """How many more blocks it holds."""
 
 
@@ -131,8 +131,10 @@ class StepGrowth:
 class MemoryPoint:
     """What is held at a moment, the most of an interval."""
 
-    time_ns: int
-    """Since the first event; number of the event where no times are known."""
+    event_id: int
+    """Number of the event after which that was, from 0."""
+    time_ns: int | None
+    """Since the first event; null where no times are known."""
     bytes: int
     """Of all categories."""
     reserved_bytes: int | None
@@ -148,18 +150,20 @@ class DeviceMemory:
     device: str
     """As torch names it."""
     rank: int | None
-    """Of the process; null where nothing tells."""
-    events: int
+    """Rank of the process; null where nothing tells."""
+    event_count: int
     """How many were recorded."""
+    began_ns: int | None
+    """When the first event was, on the clock of the file; null where no times are known."""
     span_ns: int | None
-    """From the first event to the last."""
+    """From the first event to the last; null where no times are known."""
     start_bytes: int
     """What was held before the first event."""
-    start_blocks: int
+    start_block_count: int
     """In so many blocks."""
     peak_bytes: int
     """The most that was held at a time."""
-    peak_event: int
+    peak_event_id: int
     """Number of the event after which it was, from 0; -1: before the first."""
     peak_time_ns: int | None
     """Since the first event; null before it, or where no times are known."""
@@ -168,17 +172,18 @@ class DeviceMemory:
     peak_reserved_bytes: int | None
     """What the allocator had of the device at the peak; null where nothing tells."""
     peak_free_bytes: int | None
-    """Of that, what nobody used: fragments and cache."""
-    peak_free_pieces: int | None
-    """In so many pieces."""
+    """Of that, what nobody used: fragments and cache; null where the file tells of no segments."""
+    peak_free_piece_count: int | None
+    """In so many pieces; null likewise."""
     peak_largest_free_bytes: int | None
-    """The largest of them."""
+    """The largest of them; null likewise."""
     end_bytes: int
     """What was held after the last event."""
     end_allocated_bytes: int | None
-    """The same, as the allocator counts at the end: with what it rounds up."""
+    """The same, as the allocator counts at the end: with what it rounds up; null where the file
+    does not tell."""
     end_reserved_bytes: int | None
-    """What the allocator had of the device at the end."""
+    """What the allocator had of the device at the end; null where nothing tells."""
     by: Mapping[str, tuple[HeldMemory, ...]]
     """What made up the peak, by category, evidence, layer, line, op, direction and size."""
     largest: tuple[HeldBlock, ...]
@@ -235,17 +240,18 @@ def _device(
     return DeviceMemory(
         device=history.device,
         rank=recorded.rank,
-        events=len(history.time_ns),
+        event_count=len(history.time_ns),
+        began_ns=int(history.time_ns[0]) if since is not None and len(since) else None,
         span_ns=int(since.max()) if since is not None and len(since) else None,
         start_bytes=history.start,
-        start_blocks=int(history.blocks.live(BEFORE).sum()),
+        start_block_count=int(history.blocks.live(BEFORE).sum()),
         peak_bytes=history.held(peak),
-        peak_event=peak,
+        peak_event_id=peak,
         peak_time_ns=int(since[peak]) if since is not None and peak >= 0 else None,
         peak_active_bytes=int(history.blocks.bytes[history.blocks.occupied(peak)].sum()),
         peak_reserved_bytes=history.reserved_in(peak),
         peak_free_bytes=space and space.bytes,
-        peak_free_pieces=space and space.pieces,
+        peak_free_piece_count=space and space.pieces,
         peak_largest_free_bytes=space and space.largest_bytes,
         end_bytes=history.held(last),
         end_allocated_bytes=device.end_allocated_bytes,
@@ -275,34 +281,34 @@ def _since(history: History) -> Ints | None:
 # --- what is held ---------------------------------------------------------------------------------
 
 
-def _byte_ms(history: History, since: Ints | None) -> Floats | None:
-    """Give bytes times milliseconds of each block, as far as it was recorded."""
+def _byte_ns(history: History, since: Ints | None) -> Floats | None:
+    """Give bytes times ns of each block, as far as it was recorded."""
     if since is None:
         return None
     blocks = history.blocks
     moments = np.append(since, since[-1])
     begun = np.where(blocks.allocated == BEFORE, 0, moments[blocks.allocated])
     ended = np.where(blocks.released == BEFORE, 0, moments[blocks.released])
-    held: Floats = blocks.bytes * (ended - begun) / _NS_PER_MS
+    held: Floats = blocks.bytes.astype(np.float64) * (ended - begun)
     return held
 
 
 def _grouped(history: History, since: Ints | None) -> dict[str, tuple[HeldMemory, ...]]:
-    byte_ms = _byte_ms(history, since)
+    byte_ns = _byte_ns(history, since)
     groups = {
-        key: _groups(history, labels.codes, labels.names, byte_ms, history.given_back_by.get(key))
+        key: _groups(history, labels.codes, labels.names, byte_ns, history.given_back_by.get(key))
         for key, labels in history.labels.items()
     }
     sizes, codes = np.unique(history.blocks.bytes, return_inverse=True)
     names = [str(size) for size in sizes.tolist()]
-    return groups | {"size": _groups(history, codes, names, byte_ms)}
+    return groups | {"size": _groups(history, codes, names, byte_ns)}
 
 
 def _groups(
     history: History,
     codes: Ints,
     names: Sequence[str],
-    byte_ms: Floats | None,
+    byte_ns: Floats | None,
     given_back_by: Labels | None = None,
 ) -> tuple[HeldMemory, ...]:
     """Sum up blocks by code, what holds most at the peak first."""
@@ -312,7 +318,7 @@ def _groups(
     held = _total(place, blocks.bytes * live, rows)
     made = _total(place, blocks.bytes * (blocks.allocated != BEFORE), rows)
     counts = np.bincount(place, live, rows).astype(np.int64)
-    lasted = np.bincount(place, byte_ms, rows) if byte_ms is not None else None
+    lasted = np.bincount(place, byte_ns, rows) if byte_ns is not None else None
     net = None
     if given_back_by is not None:
         freed = np.where(given_back_by.codes == NONE, rows - 1, given_back_by.codes)
@@ -409,7 +415,8 @@ def _timeline(history: History, since: Ints | None) -> tuple[MemoryPoint, ...]:
     reserved = history.reserved
     return tuple(
         MemoryPoint(
-            int(time[state]),
+            state,
+            int(since[state]) if since is not None else None,
             int(history.level[state]),
             int(reserved[state]) if reserved is not None else None,
             tuple(int(each[place]) for each in held),

@@ -21,9 +21,9 @@ class HeldChange:
     """At the peak of A."""
     b_bytes: int
     """At the peak of B."""
-    a_blocks: int
+    a_block_count: int
     """In so many blocks."""
-    b_blocks: int
+    b_block_count: int
     """In so many blocks."""
 
     @property
@@ -50,8 +50,8 @@ class ComparedMemory:
                 name,
                 a.bytes if a else 0,
                 b.bytes if b else 0,
-                a.blocks if a else 0,
-                b.blocks if b else 0,
+                a.block_count if a else 0,
+                b.block_count if b else 0,
             )
             for name, a, b in pairs
         )

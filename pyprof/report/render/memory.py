@@ -90,11 +90,11 @@ def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
 def _head(device: DeviceMemory) -> Iterator[str]:
     rank = "" if device.rank is None else f"rank {device.rank}, "
     span = "" if device.span_ns is None else f" in {text.duration(device.span_ns)}"
-    yield text.heading(f"Memory of {rank}{device.device}: {device.events:,} events{span}")
+    yield text.heading(f"Memory of {rank}{device.device}: {device.event_count:,} events{span}")
     yield from text.wrapped(_peak(device))
     if device.start_bytes:
         yield (
-            f"Before the first event: {size(device.start_bytes)} in {device.start_blocks:,} "
+            f"Before the first event: {size(device.start_bytes)} in {device.start_block_count:,} "
             "blocks, which count at the peak while they live"
         )
     rounded = device.end_allocated_bytes
@@ -105,12 +105,12 @@ def _head(device: DeviceMemory) -> Iterator[str]:
 
 
 def _peak(device: DeviceMemory) -> str:
-    if device.peak_event < 0:
+    if device.peak_event_id < 0:
         when = "before the first event"
     elif device.peak_time_ns is None:
-        when = f"at event {device.peak_event:,}"
+        when = f"at event {device.peak_event_id:,}"
     else:
-        event = f"event {device.peak_event:,}"
+        event = f"event {device.peak_event_id:,}"
         when = f"{text.duration(device.peak_time_ns)} after the first event ({event})"
     waiting = device.peak_active_bytes - device.peak_bytes
     pending = f", {size(waiting)} more waits for other streams" if waiting else ""
@@ -128,7 +128,7 @@ def _reserved(device: DeviceMemory) -> str:
     pieces = ""
     if free and device.peak_largest_free_bytes is not None:
         pieces = (
-            f" in {device.peak_free_pieces:,} pieces, the largest "
+            f" in {device.peak_free_piece_count:,} pieces, the largest "
             f"{size(device.peak_largest_free_bytes)}"
         )
     return f"; {size(reserved)} reserved, {size(unused)} of it ({share}) unused{pieces}"
@@ -146,9 +146,9 @@ def _groups(key: str, groups: Sequence[HeldMemory], peak: int, top: int) -> Iter
             name_of(key, group.name),
             size(group.bytes),
             text.percent(group.bytes / peak) if peak else text.UNKNOWN,
-            text.count(group.blocks),
+            text.count(group.block_count),
             size(group.allocated_bytes),
-            text.UNKNOWN if group.byte_ms is None else text.number(group.byte_ms / 1e9),
+            text.UNKNOWN if group.byte_ns is None else text.number(group.byte_ns / 1e15),
         )
         for group in groups[:top]
     ]
@@ -193,7 +193,7 @@ def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[s
             name_of(key, each.name),
             size(each.bytes),
             size(each.allocated_bytes),
-            text.UNKNOWN if each.byte_ms is None else text.number(each.byte_ms / 1e9),
+            text.UNKNOWN if each.byte_ns is None else text.number(each.byte_ns / 1e15),
             text.milliseconds(each.time_ns),
             text.count(each.rows),
         )
@@ -248,7 +248,7 @@ def _growth(growth: StepGrowth) -> Iterator[str]:
             leak.line or _UNKNOWN,
             size(leak.bytes),
             size(leak.bytes_per_step),
-            text.count(leak.blocks),
+            text.count(leak.block_count),
         )
         for leak in growth.leaks
     ]

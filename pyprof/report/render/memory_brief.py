@@ -70,7 +70,7 @@ def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]
             size(each.a_bytes),
             size(each.b_bytes),
             _change(each.a_bytes, each.b_bytes),
-            f"{each.b_blocks - each.a_blocks:+,}",
+            f"{each.b_block_count - each.a_block_count:+,}",
         )
         for each in changes[:top]
     ]

@@ -94,7 +94,9 @@ def picture(device: DeviceMemory) -> Picture:
 
 def _scales(device: DeviceMemory) -> tuple[list[float], float]:
     """Give where points stand from the left, and the height of a byte."""
-    times = [point.time_ns for point in device.timeline]
+    times = [
+        point.event_id if point.time_ns is None else point.time_ns for point in device.timeline
+    ]
     span = max(1, times[-1] - times[0]) if times else 1
     xs = [WIDTH * (time - times[0]) / span for time in times]
     return xs, (HEIGHT - _MARGIN) / max(1, device.peak_bytes)
@@ -136,7 +138,7 @@ def _stepped(xs: Sequence[float], ys: Sequence[float]) -> list[str]:
 
 def _peak(device: DeviceMemory, xs: Sequence[float], scale: float) -> tuple[float, float]:
     levels = [point.bytes for point in device.timeline]
-    if device.peak_event < 0 or not levels:
+    if device.peak_event_id < 0 or not levels:
         return 0.0, HEIGHT - device.start_bytes * scale
     place = levels.index(max(levels))
     return xs[place], HEIGHT - levels[place] * scale
