@@ -11,7 +11,7 @@ import pytest
 from tests.commands import run
 from tests.memory import built
 from tests.report.captured import capture
-from tests.report.render.test_memory_brief import _trace
+from tests.report.render.test_memory_brief import trace_of_memory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("key", ["op", "line", "layer"])
 def test_groups_have_their_memory(tmp_path: Path, key: str) -> None:
     """As `pyprof memory` says by the same key."""
-    path = _trace(tmp_path / "net.json", recorded=True)
+    path = trace_of_memory(tmp_path / "net.json", recorded=True)
     rows = [*csv.DictReader(run("prof", "--by", key, "--csv", path).stdout.splitlines())]
     devices = json.loads(run("memory", path, "--json").stdout)["devices"]
     held = {group["name"]: group for group in devices[0]["by"][key]}

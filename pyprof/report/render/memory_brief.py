@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyprof.report.analysis.memory import DeviceMemory
-    from pyprof.report.analysis.memory_diff import ComparedMemory, HeldChange
+    from pyprof.report.analysis.memory_diff import HeldChange, MemoryComparison
 
 _MOST_LINES = 3
 _KEYS = ("category", "layer", "line", "op")
@@ -40,9 +40,9 @@ def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
     yield "pyprof memory shows more"
 
 
-def comparison(pairs: Sequence[ComparedMemory], top: int) -> Iterator[str]:
+def comparison(compared: MemoryComparison, top: int) -> Iterator[str]:
     """Show what holds more, or less, at the peak of B than at that of A."""
-    for place, pair in enumerate(pairs):
+    for place, pair in enumerate(compared.pairs):
         if place:
             yield ""
         yield text.heading(f"Memory of {pair.b.device}, A and B")
@@ -60,6 +60,11 @@ def comparison(pairs: Sequence[ComparedMemory], top: int) -> Iterator[str]:
             if changes := pair.by(key):
                 yield ""
                 yield from _changes(key, changes, top)
+
+    for name, devices in (("A", compared.only_a), ("B", compared.only_b)):
+        if devices:
+            yield ""
+            yield from text.wrapped(f"Only in {name}: {', '.join(devices)}")
 
 
 def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]:
