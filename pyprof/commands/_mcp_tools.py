@@ -130,13 +130,15 @@ def summary(captures: Paths, steps: str = "", depth: int = 2, limit: int = LIMIT
     depth: levels of modules in `layers`. limit: entries per list; `cut` says what is left out.
     advice[].evidence[].row_ids are `idx` of rows that the tools prof and explain show.
     """
+    from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
     from pyprof.report.analysis import overview  # noqa: PLC0415 - as above
     from pyprof.report.answers import summary as answers_of_summary  # noqa: PLC0415 - as above
 
     with _captures(*_several(captures)) as opened:
         summarise = partial(overview.summarise_brief, chosen=steps or None)
         brief = opened.map_reduce(summarise, overview.merge_briefs)
-    given = answers_of_summary.summary(brief, _count(limit), depth)
+        memory = memory_of(opened.paths)
+    given = answers_of_summary.summary(brief, _count(limit), depth, memory)
     return bounded(given, limit, brief.warnings)
 
 
@@ -244,6 +246,21 @@ def doctor(capture: str = "", limit: int = LIMIT) -> Answer:
         return bounded(examine(None), _count(limit))
     with _captures(capture):
         return bounded(examine(capture), _count(limit))
+
+
+@tool
+def memory(recordings: Paths, trace: str = "", limit: int = LIMIT) -> Answer:
+    """What filled the memory: the peak by category, layer, line; growth per step; out of memory.
+
+    recordings: torch memory snapshots, torch.profiler traces with memory events, nsys captures;
+    several are the ranks of one run. trace: capture of the same run, for layers and times.
+    """
+    from pyprof.commands.memory import analysed  # noqa: PLC0415 - as above
+    from pyprof.report.answers.memory import Memory  # noqa: PLC0415 - as above
+
+    files = _several(recordings)
+    with _captures(*files, *([trace] if trace else [])):
+        return bounded(Memory(analysed(files, trace or None)), _count(limit))
 
 
 @tool
