@@ -216,7 +216,7 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
     notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
     empty = not filled(database, _WORK)  # tables without rows are not exported
     no_work_notes = [_no_work(request)] if empty else [*_captured_before(database)]
-    return Outcome(code, database, (*notes, *no_work_notes), empty=empty)
+    return Outcome(code, database, (*notes, *no_work_notes), empty, memory=request.memory)
 
 
 def _captured_before(database: Path) -> Iterator[str]:

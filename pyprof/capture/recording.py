@@ -46,7 +46,7 @@ class Recording:
         )
         if not recorder.all_threads:
             self._stack.enter_context(self._threads_watched())
-        self._snapshot: Path | None = None
+        self._lost_snapshot = ""
         if request.memory:
             memory_snapshot.begin()
         if request.instrument:
@@ -65,7 +65,7 @@ class Recording:
         target = path()
         written = self._recorder.write(target)
         if self._request.memory and self._recorder.mine:
-            self._snapshot = memory_snapshot.write(snapshot_beside(target))
+            self._lost_snapshot = memory_snapshot.written(snapshot_beside(target))
         return target if written else None
 
     def notes(self) -> Iterator[str]:
@@ -74,14 +74,13 @@ class Recording:
         if recorder.windows and not recorder.overflowed:
             windows = f" in {recorder.windows} windows" if recorder.windows > 1 else ""
             yield f"recorded {recorder.seconds:.1f} s{windows}{self._extent()}"
-        if self._snapshot is not None:
-            place = shown(self._snapshot)
-            yield f"what the GPU's memory held is in {place}: pyprof memory reads it"
         yield from self.problems()
 
     def problems(self) -> Iterator[str]:
         """Say what is not recorded, and why."""
         recorder = self._recorder
+        if self._lost_snapshot:
+            yield self._lost_snapshot
         if recorder.overflowed:
             yield (
                 f"recording ended after {recorder.seconds:.1f} s: it had used a quarter of the "

@@ -217,12 +217,24 @@ class Outcome:
     """The file holds no GPU work, as the notes say."""
     others: tuple[Path, ...] = ()
     """Further files: those of processes that the script started, else its own profiler's."""
+    memory: bool = False
+    """Memory was recorded, too, if there was any to record."""
 
     @property
     def captures(self) -> tuple[Path, ...]:
         """What there is to report."""
         own = () if self.path is None or self.empty else (self.path,)
         return own or self.others
+
+    @property
+    def recordings(self) -> tuple[Path, ...]:
+        """What there is to report of memory: a GPU's snapshot, else the captures' own events."""
+        if not self.memory or self.path is None:
+            return ()
+        snapshot = snapshot_beside(self.path)
+        if snapshot.is_file():
+            return (snapshot,)
+        return () if self.path.suffix == ".sqlite" else self.captures
 
     def exit_code(self) -> int:
         """Give the script's own, and 1 where that is 0 but there is nothing to report."""

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 from pyprof.capture import memory_snapshot, torch_profiler  # noqa: E402 - torch is needed for it
 from pyprof.capture.request import Outcome, Request, snapshot_beside  # noqa: E402
 from pyprof.capture.script import Target  # noqa: E402
+from pyprof.commands.capture import tell  # noqa: E402
 from pyprof.errors import PyprofError  # noqa: E402
 from pyprof.memory import read  # noqa: E402
 from tests.commands import run  # noqa: E402
@@ -45,7 +46,9 @@ def capture(tmp_path: Path) -> Callable[..., Outcome]:
     return capture_it
 
 
-def test_a_run_on_the_cpu_records_memory(capture: Callable[..., Outcome]) -> None:
+def test_a_run_on_the_cpu_records_memory(
+    capture: Callable[..., Outcome], capsys: pytest.CaptureFixture[str]
+) -> None:
     """With layers and lines from the markers; steps are the optimizer's."""
     outcome = capture(memory=True)
     assert outcome.path is not None
@@ -58,12 +61,15 @@ def test_a_run_on_the_cpu_records_memory(capture: Callable[..., Outcome]) -> Non
     assert device.notes == ()
     assert not snapshot_beside(outcome.path).exists()  # of GPUs only
     assert "Linear" in run("memory", outcome.path).stdout
+    tell(outcome)
+    assert f"next: pyprof memory {outcome.path}\n" in capsys.readouterr().err
 
 
 def test_memory_is_not_recorded_unasked(capture: Callable[..., Outcome]) -> None:
     """It costs time and memory of its own."""
     outcome = capture()
     assert outcome.path is not None
+    assert outcome.recordings == ()
     assert "no memory was recorded" in run("memory", outcome.path).stderr
 
 
@@ -100,7 +106,7 @@ def test_a_snapshot_lies_beside_the_trace(
     path = snapshot_beside(outcome.path)
     assert path.name == "net.memory.pickle"
     assert read.read(path).devices[0].history.peak > 0
-    assert any("net.memory.pickle: pyprof memory reads it" in note for note in outcome.notes)
+    assert outcome.recordings == (path,)
     assert gpu.asked[0]["max_entries"] > 0
     outcome.path.unlink()
     with pytest.raises(PyprofError, match="is a capture"):
@@ -131,3 +137,21 @@ def test_a_snapshot_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(OSError, match="No space left"):
         memory_snapshot.write(tmp_path / "x.memory.pickle")
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_trace_is_kept_if_its_snapshot_cannot_be_written(
+    capture: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line says so."""
+    _Gpu(monkeypatch)
+
+    def full(_: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch.cuda.memory, "_dump_snapshot", full)
+    outcome = capture(memory=True)
+    assert outcome.path is not None
+    assert outcome.path.is_file()
+    assert outcome.code == 0
+    (note,) = [note for note in outcome.notes if "snapshot is lost" in note]
+    assert note.endswith("net.memory.pickle: No space left on device; the memory snapshot is lost")
