@@ -91,7 +91,7 @@ def test_ranks_are_listed_by_peak(tmp_path: Path) -> None:
         device.alloc(size, built.user(rank))
         built.write(tmp_path / f"rank{rank}.pickle", device)
     shown = run("memory", tmp_path).stdout
-    assert shown.startswith("Memory of rank 1, cuda:0: 1 events")
+    assert shown.startswith("Memory of rank 1, cuda:0: 1 event")
     assert "Peaks of all" in shown
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,9 @@ KEYS = ("category", "layer", "line", "op", "direction")
 _MOST_BLOCKS = 100
 _MOST_OOMS = 10
 _POINTS = 1000
+
+Window: TypeAlias = "tuple[int, int]"
+"""The first and the last moment, ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,15 +210,18 @@ class DeviceMemory:
 
 
 def highest_first(
-    recordings: Iterable[Recorded], source: Source | None = None
+    recordings: Iterable[Recorded], source: Source | None = None, window: Window | None = None
 ) -> tuple[DeviceMemory, ...]:
     """Analyse every device of some recordings, the one that peaks highest first.
 
-    `source` is a trace of the same run, for times.
+    `source` is a trace of the same run, for times. The timeline is of a window of time, on the
+    clock of the files, if the peak is in it; else of everything.
     """
     work = None if source is None else LayerWork(source)
     devices = [
-        _device(each, device, source, work) for each in recordings for device in each.devices
+        _device(each, device, source, work, window)
+        for each in recordings
+        for device in each.devices
     ]
     return tuple(sorted(devices, key=lambda each: -each.peak_bytes))
 
@@ -230,7 +236,11 @@ def all_held(recordings: Iterable[Recorded]) -> Iterator[tuple[int | None, str, 
 
 
 def _device(
-    recorded: Recorded, device: RecordedDevice, source: Source | None, work: LayerWork | None
+    recorded: Recorded,
+    device: RecordedDevice,
+    source: Source | None,
+    work: LayerWork | None,
+    window: Window | None,
 ) -> DeviceMemory:
     history = device.history
     peak, last = history.peak, len(history.time_ns) - 1
@@ -264,7 +274,7 @@ def _device(
         checkpoints=checkpoints(history, work),
         beside_time=None if source is None else beside(by, source),
         categories=(*history.labels["category"].names, "unknown"),
-        timeline=_timeline(history, since),
+        timeline=_timeline(history, since, window),
         notes=device.notes,
     )
 
@@ -396,19 +406,16 @@ def _oom(device: RecordedDevice, event: int, since: Ints | None) -> OutOfMemory:
     )
 
 
-def _timeline(history: History, since: Ints | None) -> tuple[MemoryPoint, ...]:
+def _timeline(
+    history: History, since: Ints | None, window: Window | None = None
+) -> tuple[MemoryPoint, ...]:
     """Give the highest state of each of some intervals, by category."""
     count = len(history.time_ns)
     if not count:
         return ()
     time = since if since is not None else np.arange(count)
-    span = int(time[-1]) + 1
-    interval = np.minimum(time.astype(np.float64) * _POINTS // span, _POINTS - 1)
-    starts = np.flatnonzero(np.diff(interval, prepend=-1))
-    highest = np.maximum.reduceat(history.level, starts)
-    is_highest = history.level == np.repeat(highest, np.diff(np.append(starts, count)))
-    states = np.flatnonzero(is_highest)
-    states = states[np.diff(interval[states], prepend=-1) != 0]
+    first, end = _shown(history, since, window)
+    states = first + _highest_states(history.level[first:end], time[first:end])
     labels = history.labels["category"]
     held = [history.level_of(labels.codes == code)[states] for code in range(len(labels.names))]
     held.append(history.level_of(labels.codes == NONE)[states])
@@ -423,3 +430,31 @@ def _timeline(history: History, since: Ints | None) -> tuple[MemoryPoint, ...]:
         )
         for place, state in enumerate(states.tolist())
     )
+
+
+def _shown(history: History, since: Ints | None, window: Window | None) -> tuple[int, int]:
+    """Give the first state to show and the one behind the last: all, or those of a window.
+
+    What holds when the window begins is the first.
+    """
+    count = len(history.time_ns)
+    if since is None or window is None or history.peak < 0:
+        return 0, count
+    low, high = (moment - int(history.time_ns[0]) for moment in window)
+    if not low <= int(since[history.peak]) <= high:
+        return 0, count
+    first = int(np.searchsorted(since, low, "left"))
+    return max(first - 1, 0), int(np.searchsorted(since, high, "right"))
+
+
+def _highest_states(level: Ints, time: Ints) -> Ints:
+    """Find the highest state of each of some intervals of time."""
+    span = int(time[-1] - time[0]) + 1
+    passed = (time - time[0]).astype(np.float64)
+    interval = np.minimum(passed * _POINTS // span, _POINTS - 1)
+    starts = np.flatnonzero(np.diff(interval, prepend=-1))
+    highest = np.maximum.reduceat(level, starts)
+    is_highest = level == np.repeat(highest, np.diff(np.append(starts, len(level))))
+    states = np.flatnonzero(is_highest)
+    chosen: Ints = states[np.diff(interval[states], prepend=-1) != 0]
+    return chosen

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN = "(unknown)"
 _LINE_CHARACTERS = 60
+_MOST_LEAKS = 5
 _CUTS = {0: text.cut_left}
 _TITLES = {
     "category": "Category",
@@ -87,21 +88,48 @@ def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
         yield from text.wrapped(f"Note: {note}.")
 
 
+def device_name(device: DeviceMemory) -> str:
+    """Name a device, with its rank where that is known."""
+    return device.device if device.rank is None else f"rank {device.rank}, {device.device}"
+
+
+def sentences(device: DeviceMemory) -> Iterator[str]:
+    """Say in sentences what the peak was, what grows, and why a request could not be met."""
+    yield f"{_peak(device)}."
+    if device.start_bytes:
+        yield f"{_start(device)}."
+    for leak in () if device.growth is None else device.growth.leaks[:_MOST_LEAKS]:
+        where = leak.line or "An unknown line"
+        steps = len(device.growth.held_bytes) if device.growth is not None else 0
+        yield (
+            f"{where} holds {size(leak.bytes_per_step)} more after each of {steps:,} steps but the "
+            f"first, {size(leak.bytes)} in all."
+        )
+    for oom in device.out_of_memory:
+        yield f"{_out_of_memory(oom)}: {_asked(oom)}. {_held(oom)}."
+    yield from (f"Note: {note}." for note in device.notes)
+
+
 def _head(device: DeviceMemory) -> Iterator[str]:
-    rank = "" if device.rank is None else f"rank {device.rank}, "
     span = "" if device.span_ns is None else f" in {text.duration(device.span_ns)}"
-    yield text.heading(f"Memory of {rank}{device.device}: {device.event_count:,} events{span}")
+    named = device_name(device)
+    yield text.heading(f"Memory of {named}: {_counted(device.event_count, 'event')}{span}")
     yield from text.wrapped(_peak(device))
     if device.start_bytes:
-        yield (
-            f"Before the first event: {size(device.start_bytes)} in {device.start_block_count:,} "
-            "blocks, which count at the peak while they live"
-        )
+        yield _start(device)
     rounded = device.end_allocated_bytes
     more = "" if rounded is None else f", with rounding {size(rounded)}"
     reserved = device.end_reserved_bytes
     kept = "" if reserved is None else f"; {size(reserved)} reserved"
     yield f"After the last: {size(device.end_bytes)}{more}{kept}"
+
+
+def _start(device: DeviceMemory) -> str:
+    blocks = _counted(device.start_block_count, "block")
+    return (
+        f"Before the first event: {size(device.start_bytes)} in {blocks}, "
+        f"which count{'s' if device.start_block_count == 1 else ''} at the peak if still live then"
+    )
 
 
 def _peak(device: DeviceMemory) -> str:
@@ -115,6 +143,10 @@ def _peak(device: DeviceMemory) -> str:
     waiting = device.peak_active_bytes - device.peak_bytes
     pending = f", {size(waiting)} more waits for other streams" if waiting else ""
     return f"Peak: {size(device.peak_bytes)} allocated {when}{pending}{_reserved(device)}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _reserved(device: DeviceMemory) -> str:
@@ -257,15 +289,27 @@ def _growth(growth: StepGrowth) -> Iterator[str]:
 
 
 def _oom(oom: OutOfMemory) -> Iterator[str]:
+    yield text.heading(_out_of_memory(oom))
+    yield from text.wrapped(_asked(oom))
+    yield from text.wrapped(_held(oom))
+
+
+def _out_of_memory(oom: OutOfMemory) -> str:
     when = "" if oom.time_ns is None else f" {text.duration(oom.time_ns)} after the first event"
-    yield text.heading(f"Out of memory{when}")
+    return f"Out of memory{when}"
+
+
+def _asked(oom: OutOfMemory) -> str:
     where = f" by {oom.line}" if oom.line else ""
     free = (
         ""
         if oom.device_free_bytes is None
         else f"; the device had {size(oom.device_free_bytes)} free"
     )
-    yield from text.wrapped(f"{size(oom.asked_bytes)} were asked for{where}{free}")
+    return f"{size(oom.asked_bytes)} were asked for{where}{free}"
+
+
+def _held(oom: OutOfMemory) -> str:
     held = f"Allocated {size(oom.allocated_bytes)}"
     if oom.reserved_bytes is not None:
         held += f" of {size(oom.reserved_bytes)} reserved"
@@ -274,4 +318,4 @@ def _oom(oom: OutOfMemory) -> Iterator[str]:
             f"; {size(oom.free_bytes)} reserved but free, in pieces up to "
             f"{size(oom.largest_free_bytes)}"
         )
-    yield from text.wrapped(held)
+    return held

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.memory import DeviceMemory
     from pyprof.report.analysis.memory_diff import HeldChange, MemoryComparison
 
-_MOST_LINES = 3
+_MOST = {"category": 7, "line": 3}
 _KEYS = ("category", "layer", "line", "op")
 
 
@@ -29,15 +29,23 @@ def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
     kept = "" if reserved is None else f" of {size(reserved)} reserved"
     yield f"Peak on {device.device}{rank}: {size(device.peak_bytes)}{kept}"
     for title, key in (("For", "category"), ("By", "line")):
-        groups = [group for group in device.by[key] if group.bytes and group.name is not None]
-        if groups:
-            parts = (f"{name_of(key, each.name)} {size(each.bytes)}" for each in groups)
-            yield from text.wrapped(", ".join([*parts][:_MOST_LINES]), f"{title}: ")
+        groups = [group for group in device.by[key] if group.bytes]
+        if any(group.name is not None for group in groups):
+            parts = (
+                f"{_brief(key, each.name)} {size(each.bytes)}" for each in groups[: _MOST[key]]
+            )
+            yield from text.wrapped(", ".join(parts), f"{title}: ")
     if device.growth is not None and device.growth.leaks:
         leak = device.growth.leaks[0]
         where = leak.line or "an unknown line"
         yield f"Grows by {size(leak.bytes_per_step)} a step at {text.short_line(where)}"
     yield "pyprof memory shows more"
+
+
+def _brief(key: str, name: str | None) -> str:
+    if name is None:
+        return "unknown"
+    return text.short_line(name) if key == "line" else name
 
 
 def comparison(compared: MemoryComparison, top: int) -> Iterator[str]:
