@@ -181,7 +181,7 @@ def prof(
     """
     from pyprof.commands.prof import GROUPS  # noqa: PLC0415 - as above
     from pyprof.prof import where as conditions  # noqa: PLC0415 - as above
-    from pyprof.report import rows  # noqa: PLC0415 - as above
+    from pyprof.report import memory_columns, rows  # noqa: PLC0415 - as above
     from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
 
     if by and by not in GROUPS:
@@ -198,7 +198,10 @@ def prof(
     work, merge = (partial(one, asked=asked) for one in (rows.summarise_rows, rows.merge_answers))
     with _captures(*_several(captures)) as opened:
         answer = rows.settled(opened.map_reduce(work, merge, host=asked.of_host), asked)
-    return bounded(answers_of_prof.prof(answer, asked), limit, answer.warnings)
+        with_memory = memory_columns.with_memory(asked, opened.paths)
+    if asked.names_memory and with_memory is None:
+        raise ValueError(memory_columns.NOT_RECORDED)
+    return bounded(answers_of_prof.prof(answer, asked, with_memory), limit, answer.warnings)
 
 
 @tool

@@ -78,6 +78,15 @@ HOST: Mapping[str, tuple[str, str, str]] = {
     "cpu_mean": ("CPUMean(ns)", FLOAT, "ns"),
 }
 
+MEMORY: Mapping[str, tuple[str, str, str]] = {
+    # as above; of groups by op, line or layer, where memory was recorded with the capture
+    "alloc": ("Alloc(B)", INT, "byte"),
+    "peak_share": ("Peak(%)", FLOAT, "%"),
+}
+MEMORY_KEYS = ("op", "line", "layer")
+"""Columns by which memory is grouped, too."""
+_BESIDE = {**HOST, **MEMORY}
+
 _SUMS = {"row_sum": "sum", "duration_count": "sum", "duration_sum": "sum", "duration_min": "min",
          "duration_max": "max", "flops_sum": "sum", "bytes_sum": "sum", "dram_sum": "sum",
          "energy_sum": "sum"}  # fmt: skip
@@ -145,11 +154,11 @@ def measured(
         for name, spec in MEASURES.items()
         if name not in _OF_COUNTERS or shown.column(spec[-1]).null_count < shown.num_rows
     }
-    columns = [COLUMNS[key], *map(_measure, specs)]
+    columns = [COLUMNS[key], *map(measure, specs)]
     sources = {key: "key", **{name: spec[-1] for name, spec in specs.items()}}
     order = [("duration_sum", "descending"), ("key", "ascending")]
     if host is not None:
-        columns += map(_measure, HOST)
+        columns += map(measure, HOST)
         sources |= {name: name for name in HOST}
         order.insert(1, ("cpu_total", "descending"))
     shown = shown.sort_by(order)
@@ -177,13 +186,27 @@ def with_host(groups: pa.Table, host: pa.Table) -> pa.Table:
     return both.append_column("cpu_mean", mean)
 
 
+def with_memory(
+    columns: list[Column],
+    groups: pa.Table,
+    allocated: Sequence[int | None],
+    share: Sequence[float | None],
+) -> tuple[list[Column], pa.Table]:
+    """Put beside groups what each allocated, bytes, and its share of the peak, %."""
+    values = {"alloc": pa.array(allocated, pa.int64()), "peak_share": pa.array(share, pa.float64())}
+    for name, column in values.items():
+        groups = groups.append_column(name, column)
+    return [*columns, *map(measure, MEMORY)], groups
+
+
 def measures() -> list[Column]:
     """Give the columns of groups, beside the one that rows are grouped by."""
-    return [_measure(name) for name in MEASURES]
+    return [measure(name) for name in MEASURES]
 
 
-def _measure(name: str) -> Column:
-    header, kind, unit = HOST[name] if name in HOST else MEASURES[name][:3]
+def measure(name: str) -> Column:
+    """Give a column of groups."""
+    header, kind, unit = _BESIDE[name] if name in _BESIDE else MEASURES[name][:3]
     return Column(name, header, kind, 12, _not_per_row(name), "", unit)
 
 

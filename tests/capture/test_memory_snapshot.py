@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,27 @@ def test_a_run_on_the_cpu_records_memory(
     assert "Linear" in run("memory", outcome.path).stdout
     tell(outcome)
     assert f"next: pyprof memory {outcome.path}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["op", "line", "layer"])
+def test_groups_of_rows_have_the_memory_of_the_same_name(
+    capture: Callable[..., Outcome], key: str
+) -> None:
+    """In `prof --by`, with allocations and shares that `pyprof memory` gives."""
+    outcome = capture(memory=True)
+    done = run("prof", "--by", key, "-c", f"{key},alloc,peak_share", "--json", str(outcome.path))
+    (device,) = json.loads(run("memory", str(outcome.path), "--json").stdout)["devices"]
+    by_name = {group["name"]: group for group in device["by"][key]}
+    rows = json.loads(done.stdout)["rows"]
+    compared = 0
+    for row in rows:
+        name = row[key].rpartition(":")[2] if key == "layer" and row[key] else row[key]
+        if name in by_name and row["alloc_bytes"] is not None:
+            assert row["alloc_bytes"] == by_name[name]["allocated_bytes"]
+            share = 100 * by_name[name]["bytes"] / device["peak_bytes"]
+            assert row["peak_share_percent"] == pytest.approx(share)
+            compared += row["alloc_bytes"] > 0
+    assert compared > 0
 
 
 def test_memory_is_not_recorded_unasked(capture: Callable[..., Outcome]) -> None:

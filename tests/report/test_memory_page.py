@@ -73,7 +73,7 @@ def test_a_snapshot_beside_or_by_name(tmp_path: Path) -> None:
 _START_US = 1_700_000_000_000_000
 
 
-def _trace(path: Path, *memory: tuple[int, int]) -> Path:
+def timed_trace(path: Path, *memory: tuple[int, int]) -> Path:
     """Write a trace of two kernels, from 10 us to 140 us, and memory events: when, how much."""
     events: list[dict[str, Any]] = [{"ph": "X", "cat": "cpu_op", "name": "aten::mul", "pid": 1,
                                      "tid": 11, "ts": 1, "dur": 130, "args": {}}]  # fmt: skip
@@ -96,7 +96,7 @@ def _trace(path: Path, *memory: tuple[int, int]) -> Path:
 
 def test_a_snapshot_of_the_same_run(tmp_path: Path) -> None:
     """With --memory the trace tells layers and costs, as with `pyprof memory --trace`."""
-    trace = _trace(tmp_path / "net.json")
+    trace = timed_trace(tmp_path / "net.json")
     device = built.Device(time_us=_START_US)
     device.alloc(3000, built.user(1))
     snapshot = built.write(tmp_path / "gpu.pickle", device)
@@ -114,7 +114,7 @@ def test_a_snapshot_of_the_same_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("at", "domain"), [(30, [0, 130_000]), (4, [-6000, 130_000])])
 def test_times_are_those_of_the_timeline(tmp_path: Path, at: int, domain: list[int]) -> None:
     """From the first kernel on, or from the peak, if the host allocated before that."""
-    trace = _trace(tmp_path / "net.json", (2, 500), (at, 1000), (90, -500))
+    trace = timed_trace(tmp_path / "net.json", (2, 500), (at, 1000), (90, -500))
     page = _page(tmp_path / "x.html", trace)
     course = _figure(page, "memory")
     assert course["shares"] == _figure(page, "timeline")["shares"]
@@ -141,7 +141,7 @@ def test_of_ranks_the_highest_is_drawn(tmp_path: Path) -> None:
 def test_figures_of_one_clock_move_together(tmp_path: Path) -> None:
     """In a browser: a zoom of the timeline is one of the memory, and back."""
     target = tmp_path / "x.html"
-    _page(target, _trace(tmp_path / "net.json", (4, 500), (30, 1000)))
+    _page(target, timed_trace(tmp_path / "net.json", (4, 500), (30, 1000)))
     with browser(tmp_path / "profile") as driver:
         drawn(driver, target)
         seen = """
