@@ -281,8 +281,10 @@ def peaks(name: str = "", limit: int = LIMIT) -> Answer:
 def ranks(captures: Paths, limit: int = LIMIT) -> Answer:
     """Ranks of a distributed job side by side: who waits for whom, which links are slow."""
     from pyprof.commands.ranks import compared  # noqa: PLC0415 - as above
+    from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
     from pyprof.report.answers import ranks as answers_of_ranks  # noqa: PLC0415 - as above
 
     with _captures(*_several(captures)) as opened:
         job = compared(opened)
-    return bounded(answers_of_ranks.ranks(job), _count(limit), job.warnings)
+        memory = memory_of(opened.paths)
+    return bounded(answers_of_ranks.ranks(job, memory), _count(limit), job.warnings)

@@ -66,7 +66,7 @@ def test_a_snapshot_beside_or_by_name(tmp_path: Path) -> None:
     named.rename(tmp_path / "net.memory.pickle")
     course = _figure(page := _page(tmp_path / "x.html", net), "memory")
     assert (course["peak_bytes"], course["shares"]) == (peak_bytes, None)
-    assert "train.py:11 holds 1 kB more" in page
+    assert "train.py:11 holds more and more: 1 kB per step" in page
     assert "/home/user" not in page
 
 

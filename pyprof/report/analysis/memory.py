@@ -106,7 +106,7 @@ class OutOfMemory:
 
 @dataclass(frozen=True, slots=True)
 class LeakingLine:
-    """A line that holds more at the end of each step."""
+    """A line that holds more and more at the ends of steps."""
 
     line: str | None
     """null: of blocks without a known line."""
@@ -127,7 +127,7 @@ class StepGrowth:
     held_bytes: tuple[int, ...]
     """At the end of each step."""
     leaks: tuple[LeakingLine, ...]
-    """Lines that hold more at the end of each step but the first, the largest first."""
+    """Lines that hold more and more after the first step, the largest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ from pyprof.report.answers import answer
 from pyprof.report.ranks.output_tables import TABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.report.analysis.memory import DeviceMemory
     from pyprof.report.ranks.findings import Across
 
 
@@ -225,6 +228,22 @@ class UnmatchedCount:
     """Why."""
 
 
+@dataclass(frozen=True, slots=True)
+class RankMemory:
+    """How high the memory of a device peaks."""
+
+    rank: int | None
+    """The rank; null where nothing tells."""
+    device: str
+    """As torch names it."""
+    peak_bytes: int
+    """The most that was held at a time."""
+    peak_reserved_bytes: int | None
+    """What the allocator had of the device then; null where nothing tells."""
+    end_bytes: int
+    """What was held at the end."""
+
+
 @answer("ranks")
 @dataclass(frozen=True, slots=True)
 class Ranks:
@@ -254,6 +273,8 @@ class Ranks:
     """Collectives that some rank left before the last had come; they are left out."""
     left_out: tuple[str, ...]
     """Captures that could not be read."""
+    memory: tuple[RankMemory, ...]
+    """How high memory peaks on each device of which it was recorded, the highest first."""
 
 
 _ROWS: dict[str, type] = {
@@ -263,7 +284,7 @@ _ROWS: dict[str, type] = {
 }  # fmt: skip
 
 
-def ranks(job: Across) -> Ranks:
+def ranks(job: Across, memory: Sequence[DeviceMemory] = ()) -> Ranks:
     """Make the answer of the tables that CSV has, too."""
     tables: dict[str, Any] = {
         name: tuple(
@@ -276,4 +297,10 @@ def ranks(job: Across) -> Ranks:
         waited_for_several_ns=job.unclear_ns,
         left_before_the_last_came=job.impossible,
         left_out=job.missing,
+        memory=tuple(
+            RankMemory(
+                each.rank, each.device, each.peak_bytes, each.peak_reserved_bytes, each.end_bytes
+            )
+            for each in memory
+        ),
     )

@@ -39,11 +39,14 @@ def devices(analysed: Sequence[DeviceMemory], by: Sequence[str], top: int) -> It
     yield from _report(analysed[0], by, top)
     if len(analysed) > 1:
         yield ""
-        yield text.heading("Peaks of all, the highest first")
-        yield from _peaks(analysed)
+        yield from peaks(analysed, len(analysed))
 
 
-def _peaks(analysed: Sequence[DeviceMemory]) -> list[str]:
+def peaks(analysed: Sequence[DeviceMemory], top: int) -> Iterator[str]:
+    """Tabulate how high devices peak; nothing for none."""
+    if not analysed:
+        return
+    yield text.heading("Peaks of memory, the highest first")
     rows = [
         (
             text.UNKNOWN if each.rank is None else str(each.rank),
@@ -52,9 +55,11 @@ def _peaks(analysed: Sequence[DeviceMemory]) -> list[str]:
             size(each.peak_reserved_bytes),
             size(each.end_bytes),
         )
-        for each in analysed
+        for each in analysed[:top]
     ]
-    return [*text.fitted(rows, ("Rank", "Device", "Peak", "Reserved", "At the end"), (1,))]
+    yield from text.fitted(rows, ("Rank", "Device", "Peak", "Reserved", "At the end"), (1,))
+    if rest := len(analysed) - len(rows):
+        yield f"... and {rest} more (--top {len(analysed)})"
 
 
 def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
@@ -102,8 +107,8 @@ def sentences(device: DeviceMemory) -> Iterator[str]:
         where = leak.line or "An unknown line"
         steps = len(device.growth.held_bytes) if device.growth is not None else 0
         yield (
-            f"{where} holds {size(leak.bytes_per_step)} more after each of {steps:,} steps but the "
-            f"first, {size(leak.bytes)} in all."
+            f"{where} holds more and more: {size(leak.bytes_per_step)} per step after the first of "
+            f"{steps:,}, {size(leak.bytes)} in all."
         )
     for oom in device.out_of_memory:
         yield f"{_out_of_memory(oom)}: {_asked(oom)}. {_held(oom)}."
@@ -273,7 +278,7 @@ def _growth(growth: StepGrowth) -> Iterator[str]:
         f"the last {size(held[-1])}"
     )
     if not growth.leaks:
-        yield "No line holds more at the end of each step"
+        yield "No line holds more and more"
         return
     rows = [
         (
@@ -284,7 +289,7 @@ def _growth(growth: StepGrowth) -> Iterator[str]:
         )
         for leak in growth.leaks
     ]
-    yield "Lines that hold more at the end of each step:"
+    yield "Lines that hold more and more:"
     yield from text.fitted(rows, ("Line", "Growth", "Per step", "Blocks"), (0,), _CUTS)
 
 

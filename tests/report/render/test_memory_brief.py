@@ -118,3 +118,25 @@ def test_limits_of_memory(tmp_path: Path, limit: str, code: int, said: str) -> N
     if code != 2:
         answer = json.loads(run("diff", before, after, "--fail-if", limit, "--json").stdout)
         assert bool(answer["failed"]) == bool(said)
+
+
+def test_ranks_are_listed_by_their_peaks(tmp_path: Path) -> None:
+    """With the captures' own ranks where snapshots' names say none; as text and as JSON."""
+    files = [tmp_path / f"rank{number}" / "net.sqlite" for number in (0, 1)]
+    for number, path in enumerate(files):
+        path.parent.mkdir()
+        capture(path)
+        device = built.Device()
+        device.alloc(1000 + 2000 * number, built.user(number))
+        built.write(path.with_name("net.memory.pickle"), device)
+    shown = run("ranks", *files, "-q").stdout
+    lines = [line.split() for line in shown[shown.index("Peaks of memory") :].splitlines()]
+    assert lines[2][:4] == ["1", "cuda:0", "3", "kB"]
+    assert lines[3][:4] == ["0", "cuda:0", "1", "kB"]
+    peaks = [(rank["rank"], rank["peak_bytes"]) for rank in ask("ranks", *files, "-q")["memory"]]
+    assert peaks == [(1, 3000), (0, 1000)]
+    assert "of rank 1: 3 kB" in run("summary", *files, "-q").stdout
+    for path in files:
+        path.with_name("net.memory.pickle").unlink()
+    assert "memory" not in run("ranks", *files, "-q").stdout
+    assert ask("ranks", *files, "-q")["memory"] == []
