@@ -155,7 +155,7 @@ def ranked(name: str) -> str:
 
 SNAPSHOT = ".memory.pickle"
 """What the name of a memory snapshot ends in, in place of the capture's own suffix."""
-_CAPTURES = (".pt.trace.json.gz", ".sqlite")
+_CAPTURES = (".pt.trace.json.gz", ".pt.trace.json", ".json.gz", ".json", ".sqlite", ".nsys-rep")
 
 
 def snapshot_beside(capture: Path) -> Path:
@@ -163,6 +163,22 @@ def snapshot_beside(capture: Path) -> Path:
     stem = next((capture.name.removesuffix(end) for end in _CAPTURES if capture.name.endswith(end)),
                 capture.name)  # fmt: skip
     return capture.with_name(stem + SNAPSHOT)
+
+
+def set_aside(capture: Path, began_s: float) -> str:
+    """Rename the snapshot beside a capture if it is older than its run; say so, "" if not.
+
+    It would be taken for this run's.
+    """
+    snapshot = snapshot_beside(capture)
+    try:
+        if snapshot.stat().st_mtime >= began_s:
+            return ""
+        old = snapshot.with_name(f"{snapshot.name}.old")
+        snapshot.replace(old)
+    except OSError:
+        return ""
+    return f"{shown(snapshot)} was of an earlier run: it is {shown(old)} now"
 
 
 # What a capture is to do, and what came of it.

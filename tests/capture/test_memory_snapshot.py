@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,6 +134,35 @@ def test_a_snapshot_lies_beside_the_trace(
     outcome.path.unlink()
     with pytest.raises(PyprofError, match="is a capture"):
         capture(memory=True)
+
+
+def test_a_snapshot_of_an_earlier_run_is_set_aside(
+    capture: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be taken for that of a run without --memory."""
+    with monkeypatch.context() as with_gpu:
+        _Gpu(with_gpu)
+        outcome = capture(memory=True)
+    assert outcome.path is not None
+    snapshot = snapshot_beside(outcome.path)
+    content = snapshot.read_bytes()
+    os.utime(snapshot, (1, 1))
+    outcome = capture()
+    assert not snapshot.exists()
+    assert snapshot.with_name("net.memory.pickle.old").read_bytes() == content
+    assert any("was of an earlier run" in note for note in outcome.notes)
+    assert "Memory\n" not in run("summary", str(outcome.path)).stdout
+    assert not any("earlier" in note for note in capture().notes)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["net.pt.trace.json.gz", "net.pt.trace.json", "net.json", "net.json.gz", "net.sqlite",
+     "net.nsys-rep"],
+)  # fmt: skip
+def test_a_snapshot_is_found_beside_captures_of_all_sorts(name: str) -> None:
+    """Some are unzipped, or exported under another name."""
+    assert snapshot_beside(Path("x") / name) == Path("x/net.memory.pickle")
 
 
 def test_an_older_torch_records_no_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
