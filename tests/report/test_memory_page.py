@@ -122,6 +122,26 @@ def test_times_are_those_of_the_timeline(tmp_path: Path, at: int, domain: list[i
     assert course["x"][-1] == 80_000
 
 
+def test_parts_and_rows_select_what_shares_their_names(tmp_path: Path) -> None:
+    """Lines that call or launch, layers by their innermost names, else ops; or nothing."""
+    net = capture(tmp_path / "net.sqlite")
+    device = built.Device()
+    for layer, frame in (("second", ("f", "/home/me/model.py", 30)), ("elsewhere", built.user(1))):
+        device.range(f"layer:{layer}", begins=True)
+        device.alloc(1000, frame)
+        device.range(f"layer:{layer}", begins=False)
+    built.write(tmp_path / "net.memory.pickle", device)
+    page = _page(tmp_path / "x.html", net)
+    line, other = _figure(page, "memory-peak")["key"]
+    assert line.startswith("stack=")
+    assert other is None
+    keys = dict(re.findall(r'(?:data-key="([^"]*)")?><td class="text path">([^<]*)', page))
+    of_name = {name: key for key, name in keys.items()}
+    assert of_name["second"].startswith("layer=")
+    assert "elsewhere" in page
+    assert of_name.get("elsewhere", "") == ""
+
+
 def test_of_ranks_the_highest_is_drawn(tmp_path: Path) -> None:
     """The others are listed, the highest first."""
     for rank, size in enumerate((1000, 3000, 2000)):

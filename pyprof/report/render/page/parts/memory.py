@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyprof.inputs.memory_recordings import beside, recordings
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyprof.memory.read import Recorded
     from pyprof.report.analysis.memory import DeviceMemory
+    from pyprof.report.render.page.facts import Selectable
     from pyprof.report.render.page.parts import Gathered, Page
 
 TITLE, ORDER = "Memory", 45
@@ -100,10 +102,23 @@ def section(page: Page) -> Mapping[str, Any] | None:
     if data is None:
         return None
     return {
-        "picture": picture(data.highest, data.clock, page.selectable.key),
+        "picture": picture(data.highest, data.clock, partial(_key, page.selectable)),
         "peaks": _peaks(data.peaks) if len(data.peaks) > 1 else None,
         "chosen": page.brief.chosen is not None,
     }
+
+
+def _key(selectable: Selectable, **texts: str | None) -> str | None:
+    """Write the key of a line, an op, or a layer, of which memory knows the innermost name."""
+    layer = texts.get("layer")
+    if layer is None:
+        return selectable.key(**texts)
+    numbers = [
+        str(number)
+        for number, path in enumerate(selectable.layers())
+        if path == layer or path.endswith(f".{layer}")
+    ]
+    return f"layer={','.join(numbers)}" if numbers else None
 
 
 def _peaks(peaks: Sequence[Peak]) -> Sortable:
