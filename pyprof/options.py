@@ -155,9 +155,9 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _absolute(place: str) -> str:
     """Spell a path as every other process can read it; messages name it as it was given."""
-    whole = str(Path(place).absolute())
-    guard.current().spelt(whole, place.rstrip("/") or place)
-    return whole
+    absolute = str(Path(place).absolute())
+    guard.current().spelt(absolute, place.rstrip("/") or place)
+    return absolute
 
 
 def where_option(command: _Command) -> _Command:

@@ -100,6 +100,7 @@ def _outcome(
         written and shown(written),
         tuple(notes),
         others=tuple(map(shown, others)),
+        memory=request.memory,
     )
 
 

@@ -130,13 +130,15 @@ def summary(captures: Paths, steps: str = "", depth: int = 2, limit: int = LIMIT
     depth: levels of modules in `layers`. limit: entries per list; `cut` says what is left out.
     advice[].evidence[].row_ids are `idx` of rows that the tools prof and explain show.
     """
+    from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
     from pyprof.report.analysis import overview  # noqa: PLC0415 - as above
     from pyprof.report.answers import summary as answers_of_summary  # noqa: PLC0415 - as above
 
     with _captures(*_several(captures)) as opened:
         summarise = partial(overview.summarise_brief, chosen=steps or None)
         brief = opened.map_reduce(summarise, overview.merge_briefs)
-    given = answers_of_summary.summary(brief, _count(limit), depth)
+        memory = memory_of(opened.paths)
+    given = answers_of_summary.summary(brief, _count(limit), depth, memory)
     return bounded(given, limit, brief.warnings)
 
 
@@ -179,7 +181,7 @@ def prof(
     """
     from pyprof.commands.prof import GROUPS  # noqa: PLC0415 - as above
     from pyprof.prof import where as conditions  # noqa: PLC0415 - as above
-    from pyprof.report import rows  # noqa: PLC0415 - as above
+    from pyprof.report import memory_columns, rows  # noqa: PLC0415 - as above
     from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
 
     if by and by not in GROUPS:
@@ -196,7 +198,10 @@ def prof(
     work, merge = (partial(one, asked=asked) for one in (rows.summarise_rows, rows.merge_answers))
     with _captures(*_several(captures)) as opened:
         answer = rows.settled(opened.map_reduce(work, merge, host=asked.of_host), asked)
-    return bounded(answers_of_prof.prof(answer, asked), limit, answer.warnings)
+        with_memory = memory_columns.with_memory(asked, opened.paths)
+    if asked.names_memory and with_memory is None:
+        raise ValueError(memory_columns.NOT_RECORDED)
+    return bounded(answers_of_prof.prof(answer, asked, with_memory), limit, answer.warnings)
 
 
 @tool
@@ -247,6 +252,21 @@ def doctor(capture: str = "", limit: int = LIMIT) -> Answer:
 
 
 @tool
+def memory(recordings: Paths, trace: str = "", limit: int = LIMIT) -> Answer:
+    """What filled the memory: the peak by category, layer, line; growth per step; out of memory.
+
+    recordings: torch memory snapshots, torch.profiler traces with memory events, nsys captures;
+    several are the ranks of one run. trace: capture of the same run, for layers and times.
+    """
+    from pyprof.commands.memory import analysed  # noqa: PLC0415 - as above
+    from pyprof.report.answers.memory import Memory  # noqa: PLC0415 - as above
+
+    files = _several(recordings)
+    with _captures(*files, *([trace] if trace else [])):
+        return bounded(Memory(analysed(files, trace or None)), _count(limit))
+
+
+@tool
 def peaks(name: str = "", limit: int = LIMIT) -> Answer:
     """Peak FLOP/s and bandwidth that efficiency is relative to, by (part of) a GPU's name."""
     from pyprof.gpu import measured  # noqa: PLC0415 - as above
@@ -261,8 +281,10 @@ def peaks(name: str = "", limit: int = LIMIT) -> Answer:
 def ranks(captures: Paths, limit: int = LIMIT) -> Answer:
     """Ranks of a distributed job side by side: who waits for whom, which links are slow."""
     from pyprof.commands.ranks import compared  # noqa: PLC0415 - as above
+    from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
     from pyprof.report.answers import ranks as answers_of_ranks  # noqa: PLC0415 - as above
 
     with _captures(*_several(captures)) as opened:
         job = compared(opened)
-    return bounded(answers_of_ranks.ranks(job), _count(limit), job.warnings)
+        memory = memory_of(opened.paths)
+    return bounded(answers_of_ranks.ranks(job, memory), _count(limit), job.warnings)

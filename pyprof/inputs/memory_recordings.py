@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from contextlib import suppress
+from dataclasses import replace
 from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from pyprof import cli
 from pyprof.capture.request import snapshot_beside
 from pyprof.errors import CaptureError
 from pyprof.inputs.find import fetch, find, natural
+from pyprof.inputs.ranks import identify
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -64,7 +66,9 @@ def beside(sources: Iterable[str]) -> Iterator[Recorded]:
         with suppress(CaptureError):
             if snapshot != path and snapshot.is_file():
                 cli.reading([str(snapshot)])
-                yield _read(snapshot)
+                recorded = _read(snapshot)
+                rank = identify(str(path)).rank if recorded.rank is None else recorded.rank
+                yield replace(recorded, rank=rank)
             elif _has_events(path):
                 yield _read(path)
 

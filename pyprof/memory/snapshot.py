@@ -156,8 +156,8 @@ _AGAIN = "record it again with torch.cuda.memory._dump_snapshot()"
 _ERRORS = {
     "cut": f"the snapshot is cut short; {_AGAIN}",
     "bad": f"not a torch memory snapshot, or a damaged one; {_AGAIN}",
-    "memory": "the snapshot needs more memory to read than its size allows, or than there is; "
-    "record fewer events with _record_memory_history(max_entries=...)",
+    "memory": "the snapshot is damaged, or takes more memory to read than there is; record it "
+    "again, if it is large with fewer events: _record_memory_history(max_entries=...)",
     "ended": f"reading the snapshot takes impossibly long or deep; it is damaged: {_AGAIN}",
 }
 
@@ -237,6 +237,7 @@ def _check(snapshot: Snapshot) -> None:
     bounded = (
         all(_within(values, 0, _MOST_BYTES) for values in sizes)
         and all(_within(values, 0, _MOST_ADDRESS) for values in addresses)
+        and _within(segments.device, 0, unpickle.MOST_DEVICES - 1)
         and sum(float(values.sum(dtype=np.float64)) for values in sizes) < _MOST_ADDRESS
     )
     if not bounded:

@@ -13,9 +13,11 @@ from pyprof.commands._mcp_tools import MOST, bounded
 from pyprof.report import answers
 from pyprof.report.answers.lines import Lines, LineTime
 from tests.commands import run
+from tests.memory import built
 from tests.programs import TOP
 from tests.report.answers.checked import ask, validator
 from tests.report.captured import capture
+from tests.report.render.test_memory_brief import trace_of_memory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -91,7 +93,8 @@ def test_over_stdio_as_an_agent_does(tmp_path: Path) -> None:
         return tools, summary, wrong, rows
 
     tools, summary, wrong, rows = _asked(conversation, _over_stdio)
-    assert {"summary", "lines", "prof", "explain", "diff", "doctor", "peaks", "ranks"} == {*tools}
+    names = ("summary", "lines", "prof", "explain", "diff", "memory", "doctor", "peaks", "ranks")
+    assert {*names} == {*tools}
     assert summary.structured_content == {**ask("summary", a, "--depth", "2"), "cut": {}}
     assert wrong.is_error
     assert wrong.content[0].text.endswith("none: no such file; check the path")
@@ -112,6 +115,21 @@ def test_every_tool_gives_the_answer_of_its_command(tmp_path: Path) -> None:
         **ask("prof", a, "--sort", "sil", "--top", "20"), "cut": {},
     }  # fmt: skip
     assert _call("prof", captures=one, by="op")["rows"] == ask("prof", a, "--by", "op")["rows"]
+
+
+def test_memory(tmp_path: Path) -> None:
+    """Of a snapshot, with the trace of its run; the summary of that has the peak, too."""
+    snapshot = str(built.write(tmp_path / "net.memory.pickle", built.training(5, leak=1000)))
+    given, full = _call("memory", recordings=snapshot), ask("memory", snapshot)
+    assert given["cut"]["devices.timeline"] == len(full["devices"][0]["timeline"]) - 20
+    for name in ("peak_bytes", "growth", "changes", "out_of_memory"):
+        assert given["devices"][0][name] == full["devices"][0][name]
+    summary = _call("summary", captures=str(capture(tmp_path / "net.sqlite")))
+    assert summary["memory"]["peak_bytes"] == full["devices"][0]["peak_bytes"]
+    traced = str(trace_of_memory(tmp_path / "net.json", recorded=True))
+    highest, *_ = _call("memory", recordings=[traced], trace=traced)["devices"]
+    assert highest["beside_time"]["op"]
+    assert _error("memory", recordings=str(tmp_path / "none")).endswith("check the path")
 
 
 def test_advice_leads_to_rows_and_their_explanation(tmp_path: Path) -> None:

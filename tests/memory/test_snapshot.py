@@ -85,6 +85,32 @@ def test_hostile_pickles_end_in_one_line(tmp_path: Path, hostile: bytes) -> None
     _refused(path)
 
 
+def test_devices_are_as_many_as_a_machine_has(tmp_path: Path) -> None:
+    """References to one list take two bytes each; numbers of segments are bounded, too."""
+    taken = built.snapshot(built.training())
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps({**taken, "device_traces": [[]] * 2000}))
+    assert "more devices than any machine" in _refused(path)
+    for number in (-1, 1024):
+        taken["segments"][0]["device"] = number
+        path.write_bytes(pickle.dumps(taken))
+        assert "impossible values" in _refused(path)
+
+
+def test_stacks_that_differ_in_between_stay_apart(tmp_path: Path) -> None:
+    """Stacks are compared in full, also where their ends are the same; equal ones are one."""
+    outer, inner, middle, one, other = built.frames(*map(built.user, range(5)))
+    stacks = [[inner, one, middle, outer, outer], [inner, other, middle, outer, outer]] * 3
+    device = built.Device()
+    for stack in stacks:
+        device.alloc(512)
+        device.events[-1]["frames"] = stack
+    read = snapshot.read(built.write(tmp_path / "x.pickle", device))
+    lines = [[frame.line for frame in read.stack(number)] for number in read.events[0].stack]
+    assert lines == [[1, 3, 2, 0, 0], [1, 4, 2, 0, 0]] * 3
+    assert len(set(read.events[0].stack.tolist())) == 2
+
+
 def test_bombs_of_references_are_read_once(tmp_path: Path) -> None:
     """A list of frames that all events share is looked at once, however long."""
     taken = built.snapshot(built.training(steps=50))

@@ -99,7 +99,7 @@ def test_what_was_live_before_counts(tmp_path: Path) -> None:
     events = [_op("aten::add", 1, 8), _event(2, 300, 16, **totals[0]),
               _event(3, -200, 32, **totals[1]), _event(4, -200, 48, **totals[2])]  # fmt: skip
     device = _analysed(_written(tmp_path / "x.json", events))
-    assert (device.device, device.start_bytes, device.start_blocks) == ("cuda:0", 1000, 3)
+    assert (device.device, device.start_bytes, device.start_block_count) == ("cuda:0", 1000, 3)
     assert (device.peak_bytes, device.end_bytes) == (1300, 900)
     assert device.peak_reserved_bytes == 5000
     assert device.notes == ()

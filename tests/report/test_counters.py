@@ -51,6 +51,16 @@ def _counters(path: Path, factor: float = 2.0, kernel: str = _GEMM, **more: floa
     return ncu_csv(path, [Profiled(kernel, metrics=metrics)] * _STEPS)
 
 
+def test_columns_that_nothing_measured_are_empty(tmp_path: Path) -> None:
+    """Of groups, if they are asked for by name."""
+    done = run("prof", "-q", "--by", "op", "-c", "op,dram,calls", "--csv",
+               _capture(tmp_path / "x.sqlite"))  # fmt: skip
+    assert done.code == 0
+    rows = [*csv.DictReader(done.stdout.splitlines())]
+    assert {row["DRAM(B)"] for row in rows} == {""}
+    assert all(row["Calls"] for row in rows)
+
+
 def test_columns_beside_the_model(tmp_path: Path) -> None:
     """Measured traffic stands beside the least, their ratio, and Tensor Cores beside `tc`."""
     done = run(
