@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyprof import cli
 from pyprof.errors import PyprofError
 from pyprof.ops import model_config
 
@@ -21,6 +22,7 @@ def read(file: str) -> ModelConfig:
     """Read the sizes of a model: from the file, or that of the folder. Raises PyprofError."""
     path = Path(file)
     path = path / _NAME if path.is_dir() else path
+    cli.reading([str(path)])
     try:
         with path.open("rb") as opened:
             text = opened.read(_MOST_BYTES)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyprof import marker
+from pyprof.readers import beside
 from pyprof.safe import message
 
 if TYPE_CHECKING:
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
 
     from pyprof.schema import Capture
 
-_STACKS = "inductor_provenance_tracking_kernel_stack_traces"
-_NODES = "inductor_provenance_tracking_node_mappings"
-_INFORMATION = "kernel_information.json"
-_LOGS = "dedicated_log_torch_trace_*.log"
 _FRAME = re.compile(r'File "([^"\n]+)", line ([1-9]\d{0,6}), in ')
 _GRAPH = re.compile(r"^graph_\d+_")
 """Before the name of a kernel for the CPU, in traces alone."""
@@ -71,7 +68,7 @@ def with_origins(capture: Capture, path: Path) -> Capture:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for pattern in (f"*{_STACKS}*.json", f"*{_NODES}*.json", _INFORMATION, _LOGS):
+    for pattern in beside.PROVENANCE:
         for path in folder.glob(pattern):
             if path.is_file() and path.stat().st_size < _MOST_BYTES:
                 yield path
@@ -99,11 +96,11 @@ def _stated(path: Path) -> Iterator[tuple[str, Origin]]:
     if path.suffix == ".log":
         with path.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                if f'"name": "{_STACKS}"' in line:
+                if f'"name": "{beside.KERNEL_STACKS}"' in line:
                     yield from _entries(json.loads(next(lines, "{}")))
         return
     content = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-    if _NODES in path.name:
+    if beside.NODE_MAPPINGS in path.name:
         content = content.get("cppCodeToPost") if isinstance(content, dict) else None
     yield from _entries(content)
 
