@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 
@@ -55,6 +55,8 @@ class Origin:
 
 def with_origins(capture: Capture, path: Path) -> Capture:
     """Give the capture with what the files beside it say of its generated kernels."""
+    if not any(_is_generated(text) for text in _distinct(capture.ranges)):
+        return capture  # logs can be large
     try:
         files = sorted(_files(path.parent))
     except OSError:
@@ -111,14 +113,9 @@ def _entries(content: Any) -> Iterator[tuple[str, Origin]]:  # noqa: ANN401 - JS
         if isinstance(said, dict):
             stacks, nodes = said.get("stack_traces"), said.get("post_grad_nodes")
         else:
-            listed = [text for text in said if isinstance(text, str)] if _is_list(said) else []
-            stacks = [text for text in listed if _FRAME.search(text)]
-            nodes = [text for text in listed if text.isidentifier()]
+            stacks = [text for text in _texts(said) if _FRAME.search(text)]
+            nodes = [text for text in _texts(said) if text.isidentifier()]
         yield _USE.sub("", name), Origin(_innermost(_texts(stacks)), _ops(_texts(nodes)))
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list)
 
 
 def _texts(value: object) -> list[str]:
@@ -166,8 +163,17 @@ def _described(ranges: pa.Table, origins: Mapping[str, Origin]) -> tuple[pa.Tabl
     return ranges.set_column(column, field, pa.chunked_array(chunks, field.type)), count
 
 
+def _distinct(ranges: pa.Table) -> Iterator[str | None]:
+    for chunk in ranges.column("text").chunks:
+        yield from chunk.dictionary.to_pylist()
+
+
+def _is_generated(text: str | None) -> TypeGuard[str]:
+    return text is not None and "_fused_" in text
+
+
 def _with_origin(text: str | None, origins: Mapping[str, Origin]) -> str | None:
-    if text is None or "_fused_" not in text or (call := marker.decode_op(text)) is None:
+    if not _is_generated(text) or (call := marker.decode_op(text)) is None:
         return text
     origin = origins.get(_GRAPH.sub("", call.op))
     if origin is None or not (origin.frames or origin.ops):

@@ -86,6 +86,13 @@ def test_without_files_nothing_is_said(tmp_path: Path) -> None:
     assert _traces(parse_file(path)) == [()]
 
 
+def test_without_generated_kernels_no_file_is_read(tmp_path: Path) -> None:
+    """Not even one that cannot be: logs can be large."""
+    path = _trace(tmp_path, "aten::relu")
+    (tmp_path / f"{_STACKS}.json").write_text("{")
+    assert parse_file(path).warnings == ()
+
+
 def test_uses_that_disagree_keep_what_they_share(tmp_path: Path) -> None:
     """Inductor takes one kernel for like code of several lines."""
     path = _trace(tmp_path, _POINTWISE)

@@ -71,9 +71,12 @@ def _number(value: object) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def of_kernels(events: Sequence[Event]) -> pa.Array:
-    """Give what the events of kernels say was measured of them, by CUPTI's range profiler."""
-    if not any(b"__" in bytes(event.args) for event in events):
+def of_kernels(events: Sequence[Event], text: bytes) -> pa.Array:
+    """Give what the events of kernels say was measured of them, by CUPTI's range profiler.
+
+    `text` is all that they say, in which nearly always no name is a metric's.
+    """
+    if b"__" not in text:
         return pa.nulls(len(events), pa.string())
     return pa.array([_counters(all_args(event)) for event in events], pa.string())
 

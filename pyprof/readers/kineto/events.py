@@ -19,7 +19,7 @@ from msgspec import UNSET, Raw, field
 from pyprof.readers.kineto.repair import repaired
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyprof.arrays import Ints
 
@@ -101,6 +101,11 @@ class CallArgs(msgspec.Struct, gc=False):
 T = TypeVar("T", bound=msgspec.Struct)
 
 
+def joined(events: Sequence[Event]) -> bytes:
+    """Give what is said of events as one JSON list."""
+    return b"[" + b",".join([event.args for event in events]) + b"]"
+
+
 class Args(Generic[T]):
     """Reads what is said of events of one kind."""
 
@@ -109,13 +114,12 @@ class Args(Generic[T]):
         self._all: msgspec.json.Decoder[list[T]] = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
         self._one: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
 
-    def read(self, events: Iterable[Event]) -> list[T]:
-        """Give what each event says."""
-        raws = [event.args for event in events]
+    def read(self, events: Sequence[Event], text: bytes | None = None) -> list[T]:
+        """Give what each event says; `text` is what `joined` gives of them."""
         try:
-            return self._all.decode(b"[" + b",".join(raws) + b"]")
+            return self._all.decode(joined(events) if text is None else text)
         except _FAILURES:
-            return [self._read_one(raw) for raw in raws]
+            return [self._read_one(event.args) for event in events]
 
     def _read_one(self, raw: Raw) -> T:
         try:

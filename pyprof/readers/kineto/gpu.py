@@ -15,7 +15,16 @@ from msgspec import UNSET
 from pyprof import schema
 from pyprof.readers.kineto import counters
 from pyprof.readers.kineto.columns import Threads, Timed, ints, times
-from pyprof.readers.kineto.events import ABSENT, CALLS, NO_JSON, WORK, all_args, loads, numbered
+from pyprof.readers.kineto.events import (
+    ABSENT,
+    CALLS,
+    NO_JSON,
+    WORK,
+    all_args,
+    joined,
+    loads,
+    numbered,
+)
 from pyprof.readers.kineto.op_texts import named
 
 if TYPE_CHECKING:
@@ -61,7 +70,8 @@ def transfer_name(kind: int, name: str) -> str:
 
 def activities(kind: int, work: Timed) -> pa.Table:
     """Give the rows of some events of one kind. Their process is found later, by the launch."""
-    events, args = work.events, WORK.read(work.events)
+    events, text = work.events, joined(work.events)
+    args = WORK.read(events, text)
     start = times(work.us)
     names = named(events)
     spelt = names.values
@@ -79,7 +89,7 @@ def activities(kind: int, work: Timed) -> pa.Table:
         "smem": ints([a.smem for a in args]),
         "bytes": ints([_size(a) for a in args]),
         "collective": pa.array(_collectives(work, args), pa.string()),
-        "counters": counters.of_kernels(events),
+        "counters": counters.of_kernels(events, text),
         "node_id": node_ids(args),
         **_three_sizes(args),
     }

@@ -22,11 +22,12 @@ def two_sided_p(t: Floats, freedom: Floats) -> Floats:
     It is the regularised incomplete beta function I_x(freedom/2, 1/2) at x = freedom/(freedom+t²).
     """
     t, freedom = np.broadcast_arrays(np.asarray(t, float), np.asarray(freedom, float))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", divide="ignore"):
         x = freedom / (freedom + t * t)
+        rest = 1 / (1 + freedom / (t * t))  # 1 - x would lose the digits of a small t
     a, b = freedom / 2, np.full(freedom.shape, 0.5)
     swapped = x > (a + 1) / (a + b + 2)  # the fraction converges fast below
-    p = _beta(np.where(swapped, b, a), np.where(swapped, a, b), np.where(swapped, 1 - x, x))
+    p = _beta(np.where(swapped, b, a), np.where(swapped, a, b), np.where(swapped, rest, x))
     return np.clip(np.where(swapped, 1 - p, p), 0.0, 1.0)
 
 

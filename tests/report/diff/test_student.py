@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyprof.report.diff.student import quantile, two_sided_p
@@ -20,6 +20,7 @@ def test_quantiles_are_those_of_printed_tables() -> None:
 
 
 @given(st.floats(0, 1e4))
+@example(7e-9)
 def test_one_and_two_degrees_of_freedom_have_closed_forms(t: float) -> None:
     """Cauchy's distribution, and t / sqrt(2 + t²)."""
     one, two = two_sided_p(np.array([t, t]), np.array([1.0, 2.0]))
