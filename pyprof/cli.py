@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from pyprof import drafts, guard, safe, signals, streams
-from pyprof.errors import PyprofError
+from pyprof.errors import PyprofError, refused
 from pyprof.installing import install_command
 
 if TYPE_CHECKING:
@@ -120,6 +120,11 @@ class Command(Main):
             ctx.exit(1)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except OSError as error:
+            if (text := refused(error)) is None:
+                _unexpected(ctx, error)
+            say(text)
+            ctx.exit(1)
         except Exception as error:  # noqa: BLE001 - the last resort
             _unexpected(ctx, error)
 

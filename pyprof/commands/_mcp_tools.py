@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from pyprof.errors import PyprofError
+from pyprof.errors import PyprofError, refused
 from pyprof.options import Captures
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
                 raise ToolUseError(error.format_message()) from None
             except (PyprofError, ValueError) as error:
                 raise ToolUseError(str(error)) from None
+            except OSError as error:
+                raise ToolUseError(refused(error) or str(error.strerror or error)) from None
             except MemoryError:
                 raise ToolUseError("not enough memory for this capture") from None
 

@@ -106,6 +106,8 @@ def _expand(source: str) -> list[str]:
     files = files_of(source)
     place = files.absolute(source)
     if files.is_file(place):
+        if is_special(place):
+            raise CaptureError(f"{source}: {readers.STREAM}")
         return [place]
     if files.is_folder(place):
         captures = _in_folder(files, place)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pyprof import cli
 from pyprof.capture.request import snapshot_beside
 from pyprof.errors import CaptureError
+from pyprof.inputs.files import is_special
 from pyprof.inputs.find import fetch, find, natural
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def _expand(source: str) -> list[str]:
         members = [*map(str, path.iterdir())]
     elif has_magic(source) and not path.exists():
         members = glob(source)  # noqa: PTH207 - as the user wrote it
-    snapshots = natural(member for member in members if member.endswith(_SUFFIXES))
+    snapshots = natural(
+        member for member in members if member.endswith(_SUFFIXES) and not is_special(member)
+    )
     cli.reading(snapshots)
     return snapshots or find([source])
 
