@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.report.render.memory import size
 from pyprof.report.render.page import render
+from pyprof.report.render.page.sections import without_folders
 from pyprof.report.render.text import duration
 
 if TYPE_CHECKING:
@@ -172,12 +173,13 @@ def _rectangles(device: DeviceMemory) -> Iterator[Rectangle]:
 
 
 def _label(block: HeldBlock) -> str:
-    line = (block.line or "").replace("\\", "/").rpartition("/")[2]
+    line = without_folders(block.line or "")
     return " ".join(filter(None, (block.op, line, size(block.bytes))))
 
 
 def _title(category: str, block: HeldBlock) -> str:
-    parts = (category, size(block.bytes), block.op, block.layer, block.line, block.evidence)
+    line = without_folders(block.line or "")
+    parts = (category, size(block.bytes), block.op, block.layer, line, block.evidence)
     return ", ".join(part for part in parts if part)
 
 

@@ -87,3 +87,14 @@ def test_a_device_without_events_is_drawn(tmp_path: Path) -> None:
     assert run("memory", built.write(tmp_path / "x.pickle", device), "-o", target).code == 0
     assert 'aria-label="What the peak holds"' in target.read_text()
     assert 'aria-label="Memory over time' not in target.read_text()
+
+
+def test_a_page_names_no_folder(tmp_path: Path) -> None:
+    """It is made to be sent; files and lines are named."""
+    device = built.training()
+    device.alloc(1 << 38, ("f", "/home/alice/secret/train.py", 31))
+    device.alloc(1 << 38, ("f", "C:\\Users\\alice\\model.py", 32))
+    page = memory.page_of(highest_first([read.read(built.write(tmp_path / "x.pickle", device))]))
+    assert "train.py:31" in page
+    assert "model.py:32" in page
+    assert not re.search("alice|secret|/home|user", page)
