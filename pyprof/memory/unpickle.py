@@ -51,7 +51,7 @@ _MOST_FRAMES = 256
 """Of a stack, the innermost."""
 _MOST_CHARACTERS = 1000
 """Of a name; those of C++ templates are longer than anybody reads."""
-MOST_DEVICES = 1 << 12
+MOST_DEVICES = 1 << 8
 """torch numbers them in one byte."""
 _BYTES, _BYTES_PER_BYTE = 1 << 30, 16
 _SECONDS, _BYTES_PER_SECOND = 60, 4_000_000
