@@ -145,7 +145,7 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
                 raise CaptureError(f"{place}: no such file or folder; check --graph-captures")
             cli.reading(str(path) for path in beside.in_graph_captures(Path(place)))
         if counters is not None and not Path(counters).is_file():
-            raise CaptureError(f"{counters}: no such file, or no regular one; check --counters")
+            raise CaptureError(f"{counters}: no such file; check --counters")
         with settings.using(
             [str(Path(place).absolute()) for place in graph_captures],
             counters and str(Path(counters).absolute()),

@@ -42,13 +42,18 @@ def with_counters(records: Records) -> Records:
     file = settings.counters()
     if not file:
         return records
-    profiled = _profiled(file)
+    path = Path(file)
+    before = readers.stamp(path)
+    profiled = _read(file, before)
     kernels = np.flatnonzero(_is_kernel(records))
     matches = _matched(_launches_of(records, kernels), profiled.launches)
     column, notes = _column(records, kernels, matches, profiled)
     columns = {**records.columns, "counters": column}
-    warnings = (*records.warnings, *notes, *_unjoined(profiled, matches, Path(file).name))
-    return replace(records, columns=columns, warnings=warnings)
+    changed = (f"{path.name}: {text}" for text in readers.changed(path, before))
+    unjoined = _unjoined(profiled, matches, path.name)
+    return replace(
+        records, columns=columns, warnings=(*records.warnings, *changed, *notes, *unjoined)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +94,6 @@ def _read(path: str, stamp: tuple[int, ...]) -> _Profiled:
         _size(rows, "block"),
     )  # fmt: skip
     return _Profiled(launches, rows.column("counters").to_pylist())
-
-
-def _profiled(file: str) -> _Profiled:
-    path = Path(file)
-    return _read(str(path), readers.stamp(path))
 
 
 def _size(rows: pa.Table, side: str) -> Ints:

@@ -9,7 +9,7 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import cli
+from pyprof import cli, readers
 from pyprof.capture.request import snapshot_beside
 from pyprof.errors import CaptureError
 from pyprof.inputs.files import is_special
@@ -35,7 +35,9 @@ def recordings(sources: Iterable[str], capture: Capture | None = None) -> Iterat
 
     for place in [place for source in sources for place in _expand(source)]:
         with fetch(place) as path:
-            yield read.read(path, capture)
+            before, recorded = readers.stamp(path), read.read(path, capture)
+            cli.warn([f"{path}: {text}" for text in readers.changed(path, before)])
+            yield recorded
 
 
 def _expand(source: str) -> list[str]:

@@ -179,7 +179,7 @@ def test_what_is_named_many_times_is_refused(
         taken["device_traces"] = [[] for _ in range(100_000)]
     else:
         name = "device_traces" if part == "taken" else part
-        taken[name] = [taken[name][0]] * 1000
+        taken[name] = [taken[name][0]] * 100
     path = tmp_path / "x.pickle"
     path.write_bytes(pickle.dumps(taken))
     assert "many" in _refused(path)
@@ -249,3 +249,21 @@ def test_older_forms_are_read(tmp_path: Path) -> None:
     assert done.code == 0, done.stderr
     assert "Peak: 12.6 MB allocated before the first event" in done.stdout
     assert "no events were recorded" in done.stdout
+
+
+def test_a_file_that_changes_while_it_is_read_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may go on to write it."""
+    path = built.write(tmp_path / "x.pickle", built.training())
+    unpickled = snapshot._unpickled
+
+    def changing(path: Path) -> memoryview:
+        content = unpickled(path)
+        built.write(path, built.training(9))
+        return content
+
+    monkeypatch.setattr(snapshot, "_unpickled", changing)
+    done = run("memory", path)
+    assert done.code == 0
+    assert "the file changed while it was read" in done.stderr
