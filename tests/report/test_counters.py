@@ -14,6 +14,7 @@ from pyprof.marker import Call, Tensor, encode_op
 from pyprof.report.analysis.counter_totals import counter_totals
 from pyprof.report.analysis.overview import summarise_brief
 from pyprof.report.analysis.roofline import achieved, points
+from pyprof.report.diff.side import summarise_side
 from pyprof.report.render.counters import sentences
 from tests.builders import LAYOUTS, Range, Work, nsys_db
 from tests.capture_files.metrics import kineto_counters, nsys_metrics
@@ -353,6 +354,22 @@ def test_power_of_each_rank_s_own_device(tmp_path: Path) -> None:
         (0, 0, pytest.approx(100)), (1, 1, pytest.approx(200))
     ]  # fmt: skip
     assert power[0]["energy_j"] == pytest.approx(100 * 13 * 100e-6)
+
+
+def test_ranks_of_which_one_was_measured(tmp_path: Path) -> None:
+    """Shares of the time, and what two comparisons know, are of all ranks."""
+    paths = []
+    for rank, more in enumerate(
+        (nsys_metrics({"clock_mhz": (_TIMES, [705.0] * len(_TIMES))}), None)
+    ):
+        paths.append(_capture(tmp_path / f"net.rank{rank}.sqlite", more=more))
+    for order in (paths, paths[::-1]):
+        assert "50.0 % of GPU time by sampling" in run("summary", "-q", *order).stdout
+    both = summarise_side(load(str(paths[1])), ("op",)).whole.plus(
+        summarise_side(load(str(paths[0])), ("op",)).whole
+    )
+    assert both.counters is not None
+    assert both.counters.known_share("clock") == pytest.approx(0.5)
 
 
 def test_a_line_per_op_as_in_the_table_of_ops(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
 from pyprof.report.analysis import filtered, host_ops, layer_tree, op_totals
 from pyprof.report.analysis.chosen_steps import bounds
-from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals
+from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals, merge_counters
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
 from pyprof.report.analysis.phases import of_rows, token_count
 from pyprof.report.analysis.steps import Steps, find_steps, merge_steps
@@ -392,7 +392,7 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
         a.row_count + b.row_count,
         filtered.merge_filtered(a.kept, b.kept),
         host_ops.merge_host_ops(a.host, b.host),
-        a.counters.plus(b.counters) if a.counters and b.counters else a.counters or b.counters,
+        merge_counters(a.counters, b.counters, a.coverage.total_ns, b.coverage.total_ns),
     )
 
 
