@@ -290,6 +290,28 @@ def test_energy_of_a_token(last: str, a_token: float | None, tmp_path: Path) -> 
     assert said.strip() in page.read_text()
 
 
+@pytest.mark.parametrize(("other", "a_token"), [(8, 2 * 0.002 / 8), (9, None)])
+def test_energy_of_a_token_of_several_ranks(
+    other: int, a_token: float | None, tmp_path: Path
+) -> None:
+    """Ranks share the tokens of a step, if they name as many; if not, nothing is said."""
+    paths = []
+    for rank, tokens in enumerate((8, other)):
+        events = []
+        for number in range(1, 5):
+            at = 100 * number
+            step = kineto_json.event("user_annotation", f"step[DECODE bs={tokens}]", at - 1, 90)
+            events += [step, kineto_json.launch(number, at + 1),
+                       kineto_json.kernel(number, at + 5, 10)]  # fmt: skip
+        events += kineto_counters("Power (W)", (_TIMES, [200.0] * len(_TIMES)), key="", pid=0)
+        info = {"rank": rank, "world_size": 2, "backend": "nccl"}
+        paths.append(tmp_path / f"{rank}.json")
+        paths[-1].write_text(kineto_json.text(events, distributedInfo=info))
+    measured = json.loads(run("summary", "-q", "--json", *paths).stdout)["measured"]
+    assert measured["energy_step_j"] == pytest.approx(0.004)
+    assert measured["energy_token_j"] == (a_token and pytest.approx(a_token))
+
+
 def test_energy_of_a_part_is_a_lower_bound(tmp_path: Path) -> None:
     """Of a kernel that too few samples saw the power is not known, nor that of the whole."""
     events = []

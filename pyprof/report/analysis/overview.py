@@ -312,6 +312,9 @@ class Brief:
     kept: Filtered | None = None
     host: pa.Table | None = None
     counters: CounterTotals | None = None
+    token_count: int | None = None
+    """How many tokens the averaged steps worked on; None where not all of them tell, or where
+    ranks worked on different ones."""
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -322,11 +325,6 @@ class Brief:
     def averaged(self) -> tuple[int, int] | None:
         """The steps that times per step are means of: the first, and the one after the last."""
         return self.chosen or self.steps.steady
-
-    @property
-    def token_count(self) -> int | None:
-        """How many tokens those steps worked on; None where not all of them tell."""
-        return token_count(self.steps, self.averaged)
 
     @property
     def step_count(self) -> int | None:
@@ -367,6 +365,7 @@ def shortened(source: Source, overview: Overview) -> Brief:
         overview.kept,
         overview.host,
         overview.counters,
+        token_count(overview.steps, overview.chosen or overview.steps.steady),
     )
 
 
@@ -393,6 +392,7 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
         filtered.merge_filtered(a.kept, b.kept),
         host_ops.merge_host_ops(a.host, b.host),
         merge_counters(a.counters, b.counters, a.coverage.total_ns, b.coverage.total_ns),
+        a.token_count if a.token_count == b.token_count else None,
     )
 
 
