@@ -131,17 +131,15 @@ SAMPLES = pa.schema(
     {
         "device": pa.int32(),
         "time": pa.int64(),  # ns; a value is the mean of the time since the sample before
-        "metric": _TEXT,  # one of SAMPLED
+        "metric": _TEXT,  # as below
         "value": pa.float64(),
     }
 )
-"""One row per sample of a metric of a device; by device and metric in the order of their times."""
+"""One row per sample of a metric of a device; by device and metric in the order of their times.
 
-SAMPLED = (
-    *("dram_pct", "dram_read_pct", "dram_write_pct", "tensor_pct", "sm_active_pct"),
-    *("clock_hz", "power_w", "temperature_c"),
-)
-"""Metrics that are sampled; shares are of the device's peak."""
+Metrics: dram_pct, dram_read_pct, dram_write_pct, tensor_pct and sm_active_pct, which are shares of
+the device's peak, clock_hz, power_w, temperature_c.
+"""
 
 GRAPH_NODES = pa.schema(
     {

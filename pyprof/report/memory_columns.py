@@ -44,7 +44,7 @@ def with_memory(
     devices = highest_first(beside(paths)) if key in KEYS else ()
     if not devices or key is None:
         return columns, tables
-    return [*columns, *_COLUMNS], (_added(table, key, devices[0]) for table in tables)
+    return [*columns, *COLUMNS], (_added(table, key, devices[0]) for table in tables)
 
 
 def _added(table: pa.Table, key: str, device: DeviceMemory) -> pa.Table:
@@ -71,7 +71,7 @@ def _of_groups(table: Table) -> pa.Array:
     raise TypeError(f"memory belongs to groups of rows, not to each of {table.records.rows}")
 
 
-_COLUMNS = (
+COLUMNS = (
     Column("alloc", "Alloc", INT, 12, _of_groups,
            "Memory that it allocated in the whole recording.", "byte"),
     Column("peak_share", "Peak(%)", FLOAT, 8, _of_groups,

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import cli
 from pyprof.errors import PyprofError
+from pyprof.parameters import meant
 from pyprof.parse.records import Coded
 from pyprof.prof import group, params, where
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
@@ -43,7 +43,7 @@ def columns(names: str | None, form: str = "plain", by: str | None = None) -> tu
     usual = _USUAL.get(form, DEFAULT.split(",")) if by is None else []
     asked = [name.strip() for name in (names or "").split(",") if name.strip()] or usual
     if unknown := [name for name in asked if name not in offered]:
-        hint = cli.meant(unknown[0], offered) or _by_header(unknown[0])
+        hint = meant(unknown[0], offered) or _by_header(unknown[0])
         raise click.BadParameter(
             f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(offered)}",
             param_hint="'-c'",
@@ -55,7 +55,8 @@ def _of_groups(by: str) -> list[str]:
     """Name the columns of groups."""
     if by == PARAMS:
         return [*params.NAMES]
-    return [by, *group.MEASURES, *(group.HOST if by == OP else ())]
+    more = {OP: group.HOST, **dict.fromkeys(group.BY_STEPS, group.PER_STEP)}.get(by, {})
+    return [by, *group.MEASURES, *more]
 
 
 _USUAL = {"terminal": [*terminal_table.SCREEN], "full": [*terminal_table.FULL]}
@@ -103,21 +104,21 @@ class Asked:
         return tuple(one for one in self.where if one.name in _RUN_ON and self.by is None)
 
     @property
+    def named(self) -> frozenset[str]:
+        """The columns that are asked for by name, to show or to sort by."""
+        return frozenset((*self.names, (self.sort or "").rstrip("-")))
+
+    @property
     def of_steps(self) -> bool:
         """Tell whether a step or its phase is asked for."""
-        named = {*self.names, self.by, (self.sort or "").rstrip("-")}
-        return bool(OF_STEPS & (named | {condition.name for condition in self.where}))
+        return bool(
+            OF_STEPS & ({*self.named, self.by} | {condition.name for condition in self.where})
+        )
 
     @property
     def of_host(self) -> bool:
         """Tell whether the host's time in ops is asked for, which only captures tell."""
-        named = {*self.names, (self.sort or "").rstrip("-")}
-        return self.by == OP and bool(named & {*group.HOST})
-
-    @property
-    def needs_all_rows(self) -> bool:
-        """Tell whether nothing can be said before all captures have been read."""
-        return (self.by or self.sort or self.top) is not None
+        return self.by == OP and bool(self.named & {*group.HOST})
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +243,9 @@ def shown(answer: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.T
     of_params = asked.by == PARAMS
     host = NOTHING if asked.of_host and answer.host is None else answer.host
     columns, data = (
-        params.measured(answer.data) if of_params else group.measured(answer.data, asked.by, host)
+        params.measured(answer.data)
+        if of_params
+        else group.measured(answer.data, asked.by, host, asked.named)
     )
     if asked.sort is not None:
         names = [column.name for column in columns]
@@ -256,7 +259,7 @@ def shown(answer: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.T
 def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:
     name, descending = sort.rstrip("-"), not sort.endswith("-")
     if name not in names:
-        hint = cli.meant(name, names) or ";"
+        hint = meant(name, names) or ";"
         raise click.BadParameter(
             f"cannot sort by {name!r}{hint} columns are {', '.join(names)}", param_hint="'--sort'"
         )

@@ -90,7 +90,13 @@ def of_rows(loop_steps: Steps) -> StepRows:
     Rows are in no step that is guessed: it may be a layer.
     """
     of_row = np.full_like(loop_steps.of_row, OUTSIDE) if loop_steps.guessed else loop_steps.of_row
-    return StepRows(of_row, tuple(step.phase for step in said(loop_steps)))
+    steps = said(loop_steps)
+    return StepRows(
+        of_row,
+        tuple(step.phase for step in steps),
+        tuple(step.tokens for step in steps),
+        loop_steps.duration_ns,
+    )
 
 
 def with_steps(source: Source) -> Table:

@@ -44,6 +44,14 @@ class StepTimes:
     """Median time after warm-up; null where no steps were found."""
     duration_ns: tuple[int, ...]
     """Time of every step, in order."""
+    mfu: tuple[float | None, ...]
+    """Model FLOPs utilization of every step; null where the peak, or the FLOPs of more than 20 % of
+    its GPU time, are unknown, and where steps are guessed."""
+    hfu: tuple[float | None, ...]
+    """The same with recomputed work; null likewise."""
+    mbu: tuple[float | None, ...]
+    """Bytes of every decode step over what the memory could move; null for other steps, and where
+    the peak, or the bytes of more than 20 % of its GPU time, are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,6 +455,8 @@ def _mean(sums: Sums, name: str, factor: float) -> float | None:
 
 def _steps(brief: Brief) -> StepTimes:
     steps, averaged = brief.steps, brief.averaged
+    durations = steps.duration_ns.tolist()
+    shares = brief.utilization.of_steps(durations)
     return StepTimes(
         count=len(steps),
         origin=steps.origin,
@@ -456,7 +466,10 @@ def _steps(brief: Brief) -> StepTimes:
         last=averaged and averaged[1] - 1,
         mean_ns=averaged and steps.mean_ns(averaged),
         median_ns=steps.median_ns,
-        duration_ns=tuple(steps.duration_ns.tolist()),
+        duration_ns=tuple(durations),
+        mfu=tuple(each.mfu for each in shares),
+        hfu=tuple(each.hfu for each in shares),
+        mbu=tuple(each.mbu for each in shares),
     )
 
 

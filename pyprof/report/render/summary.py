@@ -120,16 +120,18 @@ def _about_step(brief: Brief, place: int, every: Sequence[ServingStep]) -> Itera
     if every and every[place].phase:
         tokens = every[place].tokens
         yield every[place].phase + (f" of {tokens:,} tokens" if tokens is not None else "")
-    usage, took = brief.utilization, int(brief.steps.duration_ns[place])
-    mfu = None if usage.why else usage.steps.mfu(place, took, usage.peak_flops)
-    if mfu is not None:
-        yield f"MFU {percent(mfu)} %"
+    shares = brief.utilization.of_step(place, int(brief.steps.duration_ns[place]))
+    for name, share in (("MFU", shares.mfu), ("MBU", shares.mbu)):
+        if share is not None:
+            yield f"{name} {percent(share)} %"
 
 
-def serving(brief: Brief) -> Iterator[str]:
-    """Tabulate the phases of a serving engine's steps, where there are any."""
-    totals = by_phase(brief.steps, brief.chosen)
-    rows = [
+SERVING_HEADER = ("Phase", "Steps", "ms/step", "Tokens/step", "Tokens/s", "Padding%")
+
+
+def serving_rows(brief: Brief) -> list[list[str]]:
+    """Spell the phases of a serving engine's steps; [] where there are none."""
+    return [
         [
             total.phase,
             str(total.steps),
@@ -138,11 +140,14 @@ def serving(brief: Brief) -> Iterator[str]:
             number(total.tokens_per_s),
             percent(total.padding),
         ]
-        for total in totals
+        for total in by_phase(brief.steps, brief.chosen)
     ]
-    if rows:
-        header = ("Phase", "Steps", "ms/step", "Tokens/step", "Tokens/s", "Padding%")
-        lines = text.table(rows, header, (0,))
+
+
+def serving(brief: Brief) -> Iterator[str]:
+    """Tabulate these phases."""
+    if rows := serving_rows(brief):
+        lines = text.table(rows, SERVING_HEADER, (0,))
         yield text.heading(lines[0])
         yield from lines[1:]
         yield ""

@@ -223,4 +223,5 @@
   };
   pyprof.Plot = Plot;
   pyprof.ticks = ticks;
+  pyprof.instant = instant;
 })();
