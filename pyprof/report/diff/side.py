@@ -16,7 +16,7 @@ from pyprof.arrays import sum_if_known
 from pyprof.inputs.source import each_once
 from pyprof.prof.group import add_up
 from pyprof.report.analysis import steps
-from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals
+from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals, merge_counters
 from pyprof.report.analysis.overview import gpus
 from pyprof.report.analysis.timeline import timeline
 from pyprof.report.diff.keys import KEYS
@@ -148,9 +148,7 @@ class Sums:
             self.flops + other.flops,
             self.bytes + other.bytes,
             {name: self.known[name] + other.known[name] for name in _COSTS},
-            self.counters.plus(other.counters)
-            if self.counters and other.counters
-            else self.counters or other.counters,
+            merge_counters(self.counters, other.counters, self.time_ns, other.time_ns),
         )
 
 
