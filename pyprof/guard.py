@@ -23,6 +23,10 @@ STDOUT = STDIN = "-"
 APPLICATION_ID = 0x50795066
 """In the header of SQLite files that `pyprof capture` wrote, for which SQLite has this field."""
 
+SNAPSHOT = ".memory.pickle"
+"""What the name of a memory snapshot ends in, in place of the capture's own suffix."""
+_CAPTURES = (".pt.trace.json.gz", ".pt.trace.json", ".json.gz", ".json", ".sqlite", ".nsys-rep")
+
 _KEY = "pyprof.guard"
 _BESIDE = ("-wal", "-shm", "-journal")
 """What SQLite has beside a database, behind its name."""
@@ -154,8 +158,6 @@ def _opened(number: int) -> os.stat_result | None:
 
 def _belonging(place: str) -> list[str]:
     """Name what belongs to a file, wherever links lead."""
-    from pyprof.capture.request import snapshot_beside  # noqa: PLC0415 - it imports this
-
     if place == STDIN:
         return []
     real_path = os.path.realpath(place)
@@ -163,6 +165,13 @@ def _belonging(place: str) -> list[str]:
     alike = [stem + other for other in _ALIKE if suffix in _ALIKE and other != suffix]
     snapshot = snapshot_beside(Path(real_path))
     return [*(real_path + end for end in _BESIDE), *alike, str(snapshot)]
+
+
+def snapshot_beside(capture: Path) -> Path:
+    """Name the memory snapshot that is recorded with a capture."""
+    stem = next((capture.name.removesuffix(end) for end in _CAPTURES if capture.name.endswith(end)),
+                capture.name)  # fmt: skip
+    return capture.with_name(stem + SNAPSHOT)
 
 
 # --- what a file holds ----------------------------------------------------------------------------

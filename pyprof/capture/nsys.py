@@ -25,7 +25,6 @@ from pyprof.capture.request import (
     names_a_range,
     ranked,
     set_aside,
-    snapshot_beside,
 )
 from pyprof.capture.tables import filled, kernels_of_unseen_nodes
 from pyprof.capture.window_files import join_nsys_windows
@@ -75,7 +74,7 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
     inside = [f"--files={folder}"]
     if gpu and request.memory:
         options += ["--cuda-memory-usage=true"]
-        inside += [f"--memory={snapshot_beside(Path(name + _EXPORT)).absolute()}"]
+        inside += [f"--memory={guard.snapshot_beside(Path(name + _EXPORT)).absolute()}"]
     if _hangs_up():
         inside += ["--hangup"]
     if ranged and request.steps is None:
@@ -109,7 +108,7 @@ def run(request: Request, nsys: str) -> Outcome:
     before = _written(name)
     for path in before:
         check_place(path, partial(_ours, database=Path(name + _EXPORT)))
-    snapshot = snapshot_beside(Path(name + _EXPORT))
+    snapshot = guard.snapshot_beside(Path(name + _EXPORT))
     if request.memory:
         check_place(snapshot, lambda _: guard.recorded(Path(name + _EXPORT)))
     gpu, began_s = bool(machine.find_gpus()), time.time()

@@ -11,11 +11,11 @@ import torch
 import torch.cuda.profiler
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from pyprof import instrument
+from pyprof import guard, instrument
 from pyprof.capture import memory_snapshot
 from pyprof.capture.graph_hooks import graphs_watched
 from pyprof.capture.nvtx_ranges import NvtxRanges, profiler_ranges
-from pyprof.capture.request import StepCounter, set_aside, shown, snapshot_beside
+from pyprof.capture.request import StepCounter, set_aside, shown
 from pyprof.capture.script_profilers import Others
 from pyprof.instrument.emit import profiler_sink
 from pyprof.instrument.range_to_capture import RecordingWindows
@@ -67,7 +67,7 @@ class Recording:
         target = path()
         written = self._recorder.write(target)
         if self._request.memory and self._recorder.mine:
-            self._snapshot_notes.append(memory_snapshot.written(snapshot_beside(target)))
+            self._snapshot_notes.append(memory_snapshot.written(guard.snapshot_beside(target)))
         if written:
             self._snapshot_notes.append(set_aside(target, self._began_s))
         return target if written else None

@@ -153,24 +153,12 @@ def ranked(name: str) -> str:
     return name if own_rank is None else f"{name}.rank{own_rank}"
 
 
-SNAPSHOT = ".memory.pickle"
-"""What the name of a memory snapshot ends in, in place of the capture's own suffix."""
-_CAPTURES = (".pt.trace.json.gz", ".pt.trace.json", ".json.gz", ".json", ".sqlite", ".nsys-rep")
-
-
-def snapshot_beside(capture: Path) -> Path:
-    """Name the memory snapshot that is recorded with a capture."""
-    stem = next((capture.name.removesuffix(end) for end in _CAPTURES if capture.name.endswith(end)),
-                capture.name)  # fmt: skip
-    return capture.with_name(stem + SNAPSHOT)
-
-
 def set_aside(capture: Path, began_s: float) -> str:
     """Rename the snapshot beside a capture if it is older than its run; say so, "" if not.
 
     It would be taken for this run's.
     """
-    snapshot = snapshot_beside(capture)
+    snapshot = guard.snapshot_beside(capture)
     try:
         if snapshot.stat().st_mtime >= began_s:
             return ""
@@ -247,7 +235,7 @@ class Outcome:
         """What there is to report of memory: a GPU's snapshot, else the captures' own events."""
         if not self.memory or self.path is None:
             return ()
-        snapshot = snapshot_beside(self.path)
+        snapshot = guard.snapshot_beside(self.path)
         if snapshot.is_file():
             return (snapshot,)
         return () if self.path.suffix == ".sqlite" else self.captures

@@ -16,7 +16,6 @@ from pyprof.capture.request import (
     check_place,
     ranked,
     shown,
-    snapshot_beside,
 )
 from pyprof.capture.spawned import Children
 from pyprof.cli import say
@@ -46,7 +45,7 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
     path = Path(ranked(request.output) + SUFFIX)
     check_place(path)
     if request.memory:  # which cannot say itself whose it is
-        check_place(snapshot_beside(path), lambda _: guard.recorded(path))
+        check_place(guard.snapshot_beside(path), lambda _: guard.recorded(path))
     try:
         from pyprof.capture.recorder import Recorder  # noqa: PLC0415 - torch is the user's own
         from pyprof.capture.recording import Recording  # noqa: PLC0415 - as above

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof import cli, readers
-from pyprof.capture.request import snapshot_beside
 from pyprof.errors import CaptureError
+from pyprof.guard import snapshot_beside
 from pyprof.inputs.files import is_special
 from pyprof.inputs.find import fetch, find, natural
 from pyprof.inputs.ranks import identify

@@ -13,10 +13,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pyprof.capture import memory_snapshot, torch_profiler  # noqa: E402 - torch is needed for it
-from pyprof.capture.request import Outcome, Request, snapshot_beside  # noqa: E402
+from pyprof.capture.request import Outcome, Request  # noqa: E402
 from pyprof.capture.script import Target  # noqa: E402
 from pyprof.commands.capture import tell  # noqa: E402
 from pyprof.errors import PyprofError  # noqa: E402
+from pyprof.guard import snapshot_beside  # noqa: E402
 from pyprof.memory import read  # noqa: E402
 from tests.commands import run  # noqa: E402
 from tests.memory import built  # noqa: E402
