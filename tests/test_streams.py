@@ -116,7 +116,7 @@ def test_a_name_that_is_too_long_is_one_line(name: str, net: Path, tmp_path: Pat
     long = "n" * 300
     suffix = SUFFIX.get(name, ".txt")
     beside = [] if name in ("peaks", "memory") else ["--counters", "--graph-captures"]
-    commands = [[*given(name, net), "-o", tmp_path / f"{long}{suffix}"]]
+    commands: list[list[str | Path]] = [[*given(name, net), "-o", tmp_path / f"{long}{suffix}"]]
     commands += [[*given(name, net), option, long, "-o", "o" + suffix] for option in beside]
     commands += [[*given(name, Path(long)), "-o", "o" + suffix]] if name != "peaks" else []
     for arguments in commands:
