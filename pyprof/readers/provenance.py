@@ -136,8 +136,10 @@ def _texts(value: object) -> list[str]:
 
 def _innermost(stacks: list[str]) -> tuple[str, ...] | None:
     """Give the frames of the last stack: of the op that makes what the kernel writes."""
-    frames = next((inner for text in reversed(stacks) if (inner := _FRAME.findall(text))), None)
-    return tuple(f"{file}:{line}" for file, line in frames[-_MOST_FRAMES:]) if frames else None
+    frames = next((listed for text in reversed(stacks) if (listed := _FRAME.findall(text))), None)
+    if frames is None:
+        return None
+    return tuple(f"{file}:{line}" for file, line in frames[-_MOST_FRAMES:])
 
 
 def _ops(nodes: list[str]) -> tuple[str, ...] | None:
