@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyprof.inputs.memory_recordings import beside
 from pyprof.prof import group
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.memory import DeviceMemory
     from pyprof.report.rows import Asked, WithMemory
 
+_T = TypeVar("_T")
 NOT_RECORDED = (
     "alloc and peak_share are unknown: no memory was recorded with the capture; "
     "pyprof capture --memory does"
@@ -62,5 +63,5 @@ def _added(
     return group.with_memory(columns, groups, _without(allocated, absent), _without(share, absent))
 
 
-def _without(values: Sequence[float], absent: Sequence[bool]) -> list[float | None]:
+def _without(values: Sequence[_T], absent: Sequence[bool]) -> list[_T | None]:
     return [None if gone else value for value, gone in zip(values, absent, strict=True)]

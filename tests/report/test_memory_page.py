@@ -172,6 +172,6 @@ def test_figures_of_one_clock_move_together(tmp_path: Path) -> None:
             setTimeout(() => done(plots.map((plot) => [...plot.seen.x, plot.view.left])), 200);
         """
         for number in (None, 0, 1):
-            timeline, memory = driver.execute_async_script(seen, number)  # type: ignore[no-untyped-call]
+            timeline, memory = driver.execute_async_script(seen, number)
             assert timeline == memory
         assert errors(driver) == []
