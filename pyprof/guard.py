@@ -1,8 +1,9 @@
-"""What no output replaces: what the command reads, and captures that pyprof did not write."""
+"""What a command reads: no output replaces it, and messages name it as the user does."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 import zlib
@@ -28,6 +29,9 @@ _BESIDE = ("-wal", "-shm", "-journal")
 _ALIKE = (".sqlite", ".nsys-rep", ".qdrep")
 """A report and its export, which stand for each other."""
 
+_END = r"(?![\w-]|\.\w)"
+"""Behind a path in a text; else it is the beginning of another."""
+
 _Inode = tuple[int, int]
 
 
@@ -42,6 +46,8 @@ class Guard:
     inputs: dict[_Inode, str] = field(default_factory=dict)
     beside: dict[str, str] = field(default_factory=dict)
     """By whole path, what belongs to an input, there or not."""
+    given: dict[str, str] = field(default_factory=dict)
+    """By the absolute path that an input is read by, how the user spells it."""
 
     def reads(self, places: Iterable[str]) -> None:
         """Keep the files among these from being replaced; PyprofError where one is the output."""
@@ -52,6 +58,19 @@ class Guard:
                 self.beside |= dict.fromkeys(_belonging(place), place)
         if self.target is not None:
             self._no_input(self.target)
+
+    def spelt(self, place: str, source: str) -> None:
+        """Keep how the user spells a place, or the beginning of what is read (`FOLDER/`)."""
+        if place != source:
+            self.given[place] = source
+
+    def as_given(self, text: str) -> str:
+        """Name what is read as the user does, wherever a text has its absolute path."""
+        if not self.given:
+            return text
+        places = sorted(self.given, key=len, reverse=True)  # the nearest folder
+        spelt = "|".join(re.escape(place) + _END * (place[-1:] != "/") for place in places)
+        return re.sub(rf"(?<![\w./-])(?:{spelt})", lambda match: self.given[match[0]], text)
 
     def decide(self, target: str) -> None:
         """Raise PyprofError where this must not be written."""

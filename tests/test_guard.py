@@ -22,7 +22,7 @@ from pyprof.errors import PyprofError
 from pyprof.report import export
 from tests.commands import run
 from tests.programs import TOP, environment
-from tests.readers.kineto_json import text
+from tests.readers.kineto_json import kernel, text
 from tests.report.captured import capture
 
 if TYPE_CHECKING:
@@ -125,8 +125,6 @@ def _suffix(name: str) -> str:
 @pytest.mark.parametrize("name", READING)
 def test_no_command_replaces_a_capture_unless_forced(name: str, net: Path, tmp_path: Path) -> None:
     """One that is not read, whatever it is called; its own files it does replace."""
-    if name == "roofline":
-        pytest.importorskip("jinja2")
     target = tmp_path / f"out{_suffix(name)}"
     shutil.copy(capture(tmp_path / "other.sqlite"), target)
     before = target.read_bytes()
@@ -140,7 +138,7 @@ def test_no_command_replaces_a_capture_unless_forced(name: str, net: Path, tmp_p
     assert run(*arguments, "-o", target).code == 0
 
 
-@pytest.mark.parametrize("suffix", [s for form in export.formats() for s in form.suffixes])
+@pytest.mark.parametrize("suffix", [s for form in export.FORMATS for s in form.suffixes])
 def test_what_was_exported_is_replaced(suffix: str, net: Path, tmp_path: Path) -> None:
     """Also where it is a timeline, which can be read as a capture."""
     for _ in range(2):
@@ -307,3 +305,61 @@ def test_an_output_that_is_a_link_is_followed(to: str, net: Path, tmp_path: Path
         assert "symbolic links" in done.stderr
     else:
         assert (tmp_path / LINKS[to]).read_text().startswith('"Idx"')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("prof", "in"), "in/bad.json.gz"),
+        (("prof", "./in/"), "./in/bad.json.gz"),
+        (("prof", "in/net.sqlite", "in/bad.json.gz"), "in/bad.json.gz"),
+        (("ranks", "../in-run/in"), "../in-run/in/bad.json.gz"),
+        (("ranks", "*n/*.gz"), "in/bad.json.gz"),
+        (("summary", "--strict", "in"), "in/bad.json.gz"),
+        (("memory", "in/bad.json.gz"), "in/bad.json.gz"),
+        (("prof", "--counters", "in/bad.json.gz", "in/net.sqlite"), "in/bad.json.gz"),
+        (("diff", "in", "in"), "in/bad.json.gz"),
+        (("prof", "--workers", "2", "in"), "in/bad.json.gz"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_messages_name_inputs_as_given(
+    arguments: tuple[str, ...], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is read by its absolute path is named by the relative one that was given."""
+    folder = tmp_path / "in-run"
+    (folder / "in").mkdir(parents=True)
+    capture(folder / "in" / "net.sqlite")
+    (folder / "in" / "bad.json.gz").write_text("no capture")
+    monkeypatch.chdir(folder)
+    done = run(*arguments)
+    words = done.stderr.replace(":", " ").split()
+    assert named in words, done.stderr
+    assert str(tmp_path) not in done.stderr
+
+
+def test_warnings_of_json_name_inputs_as_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are the same sentences."""
+    (tmp_path / "in").mkdir()
+    whole = text([kernel(1, 2), kernel(5, 2)])
+    (tmp_path / "in" / "net.json").write_text(whole[: whole.rindex("{")])
+    capture(tmp_path / "in" / "net.sqlite")
+    monkeypatch.chdir(tmp_path)
+    warnings = json.loads(run("ranks", "--json", "in").stdout)["warnings"]
+    assert any(warning.startswith("in/net.json: the trace is truncated") for warning in warnings)
+
+
+def test_only_whole_paths_are_spelt_as_given() -> None:
+    """A name that begins like an input's is another's."""
+    known = guard.Guard()
+    known.spelt("/data/a", "a")
+    known.spelt("/data/a/b.json", "./a/b.json")
+    known.spelt("/cwd/", "")
+    assert known.as_given("/data/a: x") == "a: x"
+    assert known.as_given("in /data/a.") == "in a."
+    assert known.as_given("/data/a/c.json and /data/a/b.json") == "a/c.json and ./a/b.json"
+    for other in ("/data/ab", "/data/a.json", "/x/data/a", "file:///data/a", "/data/a-1"):
+        assert known.as_given(other) == other
+    assert known.as_given("/cwd/net.json: cut") == "net.json: cut"

@@ -18,6 +18,7 @@ from pyprof.options import (
     reads_captures,
     where_option,
 )
+from pyprof.parameters import Choice, Number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,17 +29,17 @@ if TYPE_CHECKING:
     from pyprof.prof.where import Condition
 
 GROUPS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
-         "step", "phase", "params", "family", "via")  # fmt: skip
+         "step", "phase", "params", "family", "via", "tc", "bound")  # fmt: skip
 
 
 class _ProfCommand(cli.Command):
     """Lists the columns in its help, from where they are registered."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from pyprof.prof.names import column_help  # noqa: PLC0415 - only for help
+        from pyprof.prof.columns import COLUMNS  # noqa: PLC0415 - only for help
 
         with formatter.section("Columns"):
-            formatter.write_dl(column_help())
+            formatter.write_dl([(column.name, column.help) for column in COLUMNS.values()])
         super().format_epilog(ctx, formatter)
 
 
@@ -59,22 +60,23 @@ class _ProfCommand(cli.Command):
               help="Align more columns, or those of -c, nothing shortened.")  # fmt: skip
 @click.option(
     "--by",
-    type=cli.Choice(GROUPS),
+    type=Choice(GROUPS),
     help="Group rows and show calls, total, mean, min, max, share; -c chooses. `params` groups by"
     " op and shape, and adds the spread of TFLOP/s. With `op`, -c also takes cpu_calls, cpu_self,"
     " cpu_total and cpu_mean: the host's time in its calls, from captures. By `op`, `line` or"
     " `layer`, captures with memory also have alloc, what was allocated in all, and peak_share,"
-    " the share of the peak.",
+    " the share of the peak. `step` and `phase` add the wall time of steps, and tokens and"
+    " tokens_per_s where a serving engine states them.",
 )
 @where_option
 @click.option(
     "--sort", metavar="COL", help="Sort by a column, largest first; COL- for smallest first."
 )
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show the first N rows.")
-@click.option("--strict", "least", type=cli.Number("95", 100, zero=True),
+@click.option("--strict", "least", type=Number("95", 100, zero=True),
               metavar="PERCENT",
               help="Fail if the cost of less than PERCENT of GPU time is known.")  # fmt: skip
-@click.option("--summary", type=cli.Choice(["nvprof"]),
+@click.option("--summary", type=Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
 @click.option("--explain", type=click.IntRange(1), metavar="ROW",
               help="Explain how row ROW (its idx) was costed, stage by stage.")  # fmt: skip
@@ -109,6 +111,7 @@ def command(
       pyprof prof --by op -w 120 ranks/
       pyprof prof --by op -c op,total,cpu_calls,cpu_self,cpu_total -w 100 net.sqlite
       pyprof prof --by line -c line,total,alloc,peak_share --sort alloc -w 100 net.sqlite
+      pyprof prof --by tc -w 100 net.sqlite
       pyprof prof --explain 12 net.dict
       pyprof prof --by params --where tc=0 -w 160 net.sqlite
       pyprof prof --json --where tc=0 --sort sil --top 5 net.sqlite
@@ -154,7 +157,9 @@ def command(
     else:
         _write(report.shown(answer, asked, with_memory), captures, target, how)
     if not captures.quiet:
-        cli.say(answer.coverage.text)
+        none = bool(asked_rows) and not answer.matched
+        sought = " and ".join(how["conditions"])
+        cli.say(f"no row matches {sought}" if none else answer.coverage.text)
     report.demand(answer.coverage, least)
 
 

@@ -54,7 +54,6 @@ def command(
       pyprof report ranks/ -o ranks.html --workers 2
     """
     cli.claims(target, "html", "htm", text=False)
-    cli.need("pages", "Jinja2")
     if snapshot is not None:
         if len(captures.paths) > 1 or Path(captures.paths[0]).is_dir():
             raise click.UsageError(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from glob import has_magic
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import cli, readers
+from pyprof import cli, guard, readers
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.files import files_of, is_special, is_url, names
 from pyprof.readers import settings
@@ -105,6 +105,7 @@ def _expand(source: str) -> list[str]:
         raise CaptureError("the name of a capture is empty; check the path")
     files = files_of(source)
     place = files.absolute(source)
+    _remember(files, source)
     if files.is_file(place):
         return [place]
     if files.is_folder(place):
@@ -118,6 +119,19 @@ def _expand(source: str) -> list[str]:
     if not captures:
         raise CaptureError(f"{source}: {what}")
     return captures
+
+
+def _remember(files: FileSystem, source: str) -> None:
+    """Let messages name what is read as the user does; of a pattern, the folder that it is in."""
+    if is_url(source) or not has_magic(source) or files.is_file(source):
+        guard.current().spelt(files.absolute(source), source.rstrip("/") or source)
+        return
+    folders = "".join(f"{name}/" for name in takewhile(_is_name, source.split("/")))
+    guard.current().spelt(files.absolute(folders or ".").rstrip("/") + "/", folders)
+
+
+def _is_name(name: str) -> bool:
+    return not has_magic(name)
 
 
 def _matching(files: FileSystem, match: str) -> list[str]:

@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.prof.columns import COLUMNS, FLOAT, INT, Column
+from pyprof.prof.step_rows import StepWork
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from pyprof.arrays import Mask
+    from pyprof.prof.step_rows import StepRows
     from pyprof.prof.table import Table
 
 
@@ -68,7 +70,16 @@ MEASURES: Mapping[str, tuple[str, str, str, str]] = {
     "energy": ("Energy(mJ)", FLOAT, "mJ", "energy_sum"),
 }
 _OF_COUNTERS = ("dram", "energy")
-"""Measures that are shown only where something was measured."""
+
+BY_STEPS = ("step", "phase")
+PER_STEP: Mapping[str, tuple[str, str, str, str]] = {
+    # name: header, kind, unit, source; of groups by step or phase
+    "wall": ("Wall(ns)", INT, "ns", "wall_ns"),
+    "tokens": ("Tokens", INT, "", "tokens"),
+    "tokens_per_s": ("Tokens/s", FLOAT, "", "tokens_per_s"),
+}
+_IF_KNOWN = {*_OF_COUNTERS, *PER_STEP}
+"""Measures that are shown, unless asked for by name, only where there is one."""
 
 HOST: Mapping[str, tuple[str, str, str]] = {
     # name: header, kind, unit; of groups by op, from a capture: what the host spent in them
@@ -85,12 +96,37 @@ MEMORY: Mapping[str, tuple[str, str, str]] = {
 }
 MEMORY_KEYS = ("op", "line", "layer")
 """Columns by which memory is grouped, too."""
-_BESIDE = {**HOST, **MEMORY}
+
+_MEANINGS = {
+    "calls": "Kernels, copies and fills of the group; with `params`, op calls.",
+    "total": "Their time on the GPU, ns.",
+    "mean": "Mean of those that are timed, ns.",
+    "min": "The shortest, ns.",
+    "max": "The longest, ns.",
+    "share": "Share of the summed time of all groups.",
+    "flops": "Sum of those that are known.",
+    "bytes": "Sum of those that are known.",
+    "dram": "Measured DRAM traffic, of the rows that counters cover.",
+    "energy": "Measured energy of the rows that counters cover, mJ.",
+    "wall": "Time of the steps on the slowest rank, with what it was idle, ns.",
+    "tokens": "Tokens that the steps work on, without padding, as a serving engine's ranges state.",
+    "tokens_per_s": "These over the whole time of the steps.",
+    "cpu_calls": "Calls of the op on the host.",
+    "cpu_self": "Host time in them, without ops called inside, ns.",
+    "cpu_total": "Host time in them, ns.",
+    "cpu_mean": "The same per call, ns.",
+    "alloc": "Memory that it allocated in the whole recording.",
+    "peak_share": "Its share of what the device held at the peak.",
+}
+"""What measures of groups are, for readers of the schema."""
 
 _SUMS = {"row_sum": "sum", "duration_count": "sum", "duration_sum": "sum", "duration_min": "min",
          "duration_max": "max", "flops_sum": "sum", "bytes_sum": "sum", "dram_sum": "sum",
          "energy_sum": "sum"}  # fmt: skip
 """What is kept of a group, and how two become one."""
+
+_PER_PROCESS = {"tokens_min": "min", "tokens_max": "max", "wall_ns": "max"}
+"""The same of steps: their tokens on each process, and their time on the slowest."""
 
 
 def group(table: Table, key: str, chosen: Mask | None = None) -> pa.Table:
@@ -114,12 +150,26 @@ def group(table: Table, key: str, chosen: Mask | None = None) -> pa.Table:
     sums = rows.group_by("key").aggregate(
         [("row", "sum"), *measures, *((name, "sum") for name in ("flops", "bytes", *_OF_COUNTERS))]
     )
-    return sums.select(["key", *_SUMS])
+    sums = sums.select(["key", *_SUMS])
+    return _with_tokens(sums, key, table.steps) if key in BY_STEPS else sums
+
+
+def _with_tokens(groups: pa.Table, key: str, steps: StepRows | None) -> pa.Table:
+    """Put beside groups by step or phase what the steps state, and how long they took."""
+    by_key = {} if steps is None else steps.by_phase() if key == "phase" else steps.by_step()
+    works = [by_key.get(value, StepWork()) for value in groups.column("key").to_pylist()]
+    tokens, took = [work.tokens for work in works], [work.duration_ns for work in works]
+    for name, values in zip(_PER_PROCESS, (tokens, tokens, took), strict=True):
+        groups = groups.append_column(name, pa.array(values, pa.int64()))
+    return groups
 
 
 def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
     """Make the groups of two sets of rows those of both."""
-    return add_up(pa.concat_tables([a, b]), ["key"], _SUMS)
+    both = pa.concat_tables([a, b])
+    return add_up(
+        both, ["key"], {name: (_SUMS | _PER_PROCESS)[name] for name in both.column_names[1:]}
+    )
 
 
 def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Table:
@@ -135,11 +185,15 @@ def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Ta
 
 
 def measured(
-    groups: pa.Table, key: str, host: pa.Table | None = None
+    groups: pa.Table,
+    key: str,
+    host: pa.Table | None = None,
+    named: Collection[str] = (),
 ) -> tuple[list[Column], pa.Table]:
     """Give what is shown of groups, the longest first; of ops with what the `host` spent in them.
 
-    `calls` counts kernels; `share` is of the summed GPU time.
+    `calls` counts kernels; `share` is of the summed GPU time. Measures that are `named` are there
+    even where nothing has one.
     """
     groups = groups if host is None else with_host(groups, host)
     total = groups.column("duration_sum").cast(pa.float64())
@@ -149,10 +203,13 @@ def measured(
     timed = pc.if_else(pc.equal(count, 0), None, count).cast(pa.float64())
     mean = pc.divide(total, timed)
     shown = groups.append_column("share", share).append_column("duration_mean", mean)
+    shown = _with_rates(shown) if key in BY_STEPS else shown
     specs = {
         name: spec
-        for name, spec in MEASURES.items()
-        if name not in _OF_COUNTERS or shown.column(spec[-1]).null_count < shown.num_rows
+        for name, spec in {**MEASURES, **(PER_STEP if key in BY_STEPS else {})}.items()
+        if name not in _IF_KNOWN
+        or name in named
+        or shown.column(spec[-1]).null_count < shown.num_rows
     }
     columns = [COLUMNS[key], *map(measure, specs)]
     sources = {key: "key", **{name: spec[-1] for name, spec in specs.items()}}
@@ -163,6 +220,16 @@ def measured(
         order.insert(1, ("cpu_total", "descending"))
     shown = shown.sort_by(order)
     return columns, pa.table({name: shown.column(source) for name, source in sources.items()})
+
+
+def _with_rates(groups: pa.Table) -> pa.Table:
+    """Add the tokens of steps, null where processes differ, and tokens over the step's time."""
+    least, most = groups.column("tokens_min"), groups.column("tokens_max")
+    tokens = pc.if_else(pc.equal(least, most), most, None)
+    took = groups.column("wall_ns")
+    timed = pc.if_else(pc.greater(took, 0), took, None).cast(pa.float64())
+    rate = pc.divide(pc.multiply(tokens.cast(pa.float64()), 1e9), timed)
+    return groups.append_column("tokens", tokens).append_column("tokens_per_s", rate)
 
 
 def with_host(groups: pa.Table, host: pa.Table) -> pa.Table:
@@ -201,13 +268,13 @@ def with_memory(
 
 def measures() -> list[Column]:
     """Give the columns of groups, beside the one that rows are grouped by."""
-    return [measure(name) for name in MEASURES]
+    return [measure(name) for name in (*MEASURES, *PER_STEP, *HOST, *MEMORY)]
 
 
 def measure(name: str) -> Column:
     """Give a column of groups."""
-    header, kind, unit = _BESIDE[name] if name in _BESIDE else MEASURES[name][:3]
-    return Column(name, header, kind, 12, _not_per_row(name), "", unit)
+    header, kind, unit = {**MEASURES, **PER_STEP, **HOST, **MEMORY}[name][:3]
+    return Column(name, header, kind, 12, _not_per_row(name), _MEANINGS[name], unit)
 
 
 def _not_per_row(name: str) -> Callable[[Table], pa.Array]:

@@ -32,6 +32,12 @@ _MEASURES: Mapping[str, tuple[str, str, str]] = {
 NAMES = (*KEYS, *_MEASURES)
 """The columns, in their order; `tflops` is the median of the calls."""
 
+_MEANINGS = {
+    "tflops_min": "FLOP/s of the slowest call of a group.",
+    "tflops_max": "FLOP/s of the fastest.",
+}
+"""For readers of the schema, of measures that nothing else has."""
+
 
 def grouped(table: Table, rows: Mask | None = None) -> pa.Table:
     """Group rows, or those chosen, by op, direction and the types and sizes of its tensors.
@@ -186,4 +192,5 @@ def _known(values: Floats) -> pa.Array:
 
 def _measure(name: str) -> Column:
     header, kind, unit = _MEASURES[name]
-    return Column(name, header, kind, 12 if kind != TEXT else 0, COLUMNS["sil"].held, "", unit)
+    width, meaning = 12 if kind != TEXT else 0, _MEANINGS.get(name, "")
+    return Column(name, header, kind, width, COLUMNS["sil"].held, meaning, unit)

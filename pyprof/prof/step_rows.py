@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from pyprof.arrays import sum_if_known
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyprof.arrays import Ints
 
 OUTSIDE = -1
@@ -21,6 +28,15 @@ PARTS = {
 
 
 @dataclass(frozen=True, slots=True)
+class StepWork:
+    """What one step, or those of a phase, worked on, and how long."""
+
+    tokens: int | None = None
+    """Without padding; None where not all of the steps state theirs."""
+    duration_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StepRows:
     """The steps of some rows."""
 
@@ -28,3 +44,26 @@ class StepRows:
     """The step of each row, from 0; OUTSIDE where it is in none."""
     phases: tuple[str, ...] = ()
     """Of each step, where the ranges around them tell: prefill, decode or mixed; "" for none."""
+    tokens: tuple[int | None, ...] = ()
+    """That each step works on, without padding, where these ranges tell; None for one that does
+    not."""
+    duration_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of each step: from the GPU's last end in the one before to that in this one."""
+
+    def by_step(self) -> Mapping[int | str | None, StepWork]:
+        """Give each step by its number."""
+        stated = zip_longest(self.tokens, self.duration_ns.tolist())
+        return {number: StepWork(tokens, took) for number, (tokens, took) in enumerate(stated)}
+
+    def by_phase(self) -> Mapping[int | str | None, StepWork]:
+        """Add them up by phase; nothing without a serving engine."""
+        of_phase: dict[str, list[StepWork]] = {}
+        for phase, work in zip(self.phases, self.by_step().values(), strict=False):
+            of_phase.setdefault(phase, []).append(work)
+        return {
+            phase: StepWork(
+                sum_if_known([work.tokens for work in works]),
+                sum_if_known([work.duration_ns for work in works]),
+            )
+            for phase, works in of_phase.items()
+        }

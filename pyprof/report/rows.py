@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import cli
 from pyprof.errors import PyprofError
+from pyprof.parameters import meant
 from pyprof.parse.records import Coded
 from pyprof.prof import group, params, where
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.group import Counts, counts
 from pyprof.report.analysis.filtered import OF_STEPS
-from pyprof.report.analysis.host_ops import NOTHING, host_ops, merge_host_ops
+from pyprof.report.analysis.host_ops import NOTHING, UNKNOWN, host_ops, merge_host_ops
 from pyprof.report.analysis.phases import with_steps
 from pyprof.report.render import fixed_width as renderers
 from pyprof.report.render import terminal_table
@@ -43,7 +43,7 @@ def columns(names: str | None, form: str = "plain", by: str | None = None) -> tu
     usual = _USUAL.get(form, DEFAULT.split(",")) if by is None else []
     asked = [name.strip() for name in (names or "").split(",") if name.strip()] or usual
     if unknown := [name for name in asked if name not in offered]:
-        hint = cli.meant(unknown[0], offered) or _by_header(unknown[0])
+        hint = meant(unknown[0], offered) or _by_header(unknown[0])
         raise click.BadParameter(
             f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(offered)}",
             param_hint="'-c'",
@@ -55,8 +55,9 @@ def _of_groups(by: str) -> list[str]:
     """Name the columns of groups."""
     if by == PARAMS:
         return [*params.NAMES]
-    host = group.HOST if by == OP else ()
-    return [by, *group.MEASURES, *host, *(group.MEMORY if by in group.MEMORY_KEYS else ())]
+    more = {OP: group.HOST, **dict.fromkeys(group.BY_STEPS, group.PER_STEP)}.get(by, {})
+    memory = group.MEMORY if by in group.MEMORY_KEYS else {}
+    return [by, *group.MEASURES, *more, *memory]
 
 
 _USUAL = {"terminal": [*terminal_table.SCREEN], "full": [*terminal_table.FULL]}
@@ -104,22 +105,26 @@ class Asked:
         return tuple(one for one in self.where if one.name in _RUN_ON and self.by is None)
 
     @property
+    def named(self) -> frozenset[str]:
+        """The columns that are asked for by name, to show or to sort by."""
+        return frozenset((*self.names, (self.sort or "").rstrip("-")))
+
+    @property
     def of_steps(self) -> bool:
         """Tell whether a step or its phase is asked for."""
-        named = {*self.names, self.by, (self.sort or "").rstrip("-")}
-        return bool(OF_STEPS & (named | {condition.name for condition in self.where}))
+        return bool(
+            OF_STEPS & ({*self.named, self.by} | {condition.name for condition in self.where})
+        )
 
     @property
     def of_host(self) -> bool:
         """Tell whether the host's time in ops is asked for, which only captures tell."""
-        named = {*self.names, (self.sort or "").rstrip("-")}
-        return self.by == OP and bool(named & {*group.HOST})
+        return self.by == OP and bool(self.named & {*group.HOST})
 
     @property
     def names_memory(self) -> bool:
         """Tell whether a column of memory is asked for by name."""
-        named = {*self.names, (self.sort or "").rstrip("-")}
-        return self.by in group.MEMORY_KEYS and bool(named & {*group.MEMORY})
+        return self.by in group.MEMORY_KEYS and bool(self.named & {*group.MEMORY})
 
     @property
     def of_memory(self) -> bool:
@@ -127,11 +132,6 @@ class Asked:
         return self.names_memory or (
             self.by in group.MEMORY_KEYS and not self.names and not self.where
         )
-
-    @property
-    def needs_all_rows(self) -> bool:
-        """Tell whether nothing can be said before all captures have been read."""
-        return (self.by or self.sort or self.top) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
     return Answer(first, known, counts(table), warnings, data.num_rows)
 
 
-_NO_HOST = "what the host spent in ops is unknown: only captures tell it, not what parse wrote"
+_NO_HOST = f"what the host spent in ops is unknown: {UNKNOWN}"
 OP = "op"
 PARAMS = "params"
 """What rows are grouped by that are told apart by op, direction and shape."""
@@ -267,7 +267,9 @@ def shown(
     of_params = asked.by == PARAMS
     host = NOTHING if asked.of_host and answer.host is None else answer.host
     columns, data = (
-        params.measured(answer.data) if of_params else group.measured(answer.data, asked.by, host)
+        params.measured(answer.data)
+        if of_params
+        else group.measured(answer.data, asked.by, host, asked.named)
     )
     if with_memory is not None and asked.of_memory:
         columns, data = with_memory(columns, data, asked.by)
@@ -275,26 +277,15 @@ def shown(
         names = [column.name for column in columns]
         data = data.take(pa.array(_order(asked.sort, names, data)))
     if asked.names:
-        columns, data = _chosen(columns, data, asked.names)
+        by_name = {column.name: column for column in columns}
+        columns, data = [by_name[name] for name in asked.names], data.select([*asked.names])
     return columns, _batches(data.slice(0, asked.top))
-
-
-def _chosen(
-    columns: list[Column], data: pa.Table, names: Sequence[str]
-) -> tuple[list[Column], pa.Table]:
-    """Give columns in the order of their names; what no capture measured is null."""
-    by_name = {column.name: column for column in columns}
-    for name in names:
-        if name not in by_name:
-            by_name[name] = group.measure(name)
-            data = data.append_column(name, pa.nulls(data.num_rows, pa.float64()))
-    return [by_name[name] for name in names], data.select([*names])
 
 
 def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:
     name, descending = sort.rstrip("-"), not sort.endswith("-")
     if name not in names:
-        hint = cli.meant(name, names) or ";"
+        hint = meant(name, names) or ";"
         raise click.BadParameter(
             f"cannot sort by {name!r}{hint} columns are {', '.join(names)}", param_hint="'--sort'"
         )

@@ -50,6 +50,15 @@ def test_a_mixed_step_of_vllm(captures: Path, tmp_path: Path) -> None:
     assert set(rows[rows.kernel == "kernel_unified_attention_2d"].flops) == {65_010_180_096}
 
 
+def test_tokens_of_a_mixed_step_of_vllm(captures: Path) -> None:
+    """By step and by phase, as its range states them and as the summary shows them."""
+    trace = captures / "kineto-mi300x-vllm-piecewise-graph" / "replay.pt.trace.json.gz"
+    for by, key in (("step", "0"), ("phase", "mixed")):
+        shown = run("prof", "-q", "--by", by, "-c", f"{by},tokens,tokens_per_s", trace).stdout
+        assert shown.splitlines()[1:] == [f"{key} 8192 52356"]
+    assert "8,192    52,356" in run("summary", "-q", trace).stdout
+
+
 def test_the_page_says_how_ops_were_found(captures: Path, tmp_path: Path) -> None:
     """As the summary does, with the same shares."""
     trace = captures / "kineto-mi300x-sglang-decode-graph" / "replay.pt.trace.json.gz"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.report.analysis.memory import DeviceMemory, HeldMemory
+    from pyprof.report.analysis.held_memory import HeldMemory
+    from pyprof.report.analysis.memory import DeviceMemory
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,13 +77,26 @@ def _totals(
     )
 
 
+def token_count(loop_steps: Steps, chosen: tuple[int, int] | None) -> int | None:
+    """Count the tokens that the chosen steps worked on; None where not all of them tell."""
+    if chosen is None or not (every := said(loop_steps)):
+        return None
+    return sum_if_known([step.tokens for step in every[chosen[0] : chosen[1]]])
+
+
 def of_rows(loop_steps: Steps) -> StepRows:
     """Give the steps and phases of rows, for the columns that tell them.
 
     Rows are in no step that is guessed: it may be a layer.
     """
     of_row = np.full_like(loop_steps.of_row, OUTSIDE) if loop_steps.guessed else loop_steps.of_row
-    return StepRows(of_row, tuple(step.phase for step in said(loop_steps)))
+    steps = said(loop_steps)
+    return StepRows(
+        of_row,
+        tuple(step.phase for step in steps),
+        tuple(step.tokens for step in steps),
+        loop_steps.duration_ns,
+    )
 
 
 def with_steps(source: Source) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,36 +28,60 @@ _DECODE = "decode"
 
 
 @dataclass(frozen=True, slots=True)
+class StepShares:
+    """How near one step came to the peaks; None where a peak, or much of its work, is unknown."""
+
+    mfu: float | None = None
+    hfu: float | None = None
+    mbu: float | None = None
+    """Of a decode step; None for any other."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepWork:
-    """What was computed in each step, on all GPUs together."""
+    """What was computed, and in decode steps moved, in each step, on all GPUs together."""
 
     model_flops: Floats
+    hardware_flops: Floats
     busy_ns: Floats
     flops_known_ns: Floats
+    decode_bytes: Floats
+    bytes_known_ns: Floats
+    """GPU time of work of decode steps whose bytes are known."""
     gpus: int = 0
 
-    def mfu(self, step: int, duration_ns: int, peak_flops: float | None) -> float | None:
-        """Give the share of a peak in a step; None where that, or FLOPs of much, are not known."""
-        if peak_flops is None or step >= len(self.busy_ns) or duration_ns <= 0:
-            return None
-        if not self.flops_known_ns[step] >= LEAST_KNOWN * self.busy_ns[step] > 0:
-            return None
-        return float(self.model_flops[step]) * _NANO / duration_ns / self.gpus / peak_flops
+    def shares(
+        self, step: int, duration_ns: int, peak_flops: float | None, peak_bandwidth: float | None
+    ) -> StepShares:
+        """Compare a step with the peaks of one GPU."""
+        if step >= len(self.busy_ns) or duration_ns <= 0:
+            return StepShares()
+        least_ns = LEAST_KNOWN * self.busy_ns[step]
+
+        def share(amounts: Floats, known_ns: Floats, peak: float | None) -> float | None:
+            if peak is None or not known_ns[step] >= least_ns > 0:
+                return None
+            return float(amounts[step]) * _NANO / duration_ns / self.gpus / peak
+
+        return StepShares(
+            share(self.model_flops, self.flops_known_ns, peak_flops),
+            share(self.hardware_flops, self.flops_known_ns, peak_flops),
+            share(self.decode_bytes, self.bytes_known_ns, peak_bandwidth),
+        )
 
     def plus(self, other: StepWork) -> StepWork:
         """Add other GPUs' work; of the steps of one alone, the others' part is not known."""
         both = min(len(self.busy_ns), len(other.busy_ns))
         if not self.gpus or not other.gpus:
             return self if self.gpus else other
-        return StepWork(
-            self.model_flops[:both] + other.model_flops[:both],
-            self.busy_ns[:both] + other.busy_ns[:both],
-            self.flops_known_ns[:both] + other.flops_known_ns[:both],
-            self.gpus + other.gpus,
-        )
+        sums: dict[str, Floats] = {
+            name: getattr(self, name)[:both] + getattr(other, name)[:both] for name in _AMOUNTS
+        }
+        return StepWork(**sums, gpus=self.gpus + other.gpus)
 
 
-NO_STEPS = StepWork(np.zeros(0), np.zeros(0), np.zeros(0))
+_AMOUNTS = tuple(each.name for each in fields(StepWork) if each.name != "gpus")
+NO_STEPS = StepWork(**{name: np.zeros(0) for name in _AMOUNTS}, gpus=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +141,14 @@ class Utilization:
         if not known or self.peak_bandwidth is None or not self.decode_wall_ns:
             return None
         return self.decode_bytes * _NANO / self.decode_wall_ns / self.peak_bandwidth
+
+    def of_step(self, step: int, duration_ns: int) -> StepShares:
+        """Compare a step with the same peaks; it may be known where the mean of all is not."""
+        return self.steps.shares(step, duration_ns, self.peak_flops, self.peak_bandwidth)
+
+    def of_steps(self, duration_ns: Sequence[int]) -> list[StepShares]:
+        """Compare every step, in order."""
+        return [self.of_step(place, took) for place, took in enumerate(duration_ns)]
 
     def _share(self, flops: int) -> float | None:
         if self.why or self.peak_flops is None:
@@ -190,8 +222,9 @@ def utilization(
     gpus = _gpus(table, rows)
     low, high = averaged
     took = loop_steps.duration_ns[low:high]
-    steps = _work_of_steps(table, loop_steps, gpus)
-    decode = np.array([step.phase == _DECODE for step in said(loop_steps)[low:high]], bool)
+    decoding = np.array([step.phase == _DECODE for step in said(loop_steps)], bool)
+    steps = _work_of_steps(table, loop_steps, np.flatnonzero(decoding), gpus)
+    decode = decoding[low:high]
     if not decode.any():
         return replace(_measured(table, rows, int(took.sum()) * gpus, None, 0), steps=steps)
     in_decode = np.isin(loop_steps.of_row, low + np.flatnonzero(decode))
@@ -200,21 +233,25 @@ def utilization(
     return replace(usage, steps=steps)
 
 
-def _work_of_steps(table: Table, loop_steps: Steps, gpus: int) -> StepWork:
+def _work_of_steps(table: Table, loop_steps: Steps, decoding: Ints, gpus: int) -> StepWork:
     inside = loop_steps.of_row >= 0
     known = inside & (table.costs.flops != UNKNOWN)
     counted = known & (table.records.numpy("recomputed") != 1)
+    moved = np.isin(loop_steps.of_row, decoding) & (table.costs.bytes != UNKNOWN)
 
     def by_step(rows: Mask, amount: Ints) -> Floats:
         weights = amount[rows].astype(np.float64)
         return np.bincount(loop_steps.of_row[rows], weights, len(loop_steps)).astype(np.float64)
 
-    duration = table.duration_ns
+    flops, duration = table.costs.flops, table.duration_ns
     return StepWork(
-        by_step(counted, table.costs.flops),
-        by_step(inside, duration),
-        by_step(known, duration),
-        gpus,
+        model_flops=by_step(counted, flops),
+        hardware_flops=by_step(known, flops),
+        busy_ns=by_step(inside, duration),
+        flops_known_ns=by_step(known, duration),
+        decode_bytes=by_step(moved, table.costs.bytes),
+        bytes_known_ns=by_step(moved, duration),
+        gpus=gpus,
     )
 
 

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import orjson
 
-from pyprof import __version__, cli, safe
+from pyprof import cli, guard, safe
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -99,11 +100,12 @@ def chunks(given: object, warnings: Sequence[str] = ()) -> Iterator[bytes]:
 
 def envelope(cls: type, warnings: Sequence[str] = ()) -> dict[str, object]:
     """Give what every answer begins with."""
+    as_given = guard.current().as_given
     return {
         "schema_version": VERSION,
         "kind": _KIND_OF[cls],
         "pyprof_version": __version__,
-        "warnings": [text(safe.url(warning)) for warning in warnings],
+        "warnings": [text(safe.url(as_given(warning))) for warning in warnings],
     }
 
 

@@ -33,7 +33,7 @@ def key(column: Column) -> str:
 
 def by_key() -> Mapping[str, Column]:
     """Give every column that a row, or a group of rows, can have."""
-    measures = [*group.measures(), *params.measures()]
+    measures = [*params.measures(), *group.measures()]
     return {key(column): column for column in (*measures, *COLUMNS.values())}
 
 

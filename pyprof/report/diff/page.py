@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pyprof import __version__
 from pyprof.report.diff import render
 from pyprof.report.diff.waterfall import waterfall
+from pyprof.report.diff.waterfall_bars import WIDTH, bars
 from pyprof.report.render import page
 from pyprof.report.render.page.sections import Cell, Heading, Sortable, number, text
+from pyprof.report.render.text import duration
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyprof.report.diff.compare import Change, Comparison
 
-_MOST = 2000
+_MOST = 1000
 
 
 def page_of(comparison: Comparison, gpus: Sequence[str], broken: Sequence[str] = ()) -> str:
@@ -35,12 +37,26 @@ def page_of(comparison: Comparison, gpus: Sequence[str], broken: Sequence[str] =
         keys=", ".join(comparison.keys) or "nothing",
         broken=broken,
         causes=comparison.causes,
-        stage_header=render.STAGE_HEADER,
-        stages=list(render.stage_rows(stages)) if (stages := waterfall(comparison)) else [],
-        metric_header=render.METRIC_HEADER,
+        **_waterfall(comparison),
+        metric_header=("total", *render.METRIC_HEADER[1:-1], "significance"),
         metrics=list(render.metrics(comparison)),
         changes=Sortable(columns, rows, max(len(comparison.changes) - _MOST, 0)),
     )
+
+
+def _waterfall(comparison: Comparison) -> dict[str, Any]:
+    """Give the rows from A's time to B's, each with its bar; none where nothing changed."""
+    stages = waterfall(comparison)
+    if not stages:
+        return {"stages": []}
+    begin_ns, drawn = bars(stages)
+    rows = list(render.stage_rows(stages))
+    return {
+        "stage_header": render.STAGE_HEADER,
+        "stages": list(zip(rows, drawn, strict=True)),
+        "axis_width": WIDTH,
+        "axis_begin": duration(begin_ns) if begin_ns else "",
+    }
 
 
 def _cells(change: Change) -> Iterator[Cell]:

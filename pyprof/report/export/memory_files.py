@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from pyprof import safe
-from pyprof.report.analysis.memory import HeldBlock
+from pyprof.report.analysis.held_memory import HeldBlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 
 _RULES = (
-    (r": (?:capture|call|give|use|name) ", ""),  # the reason says it itself
     (r"^no marker", "begin the capture earlier, or call pyprof.init() before the model is built"),
     (r"^only ranges", "call pyprof.init() in the script: the ranges around it name no op"),
     (r"^unknown op|^no formula", "write a formula for it (docs/own-ops.md), or report it"),
     (r"^unknown dtype", "capture with pyprof capture, which records dtypes"),
-    (r"--model-config", "give --model-config, the model's config.json"),
+    (r"--model-config", "give --model-config the model's config.json"),
     (r"of the requests|prefill|the step's range",
      "serve with ranges that state each step's requests, as vLLM and SGLang can write"),
     (r"number of ranks", "capture with torch.profiler, which records each collective's group"),
-    (r"depends? on the data", "none: only the run itself could tell"),
+    ((r"depends? on the data|in no argument|rank's experts|other ranks|all ranks have|an adapter"
+      r"|each (?:expert has|row is|token sees)|model's attention sees"),
+     "none: only the run itself could tell"),
     (r"too long to be recorded", "none: no marker holds a list of so many tensors"),
     (r"not modelled|no backward formula|contains none|do not fit|do not broadcast",
      "write a formula for it (docs/own-ops.md), or report it"),
@@ -25,6 +26,12 @@ _COMPILED = tuple((re.compile(pattern), text) for pattern, text in _RULES)
 _ELSE = "pyprof prof -c op,kernel,why shows the rows; docs/troubleshooting.md"
 
 
-def remedy(reason: str) -> str:
-    """Say what makes the cost known the next time; "" where the reason says so itself."""
-    return next((text for pattern, text in _COMPILED if pattern.search(reason)), _ELSE)
+_SAID = re.compile(r": ((?:capture|call|give|use|name) .*)")
+"""What to do, at the end of a reason."""
+
+
+def explained(reason: str) -> tuple[str, str]:
+    """Give a reason, and what makes the cost known the next time."""
+    if (said := _SAID.search(reason)) is not None:
+        return reason[: said.start()], said[1]
+    return reason, next((text for pattern, text in _COMPILED if pattern.search(reason)), _ELSE)

@@ -226,6 +226,18 @@ def slowest_lines(totalled: SourceLines, sources: Sources | None, limit: int) ->
         share = percent(sum(line.own_ns for _, line in rest) / total_ns)
         time = f"{share} % of {totalled.processor} time"
         yield f"... and {len(rest)} more, {time} (--top {len(slowest)})"
+    if totalled.unknown_ns or not totalled.files:
+        yield from _unknown(totalled)
+    if calling := totalled.only_calling:
+        yield from text.wrapped(
+            f"{len(calling)} line{'s' * (len(calling) > 1)} only call{'s' * (len(calling) == 1)}"
+            " others of yours (--full lists them)"
+        )
+    yield from _without_source([path for path, _ in slowest], sources)
+
+
+def _unknown(totalled: SourceLines) -> Iterator[str]:
+    total_ns = totalled.total_ns or 1
     unknown = (
         f"{milliseconds(totalled.unknown_ns)} ms, {percent(totalled.unknown_ns / total_ns)} %"
         f" of {totalled.processor} time, is tied to no line of yours"
@@ -233,12 +245,6 @@ def slowest_lines(totalled: SourceLines, sources: Sources | None, limit: int) ->
     if not totalled.files:
         unknown += ": no lines were recorded; pyprof.init() in the script records them"
     yield from text.wrapped(unknown)
-    if calling := totalled.only_calling:
-        yield from text.wrapped(
-            f"{len(calling)} line{'s' * (len(calling) > 1)} only call{'s' * (len(calling) == 1)}"
-            " others of yours (--full lists them)"
-        )
-    yield from _without_source([path for path, _ in slowest], sources)
 
 
 def _without_source(paths: Sequence[str], sources: Sources | None) -> Iterator[str]:

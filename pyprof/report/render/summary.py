@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.report.analysis.host_ops import UNKNOWN as UNKNOWN_HOST
 from pyprof.report.analysis.idle import CAUSES
 from pyprof.report.analysis.layer_tree import named
 from pyprof.report.analysis.phases import by_phase, said
@@ -119,16 +120,18 @@ def _about_step(brief: Brief, place: int, every: Sequence[ServingStep]) -> Itera
     if every and every[place].phase:
         tokens = every[place].tokens
         yield every[place].phase + (f" of {tokens:,} tokens" if tokens is not None else "")
-    usage, took = brief.utilization, int(brief.steps.duration_ns[place])
-    mfu = None if usage.why else usage.steps.mfu(place, took, usage.peak_flops)
-    if mfu is not None:
-        yield f"MFU {percent(mfu)} %"
+    shares = brief.utilization.of_step(place, int(brief.steps.duration_ns[place]))
+    for name, share in (("MFU", shares.mfu), ("MBU", shares.mbu)):
+        if share is not None:
+            yield f"{name} {percent(share)} %"
 
 
-def serving(brief: Brief) -> Iterator[str]:
-    """Tabulate the phases of a serving engine's steps, where there are any."""
-    totals = by_phase(brief.steps, brief.chosen)
-    rows = [
+SERVING_HEADER = ("Phase", "Steps", "ms/step", "Tokens/step", "Tokens/s", "Padding%")
+
+
+def serving_rows(brief: Brief) -> list[list[str]]:
+    """Spell the phases of a serving engine's steps; [] where there are none."""
+    return [
         [
             total.phase,
             str(total.steps),
@@ -137,11 +140,14 @@ def serving(brief: Brief) -> Iterator[str]:
             number(total.tokens_per_s),
             percent(total.padding),
         ]
-        for total in totals
+        for total in by_phase(brief.steps, brief.chosen)
     ]
-    if rows:
-        header = ("Phase", "Steps", "ms/step", "Tokens/step", "Tokens/s", "Padding%")
-        lines = text.table(rows, header, (0,))
+
+
+def serving(brief: Brief) -> Iterator[str]:
+    """Tabulate these phases."""
+    if rows := serving_rows(brief):
+        lines = text.table(rows, SERVING_HEADER, (0,))
         yield text.heading(lines[0])
         yield from lines[1:]
         yield ""
@@ -286,7 +292,7 @@ def _notes(timed: Times) -> Iterator[str]:
         yield from text.wrapped(f"Note: {BLOCKING}.")
     if timed.left_out:
         yield f"Note: times are of {len(timed.devices)} GPUs; {timed.left_out} were left out."
-    if not timed.api_known and not all(device.on_cpu for device in timed.devices):
+    if not timed.api_known and any(d.idle_ns and not d.on_cpu for d in timed.devices):
         yield "Note: this file lacks waits for the GPU; they count as launch or host."
 
 
@@ -458,7 +464,7 @@ def slowest_on_host(brief: Brief, limit: int) -> Iterator[str]:
 def host_table(brief: Brief, limit: int) -> Iterator[str]:
     """Tabulate what the host spent in ops, the most time of their own first, beside GPU time."""
     if brief.host is None:
-        yield "Host time by op is unknown: only captures tell it, and without --where."
+        yield f"Host time by op is unknown: {UNKNOWN_HOST}, and without --where."
         return
     yield from _host_rows(brief, limit, f"--top {brief.host.num_rows}")
     yield from text.wrapped(

@@ -33,6 +33,8 @@ FULL = (
 
 _TELLING = ("sil", "op", "eff", "bound", "tc", "line", "kernel", "flops", "why")
 """The columns of `SCREEN`, the last of which to find room first."""
+_EXTREMES = ("min", "max", "tflops_min", "tflops_max")
+"""The columns of groups that are left out first; then the last ones."""
 _SHORTEST = 12
 """Cells that a shortened text keeps, where it had as many."""
 _NARROW = 4
@@ -140,7 +142,9 @@ def _kept(shown: Sequence[_Shown], room: int) -> list[_Shown]:
 
 def _rank(one: _Shown, among: Sequence[_Shown]) -> int:
     name = one.column.name
-    return _TELLING.index(name) if name in _TELLING and _of_rows(among) else among.index(one)
+    if name in _TELLING and _of_rows(among):
+        return _TELLING.index(name)
+    return among.index(one) + len(among) * (name in _EXTREMES)
 
 
 def _of_rows(shown: Sequence[_Shown]) -> bool:

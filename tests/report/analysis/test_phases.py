@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyprof.inputs.source import Source
 from pyprof.parse import parse
-from pyprof.prof import step_columns
+from pyprof.prof import group, step_columns
 from pyprof.prof.table import Table
 from pyprof.report.analysis.phases import PhaseTotals, by_phase, with_steps
 from pyprof.report.analysis.steps import find_steps
 from tests.report.captures import US, Range, Work, capture, op, training
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TEXTS = (
     "execute_16_context_1(sq16sk16sqsq256sqsk256)_generation_0(sq0sk0sqsq0sqsk0)",
@@ -60,6 +65,69 @@ def test_rows_of_a_serving_step_are_of_its_phase() -> None:
     phases = step_columns.phases(table)
     assert [phases.at(row) for row in range(2)] == ["decode", "decode"]
     assert step_columns.numbers(table).to_pylist() == [0, 1]
+
+
+PREFILL = "step[EXTEND bs=1 toks=16]"
+
+
+def _grouped(source: Source, by: str) -> pa.Table:
+    return group.group(with_steps(source), by)
+
+
+def _rows(groups: pa.Table, by: str, *named: str) -> list[tuple[object, ...]]:
+    columns, data = group.measured(groups, by, named=named)
+    shown = [column.name for column in columns if column.name in (by, *group.PER_STEP)]
+    return [tuple(row[name] for name in shown) for row in data.sort_by(by).to_pylist()]
+
+
+def test_groups_by_step_have_the_tokens_that_its_range_states() -> None:
+    """And the rate, over the step's whole time; unknown where a range states none."""
+    groups = _grouped(_serving(PREFILL, *TEXTS[1:]), "step")
+    # a step lasts from one kernel's end to the next one's: 100 us, the first only its kernel's 50
+    assert _rows(groups, "step") == [
+        (0, 50_000, 16, 16 / 50e-6),
+        (1, 100_000, 3, 3 / 100e-6),
+        (2, 100_000, None, None),
+        (3, 100_000, 5, 5 / 100e-6),
+    ]
+
+
+def test_groups_by_phase_have_the_tokens_of_all_their_steps() -> None:
+    """As the summary has them; unknown where one of the steps states none."""
+    source = _serving(PREFILL, TEXTS[1], TEXTS[3])
+    of_summary = by_phase(find_steps(source.table.records, source.capture))
+    rows = _rows(_grouped(source, "phase"), "phase")
+    assert rows == [("decode", 200_000, 8, 8 / 200e-6), ("prefill", 50_000, 16, 16 / 50e-6)]
+    assert rows == sorted(
+        (one.phase, one.duration_ns, one.tokens, one.tokens_per_s) for one in of_summary
+    )
+    assert _rows(_grouped(_serving(PREFILL, *TEXTS[1:]), "phase"), "phase")[0] == (
+        "decode",
+        300_000,
+        None,
+        None,
+    )
+
+
+def test_tokens_of_processes_are_those_of_the_step_where_all_state_the_same() -> None:
+    """Ranks of tensor parallelism work on the same ones, until the slowest is done."""
+    alike = group.merge_groups(*(_grouped(_serving(PREFILL, TEXTS[1]), "step") for _ in range(2)))
+    assert _rows(alike, "step") == [(0, 50_000, 16, 16 / 50e-6), (1, 100_000, 3, 3 / 100e-6)]
+    unlike = group.merge_groups(
+        _grouped(_serving(TEXTS[1]), "step"), _grouped(_serving(TEXTS[3]), "step")
+    )
+    assert _rows(unlike, "step", "tokens") == [(0, 50_000, None)]
+
+
+def test_groups_have_no_columns_of_tokens_without_a_serving_engine() -> None:
+    """Unless they are asked for by name; steps last, whatever the program."""
+    source = Source(Table(parse(net := training(2))), net)
+    took = find_steps(source.table.records, net).duration_ns.tolist()
+    assert _rows(_grouped(source, "step"), "step") == [*enumerate(took)]
+    assert {len(row) for row in _rows(_grouped(source, "phase"), "phase")} == {1}
+    for by in group.BY_STEPS:
+        named = _rows(_grouped(source, by), by, *group.PER_STEP)
+        assert {row[-2:] for row in named} == {(None, None)}
 
 
 def test_rows_of_training_are_of_their_direction() -> None:

@@ -14,7 +14,7 @@ from pyprof.prof.table import Override, Table
 from pyprof.report.analysis.overview import overview
 from pyprof.report.analysis.steps import find_steps
 from pyprof.report.analysis.timeline import timeline
-from pyprof.report.analysis.utilization import Utilization, utilization
+from pyprof.report.analysis.utilization import StepShares, Utilization, utilization
 from tests.report.captures import SGEMM_A100, US, Range, Work, capture, op
 
 if TYPE_CHECKING:
@@ -69,13 +69,40 @@ def test_each_step_has_its_share() -> None:
     usage = _of(net)
     loop_steps = find_steps(Table(parse(net), _PEAK).records, net)
     took = loop_steps.duration_ns.tolist()
-    shares = [usage.steps.mfu(step, took[step], usage.peak_flops) for step in (0, 1, 2)]
-    assert shares[:2] == [pytest.approx(_FLOPS / (ns / 1e9) / 10e12) for ns in took[:2]]
-    assert shares[2] is None
+    shares = [usage.of_step(step, took[step]) for step in (0, 1, 2)]
+    assert [each.mfu for each in shares[:2]] == [
+        pytest.approx(_FLOPS / (ns / 1e9) / 10e12) for ns in took[:2]
+    ]
+    assert shares[2] == StepShares()
     two_gpus = usage.plus(usage)
-    assert two_gpus.steps.mfu(0, took[0], usage.peak_flops) == pytest.approx(shares[0])
-    assert usage.steps.mfu(7, took[0], usage.peak_flops) is None
-    assert usage.steps.mfu(0, took[0], None) is None
+    assert two_gpus.of_step(0, took[0]).mfu == pytest.approx(shares[0].mfu)
+    assert usage.of_step(7, took[0]) == StepShares()
+    assert replace(usage, peak_flops=None).of_step(0, took[0]) == StepShares()
+
+
+def test_what_a_step_computes_again_counts_in_its_hfu_alone() -> None:
+    """As in that of all steps."""
+    again = [
+        Range(f"{before}AddBackward0, seq = 3, op_id = 7", (100 * US, 190 * US))
+        for before in ("autograd::engine::evaluate_function: ", "")
+    ]
+    inner = Range(encode_seq("aten::matmul", seq=9, op_id=8), (105 * US, 180 * US))
+    marks = [Range(f"step {n}", (100 * n * US, (100 * n + 95) * US)) for n in (0, 1)]
+    usage = _of(_calls(2, *marks, *again, inner))
+    first, second = usage.of_step(0, 50 * US), usage.of_step(1, 100 * US)
+    assert first.mfu == first.hfu == pytest.approx(_FLOPS / 50e-6 / 10e12)
+    assert second.mfu == 0
+    assert second.hfu == pytest.approx(_FLOPS / 100e-6 / 10e12)
+
+
+def test_each_decode_step_has_its_share_of_the_bandwidth() -> None:
+    """A prefill step has none; the mean of decode steps is the whole's."""
+    texts = ["step[EXTEND bs=1 toks=64]", *["step[DECODE bs=3]"] * 2]
+    marks = [Range(text, (100 * n * US, (100 * n + 90) * US)) for n, text in enumerate(texts)]
+    usage = _of(_calls(3, *marks))
+    shares = [usage.of_step(0, 50 * US), *(usage.of_step(n, 100 * US) for n in (1, 2))]
+    assert [each.mbu for each in shares] == [None, *[pytest.approx(_BYTES / 100e-6 / 1e12)] * 2]
+    assert usage.mbu == pytest.approx(shares[1].mbu)
 
 
 def test_what_is_computed_again_is_no_work_of_the_model() -> None:

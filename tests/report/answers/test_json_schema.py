@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyprof.report import answers
-from pyprof.report.answers import json_schema
+from pyprof.report.answers import json_schema, prof_columns
 from tests.programs import TOP
 from tests.report.answers.checked import validator
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DEFINITIONS = json_schema.schema()["$defs"]
 
 _UNITS = re.compile(
-    r"(_|^)(ns|bytes|j|hz|flops|per_s|percent|tflops|gbs|flop_per_byte|share|count|calls|rows|id|ids|version)(_|$)"
+    r"(_|^)(ns|bytes|j|w|hz|flops|per_s|percent|tflops|gbs|flop_per_byte|share|count|calls|rows|id|ids|version)(_|$)"
 )
 _PLAIN = {
     *("rank", "device", "kernels", "windows", "steps", "tokens", "line", "number"),
@@ -27,6 +27,7 @@ _PLAIN = {
         "last",
         "p",
         "mfu",
+        "excess",
         "hfu",
         "mbu",
         "efficiency",
@@ -68,6 +69,13 @@ def test_every_field_is_described() -> None:
         assert form["description"], f"{name}.{field} has no docstring"
         nullable = "null" in _types({key: form[key] for key in form if key != "items"})
         assert not nullable or "null" in form["description"], f"{name}.{field}: null for what?"
+
+
+def test_every_column_is_described() -> None:
+    """Of rows and of groups; its unit follows its name once."""
+    for name, column in prof_columns.by_key().items():
+        assert column.help, f"{name} has no description"
+        assert re.fullmatch(r"\w+", name), f"{name}: written as a unit, not as a name"
 
 
 def test_units_are_in_names() -> None:

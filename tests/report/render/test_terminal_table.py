@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.__main__ import main
+from pyprof.prof import group, params
 from pyprof.prof.columns import COLUMNS
 from pyprof.report.render.cells import cells
 from pyprof.report.render.terminal_table import SCREEN, in_full, in_terminal
@@ -23,9 +24,16 @@ from tests.commands import run
 from tests.report.captured import capture
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from pyprof.prof.columns import Column
+
 fcntl = pytest.importorskip("fcntl", reason="a terminal of Unix")
+SHOWN_OF_GROUPS = {
+    *("calls", "total", "mean", "min", "max", "share", "flops", "bytes"),
+    *("tflops_min", "tflops", "tflops_max", "eff"),
+}
 LONG = "void cutlass::Kernel<cutlass_80_tensorop_s16816gemm_f16_256x128_32x3_nn_align8>(Params)"
 
 
@@ -167,3 +175,23 @@ def test_rows_in_several_batches_share_their_widths() -> None:
     out = io.BytesIO()
     in_full(coloured=False)(columns, parts, out)
     assert len(set(map(len, out.getvalue().decode().splitlines()))) == 1
+
+
+@pytest.mark.parametrize(
+    ("of_groups", "width", "left_out"),
+    [
+        (group.measures, 58, "Max"),
+        (group.measures, 52, "Min, Max"),
+        (params.measures, 60, "MaxTFLOP/s"),
+        (params.measures, 50, "MinTFLOP/s, MaxTFLOP/s"),
+    ],
+)
+def test_groups_leave_out_their_extremes_first(
+    of_groups: Callable[[], list[Column]], width: int, left_out: str
+) -> None:
+    """What was computed, and how fast, tells more than the shortest and the longest."""
+    columns = [column for column in of_groups() if column.name in SHOWN_OF_GROUPS]
+    data = pa.table({column.name: [123_456] for column in columns})
+    said: list[str] = []
+    in_terminal(width, said.append, coloured=False)(columns, [data], io.BytesIO())
+    assert said == [f"no room for {left_out}; widen the terminal, or use --full"]

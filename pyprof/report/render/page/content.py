@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyprof import __version__
 from pyprof.inputs.source import each_once
 from pyprof.report.analysis.overview import merge_briefs, overview, shortened
 from pyprof.report.render import page
@@ -14,6 +13,7 @@ from pyprof.report.render.page import parts, sections
 from pyprof.report.render.page.facts import Selectable, chosen_facts, merge_facts, row_facts
 from pyprof.report.render.page.parts import Gathered, Page
 from pyprof.report.render.text import duration
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,10 +106,7 @@ def merge_pages(a: Content, b: Content) -> Content:
 
 
 def html(content: Content, origin: Origin = Origin(), sources: Path | None = None) -> str:  # noqa: B008 - immutable
-    """Make the page; with the text of source lines where `sources` is their folder.
-
-    Raises PyprofError where what draws it is not installed.
-    """
+    """Make the page; with the text of source lines where `sources` is their folder."""
     brief, selectable = content.brief, Selectable(content.facts)
     on = brief.coverage.processor
     shown = [
@@ -142,13 +139,17 @@ def _about(content: Content, origin: Origin) -> Sequence[tuple[str, str]]:
     brief = content.brief
     facts = {
         brief.coverage.processor: ", ".join(name or "a GPU without a name" for name in brief.gpus),
-        "relative to": ", ".join(brief.peaks),
+        "relative to": ", ".join(brief.peaks) or _no_peaks(brief),
         "steps": _steps(brief),
         "recorded": _date(content.began_ns),
         "profiler": ", ".join(content.tools),
         "command": origin.command,
     }
     return [(name, text) for name, text in facts.items() if text]
+
+
+def _no_peaks(brief: Brief) -> str:
+    return "unknown peaks: name the device with --gpu" if set(brief.gpus) - {"cpu"} else ""
 
 
 def _date(began_ns: Sequence[int]) -> str:
@@ -169,5 +170,6 @@ def _steps(brief: Brief) -> str:
     if brief.chosen is not None:
         first, last = brief.chosen
         return f"{first} to {last - 1} of {count:,}, from {brief.steps.described_origin}"
-    median = duration(brief.steps.median_ns)
-    return f"{count:,} from {brief.steps.described_origin}, median {median} after warm-up"
+    after = " after warm-up" if brief.steps.warm_up else ""
+    median = f", median {duration(brief.steps.median_ns)}{after}" if count > 1 else ""
+    return f"{count:,} from {brief.steps.described_origin}{median}"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof.report.analysis.bounds import BOUNDS, UNKNOWN
 from pyprof.report.analysis.idle import CAUSES
+from pyprof.report.analysis.roofline import BOUNDS, UNKNOWN
 from pyprof.report.render.page.lanes import PAUSED
 from pyprof.report.render.text import duration, number, percent, short_line
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyprof.report.analysis.roofline import Point, Roof
+    from pyprof.report.analysis.utilization import StepShares
     from pyprof.report.render.page.facts import Selectable
     from pyprof.report.render.page.icicle import IcicleBox
     from pyprof.report.render.page.lanes import DeviceLanes, Lane, Lanes
@@ -32,6 +33,7 @@ IDLE = {
     "unknown": "#b9bfc6", PAUSED: "#dfe3e7",
 }  # fmt: skip
 """Colours of the causes of idle time."""
+SHARES = {"MFU": "#3b82c4", "HFU": "#d9822b", "MBU": "#3f9f6b"}
 MEANINGS = {**CAUSES, PAUSED: "the profiler was paused: what ran is not known"}
 SHARED_CLOCK = "first kernel"
 """Figures that share it move and zoom together."""
@@ -166,20 +168,54 @@ _MOST_COLUMNS = 600
 
 
 def trend(
-    duration_ns: Sequence[int], warm_up: int, median_ns: float, first: int
+    duration_ns: Sequence[int],
+    warm_up: int,
+    median_ns: float,
+    first: int,
+    shares: Sequence[StepShares] = (),
 ) -> Mapping[str, Any]:
-    """Draw how long each step took; of very many, the longest of each few."""
+    """Draw how long each step took; of very many, the longest of each few, with its own shares."""
     values = np.asarray(duration_ns, float)
-    group = -(-len(values) // _MOST_COLUMNS)
-    starts = np.arange(0, len(values), max(group, 1))
+    group = max(-(-len(values) // _MOST_COLUMNS), 1)
+    starts = range(0, len(values), group)
+    longest = [start + int(values[start : start + group].argmax()) for start in starts]
     return {
         "kind": "trend",
         "label": f"Time of {len(values)} steps; the median is {duration(median_ns)}",
-        "longest": np.maximum.reduceat(values, starts),
+        "longest": values[longest],
+        "step": [first + place for place in longest],
         "group": group,
         "first": first,
         "warm_up": warm_up,
         "median": median_ns,
+        "shares": _series([shares[place] for place in longest]) if shares else {},
+    }
+
+
+def _series(shares: Sequence[StepShares]) -> Mapping[str, list[float | None]]:
+    """Give MFU, HFU where it differs, and MBU, in percent; not what no step has."""
+    mfu = [each.mfu for each in shares]
+    hfu = [each.hfu for each in shares]
+    mbu = [each.mbu for each in shares]
+    series = {"MFU": mfu, "HFU": hfu if hfu != mfu else [], "MBU": mbu}
+    return {
+        name: [None if value is None else round(100 * value, 3) for value in values]
+        for name, values in series.items()
+        if any(value is not None for value in values)
+    }
+
+
+def shares_of_peak(trend: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Draw how near the same steps came to the peaks; None where no step tells."""
+    series = trend["shares"]
+    if not series:
+        return None
+    return {
+        "kind": "shares",
+        "label": f"{' and '.join(series)} of each step, percent of the peak",
+        **{name: trend[name] for name in ("step", "group", "first", "warm_up")},
+        "series": series,
+        "colours": {name: SHARES[name] for name in series},
     }
 
 

@@ -29,7 +29,8 @@ from pyprof.report.render.text import number as spelt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyprof.report.analysis.memory import DeviceMemory, HeldBlock, HeldMemory
+    from pyprof.report.analysis.held_memory import HeldBlock, HeldMemory
+    from pyprof.report.analysis.memory import DeviceMemory
 
 _COLOURS = {
     "parameters": "#4e86c0", "gradients": "#d98b3a", "optimizer state": "#c9a93f",

@@ -12,7 +12,7 @@ import numpy as np
 from pyprof.prof.processor import CPU
 from pyprof.report.analysis.idle import CAUSES
 from pyprof.report.analysis.op_totals import totals
-from pyprof.report.render.remedies import remedy
+from pyprof.report.render.remedies import explained
 from pyprof.report.render.source import read
 from pyprof.report.render.summary import USUAL_VIAS
 from pyprof.report.render.text import UNKNOWN, count, duration, part_name, percent, short_line
@@ -159,7 +159,8 @@ def cards(brief: Brief) -> Iterator[tuple[str, str, str]]:
             yield "communication exposed", duration(exposed), "while nothing was computed"
     if brief.averaged is not None:
         warm = brief.steps.warm_up
-        note = f"mean of {brief.step_count:,} of {len(brief.steps):,} steps"
+        several = f"mean of {brief.step_count:,} of {len(brief.steps):,} steps"
+        note = several if len(brief.steps) > 1 else "the only one"
         note += f", {warm} are warm-up" if warm and not brief.chosen else ""
         step = duration(brief.steps.mean_ns(brief.averaged))
         yield "a step", step, f"{note}; from {brief.steps.described_origin}"
@@ -208,10 +209,15 @@ def causes(brief: Brief) -> list[tuple[str, str, str, float]]:
     ]
 
 
-def phases(brief: Brief) -> list[tuple[str, str, float]]:
-    """Give name, time and share of each part of a step."""
+def phases(brief: Brief) -> list[tuple[str, str, float, str | None]]:
+    """Give name, time and share of each part of a step, and its MFU where that is known."""
     total_ns = max(sum(brief.phases.values()), 1)
-    return [(part_name(name), duration(ns), ns / total_ns) for name, ns in brief.phases.items()]
+    peak = brief.utilization.peak_flops
+    shares = {name: brief.phase_work[name].mfu(peak) for name in brief.phases}
+    return [
+        (part_name(name), duration(ns), ns / total_ns, percent(mfu) if mfu is not None else None)
+        for (name, ns), mfu in zip(brief.phases.items(), shares.values(), strict=True)
+    ]
 
 
 def advice(brief: Brief) -> list[dict[str, Any]]:
@@ -220,6 +226,7 @@ def advice(brief: Brief) -> list[dict[str, Any]]:
         {
             "title": without_folders(entry.title),
             "action": without_folders(entry.action),
+            "detailed": any(proof.detail for proof in entry.evidence),
             "gain": None if entry.gain_ns is None else duration(entry.gain_ns),
             "evidence": [
                 (proof.what, short_line(proof.line), count(proof.count), duration(proof.total_ns),
@@ -433,9 +440,10 @@ def unknown(coverage: Coverage) -> list[tuple[str, str, str, str, str]]:
         other = tuple(sum(sums[place] for _, sums in rest) for place in range(2))
         shown.append((f"{len(rest)} other reasons", (other[0], other[1])))
     return [
-        (without_folders(reason), duration(ns), percent(ns / max(coverage.total_ns, 1)),
-         count(rows), remedy(reason))
+        (without_folders(why), duration(ns), percent(ns / max(coverage.total_ns, 1)),
+         count(rows), remedy)
         for reason, (ns, rows) in shown
+        for why, remedy in (explained(reason),)
     ]  # fmt: skip
 
 

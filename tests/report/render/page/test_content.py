@@ -12,12 +12,15 @@ import pytest
 
 from pyprof.inputs import source
 from pyprof.prof.coverage import Coverage
+from pyprof.report.analysis.utilization import StepShares
 from pyprof.report.render.page import figures, parts, sections
 from pyprof.report.render.page.content import html, merge_pages, summarise_page
 from pyprof.report.render.page.facts import Selectable
 from pyprof.report.render.page.step_times import StepTimes
 from pyprof.report.render.text import duration
 from tests.builders import Work, nsys_db
+from tests.commands import run
+from tests.report.answers.checked import ask
 from tests.report.captured import STEP_NS, capture
 from tests.report.together import together
 
@@ -206,9 +209,50 @@ def test_very_many_steps_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "_MOST_COLUMNS", 3)
     trend = figures.trend([5, 1, 2, 9, 3], 1, 3.0, 10)
     assert (trend["longest"].tolist(), trend["group"], trend["first"]) == ([5, 9, 3], 2, 10)
+    assert trend["step"] == [10, 13, 14]
     durations = (np.array([5.0, 1, 2, 9, 3]), np.array([np.nan, np.nan, 4]))
     times = StepTimes("step", ("a", "b"), durations, durations)
     assert figures.heat_map(times, 0, 5)["measures"]["step"] == [[5, 9, 3], [None, 4, None]]
+
+
+def test_shares_of_the_peak_are_those_of_the_steps_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a group its longest step's; a line for what any step tells, HFU only where it differs."""
+    monkeypatch.setattr(figures, "_MOST_COLUMNS", 3)
+    shares = [StepShares(mfu, hfu) for mfu, hfu in ((0.1, 0.1), (0.2, 0.2), (0.3, 0.3), (0.4, 0.5))]
+    trend = figures.trend([5, 1, 2, 9, 3], 1, 3.0, 10, [*shares, StepShares()])
+    assert trend["shares"] == {"MFU": [10, 40, None], "HFU": [10, 50, None]}
+    drawn = figures.shares_of_peak(trend)
+    assert drawn is not None
+    assert (drawn["label"], drawn["step"], [*drawn["colours"]]) == (
+        "MFU and HFU of each step, percent of the peak", [10, 13, 14], ["MFU", "HFU"]
+    )  # fmt: skip
+    assert figures.shares_of_peak(figures.trend([5, 1], 0, 3.0, 0, [StepShares()] * 2)) is None
+    alike = figures.trend([5, 1], 0, 3.0, 0, [StepShares(0.5, 0.5, 0.7)] * 2)
+    assert alike["shares"] == {"MFU": [50, 50], "MBU": [70, 70]}
+
+
+def test_steps_come_as_near_the_peak_as_the_json_says(captures: Path) -> None:
+    """And as the summary says of the slowest ones."""
+    trace = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
+    found = summarise_page(source.load(str(trace)))
+    drawn = shown(found)["steps"]["shares"]["series"]
+    steps = ask("summary", trace)["steps"]
+    assert drawn == {"MFU": [round(100 * mfu, 3) for mfu in steps["mfu"]]}
+    assert steps["hfu"] == steps["mfu"]
+    assert steps["mbu"] == [None] * steps["count"]
+    slowest = int(np.argmax(steps["duration_ns"]))
+    said = run("summary", "-q", trace).stdout
+    assert f"steps {slowest} (182.172 ms, MFU {100 * steps['mfu'][slowest]:.1f} %)" in said
+
+
+def test_phases_of_serving_are_those_of_the_summary(captures: Path) -> None:
+    """With tokens and rate, as it spells them."""
+    trace = captures / "kineto-mi300x-vllm-piecewise-graph" / "replay.pt.trace.json.gz"
+    part = shown(summarise_page(source.load(str(trace))))["summary"]
+    (row,) = part["serving"]
+    lines = [line.split() for line in run("summary", "-q", trace).stdout.splitlines()]
+    assert [*part["serving_header"]] in lines
+    assert row in lines
 
 
 def test_an_unknown_cost_is_explained_with_its_remedy() -> None:

@@ -45,12 +45,17 @@ def section(page: Page) -> Mapping[str, Any] | None:
     if shown is None or count <= 1:  # the timeline shows as much
         return None
     several = len(data.times.names) > 1
+    trend = _trend(page, first, last)
+    shares = figures.shares_of_peak(trend)
     return {
         "count": count,
         "origin": steps.described_origin,
         "warm_up": steps.warm_up if not page.brief.chosen else 0,
         "median": duration(steps.median_ns),
-        "trend": _trend(page, first, last),
+        "trend": trend,
+        "shares": shares,
+        "share_colours": shares["colours"] if shares else {},
+        "peak": page.brief.utilization.peak_flops_label,
         "heat": figures.heat_map(data.times, first, last) if several else None,
         "ranks_left_out": data.times.left_out,
         "strip": figures.strip(shown),
@@ -63,6 +68,6 @@ def section(page: Page) -> Mapping[str, Any] | None:
 def _trend(page: Page, first: int, last: int) -> Mapping[str, Any]:
     steps = page.brief.steps
     warm_up = max(steps.warm_up - first, 0)
-    return figures.trend(
-        steps.duration_ns[first:last].tolist(), warm_up, steps.median_ns or 0, first
-    )
+    every = steps.duration_ns.tolist()
+    shares = page.brief.utilization.of_steps(every)[first:last]
+    return figures.trend(every[first:last], warm_up, steps.median_ns or 0, first, shares)

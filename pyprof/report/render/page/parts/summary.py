@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyprof.report.render.page import sections
+from pyprof.report.render.summary import SERVING_HEADER, serving_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +22,8 @@ def section(page: Page) -> Mapping[str, Any]:
     return {
         "cards": list(sections.cards(page.brief)),
         "phases": sections.phases(page.brief),
+        "serving_header": SERVING_HEADER,
+        "serving": serving_rows(page.brief),
         "vias": sections.vias(page.brief),
         "causes": sections.causes(page.brief),
         "devices": devices,

@@ -2,7 +2,7 @@
 // The kinds of figures; each JSON script element is drawn into the element that it names.
 (() => {
   const { pyprof } = window;
-  const { cut, timeAxis, ticks, duration } = pyprof;
+  const { cut, timeAxis, ticks, instant, duration } = pyprof;
   const PALETTE = ["#4e86c0", "#59a14f", "#d98b3a", "#a874b8", "#3fa3a0", "#c9a93f", "#c76a7d", "#7d8fd6", "#8fae4b", "#b07f5a", "#6fb0d8", "#9b9fa6"];
   const OTHERS = "#9aa0a6";
   const INK = "#10151a"; // on boxes, which are as light in both themes
@@ -483,7 +483,8 @@
   // --- steps -----------------------------------------------------------------------------------------
   const stepName = (item, place) => {
     const first = item.first + place * item.group;
-    return item.group > 1 ? `steps ${first} to ${first + item.group - 1}, the longest` : `step ${first}`;
+    const longest = item.step ? `: step ${item.step[place]} is the longest` : ", the longest";
+    return item.group > 1 ? `steps ${first} to ${first + item.group - 1}${longest}` : `step ${first}`;
   };
   const stepAxis = (pen, view, item, count) => {
     pen.textAlign = "center";
@@ -498,6 +499,7 @@
     pen.textAlign = "left";
   };
   const TREND = 150;
+  const UPWARD = 400; // at most four steps of ticks
   pyprof.kinds.trend = {
     zooms: false,
     height: () => TREND,
@@ -507,11 +509,12 @@
       const most = Math.max(...item.longest, 1) * 1.05;
       const up = (ns) => view.bottom - (ns / most) * (view.bottom - view.top);
       pen.textAlign = "right";
-      for (const ns of ticks(0, most, 270).at) {
+      const { at, step } = ticks(0, most, UPWARD);
+      for (const ns of at) {
         pen.fillStyle = view.colours.rule;
         pen.fillRect(view.left, up(ns), view.right - view.left, 1);
         pen.fillStyle = view.colours.ink;
-        pen.fillText(duration(ns), view.left - 6, Math.max(up(ns), 8));
+        pen.fillText(instant(ns, step), view.left - 6, Math.max(up(ns), 8));
       }
       item.longest.forEach((ns, place) => {
         const left = view.at(place);
@@ -534,8 +537,60 @@
       if (!(place in item.longest) || x < view.left) return null;
       const ns = item.longest[place];
       const warm = place * item.group < item.warm_up ? "warm-up" : "";
-      return { tip: [["", stepName(item, place)], ["time", duration(ns)], ["of the median", `${(100 * ns / item.median).toFixed(1)} %`], ["", warm]] };
+      return { tip: [["", stepName(item, place)], ["time", duration(ns)], ["of the median", `${(100 * ns / item.median).toFixed(1)} %`], ...sharesOf(item.shares, place), ["", warm]] };
     },
+  };
+  const sharesOf = (series, place) => Object.entries(series).map(
+    ([name, values]) => [name, values[place] === null ? "unknown" : `${values[place].toFixed(1)} %`]);
+  pyprof.kinds.shares = {
+    zooms: false,
+    height: () => TREND,
+    gutter: () => 72,
+    domain: (item) => ({ x: [0, item.step.length] }),
+    draw(pen, view, item) {
+      const most = Math.max(...Object.values(item.series).flat(), 1e-3) * 1.05;
+      const up = (percent) => view.bottom - (percent / most) * (view.bottom - view.top);
+      percentAxis(pen, view, most, up);
+      Object.entries(item.series).forEach(([name, values]) => {
+        const x = (place) => view.at(place + 0.5);
+        pen.strokeStyle = pen.fillStyle = item.colours[name];
+        pen.lineWidth = 1.5;
+        pen.beginPath();
+        values.forEach((value, place) => {
+          if (value === null) return;
+          if (place && values[place - 1] !== null) pen.lineTo(x(place), up(value));
+          else pen.moveTo(x(place), up(value));
+        });
+        pen.stroke();
+        pen.lineWidth = 1;
+        const radius = Math.min(Math.max(view.px / 4, 1), 3);
+        values.forEach((value, place) => {
+          if (value === null) return;
+          pen.globalAlpha = place * item.group < item.warm_up ? 0.45 : 1;
+          pen.beginPath();
+          pen.arc(x(place), up(value), radius, 0, 2 * Math.PI);
+          pen.fill();
+        });
+        pen.globalAlpha = 1;
+      });
+      stepAxis(pen, view, item, item.step.length);
+    },
+    hit(x, y, view, item) {
+      const place = Math.floor(view.value(x));
+      if (!(place in item.step) || x < view.left) return null;
+      return { tip: [["", stepName(item, place)], ...sharesOf(item.series, place)] };
+    },
+  };
+  const percentAxis = (pen, view, most, up) => {
+    pen.textAlign = "right";
+    const { at, step } = ticks(0, most, UPWARD);
+    const digits = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
+    for (const percent of at) {
+      pen.fillStyle = view.colours.rule;
+      pen.fillRect(view.left, up(percent), view.right - view.left, 1);
+      pen.fillStyle = view.colours.ink;
+      pen.fillText(`${percent.toFixed(digits)} %`, view.left - 6, Math.max(up(percent), 8));
+    }
   };
   const heatRow = (item) => (item.names.length > 24 ? 12 : 20);
   const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1] ?? 1;

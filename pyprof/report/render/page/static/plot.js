@@ -250,4 +250,5 @@
   };
   pyprof.Plot = Plot;
   pyprof.ticks = ticks;
+  pyprof.instant = instant;
 })();

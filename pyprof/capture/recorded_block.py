@@ -1,0 +1,253 @@
+"""`with pyprof.profile("x") as p:` records a block in this very process, and gives the result.
+
+For notebooks and scripts alike. Without a name, `pyprof.profile()` marks the range that a profiler
+outside is to capture.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import weakref
+from contextlib import ExitStack
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, overload
+
+import torch
+
+from pyprof import drafts, instrument
+from pyprof.errors import PyprofError
+from pyprof.instrument import emit, range_to_capture
+
+if TYPE_CHECKING:
+    from contextlib import _GeneratorContextManager
+    from typing import ClassVar
+
+    import pandas as pd
+
+    from pyprof.capture.recording import Recording
+    from pyprof.instrument.range_to_capture import Schedule
+    from pyprof.report.analysis.overview import Brief
+
+_SUFFIX = ".pt.trace.json.gz"
+
+
+@overload
+def profile(*, schedule: Schedule | None = None) -> _GeneratorContextManager[None]: ...
+@overload
+def profile(name: str, *, schedule: Schedule | None = None) -> Profile: ...
+def profile(
+    name: str | None = None, *, schedule: Schedule | None = None
+) -> _GeneratorContextManager[None] | Profile:
+    """Record a block: `with pyprof.profile("x") as p: ...`, then `p.frame`, `p.summary()`, `p`.
+
+    Without a name, mark the range to capture, also as a decorator; nothing is recorded here.
+    Starts and stops the CUDA profiler if there is a GPU (`nsys --capture-range cudaProfilerApi`
+    waits for that), and the profiler that `pyprof capture` runs. Without either, it does nothing.
+    With a name, it does the same if such a profiler runs this process.
+
+    `schedule`, such as torch.profiler.schedule(wait=2, warmup=1, active=3, repeat=2), decides for
+    each step whether to record it: only the windows that it opens are captured.
+    Steps end with `pyprof.step()`.
+    """
+    if name is None:
+        return range_to_capture.profile(schedule=schedule)
+    return Profile(name, schedule)
+
+
+class Profile:
+    """What `pyprof.profile("x")` gives: the block while it runs, then what was recorded of it.
+
+    Never stands in the way of the block: where it cannot be recorded, only who asks for the result
+    is told (PyprofError). What the block raises goes through, and what it did until then is kept.
+    """
+
+    _running: ClassVar[str | None] = None
+    """The name of the block that is being recorded in this process."""
+
+    def __init__(self, name: str, schedule: Schedule | None = None) -> None:
+        self.name = name
+        self._schedule = schedule
+        self._depth = 0
+        """How often the block is entered, by a function that calls itself, say."""
+        self._stack = ExitStack()
+        self._recording: Recording | None = None
+        self._result: _Result | str = "nothing is recorded yet: use it in a with statement"
+        """What was recorded, or why nothing was."""
+
+    def __enter__(self) -> Profile:  # noqa: PYI034 - Self is newer than Python 3.10
+        self._depth += 1
+        if self._depth > 1:
+            return self
+        self._result = f"pyprof.profile({self.name!r}) is still recording"
+        reason = self._hindrance()
+        if reason:
+            self._result = reason
+            self._mark()
+        else:
+            self._recording = _begin(self.name)
+            Profile._running = self.name
+            if self._schedule is not None:
+                self._stack.enter_context(range_to_capture.profile(schedule=self._schedule))
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
+        self._stack.close()
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            Profile._running = None
+            self._result = _finished(recording, self.name)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per kernel or, without a GPU, per op on the CPU: as `pyprof.load` gives them."""
+        return self._recorded().frame
+
+    @property
+    def path(self) -> Path:
+        """The capture: a trace of torch.profiler. It is gone with this object; `save` keeps it."""
+        return self._recorded().path
+
+    def summary(self, by: Literal["op", "layer", "line"] = "op", top: int = 15) -> Text:
+        """Give the text of `pyprof summary`."""
+        return self._recorded().summary(by, top)
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Keep the capture, for every command of pyprof: as `path`, by default under its name.
+
+        Raises PyprofError where another's capture is, or where no file can be written to.
+        """
+        from pyprof.capture.request import check_place  # noqa: PLC0415 - only who keeps it
+
+        capture = self._recorded().path
+        target = Path(path) if path is not None else Path(capture.name)
+        check_place(target)
+        with drafts.folder(target) as folder:
+            Path(shutil.copy(capture, folder)).replace(target)
+        return target
+
+    def __repr__(self) -> str:
+        return f"<pyprof.profile {self.name!r}: {self._said()}>"
+
+    def _repr_html_(self) -> str:
+        from pyprof.report.render import block  # noqa: PLC0415 - it loads Arrow
+
+        if isinstance(self._result, str):
+            return block.message(self.name, self._result)
+        return block.tables(self.name, self._result.brief, self._result.notes)
+
+    def _said(self) -> str:
+        if isinstance(self._result, str):
+            return self._result
+        coverage = self._result.brief.coverage
+        return f"{coverage.total_ns / 1e6:.3f} ms of {coverage.processor} time"
+
+    def _recorded(self) -> _Result:
+        if isinstance(self._result, str):
+            raise PyprofError(self._result)
+        return self._result
+
+    def _hindrance(self) -> str:
+        """Say why this block cannot be recorded here and now; "" if it can."""
+        if self._running is not None:
+            return f"recorded as part of pyprof.profile({self._running!r}), which was running"
+        if emit.tool_listens() or instrument.range_hooks.listened:
+            return "recorded by the profiler that runs this program; read its capture"
+        if emit.profiler_records():
+            return "not recorded: a torch.profiler was running, and only one can run at a time"
+        return ""
+
+    def _mark(self) -> None:
+        """Let the recording of somebody else know of the block: its range, or a layer of it."""
+        if self._running is None:
+            self._stack.enter_context(range_to_capture.profile(schedule=self._schedule))
+        self._stack.enter_context(instrument.annotate(self.name))
+
+
+class Text(str):
+    """A text that a notebook shows as it is printed."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _begin(name: str) -> Recording:
+    from pyprof.capture.recorder import Recorder  # noqa: PLC0415 - only who records needs it
+    from pyprof.capture.recording import Recording  # noqa: PLC0415 - as above
+    from pyprof.capture.request import QUIET_KINETO, Request  # noqa: PLC0415 - as above
+    from pyprof.capture.script import Target  # noqa: PLC0415 - as above
+
+    for variable, value in QUIET_KINETO.items():
+        os.environ.setdefault(variable, value)
+    _wait_for_gpu()  # what was launched before is not of the block
+    return Recording(Recorder(stacks=False), Request(Target(name), name), _begin)
+
+
+def _wait_for_gpu() -> None:
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
+
+
+def _finished(recording: Recording, name: str) -> _Result | str:
+    """Write what was recorded; give that, or why there is nothing. Everything is put back."""
+    folder: Path | None = None
+
+    def path() -> Path:
+        nonlocal folder
+        folder = Path(tempfile.mkdtemp(prefix="pyprof-"))
+        return folder / _file_name(name)
+
+    try:
+        written = recording.finish(path)
+    except OSError as error:
+        written, reason = None, f"the recording could not be written: {error.strerror or error}"
+    else:
+        reason = "; ".join(["nothing was recorded: no torch op ran", *recording.problems()])
+    if written is not None and folder is not None:
+        return _Result(written, folder, tuple(recording.problems()))
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+    return reason
+
+
+def _file_name(name: str) -> str:
+    """Make a file's name of a block's."""
+    return (re.sub(r"[^\w.-]+", "-", name).strip("-.")[:64] or "block") + _SUFFIX
+
+
+class _Result:
+    """What was recorded; read when it is first asked for. The capture is gone with this object."""
+
+    def __init__(self, path: Path, folder: Path, notes: tuple[str, ...]) -> None:
+        self.path, self.notes = path, notes
+        self._gone = weakref.finalize(self, partial(shutil.rmtree, ignore_errors=True), folder)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The rows."""
+        from pyprof.report.frame import load  # noqa: PLC0415 - it loads pandas
+
+        return load(self.path)
+
+    @cached_property
+    def brief(self) -> Brief:
+        """What the summary says, as data."""
+        from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
+        from pyprof.report.analysis import overview  # noqa: PLC0415 - as above
+
+        return overview.summarise_brief(source.load(str(self.path)))
+
+    def summary(self, by: str, top: int) -> Text:
+        """What the summary says, as text."""
+        from pyprof.commands.summary import sections  # noqa: PLC0415 - for a notebook only
+        from pyprof.report.render import text  # noqa: PLC0415 - it loads Arrow
+
+        return Text(text.finish(sections(self.brief, by, top, None), coloured=False).decode())

@@ -1,0 +1,32 @@
+"""Tests of pyprof.commands, and what runs a command: what it wrote where, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from click.testing import CliRunner
+
+from pyprof.__main__ import main
+from pyprof.cli import DEBUG
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: str | Path, stdin: str | bytes | None = None) -> Done:
+    """Run `pyprof ARGUMENTS`; what a command raises, other than its exit, is raised here."""
+    result = CliRunner(env={DEBUG: "1"}).invoke(
+        main, [str(argument) for argument in arguments], input=stdin, catch_exceptions=False
+    )
+    # Result.stdout would make "\n" of "\r\n".
+    return Done(result.exit_code, result.stdout_bytes.decode(), result.stderr_bytes.decode())

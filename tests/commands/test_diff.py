@@ -1,0 +1,273 @@
+"""`pyprof diff`: what changed, and limits on it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.marker import encode_layer
+from pyprof.report.diff.gate import Limit, parse
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+from tests.report.answers.checked import checked
+from tests.report.captured import capture, op
+from tests.report.diff.noisy import noisy, times
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    """Give two captures: in the second, relu takes half as long again."""
+    return capture(tmp_path / "a.sqlite"), capture(tmp_path / "b.sqlite", slower=1.5)
+
+
+def changes(*arguments: str | Path) -> dict[str, dict[str, str]]:
+    """Compare, and give the rows by op."""
+    done = run("diff", *arguments, "--csv", "-q")
+    assert done.code == 0, done.stderr
+    return {row["op"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
+
+
+def test_a_capture_equals_itself(captures: Path) -> None:
+    """Nothing is faster, slower, new or gone."""
+    source = captures / "nsys2024.2-a100-pyprof-markers" / "net.sqlite"
+    done = run("diff", source, source, "--csv", "-q")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert {row["status"] for row in rows} == {"same"}
+    assert {row["change_ns"] for row in rows} == {"0.0"}
+    assert run("diff", source, source, "-q").stdout.endswith("no op changed by more than 1 %\n")
+
+
+def test_differences_add_up_to_the_total(captures: Path) -> None:
+    """The changes of all ops are the change of GPU time: none is lost, none counted twice."""
+    a = captures / "nsys2024.2-a100-pyprof-markers" / "net.sqlite"
+    b = captures / "nvprof-v100-apex" / "net.sql"
+    done = run("diff", a, b, "--csv", "-q")
+    change = sum(float(row["change_ns"]) for row in csv.DictReader(io.StringIO(done.stdout)))
+    totals = []
+    for source in (a, b):
+        text = run("prof", source, "--csv", "-c", "sil", "-q").stdout
+        totals.append(sum(int(line.strip('"')) for line in text.splitlines()[1:]))
+    assert change == totals[1] - totals[0]
+
+
+def test_what_became_slower_is_told(pair: tuple[Path, Path]) -> None:
+    """Times of both, the difference, and its fraction of the first."""
+    relu = changes(*pair)["relu"]
+    assert (relu["status"], relu["a_ns"], relu["b_ns"]) == ("slower", "200.0", "300.0")
+    assert (relu["change_ns"], relu["change"], relu["a_calls"]) == ("100.0", "0.5", "2")
+    assert relu["shape"] == "16x8"
+    assert relu["layer"] == "net:net.first"
+
+
+def test_another_kernel_for_the_same_op_is_the_same(tmp_path: Path) -> None:
+    """Matching is by op, not by the kernel that a library chose."""
+    product = [Range(op("mm", 4, 4), (5, 30))]
+    files = [
+        nsys_db(tmp_path / f"{name}.sqlite", [Work(name, call=(10, 20))], product)
+        for name in ("sgemm_a", "sgemm_b")
+    ]
+    assert {row["status"] for row in changes(*files).values()} == {"same"}
+
+
+def test_what_is_new_or_gone_is_told(tmp_path: Path) -> None:
+    """An op of one capture alone has no time in the other: unknown, not 0."""
+    work = [Work(call=(10, 20))]
+    a = nsys_db(tmp_path / "a.sqlite", work, [Range(op("relu", 4), (5, 30))])
+    b = nsys_db(tmp_path / "b.sqlite", work, [Range(op("gelu", 4), (5, 30))])
+    found = changes(a, b)
+    assert (found["relu"]["status"], found["relu"]["b_ns"]) == ("gone", "")
+    assert (found["gelu"]["status"], found["gelu"]["a_ns"]) == ("new", "")
+
+
+def test_captures_of_different_length_compare_per_step(tmp_path: Path) -> None:
+    """Three steps and five of the same work are the same; the totals are not."""
+    a, b = (capture(tmp_path / f"{n}.sqlite", steps=n) for n in (3, 5))
+    assert {row["status"] for row in changes(a, b).values()} == {"same"}
+    done = run("diff", a, b, "--fail-if", "time>0", "--fail-if", "kernels>0")
+    assert done.code == 0, done.stderr
+    assert "per step: A has 3, B 5" in done.stdout
+
+
+def test_what_runs_outside_of_steps_is_no_part_of_one(tmp_path: Path) -> None:
+    """Setting up takes as long for three steps as for five, and is divided by neither."""
+    found = []
+    for count in (3, 5):
+        marks = [Range(f"step {n}", (1000 * n, 1000 * n + 999)) for n in range(1, count + 1)]
+        marks += [Range(op("relu", 4), (1000 * n + 5, 1000 * n + 30)) for n in range(1, count + 1)]
+        work = [
+            Work("relu", at=(1000 * n + 40, 1000 * n + 90), call=(1000 * n + 10, 1000 * n + 20))
+            for n in range(1, count + 1)
+        ]
+        setup = [Work("fill", at=(100, 900), call=(10, 20))]
+        found.append(nsys_db(tmp_path / f"{count}.sqlite", setup + work, marks))
+    assert {row["status"] for row in changes(*found).values()} == {"same"}
+    assert run("diff", *found, "--fail-if", "time>0", "--fail-if", "time<0").code == 0
+
+
+def test_a_numbered_step_is_no_layer_of_its_own(tmp_path: Path) -> None:
+    """Of `annotate("step 3")` around a step the loop is the layer: steps are samples of one op."""
+    files = []
+    for name in "ab":
+        marks = [
+            mark
+            for n in range(4)
+            for mark in (
+                Range(encode_layer(f"step {n}"), (1000 * n, 1000 * n + 999)),
+                Range(op("relu", 4), (1000 * n + 5, 1000 * n + 30)),
+            )
+        ]
+        work = [
+            Work("relu", at=(1000 * n + 40, 1000 * n + 90), call=(1000 * n + 10, 1000 * n + 20))
+            for n in range(4)
+        ]
+        files.append(nsys_db(tmp_path / f"{name}.sqlite", work, marks))
+    rows = list(csv.DictReader(io.StringIO(run("diff", *files, "--csv", "-q").stdout)))
+    assert [(row["op"], row["layer"], row["a_calls"]) for row in rows] == [("relu", "step", "4")]
+
+
+def test_a_choice_of_steps_is_of_both(tmp_path: Path) -> None:
+    """Calls are those of the chosen steps."""
+    a, b = (capture(tmp_path / f"{n}.sqlite", steps=n) for n in (3, 5))
+    relu = changes(a, b, "--steps", "1:")["relu"]
+    assert (relu["a_calls"], relu["b_calls"], relu["status"]) == ("4", "8", "same")
+
+
+def test_a_broken_limit_fails(pair: tuple[Path, Path]) -> None:
+    """Exit code 3, the limit and the change on stderr; the comparison is written all the same."""
+    done = run("diff", *pair, "--fail-if", "time>+3%", "--fail-if", "kernels>0")
+    assert done.code == 3
+    assert "time>+3%: time changed by +100 ns (+13.3 %)" in done.stderr
+    assert "kernels" not in done.stderr
+    assert "relu" in done.stdout
+
+
+def test_a_capture_that_cannot_be_read_is_no_regression(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Exit code 1, so that a gate tells one from the other; so is a limit that cannot be told."""
+    (tmp_path / "none.sqlite").write_bytes(b"none")
+    assert run("diff", pair[0], tmp_path / "none.sqlite", "--fail-if", "time>3%").code == 1
+
+
+def test_different_gpus_are_said(captures: Path) -> None:
+    """In the comparison and on stderr: other times may have no other cause."""
+    a = captures / "nsys2025.3-t4-registered-strings" / "net.sqlite"
+    b = captures / "nsys2024.6-h100-nvfuser" / "net.sqlite"
+    done = run("diff", a, b)
+    assert "different GPUs: A ran on Tesla T4, B on NVIDIA H100" in done.stderr
+    assert "different GPUs" in done.stdout
+    assert "different GPUs" not in run("diff", a, a).stdout
+
+
+def test_different_gpus_of_built_captures(tmp_path: Path) -> None:
+    """Of captures, and of what was parsed from them; Markdown says it, too."""
+    a = capture(tmp_path / "a.sqlite")
+    assert run("parse", a, "-o", tmp_path / "b.dict").code == 0
+    text = (tmp_path / "b.dict").read_text()
+    (tmp_path / "b.dict").write_text(text.replace("NVIDIA A100-SXM4-80GB", "Tesla T4"))
+    said = "different GPUs: A ran on NVIDIA A100-SXM4-80GB, B on Tesla T4"
+    done = run("diff", a, tmp_path / "b.dict")
+    assert said in done.stdout
+    assert said in done.stderr
+    assert run("diff", a, tmp_path / "b.dict", "-o", tmp_path / "x.md").code == 0
+    assert "different GPUs" in (tmp_path / "x.md").read_text()
+
+
+def test_a_kept_limit_passes(pair: tuple[Path, Path]) -> None:
+    """Growth below the limit is allowed; so is becoming faster."""
+    assert run("diff", *pair, "--fail-if", "time>+20%").code == 0
+    assert run("diff", *reversed(pair), "--fail-if", "time>+3%").code == 0
+
+
+def test_what_cannot_be_checked_fails(captures: Path) -> None:
+    """Records without times have no idle time, so that a limit on it does not pass."""
+    source = captures / "nvprof-v100-apex" / "net.dict"
+    done = run("diff", source, source, "--fail-if", "idle>5%")
+    assert done.code == 1
+    assert "cannot be checked" in done.stderr
+
+
+def test_costs_known_of_other_rows_are_not_compared(captures: Path) -> None:
+    """Of one capture the bytes of nearly all rows are known, of the other those of two copies."""
+    a = captures / "kineto-h100-vit-inference" / "trace.json.gz"
+    b = captures / "nsys2024.6-h100-nvfuser" / "net.sqlite"
+    done = run("diff", a, b, "-q", "--fail-if", "bytes>3%")
+    (row,) = (line for line in done.stdout.splitlines() if line.startswith("bytes"))
+    assert row.split()[-2:] == ["-", "-"]
+    assert (done.code, "known for different shares of the rows" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["speed>3%", "time>", "time=3", "time>3 parsecs", "kernels>3ms", "slower>5", "slower<5%",
+     "op>-1%", "significantly"],
+)  # fmt: skip
+def test_a_limit_that_says_nothing_is_misuse(pair: tuple[Path, Path], text: str) -> None:
+    """Exit code 2 before anything is read."""
+    done = run("diff", *pair, "--fail-if", text)
+    assert (done.code, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "relative"),
+    [("time>+3%", 0.03, True), ("step > 2ms", 2e6, False), ("busy<-1.5us", -1500, False),
+     ("kernels>0", 0, False)],
+)  # fmt: skip
+def test_limits_are_read(text: str, value: float, *, relative: bool) -> None:
+    """A number with % is a fraction of the first capture; with a unit of time it is ns."""
+    limit = parse(text)
+    assert isinstance(limit, Limit)
+    assert limit.value == pytest.approx(value)
+    assert limit.relative == relative
+
+
+def test_limits_beyond_noise_say_what_is_slower(tmp_path: Path) -> None:
+    """The step, and the op that costs most of those beyond the limit; exit code 3."""
+    a = noisy(tmp_path / "a.sqlite", times(1, 8, 0.01))
+    b = noisy(tmp_path / "b.sqlite", times(2, 8, 0.01, gelu=1.5, exp=1.2))
+    done = run("diff", a, b, "--fail-if", "slower>5%", "--fail-if", "op>30%",
+               "--fail-if", "significant", "--fail-if", "op>80%")  # fmt: skip
+    assert done.code == 3
+    said = [line.removeprefix("pyprof: ") for line in done.stderr.splitlines()]
+    assert [line.partition(":")[0] for line in said] == ["slower>5%", "op>30%", "significant"]
+    assert said[0].startswith("slower>5%: step changed by +")
+    assert said[0].endswith("; significant")
+    assert "op>30%: gelu 64x64 float32 step changed by +" in said[1]
+    assert "more" not in said[1]
+    assert run("diff", b, a, "--fail-if", "slower>5%", "--fail-if", "significant").code == 0
+    failed = ask_failing(a, b)
+    assert failed == said[:1]
+
+
+def ask_failing(a: Path, b: Path) -> list[str]:
+    """Compare with a limit that is exceeded; give what JSON says of it."""
+    done = run("diff", a, b, "--fail-if", "slower>5%", "--json")
+    assert done.code == 3
+    failed: list[str] = checked(done.stdout)["failed"]
+    return failed
+
+
+@pytest.mark.parametrize("suffix", [".md", ".html", ".csv", ".txt"])
+def test_the_suffix_chooses_the_format(
+    pair: tuple[Path, Path], tmp_path: Path, suffix: str
+) -> None:
+    """Each names the op that changed, and what was broken where there is room for it."""
+    target = tmp_path / f"diff{suffix}"
+    done = run("diff", *pair, "-o", target, "--fail-if", "time>1%")
+    assert (done.code, done.stdout) == (3, "")
+    text = target.read_text()
+    assert "relu" in text
+    assert ("time" in text) is (suffix != ".csv")
+
+
+def test_an_unknown_key_is_misuse(pair: tuple[Path, Path]) -> None:
+    """The message lists what rows can be matched by."""
+    done = run("diff", *pair, "--by", "op,colour")
+    assert done.code == 2
+    assert "layer" in done.stderr

@@ -1,0 +1,368 @@
+"""`pyprof prof`: columns, formats, grouping, sorting, and what is said on stderr."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
+from pyprof.prof.columns import COLUMNS
+from pyprof.report.nvprof_tables import time
+from tests import strategies
+from tests.builders import CAPTURES, Range, Work, nsys_db
+from tests.commands import run
+
+MM = encode_op(Call("torch", "mm", (Tensor((64, 64), "float16"), Tensor((64, 64), "float16"))))
+MUL = encode_op(Call("torch", "mul", (Tensor((64, 64), "float32"), Tensor((64, 64), "float32"))))
+OLD = "idx seq altseq tid layer trace dir sub mod op kernel params sil tc device stream grid block flops bytes"  # noqa: E501
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Give a capture of two products, a multiplication, a copy, and a kernel outside all ops."""
+    ranges = [
+        Range(encode_layer("net"), (1, 351)),
+        Range(encode_trace(["/app/net.py:3"]), (2, 350)),
+        *(Range(MM, (start, start + 50)) for start in (10, 110)),
+        Range(MUL, (210, 260)),
+    ]
+    work = [
+        Work("ampere_h16816gemm_128x64", at=(1000, 1300), call=(20, 30)),
+        Work("ampere_h16816gemm_128x64", at=(1400, 1500), call=(120, 130)),
+        Work("void mul_kernel<float>(int)", at=(1600, 1650), call=(220, 230), stream=9),
+        Work(kind="memcpy", at=(1700, 1740), call=(300, 310), bytes=4096),
+        Work("alone", at=(1800, 1810), call=(400, 410)),
+    ]
+    return nsys_db(tmp_path / "net.sqlite", work, ranges)
+
+
+def table(*arguments: str | Path, stdin: str | None = None) -> list[dict[str, str]]:
+    """Run prof --csv and read what it wrote."""
+    done = run("prof", "--csv", *arguments, stdin=stdin)
+    assert done.code == 0, done.stderr
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def column(rows: list[dict[str, str]], header: str) -> list[str]:
+    """Give the values under a header."""
+    return [row[header] for row in rows]
+
+
+def test_the_twenty_old_columns_keep_their_names_and_headers(path: Path) -> None:
+    """-c takes the original's names; headers are the original's, in the order asked for."""
+    names = OLD.split()
+    (header, *_) = run("prof", "--csv", "-c", ",".join(names), path).stdout.splitlines()
+    assert header == (
+        '"Idx","SeqId","AltSeqId","TId","Layer","Trace","Direction","Sub","Module","Op","Kernel",'
+        '"Params","Sil(ns)","TC","Device","Stream","Grid","Block","FLOPs","Bytes"'
+    )
+    assert list(COLUMNS)[:20] == names
+
+
+def test_the_default_columns_are_the_originals(path: Path) -> None:
+    """idx,dir,sub,mod,op,kernel,params,sil."""
+    (header, *_) = run("prof", path).stdout.splitlines()
+    assert header.split(" ") == [
+        "Idx",
+        "Direction",
+        "Sub",
+        "Module",
+        "Op",
+        "Kernel",
+        "Params",
+        "Sil(ns)",
+    ]
+
+
+FORMATS: tuple[list[str], ...] = (["--csv"], ["-w", "200"], [])
+
+
+@pytest.mark.slow
+def test_every_column_can_be_shown_in_every_format(path: Path) -> None:
+    """Alone and with all others."""
+    for number, name in enumerate(COLUMNS):
+        options = FORMATS[number % len(FORMATS)]
+        assert run("prof", "-q", *options, "-c", name, path).code == 0
+    everything = ",".join(COLUMNS)
+    for options in FORMATS:
+        assert run("prof", "-q", *options, "-c", everything, path).code == 0
+    rows = table("-c", everything, path)
+    assert len(rows) == 5
+    assert list(rows[0]) == [entry.header for entry in COLUMNS.values()]
+
+
+def test_values_are_those_of_the_capture(path: Path) -> None:
+    """What a row says is what the tables and ranges said; 2*64*64*64 FLOPs a product."""
+    rows = table("-c", "layer,line,mod,op,kernel,sil,tc,stream,kind,flops,bytes,gap,queue", path)
+    assert column(rows, "Op") == ["mm", "mm", "mul", "", ""]
+    assert column(rows, "Sil(ns)") == ["300", "100", "50", "40", "10"]
+    assert column(rows, "FLOPs") == ["524288", "524288", "4096", "0", ""]
+    assert column(rows, "Bytes") == ["24576", "24576", "49152", "4096", ""]
+    assert column(rows, "TC")[:2] == ["1", "1"]
+    assert column(rows, "Stream") == ["7", "7", "9", "7", "7"]
+    assert column(rows, "Kind") == ["kernel", "kernel", "kernel", "memcpy", "kernel"]
+    assert column(rows, "Line")[:3] == ["/app/net.py:3"] * 3
+    assert column(rows, "Gap(ns)") == ["", "100", "100", "50", "60"]
+    assert column(rows, "Queue(ns)") == ["980", "1280", "1380", "1400", "1400"]
+
+
+@pytest.mark.parametrize("names", ["nonsense", "idx,nonsense", "kernel;sil", "Kernel"])
+def test_an_unknown_column_is_misuse_and_the_known_are_listed(names: str, path: Path) -> None:
+    """Exit code 2; the message has every name."""
+    done = run("prof", "-c", names, path)
+    assert (done.code, done.stdout) == (2, "")
+    assert "altseq" in done.stderr
+
+
+def test_csv_and_width_exclude_each_other(path: Path) -> None:
+    """Misuse, as it was."""
+    done = run("prof", "--csv", "-w", "150", path)
+    assert (done.code, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("width", [100, 123, 150, 200, 400])
+def test_no_line_is_wider_than_asked(width: int, path: Path) -> None:
+    """-w N: every line fits, and columns are where the header has them."""
+    done = run("prof", "-w", str(width), path)
+    assert done.code == 0
+    lines = done.stdout.splitlines()
+    assert len(lines) == 6
+    assert max(len(line) for line in lines) <= width
+    place = lines[0].index("Kernel")
+    assert lines[1][place:].startswith("ampere_h16816gemm"[:12])
+
+
+def test_too_little_width_is_said_with_what_is_needed(path: Path) -> None:
+    """And that width is enough, for the first column at least."""
+    done = run("prof", "-w", "2", path)
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    needed = next(word for word in done.stderr.replace(";", "").split() if word.isdigit())
+    assert run("prof", "-w", needed, path).code == 0
+    assert run("prof", "-w", str(int(needed) - 1), path).code == 1
+
+
+def test_groups_add_up(path: Path) -> None:
+    """calls, total, mean, min, max and the share of GPU time, the longest first."""
+    rows = table("--by", "op", path)
+    assert column(rows, "Op") == ["mm", "mul", ""]
+    first = rows[0]
+    assert (first["Calls"], first["Total(ns)"], first["Mean(ns)"]) == ("2", "400", "200")
+    assert (first["Min(ns)"], first["Max(ns)"], first["Share(%)"]) == ("100", "300", "80")
+    assert (first["FLOPs"], first["Bytes"]) == ("1048576", "49152")
+    assert sum(int(row["Calls"]) for row in rows) == 5
+    assert sum(int(row["Total(ns)"]) for row in rows) == 500
+    assert sum(float(row["Share(%)"]) for row in rows) == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("op", "dir", "kernel", "layer", "line", "mod", "device", "stream"),
+        *("window", "rank", "step", "phase", "family", "params", "via", "tc", "bound"),
+    ],
+)
+def test_every_key_groups_all_rows(key: str, path: Path) -> None:
+    """No row is in no group, or in two."""
+    rows = table("--by", key, path)
+    assert key == "params" or sum(int(row["Calls"]) for row in rows) == 5
+    assert sum(int(row["Total(ns)"]) for row in rows) == 500
+
+
+def test_that_nothing_matches_is_said(path: Path) -> None:
+    """Not that the cost of all of nothing is known."""
+    done = run("prof", "--where", "op=nonsense and sil>5", path)
+    assert (done.code, done.stderr) == (0, "pyprof: no row matches op=nonsense and sil>5\n")
+    assert len(done.stdout.splitlines()) == 1
+    assert "cost known for" in run("prof", "--where", "sil>5", path).stderr
+
+
+def test_rows_are_sorted_and_cut(path: Path) -> None:
+    """The largest first; COL- the smallest first; --top keeps the first of them."""
+    assert column(table("--sort", "sil", path), "Sil(ns)") == ["300", "100", "50", "40", "10"]
+    assert column(table("--sort", "sil-", path), "Sil(ns)") == ["10", "40", "50", "100", "300"]
+    assert column(table("--sort", "sil-", "--top", "2", path), "Sil(ns)") == ["10", "40"]
+    assert column(table("--top", "2", path), "Idx") == ["1", "2"]
+    assert column(table("--sort", "start-", "-c", "idx", path), "Idx") == ["1", "2", "3", "4", "5"]
+    assert len(table("--by", "op", "--top", "1", path)) == 1
+    assert column(table("--by", "op", "--sort", "calls-", path), "Calls")[-1] == "2"
+    done = run("prof", "--sort", "nonsense", path)
+    assert (done.code, done.stdout) == (2, "")
+
+
+def test_what_is_known_and_what_is_not_is_said_on_stderr(path: Path) -> None:
+    """The share of GPU time with a cost, and why the rest has none; -q says nothing."""
+    done = run("prof", path)
+    assert "cost known for 98.0 % of GPU time; unknown for 1 row: no marker (2.0 % in 1)" in (
+        done.stderr
+    )
+    assert run("prof", "-q", path).stderr == ""
+
+
+@pytest.mark.parametrize("options", [(), ("-w", "120"), ("--by", "layer")])
+def test_a_name_of_several_lines_stays_on_one(options: tuple[str, ...]) -> None:
+    """A range may have any name; a row is a line, and no name rules the terminal."""
+    record = {"kShortName": "k\x1b[31m", "kLongName": "k", "kDuration": 5, "layer": ["a\nb"]}
+    columns = () if "--by" in options else ("-c", "idx,kernel,layer")
+    lines = run("prof", *options, *columns, "-", stdin=f"{record}\n").stdout.splitlines()
+    assert len(lines) == 2
+    assert "a b" in lines[1]
+    assert "\x1b" not in lines[1]
+
+
+def test_no_module_is_not_known(tmp_path: Path) -> None:
+    """The original wrote `na`; here it is what is not known: empty in CSV, `-` in text."""
+    record = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "mod": ["na"], "op": ["relu"]}
+    path = tmp_path / "net.dict"
+    path.write_text(f"{record}\n")
+    assert column(table("-c", "mod,op", path), "Module") == [""]
+    assert run("prof", "-q", "-c", "mod,op", path).stdout.splitlines()[1] == "- relu"
+
+
+def test_a_device_without_a_number_has_none() -> None:
+    """Records that do not say which GPU it was: no -1."""
+    record = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "start": 0, "end": 5}
+    said = run("summary", "-", stdin=f"{record}\n").stdout
+    (header,) = (line.split() for line in said.splitlines() if line.startswith("Time (ms)"))
+    assert header == ["Time", "(ms)", "GPU", "%"]
+
+
+def test_a_reason_is_named_for_work_that_took_no_time() -> None:
+    """A row of 0 ns is unknown for a reason, too."""
+    done = run("prof", "-", stdin="{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 0}\n")
+    assert "unknown for 1 row: no marker (0.0 % in 1)" in done.stderr
+
+
+def test_no_marker_is_said_only_where_there_was_none() -> None:
+    """Work in a range of the user's was marked, though no op is known."""
+    record = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "layer": ["attention"]}
+    done = run("prof", "-", stdin=f"{record}\n")
+    assert "unknown for 1 row: only ranges, no op (100.0 % in 1)" in done.stderr
+
+
+@pytest.mark.parametrize(("percent", "code"), [("98", 0), ("98.1", 1), ("0", 0), ("100", 1)])
+def test_strict_fails_where_too_little_is_known(percent: str, code: int, path: Path) -> None:
+    """The report is written all the same; the exit code and one line say that it falls short."""
+    done = run("prof", "-q", "--strict", percent, path)
+    assert done.code == code
+    assert bool(done.stderr) is bool(code)
+
+
+@pytest.mark.parametrize("percent", ["nan", "inf", "-1", "100.1", "most"])
+def test_what_is_no_percentage_is_wrong_usage(percent: str, path: Path) -> None:
+    """A nan compares with nothing: it would let everything pass."""
+    done = run("prof", f"--strict={percent}", path)
+    assert (done.code, done.stdout) == (2, "")
+    assert "is not a number from 0 to 100, such as 95" in " ".join(done.stderr.split())
+
+
+def test_peaks_can_be_given(path: Path) -> None:
+    """--peak-flops, --peak-bandwidth and --gpu change what eff is measured against, exactly."""
+    flops, moved = 2 * 64**3 / 300e-9, 24576 / 300e-9
+    (row, *_) = table(
+        "-c", "eff,tflops,gbs", "--peak-flops", "1e13", "--peak-bandwidth", "1e15", path
+    )
+    assert float(row["Eff(%)"]) == pytest.approx(100 * flops / 1e13)
+    assert float(row["TFLOP/s"]) == pytest.approx(flops / 1e12)
+    assert float(row["GB/s"]) == pytest.approx(moved / 1e9)
+    (row, *_) = table("-c", "eff", "--peak-flops", "1e20", "--peak-bandwidth", "1e12", path)
+    assert float(row["Eff(%)"]) == pytest.approx(100 * moved / 1e12)
+    (slow, *_) = table("-c", "eff", "--gpu", "Tesla T4", path)
+    (fast, *_) = table("-c", "eff", "--gpu", "NVIDIA H100 80GB HBM3", path)
+    assert float(slow["Eff(%)"]) > float(fast["Eff(%)"]) > 0
+
+
+@given(names=st.lists(strategies.TEXT, min_size=1, max_size=3))
+def test_csv_parses_back_to_the_rows(names: list[str]) -> None:
+    """Quotes, commas and line ends in layers and kernels come back as they were, with --raw."""
+    names = [name.replace("\0", "") for name in names]
+    lines = [
+        {"kShortName": "k", "kDuration": n, "layer": [name], "kLongName": "k", "trace": [name]}
+        for n, name in enumerate(names)
+    ]
+    text = "\n".join(map(repr, lines))
+    done = run("prof", "--csv", "--raw", "-q", "-c", "sil,layer,trace", "-", stdin=text)
+    assert done.code == 0
+    rows = list(csv.reader(io.StringIO(done.stdout, newline="")))
+    assert rows[0] == ["Sil(ns)", "Layer", "Trace"]
+    assert rows[1:] == [[str(n), name, name] for n, name in enumerate(names)]
+
+
+def test_every_field_is_quoted(path: Path) -> None:
+    """RFC 4180, as before: numbers and empty fields too."""
+    for line in run("prof", "--csv", "-c", "idx,op,flops", path).stdout.splitlines():
+        assert line.startswith('"')
+        assert line.endswith('"')
+        assert line.count('","') == 2
+
+
+def test_a_file_is_written_whole(path: Path, tmp_path: Path) -> None:
+    """-o holds what stdout would have, and stdout nothing."""
+    target = tmp_path / "out.csv"
+    done = run("prof", "--csv", "-o", target, path)
+    assert (done.code, done.stdout) == (0, "")
+    assert target.read_text() == run("prof", "--csv", path).stdout
+
+
+def test_help_names_every_column() -> None:
+    """From the same place as the columns themselves."""
+    text = run("prof", "--help").stdout
+    for entry in COLUMNS.values():
+        assert f"\n  {entry.name} " in text
+        assert entry.help.split()[0] in text
+
+
+def test_nvprofs_tables_add_up(path: Path) -> None:
+    """--summary nvprof: GPU activities and API calls, each 100 % of its own."""
+    rows = list(
+        csv.DictReader(io.StringIO(run("prof", "--csv", "--summary", "nvprof", path).stdout))
+    )
+    gpu = [row for row in rows if row["Type"] == "GPU activities"]
+    api = [row for row in rows if row["Type"] == "API calls"]
+    assert [row["Name"] for row in gpu] == [
+        *("ampere_h16816gemm_128x64", "void mul_kernel<float>(int)"),
+        *("[CUDA memcpy HtoD]", "alone"),
+    ]
+    assert [row["Time(ns)"] for row in gpu] == ["400", "50", "40", "10"]
+    assert gpu[0]["Time(%)"] == "80.00"
+    assert (gpu[0]["Calls"], gpu[0]["Avg(ns)"], gpu[0]["Min(ns)"]) == ("2", "200.0", "100")
+    assert [(row["Calls"], row["Time(ns)"]) for row in api] == [("5", "50")]
+    assert api[0]["Name"].startswith("cudaLaunchKernel")
+
+
+def test_nvprofs_times_have_no_exponents() -> None:
+    """However long a run took; five digits where there are no more."""
+    spelt = [time(ns) for ns in (24, 27_839, 99_999_400_000_000, 123_456_700_000_000)]
+    assert spelt == ["24ns", "27.839us", "99999s", "123457s"]
+
+
+def test_nvprofs_tables_of_records_lack_api_calls(path: Path, tmp_path: Path) -> None:
+    """It is said on stderr, unless -q."""
+    assert run("parse", path, "-o", tmp_path / "net.dict").code == 0
+    done, quiet = (run("prof", *q, "--summary=nvprof", tmp_path / "net.dict") for q in ([], ["-q"]))
+    assert "no API calls" in done.stderr
+    assert (quiet.stderr, quiet.stdout) == ("", done.stdout)
+
+
+REAL = sorted(path for path in CAPTURES.glob("n*/net.*") if path.suffix in (".sql", ".sqlite"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capture", REAL, ids=lambda path: path.parent.name)
+def test_real_captures_are_reported_in_full(capture: Path) -> None:
+    """A row for each activity in every format, groups that add up, both tables."""
+    if "cpu" in capture.parent.name:
+        assert run("prof", capture).code == 1
+        return
+    rows = table("-c", "sil,flops,bytes,tc,why,eff,bound,params", capture)
+    for row in rows:
+        assert row["TC"] in ("0", "1", "?", "-")
+        assert row["FLOPs"] == "" or int(row["FLOPs"]) >= 0
+        assert row["FLOPs"] or row["Why"]  # an unknown cost has a reason
+    groups = table("--by", "op", capture)
+    assert sum(int(group["Calls"]) for group in groups) == len(rows)
+    assert sum(int(g["Total(ns)"]) for g in groups) == sum(int(row["Sil(ns)"]) for row in rows)
+    assert len(run("prof", "-w", "150", capture).stdout.splitlines()) == len(rows) + 1
+    assert "GPU activities:" in run("prof", "--summary", "nvprof", capture).stdout

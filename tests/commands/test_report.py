@@ -1,0 +1,694 @@
+"""The page: whole, small, harmless, and alive in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import sqlite3
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyprof.commands import report
+from pyprof.inputs import source
+from pyprof.marker import encode_layer
+from pyprof.report.render.page import lanes
+from pyprof.report.render.page.content import html, summarise_page
+from tests.builders import SECRETS, Range, Work, nsys_db
+from tests.commands import run
+from tests.report.browser import browser, drawn, errors, requests
+from tests.report.captured import HOSTILE, capture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from selenium.webdriver.chrome.webdriver import WebDriver
+
+
+NAMES = [
+    f"<img src=x onerror=document.title='harmed'>{HOSTILE}",
+    "</script><script>alert(1)</script>",
+    "volta_sgemm_128x64_nn",
+]
+
+
+def page(source: Path, target: Path, *options: str) -> str:
+    """Write the page of a capture."""
+    done = run("report", source, "-o", target, *options)
+    assert done.code == 0, done.stderr
+    return target.read_text()
+
+
+class _Elements(HTMLParser):
+    """Collects elements and what they ask for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.tags: list[str] = []
+        self.asked: list[str] = []
+        self.handlers: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        self.tags.append(tag)
+        self.elements.append((tag, dict(attrs)))
+        for name, value in attrs:
+            if name in ("src", "href") and value and not value.startswith(("#", "data:")):
+                self.asked.append(value)
+            if name.startswith("on"):
+                self.handlers.append(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_stay_text(tmp_path: Path, name: str) -> None:
+    """No name of a kernel makes an element, an attribute or a script."""
+    plain, hostile = _Elements(), _Elements()
+    plain.feed(page(capture(tmp_path / "a.sqlite", hostile="plain"), tmp_path / "a.html"))
+    hostile.feed(page(capture(tmp_path / "b.sqlite", hostile=name), tmp_path / "b.html"))
+    assert hostile.tags == plain.tags
+    assert (hostile.asked, hostile.handlers) == ([], [])
+
+
+def test_it_holds_no_folder_user_or_host(tmp_path: Path) -> None:
+    """Lines are told by their file's name alone; nothing of the machine is in the page."""
+    text = page(capture(tmp_path / "net.sqlite"), tmp_path / "net.html")
+    assert "model.py" in text
+    assert "/home/me" not in text
+    assert not [secret for secret in SECRETS if secret in text]
+
+
+def test_its_policy_forbids_requests(tmp_path: Path) -> None:
+    """Even a mistake could not send anything: the content policy allows inline parts only."""
+    text = page(capture(tmp_path / "net.sqlite"), tmp_path / "net.html")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert policy[1].startswith("default-src 'none'")
+    assert "http" not in policy[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nsys2024.2-a100-pyprof-markers/net.sqlite",
+        "nsys2026.2-h100x2-fsdp/net.sqlite",
+        "nsys2024.6-a100-cudagraph/net.sqlite",
+        "nvprof-v100-apex/net.dict",
+    ],
+)
+def test_any_capture_has_a_small_page(captures: Path, tmp_path: Path, name: str) -> None:
+    """With layers or without, with times or without, with GPU names or without: below 5 MB."""
+    page(captures / name, tmp_path / "net.html")
+    assert (tmp_path / "net.html").stat().st_size < 5_000_000
+
+
+@pytest.mark.slow
+def test_the_largest_capture_has_a_small_page(tmp_path: Path) -> None:
+    """Thousands of long names on eight devices in deep layers: below 5 MB all the same."""
+    rows, levels = 4000, 12
+    work = [
+        Work(f"{'kernel_of_a_long_name_' * 13}{n:05}", (10 * n, 10 * n + 9), (10 * n, 10 * n + 3),
+             device=n % 8)
+        for n in range(rows)
+    ]  # fmt: skip
+    ranges = [
+        Range(encode_layer(".".join(f"part{(n >> level) % 7}" for level in range(depth + 1))),
+              (10 * n - 1, 10 * n + 5))
+        for n in range(0, rows, 4) for depth in range(levels)
+    ]  # fmt: skip
+    ranges += [Range(f"step {n}", (500 * n, 500 * n + 499)) for n in range(rows // 50)]
+    page(nsys_db(tmp_path / "net.sqlite", work, ranges), tmp_path / "net.html")
+    assert (tmp_path / "net.html").stat().st_size < 5_000_000
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the page of a capture of three steps with a hostile name."""
+    folder = tmp_path_factory.mktemp("page")
+    page(capture(folder / "net.sqlite", hostile=NAMES[0], steps=3), folder / "net.html")
+    return folder / "net.html"
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
+    """Start a browser."""
+    with browser(tmp_path_factory.mktemp("browser") / "profile") as driver:
+        yield driver
+
+
+@pytest.fixture
+def opened(chromium: WebDriver, shown: Path) -> WebDriver:
+    """Open the page anew."""
+    drawn(chromium, shown)
+    return chromium
+
+
+def test_it_opens_without_error_or_request(opened: WebDriver) -> None:
+    """The console stays silent, nothing is asked of any network, and no name has run."""
+    assert errors(opened) == []
+    assert {url.rpartition("/")[2] for url in requests(opened)} == {"net.html"}
+    assert opened.title == "net.sqlite: GPU profile"
+    assert opened.find_elements("css selector", "img") == []
+
+
+def test_its_figures_are_drawn(opened: WebDriver) -> None:
+    """Each figure has a canvas of its own, with something on it."""
+    script = """
+    return [...document.querySelectorAll('.figure')].map((figure) => {
+      const {canvas, pen} = figure.plot;
+      const {data} = pen.getImageData(0, 0, canvas.width, canvas.height);
+      return [figure.id, canvas.clientHeight > 50 && data.some((value) => value > 0)];
+    })"""
+    figures = ["timeline", "trend", "shares", "strip", "icicle", "roofline"]
+    assert opened.execute_script(script) == [[f"figure-{name}", True] for name in figures]
+
+
+def test_a_path_that_begins_with_a_sign_is_not_reordered(opened: WebDriver) -> None:
+    """Cells that are cut at their beginning run from right to left; their text must not."""
+    script = """
+    const cell = document.querySelector('#table-lines td.path');
+    const text = cell.querySelector('.pick').firstChild;
+    text.data = '_ops.py:7';
+    return [...text.data].map((_, place) => {
+      const range = document.createRange();
+      range.setStart(text, place);
+      range.setEnd(text, place + 1);
+      return range.getBoundingClientRect().left;
+    })"""
+    places = opened.execute_script(script)
+    assert places == sorted(places)
+
+
+def _column(driver: WebDriver, place: int, table: str = "kernels") -> list[str]:
+    script = (
+        f"return [...document.querySelectorAll('#table-{table} tbody tr:not([hidden])')]"
+        f".map(row => row.cells[{place}].textContent)"
+    )
+    found: list[str] = driver.execute_script(script)
+    return found
+
+
+TIMES = ["900 ns", "600 ns", "600 ns", "150 ns"]
+
+
+def test_tables_sort(opened: WebDriver) -> None:
+    """A click sorts numbers by value, the next turns round."""
+    assert _column(opened, 2) == TIMES
+    header = opened.find_elements("css selector", "#table-kernels th button")[2]
+    header.click()
+    assert _column(opened, 2) == TIMES
+    header.click()
+    assert _column(opened, 2) == TIMES[::-1]
+
+
+@pytest.mark.parametrize(
+    ("table", "asked", "expected"),
+    [
+        ("kernels", "RELU forward-no", []),
+        ("kernels", "relu", ["relu_kernel"]),
+        ("kernels", "time:>0.2us", ["exp_kernel", "[CUDA_memcpy_HtoD]", "relu_kernel"]),
+        ("kernels", "time:<=150ns", [NAMES[0].replace(" ", "_")]),
+        ("kernels", "time:>1", []),  # ms
+        ("kernels", "op:relu calls:6", ["relu_kernel"]),
+        ("kernels", "share:>=40", ["exp_kernel"]),
+        ("ops", "dir:copy", ["[CUDA_memcpy_HtoD]"]),
+        ("ops", "tc:0", []),
+        ("lines", "model.py:12", ["model.py:12"]),
+    ],
+)
+def test_tables_filter(opened: WebDriver, table: str, asked: str, expected: list[str]) -> None:
+    """The box keeps rows that hold every word and fulfil every condition."""
+    box = opened.find_element("css selector", f"input[data-for=table-{table}]")
+    box.send_keys(asked)
+    assert _column(opened, 0, table) == expected
+    rows = len(opened.find_elements("css selector", f"#table-{table} tbody tr"))
+    count = opened.find_element("css selector", f"output[data-for=table-{table}]")
+    assert count.text == f"{len(expected)} of {rows} rows"
+
+
+def test_a_filter_that_makes_no_sense_says_so(opened: WebDriver) -> None:
+    """A name that is no column's, a limit that is no number: all rows stay."""
+    box = opened.find_element("css selector", "input[data-for=table-lines]")
+    count = opened.find_element("css selector", "output[data-for=table-lines]")
+    box.send_keys("eff:<20")
+    assert count.text == "no column eff; columns are line, time, share, total, calls"
+    box.clear()
+    box.send_keys("time:<soon")
+    assert count.text == "soon is no number"
+    assert len(_column(opened, 0, "lines")) == 2
+
+
+def test_a_table_is_saved_as_csv(opened: WebDriver) -> None:
+    """The rows shown, in their order; numbers whole, with their units in the header."""
+    box = opened.find_element("css selector", "input[data-for=table-kernels]")
+    box.send_keys("time:<300ns")
+    text = opened.execute_script("return pyprof.csv(document.getElementById('table-kernels'))")
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert row["kernel"] == NAMES[0].replace(" ", "_")
+    assert (row["time_ns"], row["calls"], row["tc"]) == ("150", "3", "?")
+
+
+def test_a_row_is_copied(opened: WebDriver) -> None:
+    """Its button stands in the row under the pointer; cells are told apart by tabs."""
+    opened.execute_script(
+        "window.copied = []; navigator.clipboard.writeText = async (text) => copied.push(text);"
+        "const row = document.querySelector('#table-kernels tbody tr');"
+        "row.dispatchEvent(new PointerEvent('pointerover', {bubbles: true}));"
+        "row.querySelector('button.copy').click()"
+    )
+    (text,) = opened.execute_script("return window.copied")
+    assert text.split("\t")[:3] == ["exp_kernel", "exp", "900 ns"]
+    assert opened.find_element("id", "selection").text == ""
+
+
+SELECTED = """
+return [...document.querySelectorAll('table.sortable')].map((table) => [table.id,
+  [...table.querySelectorAll('tbody tr:not([hidden])')].map((row) => [
+    row.cells[0].querySelector('.pick').textContent,
+    Number(row.cells[row.cells.length - 1].dataset.value)])])
+"""
+
+
+def _selected(driver: WebDriver) -> dict[str, list[list[Any]]]:
+    return dict(driver.execute_script(SELECTED))
+
+
+RELU = {
+    "table-lines": [["model.py:12", 600]],
+    "table-callers": [["train.py:7", 600]],
+    "table-ops": [["relu", 600]],
+    "table-kernels": [["relu_kernel", 600]],
+    "table-host": [["relu", 600]],
+}
+BOX = """
+const {plot} = document.getElementById(arguments[0]);
+const {item, canvas} = plot;
+const place = (item.path ?? item.name).indexOf(arguments[1]);
+canvas.scrollIntoView({block: 'center'});
+const box = canvas.getBoundingClientRect();
+const [x, y] = item.kind === 'icicle'
+  ? [plot.view.at(item.start[place] + item.length[place] / 2),
+     plot.view.top + (item.depth[place] + 0.5) * 24]
+  : [plot.view.points[place].x, plot.view.points[place].y];
+const event = {clientX: box.left + x, clientY: box.top + y, bubbles: true};
+canvas.dispatchEvent(new PointerEvent('pointermove', event));
+canvas.dispatchEvent(new MouseEvent('click', event));
+"""
+
+
+@pytest.mark.parametrize(
+    "click",
+    [
+        "document.querySelector('#table-kernels tbody tr:nth-child(3)').click()",
+        "document.querySelector('#table-ops tbody tr:nth-child(3) .pick').click()",
+        "document.querySelector('#table-lines tbody tr:nth-child(2)').click()",
+        BOX.replace("arguments[0]", "'figure-icicle'").replace("arguments[1]", "'net.first'"),
+        BOX.replace("arguments[0]", "'figure-roofline'").replace("arguments[1]", "'relu'"),
+    ],
+    ids=["kernel", "op", "line", "module", "point"],
+)
+def test_one_selection_holds_everywhere(opened: WebDriver, click: str) -> None:
+    """Whatever is clicked, all tables show what shares time with it, and how much: the same."""
+    opened.execute_script(click)
+    assert _selected(opened) == RELU
+    bar = opened.find_element("id", "selection")
+    assert "600 ns (26.7 %)" in bar.text
+    lit = (
+        "const {item} = document.getElementById('figure-timeline').plot;"
+        "const facts = item.devices.flatMap(d => d.lanes).flatMap(lane => lane.fact);"
+        "return facts.filter(pyprof.selection.has).length"
+    )
+    assert opened.execute_script(lit) == 6
+    bar.find_element("css selector", "button").click()
+    assert not bar.is_displayed()
+    assert _column(opened, 2) == TIMES
+
+
+def test_escape_ends_a_selection(opened: WebDriver) -> None:
+    """And a second click on the same row does."""
+    row = opened.find_element("css selector", "#table-ops tbody tr")
+    bar = opened.find_element("id", "selection")
+    for end in ("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))",
+                "document.querySelector('#table-ops tbody tr').click()"):  # fmt: skip
+        row.find_element("css selector", ".pick").click()
+        assert bar.is_displayed()
+        opened.execute_script(end)
+        assert not bar.is_displayed()
+
+
+def test_a_kernel_in_the_timeline_tells_op_line_and_kernel(opened: WebDriver) -> None:
+    """So does the tooltip; a gap tells its cause."""
+    script = """
+    const {plot} = document.getElementById('figure-timeline');
+    const [{lanes: [lane], gaps}] = plot.item.devices;
+    const tell = (row, start, length) => {
+      const {top} = plot.view.rows[row];
+      const box = plot.canvas.getBoundingClientRect();
+      plot.canvas.dispatchEvent(new PointerEvent('pointermove', {
+        clientX: box.left + plot.view.at(start + length / 2), clientY: box.top + top + 4}));
+      return document.querySelector('.tip').innerText;
+    };
+    const longest = gaps.length.indexOf(Math.max(...gaps.length));
+    return [tell(0, lane.start[0], lane.length[0]),
+            tell(2, gaps.start[longest], gaps.length[longest])]
+    """
+    kernel, gap = opened.execute_script(script)
+    for part in ("op relu", "line model.py:12", "kernel relu_kernel", "layer net.first", "100 ns"):
+        assert part in kernel
+    assert gap.startswith("idle 7.550 us\nlaunch the host launches too slowly")
+
+
+def test_a_joined_box_is_divided_as_its_time_is(
+    tmp_path: Path, chromium: WebDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large capture: its tooltip tells the parts, a click selects the one pointed at."""
+    monkeypatch.setattr(lanes, "_MOST_SINGLE", 0)
+    monkeypatch.setattr(lanes, "_BINS", 1)
+    made = html(summarise_page(source.load(str(capture(tmp_path / "net.sqlite")))))
+    (tmp_path / "net.html").write_text(made)
+    drawn(chromium, tmp_path / "net.html")
+    script = """
+    const {plot} = document.getElementById('figure-timeline');
+    const box = plot.canvas.getBoundingClientRect();
+    const bottom = plot.view.rows[0].top + plot.view.rows[0].height - 1;
+    const event = {clientX: box.left + 600, clientY: box.top + bottom, bubbles: true};
+    plot.canvas.dispatchEvent(new PointerEvent('pointermove', event));
+    const tip = document.querySelector('.tip').innerText.split('\\n');
+    plot.canvas.dispatchEvent(new MouseEvent('click', event));
+    return [tip, document.getElementById('selection').textContent]
+    """
+    tip, selection = chromium.execute_script(script)
+    assert tip[:4] == ["4 kernels in 2.450 us, summed 550 ns", "at 0 ns",
+                       "exp 300 ns (54.5 %)", "relu 200 ns (36.4 %)"]  # fmt: skip
+    assert "under the pointer: op exp" in tip
+    assert selection.startswith("exp, forward, model.py:30, exp_kernel, net.second: 300 ns")
+    assert errors(chromium) == []
+
+
+def test_the_wheel_zooms_where_the_pointer_is(opened: WebDriver) -> None:
+    """What is under the pointer stays there; a step is shown whole by its button."""
+    script = """
+    const {plot} = document.getElementById('figure-timeline');
+    const box = plot.canvas.getBoundingClientRect();
+    const x = (plot.view.left + plot.view.right) / 4;
+    const under = plot.view.value(x);
+    plot.canvas.dispatchEvent(new WheelEvent('wheel', {
+      deltaY: -300, clientX: box.left + x, clientY: box.top + 30, cancelable: true}));
+    plot.draw();
+    const moved = Math.abs(plot.view.value(x) - under) * plot.view.px;
+    const zoomed = [plot.seen.x[1] - plot.seen.x[0], moved < 1.5];
+    plot.host.querySelector('[aria-label^="show typical"]').click();
+    return [plot.item.length, ...zoomed, plot.seen.x, plot.item.views[0].slice(1)]
+    """
+    whole, length, stayed, seen, (start, taken) = opened.execute_script(script)
+    assert (length, stayed) == (whole / 2, True)
+    assert seen == [start, start + taken]
+
+
+def test_scrolling_past_a_figure_does_not_zoom_it(opened: WebDriver) -> None:
+    """A wheel that has just moved the page goes on moving it."""
+    script = """
+    const {plot} = document.getElementById('figure-timeline');
+    const turn = (target) => target.dispatchEvent(
+      new WheelEvent('wheel', {deltaY: -300, bubbles: true, cancelable: true}));
+    turn(document.body);
+    return [turn(plot.canvas), plot.seen.x[1] === plot.whole.x[1]]
+    """
+    assert opened.execute_script(script) == [True, True]
+
+
+@pytest.mark.parametrize("by", ["family", "op", "layer"])
+def test_the_timeline_is_coloured_by_family_op_or_layer(opened: WebDriver, by: str) -> None:
+    """Kernels of one are alike, those of two are not; the legend names them."""
+    script = """
+    const {plot} = document.getElementById('figure-timeline');
+    const choice = plot.host.querySelector('select');
+    choice.value = arguments[0];
+    choice.dispatchEvent(new Event('change'));
+    const [lane] = plot.item.devices[0].lanes;
+    const colours = lane.fact.slice(0, 3).map((fact) => plot.ofFact[fact]);
+    return [colours, plot.legend.innerText.split('\\n')]
+    """
+    (relu, again, exp), legend = opened.execute_script(script, by)
+    assert relu == again
+    assert (exp == relu) == (by == "family")
+    names = {"family": "element-wise", "op": "relu", "layer": "net.first"}
+    assert names[by] in " ".join(legend)
+
+
+OVERLAPS = """
+const {labels, points} = document.getElementById('figure-roofline').plot.view;
+const apart = (a, b) =>
+  a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+const covered = labels.flatMap((a, i) =>
+  labels.slice(i + 1).filter(b => !apart(a, b)).map(b => [a.text, b.text]));
+return [labels.map(label => label.text), covered]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "points"),
+    [
+        ("kineto-v100-resnet50-2021/trace.json.gz", 5),
+        ("kineto-mi300x-sglang-decode-graph/replay.pt.trace.json.gz", 5),
+    ],
+)
+def test_labels_of_a_roofline_do_not_collide(
+    captures: Path, tmp_path: Path, chromium: WebDriver, name: str, points: int
+) -> None:
+    """Each roof and the five points of most time are named; no name covers another."""
+    target = tmp_path / "net.html"
+    assert run("roofline", captures / name, "-o", target).code == 0
+    drawn(chromium, target)
+    texts, overlaps = chromium.execute_script(OVERLAPS)
+    assert overlaps == []
+    assert sum(text.endswith(" %") for text in texts) == points
+    assert any("TFLOP/s" in text for text in texts)
+
+
+def test_names_fit_their_boxes_at_every_zoom(opened: WebDriver) -> None:
+    """A name is as long as what is seen of its box; a box that fills the figure has it whole."""
+    for zoom in (1, 0.1):
+        boxes = opened.execute_script(
+            "const {plot} = document.getElementById('figure-icicle');"
+            "plot.show({x: [0, plot.whole.x[1] * arguments[0]]}); plot.draw();"
+            "return plot.view.fitted",
+            zoom,
+        )
+        assert all(box["width"] <= max(box["room"], 0) for box in boxes)
+        assert all(box["name"].startswith(box["label"].rstrip("\u2026")) for box in boxes)
+        named = {box["name"] for box in boxes if box["label"] == box["name"]}
+        assert named >= {"all GPU time", "net", "second"}
+
+
+def test_the_button_changes_between_light_and_dark(opened: WebDriver) -> None:
+    """Paper and the figures' ink change together."""
+    script = (
+        "return [getComputedStyle(document.body).backgroundColor, "
+        "document.querySelector('.figure').plot.view.colours.ink]"
+    )
+    before = opened.execute_script(script)
+    opened.find_element("css selector", "button.theme").click()
+    after = opened.execute_script(script)
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+
+
+CLIPPED = """
+const wide = (element) => element.scrollWidth > element.clientWidth + 1;
+const kinds = ['auto', 'scroll', 'hidden'];
+const scrolls = (element) => kinds.includes(getComputedStyle(element).overflowX);
+return [document.documentElement.scrollWidth - document.documentElement.clientWidth,
+        [...document.querySelectorAll('main *')]
+          .filter(element => scrolls(element) && wide(element))
+          .filter(element => !element.matches(arguments[0]))
+          .map(element => element.outerHTML.slice(0, 80))]
+"""
+LONG = """
+for (const table of document.querySelectorAll('table')) {
+  const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+  for (const cell of table.querySelectorAll('td.text')) {
+    if (['op', 'kernel', 'line', 'what'].includes(names[cell.cellIndex])) {
+      (cell.querySelector('.pick') ?? cell).textContent = 'kernel_'.repeat(20);
+    }
+  }
+}"""
+
+
+def _screen(driver: WebDriver, width: int, height: int, *, mobile: bool = False) -> None:
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+@pytest.fixture
+def sized(opened: WebDriver) -> Iterator[WebDriver]:
+    """Give the browser its screen back afterwards."""
+    yield opened
+    opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_tables_are_no_wider_than_the_screen(sized: WebDriver) -> None:
+    """On 1366 pixels nothing but a cut name is wider than its place, whatever the names are."""
+    _screen(sized, 1366, 768)
+    sized.execute_script(LONG)
+    assert sized.execute_script(CLIPPED, "td.text, .pick") == [0, []]
+
+
+def test_on_a_telephone_only_tables_scroll_sideways(sized: WebDriver, shown: Path) -> None:
+    """The page itself is as wide as the screen; a table's first column stays in sight."""
+    _screen(sized, 390, 844, mobile=True)
+    drawn(sized, shown)
+    sized.execute_script(LONG)
+    assert sized.execute_script(CLIPPED, "td.text, .pick, .scroll, .wide") == [0, []]
+    moved = (
+        "const table = document.getElementById('table-ops'); table.parentElement.scrollLeft = 200;"
+        "const left = (element) => element.getBoundingClientRect().left;"
+        "return [table.parentElement.scrollLeft > 100,"
+        " left(table.rows[1].cells[0]) - left(table.parentElement)]"
+    )
+    assert sized.execute_script(moved) == [True, 1]
+
+
+def test_on_paper_nothing_is_cut(sized: WebDriver) -> None:
+    """Every table is whole, everything that can be opened is, in a light page's ink."""
+    sized.find_element("css selector", "button.theme").click()
+    before = sized.execute_script("return document.documentElement.dataset.theme")
+    _screen(sized, 700, 1000)
+    sized.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    sized.execute_script(f"{LONG}; window.dispatchEvent(new Event('beforeprint'))")
+    assert sized.execute_script(CLIPPED, "none") == [0, []]
+    assert (
+        sized.execute_script("return document.querySelectorAll('details:not([open])').length") == 0
+    )
+    theme = "return document.documentElement.dataset.theme"
+    assert sized.execute_script(theme) == "light"
+    sized.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert sized.execute_script(theme) == before
+
+
+def test_axe_finds_nothing(opened: WebDriver) -> None:
+    """Deque's checker of accessibility, where $AXE_CORE names its axe.min.js, in all states."""
+    script = os.environ.get("AXE_CORE")
+    if not script:
+        pytest.skip("AXE_CORE does not name axe.min.js")
+    opened.execute_script(Path(script).read_text(encoding="utf-8"))
+    for change in ("", "document.querySelector('button.theme').click()",
+                   "document.querySelector('#table-ops tbody tr').click()"):  # fmt: skip
+        opened.execute_script(change)
+        result = opened.execute_async_script("axe.run(document, {}).then(arguments[0])")
+        assert [violation["id"] for violation in result["violations"]] == []
+
+
+# What holds for everybody, with or without a browser.
+
+
+def _elements(path: Path) -> list[tuple[str, dict[str, str | None]]]:
+    parser = _Elements()
+    parser.feed(path.read_text())
+    return parser.elements
+
+
+def test_a_reader_without_a_mouse_finds_everything(shown: Path) -> None:
+    """One main part, one title; what scrolls takes the focus and has a name, as all inputs have."""
+    elements = _elements(shown)
+    tags = [tag for tag, _ in elements]
+    assert (tags.count("main"), tags.count("h1")) == (1, 1)
+    for tag, given in elements:
+        classes = (given.get("class") or "").split()
+        if {"scroll", "wide"} & {*classes}:
+            assert (given["tabindex"], given["role"]) == ("0", "region")
+        if tag in ("input", "nav") or given.get("role") in ("region", "group"):
+            assert given["aria-label"]
+        if tag == "th":
+            assert given["scope"] == "col"
+    regions = [given["aria-label"] for _, given in elements if given.get("role") == "region"]
+    assert len({*regions}) == len(regions)
+    ids = [given["id"] for _, given in elements if "id" in given]
+    assert len({*ids}) == len(ids)
+    assert {given["href"] for tag, given in elements if tag == "a"} <= {f"#{name}" for name in ids}
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_text_has_contrast_in_both_themes(shown: Path) -> None:
+    """At least 4.5 to 1, as WCAG has it, on every ground that it stands on."""
+    style = shown.read_text().partition("<style>")[2].partition("</style>")[0]
+    for start in (":root {", ':root[data-theme="dark"] {'):
+        block = style.partition(start)[2].partition("}")[0]
+        colours = dict(re.findall(r"--(\w+): (#\w{6})", block))
+        for ink in ("ink", "quiet", "accent", "bad", "good"):
+            for ground in ("paper", "panel", *(("mark", "bar") if ink == "ink" else ())):
+                high, low = sorted((_luminance(colours[ink]), _luminance(colours[ground])))[::-1]
+                assert (high + 0.05) / (low + 0.05) >= 4.5, (start, ink, ground)
+
+
+def test_it_says_what_it_is_of_and_how_it_was_made(tmp_path: Path) -> None:
+    """The file's name, what recorded it, its steps, and the command: without folders."""
+    file, target = capture(tmp_path / "net.sqlite", steps=3), tmp_path / "x.html"
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER)")
+        db.execute("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1713889498851521398)")
+    text = page(file, target, "--steps", "1:", "-q")
+    about = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", text))
+    assert about["GPU"] == "NVIDIA A100-SXM4-80GB"
+    assert about["steps"] == "1 to 2 of 3, from ranges &#34;step N&#34;"
+    assert about["command"] == "pyprof report net.sqlite --steps 1:"
+    assert about["profiler"].startswith("nsys")
+    assert about["recorded"] == "2024-04-23 16:24 UTC"
+    assert str(tmp_path) not in text
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (["/home/alice/run/net.sqlite"], "net.sqlite"),
+        (["C:\\Users\\alice\\net.sqlite"], "net.sqlite"),
+        (["s3://alice:secret@bucket/net.sqlite?token=1"], "net.sqlite"),
+        (["logs/alice-laptop_144.1701239870737082.pt.trace.json.gz"], "144.pt.trace.json.gz"),
+        (["runs/a/", "runs/b"], "a and 1 more"),
+    ],
+)
+def test_its_label_tells_nobodys_name(paths: list[str], expected: str) -> None:
+    """Neither folders, nor the host that torch.profiler's handler names files after."""
+    assert report._label(paths) == expected
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@x"])
+def test_a_formula_in_a_name_stays_text_in_csv(opened: WebDriver, text: str) -> None:
+    """As in the CSV of every command: an apostrophe stands before it."""
+    script = (
+        "const table = document.getElementById('table-kernels');"
+        "table.querySelector('.pick').textContent = arguments[0]; return pyprof.csv(table)"
+    )
+    rows = list(csv.reader(io.StringIO(opened.execute_script(script, text))))
+    assert rows[1][0] == f"'{text}"
+    assert "-" in {row[8] for row in rows}  # no arithmetic that could use Tensor Cores
+
+
+def test_source_is_shown_only_where_asked(tmp_path: Path) -> None:
+    """--source names the folder: then each line has its text, and the slowest its surroundings."""
+    (tmp_path / "src").mkdir()
+    source = [f"x = {number}" for number in range(1, 12)] + ["y = torch.relu(<x>)", "z = 13"]
+    (tmp_path / "src" / "model.py").write_text("\n".join(source))
+    file = capture(tmp_path / "net.sqlite")
+    without = page(file, tmp_path / "a.html")
+    assert "torch.relu" not in without
+    assert "only if --source names its folder" in without
+    text = page(file, tmp_path / "b.html", "--source", str(tmp_path / "src"))
+    assert '<span class="slow">   12       200 ns  y = torch.relu(&lt;x&gt;)' in text
+    assert "    9               x = 9" in text
+    assert "    8               x = 8" not in text
+    assert "pyprof report net.sqlite --source src" in text
+    assert str(tmp_path) not in text

@@ -1,0 +1,177 @@
+"""From a script to the table in one command, and with the nsys that is installed."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("torch")
+
+from pyprof.capture import machine
+from pyprof.commands.capture import command as capture
+from pyprof.commands.run import command as run
+from tests.capture.conftest import main_is_put_back
+
+pytestmark = pytest.mark.usefixtures(main_is_put_back.__name__)
+
+TRAIN = """
+import sys, torch
+model = torch.nn.Linear(64, 32)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    loss = model(torch.ones(16, 64)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """Write a script that exits with its first argument."""
+    path = tmp_path / "train.py"
+    path.write_text(TRAIN)
+    return path
+
+
+def test_it_ends_with_the_summary(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both steps and the model's ops with their calls are in it; the capture is kept and named."""
+    monkeypatch.chdir(script.parent)
+    result = CliRunner().invoke(run, ["--tool", "torch", str(script), "0"])
+    assert result.exit_code == 0, result.output
+    assert "2 by Optimizer.step" in result.stdout
+    rows = {tuple(line.split()[:3]) for line in result.stdout.splitlines()}
+    assert rows >= {("linear", "forward", "2"), ("linear", "backward", "2")}
+    kept = "train.pt.trace.json.gz"
+    assert {path.name for path in script.parent.iterdir()} == {"train.py", kept}
+    assert f"next: python -m pyprof.prof {kept}" in result.stderr
+
+
+def test_a_folder_that_takes_no_capture(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where -o names none and none can be kept here, the run is not refused; that is said."""
+    monkeypatch.chdir(script.parent)
+    allowed = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: path != Path() and allowed(path, mode)
+    )  # who runs the tests may write everywhere
+    result = CliRunner().invoke(run, ["--tool", "torch", str(script), "0"])
+    assert result.exit_code == 0, result.output
+    assert "2 by Optimizer.step" in result.stdout
+    assert "is not kept" in result.stderr
+    assert [path.name for path in script.parent.iterdir()] == ["train.py"]
+
+
+def test_the_summary_of_processes(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all was done by processes that the script started, theirs are summed up."""
+    monkeypatch.chdir(script.parent)
+    script.write_text("""
+import multiprocessing, os, torch
+def work(rank):
+    os.environ.update(RANK=rank, WORLD_SIZE="2")
+    torch.nn.Linear(64, 32)(torch.ones(16, 64))
+for rank in "01":
+    process = multiprocessing.get_context("fork").Process(target=work, args=(rank,))
+    process.start()
+    process.join()
+""")
+    result = CliRunner().invoke(run, ["--tool", "torch", str(script)])
+    assert result.exit_code == 0, result.output
+    assert ["linear", "2"] in [line.split()[:3:2] for line in result.stdout.splitlines()]
+    assert {path.name for path in script.parent.glob("*.gz")} == {
+        f"train.rank{rank}.pt.trace.json.gz" for rank in range(2)
+    }
+
+
+def test_each_shows_every_kernel(script: Path) -> None:
+    """With --each there is a row a kernel."""
+    name = str(script.parent / "net")
+    result = CliRunner().invoke(run, ["--each", "--tool", "torch", "-o", name, str(script), "0"])
+    rows = len(Path(f"{name}.dict").read_text().splitlines())
+    assert len(result.stdout.splitlines()) == rows + 1
+
+
+def test_kept_files(script: Path) -> None:
+    """With -o the capture and its records are kept; the script's exit code is passed on."""
+    name = str(script.parent / "net")
+    result = CliRunner().invoke(run, ["--tool", "torch", "-o", name, str(script), "4"])
+    assert result.exit_code == 4
+    assert Path(name + ".pt.trace.json.gz").exists()
+    assert len(set(told := result.stderr.splitlines())) == len(told)  # nothing is told twice
+    rows = [ast.literal_eval(line) for line in Path(name + ".dict").read_text().splitlines()]
+    assert {row["kind"] for row in rows} == {"cpu"}
+    assert {"linear", "step"} <= {row["op"][0] for row in rows if row["op"]}
+
+
+def test_every_row_says_where(script: Path) -> None:
+    """Each row has op and line, forward and backward rows the layer; gradients pair up."""
+    name = str(script.parent / "net")
+    CliRunner().invoke(run, ["--tool", "torch", "-o", name, str(script), "0"])
+    rows = [ast.literal_eval(line) for line in Path(name + ".dict").read_text().splitlines()]
+    linear = [row for row in rows if row["op"][-1] in {"linear", "addmm", "mm"}]
+    assert [row["dir"] for row in linear] == ["fprop", "bprop"] * 2
+    assert all(row["op"] for row in rows)
+    for forward in linear[::2]:
+        assert forward["layer"] == ["Linear"]
+        assert forward["trace"] == [f"{script}:6"]
+        assert forward["sizes"][0] == [16, 64]
+
+
+@pytest.mark.skipif(machine.find_nsys() is None, reason="no nsys here")
+@pytest.mark.slow
+def test_real_nsys(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nsys that is installed captures the markers; without a GPU that is said."""
+    name = str(script.parent / "net")
+    command = [sys.executable, "-m", "pyprof.capture", "--tool", "nsys", "-o", name, str(script)]
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())  # noqa: PTH109 - where pyprof is
+    done = subprocess.run([*command, "3"], capture_output=True, text=True, check=False)
+    if "importer" in done.stderr + done.stdout:
+        pytest.skip("this nsys does not find its importer")
+    assert done.returncode == 3, done.stderr
+    with closing(sqlite3.connect(f"{name}.sqlite")) as base:
+        query = "SELECT COALESCE(text, value) FROM NVTX_EVENTS LEFT JOIN StringIds ON textId = id"
+        texts = [row[0] or "" for row in base.execute(query)]
+    assert any("'op': 'linear'" in text for text in texts)
+    if not machine.find_gpus():
+        assert "no GPU work was captured: there is no GPU here" in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("torchrun") is None, reason="no torchrun on PATH")
+def test_torchrun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under torchrun each rank leaves a file of its own, with the rank in it."""
+    script = tmp_path / "ddp.py"
+    script.write_text(
+        "import torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 4))\n"
+        "model(torch.ones(2, 8)).sum().backward()\n"
+        "dist.destroy_process_group()\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())  # noqa: PTH109 - where pyprof is
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    ours = ["-m", "pyprof.capture", "--tool", "torch", "-o", str(tmp_path / "net"), str(script)]
+    subprocess.run([*launcher, *ours], check=True, capture_output=True, timeout=300)
+    for rank in (0, 1):
+        path = tmp_path / f"net.rank{rank}.pt.trace.json.gz"
+        from pyprof.readers import kineto  # noqa: PLC0415
+
+        found = kineto.read(path)
+        assert set(found.activities["rank"].to_pylist()) == {rank}
+
+
+def test_usage() -> None:
+    """Wrong usage is told as such."""
+    for arguments in ([], ["--tool", "vtune", "x.py"]):
+        assert CliRunner().invoke(capture, arguments).exit_code == 2
+    result = CliRunner().invoke(capture, ["--all", "--steps", "1,1,1", __file__])
+    assert result.exit_code == 1
+    assert "exclude each other" in result.stderr

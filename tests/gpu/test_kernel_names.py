@@ -1,0 +1,112 @@
+# ruff: noqa: E501 - a kernel's name is as long as it is
+"""Kernel names: demangled where they can be, short ones never empty; what a collective's tells."""
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.gpu.kernel_names import algorithm, demangle, function, short_name
+from tests import strategies
+
+SHORT = [
+    ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(x)", "reduce_kernel"),
+    ("void at::native::<unnamed>::indexSelectLargeIndex<float, int>(int)", "indexSelectLargeIndex"),
+    ("void at::native::(anonymous namespace)::softmax<float, (int)4>(float *)", "softmax"),
+    ("at::native::(anonymous namespace)::fill(int)", "fill"),
+    ("<unnamed>::k", "k"),
+    ("<unnamed>::k(int)", "k"),
+    ("void <unnamed>::f<<unnamed>::g>(int)", "f"),
+    ("[CUDA memcpy HtoD]", "[CUDA memcpy HtoD]"),
+    ("sm80_xmma_fprop_implicit_gemm_f16", "sm80_xmma_fprop_implicit_gemm_f16"),
+    ("nvjet_hsh_128x128_64x6_1x2_h_bz_coopA_TNT", "nvjet_hsh_128x128_64x6_1x2_h_bz_coopA_TNT"),
+    ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
+    ("void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm>(T1::Params)", "cutlass::Kernel2"),
+    ("ncclDevKernel_AllReduce_RING_LL(ncclArgs)", "ncclDevKernel_AllReduce_RING_LL"),
+    ("std::enable_if<!(false), void>::type internal::gemvx<int, float>(x)", "internal::gemvx"),
+    (("std::enable_if<(((8)>(0)))&&_typeConvert<c10::BFloat16>::exists, void>::type "
+     "vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*)"), "vllm::fused_add_rms_norm_kernel"),
+    ("void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int>>>(T1)",
+     "cutlass::gemm::kernel::GemmUniversal"),
+    (("void cutlass::device_kernel<at::cuda::detail::enable_3x_kernel_for_sm9x<cutlass::gemm::kernel"
+     "::GemmUniversal<cute::tuple<int, int>, cutlass::gemm::collective::CollectiveMma<int>>>>(T1)"),
+     "cutlass::gemm::kernel::GemmUniversal"),
+    ("void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int>>>(T1)",
+     "flash::FlashAttnFwdSm90"),
+    ("void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFw", "flash::FlashAttnFw"),
+    ("cutlass::device_kernel", "cutlass::device_kernel"),
+    ("void ck_tile::kentry<256, 2, ck_tile::FmhaFwdKernel<ck_tile::BlockFmhaPipelineQRKSVSAsync<int>>>(int)",
+     "ck_tile::FmhaFwdKernel"),
+    ("_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_27Rmsnorm2dFwdPipelineOnePassIfEEEEvT0_", "ck_tile::Rmsnorm2dFwd"),
+    ("void f<g(int)::{lambda(float)#1}>(h)", "f"),
+    ("void gpu_kernel<[lambda(float) (instance 1)]>(int)", "gpu_kernel"),
+    ("_ZN2at6native13reduce_kernelILi512EEEvi", "reduce_kernel"),
+    ("_Z4gemmPf", "gemm"),
+    ("kernel_cutlass_kernel_flashinfernormkernelsfused_add_rmsnormFusedAddRMSNormKernel_object_at__tensorptrbf16gmemalign128o409640961_tensorptrbf16gmemalign128o409640961_tensorptrbf16gmemalign_0", "FusedAddRMSNormKernel"),
+    ("kernel_cutlass_kernel_flash_attncuteflash_fwd_sm100FlashAttentionForwardSm100_object_at__tensor000o1112", "FlashAttentionForwardSm100"),
+    ("kernel_cutlass_kernel_TiledMMA_ThrLayoutVMNK11110000_PermutationMNK____MMAAtom_ThrID10_ShapeMNK12825616_TVLayoutA1128161281128_TVLayoutB1256162561256", "kernel_cutlass_kernel_TiledMMA_ThrLayoutVMNK11110000_PermutationMNK____MMAAtom_ThrID10_ShapeMNK12825616_TVLayoutA1128161281128_TVLayoutB1256162561256"),
+    ("kernel_cutlass_my_copy_tensorptrf32gmemo11_0", "my_copy"),
+    ("", "unknown"),
+    ("  ", "unknown"),
+    ("<<<", "<<<"),
+    ("()", "()"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "expected"), SHORT)
+def test_short_names(name: str, expected: str) -> None:
+    """Without namespaces of the framework, template arguments and parameters."""
+    assert short_name(name) == expected
+
+
+PIECES = st.sampled_from(
+    [
+        *("void ", "at::", "native::", "<unnamed>::", "(anonymous namespace)::", "<", ">", "("),
+        *(")", "_Z", "N", "4", "{lambda(int)#1}", " ", "k", "::", ",", "cuda::", "99999999999"),
+    ]
+)
+
+
+@given(name=strategies.TEXT | st.lists(PIECES, max_size=8).map("".join))
+def test_no_name_is_empty(name: str) -> None:
+    """Whatever the tool wrote, short and long."""
+    assert short_name(name).strip()
+    assert isinstance(demangle(name), str)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no demangler there; names stay as they are")
+def test_mangled_names_are_demangled() -> None:
+    """Nvprof's databases hold symbols."""
+    assert demangle("_Z4gemmPf") == "gemm(float*)"
+    assert demangle("_ZN2at6native13reduce_kernelILi512EEEvi").startswith("void at::native::reduce")
+
+
+@pytest.mark.parametrize("name", ["gemm", "_Znot a symbol", "_Z", "_ZN", "_Z\0", "Z4gemmPf", ""])
+def test_what_is_no_symbol_stays(name: str) -> None:
+    """A name that cannot be read is shown as the tool wrote it."""
+    assert demangle(name) == name
+
+
+COLLECTIVES = {
+    "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)": "AllReduce RING",
+    "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgs*)": "ReduceScatter RING",
+    "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)": "AllGather RING",
+    "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)": "SendRecv None",
+    "ncclKernel_AllReduce_TREE_LL_Sum_float(ncclWorkElem)": "AllReduce TREE",
+    "ncclKernel_Broadcast_RING_LL_Sum_int8_t(ncclDevComm*, unsigned long)": "Broadcast RING",
+    "ncclAllReduceRingLLKernel_sum_f32(ncclColl)": "AllReduce RING",
+    "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)": "None None",
+    "void (anonymous namespace)::multimem_all_reduce_kernel<float, 16>()": "all_reduce None",
+    "void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>()": "all_reduce None",
+    "dlslime::intranode_alltoall_kernel": "alltoall None",
+    "void deep_ep::intranode::combine<__nv_bfloat16, (int)8>(T1 *)": "None None",
+    "void softmax<BlockAllReduce<float>>(float*)": "None None",
+    "void at::native::reduce_kernel<512, 1>(at::native::ReduceOp<float>)": "None None",
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), COLLECTIVES.items(), ids=COLLECTIVES)
+def test_a_name_tells_the_collective_and_the_algorithm(name: str, expected: str) -> None:
+    """As far as it does."""
+    assert f"{function(name)} {algorithm(name)}" == expected

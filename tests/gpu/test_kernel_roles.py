@@ -1,0 +1,211 @@
+# ruff: noqa: E501 - a kernel's name is as long as it is
+"""Tests of kernel roles: real names, and which kernels of a call do its arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.gpu.kernel_names import split
+from pyprof.gpu.kernel_roles import (
+    FAMILY_RANKS,
+    HELPERS,
+    Role,
+    arithmetic,
+    arithmetic_roles,
+    does_arithmetic,
+    rank,
+    role,
+)
+from tests.gpu.captured_names import CAPTURES, captured_names
+
+NAMES = [
+    ("gemm", "volta_sgemm_128x64_tn"),
+    ("gemm", "nvjet_tst_192x192_64x4_2x1_v_bz_coopB_bias_TNN"),
+    ("gemm", "nvjet_sm120_tst_mma_32x16x128_4_16x16x128_tmaAB_bz_splitK_TNNN"),
+    ("gemm", "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn>(T)"),
+    ("gemm", "std::enable_if<!T7, void>::type internal::gemvx::kernel<int, int, float2, float2>(T)"),
+    ("gemm", "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x192x64_MI16x16x1_SN_LDSB1"),
+    ("gemm", "cutlass_moe_mm_sm100"),
+    # words of a long template are parts of the kernel, not its role
+    ("gemm", ("void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int, int>, cutlass::gemm::"
+     "collective::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<4>, cute::Transpose, cute::Copy_Atom>>>(T1)")),
+    ("gemm", "void ck_tile::kentry<2, ck_tile::MoeFlatmmKernel<ck_tile::GemmSpatiallyLocalTilePartitioner<ck_ti"),
+    ("norm", "_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_27Rmsnorm2dFwdPipelineOnePassINS_27Rmsnorm2dFwd"),
+    ("attention", "void ck_tile::kentry<256, 2, ck_tile::FmhaFwdKernel<ck_tile::BlockFmhaPipelineQRKSVSAsync<int>>>(int)"),
+    ("norm", "std::enable_if<(((8)>(0)))&&_typeConvert<c10::BFloat16>::exists, void>::type vllm::fused_add_rms_norm_kernel<c10::BFloat16>(int)"),
+    ("conv", "igemm_fwd_gtcx3_nhwc_fp16_bx0_ex1_bt128x128x32_wt32x32x8_ws1x1_wr2x2"),
+    ("gemm", "fused_moe_kernel"),
+    ("copy", "void vllm::reshape_and_cache_flash_kernel<__hip_bfloat16, __hip_bfloat16>(int)"),
+    ("elementwise", "void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, true>(int)"),
+    ("index", "routingIndicesClusterKernel"),
+    # the library is not the kernel
+    ("norm", "void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>(T1)"),
+    ("index", "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024u>(float*)"),
+    ("random", "void flashinfer::sampling::SamplingFromProbKernel<1024u>(float*)"),
+    ("attention", "void flashinfer::BatchPrefillWithPagedKVCacheKernel<flashinfer::KernelTraits<1>>(T1)"),
+    ("setup", "void deep_gemm::transpose_and_pack_fp32_into_ue8m0<512u, 48u>(float*)"),
+    ("gemm", "void deep_gemm::sm100_fp8_gemm_1d1d_impl<(cute::UMMA::Major)0>(float*)"),
+    ("gemm", "void deep_gemm::smxx_fp8_paged_mqa_logits<1u>(float*)"),
+    ("splitk", "_ZN10flashinfer41PersistentVariableLengthMergeStatesKernelILj8EEEvv"),
+    ("index", "void moe::dev::routing::routingRenormalize::routingIndicesClusterKernel<int>(T1)"),
+    ("elementwise", "void transformer_engine::gated_kernels::cast_gated_kernel<true>(int)"),
+    ("norm", "void cuComputeGradInput<float, float, c10::BFloat16>(int)"),
+    ("linear attention", "_chunk_scan_fwd_kernel"),
+    ("comm", "void deep_ep::intranode::combine<__nv_bfloat16, (int)8, (int)768, (int)4096>(T1 *)"),
+    ("splitk", "void cutlass::Kernel<cutlass::reduction::kernel::ReduceSplitK<cutlass::MatrixShape<4, 128>>>(T1)"),
+    ("splitk", "void cutlass::device_kernel<flash::FlashAttnFwdCombine<cute::tuple<cute::C<16>>>>(T1)"),
+    ("gemm", "_ZN7cutlass7Kernel2I66cutlass_80_tensorop_f16_s16816gemm_relu_f16_256x128_32x6_tn_align8EEvNT_6ParamsE"),
+    ("conv", "cudnn_infer_volta_scudnn_128x64_relu_xregs_large_nn_v1"),
+    ("conv", "volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1"),
+    ("conv", "sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize"),
+    ("conv", "void cutlass__5x_cudnn::Kernel<cutlass_tensorop_bf16_s16816fprop_optimized_bf16>(T)"),
+    ("conv", "void implicit_convolve_sgemm<float, float, 128, 5, 5, 3, 3, 3, 1, false>(int)"),
+    ("conv", "void wgrad_alg0_engine<float, 128, 6, 8, 3, 3, 5, false, 512>(int, int, int)"),
+    ("attention", "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<(int)128>>(T1)"),
+    ("attention", "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel)"),
+    ("attention", "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90>>"),
+    ("splitk", "void cublasLt::splitKreduce_kernel<32, 16, int, float, float, float, float>(int)"),
+    ("splitk", "void cudnn::cnn::reduce_wgrad_nchw_helper<float, float>(void*, void const*)"),
+    ("splitk", "void pytorch_flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<64>>()"),
+    ("setup", "cask_cudnn::computeWgradSplitKOffsetsKernel(cask_cudnn::ComputeSplitKOffsetsParams)"),
+    ("splitk", "wgrad2d_c1_k1_nhwc_reduce"),
+    ("setup", "compute_gemm_pointers"),
+    ("setup", "cudnn::fusion::compute_dot_do_o"),
+    ("setup", "void pytorch_flash::flash_bwd_convert_dq_kernel<Flash_bwd_kernel_traits<64>>(T)"),
+    ("layout", "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true>(int)"),
+    ("layout", "void cudnn::winograd_nonfused::winogradWgradDelta4x4<float, float>(int)"),
+    ("layout", "void deformable_im2col_gpu_kernel<float>(int, const T1 *)"),
+    ("layout", "void fft2d_c2r_32x32<float, (bool)0, (bool)0, (unsigned int)1>(T1 *, float2 *)"),
+    ("elementwise", ("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>,"
+     " at::detail::Array<char*, 3> >(int, at::native::CUDAFunctor_add<float>)")),
+    ("elementwise", ("void at::native::vectorized_elementwise_kernel<(int)8, at::native::GeluCUDAKernelImpl("
+     "at::TensorIteratorBase &, at::native::GeluType)::[lambda() (instance 1)]>(int, T2, T3)")),
+    ("elementwise", "void elemWiseRNNcell<__half, __half, __half, (cudnnRNNMode_t)2>(int)"),
+    ("elementwise", "cupy_true_divide__float64_float64_float64"),
+    ("copy", ("void at::native::elementwise_kernel<(int)128, (int)2, void at::native::"
+     "gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)>>(int)")),
+    ("copy", "void at::native::<unnamed>::CatArrayBatchedCopy_vectorized<at::native::<unnamed>::Op"),
+    ("copy", ("void at::native::<unnamed>::multi_tensor_apply_kernel<at::native::<unnamed>::TensorL"
+     "istMetadata<(int)2>, at::native::<unnamed>::UnaryOpFunctor<long>, at::native::Copy<long, lo")),
+    ("fill", "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<long>>(int)"),
+    ("fill", "void cudnn::ops::scalePackedTensor_kernel<float, float>(long, float*, float)"),
+    ("reduce", "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanO"),
+    ("reduce", "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::NormO"),
+    ("reduce", "void cub::CUB_200600_NS::DeviceReduceSingleTileKernel<cub::DeviceReducePolicy<double>>()"),
+    ("softmax", "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, true>(int)"),
+    ("norm", "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16>()"),
+    ("norm", "void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 512, true, 1>(float)"),
+    ("norm", "void cudnn::bn_fw_tr_1C11_singleread<float, 512, true, 1, 2, 0>(int)"),
+    ("pool", "void at::native::(anonymous namespace)::max_pool_backward_nchw<float, float>(float)"),
+    ("pool", "void at::native::<unnamed>::upsample_bilinear2d_out_frame<float, float>(int, T2, T2)"),
+    ("loss", "void cunn_ClassNLLCriterion_updateOutput_kernel<float, float>(float*, float*)"),
+    ("random", "void at::native::<unnamed>::distribution_elementwise_grid_stride_kernel<float, 4>()"),
+    ("optimizer", ("void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::("
+     "anonymous namespace)::TensorListMetadata<2>, at::native::BinaryOpListAlphaFunctor<float>>()")),
+    ("comm", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"),
+    ("triton", "triton_red_fused_add_mean_mul_pow_rsqrt_0"),
+    ("memset", "Memset (Device)"),
+    ("memset", "[CUDA memset]"),
+    ("memcpy", "Memcpy DtoD (Device -> Device)"),
+    ("memcpy", "[CUDA memcpy HtoD]"),
+    ("other", "saxpy(double *, double *, double *, double, int)"),
+    ("other", "void build_GPU2<128, 4>(int*, int*)"),
+    ("other", ""),
+    # SGLang and vLLM on Blackwell
+    ("gemm", "kernel_cutlass_kernel_flashinfergemmkernelsdense_blockscaled_gemm_sm100Sm100BlockScaledPersistentDenseGemmKernel_object_at__TiledMMA_ThrLayoutVMNK11110000_PermutationMNK____MMAAtom_ThrID1_0"),
+    ("norm", "kernel_cutlass_kernel_flashinfernormkernelsfused_add_rmsnormFusedAddRMSNormKernel_object_at__tensorptrbf16gmemalign128o409640961_tensorptrbf16gmemalign128o409640961_tensorptrbf16gmemalign_0"),
+    ("attention", "kernel_cutlass_kernel_flash_attncuteflash_fwd_sm100FlashAttentionForwardSm100_object_at__tensor000o1112"),
+    ("norm", "void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*)"),
+    ("gemm", "void flashinfer::trtllm_dsv3_router_gemm::router_gemm_kernel<__nv_bfloat16, float, 128, 8, 16, 256, 7168>(float*)"),
+    ("elementwise", "void flashinfer::activation::act_and_mul_kernel<__nv_bfloat16, &silu>(__nv_bfloat16*)"),
+    ("attention", "void flashinfer::BatchPrefillWithPagedKVCacheKernel<flashinfer::KernelTraits<1>>(int)"),
+    ("comm", "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<(flashinfer::trtllm_allreduce_fusion::AllReduceFusionPattern)1, __nv_bfloat16, 8>(int)"),
+    ("norm", "_gemma_norm_rope"),
+    ("attention", "void flashinfer::msa_prefill_nvfp4::(anonymous namespace)::sparse_prefill_kernel<flashinfer::msa_pref"),
+    ("linear attention", "_chunk_scan_fwd_kernel"),
+    ("linear attention", "chunk_gated_delta_rule_fwd_kernel_h_blockdim64"),
+    ("linear attention", "kernel_cutlass_kernel_GdnBwdCfguse_initial_stateFalse"),
+    ("elementwise", "void (anonymous namespace)::per_token_group_quant_8bit_v2_kernel<(anonymous namespace)::NaiveScheduler, 128>(int)"),
+    ("elementwise", "applyMLARopeAndAssignQKVKernel"),
+    ("index", "void moe_align_block_size_small_batch_expert_kernel<int, 256>(int const*)"),
+    ("gemm", "void deep_gemm::sm100_tf32_hc_prenorm_gemm_impl<24u, 16384u, 64u, 32u>(unsigned int)"),
+    # mangled, as nvprof stored them: the file name `Dropout` in the namespace is no role
+    ("index", "_Z21indexSelectLargeIndexIfjLi2ELi2ELin2ELb1EEv10TensorInfoIT_T0_ES3_S0_IlS2_EiiS2_S2_l"),
+    ("fill", "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_implIZZZNS0_16fill_kernel_cuda"),
+    ("copy", "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_implIZZZNS0_21copy_device_to_deviceE"),
+    ("elementwise", ("_ZN2at4cuda78_GLOBAL__N__54_tmpxft_0000849d_00000000_11_Dropout_compute_75_cpp1_ii_275f3a0521"
+     "kernelPointwiseApply3IZNS_6native")),
+    ("random", ("_ZN2at6native78_GLOBAL__N__54_tmpxft_0000849d_00000000_11_Dropout_compute_75_cpp1_ii_275f3a0520"
+     "fused_dropout_kernelIffjLi1EEEv")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("expected", "name"), NAMES, ids=[row[1][:60] for row in NAMES])
+def test_real_name(expected: str, name: str) -> None:
+    """Each real name has the role that its library gives it."""
+    assert role(name).value == expected
+
+
+@pytest.mark.skipif(not CAPTURES.exists(), reason="no shared captures")
+def test_captured_names_are_known() -> None:
+    """In the shared captures only users' own kernels have no role."""
+    unknown = {split(name).path for name in captured_names() if role(name) is Role.OTHER}
+    assert unknown == {"build_GPU2", "probe_GPU2", "saxpy", "nvfuser_none_f0_c0_r0_g0"}
+
+
+def test_convolution_between_transposes() -> None:
+    """Of a convolution's kernels the transposes, offsets and split-K sums get none of its FLOPs."""
+    call = [Role.LAYOUT, Role.SETUP, Role.CONV, Role.SPLITK, Role.REDUCE, Role.MEMSET]
+    assert arithmetic_roles(call, "conv") == {Role.CONV}
+
+
+def test_winograd_by_gemm() -> None:
+    """A convolution that ran as transforms around an sgemm did its arithmetic in the sgemm."""
+    assert arithmetic_roles([Role.LAYOUT, Role.GEMM], "conv") == {Role.GEMM}
+
+
+def test_gemm_replaced_by_multiply_and_sum() -> None:
+    """A bmm without a GEMM kernel is computed by whatever computes."""
+    assert arithmetic_roles([Role.ELEMENTWISE, Role.COPY], "gemm") == {Role.ELEMENTWISE}
+
+
+def test_helpers_alone() -> None:
+    """An op whose kernels all only help still gives its cost to them: it must not vanish."""
+    assert arithmetic_roles([Role.COPY, Role.MEMSET], "pointwise") == {Role.COPY, Role.MEMSET}
+
+
+def test_copy_is_the_op() -> None:
+    """For a copy op, copying is the work."""
+    assert does_arithmetic(Role.COPY, "copy")
+    assert not does_arithmetic(Role.COPY, "gemm")
+    assert arithmetic_roles([Role.COPY, Role.FILL], "copy") == {Role.COPY}
+
+
+def test_experts_rows_in_another_order() -> None:
+    """Where no product is there, that is the work."""
+    assert arithmetic_roles([Role.INDEX, Role.LAYOUT], "moe") == {Role.LAYOUT}
+    assert arithmetic_roles([Role.GEMM, Role.LAYOUT], "moe") == {Role.GEMM}
+
+
+def test_unknown_family_takes_every_computing_kernel() -> None:
+    """Without a family, everything but helpers shares the cost."""
+    call = [Role.GEMM, Role.ELEMENTWISE, Role.COPY]
+    assert arithmetic_roles(call, "") == {Role.GEMM, Role.ELEMENTWISE}
+
+
+@pytest.mark.parametrize("family", [*FAMILY_RANKS, "", "no such family"])
+def test_computing_kernels_always_rank(family: str) -> None:
+    """A kernel that computes may do any op's arithmetic; a helper only where moving is the op."""
+    ranked = {kind for kind in Role if rank(kind, family) is not None}
+    assert ranked >= {kind for kind in Role if arithmetic(kind)}
+    if family not in {"copy", "fill", "index", "embedding", "comm", "moe"}:
+        assert not ranked & HELPERS
+
+
+@given(name=st.text())
+def test_any_text(name: str) -> None:
+    """Any text has a role and splits without an error."""
+    assert role(name) in Role
+    assert isinstance(split(name).path, str)

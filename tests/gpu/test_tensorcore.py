@@ -1,0 +1,131 @@
+"""Tests of the Tensor Core verdict: one row per real name, traps, what dtype and device settle."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.gpu.kernel_dtypes import weight_type
+from pyprof.gpu.kernel_names import split
+from pyprof.gpu.tensorcore import RULES, Rule, TensorCore, tensor_core
+from tests.gpu.captured_names import CAPTURES, captured_names
+from tests.gpu.tensorcore_names import NAMES, TORCH
+
+needs_captures = pytest.mark.skipif(not CAPTURES.exists(), reason="no shared captures")
+
+
+@pytest.mark.parametrize(("value", "dtype", "name"), NAMES, ids=[row[2][:60] for row in NAMES])
+def test_real_name(value: str, dtype: str | None, name: str) -> None:
+    """Each name gets its true value and the input type that it tells."""
+    verdict = tensor_core(name)
+    assert (verdict.value, verdict.dtype) == (value, TORCH[dtype] if dtype else None)
+
+
+@pytest.mark.parametrize(
+    ("accumulate", "name"),
+    [
+        ("float32", "volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn"),
+        ("float16", "turing_h1688gemm_128x128_ldg8_tn"),
+        ("float16", "nvjet_sm120_hhh_mma_128x128x64_4_64x64x64_tmaAB_bz_NNNN"),
+        ("float32", "nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NTT"),
+        ("float32", "nvjet_sm100_qqtst_128x256_128x6_2x1_2cta_v_bz_bias_TNT"),
+        ("int32", "nvjet_sm120_biu_mma_256x128x128_2_64x64x128_tmaAB_bz_TNNN"),
+        ("float16", "sm75_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_tensor16x8x8_k"),
+        ("float32", "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize32x32x64_tensor16x8x16_k"),
+        (None, "pytorch_flash::flash_fwd_kernel"),
+    ],
+)
+def test_accumulate_type(accumulate: str | None, name: str) -> None:
+    """The type of the sum is read where it is written: it sets the peak on GeForce parts."""
+    assert tensor_core(name).accumulate == accumulate
+
+
+@pytest.mark.slow
+@needs_captures
+def test_every_captured_name_has_a_value() -> None:
+    """Every distinct name of the shared captures is judged, and few remain open."""
+    verdicts = {name: tensor_core(name) for name in captured_names()}
+    assert {verdict.value for verdict in verdicts.values()} == {"1", "0", "?", "-"}
+    unknown = [name for name, verdict in verdicts.items() if verdict.value == "?"]
+    # users' own; Triton's attention, by its op's type; `triton_`: any loop or product of Inductor's
+    assert {split(name).path.partition("__0d1d")[0] for name in unknown} == {
+        *("build_GPU2", "probe_GPU2", "saxpy", "nvfuser_none_f0_c0_r0_g0", "triton"),
+        *("attn_fwd", "kernel_unified_attention_2d"),
+        "_fwd_kernel_aligned_0d1d2d3d45d6de7de8c9de10de11c12de13de14c15de16de17c18de19de20c21de22de23de",
+    }
+
+
+def test_rule_names_are_unique() -> None:
+    """A rule's name is what users filter by: it names one line of the table."""
+    counts = Counter(rule.name for rule in RULES)
+    assert {name: n for name, n in counts.items() if n > 1} == {}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
+def test_every_rule_decides_a_real_name(rule: Rule) -> None:
+    """A rule that no real name needs is dead: each is the reason of at least one row."""
+    reasons = {tensor_core(name).rule.split(":")[0] for _, _, name in NAMES}
+    assert rule.name in reasons
+
+
+@pytest.mark.parametrize(
+    ("value", "cc", "dtype", "name"),
+    [
+        # nothing before Volta has Tensor Cores, whatever the kernel is called
+        ("0", (6, 1), None, "cutlass_80_tensorop_s16816gemm_bf16_128x128_32x5_tn_align8"),
+        ("0", (6, 0), None, "some_users_kernel"),
+        ("-", (6, 0), None, "void at::native::reduce_kernel<512, 1>(int)"),
+        # no TF32 before Ampere
+        ("0", (7, 0), "float32", "some_users_kernel"),
+        ("0", (7, 5), "float32", "_fwd_kernel"),
+        ("?", (8, 0), "float32", "_fwd_kernel"),
+        ("0", (8, 6), "float64", "some_users_kernel"),
+        ("?", (9, 0), "float64", "some_users_kernel"),
+        ("0", (8, 0), "float8_e4m3fn", "some_users_kernel"),
+        ("0", (9, 0), "complex64", "some_users_kernel"),
+        # the op's type settles families that exist for narrow types only
+        ("1", None, "float16", "triton_tem_fused_mm_0"),
+        ("?", None, "float32", "triton_tem_fused_mm_0"),
+        ("1", (8, 0), "bfloat16", "cudnn_generated_fort_native_sm80_convFwd_pointwise"),
+        ("1", (8, 0), "float16", "BatchPrefillWithRaggedKVCacheKernel"),
+        ("?", (8, 0), "float16", "_fwd_kernel"),
+        ("1", None, "bfloat16", "attn_fwd"),
+        # AMD's compute capability is no CUDA compute capability
+        ("1", (9, 4), None, "Cijk_Alik_Bljk_BBS_BH_Bias_MT256x192x64_MI16x16x1_SN"),
+    ],
+)
+def test_device_and_dtype(
+    value: str, cc: tuple[int, int] | None, dtype: str | None, name: str
+) -> None:
+    """Device and op type settle what the name leaves open, and never overrule what it says."""
+    assert tensor_core(name, cc=cc, dtype=dtype).value == value
+
+
+@given(name=st.text(), cc=st.none() | st.tuples(st.integers(0, 13), st.integers(0, 9)))
+def test_any_text(name: str, cc: tuple[int, int] | None) -> None:
+    """Any text gets one of the four values, and a reason with a stable family before its colon."""
+    verdict = tensor_core(name, cc=cc)
+    assert isinstance(verdict, TensorCore)
+    assert verdict.value in {"1", "0", "?", "-"}
+    assert re.match(r"[\w-]+: \S", verdict.rule)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("mxfp4", "_matmul_ogs_NNT_bf16xbf16xmxfp4_128x256x128x1_swiglu"),
+        ("mxfp4", "bmm_Bfloat16_MxE2m1MxE4m3_Fp32_Ab32_Bb32_t128x8x256_s4_et128x8"),
+        ("mxfp4", "bmm_Bfloat16_MxE2m1Bfloat16_Fp32_bA32_t128x8x256_s4_et128x8"),
+        ("nvfp4", "bmm_E2m1_E2m1E2m1_Fp32_bA16_bB16_t128x64x256_s6_et128x64"),
+        ("fp8", "bmm_Bfloat16_E4m3E4m3_Fp32_t128x8x128_s5_et64x8"),
+        (None, "bmm_Bfloat16_Bfloat16Bfloat16_Fp32_t128x8x128_s5_et64x8"),
+        (None, "fused_moe_kernel"),
+    ],
+)
+def test_how_an_experts_weights_are_stored(kind: str | None, name: str) -> None:
+    """Of two input types the narrower is the weights'."""
+    assert weight_type(name) == kind

@@ -1,0 +1,61 @@
+"""Memory that nothing uses goes back to the system when it is asked back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyprof import arrow_setup
+from tests.programs import python
+
+_STATM = Path("/proc/self/statm")
+
+_HOLDS_100_MB = f"""
+import mmap
+from pathlib import Path
+import numpy as np
+from pyprof import arrow_setup
+
+def resident_bytes():
+    return int(Path({str(_STATM)!r}).read_text().split()[1]) * mmap.PAGESIZE
+
+before = resident_bytes()
+# Each below the size from which malloc maps memory of its own, which free() gives back at once.
+held = [np.ones(50_000, np.int8) for _ in range(2000)]
+kept = held[-1]  # keeps the end of the heap where it is
+held.clear()
+after = resident_bytes()
+arrow_setup.give_back()
+print(before, after, resident_bytes())
+"""
+
+
+@pytest.mark.skipif(
+    not _STATM.exists() or arrow_setup._TRIM is None, reason="needs Linux with glibc"
+)
+def test_what_was_freed_goes_back_to_the_system() -> None:
+    """By the kernel's own count: 100 MB that the C library kept are no longer resident."""
+    done = python("-c", _HOLDS_100_MB)
+    assert done.returncode == 0, done.stderr
+    before, after, given_back = map(int, done.stdout.split())
+    assert after - before > 90e6
+    assert given_back - before < 10e6
+
+
+@pytest.mark.parametrize("trim", [False, True])
+def test_both_allocators_are_asked(
+    trim: bool,  # noqa: FBT001 - pytest's
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Arrow's, and the C library's where it can."""
+    asked: list[str] = []
+
+    class Pool:
+        def release_unused(self) -> None:
+            asked.append("Arrow")
+
+    monkeypatch.setattr("pyarrow.default_memory_pool", Pool)
+    monkeypatch.setattr(arrow_setup, "_TRIM", asked.append if trim else None)
+    arrow_setup.give_back()
+    assert asked == (["Arrow", 0] if trim else ["Arrow"])
