@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyprof import cli
+from pyprof.parameters import meant
 from pyprof.report.diff.compare import Metric
 from pyprof.report.diff.gate import Limit
 
@@ -51,7 +51,7 @@ def parse(text: str) -> Limit:
     match = _LIMIT.fullmatch(text)
     if match is None or match["name"] not in METRICS:
         name = re.match(r"\s*(\w*)", text)
-        hint = cli.meant(name[1], METRICS) if name and name[1] not in METRICS else ""
+        hint = meant(name[1], METRICS) if name and name[1] not in METRICS else ""
         raise ValueError(
             f"{text!r} is not a limit of memory{hint or ';'} write METRIC>NUMBER or METRIC<NUMBER "
             "with a unit of %, B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, as in 'peak>+5%'; metrics "
