@@ -272,6 +272,8 @@ def check_place(path: Path, own: Callable[[Path], bool] = guard.recorded) -> Non
     path = Path(os.path.realpath(path))
     if path.is_symlink():
         raise PyprofError(f"{path}: a link to itself; remove it, or choose another place with -o")
+    if path.exists() and not path.is_file():  # a device would be gone
+        raise PyprofError(f"{path}: is no regular file; choose another place with -o")
     folder = path.parent
     if not folder.is_dir():
         raise PyprofError(f"{folder}: no such folder; create it, or choose another place with -o")

@@ -6,15 +6,18 @@ They read the files that the caller names, and nothing else; no tool writes.
 from __future__ import annotations
 
 import json
+import os
+import re
 import threading
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from pyprof.errors import PyprofError
+from pyprof.errors import PyprofError, refused
 from pyprof.options import Captures
 
 if TYPE_CHECKING:
@@ -51,6 +54,8 @@ def tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
                 raise ToolUseError(error.format_message()) from None
             except (PyprofError, ValueError) as error:
                 raise ToolUseError(str(error)) from None
+            except OSError as error:
+                raise ToolUseError(refused(error) or str(error.strerror or error)) from None
             except MemoryError:
                 raise ToolUseError("not enough memory for this capture") from None
 
@@ -59,6 +64,39 @@ def tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
 
 
 # --- what the tools share -------------------------------------------------------------------------
+
+
+_ROOTS: ContextVar[tuple[str, ...]] = ContextVar("_ROOTS", default=())
+"""Folders outside of which nothing that the caller names is read; none: no bounds."""
+
+
+@contextmanager
+def reading_in(roots: Sequence[str]) -> Iterator[None]:
+    """Refuse what lies outside of these folders, links followed, while this lasts."""
+    token = _ROOTS.set(tuple(map(os.path.realpath, roots)))
+    try:
+        yield
+    finally:
+        _ROOTS.reset(token)
+
+
+def _allowed(place: str) -> str:
+    """Give the place back; raises PyprofError where it leads out of what may be read."""
+    roots, real = _ROOTS.get(), os.path.realpath(place)
+    if roots and not any(os.path.commonpath([real, root]) == root for root in roots):
+        raise PyprofError(f"{place}: lies outside of the folders that this server reads (--root)")
+    return place
+
+
+def _check_captures(paths: Sequence[str]) -> None:
+    """Raise PyprofError where one of the captures that the paths mean may not be read."""
+    from pyprof.inputs.find import find  # noqa: PLC0415 - as above
+
+    for path in paths if _ROOTS.get() else ():
+        # Not even what a pattern would find outside is said.
+        _allowed(path if Path(path).exists() else re.split(r"[*?\[]", path)[0] or ".")
+        for place in find([path]):
+            _allowed(place)
 
 
 @contextmanager
@@ -72,6 +110,7 @@ def _captures(*paths: str) -> Iterator[Captures]:
             raise PyprofError(f"{path}: only local files are read; download it first")
         if path == "-":
             raise PyprofError("-: stdin belongs to the client; name a file")
+    _check_captures(paths)
     with engine_choice.opened(1, None, strict=True, quiet=True) as chosen:
         yield Captures(paths, chosen, quiet=True)
 
@@ -152,7 +191,7 @@ def lines(captures: Paths, steps: str = "", source: str = "", limit: int = LIMIT
     from pyprof.report.answers import lines as answers_of_lines  # noqa: PLC0415 - as above
     from pyprof.report.render.source import Sources  # noqa: PLC0415 - as above
 
-    if source and not Path(source).is_dir():
+    if source and not Path(_allowed(source)).is_dir():
         raise ValueError(f"{source}: no such folder")
     with _captures(*_several(captures)) as opened:
         timed = opened.map_reduce(

@@ -110,8 +110,8 @@ def command(
       pyprof prof --by op --top 10 -w 120 net.sqlite
       pyprof prof --by op -w 120 ranks/
       pyprof prof --by op -c op,total,cpu_calls,cpu_self,cpu_total -w 100 net.sqlite
-      pyprof prof --by line -c line,total,alloc,peak_share --sort alloc -w 100 net.sqlite
       pyprof prof --by tc -w 100 net.sqlite
+      pyprof prof --by line -c line,total,alloc,peak_share --sort alloc -w 100 net.sqlite
       pyprof prof --explain 12 net.dict
       pyprof prof --by params --where tc=0 -w 160 net.sqlite
       pyprof prof --json --where tc=0 --sort sil --top 5 net.sqlite

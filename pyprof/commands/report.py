@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli
+from pyprof import cli, safe
 from pyprof.options import Captures, override, peak_options, reads_captures
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ _HOST = re.compile(r"^.*?_(\d+)\.\d+(?=\.pt\.trace\.json)")
 
 def _name(path: str) -> str:
     """Name a file without what may tell whose it is: folders, the host, what opens a URL."""
-    return _HOST.sub(r"\1", PureWindowsPath(path.partition("?")[0]).name or path)
+    path = safe.url(path).partition("?")[0]
+    return _HOST.sub(r"\1", PureWindowsPath(path).name or path)
 
 
 def _label(paths: Sequence[str]) -> str:

@@ -19,7 +19,10 @@ from array import array
 from contextlib import suppress
 from itertools import chain, repeat
 from operator import itemgetter
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 try:
     import resource
@@ -49,6 +52,8 @@ _MOST_FRAMES = 256
 """Of a stack, the innermost."""
 _MOST_CHARACTERS = 1000
 """Of a name; those of C++ templates are longer than anybody reads."""
+MOST_DEVICES = 1 << 8
+"""torch numbers them in one byte."""
 _BYTES, _BYTES_PER_BYTE = 1 << 30, 16
 _SECONDS, _BYTES_PER_SECOND = 60, 4_000_000
 
@@ -246,10 +251,20 @@ def _values(rows: list[dict[str, Any]], key: str, absent: object) -> list[Any]:
     return [row.get(key, absent) for row in rows]
 
 
+def _once(rows: Iterable[Any]) -> None:
+    """Refuse to read the same thing many times: a few bytes can stand for millions of blocks."""
+    seen: set[int] = set()
+    for row in rows:
+        if id(row) in seen:
+            raise _RefusedError("names the same segment, block or events many times")
+        seen.add(id(row))
+
+
 _SEGMENT_KEYS = (("address", "address"), ("total_size", "bytes"), ("stream", "stream"))
 
 
 def _segments(segments: list[dict[str, Any]], out: _Columns) -> None:
+    _once(block for segment in segments for block in segment["blocks"])
     for key, name in _SEGMENT_KEYS:
         out.add(f"segments.{name}", "q", [segment[key] for segment in segments])
     out.add("segments.allocated_bytes", "q", [s.get("allocated_size", -1) for s in segments])
@@ -296,6 +311,9 @@ def _columns(snapshot: Any, source: _Source) -> tuple[dict[str, Any], _Columns]:
     if len(traces) > MOST_DEVICES:
         raise _RefusedError("has more devices than any machine")
     out = source.out
+    if len(traces) > MOST_DEVICES:
+        raise _RefusedError("has events of impossibly many devices")
+    _once(trace for trace in traces if trace or id(trace) in source.taken)
     for device, trace in enumerate(traces):
         if type(trace) is not list:
             raise _RefusedError("has events that are no list")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.memory import DeviceMemory
     from pyprof.report.rows import Asked, WithMemory
 
-_T = TypeVar("_T")
+_Number = TypeVar("_Number", int, float)
+
 NOT_RECORDED = (
     "alloc and peak_share are unknown: no memory was recorded with the capture; "
     "pyprof capture --memory does"
@@ -63,5 +64,5 @@ def _added(
     return group.with_memory(columns, groups, _without(allocated, absent), _without(share, absent))
 
 
-def _without(values: Sequence[_T], absent: Sequence[bool]) -> list[_T | None]:
+def _without(values: Sequence[_Number], absent: Sequence[bool]) -> list[_Number | None]:
     return [None if gone else value for value, gone in zip(values, absent, strict=True)]

@@ -56,7 +56,7 @@ def _of_groups(by: str) -> list[str]:
     if by == PARAMS:
         return [*params.NAMES]
     more = {OP: group.HOST, **dict.fromkeys(group.BY_STEPS, group.PER_STEP)}.get(by, {})
-    memory = group.MEMORY if by in group.MEMORY_KEYS else {}
+    memory = group.MEMORY if by in group.MEMORY_KEYS else ()
     return [by, *group.MEASURES, *more, *memory]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,12 +31,12 @@ pytest.importorskip("mcp.server.mcpserver")
 
 
 @asynccontextmanager
-async def _in_process() -> AsyncIterator[mcp.Client]:
+async def _in_process(*roots: str) -> AsyncIterator[mcp.Client]:
     from mcp import Client  # noqa: PLC0415 - extra
 
     from pyprof.commands.mcp import server  # noqa: PLC0415 - extra
 
-    async with Client(server()) as client:
+    async with Client(server(roots)) as client:
         yield client
 
 
@@ -63,17 +64,17 @@ def _asked(
     return anyio.run(asking)
 
 
-def _call(tool: str, **arguments: object) -> dict[str, Any]:
+def _call(tool: str, *roots: str, **arguments: object) -> dict[str, Any]:
     """Call a tool in this process; give its answer, which must be as the schema says."""
-    result = _asked(lambda client: client.call_tool(tool, arguments))
+    result = _asked(lambda client: client.call_tool(tool, arguments), partial(_in_process, *roots))
     assert not result.is_error, result.content
     answer: dict[str, Any] = result.structured_content
     validator().validate(answer)
     return answer
 
 
-def _error(tool: str, **arguments: object) -> str:
-    result = _asked(lambda client: client.call_tool(tool, arguments))
+def _error(tool: str, *roots: str, **arguments: object) -> str:
+    result = _asked(lambda client: client.call_tool(tool, arguments), partial(_in_process, *roots))
     assert result.is_error
     (content,) = result.content
     text: str = content.text
@@ -179,6 +180,74 @@ def test_errors_say_what_to_do(
     text = _error(tool, **given)
     assert hint in text
     assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("summary", {"captures": "OUT"}),
+        ("summary", {"captures": ["IN", "OUT"]}),
+        ("summary", {"captures": "IN/../../out/net.sqlite"}),
+        ("summary", {"captures": "IN/link.sqlite"}),
+        ("summary", {"captures": "IN/*/../../out/*.sqlite"}),
+        ("ranks", {"captures": "IN"}),
+        ("prof", {"captures": "IN/folder"}),
+        ("prof", {"captures": "OUT/no such file"}),
+        ("prof", {"captures": "OUT/*"}),
+        ("lines", {"captures": "IN/net.sqlite", "source": "OUT"}),
+        ("lines", {"captures": "IN/net.sqlite", "source": "IN/folder"}),
+        ("explain", {"capture": "IN/link.sqlite", "row": 1}),
+        ("doctor", {"capture": "OUT/net.sqlite"}),
+        ("diff", {"a": "IN/net.sqlite", "b": "OUT/net.sqlite"}),
+    ],
+)
+def test_with_a_root_nothing_outside_of_it_is_read(
+    tool: str, arguments: dict[str, Any], tmp_path: Path
+) -> None:
+    """By no path, pattern or link; nor is it said what there is."""
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    for folder in (inside, outside):
+        folder.mkdir()
+        capture(folder / "net.sqlite")
+    (inside / "link.sqlite").symlink_to(outside / "net.sqlite")
+    (inside / "folder").symlink_to(outside)
+
+    def placed(value: Any) -> Any:  # noqa: ANN401 - an argument
+        if isinstance(value, list):
+            return [*map(placed, value)]
+        text = str(value).replace("IN", str(inside)).replace("OUT", str(outside))
+        return text if isinstance(value, str) else value
+
+    given = {name: placed(value) for name, value in arguments.items()}
+    text = _error(tool, str(inside), **given)
+    assert "lies outside of the folders that this server reads" in text
+
+
+def test_with_a_root_what_is_in_it_is_read(tmp_path: Path) -> None:
+    """As without: files, patterns, and both sides of a comparison."""
+    net = str(capture(tmp_path / "net.sqlite"))
+    root = str(tmp_path)
+    for given in (net, f"{root}/*.sqlite", root):
+        assert _call("summary", root, captures=given) == _call("summary", captures=given)
+    assert _call("diff", root, a=net, b=net) == _call("diff", a=net, b=net)
+    assert _call("explain", root, capture=net, row=1) == _call("explain", capture=net, row=1)
+    assert "must be" in _error("summary", root, captures=net, limit=0)
+
+
+def test_a_file_that_is_no_capture_is_not_shown(tmp_path: Path) -> None:
+    """Whatever a client names, and though it may look like records: errors hold none of it."""
+    for name, content in (
+        ("id_rsa", "SECRET line\n" * 50),
+        ("net.dict", '{"kShortName": SECRET}\n'),
+        ("net.dict", "{'kShortName': SECRET}\n"),
+        ("net.json", '{"SECRET": "SECRET", "traceEvents": [{"SECRET": 1, "ts": "SECRET"}'),
+        ("ncu.csv", '"ID","SECRET","Kernel Name"\n"SECRET"\n'),
+    ):
+        path = tmp_path / name
+        path.write_text(content)
+        for tool in ("summary", "lines", "prof", "ranks"):
+            assert "SECRET" not in _error(tool, captures=str(path))
+        assert "SECRET" not in _error("doctor", capture=str(path))
 
 
 def test_tools_say_that_they_only_read() -> None:

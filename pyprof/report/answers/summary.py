@@ -461,25 +461,6 @@ def _measured(brief: Brief, totals: CounterTotals, top: int | None) -> Measured:
     )
 
 
-def _memory(device: DeviceMemory, top: int | None) -> MemoryPeak:
-    held = {
-        key: {group.name or "": group.bytes for group in device.by[key] if group.bytes}
-        for key in ("category", "line")
-    }
-    leaks = device.growth.leaks if device.growth is not None else ()
-    return MemoryPeak(
-        device=device.device,
-        rank=device.rank,
-        peak_bytes=device.peak_bytes,
-        peak_time_ns=device.peak_time_ns,
-        peak_reserved_bytes=device.peak_reserved_bytes,
-        categories_bytes=held["category"],
-        lines_bytes=dict([*held["line"].items()][:top]),
-        growing_line=leaks[0].line if leaks else None,
-        growth_bytes_per_step=leaks[0].bytes_per_step if leaks else None,
-    )
-
-
 def _measured_op(sums: Sums) -> MeasuredOp:
     return MeasuredOp(
         op=sums.op,
@@ -502,6 +483,25 @@ def _measured_op(sums: Sums) -> MeasuredOp:
 def _mean(sums: Sums, name: str, factor: float) -> float | None:
     mean = sums.mean(name)
     return None if mean is None else mean * factor
+
+
+def _memory(device: DeviceMemory, top: int | None) -> MemoryPeak:
+    held = {
+        key: {group.name or "": group.bytes for group in device.by[key] if group.bytes}
+        for key in ("category", "line")
+    }
+    leaks = device.growth.leaks if device.growth is not None else ()
+    return MemoryPeak(
+        device=device.device,
+        rank=device.rank,
+        peak_bytes=device.peak_bytes,
+        peak_time_ns=device.peak_time_ns,
+        peak_reserved_bytes=device.peak_reserved_bytes,
+        categories_bytes=held["category"],
+        lines_bytes=dict([*held["line"].items()][:top]),
+        growing_line=leaks[0].line if leaks else None,
+        growth_bytes_per_step=leaks[0].bytes_per_step if leaks else None,
+    )
 
 
 def _steps(brief: Brief) -> StepTimes:

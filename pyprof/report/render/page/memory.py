@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pyprof import __version__
 from pyprof.report.render import memory as words
 from pyprof.report.render.memory import size
 from pyprof.report.render.page import render
@@ -25,6 +24,7 @@ from pyprof.report.render.page.sections import (
 )
 from pyprof.report.render.text import UNKNOWN, amount, count, duration, milliseconds, short_line
 from pyprof.report.render.text import number as spelt
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

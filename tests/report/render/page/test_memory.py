@@ -157,3 +157,14 @@ def test_sentences_say_what_grows_and_what_failed(tmp_path: Path) -> None:
     assert "train.py:11 holds more and more: 65.5 kB per step after the first of 5" in said
     assert "1.07 GB were asked for by train.py:10; the device had 5.24 MB free" in said
     assert "/home" not in said
+
+
+def test_a_page_names_no_folder(tmp_path: Path) -> None:
+    """It is made to be sent; files and lines are named."""
+    device = built.training()
+    device.alloc(1 << 38, ("f", "/home/alice/secret/train.py", 31))
+    device.alloc(1 << 38, ("f", "C:\\Users\\alice\\model.py", 32))
+    page = memory.page_of(highest_first([read.read(built.write(tmp_path / "x.pickle", device))]))
+    assert "train.py:31" in page
+    assert "model.py:32" in page
+    assert not re.search("alice|secret|/home|user", page)
