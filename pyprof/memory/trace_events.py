@@ -168,9 +168,9 @@ def _row(event: dict[str, Any]) -> tuple[float, tuple[int, ...]] | None:
         return None
     thread = [_number(event.get(name)) for name in ("pid", "tid")]
     values = (*thread, address, size, *(_number(args.get(name)) for name in _OTHERS))
-    if any(not -_MOST < value < _MOST for value in values):  # type: ignore[operator]
+    if any(not -_MOST < value < _MOST for value in values):
         return None
-    return time_us, values  # type: ignore[return-value]
+    return time_us, values
 
 
 def _number(value: object) -> int:
