@@ -69,7 +69,7 @@ def command(
     """
     form = "json" if as_json else cli.claims(target, "json", "csv", "html")
     cli.check_raw(raw, form)
-    from pyprof.report import answers  # noqa: PLC0415 - as above
+    from pyprof.report import answers  # noqa: PLC0415 - loads Arrow
     from pyprof.report.analysis import memory  # noqa: PLC0415 - as above
     from pyprof.report.answers.memory import Memory  # noqa: PLC0415 - as above
     from pyprof.report.export import memory_files  # noqa: PLC0415 - as above

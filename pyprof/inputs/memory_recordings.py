@@ -57,7 +57,7 @@ def _expand(source: str) -> list[str]:
 
 
 _HEAD_BYTES = 1 << 14
-_RECORDED = re.compile(rb'"profile_memory"\s*:\s*1\b')
+_RECORDED = re.compile(rb'"profile_memory"\s*:\s*([01])\b')
 
 
 def beside(sources: Iterable[str]) -> Iterator[Recorded]:
@@ -92,10 +92,16 @@ def _files(source: str) -> list[Path]:
 
 
 def _has_events(path: Path) -> bool:
-    """Tell by the head of a trace whether memory was recorded."""
+    """Tell by the head of a trace whether memory was recorded; where that says nothing, by all."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if head.startswith(b"\x1f\x8b"):
         with suppress(zlib.error):
             head = zlib.decompressobj(wbits=31).decompress(head, _HEAD_BYTES)
-    return _RECORDED.search(head) is not None
+    if head.lstrip()[:1] != b"{":
+        return False
+    if (said := _RECORDED.search(head)) is not None:
+        return said[1] == b"1"
+    from pyprof.memory import trace_events  # noqa: PLC0415 - loads Arrow
+
+    return trace_events.has_any(path)

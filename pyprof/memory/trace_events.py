@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
 
 _NAME = b'"[memory]"'
 _BRACE, _END = re.compile(rb"[{}]"), re.compile(rb"[^{}]{0,4096}\}")
@@ -39,6 +39,7 @@ class MemoryEvents(NamedTuple):
     pid: Ints
     tid: Ints
     address: Ints
+    """`made_up` where the file has none."""
     bytes: Ints
     """Below 0: given back."""
     device_type: Ints
@@ -47,6 +48,16 @@ class MemoryEvents(NamedTuple):
     allocated: Ints
     """What the allocator counts afterwards; NONE where that is not said."""
     reserved: Ints
+
+
+def has_any(path: Path) -> bool:
+    """Tell whether a trace has memory events."""
+    end = b""
+    for block in Trace(path).blocks():
+        if _NAME in end + block:
+            return True
+        end = block[-len(_NAME) :]
+    return False
 
 
 def read(path: Path) -> MemoryEvents:
@@ -65,7 +76,37 @@ def read(path: Path) -> MemoryEvents:
     columns = np.array([values for _, values in rows], np.int64)
     columns = columns.reshape(len(rows), len(MemoryEvents._fields) - 1)
     order = np.argsort(time_ns, kind="stable")
-    return MemoryEvents(time_ns[order], *columns[order].T)
+    return _paired(MemoryEvents(time_ns[order], *columns[order].T))
+
+
+_FIRST_MADE_UP = -10
+
+
+def made_up(address: Ints) -> Mask:
+    """Tell which addresses are no real ones: of events that have none."""
+    return np.asarray(address <= _FIRST_MADE_UP)
+
+
+def _paired(events: MemoryEvents) -> MemoryEvents:
+    """Make up addresses where older torch wrote none: what is given back is the last of its size.
+
+    So levels are exact, and blocks of one size may be taken for each other.
+    """
+    rows = np.flatnonzero(events.address == NONE)
+    address, following = events.address.copy(), _FIRST_MADE_UP
+    held: dict[tuple[int, ...], list[int]] = {}
+    columns = (events.bytes, events.device_type, events.device, events.pid)
+    for row, size, *device in zip(rows.tolist(), *(each[rows].tolist() for each in columns),
+                                  strict=True):  # fmt: skip
+        live = held.setdefault((abs(size), *device), [])
+        if size < 0 and live:
+            address[row] = live.pop()
+            continue
+        address[row] = following
+        if size > 0:
+            live.append(following)
+        following -= 1
+    return events._replace(address=address)
 
 
 def _spans(text: bytes) -> Iterator[tuple[int, int]]:
@@ -113,7 +154,6 @@ def _loads(text: bytes) -> Any:  # noqa: ANN401 - JSON
         return None
 
 
-_NEEDED = ("Addr", "Bytes")
 _OTHERS = ("Device Type", "Device Id", "Total Allocated", "Total Reserved")
 
 
@@ -122,14 +162,15 @@ def _row(event: dict[str, Any]) -> tuple[float, tuple[int, ...]] | None:
     args, time_us = event.get("args"), microseconds(event.get("ts"))
     if not isinstance(args, dict) or time_us is None:
         return None
-    needed = [whole_number(args.get(name)) for name in _NEEDED]
-    if None in needed or not needed[1]:
+    size = whole_number(args.get("Bytes"))
+    address = whole_number(args["Addr"]) if "Addr" in args else NONE
+    if not size or address is None:
         return None
     thread = [_number(event.get(name)) for name in ("pid", "tid")]
-    values = (*thread, *needed, *(_number(args.get(name)) for name in _OTHERS))
-    if any(not -_MOST < value < _MOST for value in values):  # type: ignore[operator]
+    values = (*thread, address, size, *(_number(args.get(name)) for name in _OTHERS))
+    if any(not -_MOST < value < _MOST for value in values):
         return None
-    return time_us, values  # type: ignore[return-value]
+    return time_us, values
 
 
 def _number(value: object) -> int:

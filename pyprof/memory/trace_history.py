@@ -18,7 +18,7 @@ from pyprof.marker import Kind, classify
 from pyprof.memory import categories
 from pyprof.memory.history import ALLOC, BEFORE, FREE_COMPLETED, Blocks, History, Labels, replay
 from pyprof.memory.stacks import Clue
-from pyprof.memory.trace_events import MemoryEvents
+from pyprof.memory.trace_events import MemoryEvents, made_up
 from pyprof.parse import parse
 from pyprof.parse import ranges as nesting
 from pyprof.parse.paths import user_line
@@ -129,7 +129,15 @@ def _history(
         labels,
         given_back,
     )
-    return history, tuple(_notes(history, events.allocated[rows], replayed.lost))
+    notes = _notes(history, events.allocated[rows], replayed.lost)
+    inferred = (_INFERRED,) if made_up(events.address[rows]).any() else ()
+    return history, (*inferred, *notes)
+
+
+_INFERRED = (
+    "this version of torch recorded no addresses: which block is given back is inferred from its "
+    "size"
+)
 
 
 def _earlier(allocated: Ints, size: Ints, blocks: Blocks) -> int:

@@ -96,6 +96,7 @@ MEMORY: Mapping[str, tuple[str, str, str]] = {
 }
 MEMORY_KEYS = ("op", "line", "layer")
 """Columns by which memory is grouped, too."""
+
 _MEANINGS = {
     "calls": "Kernels, copies and fills of the group; with `params`, op calls.",
     "total": "Their time on the GPU, ns.",

@@ -133,11 +133,6 @@ class Asked:
             self.by in group.MEMORY_KEYS and not self.names and not self.where
         )
 
-    @property
-    def needs_all_rows(self) -> bool:
-        """Tell whether nothing can be said before all captures have been read."""
-        return (self.by or self.sort or self.top) is not None
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -282,20 +277,9 @@ def shown(
         names = [column.name for column in columns]
         data = data.take(pa.array(_order(asked.sort, names, data)))
     if asked.names:
-        columns, data = _chosen(columns, data, asked.names)
+        by_name = {column.name: column for column in columns}
+        columns, data = [by_name[name] for name in asked.names], data.select([*asked.names])
     return columns, _batches(data.slice(0, asked.top))
-
-
-def _chosen(
-    columns: list[Column], data: pa.Table, names: Sequence[str]
-) -> tuple[list[Column], pa.Table]:
-    """Give columns in the order of their names; what no capture measured is null."""
-    by_name = {column.name: column for column in columns}
-    for name in names:
-        if name not in by_name:
-            by_name[name] = group.measure(name)
-            data = data.append_column(name, pa.nulls(data.num_rows, pa.float64()))
-    return [by_name[name] for name in names], data.select([*names])
 
 
 def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:

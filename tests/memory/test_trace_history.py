@@ -108,6 +108,20 @@ def test_what_was_live_before_counts(tmp_path: Path) -> None:
     assert device.notes == ()
 
 
+def test_events_without_addresses_have_levels(tmp_path: Path) -> None:
+    """As torch 1.9 wrote them: the level is exact; what is freed is the last of its size."""
+    sizes = [300, 200, -300, 300, -200, -50, 300, -300]
+    events = [_op("aten::add", 1, 30)]
+    for place, size in enumerate(sizes):
+        events.append(_event(2 + place, size))
+        del events[-1]["args"]["Addr"]
+    (device,) = read.read(_written(tmp_path / "x.json", events)).devices
+    assert device.history.start == 50
+    assert device.history.level.tolist() == [350, 550, 250, 550, 350, 300, 600, 300]
+    assert any("recorded no addresses" in note for note in device.notes)
+    assert _analysed(tmp_path / "x.json").peak_bytes == 600
+
+
 def test_missing_events_are_noted(tmp_path: Path) -> None:
     """Where the allocator counts what no event explains."""
     events = [_op("aten::add", 1, 8), _event(2, 300, 16, **{"Total Allocated": 300}),

@@ -35,6 +35,18 @@ def test_a_summary_names_the_peak_of_a_trace(tmp_path: Path, name: str) -> None:
     assert "Memory\n" not in run("summary", trace_of_memory(tmp_path / name, recorded=False)).stdout
 
 
+def test_events_are_found_where_the_head_says_nothing(tmp_path: Path) -> None:
+    """Older torch, and tools that write traces again, leave the setting out."""
+    path = trace_of_memory(tmp_path / "net.json", recorded=True)
+    whole = json.loads(path.read_text())
+    del whole["profile_memory"]
+    path.write_text(json.dumps(whole))
+    assert "Memory\n" in run("summary", path).stdout
+    whole["traceEvents"] = [each for each in whole["traceEvents"] if each["name"] != "[memory]"]
+    path.write_text(json.dumps(whole))
+    assert "Memory\n" not in run("summary", path).stdout
+
+
 def test_a_summary_names_the_peak_of_a_snapshot_beside(tmp_path: Path) -> None:
     """With its leak; a damaged snapshot is nobody's business here."""
     net = capture(tmp_path / "net.sqlite")
