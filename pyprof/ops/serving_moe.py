@@ -74,12 +74,38 @@ def _weight_bytes(count: int, kind: str, dtype: str | None) -> int | None:
     flops=1440,
     bytes=1600,
 )
+@op(
+    "sglang::fused_moe_bypassed_piecewise_cuda_graph_impl",
+    signature="Tensor input, Tensor gates, int chosen",
+    example=Call("sglang", "fused_moe_bypassed_piecewise_cuda_graph_impl", (_X, _GATES, 2)),
+    setting=Setting(model=_MODEL),
+    flops=1440,
+    bytes=1600,
+)
+# 8 numbers of experts of 4 bytes in place of the gates
+@op(
+    *("vllm::transformers_moe_forward", "sglang::transformers_moe_forward"),
+    signature="Tensor input, Tensor choices",
+    example=Call("vllm", "transformers_moe_forward", (_X, _IDS, _CHOSEN, "layers.0")),
+    setting=Setting(model=_MODEL),
+    flops=1440,
+    bytes=1568,
+)
+@op(
+    "sglang::moe_forward_piecewise_cuda_graph_impl",
+    signature="Tensor input, Tensor weights, Tensor choices",
+    example=Call("sglang", "moe_forward_piecewise_cuda_graph_impl", (_X, _CHOSEN, _IDS, _GATES, 0)),
+    setting=Setting(model=_MODEL),
+    flops=1440,
+    bytes=1568,
+)
 def moe_forward(a: Args) -> Work:
     """A layer of experts by name; shared ones beside them, if any, are ops of their own."""
-    x, gates = a.tensor("input"), a.tensor("gates")
+    x, (gates,) = a.tensor("input"), a.present("gates", "choices")
     model = a.model("widths of the experts' weights")
     hidden, inner, experts, chosen = _sizes(model)
-    _check(x, gates, model)
+    _check(x, a.optional("gates"), model)
+    _check_chosen(a, chosen)
     tokens = x.numel // max(1, size(x, -1))
     ranks = a.setting.ranks
     flops = 2 * _GATED * tokens * chosen * hidden * inner // ranks
@@ -112,12 +138,20 @@ def _sizes(model: ModelConfig) -> tuple[int, int, int, int]:
     return hidden, inner, experts, chosen
 
 
-def _check(x: Tensor, gates: Tensor, model: ModelConfig) -> None:
+def _check_chosen(a: Args, stated: int) -> None:
+    """Raise Unknown where a recorded number of experts a token is another model's."""
+    choices = a.optional("choices")
+    recorded = size(choices, -1) if choices is not None else a.values.get("chosen")
+    if type(recorded) is int and recorded != stated:
+        raise Unknown(f"{CONTRADICTS}: {stated} experts per token, recorded {recorded}")
+
+
+def _check(x: Tensor, gates: Tensor | None, model: ModelConfig) -> None:
     """Raise Unknown where what was recorded cannot be of that model."""
     hidden, experts = model.hidden or 0, model.experts or 0
     if not is_padded(size(x, -1), hidden):
         raise Unknown(f"{CONTRADICTS}: hidden_size {hidden}, recorded activations of {size(x, -1)}")
-    if size(gates, -1) not in (experts, hidden, size(x, -1)):
+    if gates is not None and size(gates, -1) not in (experts, hidden, size(x, -1)):
         raise Unknown(f"{CONTRADICTS}: {experts} experts, recorded gates of {size(gates, -1)}")
 
 

@@ -214,6 +214,14 @@ def test_functions_of_the_same_name_with_other_arguments_are_unknown(
     assert (found.flops, bool(found.reason)) == (None, True)
 
 
+def test_as_many_experts_a_token_as_the_model_says() -> None:
+    """Where the choices are recorded, another number is another model's."""
+    x, ids = Tensor((4, 6), "bfloat16"), Tensor((4, 3), "int32")
+    call = Call("vllm", "transformers_moe_forward", (x, ids, ids, None))
+    found = ops.cost(call, setting=Setting(model=MODEL))
+    assert found.reason == f"{CONTRADICTS}: 2 experts per token, recorded 3"
+
+
 @pytest.mark.parametrize(("count", "flops"), [(-1, 1440), (8, 1440), (32, None)])
 def test_experts_of_other_ranks_take_tokens_away(count: int, flops: int | None) -> None:
     """Where the weights are of some of the experts, how many tokens they get is not recorded."""
