@@ -89,7 +89,7 @@ RULES: tuple[Rule, ...] = (
         "flash",
         Says.YES,
         r"(?<![a-z])flash_(?:fwd|bwd)|FlashAttention(?:For|Back)ward|FlashAttn(?:Fwd|Bwd)"
-        r"|flash::enable_sm|flash_mla|sparse_attn_fwd_kernel"
+        r"|flash::enable_sm|flash_mla|sparse_attn_fwd_kernel|compute_attn_ws"
         r"|fmha_(?:fwd|bwd|fprop|dgrad)\w*_loop",
         "flash attention exists for 16 bits or fewer",
     ),

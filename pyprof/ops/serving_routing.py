@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops.indexing import picked
-from pyprof.ops.registry import op
+from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size
 
@@ -264,3 +264,77 @@ def te_unpermute_backward(a: Args) -> Work:
     x = a.tensor("input")
     out = like(x, (a.integer("rows", 0), a.integer("hidden", 0)))
     return Work(0, (x, a.tensor("places")), (out,))
+
+
+# TransformerEngine's functions of autograd, which it called these before they were ops. How the map
+# of places lies differs between versions: it is not counted.
+
+
+# 4 rows of 6 read, 8 written of 2 bytes, a map of 4 * 8 of 1
+@op(
+    *("_moe_permute_mask_map", "_moe_permute_index_map", "_moe_permute"),
+    signature="Tensor input, Tensor map, int rows",
+    example=Call("", "_moe_permute_mask_map", (_X, _MAP, 8, None)),
+    flops=0,
+    bytes=176,
+)
+def te_permute_function(a: Args) -> Work:
+    """Rows of tokens, once for each choice, sorted by expert."""
+    x, rows = a.tensor("input"), a.integer("rows", 0)
+    if rows <= 0:  # all of an index map's choices
+        rows = a.tensor("map").numel if "mask" not in a.op else 0
+    if not rows:
+        raise Unknown("rows of the result not recorded")
+    return Work(0, (x, a.tensor("map")), (like(x, (rows, size(x, -1))),))
+
+
+# 8 rows added to 4: 48; 48 read, 24 written of 2 bytes
+@op("_moe_permute_mask_map", direction=BPROP, flops=48, bytes=144)
+def te_permute_function_backward(a: Args) -> Work:
+    """The gradients of a token's rows, added up."""
+    work = te_permute_function(a)
+    (rows,), x = work.writes, a.tensor("input")
+    return Work(rows.numel, (rows,), (like(x),))
+
+
+# 8 rows added to 4: 48; 48 read and 24 written of 2 bytes, 8 * 4 places of 8
+@op(
+    "_moe_unpermute_mask_map",
+    signature="Tensor input, Tensor places, Tensor? weights",
+    example=Call("", "_moe_unpermute_mask_map", (_ROWS, Tensor((8, 4), "int64"), None)),
+    flops=48,
+    bytes=400,
+)
+# each weighed: 2 * 48; 8 places and 8 weights of 4
+@op(
+    *("_moe_unpermute_index_map", "_moe_unpermute"),
+    signature="Tensor input, Tensor places, Tensor? weights",
+    example=Call("", "_moe_unpermute", (_ROWS, _PLACES, _CHOSEN)),
+    flops=96,
+    bytes=208,
+)
+def te_unpermute_function(a: Args) -> Work:
+    """What a token's experts gave, weighed where weights are given, added up."""
+    x, places, weights = a.tensor("input"), a.tensor("places"), a.present("weights")
+    out = like(x, (_tokens(a, places), size(x, -1)))
+    return Work((1 + bool(weights)) * x.numel, (x, places, *weights), (out,))
+
+
+def _tokens(a: Args, places: Tensor) -> int:
+    """Give how many tokens there are: a map is [experts, tokens], later [tokens, places]."""
+    if weights := a.present("weights"):
+        return size(weights[0], 0)
+    if "mask" in a.op:
+        return size(places, -1 if places.dtype == "int64" else 0)
+    return size(places, 0)
+
+
+# 24 read, 48 written of 2 bytes and 8 * 4 places of 8
+@op("_moe_unpermute_mask_map", direction=BPROP, flops=0, bytes=400)
+def te_unpermute_function_backward(a: Args) -> Work:
+    """The gradient of each token's row, once for each choice; of weights, too, where given."""
+    work = te_unpermute_function(a)
+    (out,), x, weights = work.writes, a.tensor("input"), a.present("weights")
+    forward = (x, *weights) if weights else ()
+    reads = (out, a.tensor("places"), *forward)
+    return Work(3 * x.numel * bool(weights), reads, (like(x), *map(like, weights)))

@@ -303,7 +303,7 @@ def megatron_linear_backward(a: Args) -> Work:
 
 # 24 read and written of 2 bytes, 2 sizes of 8 and 2 numbers of 4
 @op(
-    "te_moe::chunk_sort_fwd",
+    *("te_moe::chunk_sort_fwd", "_moe_chunk_sort"),
     family="moe",
     signature="Tensor input, Tensor sizes, Tensor order, Tensor? weights",
     example=Call(
