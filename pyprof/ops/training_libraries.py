@@ -319,3 +319,93 @@ def te_sort_chunks(a: Args) -> Work:
     x, sizes, order = a.tensor("input"), a.tensor("sizes"), a.tensor("order")
     weights = a.present("weights")
     return Work(0, (x, *weights, sizes, order), (like(x), *map(like, weights)))
+
+
+# 24 * (22 + 1); 48 and 4 weights read, 24 written of 2 bytes
+@op(
+    "WeightedSwiGLUFunction",
+    family="pointwise",
+    signature="Tensor input, Tensor weights",
+    example=Call(
+        "",
+        "WeightedSwiGLUFunction",
+        (Tensor((4, 12), "bfloat16"), Tensor((4, 1), "bfloat16"), False),
+    ),
+    flops=552,
+    bytes=152,
+)
+def megatron_weighed(a: Args) -> Work:
+    """Megatron's gated activation of experts, times each token's weight."""
+    x, weights = a.tensor("input"), a.tensor("weights")
+    out = like(x, (*x.shape[:-1], size(x, -1) // 2))
+    if weights.numel * size(out, -1) != out.numel:
+        raise Unknown("arguments do not fit the op")
+    return Work(23 * out.numel, (x, weights), (out,))
+
+
+_COSINES = Tensor((8, 1, 1, 4), "float32")
+
+
+# 2 tokens of 4 heads, 4 of each turned: 32 * 3; 32 read and written of 2 bytes, 2 rows of 4 of
+# cosines and sines of 4
+@op(
+    "ApplyMLARotaryEmbQ",
+    family="pointwise",
+    signature="Tensor query, Tensor cosine, Tensor sine",
+    example=Call(
+        "",
+        "ApplyMLARotaryEmbQ",
+        (Tensor((2, 1, 4, 12), "bfloat16"), _COSINES, _COSINES, 8, 4, None, False),
+    ),
+    flops=96,
+    bytes=192,
+)
+def mla_turned_queries(a: Args) -> Work:
+    """Megatron's: the last part of each head of latent attention's queries, turned in place."""
+    q, tables = a.tensor("query"), (a.tensor("cosine"), a.tensor("sine"))
+    turns, width = size(tables[0], -1), size(q, -1)
+    if not 0 < turns <= width or len(q.shape) < 3:  # noqa: PLR2004 - tokens, heads, head
+        raise Unknown("arguments do not fit the op")
+    turned = fresh((q.numel // width * turns,), q.dtype)
+    tokens = q.numel // (width * max(1, size(q, -2)))
+    rows = tuple(fresh((min(tokens * turns, t.numel),), t.dtype) for t in tables)
+    return Work(_TURN * turned.numel, (turned, *rows), (turned,))
+
+
+# the same, the other way round
+@op("ApplyMLARotaryEmbQ", direction=BPROP, flops=96, bytes=192)
+def mla_turned_queries_backward(a: Args) -> Work:
+    """Gradients turned back, in place."""
+    return mla_turned_queries(a)
+
+
+# 2 tokens: 4 of a key turned once: 8 * 3; 2 heads of 8 + 6 and 8 turned read of 2 bytes, 2 rows of
+# 4 of cosines and sines of 4; 2 heads of 12 and of 6 written of 2
+@op(
+    "ApplyMLARotaryEmbKV",
+    family="pointwise",
+    signature=(
+        "Tensor latent, Tensor turned, Tensor cosine, Tensor sine, int turns, int key, int value"
+    ),
+    example=Call(
+        "",
+        "ApplyMLARotaryEmbKV",
+        (
+            *(Tensor((2, 1, 2, 14), "bfloat16"), Tensor((2, 1, 1, 4), "bfloat16")),
+            *(_COSINES, _COSINES, 4, 8, 6, None, False),
+        ),
+    ),
+    flops=24,
+    bytes=336,
+)
+def mla_keys_and_values(a: Args) -> Work:
+    """Megatron's: keys with the turned part that all heads share, and values, side by side."""
+    kv, turned, tables = a.tensor("latent"), a.tensor("turned"), ("cosine", "sine")
+    turns, key, value = (a.integer(name, 0) for name in ("turns", "key", "value"))
+    if min(turns, key, value) <= 0 or size(kv, -1) != key + value or size(turned, -1) != turns:
+        raise Unknown("arguments do not fit the op")
+    rows = (
+        fresh((min(turned.numel, table.numel),), table.dtype) for table in map(a.tensor, tables)
+    )
+    writes = (like(kv, (*kv.shape[:-1], key + turns)), like(kv, (*kv.shape[:-1], value)))
+    return Work(_TURN * turned.numel, (kv, turned, *rows), writes)
