@@ -119,7 +119,7 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         (
             r"n(chw|hwc)To|n(chw|hwc)2|im2col|col2im|vol2col|col2vol|reformat|generateWinogradTiles"
             r"|winograd(Forward|Backward|Wgrad)?(Data|Filter|Output|Delta)|fft\dd_(r2c|c2r)|fft_[rc]2[rc]"
-            r"|flip_filter|transpose|permute|tensorTransform|convertTensor|strided_dgrad_indexed|nvfuser_transpose"
+            r"|flip_filter|transpose|permute|tensorTransform|convertTensor|scale_interleave|strided_dgrad_indexed|nvfuser_transpose"
         ),
     ),
     # a library may be called FlashInfer and do anything
@@ -133,12 +133,12 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
     ),
     (Role.RNN, r"persist\w*RNN|RNN_\w*persist"),
     (Role.ELEMENTWISE, r"RNNcell|(lstm|gru)_cell"),
-    (Role.POOL, r"pool|upsample|interpolat|grid_?sampl|resize"),
+    (Role.POOL, r"(?<!token_)pool|upsample|interpolat|grid_?sampl|resize"),
     (Role.SOFTMAX, r"soft_?max"),
     (
         Role.NORM,
         (
-            r"(batch|layer|group|rms|instance|weight|re|l2|gemma)_?norm(?!_gemm)|(^|::|_)bn_(fw|bw)|(^|::|_)ln_(fw|bw)"
+            r"(batch|layer|group|rms|instance|weight|re|l2|qk|gemma)_?norm(?!_gemm)|(^|::|_)bn_(fw|bw)|(^|::|_)ln_(fw|bw)"
             r"|RowwiseMoments|ComputeInternalGradients|ComputeGradientFusedParams|GammaBeta|welford"
             r"|compute_stats|genericReduceBN|^cu(Apply|Compute)\w*(GradInput|GradGamma)"
         ),
@@ -164,7 +164,7 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
     (Role.INDEX, r"top_?k_?top_?p|TopK\w*Sampling"),
     (
         Role.RANDOM,
-        r"Sampling(From|Kernel)|distribution_|dropout|philox|curand|bernoulli|multinomial|randperm",
+        r"Sampling(From|Kernel)|rejection_\w*sample|sample_recovered|distribution_|dropout|philox|curand|bernoulli|multinomial|randperm",
     ),
     (
         Role.INDEX,
@@ -173,6 +173,8 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
             r"|DeviceSelect|DeviceCompact|take_|put_|indices|routing(?!\w*memset)|bitmatrix|token_ids|row_id_map|(^|::|_)nms_"
             # tokens to their experts and back
             r"|moe_align|moe_sum|moe::\w+::finalize|shuffle_mul_sum"
+            # where a serving engine keeps what of which request
+            r"|slot_mapping|req_to_token|compute_position|alloc_(extend|decode)_|get_last_loc|moe_fused_gate"
         ),
     ),
     (Role.OPTIMIZER, r"multi_tensor|adamw?(_|$)|FusedAdam|(^|_)sgd|lamb(_|$)"),
@@ -186,8 +188,10 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
             r"element_?wise|pointwise|PointwiseApply|^cupy_|_cuda_?kernel_?impl|op_tensor"
             r"|act_and_mul|(^|_)clamp_|transform_bias_rescale|swiglu|geglu|silu|gelu|rotary|rope(?!r)"
             # to and from narrow numbers
-            r"|quantiz|_quant_|quant_(fp|8bit|kernel)|cvt_\w*to_fp4|_per_token_group|scaled_fp8"
+            r"|quantiz|_quant_|quant_(fp|8bit|kernel)|cvt_\w*to_fp4|_per_token_group|scaled_fp8|cast_to_fp8"
             r"|hadamard_transform"
+            # logits that a request may not have
+            r"|convert_fp8|repetition_penalt|bitmask_inplace"
             # TransformerEngine's, TensorRT-LLM's
             r"|^transformer_engine::.*(unary|gated|cast)|do(Gated)?ActivationKernel"
             r"|^moe::dev::(activation|convertsf)"
