@@ -236,6 +236,7 @@ NAMES: tuple[tuple[str, str | None, str], ...] = (
     ("1", None, "void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaFwdKernelTmaWarpspecialized<cute::tuple<int>>>(T1)"),
     ("1", None, "void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaKernelTmaWarpspecialized<cute::tuple<int>>>(T1)"),
     ("-", "bf16", "void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaReductionKernel<cutlass::bfloat16_t>>(T1)"),
+    ("1", "e4m3", "void cutlass::device_kernel<vllm::cutlass_3x_gemm_sm100<cutlass::float_e4m3_t, cutlass::bfloat16_t>::GemmKernel>(T1)"),
     ("1", "bf16", "void flash::compute_attn_ws<Flash_fwd_kernel_traits<128, 128, 128, 12, 2, false, 1, cutlass::bfloat16_t>, true>(T1)"),
     ("1", "bf16", "fmha_v2_flash_attention_bf16_64_64_S_qkv_128_sm90_kernel"),
     ("1", None, "kernel_mha"),

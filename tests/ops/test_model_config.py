@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pyprof import ops
+from pyprof.marker import Call, Tensor
 from pyprof.ops import model_config
-from pyprof.ops.model_config import ModelConfig
+from pyprof.ops.model_config import CONTRADICTS, ModelConfig
+from pyprof.ops.work import Setting
 
 
 def test_gpt_oss() -> None:
@@ -115,6 +118,19 @@ def test_families_of_experts(document: dict[str, object], sizes: tuple[int | Non
     found = model_config.read(document)
     told = (found.hidden, found.expert_intermediate, found.experts, found.experts_per_token)
     assert (*told, found.head_size) == sizes
+
+
+@pytest.mark.parametrize("document", [part for part, _ in EXPERTS.values()], ids=EXPERTS)
+def test_experts_of_every_family_have_a_cost(document: dict[str, object]) -> None:
+    """Three matrices for each choice; gates of another number of experts are another model's."""
+    model = model_config.read(document)
+    hidden, inner = model.hidden or 0, model.expert_intermediate or 0
+    x, gates = Tensor((5, hidden), "bfloat16"), Tensor((5, model.experts or 0), "bfloat16")
+    found = ops.cost(Call("vllm", "moe_forward", (x, gates)), setting=Setting(model=model))
+    assert found.flops == 2 * 3 * 5 * (model.experts_per_token or 0) * hidden * inner
+    other = Call("vllm", "moe_forward", (x, Tensor((5, 3), "bfloat16")))
+    reason = ops.cost(other, setting=Setting(model=model)).reason
+    assert reason == f"{CONTRADICTS}: {model.experts} experts, recorded gates of 3"
 
 
 def test_layers_of_different_widths_have_none() -> None:
