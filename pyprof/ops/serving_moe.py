@@ -171,6 +171,13 @@ def _check(x: Tensor, gates: Tensor | None, model: ModelConfig) -> None:
     flops=1440,
     bytes=1600,
 )
+@op(
+    "LigerFusedMoEFunction",
+    signature="Tensor input, Tensor up, Tensor down, Tensor experts, Tensor weights",
+    example=Call("", "LigerFusedMoEFunction", (_X, _UP, _DOWN, _IDS, _CHOSEN)),
+    flops=1440,
+    bytes=1600,
+)
 def fused_experts(a: Args) -> Work:
     """Both products of the chosen experts; scales and biases of experts are read with them."""
     x, ids = a.tensor("input"), a.tensor("experts")

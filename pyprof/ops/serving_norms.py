@@ -70,7 +70,7 @@ def rms_norm(a: Args) -> Work:
     *("_C::fused_add_rms_norm", "sgl_kernel::fused_add_rmsnorm", "aiter::fused_add_rms_norm_cu"),
     *("sgl_kernel::gemma_fused_add_rmsnorm", "flashinfer::fused_add_rmsnorm"),
     *("flashinfer::gemma_fused_add_rmsnorm", "vllm::rocm_aiter_rmsnorm2d_fwd_with_add"),
-    "vllm::rocm_aiter_fused_add_rms_norm",
+    *("vllm::rocm_aiter_fused_add_rms_norm", "LigerFusedAddRMSNormFunction"),
     signature="Tensor input, Tensor residual, Tensor weight",
     example=Call("_C", "fused_add_rms_norm", (_X, _X, _W, 1e-6)),
     flops=120,

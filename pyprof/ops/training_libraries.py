@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyprof.marker import Call, Tensor
-from pyprof.ops.attention import Band, heads
+from pyprof.ops.attention import Band, heads, packed
 from pyprof.ops.gemm import gradients, product
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
@@ -409,3 +409,87 @@ def mla_keys_and_values(a: Args) -> Work:
     )
     writes = (like(kv, (*kv.shape[:-1], key + turns)), like(kv, (*kv.shape[:-1], value)))
     return Work(_TURN * turned.numel, (kv, turned, *rows), writes)
+
+
+_PACKED, _STARTS = Tensor((16, 4, 16), "bfloat16"), Tensor((3,), "int32")
+
+
+# two sequences of 8, 4 heads of 8 * 8 scores each, half of them, times 2 * (16 + 16); q, k, v and
+# the result of 1024 of 2 bytes
+@op(
+    "FlashAttnVarlenFunc",
+    family="attention",
+    signature="Tensor query, Tensor key, Tensor value, Tensor cum_q, Tensor cum_k, Value[] rest",
+    example=Call(
+        "",
+        "FlashAttnVarlenFunc",
+        (_PACKED, _PACKED, _PACKED, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True),
+    ),
+    flops=16384,
+    bytes=8192,
+)
+@op(
+    "FlashAttnVarlenQKVPackedFunc",
+    family="attention",
+    signature="Tensor packed, Tensor cum_q, Value[] rest",
+    example=Call(
+        "",
+        "FlashAttnVarlenQKVPackedFunc",
+        (Tensor((16, 3, 4, 16), "bfloat16"), _STARTS, 8, 0.0, 0.25, True),
+    ),
+    flops=16384,
+    bytes=8192,
+)
+def flash_varlen(a: Args) -> Work:
+    """Flash attention of sequences laid end to end; their lengths are known where all are equal."""
+    q, k, v = _of_packed(a)
+    longest = [value for value in a.listed("rest") if type(value) is int][:2]
+    attention = {"max_q": longest[0], "max_k": longest[-1]} if longest else {}
+    out = like(q, (*q.shape[:-1], size(v, -1)))
+    try:
+        if any("int" in (tensor.dtype or "") for tensor in _tensors(a)):
+            raise Unknown("lengths of packed sequences depend on the data")
+        lengths = packed(a.replaced(**attention), q, k, v, a.tensor("cum_q"))
+        band = Band(right=0 if _causal(a) else None, from_end=True)
+    except Unknown as unknown:
+        return Work(None, (q, k, v), (out,), no_flops=str(unknown))
+    seen = band.seen(lengths.queries, lengths.keys)
+    flops = lengths.batch * lengths.heads * seen * (lengths.width + lengths.value_width)
+    return Work(flops, (q, k, v), (out,), lengths.params(q, band))
+
+
+def _of_packed(a: Args) -> tuple[Tensor, Tensor, Tensor]:
+    """Give queries, keys and values, which may be one tensor [tokens, 3, heads, head]."""
+    if (whole := a.optional("packed")) is None:
+        return a.tensor("query"), a.tensor("key"), a.tensor("value")
+    if len(whole.shape) != 4 or whole.shape[1] != 3:  # noqa: PLR2004 - tokens, three, heads, head
+        raise Unknown("arguments do not fit the op")
+    part = like(whole, (whole.shape[0], *whole.shape[2:]))
+    return part, part, part
+
+
+# five products of half of 16384; go, q, k, v, out read, dq, dk, dv written
+@op("FlashAttnVarlenFunc", direction=BPROP, flops=40960, bytes=16384)
+@op("FlashAttnVarlenQKVPackedFunc", direction=BPROP, flops=40960, bytes=16384)
+def flash_varlen_backward(a: Args) -> Work:
+    """The gradients of queries, keys and values, the scores computed again."""
+    work = flash_varlen(a)
+    (out,), given = work.writes, work.reads
+    flops = None if work.flops is None else work.flops * 5 // 2
+    grads = tuple(map(like, given))
+    return Work(flops, (out, out, *given), grads, work.params, no_flops=work.no_flops)
+
+
+# 24 * 24; 24 read and written of 2 bytes
+@op(
+    "LigerSoftmaxFunction",
+    family="softmax",
+    signature="Tensor input",
+    example=Call("", "LigerSoftmaxFunction", (_SCORES,)),
+    flops=576,
+    bytes=96,
+)
+def liger_softmax(a: Args) -> Work:
+    """Liger's softmax over the last dimension."""
+    x = a.tensor("input")
+    return Work(24 * x.numel, (x,), (like(x),))
