@@ -23,7 +23,6 @@ _SLOTS = Tensor((4,), "int64")
     *("sglang::store_cache", "sgl_kernel::set_kv_buffer", "aiter::reshape_and_cache"),
     *("aiter::reshape_and_cache_flash", "sglang_profiler::memory_pool__set_kv_buffer_impl"),
     *("vllm::rocm_aiter_reshape_and_cache", "_C_cache_ops::reshape_and_cache_shuffle"),
-    "_C_stable_libtorch_cache_ops::reshape_and_cache_flash",
     signature="Tensor key, Tensor value, Tensor key_cache, Tensor value_cache, Tensor slots",
     example=Call(
         "_C_cache_ops", "reshape_and_cache_flash", (_KEY, _KEY, _CACHE, _CACHE, _SLOTS, "fp8")

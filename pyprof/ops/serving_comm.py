@@ -24,6 +24,7 @@ _X, _ALL = Tensor((4, 6), "float32"), Tensor((16, 6), "float32")
     *("symm_mem::one_shot_all_reduce", "symm_mem::two_shot_all_reduce_"),
     *("symm_mem::one_shot_all_reduce_out", "symm_mem::multimem_one_shot_all_reduce_out"),
     *("_c10d_functional::all_reduce", "_c10d_functional::all_reduce_"),
+    "vllm::all_reduce_symmetric_with_copy",
     signature="Tensor tensors, any op, any group",
     example=Call("symm_mem", "multimem_all_reduce_", (_X, "sum", "0")),
     flops=0,
@@ -106,8 +107,24 @@ def scatter(a: Args) -> Work:
     flops=0,
     bytes=480,
 )
+@op(
+    *("_C_custom_ar::custom_all_gather", "_C_custom_ar::mnnvl_lamport_all_gather"),
+    *("_C_custom_ar::custom_reduce_scatter", "_C_custom_ar::mnnvl_lamport_reduce_scatter"),
+    signature="any handle, Tensor input, Tensor out",
+    example=Call("_C_custom_ar", "custom_all_gather", (140, _X, _ALL, 0, 0)),
+    flops=0,
+    bytes=480,
+)
+# 96 read, 24 written of 4 bytes
+@op(
+    "sglang::reg_reduce_scatter_tensor",
+    signature="Tensor out, Tensor input",
+    example=Call("sglang", "reg_reduce_scatter_tensor", (_X, _ALL, "tp")),
+    flops=0,
+    bytes=480,
+)
 def gather_out(a: Args) -> Work:
-    """Every rank ends with the pieces of all."""
+    """Every rank ends with the pieces of all, or with its piece of the sum."""
     return Work(0, (a.tensor("input"),), (a.tensor("out"),))
 
 
@@ -117,6 +134,7 @@ def gather_out(a: Args) -> Work:
     *(
         "vllm::flashinfer_trtllm_fused_allreduce_norm",
         "sglang::flashinfer_allreduce_residual_rmsnorm",
+        "vllm::rocm_aiter_fused_allreduce_rmsnorm",
     ),
     signature="Tensor input, Tensor residual, Tensor weight",
     example=Call(

@@ -52,8 +52,7 @@ _GROUPED = "Tensor matrices, Tensor scale_a, Tensor scale_b"
 )
 @op(
     *("_C::cutlass_mxfp4_group_mm", "sglang::cutlass_fp4_group_mm"),
-    *("_C::cutlass_w4a8_moe_mm", "_C_stable_libtorch::cutlass_moe_mm"),
-    *("_C_stable_libtorch::cutlass_fp4_group_mm", "_C_stable_libtorch::cutlass_w4a8_moe_mm"),
+    "_C::cutlass_w4a8_moe_mm",
     signature=f"Tensor out, Tensor input, {_GROUPED}",
     example=Call("_C", "cutlass_w4a8_moe_mm", (_MADE, _GIVEN, _MATRICES, _SCALES, _MORE)),
     flops=480,

@@ -32,7 +32,6 @@ def _gate(name: str) -> int:
 @op(
     *("_C::silu_and_mul", "sgl_kernel::silu_and_mul", "aiter::silu_and_mul", "_C::mul_and_silu"),
     *("flashinfer::silu_and_mul", "_C::swigluoai_and_mul", "_C::silu_and_mul_with_clamp"),
-    *("_C_stable_libtorch::silu_and_mul", "_C_stable_libtorch::swigluoai_and_mul"),
     signature="Tensor out, Tensor input",
     example=Call("_C", "silu_and_mul", (_OUT, _BOTH)),
     flops=528,
@@ -143,7 +142,6 @@ _ROPE = "Tensor positions, Tensor query, Tensor? key, int width, Tensor cache"
     *("_C::rotary_embedding", "sgl_kernel::rotary_embedding", "_C::batched_rotary_embedding"),
     *("vllm::flashinfer_rotary_embedding", "vllm::rocm_aiter_rotary_embedding"),
     *("sglang::rotary_embedding_with_key", "vllm::rocm_aiter_triton_rotary_embedding"),
-    "_C_stable_libtorch::rotary_embedding",
     signature=_ROPE,
     example=Call("_C", "rotary_embedding", (_POSITIONS, _Q, _K, 4, _TABLE, True)),
     flops=144,

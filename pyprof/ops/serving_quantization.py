@@ -56,7 +56,6 @@ def static_quant(a: Args) -> Work:
     *("sgl_kernel::sgl_per_tensor_quant_fp8", "_C::per_token_group_fp8_quant"),
     *("_C::per_token_group_quant_int8", "_C::per_token_group_fp8_quant_packed"),
     *("sglang::per_tensor_quant_fp8", "sglang::per_token_group_quant_8bit"),
-    "_C_stable_libtorch::per_token_group_fp8_quant",
     signature="Tensor input, Tensor out, Tensor scale",
     example=Call("sgl_kernel", "sgl_per_token_quant_fp8", (_X, _X8, _ROWS)),
     flops=144,
@@ -65,7 +64,6 @@ def static_quant(a: Args) -> Work:
 # 64 * 6; 64 of 2 bytes and a factor of 4 read, 32 bytes of two numbers each and 4 scales written
 @op(
     *("_C::scaled_fp4_quant", "sgl_kernel::scaled_fp4_quant"),
-    "_C_stable_libtorch::scaled_fp4_quant",
     signature=(
         "Tensor out, Tensor! input, Tensor! scale, Tensor factor",
         # given its results by name, or making them
@@ -133,7 +131,6 @@ def _blocks(x: Tensor, kind: _Blocks) -> tuple[Tensor, Tensor]:
 )
 @op(
     *("_C::scaled_fp4_experts_quant", "sgl_kernel::scaled_fp4_experts_quant"),
-    "_C_stable_libtorch::scaled_fp4_experts_quant",
     signature="Tensor out, Tensor scale, Tensor input, Tensor factor",
     example=Call(
         "_C",
@@ -202,7 +199,6 @@ def mxfp4(a: Args) -> Work:
 # 32 products of a gate, 22 each, and 32 * 6; 64 of 2 bytes and a factor of 4 read, 16 and 2 written
 @op(
     "_C::silu_and_mul_scaled_fp4_experts_quant",
-    "_C_stable_libtorch::silu_and_mul_scaled_fp4_experts_quant",
     signature="Tensor out, Tensor scale, Tensor input, Tensor factor",
     example=Call(
         "_C",
