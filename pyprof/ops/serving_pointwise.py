@@ -106,6 +106,7 @@ def gated(a: Args) -> Work:
 # 24 * 24; 24 read, 24 written of 2 bytes
 @op(
     *("_C::gelu_new", "_C::gelu_fast", "_C::gelu_quick", "sgl_kernel::gelu_quick"),
+    "_C::gelu_tanh",
     signature="Tensor out, Tensor input",
     example=Call("_C", "gelu_new", (_OUT, _OUT)),
     flops=576,

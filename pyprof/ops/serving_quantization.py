@@ -219,6 +219,26 @@ def gated_nvfp4(a: Args) -> Work:
     return Work(each * out.numel, (x, a.tensor("factor")), _blocks(out, _NVFP4))
 
 
+# 32 products of a gate, 22 each, and 32 * 6; 64 of 2 bytes read, 16 and 1 of 1 written
+@op(
+    "_C::silu_and_mul_mxfp4_experts_quant",
+    signature="Tensor out, Tensor scale, Tensor input",
+    example=Call(
+        "_C",
+        "silu_and_mul_mxfp4_experts_quant",
+        (Tensor((1, 16), "uint8"), _ONE, Tensor((1, 64), "bfloat16"), _ONE, _ONE, 8),
+    ),
+    flops=896,
+    bytes=145,
+)
+def gated_mxfp4(a: Args) -> Work:
+    """A gated activation and its rounding to 4 bits, thirty-two numbers to a scale."""
+    x = a.tensor("input")
+    out = like(x, (*x.shape[:-1], size(x, -1) // 2))
+    each = _GATE + _ROUND + _LARGEST
+    return Work(each * out.numel, (x,), _blocks(out, _MXFP4))
+
+
 _GATE = 22
 
 

@@ -447,8 +447,7 @@ def flash_varlen(a: Args) -> Work:
     attention = {"max_q": longest[0], "max_k": longest[-1]} if longest else {}
     out = like(q, (*q.shape[:-1], size(v, -1)))
     try:
-        if any("int" in (tensor.dtype or "") for tensor in _tensors(a)):
-            raise Unknown("lengths of packed sequences depend on the data")
+        _check_lengths(a)
         lengths = packed(a.replaced(**attention), q, k, v, a.tensor("cum_q"))
         band = Band(right=0 if _causal(a) else None, from_end=True)
     except Unknown as unknown:
@@ -456,6 +455,12 @@ def flash_varlen(a: Args) -> Work:
     seen = band.seen(lengths.queries, lengths.keys)
     flops = lengths.batch * lengths.heads * seen * (lengths.width + lengths.value_width)
     return Work(flops, (q, k, v), (out,), lengths.params(q, band))
+
+
+def _check_lengths(a: Args) -> None:
+    """Raise Unknown where whole numbers are given on the GPU: parts used, or pages of a cache."""
+    if any("int" in (tensor.dtype or "") for tensor in _tensors(a)):
+        raise Unknown("lengths of packed sequences depend on the data")
 
 
 def _of_packed(a: Args) -> tuple[Tensor, Tensor, Tensor]:

@@ -56,6 +56,7 @@ NAMES = [
     ("index", "_compute_slot_mapping_kernel"),
     ("index", "write_req_to_token_pool_triton"),
     ("index", "void moe_fused_gate_kernel<float, 1, 256>(void*)"),
+    ("elementwise", "_fused_gate_up_silu_mul_kernel"),
     ("norm", "l2norm_fwd_kernel"),
     ("random", "rejection_random_sample_kernel"),
     ("elementwise", "void vllm::apply_repetition_penalties_kernel<float>(float*)"),

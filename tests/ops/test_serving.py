@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof import ops
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Call, Tensor, Value
 from pyprof.marker.batch import Batch, Phase
 from pyprof.ops.model_config import CONTRADICTS, REMEDY, ModelConfig
 from pyprof.ops.work import Setting
@@ -344,3 +344,21 @@ def test_prefill_of_equal_requests_is_told_by_sizes(
     assert bool(found.via) == known
     full = replace(call, args=(*call.args[:24], False, *call.args[25:]))
     assert ops.cost(full).flops is None
+
+
+@pytest.mark.parametrize(
+    ("rest", "known"),
+    [
+        ((8, 8, 0.0, 0.25, True), True),  # FlashAttention 2
+        ((None, None, 8, 8, 0.25, True), True),  # 3
+        ((None, Tensor((2,), "int32"), 8, 8, 0.25, True), False),  # parts of the sequences
+        ((8, 9, 0.0, 0.25, True), False),
+    ],
+)
+def test_packed_sequences_in_both_orders_of_arguments(
+    rest: tuple[Value, ...], *, known: bool
+) -> None:
+    """Both call it `FlashAttnVarlenFunc`; the longest sequences are the first whole numbers."""
+    packed, starts = Tensor((16, HEADS, WIDTH), "bfloat16"), Tensor((3,), "int32")
+    call = Call("", "FlashAttnVarlenFunc", (packed, packed, packed, starts, starts, *rest))
+    assert ops.cost(call).flops == (2 * HEADS * 8 * 8 * 2 * WIDTH if known else None)
