@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, cast
 import click
 from click.shell_completion import CompletionItem
 
-from pyprof import drafts, guard, safe, signals, streams
+from pyprof import drafts, guard, other_words, safe, signals, streams
 from pyprof.errors import PyprofError
 from pyprof.installing import install_command
 
@@ -44,10 +44,25 @@ class Main(click.Command):
             return super().make_context(*args, **settings)
         except BrokenPipeError:
             raise
+        except click.NoSuchOption as error:
+            raise self._of_rows(error) from None
         except OSError as error:
             streams.silence(sys.stdout)
             say(f"stdout: {error.strerror or error}")
             raise click.exceptions.Exit(1) from None
+
+    def _of_rows(self, error: click.NoSuchOption) -> click.UsageError:
+        """Say how rows are chosen, where an option is called as a column is."""
+        name = error.option_name.lstrip("-")
+        if not any("--where" in param.opts for param in self.params):
+            return error
+        column = (
+            name if name in other_words.CHOSEN_BY else other_words.same(name, other_words.CHOSEN_BY)
+        )
+        if column is None:
+            return error
+        message = f"No such option {error.option_name!r}; rows are chosen by --where {column}=VALUE"
+        return click.UsageError(message, error.ctx)
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's
         """Run it with the process's arguments, and end the process."""
@@ -81,6 +96,8 @@ class Group(Main, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that the first argument names."""
         if args[:1] and args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
+            if Path(args[0]).exists():
+                ctx.fail(f"{args[0]} is a file; name a command before it: pyprof summary FILE")
             hint = meant(args[0], self.list_commands(ctx))
             ctx.fail(f"No such command {args[0]!r}{hint or '.'}")
         return super().resolve_command(ctx, args)
@@ -228,13 +245,16 @@ def _texts(value: object) -> list[str]:
 def meant(wrong: str, names: Iterable[str]) -> str:
     """Ask `; did you mean 'sil'?` of a name that is none of those known; "" where none is like it.
 
-    Letter case does not count. Of several that are like it, the one that takes fewest slips of a
-    typist is meant, of these the one of the same letters: `via`, not `ai`, by `vai`.
+    Letter case does not count. Another word for the same thing goes before letters. Of several that
+    are like it, the one that takes fewest slips of a typist is meant, of these the one of the same
+    letters: `via`, not `ai`, by `vai`.
     """
     from difflib import get_close_matches  # noqa: PLC0415 - only for what is wrong
 
     typed = wrong.lower()
     by_lower = {name.lower(): name for name in reversed(list(names))}
+    if (named := other_words.same(typed, by_lower)) is not None:
+        return f"; did you mean {by_lower[named]!r}?"
     swapped = [name for name in by_lower if sorted(name) == sorted(typed)]
     alike = [*get_close_matches(typed, by_lower, n=len(by_lower) or 1), *swapped]
     nearest = min(alike, key=lambda name: (_slips(typed, name), name not in swapped), default=None)
