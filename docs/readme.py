@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pyprof.prof.names import column_help
+from pyprof.prof.columns import COLUMNS
 from pyprof.report.answers import json_schema
 from pyprof.report.frame import meanings
 
@@ -35,7 +35,7 @@ _DEMO = ["--kernels", "30"]  # one step
 
 def columns() -> str:
     """Give the table of all columns, in Markdown."""
-    rows = [f"| `{name}` | {meaning} |\n" for name, meaning in column_help()]
+    rows = [f"| `{column.name}` | {column.help} |\n" for column in COLUMNS.values()]
     return "".join(["| column | meaning |\n", "|---|---|\n", *rows])
 
 

@@ -11,10 +11,13 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pyprof.version import __version__ as __version__
+
 if TYPE_CHECKING:  # what type checkers see of the names below
     from importlib.machinery import ModuleSpec
 
     from pyprof import nvtx as nvtx
+    from pyprof.capture.recorded_block import profile as profile
     from pyprof.instrument import annotate as annotate
     from pyprof.instrument import enabled as enabled
     from pyprof.instrument import init as init
@@ -23,9 +26,6 @@ if TYPE_CHECKING:  # what type checkers see of the names below
     from pyprof.instrument import stop as stop
     from pyprof.instrument import timings as timings
     from pyprof.instrument import wrap as wrap
-    from pyprof.recorded_block import profile as profile
-
-__version__ = "0.1.0"
 
 _EXPORTS: dict[str, str] = {
     "annotate": "pyprof.instrument",
@@ -34,7 +34,7 @@ _EXPORTS: dict[str, str] = {
     "load": "pyprof.report.frame",
     "nvtx": "pyprof.nvtx",
     "print_timings": "pyprof.instrument",
-    "profile": "pyprof.recorded_block",
+    "profile": "pyprof.capture.recorded_block",
     "step": "pyprof.instrument",
     "stop": "pyprof.instrument",
     "timings": "pyprof.instrument",
@@ -69,7 +69,7 @@ class _Commands:
     @staticmethod
     def find_spec(name: str, target: object = None) -> ModuleSpec | None:
         del target
-        spec: ModuleSpec | None = import_module("pyprof.command_modules").spec(name)
+        spec: ModuleSpec | None = import_module("pyprof.__main__").module_spec(name)
         return spec
 
 

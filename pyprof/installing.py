@@ -1,10 +1,12 @@
-"""How to add a package to where pyprof is installed."""
+"""Packages that are not always there: whether they are, and how to add one to where pyprof is."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from pathlib import Path
+
+from pyprof.errors import PyprofError
 
 _DISTRIBUTION = "torch-pyprof"
 
@@ -20,3 +22,24 @@ def install_command(*packages: str) -> str:
     if Path(sys.prefix, "uv-receipt.toml").is_file():
         return f"uv tool install {_DISTRIBUTION} --with {' --with '.join(words)}"
     return f"pip install {' '.join(words)}"
+
+
+def need(what: str, *packages: str) -> None:
+    """Raise PyprofError where packages are not installed that `what` (`pages`) needs.
+
+    They are named themselves: that installs them for a clone as for a wheel.
+    """
+    if not all(map(_installed, packages)):
+        raise PyprofError(
+            f"{what} {'need' if what.endswith('s') else 'needs'} {' and '.join(packages)}: "
+            f"{install_command(*(package.lower() for package in packages))}"
+        )
+
+
+def _installed(package: str) -> bool:
+    from importlib.util import find_spec  # noqa: PLC0415 - only optional packages need it
+
+    try:
+        return find_spec(package.lower()) is not None
+    except ValueError:  # imports of it are switched off
+        return False

@@ -11,6 +11,7 @@ import click
 
 from pyprof import cli, guard
 from pyprof.errors import CaptureError
+from pyprof.parameters import Number, Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -99,10 +100,10 @@ def reads_captures(*arguments: str, strict: bool = True) -> _Options:
             workers, dask, quiet = (given.pop(name) for name in ("workers", "dask", "quiet"))
             if workers is not None and dask is not None:
                 raise click.UsageError("--workers and --dask exclude each other")
-            from pyprof.inputs import engine  # noqa: PLC0415 - takes time to load
+            from pyprof.inputs import engine_choice  # noqa: PLC0415 - takes time to load
 
             stops = strict and given.pop("strict")
-            with engine.opened(workers or 1, dask, strict=stops, quiet=quiet) as chosen:
+            with engine_choice.opened(workers or 1, dask, strict=stops, quiet=quiet) as chosen:
                 command(captures=Captures(paths, chosen, quiet), **given)
 
         made = capture_options(opened)
@@ -188,11 +189,11 @@ def read_conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
 _OPTIONS = (
     click.option("--gpu", metavar="NAME",
                  help="Use the peaks of this device; pyprof peaks lists them."),
-    click.option("--clock-mhz", type=cli.Number("1410"), metavar="MHZ",
+    click.option("--clock-mhz", type=Number("1410"), metavar="MHZ",
                  help="Use the peaks at this SM clock."),
-    click.option("--peak-flops", type=cli.Quantity("FLOP/s"), metavar="FLOP/S",
+    click.option("--peak-flops", type=Quantity("FLOP/s"), metavar="FLOP/S",
                  help="Use this peak: 989e12, 989T."),
-    click.option("--peak-bandwidth", type=cli.Quantity("B/s"), metavar="B/S",
+    click.option("--peak-bandwidth", type=Quantity("B/s"), metavar="B/S",
                  help="Use this peak bandwidth: 3.35e12, 3.35T."),
     click.option("--measured", is_flag=True,
                  help="Use the peaks that pyprof peaks --measure reached on this machine."),

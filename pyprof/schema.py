@@ -40,7 +40,8 @@ COUNTERS = (
 )
 """Keys of what was measured of a kernel; each may be missing, and have a standard error, `..._err`.
 
-`source` says by what: `ncu`, `repeated` (a kernel alike), `args` (of its event) or `samples`. FLOPs
+`source` says by what: `ncu`, `joined` (ncu in another run), `repeated` (so, of a kernel alike),
+`args` (of its event) or `samples`; what was sampled beside others has a standard error. FLOPs
 are those outside of Tensor Cores, `half_fmas` the threads' FMAs of pairs of halves, which some
 GPUs count as Tensor Core instructions.
 """
@@ -130,17 +131,15 @@ SAMPLES = pa.schema(
     {
         "device": pa.int32(),
         "time": pa.int64(),  # ns; a value is the mean of the time since the sample before
-        "metric": _TEXT,  # one of SAMPLED
+        "metric": _TEXT,  # as below
         "value": pa.float64(),
     }
 )
-"""One row per sample of a metric of a device; by device and metric in the order of their times."""
+"""One row per sample of a metric of a device; by device and metric in the order of their times.
 
-SAMPLED = (
-    *("dram_pct", "dram_read_pct", "dram_write_pct", "tensor_pct", "sm_active_pct"),
-    *("clock_hz", "power_w", "temperature_c"),
-)
-"""Metrics that are sampled; shares are of the device's peak."""
+Metrics: dram_pct, dram_read_pct, dram_write_pct, tensor_pct and sm_active_pct, which are shares of
+the device's peak, clock_hz, power_w, temperature_c.
+"""
 
 GRAPH_NODES = pa.schema(
     {

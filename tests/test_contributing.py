@@ -85,7 +85,6 @@ def test_a_report_is_one_file(copy: Path) -> None:
 
 def test_a_section_of_the_page_is_one_file(copy: Path) -> None:
     """It stands where its order says, is listed among the sections, and names are escaped."""
-    pytest.importorskip("jinja2")
     parts = copy / "pyprof/report/render/page/parts"
     (parts / "in_words.py").write_text(_recipe("A section of the page"), encoding="utf-8")
     capture(copy / "net.sqlite")

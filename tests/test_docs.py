@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
@@ -42,6 +43,28 @@ def test_python_in_the_documents_is_python(page: Path) -> None:
     """Every Python block can be compiled."""
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     assert all(ast.parse(block) for block in blocks)
+
+
+_NAMED_FILE = re.compile(
+    r"(?<![\w/.-])(?:pyprof|tests|benchmarks|docs|examples)/[\w/.-]*\w(?=[^\w*-])"
+)
+_NAMED_MODULE = re.compile(r"\bpyprof\.(?:[a-z_]\w*\.)+[a-z_]\w*")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_files_and_modules_that_are_named_exist(page: Path) -> None:
+    """Those of the repository by their path, those of the package or what is in them by a name."""
+    text = page.read_text("utf-8")
+    assert [name for name in _NAMED_FILE.findall(text) if not (TOP / name).exists()] == []
+    named = [name.rpartition(".") for name in _NAMED_MODULE.findall(text)]
+    assert [name for home, _, name in named if find_spec(home) is None] == []
+
+
+def test_the_map_has_every_room() -> None:
+    """Each package in `pyprof/` says in CONTRIBUTING.md what it is for."""
+    page = (TOP / "CONTRIBUTING.md").read_text("utf-8")
+    rooms = [path.parent.name for path in (TOP / "pyprof").glob("*/__init__.py")]
+    assert [name for name in rooms if f"`{name}/`" not in page] == []
 
 
 def _heading_anchors(page: Path) -> set[str]:

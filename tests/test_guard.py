@@ -125,8 +125,6 @@ def _suffix(name: str) -> str:
 @pytest.mark.parametrize("name", READING)
 def test_no_command_replaces_a_capture_unless_forced(name: str, net: Path, tmp_path: Path) -> None:
     """One that is not read, whatever it is called; its own files it does replace."""
-    if name == "roofline":
-        pytest.importorskip("jinja2")
     target = tmp_path / f"out{_suffix(name)}"
     shutil.copy(capture(tmp_path / "other.sqlite"), target)
     before = target.read_bytes()
@@ -140,7 +138,7 @@ def test_no_command_replaces_a_capture_unless_forced(name: str, net: Path, tmp_p
     assert run(*arguments, "-o", target).code == 0
 
 
-@pytest.mark.parametrize("suffix", [s for form in export.formats() for s in form.suffixes])
+@pytest.mark.parametrize("suffix", [s for form in export.FORMATS for s in form.suffixes])
 def test_what_was_exported_is_replaced(suffix: str, net: Path, tmp_path: Path) -> None:
     """Also where it is a timeline, which can be read as a capture."""
     for _ in range(2):

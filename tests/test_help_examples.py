@@ -34,8 +34,8 @@ for _ in range(12):
 """
 RUNS_SCRIPTS = ("run", "capture")
 SERVES = ("mcp",)
-"""Waits for a client; tests/test_mcp.py is one."""
-NEEDS = {"html": "jinja2", "png": "matplotlib", "svg": "matplotlib", "--measure": "torch"}
+"""Waits for a client; tests/commands/test_mcp.py is one."""
+NEEDS = {"png": "matplotlib", "svg": "matplotlib", "--measure": "torch"}
 
 
 def examples(name: str) -> list[str]:

@@ -62,8 +62,6 @@ def test_stages_are_named_on_a_bar(
     arguments: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each in its turn with how many are done; at the end all are."""
-    if "net.html" in arguments:
-        pytest.importorskip("jinja2")
     monkeypatch.setattr(cli, "_LONG_BYTES", 0)
     shown = on_a_terminal(monkeypatch, *arguments)
     assert re.findall(r"\] +(\d+)/(\d+) +(\w+(?: up)?)", shown) == [

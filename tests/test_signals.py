@@ -66,8 +66,6 @@ def test_every_command_ends_at_once_and_leaves_nothing(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever it writes."""
-    if command == "roofline":
-        pytest.importorskip("jinja2")
     net = capture(tmp_path / "net.sqlite")
     monkeypatch.setattr(cli, "_as_created", _then(cli._as_created, "SIGTERM"))
     arguments = given(command, net) if command != "peaks" else []

@@ -104,8 +104,6 @@ SUFFIX = {"parse": ".parquet", "roofline": ".html", "export": ".pt.trace.json.gz
 @pytest.mark.parametrize("name", READING)
 def test_the_longest_name_is_an_output(name: str, letter: str, net: Path, tmp_path: Path) -> None:
     """A file system takes 255 bytes; what is written on the way there needs no more."""
-    if name == "roofline":
-        pytest.importorskip("jinja2")
     suffix = SUFFIX.get(name, ".txt")
     target = tmp_path / (letter * ((255 - len(suffix)) // len(letter.encode())) + suffix)
     arguments = given(name, net) if name != "peaks" else []

@@ -1,7 +1,7 @@
-"""Power, SM clock and temperature of the GPUs, by NVML, while torch.profiler records.
+"""Power, SM clock, what holds it down, and temperature of the GPUs, while torch.profiler records.
 
-NVML comes with the driver and needs no rights. It is asked on a thread of its own; what it says
-becomes counter events of the trace, as torch's own monitor of devices writes them.
+NVML tells them, which comes with the driver and needs no rights. It is asked on a thread of its
+own; what it says becomes counter events of the trace, as those of torch's own monitor of devices.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ _INTERVAL_S = 0.02
 """NVML itself averages power over some tens of milliseconds."""
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d+)')
 _SM_CLOCK, _ON_CHIP = 1, 0
+_REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+"""The name since driver 535, and the one before."""
 
 
 class Reading(NamedTuple):
@@ -30,9 +32,11 @@ class Reading(NamedTuple):
     power_w: float | None
     clock_mhz: float | None
     temperature_c: float | None
+    clock_reasons: int | None = None
+    """What holds the clock below the highest, a bit each, as NVML numbers them."""
 
 
-_NAMES = ("Power (W)", "SM Clock (MHz)", "Temperature (C)")
+_NAMES = ("Power (W)", "SM Clock (MHz)", "Temperature (C)", "Clock Event Reasons")
 """What counters are called, in the order of a reading."""
 
 
@@ -68,11 +72,20 @@ class Nvml:
             None if milliwatts is None else milliwatts / 1000,
             self._asked("nvmlDeviceGetClockInfo", handle, _SM_CLOCK),
             self._asked("nvmlDeviceGetTemperature", handle, _ON_CHIP),
+            self._reasons(handle),
         )
 
     def _asked(self, function: str, handle: ctypes.c_void_p, *what: int) -> int | None:
         value = ctypes.c_uint()
         failed = getattr(self._library, function)(handle, *what, ctypes.byref(value))
+        return None if failed else value.value
+
+    def _reasons(self, handle: ctypes.c_void_p) -> int | None:
+        value = ctypes.c_ulonglong()
+        function = next(
+            filter(None, (getattr(self._library, name, None) for name in _REASONS)), None
+        )
+        failed = function is None or function(handle, ctypes.byref(value))
         return None if failed else value.value
 
 

@@ -15,7 +15,7 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import __version__
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

@@ -285,7 +285,7 @@ class Recorder:
 
     def _metadata(self) -> dict[str, str]:
         """Give what the trace should say of where it comes from."""
-        from pyprof import __version__  # noqa: PLC0415 - once, and only here
+        from pyprof.version import __version__  # noqa: PLC0415 - once, and only here
 
         metadata = {"torch_version": str(torch.__version__), "pyprof_version": __version__}
         if (rank := self._rank()) is not None:  # Kineto knows it only if the group is there first

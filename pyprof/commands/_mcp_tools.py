@@ -64,7 +64,7 @@ def tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
 @contextmanager
 def _captures(*paths: str) -> Iterator[Captures]:
     """Open captures that the caller names: local ones, all of which can be read."""
-    from pyprof.inputs import engine  # noqa: PLC0415 - the server answers before it is loaded
+    from pyprof.inputs import engine_choice  # noqa: PLC0415 - the server answers before it is loaded
     from pyprof.inputs.files import is_url  # noqa: PLC0415 - as above
 
     for path in paths:
@@ -72,7 +72,7 @@ def _captures(*paths: str) -> Iterator[Captures]:
             raise PyprofError(f"{path}: only local files are read; download it first")
         if path == "-":
             raise PyprofError("-: stdin belongs to the client; name a file")
-    with engine.opened(1, None, strict=True, quiet=True) as chosen:
+    with engine_choice.opened(1, None, strict=True, quiet=True) as chosen:
         yield Captures(paths, chosen, quiet=True)
 
 

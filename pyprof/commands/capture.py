@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof.capture import machine, nsys, script
-from pyprof.capture.request import Outcome, Request, StepsToRecord
-from pyprof.cli import Choice, Command, say
+from pyprof.cli import Command, say
 from pyprof.errors import PyprofError
+from pyprof.parameters import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyprof.capture.request import Outcome
 
 SETTINGS: dict[str, Any] = {
     "allow_interspersed_args": False,  # what stands behind the script is the script's
@@ -124,6 +125,9 @@ def perform(
 
     Where the script ends this process itself, `conclude` is called and gives the exit code.
     """
+    from pyprof.capture import script  # noqa: PLC0415 - --help needs none of it
+    from pyprof.capture.request import Request, StepsToRecord  # noqa: PLC0415 - as above
+
     target = script.Target(command[0], tuple(command[1:]), module=module)
     script.check(target)
     if whole and steps:
@@ -142,14 +146,18 @@ def perform(
     )
     nsys_path = _nsys(tool)
     if nsys_path is not None:
+        from pyprof.capture import nsys  # noqa: PLC0415 - only where it is used
+
         return nsys.run(request, nsys_path)
-    from pyprof.capture import torch_profiler  # noqa: PLC0415 - only where it is used
+    from pyprof.capture import torch_profiler  # noqa: PLC0415 - as above
 
     return torch_profiler.run(request, conclude)
 
 
 def _nsys(tool: str) -> str | None:
     """Give the nsys to use; None for torch."""
+    from pyprof.capture import machine  # noqa: PLC0415 - --help needs none of it
+
     if tool == "torch" or (tool == "auto" and not machine.find_gpus()):
         return None
     nsys_path = machine.find_nsys()

@@ -10,6 +10,7 @@ import click
 
 from pyprof import cli
 from pyprof.options import Captures, model_option, override, reads_captures
+from pyprof.parameters import meant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,8 +79,6 @@ def command(
         _compare_memory(captures.paths, top, target, form)
         return
     keys, checks = matched_by(by), _limits(limits)
-    if form == "html":
-        cli.need("pages", "Jinja2")
     from pyprof.report import answers  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.answers import diff as answers_of_diff  # noqa: PLC0415 - as above
 
@@ -159,7 +158,7 @@ def matched_by(text: str) -> tuple[str, ...]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or (unknown := [name for name in names if name not in _KEYS]):
         wrong = unknown[0] if names else text
-        hint = cli.meant(wrong, _KEYS) or ";"
+        hint = meant(wrong, _KEYS) or ";"
         raise click.BadParameter(
             f"no key {wrong!r}{hint} keys are {', '.join(_KEYS)}", param_hint="'--by'"
         )
@@ -194,7 +193,7 @@ def _written(
     if form == "md":
         return render.markdown_text(comparison, top, broken).encode()
     if form == "html":
-        from pyprof.report.diff import page  # noqa: PLC0415 - it needs Jinja2
+        from pyprof.report.diff import page  # noqa: PLC0415 - as above
 
         names = [", ".join(name or "a GPU without a name" for name in s.gpus) for s in sides]
         return page.page_of(comparison, names, broken).encode()

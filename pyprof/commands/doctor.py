@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -65,17 +64,14 @@ def _findings() -> Iterable[Finding]:
 
 def _inspected(name: str) -> tuple[Capture, str, list[str]]:
     """Read a capture, and give what is to be known of it; CaptureError where it is none."""
-    from pyprof.capture import pitfalls, tables  # noqa: PLC0415 - they need Arrow
+    from pyprof.capture import tables  # noqa: PLC0415 - they need Arrow
     from pyprof.inputs.find import fetch  # noqa: PLC0415 - as above
     from pyprof.readers import read  # noqa: PLC0415 - as above
-    from pyprof.report.counter_findings import contradictions  # noqa: PLC0415 - as above
+    from pyprof.report.analysis.pitfalls import find_pitfalls  # noqa: PLC0415 - as above
 
     with fetch(name) as path:
         capture = read(path)
-        pitfall_texts = chain(
-            pitfalls.find_pitfalls(capture), contradictions(capture), tables.private(path)
-        )
-        return capture, name, [*pitfall_texts]
+        return capture, name, [*find_pitfalls(capture), *tables.private(path)]
 
 
 def _examined(name: str) -> list[str]:

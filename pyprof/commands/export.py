@@ -24,7 +24,7 @@ class _ExportCommand(cli.Command):
     """Lists the formats in its help, from where they are."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        listed = [(" ".join(form.suffixes), form.description) for form in export.formats()]
+        listed = [(" ".join(form.suffixes), form.description) for form in export.FORMATS]
         with formatter.section("Formats"):
             formatter.write_dl(listed)
         super().format_epilog(ctx, formatter)
@@ -65,13 +65,13 @@ def command(
     """
     form = export.find(Path(target).name)
     if form is None:
-        suffixes = ", ".join(suffix for each in export.formats() for suffix in each.suffixes)
+        suffixes = ", ".join(suffix for each in export.FORMATS for suffix in each.suffixes)
         raise click.BadParameter(
             f"no format has this suffix; supported: {suffixes}", param_hint="'-o'"
         )
     cli.check_raw(raw, "csv" if "raw" in form.options else "")
     if folder is not None and "folder" not in form.options:
-        taking = [suffix for one in export.formats() if "folder" in one.options
+        taking = [suffix for one in export.FORMATS if "folder" in one.options
                   for suffix in one.suffixes]  # fmt: skip
         raise click.UsageError(f"--source works only with {', '.join(taking)}")
     format_options: dict[str, Any] = {"folder": folder, "raw": raw}

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import __version__, cli, streams
+from pyprof import cli, streams
 from pyprof.errors import PyprofError
+from pyprof.installing import need
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +41,7 @@ def command() -> None:
     Examples:
       pyprof mcp
     """
-    cli.need("the MCP server", "mcp")
+    need("the MCP server", "mcp")
     made = server()
     if streams.terminal(sys.stdin):
         cli.say("waiting for an MCP client on stdin; Ctrl-C ends")

@@ -10,6 +10,7 @@ import click
 
 from pyprof import cli
 from pyprof.errors import CaptureError
+from pyprof.parameters import Choice
 
 if TYPE_CHECKING:
     from pyprof.inputs.source import Source
@@ -24,7 +25,7 @@ _DEFAULT_KEYS = ("category", "layer", "line", "direction")
 @click.option("--trace", "trace", metavar="TRACE",
               help="Capture of the same run, which tells layers and times. A trace with memory "
               "events is its own.")  # fmt: skip
-@click.option("--by", "keys", type=cli.Choice(_KEYS), multiple=True,
+@click.option("--by", "keys", type=Choice(_KEYS), multiple=True,
               help="Group what is held at the peak by this. Repeatable; default: category, layer, "
               "line and direction.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
@@ -63,8 +64,6 @@ def command(
     """
     form = "json" if as_json else cli.claims(target, "json", "csv", "html")
     cli.check_raw(raw, form)
-    if form == "html":
-        cli.need("pages", "Jinja2")
     from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - loads Arrow
     from pyprof.report.analysis import memory  # noqa: PLC0415 - as above
     from pyprof.report.export import memory_files  # noqa: PLC0415 - as above

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 
 from pyprof import cli
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.report.render.peaks import PeaksRow
 
 
 @click.command("peaks", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,29 +53,15 @@ def command(
       pyprof peaks --measure --device cpu
     """
     cli.check_raw(raw, "csv" if as_csv else "")
-    if measuring and name is not None:
-        raise click.UsageError("--measure takes no NAME; choose the device with --device")
-    if device is not None and not measuring:
-        raise click.UsageError("--device works only with --measure")
-    if device is not None and not re.fullmatch(r"cpu|cuda(:\d+)?", device):
-        raise click.BadParameter(f"{device!r} must be cpu, cuda or cuda:N", param_hint="'--device'")
+    _check_device(name, device, measuring=measuring)
     form = cli.claims(target, "csv", "json")
     as_csv |= form == "csv"
     as_json |= form == "json"
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
-    from pyprof.gpu import measured  # noqa: PLC0415 - only to do the work
-    from pyprof.report.render import peaks, text  # noqa: PLC0415 - as above
+    from pyprof.report.render import peaks, text  # noqa: PLC0415 - only to do the work
 
-    if measuring:
-        from pyprof.gpu.measured import measure, pick  # noqa: PLC0415 - as above
-
-        ceilings = measure(device or pick())
-        place = measured.save(ceilings)
-        rows = peaks.measured_rows([ceilings])
-        cli.say(f"saved to {place}; pyprof prof --measured uses it")
-    else:
-        rows = peaks.find(name, peaks.measured_rows(measured.load().values()))
+    rows = _measured(device) if measuring else _listed(name)
     if as_json:
         from pyprof.report import answers  # noqa: PLC0415 - as above
         from pyprof.report.answers import peaks as answers_of_peaks  # noqa: PLC0415 - as above
@@ -83,3 +75,32 @@ def command(
         else:
             shown = peaks.each(rows) if one else peaks.overview(rows)
             out.write(text.finish(shown, coloured=text.colours(target)))
+
+
+def _check_device(name: str | None, device: str | None, *, measuring: bool) -> None:
+    """Raise click's errors for a device that is none, or that nothing is measured on."""
+    if measuring and name is not None:
+        raise click.UsageError("--measure takes no NAME; choose the device with --device")
+    if device is not None and not measuring:
+        raise click.UsageError("--device works only with --measure")
+    if device is not None and not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise click.BadParameter(f"{device!r} must be cpu, cuda or cuda:N", param_hint="'--device'")
+
+
+def _measured(device: str | None) -> Sequence[PeaksRow]:
+    """Measure this machine, and keep what was measured."""
+    from pyprof.gpu import measured  # noqa: PLC0415 - only to do the work
+    from pyprof.report.render.peaks import measured_rows  # noqa: PLC0415 - as above
+
+    ceilings = measured.measure(device or measured.pick())
+    place = measured.save(ceilings)
+    cli.say(f"saved to {place}; pyprof prof --measured uses it")
+    return measured_rows([ceilings])
+
+
+def _listed(name: str | None) -> Sequence[PeaksRow]:
+    """Give the cards of a name, with what was measured of them here; all for none."""
+    from pyprof.gpu import measured  # noqa: PLC0415 - only to do the work
+    from pyprof.report.render import peaks  # noqa: PLC0415 - as above
+
+    return peaks.find(name, peaks.measured_rows(measured.load().values()))

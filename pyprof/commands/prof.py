@@ -17,6 +17,7 @@ from pyprof.options import (
     reads_captures,
     where_option,
 )
+from pyprof.parameters import Choice, Number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,10 +33,10 @@ class _ProfCommand(cli.Command):
     """Lists the columns in its help, from where they are registered."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from pyprof.prof.names import column_help  # noqa: PLC0415 - only for help
+        from pyprof.prof.columns import COLUMNS  # noqa: PLC0415 - only for help
 
         with formatter.section("Columns"):
-            formatter.write_dl(column_help())
+            formatter.write_dl([(column.name, column.help) for column in COLUMNS.values()])
         super().format_epilog(ctx, formatter)
 
 
@@ -56,7 +57,7 @@ class _ProfCommand(cli.Command):
               help="Align more columns, or those of -c, nothing shortened.")  # fmt: skip
 @click.option(
     "--by",
-    type=cli.Choice(GROUPS),
+    type=Choice(GROUPS),
     help="Group rows and show calls, total, mean, min, max, share; -c chooses. `params` groups by"
     " op and shape, and adds the spread of TFLOP/s. With `op`, -c also takes cpu_calls, cpu_self,"
     " cpu_total and cpu_mean: the host's time in its calls, from captures. `step` and `phase`"
@@ -67,10 +68,10 @@ class _ProfCommand(cli.Command):
     "--sort", metavar="COL", help="Sort by a column, largest first; COL- for smallest first."
 )
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show the first N rows.")
-@click.option("--strict", "least", type=cli.Number("95", 100, zero=True),
+@click.option("--strict", "least", type=Number("95", 100, zero=True),
               metavar="PERCENT",
               help="Fail if the cost of less than PERCENT of GPU time is known.")  # fmt: skip
-@click.option("--summary", type=cli.Choice(["nvprof"]),
+@click.option("--summary", type=Choice(["nvprof"]),
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
 @click.option("--explain", type=click.IntRange(1), metavar="ROW",
               help="Explain how row ROW (its idx) was costed, stage by stage.")  # fmt: skip

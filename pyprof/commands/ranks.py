@@ -9,6 +9,7 @@ import click
 
 from pyprof import cli, safe
 from pyprof.options import Captures, reads_captures
+from pyprof.parameters import Choice
 
 if TYPE_CHECKING:
     from pyprof.report.ranks.findings import Across
@@ -23,7 +24,7 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parall
               help="Number of rows to list per table; CSV and JSON have all.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write one table as CSV.")
 @cli.raw_option
-@click.option("--table", type=cli.Choice(_TABLES), default=_TABLES[0], show_default=True,
+@click.option("--table", type=Choice(_TABLES), default=_TABLES[0], show_default=True,
               help="The table for --csv.")  # fmt: skip
 @cli.json_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",

@@ -49,7 +49,6 @@ def command(
       pyprof report ranks/ -o ranks.html --workers 2
     """
     cli.claims(target, "html", "htm", text=False)
-    cli.need("pages", "Jinja2")
     from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.render.page import content as page  # noqa: PLC0415 - as above
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyprof import cli
+from pyprof.installing import need
 from pyprof.options import Captures, override, peak_options, reads_captures
 
 if TYPE_CHECKING:
@@ -55,9 +56,7 @@ def command(
             param_hint="'-o'",
         )
     if kind in PICTURES:
-        cli.need("pictures", "matplotlib")
-    else:
-        cli.need("pages", "Jinja2")
+        need("pictures", "matplotlib")
     from pyprof.inputs import source  # noqa: PLC0415 - load Arrow
     from pyprof.report.analysis import roofline  # noqa: PLC0415 - load Arrow
 
@@ -76,9 +75,9 @@ def command(
 
 def _drawn(chart: Chart, kind: str) -> bytes:
     if kind in PICTURES:
-        from pyprof.report.render import roofline_picture  # noqa: PLC0415 - extra
+        from pyprof.report.render import roofline_picture  # noqa: PLC0415 - they load Arrow
 
         return roofline_picture.picture(chart, kind)
-    from pyprof.report.render.page import roofline  # noqa: PLC0415 - extra
+    from pyprof.report.render.page import roofline  # noqa: PLC0415 - as above
 
     return roofline.html(chart).encode()

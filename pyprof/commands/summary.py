@@ -17,6 +17,7 @@ from pyprof.options import (
     reads_captures,
     where_option,
 )
+from pyprof.parameters import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ _BY = ("op", "layer", "line", "host")
 
 
 @click.command("summary", cls=cli.Command)
-@click.option("--by", type=cli.Choice(_BY), default=_BY[0], show_default=True,
+@click.option("--by", type=Choice(_BY), default=_BY[0], show_default=True,
               help="GPU time by op, layer (a tree) or line; or host time by op.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Number of ops or lines to list.")  # fmt: skip
@@ -129,9 +130,6 @@ def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str
 
 def measured(brief: Brief, top: int) -> Iterator[str]:
     """Give the section of what counters measured."""
-    from pyprof.report.analysis.phases import by_phase  # noqa: PLC0415 - it loads Arrow
-    from pyprof.report.render import counters  # noqa: PLC0415 - as above
+    from pyprof.report.render import counters  # noqa: PLC0415 - it loads Arrow
 
-    phases = by_phase(brief.steps, brief.averaged) if brief.averaged else []
-    tokens = sum(phase.tokens or 0 for phase in phases)
-    yield from counters.section(brief.counters, top, brief.step_count, tokens)
+    yield from counters.section(brief.counters, top, brief.step_count, brief.token_count)

@@ -309,11 +309,25 @@ def tensor_core_takes(cc: tuple[int, int], dtype: str) -> bool:
 _WEIGHTS = re.compile(r"_matmul_ogs_[NT]+_\w+?x(mxfp4|mxfp8|fp8\w*|nvfp4)_", re.IGNORECASE)
 
 
+_BMM_INPUTS = re.compile(
+    r"bmm_(?:Mx)?(?:Fp32|Bfloat16|Fp16|E[245]m[123])_((?:Mx)?(?:Bfloat16|Fp16|E[245]m[123]))"
+    r"((?:Mx)?(?:Bfloat16|Fp16|E[245]m[123]))_"
+)
+_BMM_WEIGHTS = MappingProxyType(
+    {"MxE2m1": "mxfp4", "E2m1": "nvfp4", "MxE4m3": "mxfp8", "E4m3": "fp8", "E5m2": "fp8"}
+)
+"""The narrowest first: where a product's inputs differ, the weights are the narrower ones."""
+
+
 @by_name
 def weight_type(name: str) -> str | None:
-    """Give how the weights of a kernel of Triton's mixtures of experts are stored, if packed.
+    """Give how the weights of a mixture of experts' kernel are stored, if packed.
 
-    `mxfp4` of `_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1`: result, activations, weights.
+    `mxfp4` of Triton's `_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1`: result, activations,
+    weights; and of TensorRT-LLM's `bmm_Bfloat16_MxE2m1Bfloat16_Fp32_...`.
     """
-    match = _WEIGHTS.search(name)
-    return match[1].lower() if match else None
+    if match := _WEIGHTS.search(name):
+        return match[1].lower()
+    if not (match := _BMM_INPUTS.match(name)):
+        return None
+    return next((kind for word, kind in _BMM_WEIGHTS.items() if word in match.groups()), None)

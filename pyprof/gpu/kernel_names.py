@@ -27,6 +27,14 @@ WRAPPERS = frozenset({"cutlass::device_kernel", "device_kernel", "ck_tile::kentr
 """Kernels that only call what their template arguments name."""
 _GUARD = re.compile(r"(?:^|::)enable_\w+$")
 """What such an argument may be wrapped in: `enable_sm90_or_later<...>`."""
+_CUTE_DSL = re.compile(
+    r"kernel_cutlass_(?:[a-z0-9_]*?([A-Z]\w*?)_object_at_"
+    r"|(?!kernel_)(\w+?)(?:(?=_tensor|_TiledMMA|_CopyAtom)|$))"
+)
+"""What CuTe DSL compiles: a function's name, then its arguments, without their dots.
+
+A method's first is its object, and the name is then often `kernel`:
+`kernel_cutlass_kernel_flashinfernormkernelsrmsnormRMSNormKernel_object_at__tensorptrbf16...`."""
 _TYPE = re.compile(r"(?!true\b|false\b)[A-Za-z_]")
 _CLOSING = MappingProxyType({")": "(", "]": "[", "}": "{"})
 
@@ -57,6 +65,8 @@ def split(name: str) -> Name:
     """Split `name`, demangled or mangled, cut short or whole. Never fails: the path may be all."""
     if name.startswith("_Z"):
         return _split_mangled(name)
+    if generated := _CUTE_DSL.match(name):
+        return Name(generated[1] or generated[2], name[generated.end() :])
     text = _ANONYMOUS.sub("", name)
     start, end = head(text)
     path = text[start:end]
@@ -184,6 +194,9 @@ def demangle(name: str) -> str:
         return name
 
 
+_ENCODED = ("_Z", "kernel_cutlass_")
+
+
 @lru_cache(maxsize=_CACHE)
 def short_name(long_name: str) -> str:
     """Give a kernel's name without namespaces, template arguments and parameters. Never empty.
@@ -193,7 +206,7 @@ def short_name(long_name: str) -> str:
     only wraps an operation, `cutlass::device_kernel<...>`, the operation is the name.
     """
     plain = long_name[:MOST_CHARS]
-    if plain.startswith("_Z") or any(bracket in plain for bracket in "<("):
+    if plain.startswith(_ENCODED) or any(bracket in plain for bracket in "<("):
         plain = split(plain).path
     for part in _DROPPED:
         plain = plain.replace(part, "")

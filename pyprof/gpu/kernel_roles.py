@@ -22,6 +22,8 @@ class Role(str, Enum):
     GEMM = "gemm"
     CONV = "conv"
     ATTENTION = "attention"
+    LINEAR_ATTENTION = "linear attention"
+    """Its state is of one size: Mamba and other state space models, gated delta rule."""
     RNN = "rnn"
     SPLITK = "splitk"
     """Adds up the partial results of a split GEMM, convolution or attention."""
@@ -77,21 +79,40 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         (
             r"split_?k_?reduc|reduce_?split_?k|reduce_wgrad|wgrad\w*_reduce|reduce_1Block|splitkv_combine"
             r"|FlashAttnFwdCombine|stream_k_fixup|nvfuser_splitk|SplitKVCombine|fmhaReduction"
-            r"|ll4mi_reduce|finalize_matmul|merge_attn_states|MergeStates?(Kernel|$)"
+            r"|ll4mi_reduce|finalize_matmul|merge_attn_states|MergeState(s|$|Kernel|InPlace)"
+            r"|mla_combine|MlaReduction|_fwd_kernel_stage2|^reduce_segments|AttentionSumKernel"
         ),
     ),
     (
         Role.SETUP,
         (
-            r"compute\w*Offsets|compute_gemm_pointers|precompute_indices|flash_bwd_(dot|convert|clear)"
+            r"compute\w*Offsets|compute_gemm_pointers|compute\w*Strides|precompute_indices"
+            r"|flash_bwd_(dot|convert|clear)"
             r"|FlashAttnBwd(Pre|Post)process|compute_dot_do_o|convert_dq|prepare_varlen"
-            r"|FmhaBwd(OGradDotO|ConvertQGrad)|create_\w*kv_indices"
+            r"|FmhaBwd(OGradDotO|ConvertQGrad)|create_\w*kv_indices|get_mla_metadata|clean_logits"
+            r"|compute_?problem_?sizes|compute_expert_(blockscale_)?offsets|compute_arg_sorts"
+            r"|get_dispatch_layout|fp32_into_ue8m0|block_scaled_swizzle|A2A(Prepare|Sanitize)"
         ),
     ),
     # into the cache of keys and values
     (
         Role.COPY,
-        r"reshape_and_cache|concat_and_cache|store_(kv)?cache|append(Paged)?KV|set_\w*kv_buffer",
+        (
+            r"reshape_and_cache|concat_and_cache|store_(kv)?cache|append(Paged)?KV|set_\w*kv_buffer"
+            r"|indexer_k_quant_and_cache|cp_gather_\w*cache|gather_and_maybe_dequant"
+        ),
+    ),
+    # TensorRT-LLM's plan of experts; `renormalize` is one of its ways to choose
+    (Role.INDEX, r"^(moe::dev::)?routing|expandInputRows|ExpertPrefixSum|BuildExpertMaps"),
+    # attention without a softmax: state spaces, gated delta rules and their kin
+    (
+        Role.LINEAR_ATTENTION,
+        (
+            r"(^|_|::)chunk_(scan|state|gated|fwd|bwd|kda|delta|gla|simple)|bmm_chunk_|state_passing_"
+            r"|selective_(scan|state)|_ssu_|delta_rule|(^|_|::)(kda|gdn|mamba2?)_|Gdn\w*Cfg"
+            r"|wy_repr|recompute_w_u|linear_att|lightning_att|scaled_dot_kkt|gdn_gating"
+            r"|(merge|solve)_\w*(inverse|tril)|seg_la_|fused_recurrent"
+        ),
     ),
     (
         Role.LAYOUT,
@@ -101,11 +122,13 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
             r"|flip_filter|transpose|permute|tensorTransform|convertTensor|strided_dgrad_indexed|nvfuser_transpose"
         ),
     ),
+    # a library may be called FlashInfer and do anything
     (
         Role.ATTENTION,
         (
-            r"flash|fmha|sdpa|attention|attn|_mha(_|$)|(Batch|Single)(Prefill|Decode)With|mem_eff"
-            r"|_fwd_kernel_aligned"
+            r"flash(?!_?infer)|fmha|sdpa|attention|attn|_mha(_|$)|(Prefill|Decode)With\w*KV|mem_eff"
+            r"|_fwd_kernel_aligned|_fwd_(grouped_)?kernel_stage1|BatchPOD"
+            r"|(sparse|mla|msa)_(prefill|decode)"
         ),
     ),
     (Role.RNN, r"persist\w*RNN|RNN_\w*persist"),
@@ -115,9 +138,9 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
     (
         Role.NORM,
         (
-            r"(batch|layer|group|rms|instance|weight|re)_?norm|(^|::|_)bn_(fw|bw)|(^|::|_)ln_(fw|bw)"
+            r"(batch|layer|group|rms|instance|weight|re|l2|gemma)_?norm(?!_gemm)|(^|::|_)bn_(fw|bw)|(^|::|_)ln_(fw|bw)"
             r"|RowwiseMoments|ComputeInternalGradients|ComputeGradientFusedParams|GammaBeta|welford"
-            r"|compute_stats|genericReduceBN"
+            r"|compute_stats|genericReduceBN|^cu(Apply|Compute)\w*(GradInput|GradGamma)"
         ),
     ),
     (
@@ -130,21 +153,30 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
     (
         Role.GEMM,
         (
-            r"gemm|nvjet|gemv|matmul|(^|_|::)b?mm(_|$)|dot_kernel|^Cijk_|mul_mat|marlin|trsm|_mm_sm\d"
-            r"|flatmm|fused_moe_kernel|fmoe_"
+            # Gemma is a model
+            r"(?<!deep_)gemm(?!a(?:_|\d|$))|nvjet|gemv|matmul|(^|_|::)b?mm(_|$)|dot_kernel|^Cijk_"
+            r"|mul_mat|marlin|trsm|_mm_sm\d|flatmm|fused_moe_kernel|fmoe_|mqa_logits|machete|mega_moe"
+            r"|wvSplitK|LLMM1|lora_(shrink|expand|[ab]_)|_sgmv_|bgmv"
+            r"|deep_gemm::\w*(einsum|bmk_bnk|bhr_hdr)|scaled_mm"
         ),
     ),
     (Role.LOSS, r"nll_?loss|ClassNLLCriterion|ctc_|cross_?entropy|_loss"),
-    (Role.RANDOM, r"distribution_|dropout|philox|curand|bernoulli|multinomial|randperm"),
+    (Role.INDEX, r"top_?k_?top_?p|TopK\w*Sampling"),
+    (
+        Role.RANDOM,
+        r"Sampling(From|Kernel)|distribution_|dropout|philox|curand|bernoulli|multinomial|randperm",
+    ),
     (
         Role.INDEX,
         (
             r"gather|scatter|index|embedding|sort|top_?k|nonzero|masked|unique|searchsorted"
-            r"|DeviceSelect|DeviceCompact|take_|put_|indices|routing(?!\w*memset)|bitmatrix|token_ids|(^|::|_)nms_"
+            r"|DeviceSelect|DeviceCompact|take_|put_|indices|routing(?!\w*memset)|bitmatrix|token_ids|row_id_map|(^|::|_)nms_"
+            # tokens to their experts and back
+            r"|moe_align|moe_sum|moe::\w+::finalize|shuffle_mul_sum"
         ),
     ),
     (Role.OPTIMIZER, r"multi_tensor|adamw?(_|$)|FusedAdam|(^|_)sgd|lamb(_|$)"),
-    (Role.COPY, r"CatArray|copy|clone|memcpy"),
+    (Role.COPY, r"CatArray|copy|clone|memcpy|_split_reshape_cat"),
     (Role.FILL, r"(^|_|::)fill|scalePackedTensor|memset|set_zero"),
     (Role.REDUCE, r"reduc|(^|::|_)scan|DeviceScan|cumsum|cumprod|nvfuser_\w*persistent|^rocprim::"),
     (Role.REDUCE, r"^cupy_(sum|prod|a?max|a?min|mean|any|all|arg)"),
@@ -152,7 +184,13 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         Role.ELEMENTWISE,
         (
             r"element_?wise|pointwise|PointwiseApply|^cupy_|_cuda_?kernel_?impl|op_tensor"
-            r"|act_and_mul|(^|_)clamp_|transform_bias_rescale"
+            r"|act_and_mul|(^|_)clamp_|transform_bias_rescale|swiglu|geglu|silu|gelu|rotary|rope(?!r)"
+            # to and from narrow numbers
+            r"|quantiz|_quant_|quant_(fp|8bit|kernel)|cvt_\w*to_fp4|_per_token_group|scaled_fp8"
+            r"|hadamard_transform"
+            # TransformerEngine's, TensorRT-LLM's
+            r"|^transformer_engine::.*(unary|gated|cast)|do(Gated)?ActivationKernel"
+            r"|^moe::dev::(activation|convertsf)"
         ),
     ),
 )
@@ -204,7 +242,12 @@ HELPERS = frozenset(
 )
 """Roles that serve another kernel, unless moving data is the op itself."""
 
-MATRIX_ROLES = frozenset({Role.GEMM, Role.CONV, Role.ATTENTION, Role.RNN, Role.TRITON, Role.OTHER})
+MATRIX_ROLES = frozenset(
+    {
+        *(Role.GEMM, Role.CONV, Role.ATTENTION, Role.LINEAR_ATTENTION, Role.RNN),
+        *(Role.TRITON, Role.OTHER),
+    }
+)
 """Roles whose kernels may hold a matrix product."""
 
 _ELEMENTS = frozenset({Role.ELEMENTWISE, Role.RANDOM, Role.OPTIMIZER})
@@ -219,7 +262,9 @@ FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
         "gemm": (frozenset({Role.GEMM}), frozenset({Role.CONV, Role.ATTENTION})),
         "attention": (frozenset({Role.ATTENTION}), frozenset({Role.GEMM})),
         "rnn": (frozenset({Role.GEMM, Role.RNN}),),
-        "moe": (frozenset({Role.GEMM}),),
+        "ssm": (frozenset({Role.LINEAR_ATTENTION, Role.CONV}),),
+        # routing may be a softmax, or rows put in another order
+        "moe": (frozenset({Role.GEMM}), frozenset({Role.SOFTMAX, Role.LAYOUT})),
         "pointwise": (_ELEMENTS,),
         "quantization": (_ELEMENTS,),
         "random": (_ELEMENTS,),

@@ -1,7 +1,7 @@
 """Which kernel names mean Tensor Cores: data, first match wins, searched in the full name.
 
 NVIDIA publishes no list; each rule is what names of profiled kernels have in common. A new
-family is one line here and one row per real name in tests/gpu_facts/test_tensorcore.py.
+family is one line here and one row per real name in tests/gpu/test_tensorcore.py.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ RULES: tuple[Rule, ...] = (
         "884, 1688, 16816, ...: the matrix instruction's shape",
     ),
     Rule("cutlass3", Says.YES, r"MainloopSm(?:90|1[0-9]{2})", "CUTLASS 3's matrix pipelines"),
-    Rule("marlin", Says.YES, r"(?<![a-z])marlin(?![a-z])", "Marlin: weights of few bits, MMA"),
+    Rule("marlin", Says.YES, r"(?<![a-z])(?:marlin|machete)(?![a-z])",
+         "Marlin and Machete: weights of few bits, MMA"),
     Rule("xmma-sparse", Says.YES, r"xmma_sparse", "structured sparsity needs Tensor Cores"),
     Rule("xmma-warpgroup", Says.YES, r"xmma.*(?:warpgroupsize|warp_specialized)",
          "Hopper's warp-group matrix instruction"),
@@ -76,7 +77,12 @@ RULES: tuple[Rule, ...] = (
     Rule("trtllm-gen", Says.YES,
          r"^(?:bmm|gemm)_(?:(?:Mx)?E[245]m[123]|Bfloat16|Fp16)_|fmhaSm(?:9|1\d)\d",
          "TensorRT-LLM's generated kernels for Hopper and Blackwell"),
-    Rule("deep-gemm", Says.YES, r"deep_gemm::\w*(?:gemm|mqa_logits|einsum)",
+    Rule("cute-dsl", Says.YES,
+         r"^kernel_cutlass_\w*MMAAtom_\w*ShapeMNK(?!111_)\d"
+         r"|^kernel_cutlass_\w*(?:Sm90|Sm1\d\d|Hopper|Blackwell)\w*(?:Gemm|Attention)",
+         "CuTe DSL: an argument is the matrix instruction"),
+    Rule("deep-gemm", Says.YES,
+         r"deep_gemm::\w*(?:gemm|mqa_logits|einsum|bmk_bnk|bhr_hdr|mega_moe)",
          "DeepGEMM: Hopper's and Blackwell's matrix instructions alone"),
     Rule("cudnn-sdpa", Says.YES, r"cudnn_generated_\w*sdpa", "cuDNN attention: 16 bits or fewer"),
     Rule(
@@ -87,14 +93,22 @@ RULES: tuple[Rule, ...] = (
         r"|fmha_(?:fwd|bwd|fprop|dgrad)\w*_loop",
         "flash attention exists for 16 bits or fewer",
     ),
+    Rule("cutlass-fmha", Says.YES, r"Sm1\d{2}Fmha\w*Kernel\w*Warp_?specialized",
+         "CUTLASS's attention for Blackwell: 16 bits or fewer"),
+    Rule("fmha-v2", Says.YES, r"fmha_v2_flash_attention_(?:bf16|fp16|e4m3)_",
+         "TensorRT-LLM's fused attention: 16 bits or fewer"),
+    Rule("xqa", Says.YES, r"^kernel_mha(?:_impl)?$", "TensorRT-LLM's XQA: the matrix instruction"),
+    Rule("fused-a-gemm", Says.YES, r"(?:^|\s|::)fused_a_gemm_kernel",
+         "DeepSeek's products before attention, of few tokens: MMA"),
     # fmha_cutlassF_f32_aligned_64x64_rf_sm50: the suffix is the architecture compiled for
     Rule("fmha-simt", Says.NO, r"fmha_cutlass[FB]_(?:\w+_sm[56]\d|f32_\w+_sm7\d)(?!\d)",
          "memory-efficient attention for CUDA cores"),
     Rule("fmha", Says.YES, r"fmha_cutlass[FB]_(?:b?f16_\w+_sm(?:7|[89]|1\d)\d"
          r"|f32_\w+_sm(?:[89]|1\d)\d)",
          "memory-efficient attention on Tensor Cores"),
-    Rule("flashinfer", Says.YES, r"(?:Batch|Single)PrefillWith",
-         "FlashInfer prefill exists for 16 bits or fewer"),
+    Rule("flashinfer", Says.YES,
+         r"(?:Batch|Single)PrefillWith|flashinfer::PrefillWithKVCache|BatchMLAPaged?Attention",
+         "FlashInfer prefill, and its MLA, exist for 16 bits or fewer"),
     # CUDA cores, by family.
     Rule("flashinfer-decode", Says.NO, r"(?:Batch|Single)DecodeWith(?!\w*MLA)",
          "FlashInfer decode: a query at a time, CUDA cores"),
@@ -110,18 +124,39 @@ RULES: tuple[Rule, ...] = (
          "cuDNN's or MIOpen's older algorithms for CUDA cores"),
     Rule("sgemm", Says.NO, r"(?<![a-z0-9])(?:gc|[sdcz])gemm(?![a-z0-9])",
          "BLAS by its classic name: CUDA cores"),
+    Rule("router-gemm", Says.NO, r"(?<![a-z])router_gemm_kernel",
+         "DeepSeek's router for few tokens: CUDA cores"),
     Rule("gemm-small-n", Says.NO, r"gemmSN_[NT]{2}_kernel", "cuBLAS for few columns: CUDA cores"),
     Rule("magma", Says.NO, r"(?<![a-z])magma_", "MAGMA: CUDA cores"),
     Rule("torch-conv", Says.NO, r"at::native::.*conv_depthwise|at::native::.*slow_conv",
          "PyTorch's own convolution: CUDA cores"),
+    Rule("wna16", Says.NO, r"moe_wna16_gemm_kernel|gemm_half_q_half_(?:gptq|alt)_\dbit",
+         "weights of few bits, by plain multiply-adds"),
+    Rule("dp4a", Says.NO, r"mul_mat_vec_q", "GGML's products with a vector: four bytes at a time"),
+    Rule("causal-conv1d", Says.NO, r"causal_conv1d", "a short convolution, plain multiply-adds"),
+    Rule("recurrence", Says.NO,
+         r"selective_(?:scan|state)_|^_state_passing_|fused_recurrent",
+         "a state of each channel, updated without a matrix product"),
     # The name alone does not decide.
     Rule("triton-template", Says.IF_NARROW, r"^triton_(?:tem|mm|bmm)_|^triton_flex|^triton_mm",
          "Triton template with tl.dot"),
     Rule("triton-attention", Says.IF_NARROW,
          r"^_?attn_(?:fwd|bwd)(?![a-z])|^bwd_kernel_(?:dk_dv|dq|fuse)|^_fwd_kernel_aligned"
-         r"|^kernel_unified_attention_[23]d", "Triton attention, tl.dot"),
+         r"|^kernel_(?:unified_attention_[23]d|paged_attention_2d)|^_fwd_grouped_kernel_stage1",
+         "Triton attention, tl.dot"),
+    Rule("triton-decode", Says.NO, r"^_fwd_kernel_stage1",
+         "Triton decoding of one head at a time, sums without tl.dot"),
+    Rule("triton-linear-attention", Says.IF_NARROW,
+         r"^_?(?:chunk_gated_delta_rule_(?:fwd|bwd)_kernel_(?:h|dhu|kkt)"
+         r"|chunk_(?:fwd|bwd)_kernel_(?:o|h|dqkwg)|chunk_(?:fwd_o|gla_fwd_kernel_o)"
+         r"|chunk_scaled_dot_kkt|recompute_w_u_fwd|prepare_wy_repr|chunk_scan_(?:fwd|bwd_d[cx])"
+         r"|chunk_state_|bmm_chunk_(?:fwd|bwd)|seg_la_)",
+         "state spaces and linear attention in Triton, tl.dot"),
     Rule("triton-matmul", Says.IF_NARROW,
-         r"^_(?:p_)?matmul_ogs_|(?:^|_)w8a8_(?:block_)?(?:fp8|int8)_matmul|^fused_moe_kernel",
+         r"^_(?:p_)?matmul_ogs_|(?:^|_)w8a8_(?:block_)?(?:fp8|int8)_matmul|^fused_moe_kernel"
+         r"|^_?(?:chunked_)?(?:sgemm_)?lora_(?:shrink|expand|[ab])_kernel|^(?:gate_up|qkv)_lora_b_kernel"
+         r"|^_fused_moe_lora_kernel|^awq_gemm_kernel|^(?:matmul|bmm)_kernel_persistent"
+         r"|^_mxfp8_block_scaled_matmul|^scaled_mm_kernel|^batched_triton_kernel",
          "a library's matrix product in Triton, tl.dot"),
     Rule("triton", Says.UNKNOWN, r"^triton_", "a Triton kernel: tl.dot or not"),
     Rule("cudnn-fusion", Says.IF_NARROW, r"cudnn_generated_", "generated by cuDNN"),
@@ -140,6 +175,9 @@ RULES: tuple[Rule, ...] = (
 
 
 USED, NOT_USED, UNKNOWN, NOT_APPLICABLE = "1", "0", "?", "-"
+
+SEVERAL_PIPES = frozenset({10, 11})
+"""Major compute capabilities of GPUs whose counters count tcgen05 in a pipe of its own, `tc`."""
 
 
 class TensorCore(NamedTuple):

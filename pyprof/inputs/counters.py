@@ -1,8 +1,9 @@
 """Counters of another run, of Nsight Compute, joined to the kernels of a capture.
 
 ncu runs a kernel many times over, so its file is of a run of its own: its kernels are found in the
-capture by name, grid, block and order of occurrence. Tools spell names differently: what is
-compared is the path, and the words and numbers of the template arguments.
+capture by name, grid, block and order of launch, on each device of each process by itself. Tools
+spell names differently: what is compared is the path, and the words and numbers of the template
+arguments.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,11 +23,14 @@ from pyprof import readers, schema
 from pyprof.arrays import NONE, ints
 from pyprof.errors import CaptureError
 from pyprof.gpu.kernel_names import demangle, short_name, split
+from pyprof.parse.counter_texts import together
+from pyprof.parse.launches import launch_bounds
 from pyprof.parse.records import Coded, distinct, number_combinations
 from pyprof.readers import settings
+from pyprof.readers.ncu import TOTALS_ONLY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -43,12 +48,24 @@ def with_counters(records: Records) -> Records:
     if not file:
         return records
     profiled = _profiled(file)
-    kernels = np.flatnonzero(_is_kernel(records))
-    matches = _matched(_launches_of(records, kernels), profiled.launches)
+    kernels = _in_order_of_launch(records, np.flatnonzero(_is_kernel(records)))
+    ours = _launches_of(records, kernels, profiled.axes)
+    matches = _matched(ours, profiled.launches)
     column, notes = _column(records, kernels, matches, profiled)
     columns = {**records.columns, "counters": column}
     warnings = (*records.warnings, *notes, *_unjoined(profiled, matches, Path(file).name))
     return replace(records, columns=columns, warnings=warnings)
+
+
+class _Axis(NamedTuple):
+    """What is known of a grid or a block."""
+
+    of: str
+    place: int | None
+    """Of the axis; None for the product of all three."""
+
+
+_EVERY_AXIS = [_Axis(of, place) for of in ("grid", "block") for place in range(3)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +73,10 @@ class _Launches:
     """Kernels in the order of their launches."""
 
     names: Coded
-    blocks: Ints
-    """Of the grid; NONE where not known, as `threads`."""
-    threads: Ints
+    sizes: tuple[Ints, ...]
+    """Along some axes of grid and block; NONE where not known."""
+    lane: Ints
+    """Number of the device of a process, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +84,8 @@ class _Profiled:
     launches: _Launches
     texts: list[str | None]
     """Their counters."""
+    axes: tuple[_Axis, ...]
+    """The sizes that the file tells."""
 
 
 @lru_cache(maxsize=4)
@@ -84,11 +104,13 @@ def _read(path: str, stamp: tuple[int, ...]) -> _Profiled:
             "of docs/counters.md"
         )
     names = rows.column("name").unify_dictionaries().combine_chunks()
+    sizes = _sizes(rows, totals_only=TOTALS_ONLY in capture.warnings)
     launches = _Launches(
-        Coded(ints(names.indices), names.dictionary.to_pylist()), _size(rows, "grid"),
-        _size(rows, "block"),
-    )  # fmt: skip
-    return _Profiled(launches, rows.column("counters").to_pylist())
+        Coded(ints(names.indices), names.dictionary.to_pylist()),
+        tuple(sizes.values()),
+        _lanes(ints(rows.column("device")), ints(rows.column("pid"))),
+    )
+    return _Profiled(launches, rows.column("counters").to_pylist(), tuple(sizes))
 
 
 def _profiled(file: str) -> _Profiled:
@@ -96,10 +118,20 @@ def _profiled(file: str) -> _Profiled:
     return _read(str(path), readers.stamp(path))
 
 
-def _size(rows: pa.Table, side: str) -> Ints:
-    axes = [ints(rows.column(f"{side}_{axis}")) for axis in "xyz"]
-    sized = np.all([axis != NONE for axis in axes], axis=0)
-    return np.where(sized, axes[0] * axes[1] * axes[2], NONE)
+def _sizes(rows: pa.Table, *, totals_only: bool) -> dict[_Axis, Ints]:
+    """Give the sizes of grids and blocks that a file of ncu tells, each by what it is."""
+    axes = [_Axis("grid", None), _Axis("block", None)] if totals_only else _EVERY_AXIS
+    sizes = {axis: ints(rows.column(f"{axis.of}_{'xyz'[axis.place or 0]}")) for axis in axes}
+    return {axis: size for axis, size in sizes.items() if (size != NONE).any()}
+
+
+def _lanes(device: Ints, pid: Ints) -> Ints:
+    """Number the devices of processes: by device, then by which process came first."""
+    number = number_combinations(device, pid)
+    first, _ = distinct(number)
+    lane = np.empty(len(first), np.int64)
+    lane[np.lexsort((first, device[first]))] = np.arange(len(first))
+    return lane[number]
 
 
 def _is_kernel(records: Records) -> Mask:
@@ -108,14 +140,29 @@ def _is_kernel(records: Records) -> Mask:
     return np.array([*(value in (None, kernel) for value in kind.values), True])[kind.index]
 
 
-def _launches_of(records: Records, rows: Ints) -> _Launches:
-    sizes = [_products(records.coded(name).take(rows)) for name in ("grid", "block")]
-    return _Launches(records.coded("kLongName").take(rows), *sizes)
+def _in_order_of_launch(records: Records, rows: Ints) -> Ints:
+    """Order rows by when they were launched, as ncu profiles them; as they are if not all tell."""
+    begin = launch_bounds(records)[0][rows]
+    return rows if (begin == NONE).any() else rows[np.argsort(begin, kind="stable")]
 
 
-def _products(sizes: Coded) -> Ints:
-    products = [math.prod(value) if value else NONE for value in sizes.values]
-    return np.array([*(v if v < 1 << 62 else NONE for v in products), NONE])[sizes.index]
+def _launches_of(records: Records, rows: Ints, axes: tuple[_Axis, ...]) -> _Launches:
+    """Give launches of a capture, with the sizes that the profiled ones have."""
+    sizes = [_along(records.coded(axis.of).take(rows), axis.place) for axis in axes]
+    lane = _lanes(*(records.numpy(name)[rows] for name in ("device", "pid")))
+    return _Launches(records.coded("kLongName").take(rows), tuple(sizes), lane)
+
+
+def _along(sizes: Coded, place: int | None) -> Ints:
+    """Give the size along an axis, or the product of all three."""
+    values = [_size(value, place) if value else NONE for value in sizes.values]
+    return np.array([*(v if v < 1 << 62 else NONE for v in values), NONE], np.int64)[sizes.index]
+
+
+def _size(sides: Sequence[int], place: int | None) -> int:
+    if place is None:
+        return math.prod(sides)
+    return sides[place] if place < len(sides) else NONE
 
 
 # --- matching -----------------------------------------------------------------------------------
@@ -133,14 +180,19 @@ class _Matches:
 
 
 def _matched(ours: _Launches, theirs: _Launches) -> _Matches:
-    """Match by whole names first, then by function alone: ncu may have been asked to write that."""
-    row = np.full(len(ours.blocks), NONE)
+    """Match by whole names first, then by function alone: ncu may have been asked to write that.
+
+    What its own device does not have may be another's: of two processes ncu may have seen one.
+    """
+    row = np.full(len(ours.lane), NONE)
     repeated = np.zeros(len(row), bool)
-    used = np.zeros(len(theirs.blocks), bool)
-    for spell in (_words, _function):
+    used = np.zeros(len(theirs.lane), bool)
+    spellings: tuple[Callable[[str], object], ...] = (_words, _function)
+    for in_lanes, spell in product((1, 0), spellings):
         left, unused = np.flatnonzero(row == NONE), np.flatnonzero(~used)
         key, other = _keys(ours, left, theirs, unused, spell)
-        place, again = _by_order(key, other)
+        lanes = ours.lane[left] * in_lanes, theirs.lane[unused] * in_lanes
+        place, again = _by_order(key, other, *lanes)
         hit = place != NONE
         row[left[hit]] = unused[place[hit]]
         repeated[left[hit]] = again[hit]
@@ -157,27 +209,33 @@ def _keys(
     for launches, rows in ((ours, left), (theirs, unused)):
         code = [numbers.setdefault(spell(name), len(numbers)) for name in launches.names.values]
         names = np.array([*code, NONE])[launches.names.index[rows]]
-        codes.append((names, launches.blocks[rows], launches.threads[rows]))
+        codes.append((names, *(size[rows] for size in launches.sizes)))
     key = number_combinations(*(np.concatenate(pair) for pair in zip(*codes, strict=True)))
     return key[: len(left)], key[len(left) :]
 
 
-def _by_order(key: Ints, other: Ints) -> tuple[Ints, Mask]:
-    """Match the n-th of a key here to the n-th there.
+def _by_order(key: Ints, other: Ints, lane: Ints, other_lane: Ints) -> tuple[Ints, Mask]:
+    """Match the n-th of a key in a lane here to the n-th there; of fewer lanes, each several times.
 
     Where here are a whole number of times as many, what was profiled was one of several
     repetitions: they take its numbers in turn.
     """
-    count = int(max(key.max(initial=NONE), other.max(initial=NONE))) + 1
-    here, there = (np.bincount(keys, minlength=count) for keys in (key, other))
-    nth, order = _nth(key), np.argsort(other, kind="stable")
-    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])[:-1]
+    partner = lane % (other_lane.max(initial=0) + 1)
+    codes = number_combinations(
+        np.concatenate([key, key, other]), np.concatenate([lane, partner, other_lane])
+    )
+    mine, its, other = np.split(codes, [len(key), 2 * len(key)])
+    count = int(codes.max(initial=NONE)) + 1
+    here, there = np.bincount(mine, minlength=count)[mine], np.bincount(other, minlength=count)
+    nth, order = _nth(mine), np.argsort(other, kind="stable")
+    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])[its]
+    there = there[its]
     repeats = (there > 0) & (here > there) & (here % np.maximum(there, 1) == 0)
-    turn = np.where(repeats[key], nth % np.maximum(there[key], 1), nth)
-    hit = turn < there[key]
+    turn = np.where(repeats, nth % np.maximum(there, 1), nth)
+    hit = turn < there
     place = np.full(len(key), NONE)
-    place[hit] = order[(first[key] + turn)[hit]]
-    return place, hit & (nth >= there[key])
+    place[hit] = order[(first + turn)[hit]]
+    return place, hit & ((nth >= there) | (lane != partner))
 
 
 def _nth(key: Ints) -> Ints:
@@ -253,20 +311,18 @@ def _function(name: str) -> str:
 def _column(
     records: Records, kernels: Ints, matches: _Matches, profiled: _Profiled
 ) -> tuple[Coded, list[str]]:
-    """Give each row its counters: the profiled ones, else those that it had."""
-    own = records.coded("counters")
+    """Give each row its counters: the profiled ones, and what else was measured of it."""
     count = len(profiled.texts)
-    values = [*_of_source(profiled, _JOINED), *_of_source(profiled, _REPEATED), *own.values]
-    index = np.where(own.index == NONE, NONE, own.index + 2 * count)
+    values = [*_of_source(profiled, _JOINED), *_of_source(profiled, _REPEATED)]
+    index = np.full(records.rows, NONE)
     hit = matches.row != NONE
     index[kernels[hit]] = (matches.row + count * matches.repeated)[hit]
-    if any(text is None for text in values):
-        index = np.where(np.array([*(text is None for text in values), True])[index], NONE, index)
+    column = together(records.coded("counters"), Coded(index, values))
     repeated = int(matches.repeated.sum())
     if not repeated:
-        return Coded(index, values), []
+        return column, []
     note = f"{repeated:,} kernels take the counters of ones alike: ncu profiled one repetition"
-    return Coded(index, values), [note]
+    return column, [note]
 
 
 def _of_source(profiled: _Profiled, source: str) -> Iterator[str | None]:
@@ -281,7 +337,7 @@ def _unjoined(profiled: _Profiled, matches: _Matches, file: str) -> Iterator[str
     if len(unused):
         yield (
             f"{file}: {len(unused):,} of {len(names):,} kernels did not join, for the capture has "
-            f"none of that name, grid and block: {_listed(names.take(unused))}"
+            f"none, or fewer, of that name, grid and block: {_listed(names.take(unused))}"
         )
     without = int((matches.row == NONE).sum())
     if without:

@@ -14,11 +14,12 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyprof import __version__, cli
+from pyprof import cli
 from pyprof.errors import CaptureError, PyprofError, reason
 from pyprof.inputs.engine import Failed, Handle, attempt, name_of, progress, settled, tree
 from pyprof.installing import install_command
 from pyprof.readers.settings import Carried
+from pyprof.version import __version__
 
 try:
     import dask.config

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyprof import __version__, drafts, safe, schema
+from pyprof import drafts, safe, schema
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.counters import with_counters
 from pyprof.inputs.files import files_of, is_url, names, writing
@@ -27,6 +27,7 @@ from pyprof.inputs.find import PARTITION, fetch, parts
 from pyprof.inputs.ranks import rank_in, ranked_captures, with_ranks
 from pyprof.parse import parquet, parse_file
 from pyprof.readers import settings
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

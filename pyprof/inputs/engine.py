@@ -168,25 +168,3 @@ class InProcess:
     def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
         """Give the values."""
         return (handle.place for handle in handles)
-
-
-@contextmanager
-def opened(
-    workers: int = 1, dask: str | None = None, *, strict: bool = False, quiet: bool = False
-) -> Iterator[Engine]:
-    """Give the engine that is asked for: a cluster's, `workers` processes, or this process.
-
-    `strict`: a capture that cannot be read is an error; `quiet`: no progress bar.
-    """
-    if dask is not None:
-        from pyprof.inputs.dask_cluster import Cluster  # noqa: PLC0415 - needs the dask extra
-
-        with Cluster(dask, strict=strict, quiet=quiet) as cluster:
-            yield cluster
-    elif workers > 1:
-        from pyprof.inputs.processes import Processes  # noqa: PLC0415 - often not needed
-
-        with Processes(workers, strict=strict, quiet=quiet) as processes:
-            yield processes
-    else:
-        yield InProcess(strict=strict, quiet=quiet)

@@ -19,6 +19,7 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pyprof import arrow_setup
 from pyprof.errors import PyprofError
 from pyprof.inputs.engine import Failed, Handle, InProcess, attempt, name_of
 from pyprof.readers.settings import Carried
@@ -140,6 +141,7 @@ def _prepare(begun: Event) -> None:
     And when the command is killed: else it would wait for work for ever.
     """
     begun.set()
+    arrow_setup.prepare()
     Thread(target=_end_with_command, daemon=True).start()
     signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
     if hasattr(signal, "pthread_sigmask"):

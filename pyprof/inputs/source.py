@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pyprof import readers, schema
-from pyprof.allocator import give_back
+from pyprof.arrow_setup import give_back
 from pyprof.errors import CaptureError
 from pyprof.inputs.counters import with_counters
 from pyprof.inputs.find import fetch

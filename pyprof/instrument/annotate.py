@@ -15,7 +15,6 @@ from pyprof.marker import encode_layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
@@ -48,12 +47,7 @@ class annotate:  # noqa: N801 - used as a function
         self._timed.append(timers.begin(self.name) if timed else None)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         if torch.compiler.is_compiling():
             return
         running, opened = self._timed.pop(), self._open.pop()

@@ -1,9 +1,13 @@
 """The requests that one step of a serving framework works on, as the range around it states them.
 
-vLLM and SGLang name a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_`
+vLLM names a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_`
 `37(sq37sk34489sqsq37sqsk34489)`: 9 requests in prefill and 37 in decode, and of each phase the sums
 over its requests of the new tokens (sq), the tokens in the cache (sk), the squares of the former
 (sqsq) and the products of both (sqsk). Older versions state the numbers of tokens alone.
+
+SGLang states the same sums where it is asked to: `step[MIXED bs=5 c=2 g=3 c_sq=6144 c_sk=7144 ...
+g_sq=3 ...]`, with the phase's requests in `bs` where there is one; ATOM for a step of one phase:
+`decode[bs=117/128 tok=117 d=117 sqsq=117 sqsk=239616 sk=239616]`.
 """
 
 from __future__ import annotations
@@ -12,8 +16,12 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pyprof.marker.serving_steps import stated
+
 _SUMS = r"\((?:sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)|\d+)\)"
-STEP = re.compile(rf"execute_(?:\d+_)?context_(\d+){_SUMS}_generation_(\d+){_SUMS}$")
+_VLLM = re.compile(rf"execute_(?:\d+_)?context_(\d+){_SUMS}_generation_(\d+){_SUMS}$")
+_SGLANG = re.compile(r"step\[(EXTEND|DECODE|MIXED) ([^\]]*_sqsk=\d+[^\]]*)\]")
+_ATOM = re.compile(r"(prefill|(?:eager_)?decode)\[(bs=\d+.*\bsqsk=\d+.*)\]")
 _STEPS = 1 << 12
 _LONGEST = 18
 """Digits of a sum that fits int64."""
@@ -58,19 +66,61 @@ class Batch:
         return causal + 2 * self.decode.products
 
 
+def states_requests(text: str) -> bool:
+    """Tell the name of a step that states its requests, with their sums or without."""
+    return any(form.fullmatch(text) for form in (_VLLM, _SGLANG, _ATOM))
+
+
 @lru_cache(maxsize=_STEPS)
 def read(text: str) -> Batch | None:
     """Give what the name of a step says of its requests; None where it states no sums."""
-    stated = STEP.fullmatch(text)
-    if stated is None or any(len(part or "") > _LONGEST for part in stated.groups()):
+    if _TOO_LONG.search(text):
         return None
-    first, second = stated.groups()[:5], stated.groups()[5:]
-    phases = [_phase(part) for part in (first, second)]
-    return Batch(*phases) if None not in phases else None  # type: ignore[arg-type]
+    if match := _VLLM.fullmatch(text):
+        phases = [_of_vllm(*match.groups()[at : at + 5]) for at in (0, 5)]
+        return Batch(*phases) if None not in phases else None  # type: ignore[arg-type]
+    if match := _SGLANG.fullmatch(text):
+        return _of_sglang(match[1], stated(match[2]))
+    if match := _ATOM.fullmatch(text):
+        return _of_atom(match[1], stated(match[2]))
+    return None
 
 
-def _phase(stated: tuple[str | None, ...]) -> Phase | None:
-    requests, *sums = stated
+_TOO_LONG = re.compile(rf"\d{{{_LONGEST + 1}}}")
+
+
+def _of_vllm(requests: str, *sums: str | None) -> Phase | None:
     if None in sums:
-        return Phase() if int(requests or 0) == 0 else None
-    return Phase(int(requests or 0), *(int(number or 0) for number in sums))
+        return Phase() if int(requests) == 0 else None
+    return Phase(int(requests), *(int(number or 0) for number in sums))
+
+
+def _of_sglang(mode: str, numbers: dict[str, int]) -> Batch | None:
+    """A step of one phase states its requests as `bs`, and may leave its new tokens to them."""
+    requests = numbers.get("bs")
+    prefill: Phase | None = Phase()
+    decode: Phase | None = Phase()
+    if mode == "EXTEND":
+        prefill = _sums(numbers, "c_", requests, numbers.get("toks"))
+    elif mode == "DECODE":
+        decode = _sums(numbers, "g_", requests, requests)
+    else:
+        prefill = _sums(numbers, "c_", numbers.get("c"))
+        decode = _sums(numbers, "g_", numbers.get("g"))
+    return None if prefill is None or decode is None else Batch(prefill, decode)
+
+
+def _of_atom(name: str, numbers: dict[str, int]) -> Batch | None:
+    """Sums of both phases together, as a step has that decodes beside a prefill, are of no use."""
+    phase = _sums(numbers, "", numbers.get("bs"), numbers.get("tok"))
+    if phase is None or numbers.get("p"):
+        return None
+    return Batch(phase, Phase()) if name == "prefill" else Batch(Phase(), phase)
+
+
+def _sums(
+    numbers: dict[str, int], prefix: str, requests: int | None, queries: int | None = None
+) -> Phase | None:
+    queries = numbers.get(f"{prefix}sq", queries)
+    sums = (requests, queries, *(numbers.get(f"{prefix}{name}") for name in ("sk", "sqsq", "sqsk")))
+    return None if None in sums else Phase(*sums)  # type: ignore[arg-type]

@@ -22,13 +22,16 @@ _OF_FRAMEWORKS = (
     r"|(?:Trainer\.)?(?:training_step|train_batch|_inner_training_step)"  # Hugging Face, DeepSpeed
     r"|(?:DeepSpeedEngine|PipelineEngine)\.(?:train_batch|eval_batch)"
     r"|execute_(?:new_|context_|\d+_).*"  # vLLM
-    r"|step\[.*\]"  # SGLang
+    r"|step\[.*\]|run_batch"  # SGLang
+    r"|(?:prefill|(?:eager_)?decode)\[bs=.*\]"  # ATOM
+    r"|\[Executor\] _forward_step\b.*"  # TensorRT-LLM
 )
 STEP_PATTERN = rf"(?i)^(?:layer:)?(?:\W*{_LOOP}?[\s_.:#-]*{_STEP}{_NUMBERED}|{_OF_FRAMEWORKS})$"
 """Names of ranges around one step each, with or without its number; an RE2 pattern."""
 _IS_STEP = re.compile(STEP_PATTERN.replace("(?i)", ""), re.IGNORECASE | re.DOTALL)
 _STEP_NAME = re.compile(rf"\W*({_LOOP}?[\s_.:#-]*{_STEP})", re.IGNORECASE)
 _PROFILERS = re.compile(r"ProfilerStep")
+_ENGINES = re.compile(r"(prefill|(?:eager_)?decode)\[bs=|(\[Executor\] _forward_step)\b")
 
 
 STEP_END = "pyprof.step"
@@ -51,6 +54,8 @@ def step_name(text: str) -> str:
         return "execute"
     if text.startswith("step["):
         return f"{text.partition(' ')[0].rstrip(']')}]"
+    if match := _ENGINES.match(text):
+        return match[1] or match[2]
     match = _STEP_NAME.match(text)
     return match[1].strip() if match else range_name(text)
 

@@ -127,11 +127,6 @@ def or_else(one: Labels, other: Labels) -> Labels:
     return Labels(np.where(one.codes == NONE, shifted, one.codes), (*one.names, *other.names))
 
 
-def unlabelled(count: int) -> Labels:
-    """Say nothing of any block."""
-    return Labels(np.full(count, NONE), ())
-
-
 @dataclass(frozen=True)
 class History:
     """One device, from the first recorded event to the end."""

@@ -222,7 +222,7 @@ def _busiest(capture: Capture, time_ns: Ints) -> Ints:
     texts = read_texts(capture.ranges)
     start, end, on = (ints(capture.ranges.column(name)) for name in ("start", "end", "thread"))
     rows = np.flatnonzero((end != NONE) & (kinds(texts) == Kind.SEQ))
-    nest = nesting.nest(on[rows], start[rows], end[rows], rows)
+    nest = nesting.nest(on[rows], start[rows], end[rows], lambda: rows)
     chosen, begun = np.full(len(time_ns), NONE), np.full(len(time_ns), NONE)
     for thread in np.unique(on[rows]).tolist():
         threads = np.full(len(time_ns), thread)
@@ -297,7 +297,7 @@ def _functions(capture: Capture, events: MemoryEvents, thread: Ints) -> Labels:
     texts = read_texts(capture.ranges)
     start, end, on = (ints(capture.ranges.column(name)) for name in ("start", "end", "thread"))
     rows = np.flatnonzero((end != NONE) & np.isin(kinds(texts), _FUNCTIONS))
-    nest = nesting.nest(on[rows], start[rows], end[rows], rows)
+    nest = nesting.nest(on[rows], start[rows], end[rows], lambda: rows)
     leaf = nesting.innermost(nest, thread, events.time_ns, events.time_ns)
     code = np.append(texts.code[rows[nest.order]], NONE)[leaf]
     names = [text.partition(", ")[0] for text in texts.templates]

@@ -21,6 +21,7 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
         "attention": "attention",
         "moe": "mixtures of experts",
         "rnn": "recurrent layers",
+        "ssm": "state spaces",
         "norm": "normalization",
         "softmax": "softmax",
         "loss": "losses",

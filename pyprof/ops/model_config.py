@@ -6,6 +6,7 @@ and through how many experts a token goes, the model's configuration says.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -23,15 +24,23 @@ _SPELLINGS = {
     "intermediate": ("intermediate_size", "ffn_hidden_size", "n_inner"),
     "expert_intermediate": ("moe_intermediate_size", "expert_ffn_hidden_size"),
     "experts": ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
-    "experts_per_token": ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k"),
-    "heads": ("num_attention_heads", "n_head"),
+    "experts_per_token": (
+        *("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k", "moe_k"),
+        "experts_per_token",
+    ),
+    "heads": ("num_attention_heads", "n_head", "n_heads"),
     "key_heads": ("num_key_value_heads",),
     "head_size": ("head_dim",),
     "window": ("sliding_window",),
     "layers": ("num_hidden_layers", "n_layer"),
     "vocabulary": ("vocab_size",),
+    "latent": ("kv_lora_rank",),
+    "turned": ("qk_rope_head_dim",),
+    "unturned": ("qk_nope_head_dim",),
+    "value_head": ("v_head_dim",),
+    "keys_chosen": ("index_topk",),
 }
-_NESTED = ("text_config", "llm_config", "language_config")
+_NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 _PADDING = 512
 """Kernels for packed weights pad widths to a multiple of at most that."""
 
@@ -54,6 +63,15 @@ class ModelConfig:
     """How many keys a query of some layers sees; None where every layer's sees all."""
     layers: int | None = None
     vocabulary: int | None = None
+    latent: int | None = None
+    """Width of the compressed keys and values that all heads share."""
+    turned: int | None = None
+    """Width of a head's part that is turned by its position, where it lies apart."""
+    unturned: int | None = None
+    value_head: int | None = None
+    """Width of a head's values, where it is not that of its keys."""
+    keys_chosen: int | None = None
+    """How many keys a query of sparse attention sees; None where it sees all."""
     weights: str = ""
     """How weights are stored: `mxfp4`, `fp8`, `int4`; a dtype where they are not packed."""
 
@@ -65,22 +83,34 @@ def read(document: object) -> ModelConfig:
     """
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - what it is given is a file's
-    nested = (document.get(name) for name in _NESTED)
-    said = {**document, **next((part for part in nested if isinstance(part, dict)), {})}
+    said = _text_part(document)
     sizes = {name: _size(said, keys) for name, keys in _SPELLINGS.items()}
     if not any(sizes.values()):
         raise ValueError("it has no size of a model, such as hidden_size")
     if said.get("use_sliding_window") is False:
         sizes["window"] = None
     sizes["expert_intermediate"] = sizes["expert_intermediate"] or sizes["intermediate"]
-    if sizes["head_size"] is None and sizes["heads"] and sizes["hidden"]:
+    if sizes["unturned"] and sizes["turned"]:
+        sizes["head_size"] = sizes["unturned"] + sizes["turned"]
+    elif sizes["head_size"] is None and sizes["heads"] and sizes["hidden"]:
         sizes["head_size"] = sizes["hidden"] // sizes["heads"]
     return ModelConfig(**sizes, weights=_weights(said))
 
 
+def _text_part(document: Mapping[str, object]) -> Mapping[str, object]:
+    """Give the settings of the part for text, which may lie in another part, before the others."""
+    nested = (document.get(name) for name in _NESTED)
+    part = next((part for part in nested if isinstance(part, dict)), None)
+    if part is None:
+        # DBRX keeps its experts' in a part of their own
+        experts = document.get("ffn_config")
+        return {**experts, **document} if isinstance(experts, dict) else document
+    return {**document, **_text_part(part)}
+
+
 def _size(said: Mapping[str, object], keys: tuple[str, ...]) -> int | None:
     for key in keys:
-        value = said.get(key)
+        value = _of_all_layers(said.get(key))
         if value is None:
             continue
         if type(value) is not int or not 0 < value < 1 << 40:
@@ -89,15 +119,57 @@ def _size(said: Mapping[str, object], keys: tuple[str, ...]) -> int | None:
     return None
 
 
+def _of_all_layers(value: object) -> object:
+    """Give the size of every layer where a list states one for each; None where they differ."""
+    if not isinstance(value, list):
+        return value
+    return value[0] if value and all(item == value[0] for item in value) else None
+
+
 def _weights(said: Mapping[str, object]) -> str:
     quantization = said.get("quantization_config", said.get("quantization"))
     if isinstance(quantization, dict):
-        method = str(quantization.get("quant_method", quantization.get("quant_algo", "")))
+        if kind := _kind_of_groups(quantization):
+            return kind
+        method = str(quantization.get("quant_algo") or quantization.get("quant_method", ""))
         bits = quantization.get("bits", quantization.get("weight_bits"))
         return f"int{bits}" if bits in (4, 8) and "fp" not in method.lower() else method.lower()
     if isinstance(quantization, str):
         return quantization.lower()
     return str(said.get("torch_dtype") or said.get("dtype") or "")
+
+
+def _kind_of_groups(quantization: Mapping[str, object]) -> str:
+    """Tell the type of weights where groups of layers state it; "" for none, or several types.
+
+    compressed-tensors' and ModelOpt's `config_groups`, Quark's `global_quant_config`.
+    """
+    groups = quantization.get("config_groups")
+    stated = [group.get("weights") for group in groups.values() if isinstance(group, dict)] if (
+        isinstance(groups, dict)) else []  # fmt: skip
+    overall = quantization.get("global_quant_config")
+    stated += [overall.get("weight")] if isinstance(overall, dict) else []
+    kinds = {_kind(weights) for weights in stated if isinstance(weights, dict)}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _kind(weights: Mapping[str, object]) -> str:
+    bits, group = weights.get("num_bits"), weights.get("group_size")
+    kind = str(weights.get("type", ""))
+    if spelt := _DTYPE.match(str(weights.get("dtype", ""))):
+        kind, bits = spelt[1], int(spelt[2])
+    if bits not in (4, 8):
+        return ""
+    if not kind.startswith("f"):
+        return f"int{bits}" if kind == "int" else ""
+    if bits == 4:  # noqa: PLR2004 - bits
+        return {16: "nvfp4", 32: "mxfp4"}.get(group if type(group) is int else 0, "")
+    return "mxfp8" if group == _MX_GROUP else "fp8"
+
+
+_DTYPE = re.compile(r"(fp|int)([48])")
+_MX_GROUP = 32
+"""Numbers that share a scale in the MX formats."""
 
 
 def is_padded(recorded: int, stated: int) -> bool:

@@ -84,6 +84,8 @@ class OpModel:
     """An op that calls this one, and which argument of that has the shape of this one's result."""
     setting: Setting = NO_SETTING
     """What is known besides the worked example's arguments."""
+    unrecorded: str = ""
+    """Why its cost is always unknown: what no capture holds. "" for an op that may be costed."""
 
     @property
     def by_step(self) -> bool:
@@ -109,6 +111,7 @@ def op(
     batch: tuple[str, ...] = (),
     result: tuple[str, str] | None = None,
     setting: Setting = NO_SETTING,
+    unrecorded: str = "",
     replaces: bool = False,
 ) -> Callable[[F], F]:
     """Register a formula for the ops of these names; with one worked example, which a test runs.
@@ -120,7 +123,8 @@ def op(
     signature is given it takes that op's, and its example and family where none is given.
     With direction SPARSE a formula costs the calls with a sparse tensor among their arguments.
     `setting` is what the example's cost needs besides arguments: where it has a batch, each call
-    gets the requests of its serving step.
+    gets the requests of its serving step. `unrecorded` is why no capture can tell the op's cost:
+    its family is known, and the formula raises Unknown with that reason.
     `family` is one of `families.FAMILIES`; where none is given it is the `FAMILY` of the formula's
     module, else "other". Raises ValueError where there is no such op or family, and for a name that
     has a formula already, unless it `replaces` that.
@@ -142,6 +146,7 @@ def op(
             batch,
             result,
             setting,
+            unrecorded,
         )
         for name in names:
             key = (_key(name), direction)

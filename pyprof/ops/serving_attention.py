@@ -14,6 +14,7 @@ from dataclasses import replace
 from pyprof.marker import Call, Tensor
 from pyprof.marker.batch import Batch, Phase
 from pyprof.ops.attention import fused
+from pyprof.ops.model_config import CONTRADICTS
 from pyprof.ops.registry import op
 from pyprof.ops.signature import MISSING, Unknown
 from pyprof.ops.work import Args, Setting, Work, fresh, like, size
@@ -27,6 +28,7 @@ _PACKED, _STARTS = Tensor((16, 4, 16), "bfloat16"), Tensor((3,), "int32")
 _FLASH, _HEADS = Tensor((2, 8, 4, 16), "bfloat16"), Tensor((2, 4, 8, 16), "bfloat16")
 _SERVED = Setting(batch=Batch(Phase(1, 6, 8, 36, 48), Phase(2, 2, 10, 2, 10)))
 _FULL = "requests of the step's range, all keys seen"
+_EQUAL = "requests of equal length without cached keys, the only ones of these sizes"
 _THREE, _FOUR = 3, 4
 
 
@@ -60,7 +62,8 @@ def _by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str
     heads, width = size(q, -2), size(q, -1)
     if not key_heads or heads % key_heads:
         raise Unknown("arguments do not fit the op")
-    batch = a.batch()
+    equal = None if a.setting.batch is not None else _of_equal_length(a, q)
+    batch = equal or a.batch()
     tokens = q.numel // max(1, heads * width)
     if batch.queries > tokens:
         raise Unknown("the step's range states more tokens than the op was given")
@@ -71,7 +74,41 @@ def _by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str
     params |= {"Nq": batch.queries, "Nk": batch.keys} | ({"type": q.dtype} if q.dtype else {})
     flops = heads * batch.twice_scores * (width + value_width)
     given = fresh((batch.queries, heads, width), q.dtype)
-    return Work(flops, (given, cached), (out,), params, via=_FULL)
+    return Work(flops, (given, cached), (out,), params, via=_EQUAL if equal else _FULL)
+
+
+def _of_equal_length(a: Args, q: Tensor) -> Batch | None:
+    """Give the requests of a causal call where its sizes leave but one possibility; else None.
+
+    As many tokens as requests times the longest: all are the longest. No key beyond the longest
+    query's place: nothing was cached before.
+    """
+    starts, longest = a.optional("cum_seq_q"), a.values.get("max_q")
+    if starts is None or len(starts.shape) != 1 or type(longest) is not int:
+        return None
+    count = starts.numel - 1
+    tokens = q.numel // max(1, size(q, -2) * size(q, -1))
+    if count < 1 or longest < 1 or count * longest != tokens or not _is_causal(a):
+        return None
+    if _reach(a) != longest:
+        return None
+    square = count * longest * longest
+    return Batch(Phase(count, tokens, tokens, square, square), Phase())
+
+
+def _is_causal(a: Args) -> bool:
+    return a.values.get("is_causal") is True
+
+
+def _reach(a: Args) -> int | None:
+    """Give how many keys the longest request has at most: as stated, else what its pages hold."""
+    stated = a.values.get("max_k")
+    if type(stated) is int and stated > 0:
+        return stated
+    table, cache = a.optional("block_table"), a.optional("key")
+    if table is None or cache is None or (len(table.shape), len(cache.shape)) != (2, _FOUR):
+        return None
+    return table.shape[1] * cache.shape[1]
 
 
 # 6 new tokens of 8 and 2 of two requests with 10: twice the scores 2 * 48 - 36 + 2 * 10 = 80, times
@@ -87,8 +124,13 @@ def _by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str
     setting=_SERVED,
 )
 def unified(a: Args) -> Work:
-    """Attention of the new tokens over all that is cached of their requests."""
+    """Attention of the new tokens over all that is cached of their requests.
+
+    Until late 2025 latent attention was this op, too: compressed keys, and a part turned apart.
+    """
     q, k, v = a.tensor("query"), a.tensor("key"), a.tensor("value")
+    if len(k.shape) == 2 and len(v.shape) == _THREE and v.shape[1] == 1:  # noqa: PLR2004 - flat
+        return unified_latent(a.replaced(latent=k, turned=v))
     if len(q.shape) != _THREE or len(k.shape) != _THREE:
         q, k, v = (
             _split(a, t, name) for t, name in ((q, "heads"), (k, "key_heads"), (v, "key_heads"))
@@ -304,7 +346,7 @@ _GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, Tensor((4, 16), "floa
     bytes=16384,
 )
 @op(
-    *("flash_attn::_flash_attn_varlen_backward",),
+    "flash_attn::_flash_attn_varlen_backward",
     signature=(
         f"{_GRADIENTS}, Tensor? dq, Tensor? dk, Tensor? dv, {_VARLEN}, int max_q, int max_k,"
         f"float dropout_p, float scale, bool is_causal, {_WINDOWS}"
@@ -363,6 +405,32 @@ def flash_backward(a: Args) -> Work:
     return fused(a, heads_at=-2, backward=True, from_end=True)
 
 
+# 4 heads of an image's 16 parts, 16 * 16 scores times 2 * (16 + 16); q, k, v and the result of 1024
+# of 2 bytes
+@op(
+    "vllm::flash_attn_maxseqlen_wrapper",
+    signature=(
+        f"{_QKV}, int batch, bool amd, int version, float scale, Tensor? cum_seq_q,Tensor? max_q"
+    ),
+    example=Call(
+        "vllm",
+        "flash_attn_maxseqlen_wrapper",
+        (
+            *(Tensor((1, 16, 4, 16), "bfloat16"),) * 3,
+            *(1, False, 2, 0.25, Tensor((2,), "int32"), Tensor((), "int32")),
+        ),
+    ),
+    flops=65536,
+    bytes=8192,
+)
+def of_images(a: Args) -> Work:
+    """Attention of a model's part for images, no key left out: of one image, or equal ones."""
+    starts = a.optional("cum_seq_q")
+    one = starts is None or starts.shape == (2,)
+    return fused(a.replaced(cum_seq_q=None, is_causal=False) if one else a, heads_at=-2,
+                 backward=False)  # fmt: skip
+
+
 # two batches of 4 heads, 8 * 8 scores, half of them, times 2 * (16 + 16); four of 1024 of 2 bytes
 @op(
     "xformers::efficient_attention_forward_cutlass",
@@ -406,7 +474,7 @@ _DECODED = Setting(batch=Batch(Phase(), Phase(8, 8, 20, 8, 20)))
 # 8 tokens of 20 cached in all: 2 * 20 scores, 4 heads of 40 and 32; 8 * 4 * 40 read, 8 * 4 * 32
 # written and 20 * 40 cached of 2 bytes
 @op(
-    *("sgl_kernel::cutlass_mla_decode", "_C::sm100_cutlass_mla_decode"),
+    *("sgl_kernel::cutlass_mla_decode", "_C::sm100_cutlass_mla_decode", "_C::cutlass_mla_decode"),
     signature=(
         "Tensor out, Tensor latent, Tensor turned, Tensor cache",
         (
@@ -432,20 +500,53 @@ def _latent(a: Args, q: Tensor, width: int, value_width: int, kept: str | None) 
     batch, heads = a.batch(), size(q, -2)
     if batch.prefill.requests:
         raise Unknown("the step has prefill: which requests it decodes is not recorded")
-    tokens = q.numel // max(1, heads * size(q, -1))
-    if batch.queries > tokens:
+    _check_tokens(batch, q)
+    _check_chosen(a, batch.decode.keys)
+    return _decoded(batch.decode, heads, (width, value_width), q.dtype, kept)
+
+
+def _check_tokens(batch: Batch, q: Tensor) -> None:
+    if batch.queries > q.numel // max(1, size(q, -2) * size(q, -1)):
         raise Unknown("the step's range states more tokens than the op was given")
-    given = fresh((batch.queries, heads, width), q.dtype)
-    out = fresh((batch.queries, heads, value_width), q.dtype)
-    cached = fresh((batch.keys, width), kept)
-    flops = heads * batch.twice_scores * (width + value_width)
-    return Work(flops, (given, cached), (out,), via=_FULL)
+
+
+def _check_chosen(a: Args, longest: int) -> None:
+    """Raise Unknown where the model's attention may leave out keys, of at most `longest`."""
+    chosen = a.setting.model.keys_chosen if a.setting.model is not None else None
+    if chosen is not None and longest > chosen:
+        raise Unknown(f"of more than {chosen} keys the model's attention sees {chosen}")
+
+
+def _decoded(
+    phase: Phase, heads: int, widths: tuple[int, int], dtype: str | None, kept: str | None
+) -> Work:
+    """Give the work of queries over compressed keys, which all heads share, and are values."""
+    width, value_width = widths
+    given = fresh((phase.queries, heads, width), dtype)
+    out = fresh((phase.queries, heads, value_width), _result_type(dtype))
+    cached = fresh((phase.keys, width), kept)
+    return Work(heads * 2 * phase.products * sum(widths), (given, cached), (out,), via=_FULL)
+
+
+def _result_type(dtype: str | None) -> str | None:
+    """Give the type of a result: narrow queries have one of 16 bits."""
+    return "bfloat16" if dtype is not None and dtype.startswith("float8") else dtype
+
+
+def _prefilled(phase: Phase, heads: int, widths: tuple[int, int], dtype: str | None) -> Work:
+    """Give the work of queries over keys and values that are made whole for each head."""
+    width, value_width = widths
+    given = fresh((phase.queries, heads, width), dtype)
+    out = fresh((phase.queries, heads, value_width), dtype)
+    whole = fresh((phase.keys, heads, width + value_width), dtype)
+    scores = 2 * phase.products - phase.queries_squared
+    return Work(heads * scores * sum(widths), (given, whole), (out,), via=_FULL)
 
 
 # as above, what is multiplied before and behind it being ops of their own; queries of 24 + 8
 @op(
     *("vllm::unified_mla_attention", "vllm::unified_mla_attention_with_output"),
-    signature="Tensor query, Tensor latent, Tensor turned",
+    signature="Tensor query, Tensor latent, Tensor turned, Tensor? out",
     example=Call(
         "vllm",
         "unified_mla_attention",
@@ -456,12 +557,145 @@ def _latent(a: Args, q: Tensor, width: int, value_width: int, kept: str | None) 
     setting=_DECODED,
 )
 def unified_latent(a: Args) -> Work:
-    """Decoding of a whole step; in prefill keys and values are made whole by ops inside."""
+    """Attention of a whole step: in prefill keys and values are made whole by ops inside."""
     q, latent, turned = a.tensor("query"), a.tensor("latent"), a.tensor("turned")
     if len(q.shape) != _THREE:
         raise Unknown("heads not recorded")
-    value_width = size(latent, -1)
-    return _latent(a, q, value_width + size(turned, -1), value_width, latent.dtype)
+    shared, heads, batch = size(latent, -1), size(q, -2), a.batch()
+    _check_model(a, shared, size(turned, -1))
+    _check_tokens(batch, q)
+    _check_chosen(a, max(batch.prefill.keys, batch.decode.keys))
+    decoded = _decoded(
+        batch.decode, heads, (shared + size(turned, -1), shared), q.dtype, latent.dtype
+    )
+    if not batch.prefill.requests:
+        return decoded
+    widths = (size(q, -1), _value_head(a, q))
+    return decoded + _prefilled(batch.prefill, heads, widths, q.dtype)
+
+
+def _value_head(a: Args, q: Tensor) -> int:
+    """Give the width of a head's values: that of the result, else the model's."""
+    out = a.optional("out")
+    if out is not None and (rows := size(q, 0) * size(q, -2)) and not out.numel % rows:
+        return out.numel // rows
+    width = a.model("width of a head's values").value_head
+    if width is None:
+        raise Unknown("--model-config does not state v_head_dim")
+    return width
+
+
+def _check_model(a: Args, shared: int, turned: int) -> None:
+    """Raise Unknown where recorded widths cannot be the model's."""
+    model = a.setting.model
+    if model is None:
+        return
+    pairs = ((model.latent, shared, "kv_lora_rank"), (model.turned, turned, "qk_rope_head_dim"))
+    for stated, recorded, name in pairs:
+        if stated is not None and stated != recorded:
+            raise Unknown(f"{CONTRADICTS}: {name} {stated}, recorded {recorded}")
+
+
+_PAGED_LATENTS = Tensor((64, 16, 1, 40), "bfloat16")
+_KVCACHE = (
+    "int value_width, Tensor lengths, Tensor block_table, float scale, bool is_causal, any plan,"
+    "any splits"
+)
+
+
+# as above: 8 requests of one token each
+@op(
+    *("sgl_kernel::fwd_kvcache_mla", "_flashmla_C::fwd_kvcache_mla"),
+    signature=(
+        f"Tensor query, Tensor cache, {_KVCACHE}, any narrow, Tensor? indices",
+        f"Tensor query, Tensor cache, any second, {_KVCACHE}",
+    ),
+    example=Call(
+        "sgl_kernel",
+        "fwd_kvcache_mla",
+        (
+            *(Tensor((8, 1, 4, 40), "bfloat16"), _PAGED_LATENTS, 32, _LENGTHS, _TABLE, 0.1, True),
+            *(_TABLE, _LENGTHS, False, None),
+        ),
+    ),
+    flops=11520,
+    bytes=6208,
+    setting=_DECODED,
+)
+@op(
+    "flash_mla::fwd_kvcache_mla",
+    signature=f"Tensor query, Tensor cache, any second, {_KVCACHE}",
+    example=Call(
+        "flash_mla",
+        "fwd_kvcache_mla",
+        (
+            *(Tensor((8, 1, 4, 40), "bfloat16"), _PAGED_LATENTS, None, 32, _LENGTHS, _TABLE),
+            *(0.1, True, _TABLE, _LENGTHS, True),
+        ),
+    ),
+    flops=11520,
+    bytes=6208,
+    setting=_DECODED,
+)
+@op(
+    "_flashmla_extension_C::fwd_kvcache_mla_fp8",
+    signature=f"Tensor query, Tensor cache, {_KVCACHE}",
+    # 1280 + 800 of 1 byte, 1024 written of 2
+    example=Call(
+        "_flashmla_extension_C",
+        "fwd_kvcache_mla_fp8",
+        (
+            *(Tensor((8, 1, 4, 40), "float8_e4m3fn"), Tensor((64, 16, 1, 40), "float8_e4m3fn")),
+            *(32, _LENGTHS, _TABLE, 0.1, True, _TABLE, _LENGTHS, _LENGTHS, _LENGTHS),
+        ),
+    ),
+    flops=11520,
+    bytes=4128,
+    setting=_DECODED,
+)
+def flash_mla(a: Args) -> Work:
+    """FlashMLA's decoding, of all keys; or of those whose places are given."""
+    q, cache = a.tensor("query"), a.tensor("cache")
+    value_width = a.integer("value_width", 0)
+    if not 0 < value_width <= size(q, -1):
+        raise Unknown("arguments do not fit the op")
+    if (indices := a.optional("indices")) is not None:
+        return _chosen(q, cache, indices, value_width)
+    if size(cache, -1) != size(q, -1):
+        raise Unknown("arguments do not fit the op")
+    return _latent(a, q, size(q, -1), value_width, cache.dtype)
+
+
+def _chosen(q: Tensor, cache: Tensor, indices: Tensor, value_width: int) -> Work:
+    """Give the work over as many keys as a query has places; a place of -1 is computed, too."""
+    keys, width = size(indices, -1), size(q, -1)
+    tokens = q.numel // max(1, size(q, -2) * width)
+    out = like(q, (*q.shape[:-1], value_width))
+    count = min(cache.numel, tokens * keys * size(cache, -1))
+    flops = 2 * q.numel // max(1, width) * keys * (width + value_width)
+    return Work(flops, (q, fresh((count,), cache.dtype), indices), (out,))
+
+
+# 2 tokens of 4 heads over 8 keys each: 2 * 8 * 8 * (40 + 32); 320 and 16 rows of 40 read of 2
+# bytes, 16 places of 4, 256 written of 2
+@op(
+    *("sgl_kernel::sparse_prefill_fwd", "_flashmla_C::sparse_prefill_fwd"),
+    signature="Tensor query, Tensor cache, Tensor indices, float scale, int value_width",
+    example=Call(
+        "sgl_kernel",
+        "sparse_prefill_fwd",
+        (
+            *(Tensor((2, 4, 40), "bfloat16"), Tensor((64, 1, 40), "bfloat16")),
+            *(Tensor((2, 1, 8), "int32"), 0.1, 32),
+        ),
+    ),
+    flops=9216,
+    bytes=2496,
+)
+def sparse_prefill(a: Args) -> Work:
+    """FlashMLA's attention to the keys whose places are given, each token's own."""
+    q, cache = a.tensor("query"), a.tensor("cache")
+    return _chosen(q, cache, a.tensor("indices"), a.integer("value_width", 0))
 
 
 _STATES = Tensor((8, 4, 16), "bfloat16")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pyprof.marker import Call, Tensor
 from pyprof.ops.registry import op
-from pyprof.ops.work import Args, Work, fresh, like
+from pyprof.ops.signature import Unknown
+from pyprof.ops.work import Args, Work, fresh, like, size
 
 FAMILY = "copy"
 
@@ -22,10 +23,19 @@ _SLOTS = Tensor((4,), "int64")
     *("sglang::store_cache", "sgl_kernel::set_kv_buffer", "aiter::reshape_and_cache"),
     *("aiter::reshape_and_cache_flash", "sglang_profiler::memory_pool__set_kv_buffer_impl"),
     *("vllm::rocm_aiter_reshape_and_cache", "_C_cache_ops::reshape_and_cache_shuffle"),
+    "_C_stable_libtorch_cache_ops::reshape_and_cache_flash",
     signature="Tensor key, Tensor value, Tensor key_cache, Tensor value_cache, Tensor slots",
     example=Call(
         "_C_cache_ops", "reshape_and_cache_flash", (_KEY, _KEY, _CACHE, _CACHE, _SLOTS, "fp8")
     ),
+    flops=0,
+    bytes=416,
+)
+# the same, the caches first
+@op(
+    "sgl_kernel::store_kv_cache",
+    signature="Tensor key_cache, Tensor value_cache, Tensor slots, Tensor key, Tensor value",
+    example=Call("sgl_kernel", "store_kv_cache", (_CACHE, _CACHE, _SLOTS, _KEY, _KEY)),
     flops=0,
     bytes=416,
 )
@@ -53,9 +63,22 @@ def _rows(given: Tensor, most: int) -> Tensor:
     flops=0,
     bytes=512,
 )
+# 4 rows of 24 and 8, read and written of 2 bytes
+@op(
+    "vllm::unified_mla_kv_cache_update",
+    signature="Tensor latent, Tensor turned",
+    example=Call(
+        "vllm",
+        "unified_mla_kv_cache_update",
+        (Tensor((4, 24), "bfloat16"), Tensor((4, 8), "bfloat16"), None, "auto", None),
+    ),
+    flops=0,
+    bytes=512,
+)
 def store_somewhere(a: Args) -> Work:
-    """Keys and values copied into a cache of their type."""
-    given = (a.tensor("key"), a.tensor("value"))
+    """Keys and values, or both compressed, copied into a cache of their type."""
+    names = ("latent", "turned") if "mla" in a.op else ("key", "value")
+    given = tuple(a.tensor(name) for name in names)
     return Work(0, given, tuple(map(like, given)))
 
 
@@ -95,3 +118,149 @@ def load(a: Args) -> Work:
     """Cached tokens side by side; how many of the result's rows are filled is not counted."""
     out = a.tensor("out")
     return Work(0, (fresh(out.shape, a.tensor("cache").dtype),), (out,))
+
+
+# 4 rows of 24 read of 2 bytes, of 24 of 1 and their 4 scales of 4 written, 4 places of 8
+@op(
+    "_C_cache_ops::indexer_k_quant_and_cache",
+    signature="Tensor key, Tensor cache, Tensor slots, int group",
+    example=Call(
+        "_C_cache_ops",
+        "indexer_k_quant_and_cache",
+        (Tensor((4, 24), "bfloat16"), Tensor((64, 16, 28), "uint8"), _SLOTS, 24, "ue8m0"),
+    ),
+    flops=0,
+    bytes=336,
+)
+def store_rounded(a: Args) -> Work:
+    """Keys of a sparse attention's index, rounded by groups, with a float32 scale each."""
+    slots, group = a.tensor("slots"), a.integer("group", 0)
+    given = _rows(a.tensor("key"), slots.numel)
+    if group <= 0 or size(given, -1) % group:
+        raise Unknown("arguments do not fit the op")
+    scales = fresh((given.numel // group,), "float32")
+    return Work(0, (given, slots), (fresh(given.shape, "float8_e4m3fn"), scales))
+
+
+# 64 rows of 24 of 1 byte and 64 scales of 4, read and written
+@op(
+    "_C_cache_ops::cp_gather_indexer_k_quant_cache",
+    signature="Tensor cache, Tensor out, Tensor scale",
+    example=Call(
+        "_C_cache_ops",
+        "cp_gather_indexer_k_quant_cache",
+        (
+            *(Tensor((64, 16, 28), "uint8"), Tensor((64, 24), "float8_e4m3fn")),
+            Tensor((64, 4), "uint8"),
+        ),
+    ),
+    flops=0,
+    bytes=3584,
+)
+def load_rounded(a: Args) -> Work:
+    """Such keys and their scales side by side; how many rows are filled is not counted."""
+    out = (a.tensor("out"), a.tensor("scale"))
+    return Work(0, tuple(map(like, out)), out)
+
+
+# 4 rows of 2 heads of 24 and one of 8, which all heads share, read; 2 heads of 32 written, of 2
+# bytes
+@op(
+    *("sgl_kernel::concat_mla_k", "vllm::flashinfer_concat_mla_k"),
+    signature="Tensor out, Tensor first, Tensor second",
+    example=Call(
+        "sgl_kernel",
+        "concat_mla_k",
+        (
+            *(Tensor((4, 2, 32), "bfloat16"), Tensor((4, 2, 24), "bfloat16")),
+            Tensor((4, 1, 8), "bfloat16"),
+        ),
+    ),
+    flops=0,
+    bytes=960,
+)
+@op(
+    "_C_cache_ops::concat_mla_q",
+    signature="Tensor first, Tensor second, Tensor out",
+    # two heads of 8 read
+    example=Call(
+        "_C_cache_ops",
+        "concat_mla_q",
+        (
+            *(Tensor((4, 2, 24), "bfloat16"), Tensor((4, 2, 8), "bfloat16")),
+            Tensor((4, 2, 32), "bfloat16"),
+        ),
+    ),
+    flops=0,
+    bytes=1024,
+)
+def side_by_side(a: Args) -> Work:
+    """The part of a head that is turned behind the part that is not."""
+    first, second, out = (a.tensor(name) for name in ("first", "second", "out"))
+    if size(first, -1) + size(second, -1) != size(out, -1):
+        raise Unknown("arguments do not fit the op")
+    return Work(0, (first, second), (out,))
+
+
+# 4 rows of 2 heads and a key of 8, turned: 3 * 96; 96 and 4 of 24 read of 2 bytes, 4 of 32 written
+# to the cache and 64 in place, 4 places and 4 positions of 8, 4 rows of 8 of sine and cosine of 2
+@op(
+    "_C_cache_ops::concat_and_cache_mla_rope_fused",
+    signature=(
+        "Tensor positions, Tensor query, Tensor key, Tensor latent, Tensor cosines, bool neox,"
+        "Tensor slots, Tensor cache"
+    ),
+    example=Call(
+        "_C_cache_ops",
+        "concat_and_cache_mla_rope_fused",
+        (
+            *(_SLOTS, Tensor((4, 2, 8), "bfloat16"), Tensor((4, 8), "bfloat16")),
+            *(Tensor((4, 24), "bfloat16"), Tensor((64, 8), "bfloat16"), True, _SLOTS),
+            *(Tensor((64, 16, 32), "bfloat16"), "auto", None),
+        ),
+    ),
+    flops=288,
+    bytes=896,
+)
+def turn_and_store(a: Args) -> Work:
+    """Queries' and keys' turned parts turned, the key's and the latent put into the cache."""
+    positions, query, key, latent = (
+        a.tensor(name) for name in ("positions", "query", "key", "latent")
+    )
+    slots, cache, table = a.tensor("slots"), a.tensor("cache"), a.tensor("cosines")
+    angles = fresh((min(positions.numel, size(table, 0)), size(table, -1)), table.dtype)
+    reads = (positions, query, key, latent, angles, slots)
+    kept = tuple(fresh(t.shape, cache.dtype) for t in (key, latent))
+    return Work(_TURN * (query.numel + key.numel), reads, (query, *kept))
+
+
+_TURN = 3
+
+
+# 64 and 64 read of 2 bytes, written of 1, two scales of 4 and 4 places of 8
+@op(
+    "sgl_kernel::downcast_fp8",
+    family="quantization",
+    signature=(
+        "Tensor key, Tensor value, Tensor key_out, Tensor value_out, Tensor key_scale,"
+        "Tensor value_scale, Tensor slots"
+    ),
+    example=Call(
+        "sgl_kernel",
+        "downcast_fp8",
+        (
+            *(_KEY, _KEY, Tensor((4, 2, 8), "float8_e4m3fn"), Tensor((4, 2, 8), "float8_e4m3fn")),
+            *(Tensor((1,), "float32"), Tensor((1,), "float32"), _SLOTS),
+        ),
+    ),
+    flops=0,
+    bytes=424,
+)
+def store_narrow(a: Args) -> Work:
+    """Keys and values rounded into buffers; their rounding is not counted, as in caches."""
+    key, value, slots = a.tensor("key"), a.tensor("value"), a.tensor("slots")
+    scales = a.present("key_scale", "value_scale")
+    kept = tuple(
+        fresh(t.shape, a.tensor(name).dtype) for t, name in ((key, "key_out"), (value, "value_out"))
+    )
+    return Work(0, (key, value, *scales, slots), kept)

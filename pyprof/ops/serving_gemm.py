@@ -36,7 +36,7 @@ def _narrow(dtype: str | None) -> bool:
     return dtype is not None and (dtype.startswith(("float8", "float4")) or "int8" in dtype)
 
 
-def _out_dtype(a: Args, first: Tensor) -> str | None:
+def out_dtype(a: Args, first: Tensor) -> str | None:
     """Give the result's type: that of `out`, the one asked for, or that of unpacked activations."""
     if (out := a.optional("out")) is not None:
         return out.dtype
@@ -45,7 +45,7 @@ def _out_dtype(a: Args, first: Tensor) -> str | None:
     return "bfloat16" if _narrow(first.dtype) else first.dtype
 
 
-def _product(a: Args, *, inner_first: bool | None, packed: int = 1) -> Work:
+def weight_product(a: Args, *, inner_first: bool | None, packed: int = 1) -> Work:
     """Give the work of x [.., K] and a weight; `inner_first` says that it lies as [K, N].
 
     None: either, as its sizes tell. `packed` is how many numbers an element of both holds.
@@ -59,13 +59,13 @@ def _product(a: Args, *, inner_first: bool | None, packed: int = 1) -> Work:
     n = w.shape[1] if inner_first else w.shape[0]
     if (w.shape[0] if inner_first else w.shape[1]) != k:
         raise Unknown("arguments do not fit the op")
-    return _as_product(a, x, w, n, k * packed)
+    return stored_product(a, x, w, n, k * packed)
 
 
-def _as_product(a: Args, x: Tensor, w: Tensor, n: int, k: int) -> Work:
+def stored_product(a: Args, x: Tensor, w: Tensor, n: int, k: int) -> Work:
     """Give the work of all rows of x and a weight of N outputs, whatever it is stored as."""
     rows = x.numel // max(1, size(x, -1))
-    out = fresh((*x.shape[:-1], n), _out_dtype(a, x))
+    out = fresh((*x.shape[:-1], n), out_dtype(a, x))
     work = product(x, w, out, rows, n, k)
     return replace(work, reads=work.reads + read_tensors(a, *_EXTRAS))
 
@@ -99,9 +99,9 @@ def _as_product(a: Args, x: Tensor, w: Tensor, n: int, k: int) -> Work:
 def weight_by_rows(a: Args) -> Work:
     """Activations times a weight of N rows; int8 ones sum up in int32."""
     if a.op == "int8_linear_matmul":
-        work = _product(a, inner_first=False)
+        work = weight_product(a, inner_first=False)
         return replace(work, writes=tuple(fresh(t.shape, "int32") for t in work.writes))
-    return _product(a, inner_first=False)
+    return weight_product(a, inner_first=False)
 
 
 # 2 * 4 * 5 * 6; 24 + 30 + out 20 of 2 bytes: either order of the weight, as the sizes tell
@@ -115,7 +115,7 @@ def weight_by_rows(a: Args) -> Work:
 )
 def weight_by_either(a: Args) -> Work:
     """Products of one model's layers, given their result."""
-    return _product(a, inner_first=None)
+    return weight_product(a, inner_first=None)
 
 
 # 2 * 4 * 5 * 6; 24 + 30 of 1 byte, 4 + 5 scales of 4, out 20 of 2
@@ -162,7 +162,7 @@ def weight_by_either(a: Args) -> Work:
 )
 def scaled(a: Args) -> Work:
     """A product of FP8 or int8 matrices with their scales; the weight lies as [K, N]."""
-    return _product(a, inner_first=True)
+    return weight_product(a, inner_first=True)
 
 
 _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
@@ -245,7 +245,7 @@ _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
 )
 def scaled_by_rows(a: Args) -> Work:
     """A product of FP8 or int8 matrices with their scales; the weight lies as [N, K]."""
-    return _product(a, inner_first=False)
+    return weight_product(a, inner_first=False)
 
 
 # 64 numbers in 32 bytes: 2 * 4 * 5 * 64 = 2560; 128 + 160 of 1 byte, 8 + 10 scales of 1, a factor
@@ -281,7 +281,7 @@ def scaled_by_rows(a: Args) -> Work:
 def scaled_fp4(a: Args) -> Work:
     """A product of FP4 matrices, two numbers in a byte, and their scales."""
     packed = 2 if a.tensor("x").dtype in _HALF else 1
-    return _product(a, inner_first=None, packed=packed)
+    return weight_product(a, inner_first=None, packed=packed)
 
 
 _INT4 = Tensor((1, 8), "int32")  # 8 of K in an element, 8 of N
@@ -293,7 +293,7 @@ _TOKENS = Tensor((4, 8), "float16")
 # of 4
 @op(
     *("_C::gptq_gemm", "sgl_kernel::gptq_gemm"),
-    signature="Tensor x, Tensor weight, Tensor zeros, Tensor scale_b, Tensor places",
+    signature="Tensor x, Tensor weight, Tensor zeros, Tensor scale_b, Tensor? places",
     example=Call(
         "_C",
         "gptq_gemm",
@@ -305,7 +305,7 @@ _TOKENS = Tensor((4, 8), "float16")
 def packed_inputs(a: Args) -> Work:
     """A weight whose columns hold several of their numbers in each element."""
     x, w = a.tensor("x"), a.tensor("weight")
-    return _as_product(a, x, w, size(w, 1), size(x, -1))
+    return stored_product(a, x, w, size(w, 1), size(x, -1))
 
 
 # 2 * 4 * 8 * 8; x 32 and out 32 of 2 bytes, weight 8 of 4, scales 8 of 2, zeros 1 of 4
@@ -321,7 +321,7 @@ def packed_inputs(a: Args) -> Work:
 def packed_outputs(a: Args) -> Work:
     """A weight whose rows hold several of their numbers in each element: the scales tell N."""
     x, w = a.tensor("x"), a.tensor("weight")
-    return _as_product(a, x, w, size(a.tensor("scale_b"), -1), size(x, -1))
+    return stored_product(a, x, w, size(a.tensor("scale_b"), -1), size(x, -1))
 
 
 _SIZES = "int m, int n, int k"
@@ -347,6 +347,19 @@ _SIZES = "int m, int n, int k"
             f"Tensor? factor, Tensor? zeros, Tensor? places, Tensor? order, Tensor workspace,"
             f"int kind, {_SIZES}, any whole, any atomic, any reduces, any floats"
         ),
+        # weights are sorted when they are loaded: no places, no order
+        (
+            "Tensor x, Tensor? out, Tensor weight, Tensor? bias, Tensor scale_b, Tensor? scale_a,"
+            f"Tensor? factor, Tensor? zeros, Tensor! workspace, int kind, {_SIZES}, any atomic,"
+            "any reduces, any floats"
+        ),
+        f"Tensor x, Tensor weight, Tensor scale_b, Tensor workspace, {_SIZES}",
+        # vLLM's of early 2025
+        (
+            "Tensor x, Tensor weight, Tensor scale_b, Tensor zeros, Tensor places, Tensor order,"
+            f"Tensor! workspace, int kind, {_SIZES}, any whole, any zeroed, any atomic,"
+            "any reduces, any floats"
+        ),
     ),
     example=Call(
         "_C",
@@ -364,7 +377,7 @@ def marlin(a: Args) -> Work:
     x, w, n, k = a.tensor("x"), a.tensor("weight"), a.integer("n", 0), a.integer("k", 0)
     if not n or k != size(x, -1):
         raise Unknown("arguments do not fit the op")
-    return _as_product(a, x, w, n, k)
+    return stored_product(a, x, w, n, k)
 
 
 # 2 * 4 * 8 * 8; x 32 and out 32 of 2 bytes, weight 32 of 1, scales 1 of 4
@@ -380,7 +393,7 @@ def blockwise_4bit(a: Args) -> Work:
     x, w, shape = a.tensor("x"), a.tensor("weight"), a.sizes("shape")
     if len(shape) != 2 or shape[1] != size(x, -1):  # noqa: PLR2004 - a matrix
         raise Unknown("arguments do not fit the op")
-    return _as_product(a, x, w, *shape)
+    return stored_product(a, x, w, *shape)
 
 
 # 2 * 4 * 5 * 6; packed rows of a weight of 20 bytes each, x 24 and out 20 of 2
@@ -402,7 +415,7 @@ def blockwise_4bit(a: Args) -> Work:
 def stated_outputs(a: Args) -> Work:
     """A packed weight of which the call states how many outputs it has."""
     x, w = a.tensor("x"), a.tensor("weight")
-    return _as_product(a, x, w, a.integer("n", 0) or size(w, 0), size(x, -1))
+    return stored_product(a, x, w, a.integer("n", 0) or size(w, 0), size(x, -1))
 
 
 # two products 2 * 4 * 5 * 6; 48 + 60 of 1 byte, two scales of 4, out 40 of 2
@@ -429,7 +442,7 @@ def batched(a: Args) -> Work:
     if size(x, -1) != size(w, -2) or size(x, -3) != size(w, -3):
         raise Unknown("arguments do not fit the op")
     m, k, n = size(x, -2), size(x, -1), size(w, -1)
-    out = fresh((size(x, -3), m, n), _out_dtype(a, x))
+    out = fresh((size(x, -3), m, n), out_dtype(a, x))
     work = product(x, w, out, m, n, k)
     return replace(work, reads=work.reads + read_tensors(a, "scale_a", "scale_b"))
 
@@ -444,7 +457,7 @@ def batched(a: Args) -> Work:
 )
 def te_linear(a: Args) -> Work:
     """TransformerEngine's linear layer, whose weight is given first; casts to FP8 come on top."""
-    return _product(a, inner_first=False)
+    return weight_product(a, inner_first=False)
 
 
 # the product alone: 240; 24 + 6 + 30 + out 20 of 2 bytes
@@ -457,7 +470,7 @@ def te_linear(a: Args) -> Work:
 )
 def te_norm_linear(a: Args) -> Work:
     """TransformerEngine's norm and linear layer in one; the norm's FLOPs are not counted."""
-    work = _product(a, inner_first=False)
+    work = weight_product(a, inner_first=False)
     return replace(work, reads=work.reads + a.present("norm", "shift"))
 
 
@@ -466,7 +479,7 @@ def te_norm_linear(a: Args) -> Work:
 @op("_LayerNormLinear", direction=BPROP, flops=480, bytes=296)
 def te_linear_backward(a: Args) -> Work:
     """The gradients of activations and weight; those of bias and norm are not counted."""
-    return gradients(_product(a, inner_first=False), a.gemm_kernels)
+    return gradients(weight_product(a, inner_first=False), a.gemm_kernels)
 
 
 _GROUPS = Tensor((2, 5, 6), "bfloat16")

@@ -12,6 +12,7 @@ that part of each layer: of an expert's width or, on average, of the experts.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyprof.marker import Call, Tensor
@@ -139,7 +140,20 @@ def _check(x: Tensor, gates: Tensor, model: ModelConfig) -> None:
 def fused_experts(a: Args) -> Work:
     """Both products of the chosen experts; scales and biases of experts are read with them."""
     x, ids = a.tensor("input"), a.tensor("experts")
-    return _experts(a, x, ids.numel, (x, a.tensor("weights"), ids))
+    work = _experts(a, x, ids.numel, (x, a.tensor("weights"), ids))
+    if _of_all_ranks(a) > size(a.tensor("up"), 0):
+        return replace(work, flops=None, no_flops=ELSEWHERE, stages=())
+    return work
+
+
+ELSEWHERE = "how many tokens go to this rank's experts is not recorded"
+
+
+def _of_all_ranks(a: Args) -> int:
+    """Give how many experts all ranks have, where vLLM's call says it: its first whole number."""
+    if not a.op.endswith("fused_experts"):
+        return 0
+    return next((value for value in a.listed("rest") if type(value) is int), 0)
 
 
 # as above: 8 of the 64 sorted places are tokens' choices, 4 bytes each with their weights

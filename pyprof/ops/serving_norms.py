@@ -252,3 +252,49 @@ def qk_norm_rope(a: Args) -> Work:
     angles = fresh((min(tokens, size(cache, 0)), size(cache, -1)), cache.dtype)
     reads = (turned, a.tensor("q_weight"), a.tensor("k_weight"), angles, positions)
     return Work((RMS + 3) * turned.numel, reads, (turned,))
+
+
+# 24 * 10; 24 and 6 of 2 bytes read, 24 of 1 and 4 scales of 4 written
+@op(
+    "vllm::rocm_aiter_rmsnorm_fused_dynamic_quant",
+    signature="Tensor input, Tensor weight, float epsilon, dtype dtype",
+    example=Call("vllm", "rocm_aiter_rmsnorm_fused_dynamic_quant", (_X, _W, 1e-6, 24)),
+    flops=240,
+    bytes=100,
+)
+# the sum 24 more; the residual's 24 read and written of 2 bytes
+@op(
+    "vllm::rocm_aiter_rmsnorm_fused_add_dynamic_quant",
+    signature="Tensor input, Tensor residual, Tensor weight, float epsilon, dtype dtype",
+    example=Call("vllm", "rocm_aiter_rmsnorm_fused_add_dynamic_quant", (_X, _X, _W, 1e-6, 24)),
+    flops=264,
+    bytes=196,
+)
+def rms_norm_quant_new(a: Args) -> Work:
+    """RMS norm, perhaps of a sum, each row rounded to the type that is asked for."""
+    x, residual = a.tensor("input"), a.present("residual")
+    out = fresh(x.shape, a.dtype())
+    scales = fresh((x.numel // max(1, size(x, -1)),), "float32")
+    each = RMS + ADD * bool(residual) + 1 + ROUND
+    return Work(each * x.numel, (x, *residual, _weight(a)), (out, *map(like, residual), scales))
+
+
+# 24 * 4 and 12 * 4; 24 and 6, 12 and 3 read, 24 and 12 written of 2 bytes
+@op(
+    "vllm::fused_mla_dual_rms_norm",
+    signature="Tensor first, Tensor first_weight, Tensor second, Tensor second_weight",
+    example=Call(
+        "vllm",
+        "fused_mla_dual_rms_norm",
+        (_X, _W, Tensor((4, 3), "bfloat16"), Tensor((3,), "bfloat16"), 1e-6, 1e-6),
+    ),
+    flops=144,
+    bytes=162,
+)
+def two_norms(a: Args) -> Work:
+    """RMS norm of two tensors, each with its own scale."""
+    given = (a.tensor("first"), a.tensor("second"))
+    weights = (a.tensor("first_weight"), a.tensor("second_weight"))
+    if any(size(w, -1) != size(t, -1) for t, w in zip(given, weights, strict=True)):
+        raise Unknown("arguments do not fit the op")
+    return Work(RMS * sum(t.numel for t in given), (*given, *weights), tuple(map(like, given)))

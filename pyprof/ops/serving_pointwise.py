@@ -31,7 +31,8 @@ def _gate(name: str) -> int:
 # 24 * (silu 21 + 1); 48 read, 24 written of 2 bytes
 @op(
     *("_C::silu_and_mul", "sgl_kernel::silu_and_mul", "aiter::silu_and_mul", "_C::mul_and_silu"),
-    *("flashinfer::silu_and_mul", "_C::swigluoai_and_mul"),
+    *("flashinfer::silu_and_mul", "_C::swigluoai_and_mul", "_C::silu_and_mul_with_clamp"),
+    *("_C_stable_libtorch::silu_and_mul", "_C_stable_libtorch::swigluoai_and_mul"),
     signature="Tensor out, Tensor input",
     example=Call("_C", "silu_and_mul", (_OUT, _BOTH)),
     flops=528,
@@ -56,7 +57,7 @@ def _gate(name: str) -> int:
     bytes=144,
 )
 @op(
-    *("_C::silu_and_mul_quant", "aiter::scaled_silu_and_mul", "_C::silu_and_mul_nvfp4_quant"),
+    *("_C::silu_and_mul_quant", "aiter::scaled_silu_and_mul"),
     signature="Tensor out, Tensor input, Tensor scale",
     # rounding 5 more; 24 written of 1 byte, a scale of 4
     example=Call(
@@ -78,6 +79,22 @@ def _gate(name: str) -> int:
     ),
     flops=648,
     bytes=136,
+)
+# rounded to 4 bits: 32 * (22 + 5); 64 read of 2 bytes and a scale of 4, 16 and 2 scales of 1 byte
+# written
+@op(
+    "_C::silu_and_mul_nvfp4_quant",
+    signature="Tensor out, Tensor scales, Tensor input, Tensor scale",
+    example=Call(
+        "_C",
+        "silu_and_mul_nvfp4_quant",
+        (
+            *(Tensor((1, 16), "uint8"), Tensor((1, 2), "float8_e4m3fn")),
+            *(Tensor((1, 64), "bfloat16"), Tensor((1,), "float32")),
+        ),
+    ),
+    flops=864,
+    bytes=150,
 )
 def gated(a: Args) -> Work:
     """One half's activation times the other half."""
@@ -125,8 +142,32 @@ _ROPE = "Tensor positions, Tensor query, Tensor? key, int width, Tensor cache"
 @op(
     *("_C::rotary_embedding", "sgl_kernel::rotary_embedding", "_C::batched_rotary_embedding"),
     *("vllm::flashinfer_rotary_embedding", "vllm::rocm_aiter_rotary_embedding"),
+    *("sglang::rotary_embedding_with_key", "vllm::rocm_aiter_triton_rotary_embedding"),
+    "_C_stable_libtorch::rotary_embedding",
     signature=_ROPE,
     example=Call("_C", "rotary_embedding", (_POSITIONS, _Q, _K, 4, _TABLE, True)),
+    flops=144,
+    bytes=224,
+)
+# queries alone, 32 elements
+@op(
+    "sglang::rotary_embedding_without_key",
+    signature="Tensor positions, Tensor query, int width, Tensor cache",
+    example=Call("sglang", "rotary_embedding_without_key", (_POSITIONS, _Q, 4, _TABLE, True)),
+    flops=96,
+    bytes=160,
+)
+@op(
+    "sglang::apply_rope_inplace",
+    signature="Tensor query, Tensor key, Tensor cache, Tensor positions",
+    example=Call(
+        "sglang",
+        "apply_rope_inplace",
+        (
+            *(Tensor((2, 4, 4), "bfloat16"), Tensor((2, 2, 4), "bfloat16"), _TABLE, _POSITIONS),
+            *(True, 4),
+        ),
+    ),
     flops=144,
     bytes=224,
 )
@@ -210,3 +251,82 @@ def rotary_two(a: Args) -> Work:
     count = sum(t.numel // max(1, size(t, -1)) * turns for t in given)
     rows = tuple(fresh((min(positions.numel, size(t, 0)), width), t.dtype) for t in tables)
     return Work(_TURN * count, (*given, positions, *rows), tuple(map(like, given)))
+
+
+# 24 logits, each over or times its penalty where it was seen before: 24 * 2; 24 of 4 bytes and two
+# masks of 24 of 1 and 4 penalties of 4 read, 24 written
+@op(
+    "_C::apply_repetition_penalties_",
+    signature="Tensor logits, Tensor first_mask, Tensor second_mask, Tensor penalties",
+    example=Call(
+        "_C",
+        "apply_repetition_penalties_",
+        (
+            *(Tensor((4, 6), "float32"), Tensor((4, 6), "bool"), Tensor((4, 6), "bool")),
+            Tensor((4,), "float32"),
+        ),
+    ),
+    flops=48,
+    bytes=256,
+)
+def penalties(a: Args) -> Work:
+    """Logits of tokens that a request has already, made smaller, in place."""
+    x = a.tensor("logits")
+    reads = (x, *(a.tensor(name) for name in ("first_mask", "second_mask", "penalties")))
+    return Work(2 * x.numel, reads, (like(x),))
+
+
+# 24 * (silu 21 + 1 + 6); 48 of 2 bytes read, 24 of 1 and a scale of 4 for each 3 written
+@op(
+    "vllm::rocm_aiter_act_mul_and_fp8_group_quant",
+    signature="Tensor input, int group",
+    example=Call("vllm", "rocm_aiter_act_mul_and_fp8_group_quant", (_BOTH, 3)),
+    flops=672,
+    bytes=152,
+)
+def gated_by_groups(a: Args) -> Work:
+    """One half's activation times the other half, each group rounded to FP8 by its own scale."""
+    x, group = a.tensor("input"), a.integer("group", 0)
+    if group <= 0:
+        raise Unknown("group not recorded")
+    out = fresh((*x.shape[:-1], size(x, -1) // 2), "float8_e4m3fn")
+    rows = out.numel // max(1, size(out, -1))
+    scales = fresh((rows, -(-size(out, -1) // group)), "float32")
+    return Work((_gate("silu") + _ROUND + 1) * out.numel, (x,), (out, scales))
+
+
+# 2 tokens of 4 + 2 heads of 4, normed and turned whole: 48 * (4 + 3); read and written of 2 bytes,
+# two scales of 4 of 2, 2 positions of 8, 2 rows of 4 of sine and cosine of 2
+@op(
+    "sglang::fused_inplace_qknorm_rope",
+    family="norm",
+    signature=(
+        "Tensor query, Tensor key, Tensor q_weight, Tensor k_weight, Tensor cache,"
+        "Tensor positions, bool neox, float epsilon, int width, int turns"
+    ),
+    example=Call(
+        "sglang",
+        "fused_inplace_qknorm_rope",
+        (
+            *(Tensor((2, 4, 4), "bfloat16"), Tensor((2, 2, 4), "bfloat16")),
+            *(Tensor((4,), "bfloat16"), Tensor((4,), "bfloat16"), _TABLE, _POSITIONS),
+            *(True, 1e-6, 4, 4),
+        ),
+    ),
+    flops=336,
+    bytes=240,
+)
+def norm_and_turn(a: Args) -> Work:
+    """RMS norm of each head of queries and keys, and the rotation of its first part, in place."""
+    given, cache = (a.tensor("query"), a.tensor("key")), a.tensor("cache")
+    positions, width = a.tensor("positions"), a.integer("width", 0)
+    turns = a.integer("turns", 0)
+    count = sum(t.numel for t in given)
+    if not 0 < turns <= width or count % width:
+        raise Unknown("arguments do not fit the op")
+    angles = fresh((min(positions.numel, size(cache, 0)), size(cache, -1)), cache.dtype)
+    reads = (*given, a.tensor("q_weight"), a.tensor("k_weight"), positions, angles)
+    return Work(_RMS * count + _TURN * count // width * turns, reads, tuple(map(like, given)))
+
+
+_RMS = 4

@@ -7,6 +7,8 @@ results and scales written once, packed ones at the size of their tensors.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pyprof.marker import Call, Tensor
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
@@ -53,6 +55,8 @@ def static_quant(a: Args) -> Work:
     *("sgl_kernel::sgl_per_token_group_quant_int8", "sgl_kernel::sgl_per_token_group_quant_8bit"),
     *("sgl_kernel::sgl_per_tensor_quant_fp8", "_C::per_token_group_fp8_quant"),
     *("_C::per_token_group_quant_int8", "_C::per_token_group_fp8_quant_packed"),
+    *("sglang::per_tensor_quant_fp8", "sglang::per_token_group_quant_8bit"),
+    "_C_stable_libtorch::per_token_group_fp8_quant",
     signature="Tensor input, Tensor out, Tensor scale",
     example=Call("sgl_kernel", "sgl_per_token_quant_fp8", (_X, _X8, _ROWS)),
     flops=144,
@@ -61,7 +65,12 @@ def static_quant(a: Args) -> Work:
 # 64 * 6; 64 of 2 bytes and a factor of 4 read, 32 bytes of two numbers each and 4 scales written
 @op(
     *("_C::scaled_fp4_quant", "sgl_kernel::scaled_fp4_quant"),
-    signature="Tensor out, Tensor input, Tensor scale, Tensor factor",
+    "_C_stable_libtorch::scaled_fp4_quant",
+    signature=(
+        "Tensor out, Tensor! input, Tensor! scale, Tensor factor",
+        # given its results by name, or making them
+        "Tensor input, Tensor factor, bool swizzled, Tensor? out, Tensor? scale",
+    ),
     example=Call(
         "_C",
         "scaled_fp4_quant",
@@ -76,8 +85,193 @@ def static_quant(a: Args) -> Work:
 def dynamic_quant(a: Args) -> Work:
     """Rounded by scales that are found first."""
     x = a.tensor("input")
-    writes = (a.tensor("out"), a.tensor("scale"))
+    writes = a.present("out", "scale")
+    if not writes and a.op == "scaled_fp4_quant":
+        writes = _blocks(x, _NVFP4)
+    elif len(writes) != 2:  # noqa: PLR2004 - numbers and their scales
+        raise Unknown("arguments do not fit the op")
     return Work((_ROUND + _LARGEST) * x.numel, (x, *a.present("factor")), writes)
+
+
+class _Blocks(NamedTuple):
+    """How numbers are packed: bits of each, and how many have a scale of a byte together."""
+
+    bits: int
+    group: int
+
+
+_NVFP4, _MXFP4, _MXFP8 = _Blocks(4, 16), _Blocks(4, 32), _Blocks(8, 32)
+
+
+def _blocks(x: Tensor, kind: _Blocks) -> tuple[Tensor, Tensor]:
+    """Describe the bytes of rounded numbers and of their scales; padding of scales not counted."""
+    scales = x.numel // max(1, size(x, -1)) * -(-size(x, -1) // kind.group)
+    return fresh((x.numel * kind.bits // 8,), "uint8"), fresh((scales,), "uint8")
+
+
+# 64 * 6; 64 of 2 bytes and a factor of 4 read, 32 bytes of two numbers each and 4 scales written
+@op(
+    "vllm::flashinfer_nvfp4_quantize",
+    signature="Tensor input, Tensor factor",
+    example=Call("vllm", "flashinfer_nvfp4_quantize", (Tensor((1, 64), "bfloat16"), _ONE)),
+    flops=384,
+    bytes=168,
+)
+@op(
+    "sglang::scaled_fp4_quant",
+    signature="Tensor input, Tensor out, Tensor scale, Tensor factor",
+    example=Call(
+        "sglang",
+        "scaled_fp4_quant",
+        (
+            *(Tensor((1, 64), "bfloat16"), Tensor((1, 32), "uint8")),
+            *(Tensor((1, 4), "float8_e4m3fn"), _ONE),
+        ),
+    ),
+    flops=384,
+    bytes=168,
+)
+@op(
+    *("_C::scaled_fp4_experts_quant", "sgl_kernel::scaled_fp4_experts_quant"),
+    "_C_stable_libtorch::scaled_fp4_experts_quant",
+    signature="Tensor out, Tensor scale, Tensor input, Tensor factor",
+    example=Call(
+        "_C",
+        "scaled_fp4_experts_quant",
+        (
+            *(Tensor((1, 32), "uint8"), Tensor((128, 4), "int32")),
+            *(Tensor((1, 64), "bfloat16"), _ONE, _ONE, _ONE),
+        ),
+    ),
+    flops=384,
+    bytes=168,
+)
+def nvfp4(a: Args) -> Work:
+    """Rounded to 4 bits, sixteen numbers to a scale; of experts' tokens each is of a row."""
+    x = a.tensor("input")
+    return Work((_ROUND + _LARGEST) * x.numel, (x, a.tensor("factor")), _blocks(x, _NVFP4))
+
+
+# 64 * 6; 64 of 2 bytes read, 64 of 1 and 2 scales of 1 written
+@op(
+    *("vllm::mxfp8_quantize", "sglang::flashinfer_mxfp8_quantize"),
+    "vllm::flashinfer_mxfp8_quantize_8x4",
+    signature="Tensor input",
+    example=Call("vllm", "mxfp8_quantize", (Tensor((1, 64), "bfloat16"), False, 32)),
+    flops=384,
+    bytes=194,
+)
+@op(
+    "_C::mxfp8_experts_quant",
+    signature="Tensor input, Tensor sizes",
+    example=Call("_C", "mxfp8_experts_quant", (Tensor((1, 64), "bfloat16"), _ONE)),
+    flops=384,
+    bytes=194,
+)
+def mxfp8(a: Args) -> Work:
+    """Rounded to FP8, thirty-two numbers to a scale."""
+    x = a.tensor("input")
+    return Work((_ROUND + _LARGEST) * x.numel, (x,), _blocks(x, _MXFP8))
+
+
+# 64 * 6; 64 of 2 bytes read, 32 of 1 and 2 scales of 1 written
+@op(
+    "_C::mxfp4_experts_quant",
+    signature="Tensor out, Tensor scale, Tensor input",
+    example=Call(
+        "_C",
+        "mxfp4_experts_quant",
+        (Tensor((1, 32), "uint8"), _ONE, Tensor((1, 64), "bfloat16")),
+    ),
+    flops=384,
+    bytes=162,
+)
+@op(
+    "vllm::flashinfer_mxfp4_quantize",
+    signature="Tensor input",
+    example=Call("vllm", "flashinfer_mxfp4_quantize", (Tensor((1, 64), "bfloat16"), "cuda")),
+    flops=384,
+    bytes=162,
+)
+def mxfp4(a: Args) -> Work:
+    """Rounded to 4 bits, thirty-two numbers to a scale."""
+    x = a.tensor("input")
+    return Work((_ROUND + _LARGEST) * x.numel, (x,), _blocks(x, _MXFP4))
+
+
+# 32 products of a gate, 22 each, and 32 * 6; 64 of 2 bytes and a factor of 4 read, 16 and 2 written
+@op(
+    "_C::silu_and_mul_scaled_fp4_experts_quant",
+    "_C_stable_libtorch::silu_and_mul_scaled_fp4_experts_quant",
+    signature="Tensor out, Tensor scale, Tensor input, Tensor factor",
+    example=Call(
+        "_C",
+        "silu_and_mul_scaled_fp4_experts_quant",
+        (
+            *(Tensor((1, 16), "uint8"), Tensor((128, 4), "int32")),
+            *(Tensor((1, 64), "bfloat16"), _ONE, _ONE, _ONE),
+        ),
+    ),
+    flops=896,
+    bytes=150,
+)
+def gated_nvfp4(a: Args) -> Work:
+    """A gated activation and its rounding to 4 bits."""
+    x = a.tensor("input")
+    out = like(x, (*x.shape[:-1], size(x, -1) // 2))
+    each = _GATE + _ROUND + _LARGEST
+    return Work(each * out.numel, (x, a.tensor("factor")), _blocks(out, _NVFP4))
+
+
+_GATE = 22
+
+
+# 64 * 2; 32 bytes and 2 scales of 1 read, 64 of 2 bytes written
+@op(
+    *("vllm::dequant_mxfp4", "sglang::dequant_mxfp4"),
+    signature="Tensor input, Tensor scale, dtype dtype",
+    example=Call(
+        "vllm",
+        "dequant_mxfp4",
+        (Tensor((1, 32), "uint8"), Tensor((1, 2), "uint8"), 15),
+    ),
+    flops=128,
+    bytes=162,
+)
+def dequant_mxfp4(a: Args) -> Work:
+    """Two numbers in a byte, times their block's scale."""
+    x, scale = a.tensor("input"), a.tensor("scale")
+    out = fresh((*x.shape[:-1], 2 * size(x, -1)), a.dtype())
+    return Work(_BACK * out.numel, (x, scale), (out,))
+
+
+# 24 * 5; 24 of 2 bytes read, 24 of 1 written
+@op(
+    "_C_cache_ops::convert_fp8",
+    signature="Tensor out, Tensor input",
+    example=Call("_C_cache_ops", "convert_fp8", (_X8, _X, 1.0, "fp8")),
+    flops=120,
+    bytes=72,
+)
+def converted(a: Args) -> Work:
+    """A cache in another type, by one scale that is a number."""
+    x = a.tensor("input")
+    return Work(_ROUND * x.numel, (x,), (a.tensor("out"),))
+
+
+# 24 * 6; 24 of 2 bytes read, 24 of 1 and 4 scales of 4 written
+@op(
+    "vllm::rocm_aiter_per_token_quant",
+    signature="Tensor input, dtype dtype, Tensor? scale",
+    example=Call("vllm", "rocm_aiter_per_token_quant", (_X, 24, None)),
+    flops=144,
+    bytes=88,
+)
+def rowwise(a: Args) -> Work:
+    """Each row rounded by a scale of its own, to the type that is asked for."""
+    x = a.tensor("input")
+    scales = fresh((*x.shape[:-1], 1), "float32")
+    return Work((_ROUND + _LARGEST) * x.numel, (x,), (fresh(x.shape, a.dtype()), scales))
 
 
 # 24 * 6; 24 of 2 bytes read, 24 of 1 and 4 scales of 4 written
@@ -97,7 +291,7 @@ def rowwise_int8(a: Args) -> Work:
 
 # 24 * 6; 24 of 2 bytes read, 24 of 1 and a scale of 4 for each 3 written
 @op(
-    "vllm::triton_per_token_group_quant_fp8",
+    *("vllm::triton_per_token_group_quant_fp8", "vllm::rocm_aiter_group_fp8_quant"),
     signature="Tensor input, int group",
     example=Call("vllm", "triton_per_token_group_quant_fp8", (_X, 3)),
     flops=144,

@@ -7,9 +7,11 @@ formula names its family; those of plain ops of the same meaning hold.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyprof.marker import Call, Tensor
 from pyprof.ops.attention import Band, heads
-from pyprof.ops.gemm import product
+from pyprof.ops.gemm import gradients, product
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size, twice
@@ -209,6 +211,9 @@ _SCORES = Tensor((2, 3, 4), "float16")
 @op(
     *("ScaledUpperTriangMaskedSoftmax", "ScaledSoftmax", "ScaledMaskedSoftmax"),
     *("ScaledAlignedCausalMaskedSoftmax", "GenericScaledMaskedSoftmax"),
+    *("te_softmax::scaled_softmax_fwd", "te_softmax::scaled_masked_softmax_fwd"),
+    "te_softmax::scaled_upper_triang_masked_softmax_fwd",
+    "te_softmax::scaled_aligned_causal_masked_softmax_fwd",
     family="softmax",
     signature="Tensor input, Tensor? mask",
     example=Call("", "ScaledSoftmax", (_SCORES, 0.5)),
@@ -242,3 +247,75 @@ def megatron_gated(a: Args) -> Work:
     out = like(x, (*x.shape[:-1], size(x, -1) // 2))
     each = 25 if "Ge" in a.op else 22
     return Work(each * out.numel + x.numel * bool(biases), (x, *biases), (out,))
+
+
+# 24 * 5: softmax's gradient and the scale; go, y read and 24 written of 2 bytes
+@op(
+    *("te_softmax::scaled_softmax_bwd", "te_softmax::scaled_masked_softmax_bwd"),
+    "te_softmax::scaled_upper_triang_masked_softmax_bwd",
+    "te_softmax::scaled_aligned_causal_masked_softmax_bwd",
+    family="softmax",
+    signature="Tensor grad_output, Tensor output",
+    example=Call("te_softmax", "scaled_softmax_bwd", (_SCORES, _SCORES, 0.5)),
+    flops=120,
+    bytes=144,
+)
+def scaled_softmax_backward(a: Args) -> Work:
+    """The gradient of scaled scores."""
+    go, y = a.tensor("grad_output"), a.tensor("output")
+    return Work(5 * go.numel, (go, y), (like(go),))
+
+
+# 2 * 4 * 5 * 6; 24 + 30 + 5 + out 20 of 2 bytes
+@op(
+    "LinearWithGradAccumulationAndAsyncCommunication",
+    family="gemm",
+    signature=(
+        "Tensor input, Tensor weight, Tensor? bias, any accumulates, any reduces, bool sequence"
+    ),
+    example=Call(
+        "",
+        "LinearWithGradAccumulationAndAsyncCommunication",
+        (_X, _W, Tensor((5,), "bfloat16"), True, False, False),
+    ),
+    flops=240,
+    bytes=158,
+)
+def megatron_linear(a: Args) -> Work:
+    """Megatron's linear layer; with sequence parallelism it gathers the rows of all ranks first."""
+    x, w = a.tensor("input"), a.tensor("weight")
+    if len(w.shape) != 2 or size(x, -1) != w.shape[1]:  # noqa: PLR2004 - a matrix
+        raise Unknown("arguments do not fit the op")
+    if not a.known("sequence") or a.flag("sequence", default=False):
+        raise Unknown("how many rows all ranks have is not recorded")
+    n, k = w.shape
+    out = like(x, (*x.shape[:-1], n))
+    work = product(x, w, out, x.numel // max(1, k), n, k)
+    return replace(work, reads=work.reads + a.present("bias"))
+
+
+# both gradients, 240 each; go 20 + w 30 + dx 24, go 20 + x 24 + dw 30 of 2 bytes
+@op("LinearWithGradAccumulationAndAsyncCommunication", direction=BPROP, flops=480, bytes=296)
+def megatron_linear_backward(a: Args) -> Work:
+    """Its gradients: that of the weight is a kernel of Apex's, which adds it to what is there."""
+    return gradients(megatron_linear(a), a.gemm_kernels)
+
+
+# 24 read and written of 2 bytes, 2 sizes of 8 and 2 numbers of 4
+@op(
+    "te_moe::chunk_sort_fwd",
+    family="moe",
+    signature="Tensor input, Tensor sizes, Tensor order, Tensor? weights",
+    example=Call(
+        "te_moe",
+        "chunk_sort_fwd",
+        (_X, Tensor((2,), "int64"), Tensor((2,), "int32"), None),
+    ),
+    flops=0,
+    bytes=120,
+)
+def te_sort_chunks(a: Args) -> Work:
+    """TransformerEngine's: chunks of rows in another order."""
+    x, sizes, order = a.tensor("input"), a.tensor("sizes"), a.tensor("order")
+    weights = a.present("weights")
+    return Work(0, (x, *weights, sizes, order), (like(x), *map(like, weights)))

@@ -31,7 +31,7 @@ def parse(capture: Capture, *, kernels_only: bool = False) -> Records:
 def parse_file(path: Path, *, kernels_only: bool = False) -> Records:
     """Read and parse a capture; raise CaptureError where it holds no GPU work."""
     from pyprof import readers  # noqa: PLC0415 - as above
-    from pyprof.allocator import give_back  # noqa: PLC0415 - as above
+    from pyprof.arrow_setup import give_back  # noqa: PLC0415 - as above
 
     capture = readers.read(path)
     if not capture.activities.num_rows:

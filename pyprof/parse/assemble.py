@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.allocator import give_back
 from pyprof.arrays import NONE, ints, used
+from pyprof.arrow_setup import give_back
 from pyprof.marker import Kind
 from pyprof.parse import (
     collectives,
@@ -30,13 +30,12 @@ from pyprof.parse import (
     texts,
     user_ranges,
 )
-from pyprof.parse import ranges as leaks
 from pyprof.parse import ranges as nesting
 from pyprof.parse.graphs import attribution
 from pyprof.parse.records import Records
 from pyprof.parse.steps import columns as step_columns
 from pyprof.parse.sweep import DescribedSweep, Sweep
-from pyprof.readers._order import in_order
+from pyprof.readers.order import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,6 +64,13 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         windows = profiler_windows.recording_windows(capture)
         launch, doubted = evidence.launches(capture, activities, windows)
         site = sites.find(capture, activities, launch)
+        columns = record_columns.of_work(capture, activities, launch)
+        if windows:
+            of_row = profiler_windows.of_rows(capture, activities, launch, windows)
+            columns["window"] = pa.array(of_row)
+        if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
+            columns["servingStep"] = steps
+        columns |= step_columns(Records(len(activities), columns), capture)
         sweep = swept.result()
     give_back()  # what sorting and searching held for a while
     leaf, range_doubts = evidence.ranges_of(activities, sweep.nest, site)
@@ -89,14 +95,9 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     del sweep, swept  # the bounds of all ranges
     give_back()
     owners = record_columns.Owners(launch, site, leaf, around, chain, partner, free)
-    columns = record_columns.build(capture, activities, described, owners)
-    if windows:
-        columns["window"] = pa.array(profiler_windows.of_rows(capture, activities, launch, windows))
+    columns |= record_columns.build(capture, activities, described, owners)
     if sizes is not None:
         columns["resultSize"] = sizes
-    if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
-        columns["servingStep"] = steps
-    columns |= step_columns(Records(len(activities), columns), capture)
     columns |= samples.counters(capture, columns)
     return Records(
         rows=len(activities),
@@ -185,14 +186,14 @@ def _sweep(capture: Capture) -> Sweep:
     still_open = end == NONE
     end = np.where(still_open, _last(capture), end)
     nested = ints(ranges.column("style")) == schema.NESTED
-    leaked = leaks.leaked(thread, start, kind, still_open)
-    endless = leaks.too_many(thread, kind, still_open & nested & ~leaked)
+    leaked = nesting.leaked(thread, start, kind, still_open)
+    endless = nesting.too_many(thread, kind, still_open & nested & ~leaked)
     from_first = nested & (start == start.min(initial=_NEVER)) & (end > start)
-    startless = leaks.too_many(thread, kind, from_first)
+    startless = nesting.too_many(thread, kind, from_first)
     wanted = (kind != Kind.CONTEXT) & nested & ~leaked & ~endless & ~startless
     row = np.flatnonzero(wanted).astype(np.int32)
     bounds = (thread, start, end) if wanted.all() else (thread[row], start[row], end[row])
-    nest = nesting.nest(*bounds, _tiebreaks(read, kind, row))
+    nest = nesting.nest(*bounds, lambda: _tiebreaks(read, kind, row))
     del thread, start, end, bounds  # as long as all ranges are many
     row = row[nest.order]
     chosen = texts.select(read, row)

@@ -19,7 +19,7 @@ from pyprof import schema
 from pyprof.parse.records import Coded, Records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from concurrent.futures import Future
 
 _FIRST_ROWS, _ROWS = 1 << 10, 1 << 15
@@ -54,17 +54,6 @@ def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | No
 def _rows(written: int, size: int) -> int:
     """Choose how many rows to write next, after some of this size in bytes."""
     return max(1, min(_ROWS, _BYTES * written // max(1, size)))
-
-
-def record_lines(records: Records) -> Iterator[str]:
-    """Give the records' lines, without line ends."""
-    pieces = _pieces(records)
-    start, rows = 0, _FIRST_ROWS
-    while start < records.rows:
-        rows = min(rows, records.rows - start)
-        batch = bytes(_lines(pieces, start, rows))
-        start, rows = start + rows, _rows(rows, len(batch))
-        yield from batch.decode().removesuffix("\n").split("\n")  # texts may hold other separators
 
 
 def _pieces(records: Records) -> list[Callable[[int, int], pa.Array]]:

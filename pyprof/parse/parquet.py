@@ -160,17 +160,22 @@ def _read(path: Path, skip: Collection[str]) -> Records:
             "expected output of pyprof parse -o FILE.parquet"
         )
     try:
-        table = table.unify_dictionaries()
-        table.validate(full=True)
-        with ThreadPoolExecutor() as pool:  # Arrow works outside Python's lock
-            columns = list(pool.map(_column, table.column_names, table.columns))
-        described = pa.Table.from_pylist(orjson.loads(devices or b"[]"), schema.DEVICES)
+        return _records(table, devices)
     except (pa.ArrowException, ValueError, TypeError, AttributeError) as error:
         if isinstance(error, MemoryError):
             raise
         raise RecordsError(
             f"{path}: a Parquet file with unexpected column types ({reason(error)}); parse again"
         ) from None
+
+
+def _records(table: pa.Table, devices: bytes | None) -> Records:
+    """Make records of a file's table, and of what its metadata say of devices."""
+    table = table.unify_dictionaries()
+    table.validate(full=True)
+    with ThreadPoolExecutor() as pool:  # Arrow works outside Python's lock
+        columns = list(pool.map(_column, table.column_names, table.columns))
+    described = pa.Table.from_pylist(orjson.loads(devices or b"[]"), schema.DEVICES)
     filled = {
         name: column
         for name, column, values in zip(table.column_names, columns, table.columns, strict=True)

@@ -29,6 +29,8 @@ _MOST_KINDS = 256
 """Kinds of work kept apart, by their time; all others together are one more."""
 _AT_ONCE = 1 << 21
 """Numbers in a matrix of shares."""
+_PAIR = 100
+"""What a pair of shares costs, in multiplications of a matrix."""
 _TOLERANCE = 1e-9
 _ESTIMABLE = 1e-3
 _MOST_LEVERAGE = 0.99
@@ -205,6 +207,8 @@ class _System:
         order = np.argsort(sample, kind="stable")
         self.sample, self.column, self.share = sample[order], column[order], share[order]
         self.samples = len(of_samples.busy)
+        number = np.bincount(sample, minlength=self.samples)
+        self.sparse = int((number**2).sum()) * _PAIR < self.samples * self.size**2
         self.inverse, self.dependent = _inverse(self._products(np.ones(self.samples)))
         self.leverage = np.minimum(self._leverage(), _MOST_LEVERAGE)
 
@@ -232,15 +236,41 @@ class _System:
             flat = np.bincount(key, self.share[low:high], count * self.size)
             yield first, flat.astype(np.float64, copy=False).reshape(count, self.size)
 
+    def _pairs(self) -> Iterator[tuple[Ints, Ints]]:
+        """Give all pairs of shares of a sample by their places, of many samples at a time."""
+        number = np.bincount(self.sample, minlength=self.samples)
+        first = np.append([0], np.cumsum(number))
+        pairs = np.append([0], np.cumsum(number**2))
+        bounds = np.searchsorted(pairs, np.arange(0, pairs[-1] + _AT_ONCE, _AT_ONCE), "right") - 1
+        for low, high in pairwise(np.unique(np.append(bounds, self.samples)).tolist()):
+            places = np.arange(first[low], first[high])
+            others = number[self.sample[places]]
+            one = np.repeat(places, others)
+            start = np.cumsum(others) - others - first[self.sample[places]]
+            yield one, np.arange(len(one)) - np.repeat(start, others)
+
     def _products(self, weight: Floats) -> Floats:
         """Add up the products of the shares of all pairs of columns, each sample weighted."""
         products = np.zeros((self.size, self.size))
+        if self.sparse:
+            for one, other in self._pairs():
+                column = self.column[one] * self.size + self.column[other]
+                both = self.share[one] * self.share[other] * weight[self.sample[one]]
+                products += np.bincount(column, both, self.size**2).reshape(products.shape)
+            return products
         for first, block in self._blocks():
             weighted = block * np.sqrt(weight[first : first + len(block), None])
             products += weighted.T @ weighted  # of itself, which takes half the time
         return products
 
     def _leverage(self) -> Floats:
+        if self.sparse:
+            leverage = np.zeros(self.samples)
+            for one, other in self._pairs():
+                both = self.share[one] * self.share[other]
+                both *= self.inverse[self.column[one], self.column[other]]
+                leverage += np.bincount(self.sample[one], both, self.samples)
+            return leverage
         parts = [((block @ self.inverse) * block).sum(axis=1) for _, block in self._blocks()]
         return np.concatenate([np.zeros(0), *parts])
 

@@ -19,7 +19,7 @@ from pyprof.arrays import NONE
 from pyprof.marker import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -44,15 +44,18 @@ class Nest:
         return depths(self.parent)
 
 
-def nest(thread: Ints, start: Ints, end: Ints, tiebreak: Ints) -> Nest:
+def nest(thread: Ints, start: Ints, end: Ints, tiebreak: Callable[[], Ints]) -> Nest:
     """Sort ranges and find the parent of each.
 
-    Of ranges with equal bounds, the one with the lower `tiebreak` encloses the other.
+    Of ranges with equal bounds, the one with the lower `tiebreak` encloses the other; it is asked
+    for only where bounds do not tell.
     """
     order = _by_start(thread, start)
-    if not _enclosing_first(thread[order], start[order], end[order]):
-        order = np.lexsort((tiebreak, -end, start, thread))
-    thread, start, end = thread[order], start[order], end[order]
+    bounds = thread[order], start[order], end[order]
+    if not _enclosing_first(*bounds):
+        order = np.lexsort((tiebreak(), -end, start, thread))
+        bounds = thread[order], start[order], end[order]
+    thread, start, end = bounds
     return Nest(thread, start, end, _parents(thread, end), order.astype(np.int32))
 
 
@@ -79,16 +82,15 @@ def _enclosing_first(thread: Ints, start: Ints, end: Ints) -> bool:
 
 def _parents(thread: Ints, end: Ints) -> Ints:
     parent = np.arange(-1, len(end) - 1)
-    if len(end):
-        parent[np.flatnonzero(thread[1:] != thread[:-1]) + 1] = NONE
-    active = np.flatnonzero(parent != NONE)
+    first = thread[1:] != thread[:-1]
+    parent[1:][first] = NONE
+    active = np.flatnonzero((end[:-1] < end[1:]) & ~first) + 1
     for _ in range(_STEPS):
         if not len(active):
             return parent
-        above = parent[active]
-        active = active[end[above] < end[active]]
-        parent[active] = parent[parent[active]]
-        active = active[parent[active] != NONE]
+        above = parent[parent[active]]
+        parent[active] = above
+        active = active[(end[above] < end[active]) & (above != NONE)]
     return _swept(thread, end, np.ones(len(end), bool))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -9,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.allocator import give_back
 from pyprof.arrays import NONE, ints, lists, numbered
+from pyprof.arrow_setup import give_back
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import collectives, launch_layers, paths, sequence, sites
@@ -47,38 +48,43 @@ class Owners(NamedTuple):
     """Names of start/end ranges around some rows."""
 
 
+def of_work(capture: Capture, activities: pa.Table, launch: Ints) -> dict[str, Column]:
+    """Build the columns that tell of the work itself and of the calls that launched it."""
+    return {
+        **_names(activities),
+        **_work(activities),
+        **_devices(capture, activities),
+        **_counters(activities),
+        **_launches(capture, launch),
+    }
+
+
 def build(
     capture: Capture, activities: pa.Table, sweep: DescribedSweep, owners: Owners
 ) -> dict[str, Column]:
-    """Build every column of `schema.RECORD` that this capture can fill."""
-    launch, partners = owners.launch, owners.partners
+    """Build the columns of `schema.RECORD` that tell of what is around each row."""
+    partners = owners.partners
     path, partner, place, around = (
         sweep.path(ranges) for ranges in (owners.leaf, partners.op, partners.place, owners.around)
     )
     direction = _direction(activities, sweep, path, around, partners.engine)
     # A collective is of many parameters, not of the one that it waited for.
     place = np.where(direction.index == _COMM, partner, place)
-    counted = sequence.count(capture, sweep, owners.chain, path, owners.site)
+    with ThreadPoolExecutor(1) as beside:  # NumPy and Arrow work outside Python's lock
+        counting = beside.submit(sequence.count, capture, sweep, owners.chain, path, owners.site)
+        layered = _layered(sweep, _own(sweep, path, place, 0), place, around)
+        built = {
+            **_paths(sweep, path),
+            "recomputed": _recomputed(sweep, path),
+            "trace": _traces(sweep, _own(sweep, path, place, 1)),
+            "layer": launch_layers.layers(sweep, layered, owners.free),
+            "dir": direction,
+            **_forward(sweep, partner, place),
+            **paths.arguments(sweep.described, path, partner),
+        }
+        counted = counting.result()
     give_back()  # chains are as long as all ranges around all rows
-    layered = _layered(sweep, _own(sweep, path, place, 0), place, around)
-    work = _work(activities)
-    give_back()
-    built = {
-        **_names(activities),
-        **work,
-        **_devices(capture, activities),
-        **_collective(activities, sweep, path, counted["opId"], direction),
-        **_counters(activities),
-        **_launches(capture, launch),
-        **_paths(sweep, path),
-        "recomputed": _recomputed(sweep, path),
-        "trace": _traces(sweep, _own(sweep, path, place, 1)),
-        "layer": launch_layers.layers(sweep, layered, owners.free),
-        "dir": direction,
-        **counted,
-        **_forward(sweep, partner, place),
-        **paths.arguments(sweep.described, path, partner),
-    }
+    built |= counted | _collective(activities, sweep, path, counted["opId"], direction)
     return built | _sites(owners.site, built)
 
 

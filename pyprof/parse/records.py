@@ -218,9 +218,26 @@ def first_rows(index: NDArray[np.integer]) -> NDArray[np.int64]:
 
 def distinct(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Number distinct keys as they come: the first row of each, and the number of each row."""
+    if (low := int(keys.min(initial=_LARGEST))) + _DENSE * len(keys) > int(keys.max(initial=low)):
+        return _distinct_of_few(keys - low)
     encoded = pa.array(keys).dictionary_encode()  # hashing; no sort of millions
     number = encoded.indices.to_numpy()
     return first_rows(number), number.astype(np.int64)
+
+
+_DENSE = 4
+"""Values that there may be for each of some keys, so that a place for each value is soon filled."""
+_LARGEST = np.iinfo(np.int64).max
+
+
+def _distinct_of_few(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Do the same for keys from 0 on: without hashing, by the first row of each value."""
+    rows = np.arange(len(keys))
+    first = np.empty(int(keys.max(initial=-1)) + 1, np.int64)
+    first[keys[::-1]] = rows[::-1]  # the last assignment stays
+    first_of_row = first[keys]
+    is_first = first_of_row == rows
+    return np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[first_of_row]
 
 
 def totals(number: NDArray[np.int64], values: NDArray[np.int64], count: int) -> NDArray[np.int64]:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyprof.arrays import NONE, ints
 from pyprof.parse import pooling
+from pyprof.parse.counter_texts import STATES, together
 from pyprof.parse.records import Coded, encode, number_combinations
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 _KIND = ("kLongName", "grid", "block", "mod", "op", "fwdOp", "sizes", "dtypes", "marker")
 """What rows alike have in common."""
-_STATES = ("clock_hz", "power_w")
 _RATES = ("dram_pct", "tensor_pct")
 _MOST_ERROR_PCT = 10.0
 """Of a peak: an estimate that may be further off says nothing."""
@@ -56,11 +56,9 @@ def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Colum
     texts = [orjson.dumps({"source": "samples", **each}).decode() if each else None
              for each in of_kinds]  # fmt: skip
     index = np.where(np.array([text is not None for text in texts], bool)[kind], kind, NONE)
-    of_kernels = columns.get("counters")
-    if isinstance(of_kernels, Coded):
-        index = np.where(of_kernels.index == NONE, index, of_kernels.index + len(texts))
-        texts += of_kernels.values
-    return {"counters": Coded(index, texts)}
+    sampled, of_events = Coded(index, texts), columns.get("counters")
+    both = together(sampled, of_events) if isinstance(of_events, Coded) else sampled
+    return {"counters": both}
 
 
 def _times(column: Column) -> Ints:
@@ -115,7 +113,7 @@ def _estimates(
     taken: Mapping[str, tuple[Ints, Floats]], work: _Work
 ) -> Iterator[tuple[str, Samples, Estimate]]:
     shared: tuple[Ints, Shares] | None = None
-    for name in (*_RATES, *_STATES):
+    for name in (*_RATES, *STATES):
         if name not in taken:
             continue
         samples = pooling.samples(*taken[name])
@@ -123,7 +121,7 @@ def _estimates(
             continue
         if shared is None or not np.array_equal(shared[0], samples.end):  # most were taken at once
             shared = samples.end, pooling.shares(samples, *work)
-        if name in _STATES:
+        if name in STATES:
             yield name, samples, pooling.states(samples.value, shared[1])
         else:
             rounded = _rounded(samples)
@@ -149,7 +147,7 @@ def _add_long(own: dict[int, dict[str, float]], name: str, samples: Samples, wor
 
 def _note(entries: list[dict[str, float]], name: str, estimate: Estimate) -> None:
     """Note estimates that are good enough; less than nothing, within its error, is nothing."""
-    most = _MOST_ERROR * estimate.value if name in _STATES else _MOST_ERROR_PCT
+    most = _MOST_ERROR * estimate.value if name in STATES else _MOST_ERROR_PCT
     possible = (estimate.error <= most) & (estimate.value >= -3 * estimate.error)
     for place in np.flatnonzero(possible).tolist():
         entries[place] |= {

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.allocator import give_back
 from pyprof.arrays import NONE, lists
+from pyprof.arrow_setup import give_back
 from pyprof.marker import Kind, templates
 from pyprof.parse import backward_nodes, launches, paths, texts
 from pyprof.parse.ranges import by_value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.arrays import NONE, ints
-from pyprof.marker.batch import STEP
+from pyprof.marker.batch import states_requests
 from pyprof.parse.records import Coded
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def of_rows(capture: Capture, activities: pa.Table, launch: Ints) -> Coded | Non
     """
     text = capture.ranges.column("text").combine_chunks()
     names = text.dictionary.to_pylist()
-    states = np.array([*(bool(STEP.fullmatch(name or "")) for name in names), False])
+    states = np.array([*(states_requests(name or "") for name in names), False])
     code = text.indices.fill_null(NONE).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(states[code])
     if not len(rows):

@@ -83,21 +83,33 @@ def iterations(capture: Capture) -> Bounds | None:
 def loop_of(text: str) -> str:
     """Name the loop that a step's range is of: its steps differ in numbers, in serving in more."""
     if serving_step(text):
-        return step_name(text).partition("[")[0]
+        name = step_name(text).partition("[")[0]
+        return _ATOM if name in _ATOM_NAMES else name
     return _DIGITS.sub("N", plain_layer(unnumbered(text)))
+
+
+_ATOM, _ATOM_NAMES = "prefill, decode", ("prefill", "decode", "eager_decode")
+"""One loop of the engine ATOM, whose steps have no name in common."""
 
 
 def engine_steps(capture: Capture) -> Bounds | None:
     """Let a step begin where vLLM prepares or runs its model, and end where the next begins."""
-    for text in _ENGINE:
+    for text, beside in _ENGINE:
         bounds = _apart(_named(capture.ranges, [text]))
-        if len(bounds.start) > 1:
+        if len(bounds.start) > 1 and (not beside or len(_named(capture.ranges, [beside]))):
             last = bounds.end[-1:]
             return replace(bounds, origin=f'ranges "{text}"', end=np.append(bounds.start[1:], last))
     return None
 
 
-_ENGINE = ("gpu_model_runner: preprocess", "gpu_model_runner: forward")
+_ENGINE = (
+    ("gpu_model_runner: preprocess", ""),
+    ("gpu_model_runner: forward", ""),
+    # in 2025 they were plain words, one of which nobody else uses
+    ("Preprocess", "Bookkeep"),
+    ("Forward", "Bookkeep"),
+)
+"""Ranges of vLLM around a part of each step, and one that must be there beside it."""
 
 
 def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:

@@ -61,7 +61,8 @@ def _around_backward(capture: Capture, sweep: Sweep, launch: Ints) -> Ints:
     backward, caller = backward[alone], caller[alone]
     kind = texts.kinds(sweep.texts)
     other = ~np.isin(thread, sweep.nest.thread[np.isin(kind, [*NAMED])])
-    ranges = nest(pid[caller], sweep.nest.start[backward], sweep.nest.end[backward], backward)
+    bounds = pid[caller], sweep.nest.start[backward], sweep.nest.end[backward]
+    ranges = nest(*bounds, lambda: backward)
     inside = innermost(ranges, pid[thread[other]], start[other], end[other])
     range_of_row[rows[other]] = np.append(backward[ranges.order], NONE)[inside]
     return range_of_row

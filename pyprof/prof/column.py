@@ -1,26 +1,25 @@
-"""What a column of a report is, and how its values are made; the columns are in `columns`."""
+"""What a column of a report is; the columns are in `columns`, their values in `column_values`.
+
+Names and meanings are at hand without Arrow, which takes longer to load than a help text may.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from pyprof.parse.records import Coded
-from pyprof.prof.apportion import UNKNOWN
+from pyprof.lazy import lazily
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    import pyarrow as pa
 
     from pyprof.prof.table import Table
+else:
+    pa = lazily("pyarrow")
 
-Values: TypeAlias = Callable[["Table"], pa.Array]
+Values: TypeAlias = "Callable[[Table], pa.Array]"
 
 INT, FLOAT, TEXT, NUMBERS = "int", "float", "text", "numbers"
 """Kinds of values; NUMBERS are several in one text, with commas between them."""
@@ -70,31 +69,3 @@ def column(
         return values
 
     return register
-
-
-def spelt(coded: Coded, spell: Callable[..., str | None]) -> pa.Array:
-    """Spell each distinct value once; a null stays null."""
-    spelt = [spell(value) if value is not None else None for value in coded.values]
-    return Coded(coded.index, spelt).numbered()
-
-
-def spelt_lists(lists: pa.Array) -> pa.Array:
-    """Spell lists of numbers with commas; null for none."""
-    flat = lists.values.cast(pa.string())
-    spelt = pc.binary_join(pa.ListArray.from_arrays(lists.offsets, flat, mask=lists.is_null()), ",")
-    return pc.if_else(pc.equal(spelt, ""), None, spelt)
-
-
-def commas(numbers: Sequence[int]) -> str | None:
-    """Spell numbers with commas; None for none."""
-    return ",".join(map(str, numbers)) or None
-
-
-def null_if_unknown(values: NDArray[np.int64]) -> pa.Array:
-    """Give numbers with null for UNKNOWN."""
-    return pa.array(values, mask=values == UNKNOWN)
-
-
-def floats(values: NDArray[np.float64]) -> pa.Array:
-    """Give numbers with null for what is not finite."""
-    return pa.array(values, mask=~np.isfinite(values))

@@ -1,6 +1,7 @@
 """The columns of a report. One `@column` each: its name, header, meaning and values.
 
 `-c`, `--help`, CSV headers, tables and the README's list follow from what is registered here.
+Help lists the columns without making any: what makes values loads Arrow, and is loaded when used.
 """
 
 from __future__ import annotations
@@ -8,34 +9,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-
-from pyprof.parse import paths
-from pyprof.parse.records import Coded, distinct
-from pyprof.prof import explained_columns, kernel_families, step_columns
-from pyprof.prof.column import (
-    COLUMNS,
-    FLOAT,
-    INT,
-    NUMBERS,
-    TEXT,
-    Column,
-    column,
-    commas,
-    floats,
-    null_if_unknown,
-    spelt,
-    spelt_lists,
-)
-from pyprof.prof.families import family
-from pyprof.prof.measured import with_counters
-from pyprof.prof.op_names import op_name
+from pyprof.lazy import lazily
+from pyprof.prof.column import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column, column
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    import pyarrow as pa
 
+    from pyprof.prof import column_values as values
+    from pyprof.prof import explained_columns, kernel_families, step_columns
     from pyprof.prof.table import Table
+else:
+    values = lazily("pyprof.prof.column_values")
+    explained_columns = lazily("pyprof.prof.explained_columns")
+    kernel_families = lazily("pyprof.prof.kernel_families")
+    step_columns = lazily("pyprof.prof.step_columns")
 
 __all__ = ["COLUMNS", "DEFAULT", "FLOAT", "INT", "NUMBERS", "TEXT", "Column"]
 
@@ -47,19 +34,19 @@ DEFAULT = "idx,dir,sub,mod,op,kernel,params,sil"
 @column("idx", "Idx", INT, 7)
 def _idx(table: Table) -> pa.Array:
     """Row number, from 1, in the order of the file."""
-    return pa.array(np.arange(1, table.records.rows + 1))
+    return values.row_numbers(table.records)
 
 
 @column("seq", "SeqId", NUMBERS, 7)
 def _seq(table: Table) -> pa.Array:
     """PyTorch's sequence number."""
-    return spelt_lists(table.records.arrow("seqId"))
+    return values.spelt_lists(table.records.arrow("seqId"))
 
 
 @column("altseq", "AltSeqId", NUMBERS, 7)
 def _altseq(table: Table) -> pa.Array:
     """Other sequence numbers of the kernel."""
-    return spelt_lists(table.records.arrow("altSeqId"))
+    return values.spelt_lists(table.records.arrow("altSeqId"))
 
 
 @column("tid", "TId", INT, 12)
@@ -71,19 +58,19 @@ def _tid(table: Table) -> pa.Array:
 @column("layer", "Layer", TEXT, 10)
 def _layer(table: Table) -> pa.Array:
     """Layers around it, outermost first."""
-    return spelt(table.own_or_forward("layer"), lambda names: ":".join(names) or None)
+    return values.spelt(table.own_or_forward("layer"), lambda names: ":".join(names) or None)
 
 
 @column("trace", "Trace", TEXT, 25)
 def _trace(table: Table) -> pa.Array:
     """Call stack, outermost first, without the framework's frames."""
-    return spelt(table.own_or_forward("trace"), lambda lines: ",".join(lines) or None)
+    return values.spelt(table.own_or_forward("trace"), lambda lines: ",".join(lines) or None)
 
 
 @column("dir", "Direction", TEXT, 5)
 def _dir(table: Table) -> pa.Array:
     """Part of the step: fprop, bprop, optim, comm, copy."""
-    return spelt(table.records.coded("dir"), lambda text: text or None)
+    return values.spelt(table.records.coded("dir"), lambda text: text or None)
 
 
 @column("sub", "Sub", INT, 3)
@@ -95,53 +82,25 @@ def _sub(table: Table) -> pa.Array:
 @column("mod", "Module", TEXT, 15)
 def _mod(table: Table) -> pa.Array:
     """Python module of the op that was called."""
-    return spelt(table.own_or_forward("mod"), _module_of)
-
-
-def _module_of(names: list[str]) -> str | None:
-    """Give the outermost module; records have `na` where there is none, as the original wrote."""
-    return names[0] if names and names[0] != "na" else None
+    return values.spelt(table.own_or_forward("mod"), values.outermost_module)
 
 
 @column("op", "Op", TEXT, 15)
 def _op(table: Table) -> pa.Array:
     """The op that was called, a method with its class; `bias` for the bias of a linear."""
-    mods, ops = table.own_or_forward("mod"), table.own_or_forward("op")
-    first, index = distinct((mods.index + 1) * (len(ops.values) + 1) + ops.index + 1)
-    pairs = ((mods.at(row), ops.at(row)) for row in first.tolist())
-    names = [op_name(mod[0] if mod else None, op[0]) if op else None for mod, op in pairs]
-    linear = np.array([name == "linear" for name in names], bool)[index]
-    index = np.where(linear & _is_bias(table), len(names), index)
-    return Coded(index, [*names, "bias"]).numbered()
-
-
-_BIAS_FAMILIES = {"pointwise", "reduction"}
-
-
-def _is_bias(table: Table) -> NDArray[np.bool_]:
-    """Tell which rows work for an element-wise op or a sum, inside whatever was called."""
-    costs = table.costs
-    bias = np.array([family(work) in _BIAS_FAMILIES for work in costs.work], bool)
-    return bias[costs.work_of]
+    return values.ops(table)
 
 
 @column("kernel", "Kernel", TEXT, 0)
 def _kernel(table: Table) -> pa.Array:
     """Short name of the kernel."""
-    return spelt(table.records.coded("kShortName"), lambda name: name.replace(" ", "_"))
+    return values.spelt(table.records.coded("kShortName"), lambda name: name.replace(" ", "_"))
 
 
 @column("params", "Params", TEXT, 0)
 def _params(table: Table) -> pa.Array:
     """What its op's cost was computed from."""
-    costs = table.costs
-    texts = ["".join(f"{key}={_compact(value)}," for key, value in params.items()) or None
-             for params in costs.params]  # fmt: skip
-    return Coded(costs.params_of, texts).numbered()
-
-
-def _compact(value: object) -> str:
-    return str(value).replace(" ", "")
+    return values.params(table.costs)
 
 
 @column("sil", "Sil(ns)", INT, 10, "ns")
@@ -153,8 +112,7 @@ def _sil(table: Table) -> pa.Array:
 @column("tc", "TC", TEXT, 2)
 def _tc(table: Table) -> pa.Array:
     """Tensor Cores: 1 used, 0 not used, ? unknown from the name, - nothing for them to do."""
-    number, judged = table.judged
-    return Coded(number, [entry.tc.value for entry in judged]).numbered()
+    return values.tensor_cores(table)
 
 
 @column("device", "Device", INT, 3)
@@ -172,25 +130,25 @@ def _stream(table: Table) -> pa.Array:
 @column("grid", "Grid", NUMBERS, 12)
 def _grid(table: Table) -> pa.Array:
     """Thread blocks, x,y,z."""
-    return spelt(table.records.coded("grid"), commas)
+    return values.spelt(table.records.coded("grid"), values.commas)
 
 
 @column("block", "Block", NUMBERS, 12)
 def _block(table: Table) -> pa.Array:
     """Threads in a block, x,y,z."""
-    return spelt(table.records.coded("block"), commas)
+    return values.spelt(table.records.coded("block"), values.commas)
 
 
 @column("flops", "FLOPs", INT, 12, "FLOP")
 def _flops(table: Table) -> pa.Array:
     """Its share of its op call's FLOPs; a fused multiply-add counts 2."""
-    return null_if_unknown(table.costs.flops)
+    return values.null_if_unknown(table.costs.flops)
 
 
 @column("bytes", "Bytes", INT, 12, "byte")
 def _bytes(table: Table) -> pa.Array:
     """Its share of its op call's least DRAM traffic: each input and output once."""
-    return null_if_unknown(table.costs.bytes)
+    return values.null_if_unknown(table.costs.bytes)
 
 
 # --- new ones -----------------------------------------------------------------------------------
@@ -265,31 +223,31 @@ def _kind(table: Table) -> pa.Array:
 @column("line", "Line", TEXT, 25)
 def _line(table: Table) -> pa.Array:
     """Your source line: the innermost one outside installed libraries."""
-    return spelt(table.own_or_forward("trace"), lambda lines: paths.user_line(tuple(lines)))
+    return values.spelt(table.own_or_forward("trace"), values.user_line)
 
 
 @column("module", "ModulePath", TEXT, 25)
 def _module(table: Table) -> pa.Array:
     """The innermost layer: for pyprof's own ranges, the module's full path."""
-    return spelt(table.own_or_forward("layer"), lambda names: names[-1] if names else None)
+    return values.spelt(table.own_or_forward("layer"), lambda names: names[-1] if names else None)
 
 
 @column("tflops", "TFLOP/s", FLOAT, 9, "TFLOP/s")
 def _tflops(table: Table) -> pa.Array:
     """FLOPs over time, 10^12 per second."""
-    return floats(table.roofline.flops_per_s / 1e12)
+    return values.floats(table.roofline.flops_per_s / 1e12)
 
 
 @column("gbs", "GB/s", FLOAT, 9, "GB/s")
 def _gbs(table: Table) -> pa.Array:
     """Bytes over time, 10^9 per second."""
-    return floats(table.roofline.bytes_per_s / 1e9)
+    return values.floats(table.roofline.bytes_per_s / 1e9)
 
 
 @column("ai", "FLOP/B", FLOAT, 8, "FLOP/byte")
 def _ai(table: Table) -> pa.Array:
     """Arithmetic intensity: FLOPs per byte."""
-    return floats(table.roofline.intensity)
+    return values.floats(table.roofline.intensity)
 
 
 @column("bound", "Bound", TEXT, 8)
@@ -301,7 +259,7 @@ def _bound(table: Table) -> pa.Array:
 @column("eff", "Eff(%)", FLOAT, 7, "%")
 def _eff(table: Table) -> pa.Array:
     """Percent of the roofline: the larger share of peak FLOP/s and peak bandwidth. Not clipped."""
-    return floats(table.roofline.share * 100)
+    return values.floats(table.roofline.share * 100)
 
 
 @column("peak", "Peak", TEXT, 30)
@@ -319,13 +277,13 @@ def _why(table: Table) -> pa.Array:
 @column("via", "Via", TEXT, 13)
 def _via(table: Table) -> pa.Array:
     """How its op was found: launch, forward op; in CUDA graphs graph node, ...; and `measured`."""
-    return with_counters(table.records.coded("via"), table.measured).numbered()
+    return values.via(table)
 
 
 @column("opid", "OpId", INT, 8)
 def _opid(table: Table) -> pa.Array:
     """Number of its op call; the kernels of a call share its cost."""
-    return pa.array(table.costs.call)
+    return values.integers(table.costs.call)
 
 
 @column("regs", "Regs", INT, 4)

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Table
 
 GEMM, CONV, ATTENTION, MOE, NORM = "GEMM", "convolution", "attention", "MoE", "norm"
+LINEAR_ATTENTION = "linear attention"
 ELEMENTWISE, REDUCTION, EMBEDDING = "element-wise", "reduction", "embedding"
 COMM, COPY, FILL, TRITON = "communication", "copy", "fill", "Triton"
-MULTI_TENSOR = "multi-tensor"
+MULTI_TENSOR, STATE_SPACE = "multi-tensor", "state space"
 
 OF_OPS: Mapping[str, str] = {
     "gemm": GEMM,
@@ -29,6 +30,7 @@ OF_OPS: Mapping[str, str] = {
     "attention": ATTENTION,
     "moe": MOE,
     "rnn": "RNN",
+    "ssm": STATE_SPACE,
     "norm": NORM,
     "softmax": "softmax",
     "loss": "loss",
@@ -56,6 +58,7 @@ OF_ROLES: Mapping[Role, str] = {
     Role.SPLITK: GEMM,
     Role.CONV: CONV,
     Role.ATTENTION: ATTENTION,
+    Role.LINEAR_ATTENTION: LINEAR_ATTENTION,
     Role.RNN: "RNN",
     Role.NORM: NORM,
     Role.SOFTMAX: "softmax",
@@ -80,9 +83,28 @@ _WORDS = tuple(
     for name, pattern in (
         (
             MOE,
-            r"(?:^|_|::|f)moe(?:_|::|[A-Z]|$)|expert|matmul_ogs|routing|matmul_scatter|topk_gating",
+            (
+                r"(?:^|_|::|f)moe(?:_|::|[A-Z]|$)|expert|matmul_ogs|routing|matmul_scatter"
+                r"|topk_?gating|expandInputRows|do(?:Gated)?ActivationKernel|row_id_map_pass"
+                r"|shuffle_mul_sum|router_gemm|deepseek_v3_topk|compute\w*Strides"
+                # TransformerEngine's; TensorRT-LLM's products of a batch that routing decides
+                r"|^_(?:un)?permute_kernel$|^bmm_\w+_dynB"
+            ),
         ),
-        (ELEMENTWISE, r"rotary|(?:^|_)rope(?:_|$)|silu|gelu|act_and_mul"),
+        (
+            STATE_SPACE,
+            r"chunk_(?:scan|state)_|bmm_chunk_|state_passing_|selective_s|_ssu_|causal_conv1d",
+        ),
+        # what prepares attention, or adds its parts up
+        (
+            ATTENTION,
+            (
+                r"(?:^|_|::)flash(?!_?infer)|FlashAttn|splitkv|fmha|merge_attn|MergeState"
+                r"|mla_combine|MlaReduction|AttentionSum|_fwd_kernel_stage2|^reduce_segments"
+                r"|indexer|mqa_logits"
+            ),
+        ),
+        (ELEMENTWISE, r"rotary|(?:^|_)rope(?:_|$)|silu|gelu|act_and_mul|swiglu|geglu|MLARope"),
         (EMBEDDING, r"embedding"),
     )
 )
@@ -96,14 +118,20 @@ def family_of_kernel(name: str) -> str:
     if kind not in (Role.COMM, Role.MEMCPY, Role.MEMSET, Role.COPY):
         path = split(name).path
         said = next((word for word, pattern in _WORDS if pattern.search(path)), None)
-        if said is not None and not (kind is Role.TRITON and path.startswith("triton_")):
+        beside = said == ELEMENTWISE and kind in (Role.GEMM, Role.CONV, Role.ATTENTION)
+        inductor = kind is Role.TRITON and path.startswith("triton_")
+        if said is not None and not beside and not inductor:
             return said
-    if kind in (Role.ELEMENTWISE, Role.OTHER) and _QUANTIZES.search(split(name).path):
+    kinds = (Role.ELEMENTWISE, Role.LAYOUT, Role.INDEX, Role.OTHER)
+    if kind in kinds and _QUANTIZES.search(split(name).path):
         return "quantization"
     return OF_ROLES.get(kind, OTHER)
 
 
-_QUANTIZES = re.compile(r"quant(?:ize)?(?:_|$|[A-Z])|scaled_fp8|per_token_group")
+_QUANTIZES = re.compile(
+    r"[qQ]uant(?:ize)?(?:_|$|[A-Z])|scaled_fp8|per_token_group|to_fp4|cast_transpose"
+    r"|block_scaled_\w*cast"
+)
 """In the names of norms and products, too, which do more than that."""
 
 

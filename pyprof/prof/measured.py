@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 
 from pyprof import schema
+from pyprof.parse.counter_texts import entry
 from pyprof.parse.records import Coded
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Measured:
 
     @cached_property
     def _entries(self) -> list[Mapping[str, Any]]:
-        return [_entry(text) for text in self.coded.values]
+        return [entry(text) for text in self.coded.values]
 
     @property
     def any(self) -> bool:
@@ -83,15 +83,6 @@ _SURE_PCT = 1.0
 def measured_of(records: Records) -> Measured:
     """Give what was measured of some records."""
     return Measured(records.coded("counters"))
-
-
-def _entry(text: object) -> Mapping[str, Any]:
-    """Read what was measured; nothing where a file of records was damaged."""
-    try:
-        entry = orjson.loads(text) if isinstance(text, str) else None
-    except orjson.JSONDecodeError:
-        return {}
-    return entry if isinstance(entry, dict) else {}
 
 
 def _number(value: object) -> float:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.gpu.peaks import MEGA, find_card
-from pyprof.gpu.tensorcore import USED
+from pyprof.gpu.tensorcore import SEVERAL_PIPES, USED
 from pyprof.prof.measured import ARGS, NCU, SAMPLES
+from pyprof.prof.shared_time import shared_ns
 
 if TYPE_CHECKING:
     from pyprof.arrays import Floats, Mask
@@ -24,16 +25,17 @@ def seconds(table: Table) -> Floats:
     return np.where(table.timed & (table.duration_ns > 0), table.duration_ns / NS_PER_S, math.nan)
 
 
-def in_this_run(table: Table) -> Mask:
-    """Tell which rows were measured in the run whose times are reported, not in one of ncu's."""
-    return table.measured.from_sources(NCU, SAMPLES, ARGS)
+def in_this_run(table: Table, name: str) -> Mask:
+    """Tell of which rows a counter is of the run whose times are reported, not of one of ncu's."""
+    measured = table.measured
+    return measured.from_sources(NCU, SAMPLES, ARGS) | np.isfinite(measured.values(f"{name}_err"))
 
 
 def dram_bytes(table: Table) -> Floats:
     """Give the measured DRAM traffic; where it is recorded as a share of the peak, by that."""
     measured = table.measured
     counted = measured.values("dram_bytes")
-    share = np.where(in_this_run(table), measured.values("dram_pct"), math.nan)
+    share = np.where(in_this_run(table, "dram_pct"), measured.values("dram_pct"), math.nan)
     if not np.isfinite(share).any():
         return counted
     number, judged = table.judged
@@ -52,8 +54,11 @@ def excess(table: Table) -> Floats:
 
 
 def energy_j(table: Table) -> Floats:
-    """Give power times time."""
-    return table.measured.values("power_w") * seconds(table)
+    """Give power times time; rows that run at once share their device's."""
+    power = table.measured.values("power_w")
+    if not np.isfinite(power).any():
+        return power
+    return np.where(np.isfinite(seconds(table)), power * shared_ns(table) / NS_PER_S, math.nan)
 
 
 def peak_clock_hz(table: Table) -> Floats:
@@ -82,18 +87,30 @@ def _clocks(device: Device) -> tuple[float, float]:
 def share_at_clock(table: Table) -> Floats:
     """Give the share of the roofline whose peak FLOP/s is that of the clock that ran."""
     clock = table.measured.values("clock_hz")
-    clock = np.where(in_this_run(table) & (clock > 0), clock, math.nan)
+    clock = np.where(in_this_run(table, "clock_hz") & (clock > 0), clock, math.nan)
     rates = table.roofline
     slower = peak_clock_hz(table) / clock
     return np.where(rates.compute, rates.share * slower, np.where(np.isfinite(clock), rates.share,
                                                                   math.nan))  # fmt: skip
 
 
+def tensor_cores(table: Table) -> Floats:
+    """Tell where they ran, as `Measured` has it; of a B200 a trace counts one of two pipes."""
+    ran = table.measured.tensor_cores
+    silent = table.measured.from_sources(ARGS) & (ran == 0)
+    if not silent.any():
+        return ran
+    gpu = table.records.coded("gpu")
+    major = [(table.device_of(name).cuda_cc or (0, 0))[0] for name in (*gpu.values, None)]
+    has_other = np.array([number in SEVERAL_PIPES for number in major], bool)[gpu.index]
+    return np.where(silent & has_other, math.nan, ran)
+
+
 def tensor_core_disagreements(table: Table) -> Mask:
     """Tell which rows' counters contradict what their names say of Tensor Cores."""
     number, judged = table.judged
     says = np.array([_SAID.get(entry.tc.value, math.nan) for entry in judged], np.float64)[number]
-    ran = table.measured.tensor_cores
+    ran = tensor_cores(table)
     return np.asarray(np.isfinite(says) & np.isfinite(ran) & (says != ran))
 
 

@@ -11,11 +11,14 @@ import numpy as np
 from pyprof import schema
 from pyprof.arrays import NONE
 from pyprof.gpu import occupancy
+from pyprof.parse.records import first_rows, number_combinations
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyprof.arrays import Floats, Ints, Mask
-    from pyprof.parse.records import Coded
-    from pyprof.prof.table import Table
+    from pyprof.gpu.peaks import Device
+    from pyprof.parse.records import Coded, Records
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +31,30 @@ class Fill:
     """How often the grid fills the device."""
 
 
-def fill(table: Table) -> Fill:
-    """Compute the theoretical occupancy and the waves of each kernel."""
-    records = table.records
-    grid, threads = (_product(records.coded(name)) for name in ("grid", "block"))
-    regs, smem = (records.numpy(name) for name in ("regs", "smem"))
-    is_known = (threads != NONE) & (regs != NONE) & (smem != NONE) & _kernels(table)
+def fill(records: Records, device_of: Callable[[str | None], Device]) -> Fill:
+    """Compute the theoretical occupancy and the waves of each kernel, once of launches alike."""
+    launch = [records.coded(name).index for name in ("grid", "block", "gpu")]
+    number = number_combinations(
+        *launch, *(records.numpy(name) for name in ("regs", "smem")), _kernels(records).astype(int)
+    )
+    one = _of_launches(records, device_of, first_rows(number))
+    return Fill(one.occupancy[number], one.waves[number])
+
+
+def _of_launches(
+    records: Records, device_of: Callable[[str | None], Device], of_rows: Ints
+) -> Fill:
+    """Compute those of some rows."""
+    grid, threads = (_product(records.coded(name))[of_rows] for name in ("grid", "block"))
+    regs, smem = (records.numpy(name)[of_rows] for name in ("regs", "smem"))
+    is_known = (threads != NONE) & (regs != NONE) & (smem != NONE) & _kernels(records)[of_rows]
     gpu = records.coded("gpu")
-    share, waves = (np.full(records.rows, math.nan) for _ in range(2))
+    share, waves = (np.full(len(of_rows), math.nan) for _ in range(2))
     for place, name in enumerate((*gpu.values, None)):
-        device = table.device_of(name)
+        device = device_of(name)
         limits = occupancy.LIMITS.get(device.cuda_cc or (0, 0))
         here = place if name is not None else NONE
-        rows = np.flatnonzero(is_known & (gpu.index == here))
+        rows = np.flatnonzero(is_known & (gpu.index[of_rows] == here))
         if limits is None or not len(rows):
             continue
         blocks = occupancy.blocks_per_sm(limits, threads[rows], regs[rows], smem[rows])
@@ -49,8 +63,8 @@ def fill(table: Table) -> Fill:
     return Fill(share, waves)
 
 
-def _kernels(table: Table) -> Mask:
-    kind = table.records.coded("kind")
+def _kernels(records: Records) -> Mask:
+    kind = records.coded("kind")
     kernel = schema.KINDS[schema.KERNEL]
     return np.array([*(value in (kernel, None) for value in kind.values), True])[kind.index]
 

@@ -11,7 +11,7 @@ so that a call and the ops that it is made of would both be charged.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof import marker, ops
@@ -19,7 +19,7 @@ from pyprof.marker import Kind, Tensor
 from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.backward_nodes import is_node
 from pyprof.parse.paths import tensors
-from pyprof.prof import functorch, on_cpu
+from pyprof.prof import functorch
 from pyprof.prof.chosen_call import OWN, ChosenCall
 from pyprof.prof.operands import stored, with_itself, with_repeats, with_stored
 
@@ -120,16 +120,39 @@ def _cpu_candidates(context: KernelContext) -> list[ChosenCall]:
     own = [work for work in candidates if work.direction == FPROP]
     back = (work for work in candidates if work.direction == BPROP)
     nodes_own = islice(back, 1 if len(context.fwd_seqs) > 1 else 2)
-    return [*on_cpu.outermost(own, context.texts), *nodes_own]
+    return [*_outermost(own, context.texts), *nodes_own]
+
+
+STOPPED = "stopped: gradient checkpointing needed no more than what ran before it"
+
+
+def _outermost(calls: Sequence[ChosenCall], texts: Sequence[str]) -> list[ChosenCall]:
+    """Choose among the calls around a row, the deepest first, which stand at positions of `texts`.
+
+    Given back are those that may be charged, the outermost first. Not those that were left before
+    they ran to the end, nor those on a tensor of functorch: they hide the sizes of a batch, and may
+    stand for several ops. What it calls shows all.
+    """
+    ran = [*takewhile(lambda work: not _stopped(texts[work.position]), calls)]
+    functorch_call = functorch.innermost([work.call for work in ran])
+    if functorch_call is not None:
+        place, call = functorch_call
+        ran = [*ran[:place], replace(ran[place], call=call)]
+    return ran[::-1]
+
+
+def _stopped(text: str) -> bool:
+    """Tell whether a text is of an op that began and never ran to its end."""
+    return text.endswith(marker.STOPPED) and marker.decode_seq(text).stopped
 
 
 def _own_stopped(context: KernelContext) -> ChosenCall | None:
     """Give what says that the op of a row on the CPU never ran; None where it did."""
     texts = context.texts
     place = (context.order or range(len(texts)))[-1] if texts else OWN
-    if not context.on_cpu or place == OWN or not on_cpu.stopped(texts[place]):
+    if not context.on_cpu or place == OWN or not _stopped(texts[place]):
         return None
-    return ChosenCall(None, FPROP, None, place, on_cpu.STOPPED)
+    return ChosenCall(None, FPROP, None, place, STOPPED)
 
 
 def _candidates(context: KernelContext) -> Iterator[ChosenCall]:

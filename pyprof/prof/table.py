@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof import cli
 from pyprof.arrays import distinct_values
 from pyprof.errors import PyprofError
 from pyprof.gpu import measured
@@ -19,6 +18,7 @@ from pyprof.gpu.roofline import LIMITS, Roofline, roofline
 from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
 from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
 from pyprof.ops.model_config import CONTRADICTS
+from pyprof.parameters import meant
 from pyprof.parse.paths import tensors
 from pyprof.parse.records import Coded, Records, distinct
 from pyprof.prof.apportion import UNKNOWN
@@ -186,7 +186,7 @@ class Table:
             measured=measured,
         )
         if device_peaks is None and device.name == self._asked_gpu is not None:
-            hint = cli.meant(str(asked.gpu), card_names()) or ":"
+            hint = meant(str(asked.gpu), card_names()) or ":"
             raise PyprofError(f"no peaks known for {asked.gpu!r}{hint} see pyprof peaks")
         return device_peaks
 
@@ -237,7 +237,7 @@ class Table:
     @cached_property
     def fill(self) -> Fill:
         """How full each kernel's device could be."""
-        return fill(self)
+        return fill(self.records, self.device_of)
 
     @property
     def bound(self) -> Coded:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import cli
+from pyprof.parameters import meant
 from pyprof.prof.columns import COLUMNS, FLOAT, INT
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _condition(text: str) -> Condition:
     name, operator, value = match[1], match[2].replace("==", "="), match[3]
     if name not in COLUMNS:
         raise ValueError(
-            f"no column {name!r}{cli.meant(name, COLUMNS) or ';'} columns are {', '.join(COLUMNS)}"
+            f"no column {name!r}{meant(name, COLUMNS) or ';'} columns are {', '.join(COLUMNS)}"
         )
     _check(name, operator, value)
     return Condition(name, operator, value)

@@ -91,7 +91,7 @@ def _reader(path: Path) -> Reader:
 def _sensible(path: Path, function: Callable[[Path], T]) -> T:
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
 
-    from pyprof.allocator import give_back  # noqa: PLC0415 - as above
+    from pyprof.arrow_setup import give_back  # noqa: PLC0415 - as above
 
     try:
         result = function(path)

@@ -1,8 +1,9 @@
 """The tables that Nsight Compute prints as CSV: rows of kernels, with what was measured of each.
 
 `--page details` writes a row per metric, `--page raw` a column per metric with units in a second
-row. Lines of the profiler (`==PROF==`) and of the program come before. Numbers are spelt as the
-user's locale has it, in units that change with the version and with the size of the number.
+row, `--print-summary` averages over the calls of a kernel. Lines of the profiler (`==PROF==`) and
+of the program come before. Numbers are spelt as the user's locale has it, in units that change with
+the version and with the size of the number.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pyprof.errors import CaptureError
 
@@ -21,19 +22,30 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NAME, _METRIC, _UNIT, _VALUE = "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"
-_ID = "ID"
+_ID, _PROCESS = "ID", "Process ID"
+_AVERAGE, _CALLS = "Average", "Invocations"
+"""What `--print-summary` writes: the mean of each metric, and over how many calls of a kernel."""
 
 PREAMBLE = b"=="
 """What lines of the profiler itself begin with."""
 HEADER = re.compile(
-    rb'^(?=[^\r\n]{0,8192}"?Kernel Name"?)"?(?:ID|Kernel Name)"?[,;\t]', re.MULTILINE
+    rb'^(?=[^\r\n]{0,8192}"?Kernel Name"?)"?(?:ID|Process ID|Kernel Name)"?[,;\t]', re.MULTILINE
 )
 """The line above the kernels, which names the columns."""
-_HEADER_LINE = re.compile(r'^(?=.*"?Kernel Name"?)"?(?:ID|Kernel Name)"?([,;\t])')
+_HEADER_LINE = re.compile(r'^(?=.*"?Kernel Name"?)"?(?:ID|Process ID|Kernel Name)"?([,;\t])')
 """Its first separator is that of the table: spreadsheets of much of Europe write semicolons."""
 _NO_PERMISSION = "ERR_NVGPUCTRPERM"
 _MOST_BYTES = 2 << 30
 _FIELD_BYTES = 1 << 24
+_MOST_CALLS = 1_000_000
+
+
+class _Lines(Protocol):
+    """What `csv.reader` gives."""
+
+    @property
+    def line_num(self) -> int: ...
+    def __iter__(self) -> Iterator[list[str]]: ...
 
 
 class Value(NamedTuple):
@@ -49,6 +61,23 @@ class Kernel:
 
     described: dict[str, str]
     metrics: dict[str, Value] = field(default_factory=dict)
+    calls: int | None = None
+    """Over how many calls the metrics are averages; None where they are of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a file holds."""
+
+    kernels: list[Kernel]
+    """In the order of their first rows; of a summary, one per call."""
+    lost_lines: int = 0
+    """Lines inside a quotation that does not end where it should."""
+
+    @property
+    def summarised(self) -> bool:
+        """Whether metrics are averages over the calls of a kernel."""
+        return any(kernel.calls is not None for kernel in self.kernels)
 
 
 def text_of(path: Path) -> str:
@@ -64,19 +93,23 @@ def encoding_of(head: bytes) -> str:
     return "utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
 
 
-def kernels(path: Path, wanted: Callable[[str], bool]) -> list[Kernel]:
-    """Read the kernels of a file, in the order of their first rows, with the metrics `wanted`.
+def profile(path: Path, named: Callable[[str], str | None]) -> Profile:
+    """Read the kernels of a file, with the metrics that `named` gives a name to.
 
     Raises CaptureError where it holds none.
     """
     text = text_of(path)
-    tables = [*_tables(text)]
-    if not tables:
-        raise CaptureError(f"{path}: {_nothing(text)}")
-    kernels = [kernel for lines in tables for kernel in _kernels(lines, wanted)]
+    try:
+        parts = [_kernels(lines, named) for lines in _tables(text)]
+    except csv.Error as error:
+        raise CaptureError(f"{path}: damaged ({error}); export it again") from None
+    kernels = [kernel for part in parts for kernel in part.kernels]
     if not kernels:
         raise CaptureError(f"{path}: {_nothing(text)}")
-    return kernels
+    if sum(kernel.calls or 1 for kernel in kernels) > _MOST_CALLS + len(kernels):
+        raise CaptureError(f"{path}: a summary of too many calls; export without --print-summary")
+    every_call = [kernel for kernel in kernels for _ in range(kernel.calls or 1)]
+    return Profile(every_call, sum(part.lost_lines for part in parts))
 
 
 def _nothing(text: str) -> str:
@@ -102,29 +135,44 @@ def _tables(text: str) -> Iterator[list[str]]:
         yield lines
 
 
-def _kernels(lines: Sequence[str], wanted: Callable[[str], bool]) -> list[Kernel]:
+def _kernels(lines: Sequence[str], named: Callable[[str], str | None]) -> Profile:
     before = csv.field_size_limit(_FIELD_BYTES)
     try:
         match = _HEADER_LINE.match(lines[0])
-        rows = csv.reader(lines, delimiter=match[1] if match else ",", strict=False)
-        header = [name.strip() for name in next(rows)]
-        read = _long if _METRIC in header and _VALUE in header else _wide
-        return read(header, rows, wanted)
-    except csv.Error:
-        return []
+        table = csv.reader(lines, delimiter=match[1] if match else ",", strict=False)
+        header = [name.strip() for name in next(table)]
+        if _NAME not in header:
+            return Profile([])
+        is_long = _METRIC in header and (_VALUE in header or _AVERAGE in header)
+        lost: list[int] = []
+        kernels = (_long if is_long else _wide)(header, _rows(table, len(header), lost), named)
+        return Profile(kernels, sum(lost))
     finally:
         csv.field_size_limit(before)
 
 
+def _rows(table: _Lines, width: int, lost: list[int]) -> Iterator[list[str]]:
+    """Give the rows; note how many lines went into others, for want of a quotation mark.
+
+    Rules' descriptions may have several lines, in rows of the right width.
+    """
+    line = table.line_num
+    for row in table:
+        if table.line_num - line > 1 and len(row) != width:
+            lost.append(table.line_num - line - 1)
+        line = table.line_num
+        yield row
+
+
 def _long(
-    header: list[str], rows: Iterator[list[str]], wanted: Callable[[str], bool]
+    header: list[str], rows: Iterator[list[str]], named: Callable[[str], str | None]
 ) -> list[Kernel]:
     """Read a row per metric; a rule's rows have none."""
     place = {name: column for column, name in enumerate(header)}
-    metric, value, unit = place[_METRIC], place[_VALUE], place.get(_UNIT)
-    name, number = place[_NAME], place.get(_ID)
-    keys = [column for column in (number, place.get("Process ID"), name) if column is not None]
+    metric, unit, name = place[_METRIC], place.get(_UNIT), place[_NAME]
+    value = place[_VALUE] if _VALUE in place else place[_AVERAGE]
     described = [(key, column) for key, column in place.items() if column < metric]
+    keys = _keys(place, metric)
     kernels: dict[tuple[str, ...], Kernel] = {}
     for row in rows:
         if len(row) <= max(metric, value, *keys) or not row[name]:
@@ -133,10 +181,28 @@ def _long(
         kernel = kernels.get(key)
         if kernel is None:
             kernel = kernels[key] = Kernel({key: row[column] for key, column in described})
-        if wanted(row[metric]):
+            kernel.calls = _calls(kernel.described.get(_CALLS))
+        if meant := named(row[metric]):
             spelt = Value(row[value], row[unit] if unit is not None else "")
-            kernel.metrics.setdefault(_told_apart(row[metric], spelt.unit), spelt)
+            kernel.metrics.setdefault(_told_apart(meant, spelt.unit), spelt)
     return [*kernels.values()]
+
+
+def _keys(place: dict[str, int], metric: int) -> list[int]:
+    """Give the columns that tell kernels apart: their number, or all that describe them."""
+    if _ID in place:
+        return [place[name] for name in (_ID, _PROCESS, _NAME) if name in place]
+    return [column for name, column in place.items() if column < metric and name != _SECTION]
+
+
+_SECTION = "Section Name"
+
+
+def _calls(text: str | None) -> int | None:
+    """Read a number of calls; None where there is none."""
+    if text is None or not text.isdecimal():
+        return None
+    return min(max(int(text[:9]), 1), 2 * _MOST_CALLS)
 
 
 def _told_apart(metric: str, unit: str) -> str:
@@ -148,11 +214,11 @@ _TWO_MEANINGS = frozenset({"Memory Throughput"})
 
 
 def _wide(
-    header: list[str], rows: Iterator[list[str]], wanted: Callable[[str], bool]
+    header: list[str], rows: Iterator[list[str]], named: Callable[[str], str | None]
 ) -> list[Kernel]:
     """Read a column per metric; the row without a kernel holds units."""
     name = header.index(_NAME)
-    metrics = [(column, text) for column, text in enumerate(header) if wanted(text)]
+    metrics = [(column, meant) for column, text in enumerate(header) if (meant := named(text))]
     described = [(column, text) for column, text in enumerate(header) if text in DESCRIBING]
     units: list[str] = []
     kernels = []
@@ -166,12 +232,12 @@ def _wide(
         for column, metric in metrics:
             if column < len(row):
                 unit = units[column] if column < len(units) else ""
-                kernel.metrics[metric] = Value(row[column], unit)
+                kernel.metrics.setdefault(metric, Value(row[column], unit))
         kernels.append(kernel)
     return kernels
 
 
-DESCRIBING = (_ID, "Process ID", _NAME, "Stream", "Device", "CC", "Block Size", "Grid Size")
+DESCRIBING = (_ID, _PROCESS, _NAME, "Stream", "Device", "CC", "Block Size", "Grid Size")
 """Columns that say which kernel a row is of."""
 
 
@@ -195,8 +261,9 @@ class Numbers:
         comma = point = 0
         for kernel in self._kernels:
             for value in kernel.metrics.values():
-                comma += _COMMA.search(value.text) is not None
-                point += _POINT.search(value.text) is not None
+                number, _, _ = value.text.partition(" (")
+                comma += _COMMA.search(number) is not None
+                point += _POINT.search(number) is not None
         return comma > point
 
     def read(self, value: Value | None) -> float | None:

@@ -11,8 +11,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pyprof.gpu.tensorcore import SEVERAL_PIPES
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyprof.readers._ncu_csv import Kernel, Numbers
 
@@ -60,11 +62,18 @@ _SHARED = (
     ("Static Shared Memory Per Block", "Dynamic Shared Memory Per Block"),
 )
 _TENSOR = ("sm__inst_executed_pipe_tensor.sum", "smsp__inst_executed_pipe_tensor.sum")
-_TENSOR_OPS = re.compile(r"sm__inst_executed_pipe_tensor_op_[a-z0-9]+\.sum")
-_TENSOR_PCT = re.compile(
-    r"sm__(?:pipe_tensor(?:_op_[a-z0-9]+)?_cycles_active(?:_v2)?"
-    r"|inst_executed_pipe_tensor(?:_op_[a-z0-9]+)?)"
-    r"\.(?:avg|sum)\.pct_of_peak_sustained_(?:active|elapsed)"
+_TENSOR_MEMORY = ("sm__inst_executed_pipe_tc.sum", "smsp__inst_executed_pipe_tc.sum")
+"""Instructions of the Tensor Cores of a B200, which have a memory and a pipe of their own."""
+_TENSOR_PARTS = tuple(
+    re.compile(rf"sm(?:sp)?__inst_executed_pipe_tensor_{part}_[a-z0-9]+\.sum")
+    for part in ("op", "subpipe")
+)
+_TENSOR_PCT, _TENSOR_PART_PCT, _TENSOR_MEMORY_PCT = (
+    re.compile(
+        rf"sm(?:sp)?__(?:pipe_{pipe}_cycles_active(?:_v2)?|inst_executed_pipe_{pipe})"
+        r"\.(?:avg|sum)\.pct_of_peak_sustained_(?:active|elapsed)"
+    )
+    for pipe in ("tensor", r"tensor(?:_(?:op|subpipe)_[a-z0-9]+)+", "tc")
 )
 _ARITHMETIC = re.compile(
     r"sm(?:sp)?__sass_thread_inst_executed_op_([fhd])(add|mul|fma)_pred_on\.sum"
@@ -75,21 +84,37 @@ _NAME = "device__attribute_display_name"
 _NAMES = frozenset(
     (
         *(name for names in _PLAIN.values() for name in names),
-        *_SECONDS, *_CYCLES, _TRAFFIC, *_TRAFFIC_PARTS, *_TRAFFIC_RATE, *_TENSOR, _NAME,
+        *_SECONDS, *_CYCLES, _TRAFFIC, *_TRAFFIC_PARTS, *_TRAFFIC_RATE, *_TENSOR,
+        *_TENSOR_MEMORY, _NAME,
         *(name for pair in _SHARED for name in pair),
     )
 )  # fmt: skip
-_PATTERNS = (_TENSOR_OPS, _TENSOR_PCT, _ARITHMETIC, _LAUNCH)
+_PATTERNS = (*_TENSOR_PARTS, _TENSOR_PCT, _TENSOR_PART_PCT, _TENSOR_MEMORY_PCT, _ARITHMETIC,
+             _LAUNCH)  # fmt: skip
+_COUNTER = re.compile(r"(?<![\w:])[a-z0-9]+__[\w.]+\w")
+"""A counter's name, which may stand beside its title (`--print-metric-name label-name`).
+
+Behind a colon it is another metric: `pmsampling:` of the same counter's course in time.
+"""
 
 
 @lru_cache(maxsize=1 << 16)
-def wanted(name: str) -> bool:
-    """Tell whether a metric means something here."""
+def known_name(title: str) -> str | None:
+    """Give the name of a metric that means something here; None of any other."""
+    counter = _COUNTER.search(title)
+    names = (title, counter[0]) if counter else (title,)
+    return next((name for name in names if _is_known(name)), None)
+
+
+def _is_known(name: str) -> bool:
     return name in _NAMES or any(pattern.fullmatch(name) for pattern in _PATTERNS)
 
 
-def measured(kernel: Kernel, numbers: Numbers) -> dict[str, float]:
-    """Give the counters of a kernel; those that were not measured are missing."""
+def measured(kernel: Kernel, numbers: Numbers, cc_major: int | None = None) -> dict[str, float]:
+    """Give the counters of a kernel; those that were not measured are missing.
+
+    `cc_major` is the compute capability of its device, where that is known.
+    """
 
     def read(name: str) -> float | None:
         return numbers.read(kernel.metrics.get(name))
@@ -101,8 +126,8 @@ def measured(kernel: Kernel, numbers: Numbers) -> dict[str, float]:
     values["smem_bytes"] = next(
         (size for pair in _SHARED if (size := _total(pair, read)) is not None), None
     )
-    values["tensor_insts"] = _tensor_instructions(kernel, read)
-    values["tensor_pct"] = _highest(kernel, _TENSOR_PCT, read)
+    values["tensor_insts"] = _tensor_instructions(kernel, read, cc_major)
+    values["tensor_pct"] = _tensor_share(kernel, read, cc_major)
     values |= _arithmetic(kernel, read)
     return {key: value for key, value in values.items() if value is not None and value >= 0}
 
@@ -138,18 +163,34 @@ def _total(names: tuple[str, ...], read: Read) -> float | None:
     return sum(measured_values) if len(measured_values) == len(values) else None
 
 
-def _tensor_instructions(kernel: Kernel, read: Read) -> float | None:
-    total = _first(_TENSOR, read)
-    if total is not None:
-        return total
-    parts = [read(name) for name in kernel.metrics if _TENSOR_OPS.fullmatch(name)]
-    counted = [part for part in parts if part is not None]
-    return sum(counted) if counted else None
+def _tensor_instructions(kernel: Kernel, read: Read, cc_major: int | None) -> float | None:
+    """Give the instructions of Tensor Cores; none in one of their pipes is none only of that."""
+    pipes = [_first(_TENSOR, read), _first(_TENSOR_MEMORY, read)]
+    parts = (sum(_values(kernel, pattern, read)) for pattern in _TENSOR_PARTS)
+    counted = sum(count for count in pipes if count is not None) or max(parts)
+    return counted or (0.0 if _is_complete(pipes, cc_major) else None)
 
 
-def _highest(kernel: Kernel, pattern: re.Pattern[str], read: Read) -> float | None:
-    values = [read(name) for name in kernel.metrics if pattern.fullmatch(name)]
-    return max((value for value in values if value is not None), default=None)
+def _tensor_share(kernel: Kernel, read: Read, cc_major: int | None) -> float | None:
+    """Give how active they were, of their pipes that of the most active."""
+    pipes = [
+        max(_values(kernel, pattern, read), default=None)
+        for pattern in (_TENSOR_PCT, _TENSOR_MEMORY_PCT)
+    ]
+    parts = _values(kernel, _TENSOR_PART_PCT, read)
+    most = max((share for share in pipes if share is not None), default=0.0)
+    return most or max(parts, default=0.0) or (0.0 if _is_complete(pipes, cc_major) else None)
+
+
+def _is_complete(pipes: Sequence[float | None], cc_major: int | None) -> bool:
+    """Tell whether what was measured is all of the Tensor Cores."""
+    tensor, memory = (count is not None for count in pipes)
+    return tensor and (memory or cc_major not in SEVERAL_PIPES)
+
+
+def _values(kernel: Kernel, pattern: re.Pattern[str], read: Read) -> list[float]:
+    values = (read(name) for name in kernel.metrics if pattern.fullmatch(name))
+    return [value for value in values if value is not None]
 
 
 def _arithmetic(kernel: Kernel, read: Read) -> dict[str, float | None]:

@@ -49,6 +49,8 @@ _NAMES = tuple(
         (r"Power \(W\)", "power_w"),
         (r"Power \(mW\)", "power_w", 1e-3),
         (r"Temperature \(C\)", "temperature_c"),
+        # of NVML, by `pyprof capture`: a bit for each reason of a clock below the highest
+        (r"Clock Event Reasons", "clock_reasons"),
     )
 )  # fmt: skip
 
@@ -59,7 +61,8 @@ def meaning(name: str) -> Meaning | None:
     return next((m for pattern, m in _NAMES if pattern.fullmatch(name.strip())), None)
 
 
-_MOST: dict[str, float] = {"clock_hz": 1e11, "power_w": 1e5, "temperature_c": 1e3}
+_MOST: dict[str, float] = {"clock_hz": 1e11, "power_w": 1e5, "temperature_c": 1e3,
+                           "clock_reasons": 1 << 31}  # fmt: skip
 _MOST_PCT = 1000.0
 _IN_HZ = 1e12
 """A clock that is so high after it was taken for MHz was in Hz."""

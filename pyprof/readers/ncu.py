@@ -16,13 +16,14 @@ import pyarrow as pa
 from pyprof import schema
 from pyprof.readers import _ncu_csv
 from pyprof.readers._ncu_csv import Numbers
-from pyprof.readers._ncu_metrics import measured, wanted
+from pyprof.readers._ncu_metrics import known_name, measured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pyprof.readers._ncu_csv import Kernel
+    from pyprof.arrays import Ints
+    from pyprof.readers._ncu_csv import Kernel, Profile
 
 _HEAD_BYTES = 16 << 20
 _SIGNS = (b"==PROF==", b"==WARNING==", b"==ERROR==")
@@ -44,19 +45,21 @@ def sniff(path: Path, head: bytes) -> bool:
 
 def read(path: Path) -> schema.Capture:
     """Read the kernels, one row each, with what was measured of them."""
-    kernels = _ncu_csv.kernels(path, wanted)
+    profile = _ncu_csv.profile(path, known_name)
+    kernels = profile.kernels
     numbers = Numbers(kernels)
-    values = [measured(kernel, numbers) for kernel in kernels]
+    values = [measured(kernel, numbers, _cc(kernel)[0]) for kernel in kernels]
     shapes = [_shape(kernel, numbers) for kernel in kernels]
     duration = pa.array([counters.pop("duration_ns", None) for counters in values], pa.float64())
-    start, end = _in_a_row(duration)
+    device = np.array([_device(kernel) for kernel in kernels])
+    start, end = _in_a_row(duration, device)
     columns = {
         "kind": np.full(len(kernels), schema.KERNEL, np.int8),
         "start": start,
         "end": end,
         "pid": pa.array([_whole(kernel.described.get("Process ID")) for kernel in kernels],
                         pa.int64()),
-        "device": pa.array([_device(kernel) for kernel in kernels], pa.int32()),
+        "device": device.astype(np.int32),
         "stream": pa.array([_whole(kernel.described.get("Stream")) for kernel in kernels],
                            pa.int64()),
         "corr": np.arange(len(kernels)),
@@ -75,7 +78,7 @@ def read(path: Path) -> schema.Capture:
             schema.ACTIVITIES, {**columns, "counters": pa.array(texts, pa.string())}
         ),
         devices=devices,
-        warnings=tuple(_warnings(kernels, duration)),
+        warnings=tuple(_warnings(profile, duration)),
     )
 
 
@@ -88,13 +91,16 @@ def identity(path: Path) -> schema.Identity:
 _Times = tuple[pa.Array, pa.Array]
 
 
-def _in_a_row(duration: pa.Array) -> _Times:
-    """Let each kernel start when the one before it ended: that is the order, and no more."""
+def _in_a_row(duration: pa.Array, device: Ints) -> _Times:
+    """Let each kernel start when the one before it on its device ended: an order, and no more."""
     if duration.null_count == len(duration):
         nothing = pa.nulls(len(duration), pa.int64())
         return nothing, nothing
     lengths = np.rint(np.nan_to_num(duration.to_numpy(zero_copy_only=False))).astype(np.int64)
-    end = np.cumsum(lengths)
+    end = np.empty_like(lengths)
+    for number in np.unique(device):
+        own = device == number
+        end[own] = np.cumsum(lengths[own])
     return pa.array(end - lengths), pa.array(end, mask=np.asarray(duration.is_null()))
 
 
@@ -148,7 +154,7 @@ def _devices(kernels: Sequence[Kernel], values: list[dict[str, float]]) -> pa.Ta
         entry = (name.text if name else None, sms, kernel.described.get("CC", ""))
         if any(entry):
             described.setdefault(_device(kernel), entry)
-    cc = [_cc(text) for _, _, text in described.values()]
+    cc = [_two_numbers(text) for _, _, text in described.values()]
     return schema.table(
         schema.DEVICES,
         {
@@ -164,12 +170,22 @@ def _devices(kernels: Sequence[Kernel], values: list[dict[str, float]]) -> pa.Ta
 _CC = re.compile(r"(\d{1,2})[.,](\d)")
 
 
-def _cc(text: str) -> tuple[int | None, int | None]:
+def _cc(kernel: Kernel) -> tuple[int | None, int | None]:
+    return _two_numbers(kernel.described.get("CC", ""))
+
+
+def _two_numbers(text: str) -> tuple[int | None, int | None]:
     match = _CC.fullmatch(text.strip())
     return (int(match[1]), int(match[2])) if match else (None, None)
 
 
-def _warnings(kernels: Sequence[Kernel], duration: pa.Array) -> Iterator[str]:
+_TOTALS = frozenset({"Grid Size", "launch__grid_size"})
+TOTALS_ONLY = "this version of ncu wrote sizes of grids and blocks as totals: shown as N,1,1"
+"""Said of a file that does not tell the three sides of grids and blocks."""
+
+
+def _warnings(profile: Profile, duration: pa.Array) -> Iterator[str]:
+    kernels = profile.kernels
     yield (
         "ncu runs each kernel alone, with cold caches and, unless --clock-control none was given, "
         "at the base clock: times are of such runs, laid end to end"
@@ -179,5 +195,13 @@ def _warnings(kernels: Sequence[Kernel], duration: pa.Array) -> Iterator[str]:
             f"{duration.null_count:,} of {len(duration):,} kernels have no time; "
             "add gpu__time_duration.sum to ncu's --metrics"
         )
-    if not any("Grid Size" in k.described or "launch__grid_dim_x" in k.metrics for k in kernels):
-        yield "this version of ncu wrote sizes of grids and blocks as totals: shown as N,1,1"
+    sides = any("Grid Size" in k.described or "launch__grid_dim_x" in k.metrics for k in kernels)
+    if not sides and any(_TOTALS & k.metrics.keys() for k in kernels):
+        yield TOTALS_ONLY
+    if profile.summarised:
+        yield "a summary (--print-summary): each kernel has the averages over the calls of its kind"
+    if profile.lost_lines:
+        yield (
+            f"lines lost because a quotation mark is missing: {profile.lost_lines:,}; export the "
+            "CSV again"
+        )

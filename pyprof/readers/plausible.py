@@ -6,6 +6,7 @@ guessed: of rows that are the same one is kept, a row whose time cannot be is ke
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from pyprof import schema
 from pyprof.arrays import ints
 from pyprof.errors import CaptureError
 from pyprof.readers import spans as times
-from pyprof.readers._order import in_order
+from pyprof.readers.order import in_order
 from pyprof.readers.spans import LATEST_NS, LONGEST_NS, UNKNOWN, Spans
 
 if TYPE_CHECKING:
@@ -50,28 +51,27 @@ def plausible(capture: Capture, path: Path) -> Capture:
     """
     if capture.tool in _ISOLATED:
         return replace(capture, activities=in_order(capture.activities))
-    activities, blank = _written(in_order(capture.activities))
-    doubled = 0
-    if not _merged(capture):
-        activities, doubled = once(activities, _ACTIVITY)
-    calls, doubled_calls = once(capture.calls, _CALL)
-    spans = _spans(activities)
-    wrong = _impossible(activities, spans, launch_times(capture))
+    with ThreadPoolExecutor(1) as beside:  # NumPy and Arrow work outside Python's lock
+        host = beside.submit(_host_side, capture)
+        activities, blank = _written(in_order(capture.activities))
+        doubled = 0
+        if not _merged(capture):
+            activities, doubled = once(activities, _ACTIVITY)
+        spans = _spans(activities)
+        wrong = _impossible(activities, spans, launch_times(capture))
+        calls, ranges, doubled_of_host, instants = host.result()
     gone = any_of(wrong, activities.num_rows)
     if activities.num_rows and gone.all():
         raise CaptureError(none_left(path, wrong, activities.num_rows))
-    calls, backward = _possible_calls(calls)
-    ranges, misplaced = _possible_ranges(capture.ranges)
-    ranges, doubled_ranges = _ranges_once(ranges)
     notes = (
         *_nothing_in(blank),
         *twice(doubled, "rows of GPU work"),
-        *twice(doubled_calls, "API calls"),
-        *twice(doubled_ranges, "ranges"),
+        *twice(doubled_of_host[0], "API calls"),
+        *twice(doubled_of_host[1], "ranges"),
         *timeless(wrong, activities.num_rows),
         *_overtaken(capture, activities, spans, gone),
-        *_taken_as_instants(backward, "API calls"),
-        *_taken_as_instants(misplaced, "ranges"),
+        *_taken_as_instants(instants[0], "API calls"),
+        *_taken_as_instants(instants[1], "ranges"),
         *_nameless(activities),
     )
     return replace(
@@ -81,6 +81,15 @@ def plausible(capture: Capture, path: Path) -> Capture:
         ranges=ranges,
         warnings=(*capture.warnings, *notes),
     )
+
+
+def _host_side(capture: Capture) -> tuple[pa.Table, pa.Table, tuple[int, int], tuple[int, int]]:
+    """Give calls and ranges; of each, how many were there twice, and how many take no time."""
+    calls, doubled_calls = once(capture.calls, _CALL)
+    calls, backward = _possible_calls(calls)
+    ranges, misplaced = _possible_ranges(capture.ranges)
+    ranges, doubled_ranges = _ranges_once(ranges)
+    return calls, ranges, (doubled_calls, doubled_ranges), (backward, misplaced)
 
 
 # --- rows that are none ---------------------------------------------------------------------------

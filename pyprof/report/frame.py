@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from pyprof import schema
-from pyprof.inputs.engine import opened
+from pyprof.inputs.engine_choice import opened
 from pyprof.inputs.source import Source, map_reduce
 from pyprof.parse.records import Records, concat_coded, encode
 from pyprof.prof.columns import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column

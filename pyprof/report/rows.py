@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import cli
 from pyprof.errors import PyprofError
+from pyprof.parameters import meant
 from pyprof.parse.records import Coded
 from pyprof.prof import group, params, where
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.group import Counts, counts
 from pyprof.report.analysis.filtered import OF_STEPS
-from pyprof.report.analysis.host_ops import NOTHING, host_ops, merge_host_ops
+from pyprof.report.analysis.host_ops import NOTHING, UNKNOWN, host_ops, merge_host_ops
 from pyprof.report.analysis.phases import with_steps
 from pyprof.report.render import fixed_width as renderers
 from pyprof.report.render import terminal_table
@@ -43,7 +43,7 @@ def columns(names: str | None, form: str = "plain", by: str | None = None) -> tu
     usual = _USUAL.get(form, DEFAULT.split(",")) if by is None else []
     asked = [name.strip() for name in (names or "").split(",") if name.strip()] or usual
     if unknown := [name for name in asked if name not in offered]:
-        hint = cli.meant(unknown[0], offered) or _by_header(unknown[0])
+        hint = meant(unknown[0], offered) or _by_header(unknown[0])
         raise click.BadParameter(
             f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(offered)}",
             param_hint="'-c'",
@@ -120,11 +120,6 @@ class Asked:
         """Tell whether the host's time in ops is asked for, which only captures tell."""
         return self.by == OP and bool(self.named & {*group.HOST})
 
-    @property
-    def needs_all_rows(self) -> bool:
-        """Tell whether nothing can be said before all captures have been read."""
-        return (self.by or self.sort or self.top) is not None
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -169,7 +164,7 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
     return Answer(first, known, counts(table), warnings, data.num_rows)
 
 
-_NO_HOST = "what the host spent in ops is unknown: only captures tell it, not what parse wrote"
+_NO_HOST = f"what the host spent in ops is unknown: {UNKNOWN}"
 OP = "op"
 PARAMS = "params"
 """What rows are grouped by that are told apart by op, direction and shape."""
@@ -264,7 +259,7 @@ def shown(answer: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.T
 def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:
     name, descending = sort.rstrip("-"), not sort.endswith("-")
     if name not in names:
-        hint = cli.meant(name, names) or ";"
+        hint = meant(name, names) or ";"
         raise click.BadParameter(
             f"cannot sort by {name!r}{hint} columns are {', '.join(names)}", param_hint="'--sort'"
         )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 class _Device:
     def read(self) -> Sequence[Reading]:
-        return [Reading(321.5, 1395, None)]
+        return [Reading(321.5, 1395, None, 0x20)]
 
 
 SCRIPT = "import torch\nfor _ in range(3):\n    torch.ones(64, 64) @ torch.ones(64, 64)\n"
@@ -45,8 +45,8 @@ def test_readings_are_counters_of_the_trace(
     monkeypatch.setattr(device_monitor, "nvml", _Device)
     capture = read(_captured(tmp_path))
     samples = capture.samples.to_pylist()
-    assert {row["metric"] for row in samples} == {"power_w", "clock_hz"}
-    assert {row["value"] for row in samples} == {321.5, 1.395e9}
+    assert {row["metric"] for row in samples} == {"power_w", "clock_hz", "clock_reasons"}
+    assert {row["value"] for row in samples} == {321.5, 1.395e9, 0x20}
     starts = capture.ranges.column("start").to_pylist()
     assert min(starts) - 1e9 < samples[0]["time"] < max(starts) + 1e9
 
@@ -90,11 +90,16 @@ class _Library:
     def nvmlDeviceGetTemperature(self, *_: object) -> int:  # noqa: N802 - as above
         return 3
 
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle: object, value: Any) -> int:  # noqa: ANN401, N802 - as above
+        del handle
+        value._obj.value = 4
+        return 0
+
 
 def test_the_drivers_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Milliwatts become watts; what fails is not known."""
     monkeypatch.setattr(device_monitor, "_library", _Library)
-    assert Nvml([5]).read() == [Reading(250.5, 1410, None)]
+    assert Nvml([5]).read() == [Reading(250.5, 1410, None, 4)]
     with pytest.raises(OSError, match="no device 4"):
         Nvml([4])
     monkeypatch.setattr(device_monitor, "_library", lambda: _Library(fails=9))

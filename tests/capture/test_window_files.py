@@ -16,10 +16,10 @@ import pytest
 from pyprof.capture.window_files import join_nsys_windows
 from pyprof.marker import Call, Tensor, encode_layer, encode_op
 from pyprof.parse import parse_file
-from pyprof.parse.dict_lines import record_lines
 from pyprof.readers import read
 from tests.builders import LAYOUTS, Layout, Node, Range, Work, nsys_db
 from tests.capture_files.metrics import nsys_metrics
+from tests.parse.record_lines import record_lines
 
 if TYPE_CHECKING:
     from pathlib import Path

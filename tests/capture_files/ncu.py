@@ -24,6 +24,8 @@ class Profiled:
     smem: tuple[int, int] = (0, 1024)
     """Static and dynamic, bytes."""
     metrics: Mapping[str, float | str] = field(default_factory=dict)
+    device: int = 0
+    pid: int = 43201
 
 
 METRICS: Mapping[str, float] = MappingProxyType(
@@ -104,9 +106,9 @@ def details(
     head += ["Rule Name", "Rule Type", "Rule Description"]
     rows = []
     for place, kernel in enumerate(kernels):
-        start = [str(place), "43201", "python3.10", "127.0.0.1", kernel.name]
+        start = [str(place), str(kernel.pid), "python3.10", "127.0.0.1", kernel.name]
         start += ["2023-May-09 15:22:21", "1", "7"] if old else ["1", "7"]
-        start += [] if old else [str(kernel.block), str(kernel.grid), "0", cc]
+        start += [] if old else [str(kernel.block), str(kernel.grid), str(kernel.device), cc]
         rows += [[*start, *metric] for metric in _long(kernel, old=old, number=number)]
         rows.append([*start, "Occupancy", "", "", "", "Occupancy", "WRN", 'Est. 10%, "or"\nmore'])
     return PREAMBLE + _spelt([head, *rows]) + _END
@@ -144,8 +146,8 @@ def raw(kernels: Sequence[Profiled], *, number: Number = english, cc: str = "8.0
     units += ["register/thread", "byte/block", "byte/block", "inst"]
     rows = []
     for place, kernel in enumerate(kernels):
-        row = [str(place), "43201", "python3.10", "127.0.0.1", kernel.name, "1", "7"]
-        row += [str(kernel.block), str(kernel.grid), "0", cc]
+        row = [str(place), str(kernel.pid), "python3.10", "127.0.0.1", kernel.name, "1", "7"]
+        row += [str(kernel.block), str(kernel.grid), str(kernel.device), cc]
         for name in names:
             size = _unit(name, old=False)[1]
             row.append(_value(kernel.metrics.get(name, "n/a"), size, number))
@@ -167,6 +169,21 @@ def _spelt(rows: Sequence[Sequence[str]]) -> str:
     file = io.StringIO()
     csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
     return file.getvalue()
+
+
+def summary(kernel: Profiled, calls: int) -> str:
+    """Write `--print-summary per-kernel`: each metric's least, most and mean over calls."""
+    head = ["Process ID", "Process Name", "Host Name", "Kernel Name", "Block Size", "Grid Size",
+            "Device", "CC", "Invocations", "Section Name", "Metric Name", "Metric Unit", "Minimum",
+            "Maximum", "Average"]  # fmt: skip
+    start = [str(kernel.pid), "python3.10", "127.0.0.1", kernel.name, str(kernel.block),
+             str(kernel.grid), str(kernel.device), "8.0", str(calls)]  # fmt: skip
+    rows = []
+    for name, value in kernel.metrics.items():
+        unit, size = _unit(name, old=False)
+        spelt = [_value(value, size * factor, english) for factor in (2, 0.5, 1)]
+        rows.append([*start, _COMMAND_LINE, name, unit, *spelt])
+    return PREAMBLE + _spelt([head, *rows]) + _END
 
 
 def _with_semicolons(text: str) -> str:

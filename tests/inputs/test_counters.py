@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import pyprof
 from pyprof import readers
 from tests.builders import Work, nsys_db
-from tests.capture_files.ncu import Profiled, ncu_csv
+from tests.capture_files.ncu import Profiled, details, ncu_csv
 from tests.commands import run
 
 if TYPE_CHECKING:
@@ -107,6 +108,51 @@ def test_a_part_of_the_run_was_profiled(tmp_path: Path) -> None:
     assert "3 of 5 kernels of the capture have no counters" in said
 
 
+def test_sides_of_a_grid_count(tmp_path: Path) -> None:
+    """As many blocks in another order are another launch, where the file tells the sides."""
+    work = [*_work(["a"], (2, 4, 1)), replace(_work(["a"])[0], at=(9000, 9500), call=(8000, 8100))]
+    assert _joined(tmp_path, work, _profiled(["a"]))[0] == ["", "100"]
+
+
+def test_a_file_without_sizes(tmp_path: Path) -> None:
+    """By name and order, where ncu of 2021 wrote no sizes at all."""
+    counters = tmp_path / "ncu.csv"
+    lines = [line for line in details(_profiled([*"ab"]), year=2021).splitlines(keepends=True)
+             if '"Launch Statistics"' not in line]  # fmt: skip
+    counters.write_text("".join(lines))
+    capture = nsys_db(tmp_path / "net.sqlite", _work([*"ba"]))
+    done = run("prof", "--csv", "-c", "dram", "--counters", counters, capture)
+    assert done.stdout.split()[1:] == ['"101"', '"100"']
+    assert "as totals" not in done.stderr
+
+
+def test_each_device_by_itself(tmp_path: Path) -> None:
+    """The n-th on a device is the n-th there; of a device alone that was profiled, all are."""
+    work = [replace(piece, device=at % 2) for at, piece in enumerate(_work([*"aaaa"]))]
+    both = [replace(piece, device=at // 2) for at, piece in enumerate(_profiled([*"aaaa"]))]
+    dram, counter, _ = _joined(tmp_path, work, both)
+    assert (dram, counter) == (["100", "102", "101", "103"], ["joined"] * 4)
+    dram, counter, _ = _joined(tmp_path, work, both[:2])
+    assert (dram, counter) == (["100", "100", "101", "101"], ["joined", "repeated"] * 2)
+
+
+def test_a_helper_process_that_was_profiled_first(tmp_path: Path) -> None:
+    """What the process of the capture does not have in its own place, it takes from another's."""
+    profiled = [replace(piece, pid=at) for at, piece in enumerate(_profiled([*"xa"]), 1)]
+    dram, _, said = _joined(tmp_path, _work(["a"]), profiled)
+    assert dram == ["101"]
+    assert "1 of 2 kernels did not join" in said
+    assert "x (1)" in said
+
+
+def test_in_the_order_of_launch_not_of_start(tmp_path: Path) -> None:
+    """The second of two streams may begin first; ncu profiles them as they were launched."""
+    first, second = _work([*"aa"])
+    work = [replace(first, at=(9000, 9500)), replace(second, stream=9)]
+    dram, _, _ = _joined(tmp_path, work, _profiled([*"aa"]))
+    assert dram == ["101", "100"]
+
+
 def test_copies_have_no_counters(tmp_path: Path) -> None:
     """Only kernels join; each row comes out once."""
     work = [*_work(["a"]), Work(kind="memcpy", at=(9000, 9100))]
@@ -177,6 +223,9 @@ def test_a_damaged_record_tells_nothing(tmp_path: Path) -> None:
     (tmp_path / "net.dict").write_text("\n".join(rows) + "\n")
     done = run("prof", "-q", "--csv", "-c", "dram,tensor,counter", tmp_path / "net.dict")
     assert done.stdout.splitlines()[1:] == ['"","",""'] * 4
+    counters = ncu_csv(tmp_path / "ncu.csv", _profiled([*"abcd"]))
+    joined = run("prof", "-q", "--csv", "-c", "dram", "--counters", counters, tmp_path / "net.dict")
+    assert joined.stdout.split()[1:] == [f'"{100 + at}"' for at in range(4)]
 
 
 _CASTS = re.compile(r"\((?:int|bool|unsigned int|unsigned long)\)")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.inputs.engine import Engine, opened
+from pyprof.inputs.engine_choice import opened
 from pyprof.inputs.processes import _uninterrupted
 from tests.inputs import work
 from tests.programs import environment, python
@@ -21,6 +21,8 @@ from tests.programs import environment, python
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pyprof.inputs.engine import Engine
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3], ids="workers={}".format)
@@ -159,7 +161,7 @@ def test_a_script_that_every_worker_runs_anew_is_told(tmp_path: Path) -> None:
     """What multiprocessing says of it is long; behind it stands what to do, and it says it once."""
     script = tmp_path / "script.py"
     script.write_text(
-        "from pyprof.inputs.engine import opened\n"
+        "from pyprof.inputs.engine_choice import opened\n"
         "with opened(2) as engine:\n"
         "    engine.map(str, range(9), '')\n"
     )
@@ -190,7 +192,7 @@ def test_no_worker_outlives_the_command(tmp_path: Path, last: str) -> None:
 
 _WAITS = """
 import sys
-from pyprof.inputs.engine import opened
+from pyprof.inputs.engine_choice import opened
 from tests.inputs import work
 
 if __name__ == "__main__":

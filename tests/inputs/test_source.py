@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.inputs.engine import InProcess, opened
+from pyprof.inputs.engine import InProcess
+from pyprof.inputs.engine_choice import opened
 from pyprof.inputs.ranks import ranked_captures, with_ranks
 from pyprof.inputs.source import items, load, map_reduce
 from pyprof.parse import parse_file, record_file

@@ -50,6 +50,7 @@ def test_what_nobody_else_claims_is_the_users(text: str, name: str) -> None:
         ("execute_new_3_cached_4", "execute"),
         ("[pl][profile]run_training_batch", "run_training_batch"),
         ("training_step", "training_step"),
+        ("run_batch", "run_batch"),
         ("ProfilerStep#7", ""),
     ],
 )

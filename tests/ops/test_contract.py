@@ -56,11 +56,13 @@ def _broken(model: OpModel) -> Iterator[str]:
 
 def _example(model: OpModel, example: Call) -> Iterator[str]:
     """Compare the example with what it claims; what the data decide is unknown in it, too."""
-    if (model.flops, model.bytes) == (None, None):
+    if (model.flops, model.bytes) == (None, None) and not model.unrecorded:
         yield "tells FLOPs or bytes of the example"
     found = ops.cost(example, model.direction, setting=model.setting)
     if (found.flops, found.bytes) != (model.flops, model.bytes):
         yield f"gives what the example claims: {(model.flops, model.bytes)}, not {found}"
+    if model.unrecorded and model.unrecorded != found.reason:
+        yield f"gives the reason that it states: {model.unrecorded}, not {found.reason}"
     if ops.find(example, model.direction) is not model:
         yield "is found for the op of the example, which is one of its names"
     if not (ops.known(example) or not model.work or model.direction == ops.BPROP):

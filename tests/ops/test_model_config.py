@@ -42,6 +42,132 @@ def test_a_part_for_text_goes_before() -> None:
     assert found.hidden == 5120
 
 
+EXPERTS = {
+    "DeepSeek V3, Kimi K2": (
+        {
+            "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,
+            "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8,
+            "first_k_dense_replace": 3, "num_attention_heads": 128, "num_key_value_heads": 128,
+            "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
+            "qk_rope_head_dim": 64, "v_head_dim": 128,
+        },
+        (7168, 2048, 256, 8, 192),
+    ),
+    "Qwen3-30B-A3B": (
+        {
+            "hidden_size": 2048, "intermediate_size": 6144, "moe_intermediate_size": 768,
+            "num_experts": 128, "num_experts_per_tok": 8, "head_dim": 128,
+            "num_attention_heads": 32,
+        },
+        (2048, 768, 128, 8, 128),
+    ),
+    "Mixtral 8x7B": (
+        {
+            "hidden_size": 4096, "intermediate_size": 14336, "num_local_experts": 8,
+            "num_experts_per_tok": 2, "num_attention_heads": 32,
+        },
+        (4096, 14336, 8, 2, 128),
+    ),
+    "Llama 4 Scout": (
+        {
+            "text_config": {
+                "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+                "num_local_experts": 16, "num_experts_per_tok": 1, "head_dim": 128,
+                "num_attention_heads": 40,
+            },
+            "vision_config": {"hidden_size": 1408, "intermediate_size": 5632},
+        },
+        (5120, 8192, 16, 1, 128),
+    ),
+    "GLM-4.5": (
+        {
+            "hidden_size": 5120, "intermediate_size": 12288, "moe_intermediate_size": 1536,
+            "n_routed_experts": 160, "n_shared_experts": 1, "num_experts_per_tok": 8,
+            "head_dim": 128, "num_attention_heads": 96,
+        },
+        (5120, 1536, 160, 8, 128),
+    ),
+    "DBRX": (
+        {
+            "d_model": 6144, "n_heads": 48,
+            "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4},
+        },
+        (6144, 10752, 16, 4, 128),
+    ),
+    "one number a layer": (
+        {
+            "hidden_size": 4096, "num_experts": 64, "moe_topk": [8, 8, 8],
+            "moe_intermediate_size": [3072, 3072, 3072], "head_dim": 128,
+        },
+        (4096, 3072, 64, 8, 128),
+    ),
+    "a part of a part": (
+        {"thinker_config": {"text_config": {"hidden_size": 2048, "num_experts": 128,
+         "moe_intermediate_size": 768, "num_experts_per_tok": 8, "head_dim": 128}}},
+        (2048, 768, 128, 8, 128),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "sizes"), EXPERTS.values(), ids=EXPERTS)
+def test_families_of_experts(document: dict[str, object], sizes: tuple[int | None, ...]) -> None:
+    """As the published configurations state them."""
+    found = model_config.read(document)
+    told = (found.hidden, found.expert_intermediate, found.experts, found.experts_per_token)
+    assert (*told, found.head_size) == sizes
+
+
+def test_layers_of_different_widths_have_none() -> None:
+    """No single number is theirs."""
+    found = model_config.read({"hidden_size": 8, "intermediate_size": [4, 8]})
+    assert found.intermediate is None
+
+
+PACKED = {
+    "fp8": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+    "nvfp4": {"quant_method": "modelopt", "quant_algo": "NVFP4"},
+    "mxfp4": {
+        "quant_method": "quark",
+        "global_quant_config": {"weight": {"dtype": "fp4", "group_size": 32}},
+    },
+    "int4": {
+        "quant_method": "compressed-tensors",
+        "config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}},
+    },
+    "int8": {"config_groups": {"a": {"weights": {"num_bits": 8, "type": "int"}}}},
+    "compressed-tensors": {
+        "quant_method": "compressed-tensors",
+        "config_groups": {
+            "a": {"weights": {"num_bits": 8, "type": "int"}},
+            "b": {"weights": {"num_bits": 4, "type": "int"}},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(("kind", "quantization"), PACKED.items(), ids=PACKED)
+def test_how_weights_are_stored(kind: str, quantization: dict[str, object]) -> None:
+    """By a method, an algorithm, or groups of layers; of several sorts none is chosen."""
+    document = {"hidden_size": 8, "quantization_config": quantization}
+    assert model_config.read(document).weights == kind
+
+
+@pytest.mark.parametrize(
+    ("weights", "kind"),
+    [
+        ({"dtype": "fp8_e4m3"}, "fp8"),
+        ({"dtype": "int8"}, "int8"),
+        ({"num_bits": 8, "type": "float"}, "fp8"),
+        ({"num_bits": 4, "type": "float", "group_size": 16}, "nvfp4"),
+    ],
+)
+def test_types_of_groups(weights: dict[str, object], kind: str) -> None:
+    """Numbers of 8 bits or 4, whole or not."""
+    quantization = {"config_groups": {"group_0": {"weights": weights}}}
+    document = {"hidden_size": 8, "quantization_config": quantization}
+    assert model_config.read(document).weights == kind
+
+
 @pytest.mark.parametrize("kind", [{"quant_method": "gptq", "bits": 4}, {"bits": 4}])
 def test_integers_of_four_bits(kind: dict[str, object]) -> None:
     """GPTQ and AWQ state bits."""

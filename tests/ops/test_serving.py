@@ -212,3 +212,127 @@ def test_functions_of_the_same_name_with_other_arguments_are_unknown(
     """Names of autograd functions have no namespace; what does not fit is not costed."""
     found = ops.cost(Call("", op, args))
     assert (found.flops, bool(found.reason)) == (None, True)
+
+
+@pytest.mark.parametrize(("count", "flops"), [(-1, 1440), (8, 1440), (32, None)])
+def test_experts_of_other_ranks_take_tokens_away(count: int, flops: int | None) -> None:
+    """Where the weights are of some of the experts, how many tokens they get is not recorded."""
+    experts = ops.cost(
+        Call(
+            "vllm",
+            "fused_experts",
+            (
+                *(Tensor((4, 6), "bfloat16"), Tensor((8, 10, 6), "bfloat16")),
+                *(Tensor((8, 6, 5), "bfloat16"), Tensor((4, 2), "float32")),
+                *(Tensor((4, 2), "int32"), "silu", False, True, False, count),
+            ),
+        )
+    )
+    assert experts.flops == flops
+    assert ("this rank's experts" in experts.reason) == (flops is None)
+
+
+LATENT, TURNED, WIDE, VALUE = 32, 8, 24, 16
+"""Compressed keys, a head's turned part, its whole width, its values' width."""
+
+
+def _latent_attention(tokens: int) -> Call:
+    shapes = ((tokens, HEADS, WIDE), (tokens, LATENT), (tokens, 1, TURNED), (tokens, HEADS * VALUE))
+    given = (Tensor(shape, "bfloat16") for shape in shapes)
+    return Call("vllm", "unified_mla_attention_with_output", (*given, None, None, None))
+
+
+@given(
+    prefill=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 20)), min_size=1, max_size=4),
+    decode=st.lists(st.integers(0, 20), max_size=4),
+)
+def test_latent_attention_decodes_compressed_keys_and_prefills_whole_ones(
+    prefill: list[tuple[int, int]], decode: list[int]
+) -> None:
+    """In prefill each head has keys and values of its own; in decode all share compressed ones."""
+    batch = Batch(_phase(prefill), _phase([(1, before) for before in decode]))
+    found = ops.cost(_latent_attention(batch.queries), setting=Setting(batch=batch))
+    whole = sum(new * (before + new) - new * new / 2 for new, before in prefill)
+    shared = sum(before + 1 for before in decode)
+    flops = 2 * HEADS * (whole * (WIDE + VALUE) + shared * (2 * LATENT + TURNED))
+    keys = sum(new + before for new, before in prefill)
+    moved = batch.prefill.queries * HEADS * (WIDE + VALUE) + keys * HEADS * (WIDE + VALUE)
+    moved += len(decode) * HEADS * (2 * LATENT + TURNED) + shared * (LATENT + TURNED)
+    assert (found.flops, found.bytes) == (flops, 2 * moved)
+
+
+MLA_BATCH = Batch(Phase(1, 6, 8, 36, 48), Phase(2, 2, 10, 2, 10))
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (ModelConfig(latent=LATENT, turned=TURNED), ""),
+        (ModelConfig(latent=512), f"{CONTRADICTS}: kv_lora_rank 512, recorded {LATENT}"),
+        (ModelConfig(turned=64), f"{CONTRADICTS}: qk_rope_head_dim 64, recorded {TURNED}"),
+        (ModelConfig(keys_chosen=9), "of more than 9 keys the model's attention sees 9"),
+        (ModelConfig(keys_chosen=2048), ""),
+    ],
+)
+def test_latent_attention_is_that_of_the_model(model: ModelConfig, reason: str) -> None:
+    """Widths that are another model's are named; attention that leaves out keys is unknown."""
+    found = ops.cost(_latent_attention(8), setting=Setting(model=model, batch=MLA_BATCH))
+    assert found.reason == reason
+
+
+def test_latent_attention_was_the_op_of_any_attention() -> None:
+    """Flat compressed keys give it away."""
+    call, setting = _latent_attention(8), Setting(batch=MLA_BATCH)
+    older = replace(call, op="unified_attention_with_output")
+    assert ops.cost(older, setting=setting) == ops.cost(call, setting=setting)
+    flat = replace(older, args=(Tensor((8, 1536), "bfloat16"), *older.args[1:]))
+    assert ops.cost(flat, setting=setting).reason == "heads not recorded"
+
+
+def test_without_a_result_values_are_as_wide_as_the_model_says() -> None:
+    """The result tells it in the versions that are given one."""
+    (q, latent, turned, *_) = _latent_attention(8).args
+    call = Call("vllm", "unified_mla_attention", (q, latent, turned, None))
+    batch = Setting(batch=MLA_BATCH)
+    assert ops.cost(call, setting=batch).reason.endswith(REMEDY)
+    named = replace(batch, model=ModelConfig(value_head=VALUE))
+    assert (
+        ops.cost(call, setting=named).flops == ops.cost(_latent_attention(8), setting=batch).flops
+    )
+    nameless = replace(batch, model=ModelConfig(hidden=8))
+    assert ops.cost(call, setting=nameless).reason == "--model-config does not state v_head_dim"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "requests", "longest", "pages", "page", "known"),
+    [
+        (48, 3, 16, 16, 1, True),
+        (48, 3, 16, 4, 4, True),
+        (47, 3, 16, 16, 1, False),  # one is shorter
+        (48, 3, 16, 20, 1, False),  # one has cached keys
+        (42, 3, 14, 4, 4, False),  # the last page may not be full
+        (3, 3, 1, 40, 1, False),  # decode
+    ],
+)
+def test_prefill_of_equal_requests_is_told_by_sizes(
+    *, tokens: int, requests: int, longest: int, pages: int, page: int, known: bool
+) -> None:
+    """As many tokens as requests of the longest, and no more keys: SGLang's call of FA3."""
+    q = Tensor((tokens, HEADS, WIDTH), "bfloat16")
+    cache = Tensor((640, page, KEY_HEADS, WIDTH), "bfloat16")
+    starts, used = Tensor((requests + 1,), "int32"), Tensor((requests,), "int32")
+    table = Tensor((requests, pages), "int32")
+    call = Call(
+        "sgl_kernel",
+        "fwd",
+        (
+            *(q, cache, cache, None, None, None, None, starts, None, None, None, used, longest),
+            *(None, table, *(None,) * 8, 0.25, True, -1, -1, 0.0, False, None, 0, None, 0),
+        ),
+    )
+    found = ops.cost(call)
+    flops = requests * HEADS * longest * longest * (2 * WIDTH)
+    assert found.flops == (flops if known else None)
+    assert bool(found.via) == known
+    full = replace(call, args=(*call.args[:24], False, *call.args[25:]))
+    assert ops.cost(full).flops is None

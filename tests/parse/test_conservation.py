@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 from pyprof import readers, schema
-from pyprof.parse import dict_lines, parse, parse_file
+from pyprof.parse import parse, parse_file
 from tests.builders import CAPTURES
+from tests.parse.record_lines import record_lines
 from tests.texts import texts
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
@@ -59,7 +60,7 @@ def _truth(path: Path) -> Counter[tuple[str, int, int, int, int]]:
 
 @cache
 def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in dict_lines.record_lines(parse_file(path))]
+    return [json.loads(line) for line in record_lines(parse_file(path))]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -92,7 +93,7 @@ def test_kernels_only_leaves_the_kernels(name: str) -> None:
     """As the original did: the same kernels in the same order, and nothing else."""
     path = _path(name)
     records = parse_file(path, kernels_only=True)
-    alone = [json.loads(line) for line in dict_lines.record_lines(records)]
+    alone = [json.loads(line) for line in record_lines(records)]
     both = [line for line in _lines(path) if line["kind"] == "kernel"]
     keys = ("kLongName", "start", "end", "corrId", "op", "dir", "layer", "trace")
     assert [[line.get(k) for k in keys] for line in alone] == [
@@ -162,7 +163,7 @@ def test_graph_time_is_shown_and_warned_of() -> None:
 def test_lines_are_python_and_json_alike() -> None:
     """Each line of a real capture gives the same dict to `ast.literal_eval` and to `json.loads`."""
     records = parse_file(_path("nsys2024.2-a100-pyprof-markers/net.sqlite"))
-    for line in dict_lines.record_lines(records):
+    for line in record_lines(records):
         assert ast.literal_eval(line) == json.loads(line)
 
 

@@ -19,6 +19,7 @@ from pyprof.parse.records import Coded, Records, encode
 from tests import strategies
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
+from tests.parse.record_lines import record_lines
 
 ROWS = st.lists(strategies.RECORD, min_size=1, max_size=4)
 
@@ -60,12 +61,6 @@ def test_a_line_is_a_literal_and_json_of_the_same_value(
         assert json.loads(line) == row
         assert ast.literal_eval(line) == row
         assert list(json.loads(line)) == list(in_order(row))
-
-
-@given(rows=ROWS)
-def test_lines_without_a_file_are_those_of_the_file(rows: list[dict[str, Any]]) -> None:
-    """`lines` and `write` agree, also where a text holds what splits lines elsewhere."""
-    assert list(dict_lines.record_lines(plain(rows))) == written(plain(rows))
 
 
 @given(rows=ROWS)
@@ -115,7 +110,7 @@ def test_a_null_is_an_absent_key() -> None:
             "launch": pa.array([[1, 2], None], pa.list_(pa.int64())),
         },
     )
-    assert [json.loads(line) for line in dict_lines.record_lines(records)] == [
+    assert [json.loads(line) for line in record_lines(records)] == [
         {"kShortName": "k", "launch": [1, 2]},
         {"kShortName": "k", "start": 5},
     ]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyprof.capture import pitfalls
 from pyprof.parse import parse_file
 from pyprof.readers import is_capture, read
+from pyprof.report.analysis import pitfalls
 from tests import damage
 from tests.builders import Range, Work, nsys_db
 from tests.conftest import CAPTURES as FOLDER

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from pyprof.marker import Call, Opaque, Tensor, encode_layer, encode_module, encode_op, encode_trace
-from pyprof.parse import dict_lines, parse_file
+from pyprof.parse import parse_file
 from tests.builders import Range, Work, nsys_db
+from tests.parse.record_lines import record_lines
 
 MM = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
 LINEAR = encode_op(Call("torch.nn.functional", "linear", (Tensor((4, 6), "float16"),)))
@@ -29,7 +30,7 @@ def parsed(
     """Parse a capture of this work, by default one kernel launched from 100 to 110."""
     work = work or (Work("kernel", call=(100, 110)),)
     records = parse_file(nsys_db(folder / "a.sqlite", work, ranges), kernels_only=kernels_only)
-    return [json.loads(line) for line in dict_lines.record_lines(records)]
+    return [json.loads(line) for line in record_lines(records)]
 
 
 def around(*texts: str, tid: int = 11, pid: int = 1, at: int = 100) -> list[Range]:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from pyprof import schema
-from pyprof.parse import dict_lines, parse_file
+from pyprof.parse import parse_file
 from tests.builders import CAPTURES
 from tests.commands import run
+from tests.parse.record_lines import record_lines
 
 FOLDER = CAPTURES / "nvprof-v100-apex"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the shared captures are not here")
@@ -24,7 +25,7 @@ HEADERS = ("Kernel", "Module", "Op", "Direction", "Sil(ns)", "Device", "Stream",
 def ours() -> list[dict[str, Any]]:
     """Give our records of the capture's kernels."""
     records = parse_file(FOLDER / "net.sql", kernels_only=True)
-    return [ast.literal_eval(line) for line in dict_lines.record_lines(records)]
+    return [ast.literal_eval(line) for line in record_lines(records)]
 
 
 @pytest.fixture(scope="module")

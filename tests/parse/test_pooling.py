@@ -76,6 +76,24 @@ def test_short_kernels_are_told_apart(seed: int, streams: int) -> None:
     assert estimate.value[told] == pytest.approx(work.rate[told], abs=1e-6)
 
 
+@pytest.mark.parametrize("kinds", [3, 400])
+@pytest.mark.parametrize("streams", [1, 3])
+def test_two_ways_to_add_up_say_the_same(
+    kinds: int, streams: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As matrices, and pair by pair where samples have few kinds of work; however much at once."""
+    work = _planted(kinds, kinds, rows=900, streams=streams)
+    values = _sampled(work, work.rate[work.kind], np.random.default_rng(1))
+    estimates = []
+    for pair, at_once in ((1 << 40, 1 << 21), (0, 1 << 21), (0, 50)):
+        monkeypatch.setattr(pooling, "_PAIR", pair)
+        monkeypatch.setattr(pooling, "_AT_ONCE", at_once)
+        estimates.append(_estimate(work, values))
+    for estimate in estimates[1:]:
+        for ours, theirs in zip(estimate, estimates[0], strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9, nan_ok=True)
+
+
 @pytest.mark.parametrize("streams", [1, 2])
 def test_the_error_is_what_it_says(streams: int) -> None:
     """Calls differ and values are rounded: about 68 % lie within an error, nearly all in three."""

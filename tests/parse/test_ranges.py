@@ -39,7 +39,7 @@ def test_each_range_has_its_nearest_enclosing_range(
     tie = np.arange(len(spans))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nesting, "_STEPS", steps)
-        found = nest(*_columns(spans), tie)
+        found = nest(*_columns(spans), lambda: tie)
     assert sorted(found.order.tolist()) == list(range(len(spans)))
     place = {row: position for position, row in enumerate(found.order.tolist())}
     for row, span in enumerate(spans):
@@ -59,7 +59,7 @@ def test_each_launch_has_its_innermost_range(
     spans: list[tuple[int, int, int]], launches: list[tuple[int, int, int]], steps: int
 ) -> None:
     """Of the ranges that contain it, the last to start, of those the first to end."""
-    ranges = nest(*_columns(spans), np.arange(len(spans)))
+    ranges = nest(*_columns(spans), lambda: np.arange(len(spans)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nesting, "_STEPS", steps)
         found = innermost(ranges, *_columns(launches)).tolist()
@@ -80,8 +80,10 @@ def test_the_order_of_rows_decides_nothing(
     """Shuffled ranges with the same tiebreaks nest the same."""
     numbered = list(enumerate(spans))
     seed.shuffle(numbered)  # type: ignore[attr-defined]
-    whole = nest(*_columns(spans), np.arange(len(spans)))
-    other = nest(*_columns([span for _, span in numbered]), np.array([n for n, _ in numbered]))
+    whole = nest(*_columns(spans), lambda: np.arange(len(spans)))
+    other = nest(
+        *_columns([span for _, span in numbered]), lambda: np.array([n for n, _ in numbered])
+    )
     assert whole.parent.tolist() == other.parent.tolist()
     assert [numbered[row][0] for row in other.order] == whole.order.tolist()
 
@@ -89,7 +91,7 @@ def test_the_order_of_rows_decides_nothing(
 @given(spans=SPANS)
 def test_depth_counts_the_ranges_above(spans: list[tuple[int, int, int]]) -> None:
     """Pointer jumping gives what walking up gives."""
-    parent = nest(*_columns(spans), np.arange(len(spans))).parent
+    parent = nest(*_columns(spans), lambda: np.arange(len(spans))).parent
     for position, depth in enumerate(depths(parent).tolist()):
         steps, above = 0, parent[position]
         while above != NONE:

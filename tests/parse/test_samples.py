@@ -222,6 +222,17 @@ def test_counters_of_each_kernel(tmp_path: Path) -> None:
     assert [*rows[1].values()] == [""] * 4
 
 
+@pytest.mark.parametrize(("name", "cc", "used"), [("B200", 10, ""), ("H100", 9, "0")])
+def test_a_trace_counts_one_of_two_pipes(name: str, cc: int, used: str, tmp_path: Path) -> None:
+    """A B200's Tensor Cores have a second one: none in the first says nothing."""
+    kernel = kineto_json.kernel(1, 10)
+    kernel["args"] |= {"kineto__tensor_core_insts": 0.0}
+    gpu = {"id": 0, "name": f"NVIDIA {name}", "computeMajor": cc, "computeMinor": 0}
+    path = tmp_path / "a.json"
+    path.write_text(kineto_json.text([kineto_json.launch(1, 1), kernel], deviceProperties=[gpu]))
+    assert _rows(path, "tcmeas") == [{"TCm": used}]
+
+
 @pytest.mark.parametrize("value", ["x", None, True, math.inf, -5, 1e30, {}, [1]])
 def test_values_that_are_none(value: object, tmp_path: Path) -> None:
     """A damaged sample is no sample."""

@@ -11,11 +11,12 @@ import pytest
 
 from pyprof import readers, schema
 from pyprof.marker import Call, Tensor, encode_layer, encode_op
-from pyprof.parse import dict_lines, parse
+from pyprof.parse import parse
 from pyprof.parse.records import Records
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.table import Table
 from tests.builders import Range, Work, nsys_db
+from tests.parse.record_lines import record_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +61,7 @@ def parsed(
 
 def lines(records: Records) -> list[dict[str, Any]]:
     """Give the records as dicts."""
-    return [json.loads(line) for line in dict_lines.record_lines(records)]
+    return [json.loads(line) for line in record_lines(records)]
 
 
 CAPTURED = [

@@ -44,6 +44,7 @@ LOOPS = {
     "of a profiler": _looped("ProfilerStep#7", "ProfilerStep#8", "ProfilerStep#9"),
     "of serving": _looped(TEXTS[0], TEXTS[0]),
     "of serving, decode": _looped(TEXTS[1], TEXTS[1]),
+    "of serving, in two words": _looped("prefill[bs=1 tok=9 ctx=9]", "decode[bs=1 tok=1 d=1]"),
     "of an engine": _looped(*["gpu_model_runner: preprocess"] * 3),
     "of an optimizer": _looped(*["Optimizer.step#Adam.step"] * 3),
     "of one process of two": _looped("step 0", "step 1", pids=2),

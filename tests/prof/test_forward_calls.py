@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.commands import run
-from tests.prof.test_command import column, table
+from tests.commands.test_prof import column, table
 
 MUL = (
     "{'mod': 'torch', 'op': 'mul', 'args': [{'name': '', 'type': 'tensor', 'shape': (8, 4), "

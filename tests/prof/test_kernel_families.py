@@ -9,7 +9,7 @@ from pyprof.marker import Call, Tensor, encode_op
 from pyprof.ops.families import FAMILIES
 from pyprof.prof.kernel_families import OF_OPS, OF_ROLES, family_of_kernel
 from tests.builders import Range, Work, nsys_db
-from tests.prof.test_command import column, table
+from tests.commands.test_prof import column, table
 
 _X = Tensor((64, 64), "float16")
 
@@ -40,6 +40,30 @@ _X = Tensor((64, 64), "float16")
         ("[CUDA memcpy HtoD]", "copy"),
         ("[CUDA memset]", "fill"),
         ("void wgrad2d_grouped_direct_kernel<float>(int)", "convolution"),
+        ("void flashinfer::norm::RMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*)", "norm"),
+        ("void flash::FlashAttnFwdCombine<float>(int)", "attention"),
+        ("fmhaReductionKernel", "attention"),
+        ("_fwd_kernel_stage2", "attention"),
+        ("_chunk_state_fwd_kernel", "state space"),
+        ("void moe::dev::finalize::finalizeKernelVecLoad<bf16>(int)", "MoE"),
+        ("expandInputRowsKernel", "MoE"),
+        ("void vllm::cvt_fp16_to_fp4_sf_major<__half>(int)", "quantization"),
+        ("void NVFP4Quantize<__half>(int)", "quantization"),
+        ("void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>(T1)", "norm"),
+        ("void flashinfer::MergeStatesKernel<8u>(T1)", "attention"),
+        ("void cutlass::device_kernel<flash::FlashAttnFwdCombine<x>>(y)", "attention"),
+        ("void deep_gemm::smxx_fp8_paged_mqa_logits<1u>(float*)", "attention"),
+        ("chunk_gated_delta_rule_fwd_kernel_h_blockdim64", "linear attention"),
+        ("_chunk_scan_fwd_kernel", "state space"),
+        ("_causal_conv1d_update_kernel", "state space"),
+        ("bmm_Bfloat16_E2m1E2m1_Fp32_t128x8x512_clmp_swiGlu_dynBatch_sm100f", "MoE"),
+        ("gemm_Bfloat16_E4m3E4m3_Fp32_t128x8x256u2_s3_et64x8_sm100f", "GEMM"),
+        ("void tensorrt_llm::kernels::cutlass_kernels::expandInputRowsKernel<int>(x)", "MoE"),
+        ("void moe::dev::activation::activationDeepSeekKernel<x>(y)", "MoE"),
+        ("void vllm::cvt_fp16_to_fp4<__nv_bfloat16, false>(int)", "quantization"),
+        ("void transformer_engine::cast_transpose_general_kernel<x>(y)", "quantization"),
+        ("_lora_shrink_kernel", "GEMM"),
+        ("_swiglu_forward_kernel", "element-wise"),
         ("my_kernel", "other"),
         ("", "other"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from pyprof.marker import Call, Tensor, encode_op
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-from tests.prof.test_command import table
+from tests.commands.test_prof import table
 
 if TYPE_CHECKING:
     from pathlib import Path

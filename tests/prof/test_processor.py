@@ -55,8 +55,6 @@ def test_texts_of_a_cpu_capture(command: tuple[str, ...], net: Path) -> None:
 def test_files_of_a_cpu_capture(name: str, net: Path, tmp_path: Path) -> None:
     """And in what is written for other viewers."""
     command = "report" if name.endswith("html") else "export"
-    if command == "report":
-        pytest.importorskip("jinja2")
     assert run(command, "-o", tmp_path / name, net).code == 0
     said = (tmp_path / name).read_text(encoding="utf-8", errors="replace")
     said = re.sub(r"<script.*?</script>", "", said, flags=re.DOTALL)

@@ -10,7 +10,7 @@ from pyprof.marker import Call, Tensor, encode_op
 from pyprof.prof.where import Condition, conditions
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-from tests.prof.test_command import column, table
+from tests.commands.test_prof import column, table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from pyprof import readers
 from pyprof.errors import CaptureError
 from pyprof.readers import _ncu_csv
-from tests.capture_files.ncu import FORMS, METRICS, Profiled, ncu_csv, raw
+from tests.capture_files.ncu import FORMS, METRICS, Profiled, details, ncu_csv, raw, summary
 from tests.commands import run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pyprof.schema import Capture
@@ -99,6 +100,99 @@ def test_no_time_at_all(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[1:] == ['"c",""', '"a",""', '"b",""']
 
 
+def test_a_summary_of_calls(tmp_path: Path) -> None:
+    """Each call is a kernel, with the averages."""
+    path = tmp_path / "ncu.csv"
+    path.write_text(summary(Profiled("a", metrics=METRICS), 3))
+    done = run("prof", "--csv", "-c", "kernel,sil,occmeas,grid", path)
+    assert done.stdout.splitlines()[1:] == ['"a","12346","24.5","4,2,1"'] * 3
+    assert "each kernel has the averages over the calls of its kind" in done.stderr
+
+
+def test_a_summary_of_more_calls_than_there_can_be(tmp_path: Path) -> None:
+    """A damaged number of calls is no reason to run out of memory."""
+    path = tmp_path / "ncu.csv"
+    path.write_text(summary(Profiled("a", metrics=METRICS), 10**15))
+    done = run("prof", path)
+    assert (done.code, done.stderr.count("\n")) == (1, 1)
+    assert "export without --print-summary" in done.stderr
+
+
+def test_kernels_of_two_devices_leave_no_gaps(tmp_path: Path) -> None:
+    """On each device they follow each other: it was not idle while another was profiled."""
+    kernels = [Profiled(metrics=METRICS, device=at % 2, pid=at % 2) for at in range(6)]
+    (first, second) = json.loads(
+        run("summary", "-q", "--json", ncu_csv(tmp_path / "ncu.csv", kernels)).stdout
+    )["devices"]
+    for device in (first, second):
+        assert (device["busy_ns"], device["idle_ns"]) == (3 * 12_346, 0)
+
+
+_TENSOR = "sm__inst_executed_pipe_tensor.sum"
+_CYCLES = "sm__pipe_tensor{}_cycles_active.avg.pct_of_peak_sustained_active"
+
+
+@pytest.mark.parametrize(
+    ("cc", "metrics", "used"),
+    [
+        ("10.0", {_TENSOR: 0.0, "sm__inst_executed_pipe_tc.sum": 64.0}, "1"),
+        ("10.0", {_TENSOR: 0.0, "sm__inst_executed_pipe_tc.sum": 0.0}, "0"),
+        ("10.0", {_TENSOR: 0.0}, ""),
+        ("12.0", {_TENSOR: 0.0}, "0"),
+        ("10.3", {_CYCLES.format(""): 0.0, "sm__pipe_tc_cycles_active.avg."
+                  "pct_of_peak_sustained_elapsed": 80.0}, "1"),
+        ("9.0", {"sm__inst_executed_pipe_tensor_op_hmma.sum": 0.0}, ""),
+        ("9.0", {"sm__inst_executed_pipe_tensor_op_hmma.sum": 9.0}, "1"),
+        ("12.0", {"sm__inst_executed_pipe_tensor_subpipe_hmma.sum": 9.0}, "1"),
+        ("8.0", {_CYCLES.format("_op_imma"): 0.0}, ""),
+        ("8.0", {_CYCLES.format("_op_imma"): 50.0}, "1"),
+        ("8.0", {_CYCLES.format(""): 0.0}, "0"),
+    ],
+)  # fmt: skip
+def test_all_pipes_of_tensor_cores(
+    cc: str, metrics: dict[str, float], used: str, tmp_path: Path
+) -> None:
+    """A kernel that used one of them used Tensor Cores; one that is at rest says it only of it."""
+    path = tmp_path / "ncu.csv"
+    path.write_text(raw([Profiled(metrics=metrics)], cc=cc))
+    assert run("prof", "-q", "--csv", "-c", "tcmeas", path).stdout.split()[1] == f'"{used}"'
+
+
+def test_titles_beside_names(tmp_path: Path) -> None:
+    """With --print-metric-name label-name both stand there; other metrics have longer names."""
+    text = details([Profiled(metrics=METRICS)], year=2021)
+    text = text.replace("dram__bytes", "Traffic (dram__bytes").replace(".sum", ".sum)")
+    other = text.replace("Traffic (dram__bytes", "pmsampling:dram__bytes")
+    dram = []
+    for name, content in (("a.csv", text), ("b.csv", other)):
+        (tmp_path / name).write_text(content)
+        dram.append(run("prof", "-q", "--csv", "-c", "dram", tmp_path / name).stdout.split()[1])
+    assert dram == ['"1236567"', '""']
+
+
+@pytest.mark.parametrize("make", [details, raw])
+def test_a_header_that_is_damaged(
+    make: Callable[[Sequence[Profiled]], str], tmp_path: Path
+) -> None:
+    """A column whose name is only part of another tells no kernels."""
+    path = tmp_path / "ncu.csv"
+    path.write_text(make(KERNELS).replace('"Kernel Name",', '"Kernel Name"x,'))
+    done = run("prof", path)
+    assert (done.code, done.stderr.count("\n")) == (1, 1)
+    assert "no kernel in this output of ncu" in done.stderr
+
+
+def test_lines_that_a_quotation_swallowed(tmp_path: Path) -> None:
+    """What is lost for want of a mark is said; rules may have several lines."""
+    path = tmp_path / "ncu.csv"
+    text = raw([Profiled(name, metrics=METRICS) for name in "abc"])
+    assert "lost" not in run("prof", ncu_csv(path, KERNELS, "details")).stderr
+    path.write_text(text.replace('"(!) n/a"\n"1"', '"(!) n/a\n"1"'))
+    done = run("prof", "--csv", "-c", "kernel", path)
+    assert done.stdout.split() == ['"Kernel"', '"a"', '"c"']
+    assert "lines lost because a quotation mark is missing: 1;" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["prof", "summary", "lines", "doctor"])
 def test_alone_it_is_a_capture(command: str, tmp_path: Path) -> None:
     """Commands that read captures read it."""
@@ -134,6 +228,15 @@ def test_numbers_of_every_locale(value: float, locale: str) -> None:
     assert _ncu_csv.Numbers([kernel]).read(kernel.metrics["b"]) == pytest.approx(
         1000 * value, abs=1e-3
     )
+
+
+def test_numbers_with_those_of_instances(tmp_path: Path) -> None:
+    """With --print-metric-instances the sum stands before them, in any locale."""
+    metrics = {name: f"{text} (7; 8)" for name, text in (
+        ("dram__bytes.sum", "1.234,5"), ("lts__t_sector_hit_rate.pct", "55,25"))}  # fmt: skip
+    path = ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=metrics)])
+    done = run("prof", "-q", "--csv", "-c", "dram,l2hit", path)
+    assert done.stdout.split()[1] == '"1234","55.25"'
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 
 from pyprof import readers, schema
 from pyprof.marker import Call, Tensor, encode_op
-from pyprof.parse import dict_lines, parse_file
+from pyprof.parse import parse_file
 from tests.builders import LAYOUTS, Layout, Node, Range, Work, nsys_db
+from tests.parse.record_lines import record_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +51,7 @@ def parsed(
 ) -> list[dict[str, Any]]:
     """Give the records of a capture in the order of their start."""
     records = parse_file(nsys_db(folder / "a.sqlite", work, ranges, layout, nodes))
-    return [json.loads(line) for line in dict_lines.record_lines(records)]
+    return [json.loads(line) for line in record_lines(records)]
 
 
 def ops(lines: list[dict[str, Any]]) -> list[str | None]:

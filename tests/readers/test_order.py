@@ -7,7 +7,7 @@ import random
 import pytest
 
 from pyprof import schema
-from pyprof.readers._order import in_order
+from pyprof.readers.order import in_order
 
 KEYS = ("start", "end", "device", "stream", "corr")
 

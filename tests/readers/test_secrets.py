@@ -51,7 +51,7 @@ REPORTS = [
     ["report", "FILE", "-o", "-"],
     ["ranks", "FILE", "-o", "out.json"],
     ["prof", "FILE", "--csv", "--by", "rank"],
-    *(["export", "FILE", "-o", f"out{s}"] for form in export.formats() for s in form.suffixes),
+    *(["export", "FILE", "-o", f"out{s}"] for form in export.FORMATS for s in form.suffixes),
 ]
 
 
@@ -62,8 +62,6 @@ def test_no_report_holds_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Nor in what is made to be sent."""
-    if {"report", "roofline"} & {*arguments}:
-        pytest.importorskip("jinja2")
     monkeypatch.chdir(tmp_path)
     path = make(tmp_path)
     there = {*tmp_path.iterdir()}
@@ -86,8 +84,6 @@ def test_what_opens_a_url_is_in_no_output(
 ) -> None:
     """Nor in a message: a password, a signature."""
     fsspec = pytest.importorskip("fsspec")
-    if "roofline" in arguments or "report" in arguments:
-        pytest.importorskip("jinja2")
     folder = f"memory://me:{PASSWORD}@host"
     system = fsspec.filesystem("memory")
     path = FILES["nvprof"](tmp_path)

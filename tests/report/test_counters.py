@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from pyprof.report.analysis.roofline import achieved, points
 from pyprof.report.render.counters import sentences
 from tests.builders import LAYOUTS, Range, Work, nsys_db
 from tests.capture_files.metrics import kineto_counters, nsys_metrics
-from tests.capture_files.ncu import Profiled, ncu_csv
+from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
 from tests.readers import kineto_json
 
@@ -79,6 +80,23 @@ def test_summary_has_a_section(tmp_path: Path) -> None:
     assert "Measured" not in run("summary", "-q", capture).stdout
 
 
+def test_the_section_is_100_columns_wide(tmp_path: Path) -> None:
+    """With all that can be measured, of an op with a long name, and with large numbers."""
+    name = "a_kernel_with_a_long_name" * 4
+    metrics = {**METRICS, "gpu__time_duration.sum": 86000.0, "dram__bytes.sum": 9.99e17}
+    path = ncu_csv(tmp_path / "ncu.csv", [Profiled(name, metrics=metrics)])
+    section = (
+        run("summary", "-q", path).stdout.partition("\nMeasured\n")[2].partition("\n\nNo ad")[0]
+    )
+    assert "86,000,000" in section
+    assert "999 PB" in section
+    assert max(map(len, section.splitlines())) <= 100
+    capture = _capture(tmp_path / "a.sqlite")
+    counters = ncu_csv(tmp_path / "n.csv", [Profiled(_GEMM, metrics=METRICS)] * _STEPS)
+    done = run("summary", "-q", "--top", "99", "--counters", counters, capture)
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
 def test_explain_compares_with_counters(tmp_path: Path) -> None:
     """One row's counters, each with what it is; without any there is no such section."""
     counters, capture = _counters(tmp_path / "ncu.csv"), _capture(tmp_path / "a.sqlite")
@@ -126,6 +144,24 @@ def test_diff_compares_it(tmp_path: Path) -> None:
     unknown = run("diff", "-q", "--fail-if", "dram>+5%", sides[0], _capture(tmp_path / "c.sqlite"))
     assert unknown.code == 1
     assert "cannot be checked" in unknown.stderr
+
+
+def test_diff_compares_only_what_both_know_as_much_of(tmp_path: Path) -> None:
+    """Traffic of half of the kernels is not half of the traffic, whatever else was measured."""
+    sides = []
+    for name, known in (("a", _STEPS), ("b", 1)):
+        metrics = {"dram__bytes.sum": 1e6, "lts__t_sector_hit_rate.pct": 50.0}
+        some = dict(list(metrics.items())[1:])
+        kernels = [Profiled(_GEMM, metrics=metrics if at < known else some)
+                   for at in range(_STEPS)]  # fmt: skip
+        counters = ncu_csv(tmp_path / f"{name}.csv", kernels)
+        sides.append(tmp_path / f"{name}.parquet")
+        capture = _capture(tmp_path / f"{name}.sqlite")
+        assert run("parse", "-q", "--counters", counters, capture, "-o", sides[-1]).code == 0
+    done = run("diff", "-q", "--fail-if", "dram>+5%", *sides)
+    assert done.code == 1
+    assert "cannot be checked" in done.stderr
+    assert "dram is known for different shares of the rows" in done.stderr
 
 
 def test_doctor_finds_names_that_are_wrong(tmp_path: Path) -> None:
@@ -180,7 +216,8 @@ def test_power_caps_are_named(tmp_path: Path) -> None:
                    kineto_json.kernel(step + 1, at + 5, 10, name=_GEMM)]  # fmt: skip
     sampled = _TIMES, [400.0] * len(_TIMES)
     events += kineto_counters("Power (W)", sampled, key="", pid=0)
-    events += kineto_counters("SM Clock (MHz)", (_TIMES, [1000.0] * len(_TIMES)), key="", pid=0)
+    clock = [990.0 + 20 * (at % 2) for at in range(len(_TIMES))]
+    events += kineto_counters("SM Clock (MHz)", (_TIMES, clock), key="", pid=0)
     gpu = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "numSms": 108, "computeMajor": 8,
            "computeMinor": 0}  # fmt: skip
     path = tmp_path / "a.json"
@@ -192,9 +229,158 @@ def test_power_caps_are_named(tmp_path: Path) -> None:
     totals = summarise_brief(load(str(path))).counters
     assert totals is not None
     assert any("0.002 J a token" in text for text in sentences(totals, _STEPS, 2 * _STEPS))
+    measured = json.loads(run("summary", "-q", "--json", path).stdout)["measured"]
+    assert (measured["energy_j"], measured["energy_step_j"]) == pytest.approx((0.016, 0.004))
+    assert measured["energy_token_j"] is None
+    (device,) = measured["power"]
+    assert (device["device"], device["mean_w"], device["most_w"]) == (0, pytest.approx(400), 400)
     done = run("prof", "-q", "--csv", "--by", "step", path)
     energies = {row["Step"]: row["Energy(mJ)"] for row in csv.DictReader(done.stdout.splitlines())}
     assert energies == {str(step): "4" for step in range(_STEPS)}
+
+
+def test_what_was_sampled_stays_beside_what_another_run_counted(tmp_path: Path) -> None:
+    """Traffic is ncu's; clock and power, and so efficiency and energy, are of this run."""
+    metrics = nsys_metrics({"clock_mhz": (_TIMES, [705.0] * len(_TIMES))})
+    capture = _capture(tmp_path / "a.sqlite", more=metrics)
+    columns = "dram,clock,effclk,eff,tensor,counter"
+    done = run("prof", "-q", "--csv", "-c", columns, "--counters",
+               _counters(tmp_path / "ncu.csv"), capture)  # fmt: skip
+    for row in csv.DictReader(done.stdout.splitlines()):
+        assert (int(row["DRAM(B)"]), row["Tensor(%)"]) == (2 * LEAST, "61")
+        assert (row["Clock(MHz)"], row["Counter"]) == ("705", "joined")
+        assert float(row["EffClk(%)"]) == pytest.approx(2 * float(row["Eff(%)"]))
+
+
+def test_a_kernel_s_own_counters_beside_power(tmp_path: Path) -> None:
+    """Of a trace that has both, kernels that CUPTI measured have energy, too."""
+    kernel = kineto_json.kernel(1, 100, 100)
+    kernel["args"] |= {"dram__bytes_read.sum": 1e6, "dram__bytes_write.sum": 5e5}
+    events = [kineto_json.launch(1, 1), kernel]
+    events += kineto_counters("Power (W)", (_TIMES, [400.0] * len(_TIMES)), key="", pid=0)
+    path = tmp_path / "a.json"
+    path.write_text(kineto_json.text(events))
+    done = run("prof", "-q", "--csv", "-c", "dram,power,energy,counter", path)
+    assert done.stdout.split()[1] == '"1500000","400","40","args"'
+
+
+@pytest.mark.parametrize(("last", "a_token"), [("toks=24", 0.002 / 16), ("", None)])
+def test_energy_of_a_token(last: str, a_token: float | None, tmp_path: Path) -> None:
+    """Steps of a serving engine tell their tokens: if all do, they share the energy."""
+    texts = [*["step[DECODE bs=8]"] * 3, f"step[EXTEND {last}]"]
+    events = []
+    for number, text in enumerate(texts, 1):
+        at = 100 * number
+        events += [
+            kineto_json.event("user_annotation", text, at - 1, 90),
+            kineto_json.launch(number, at + 1),
+            kineto_json.kernel(number, at + 5, 10),
+        ]
+    times = [*range(1_000, 600_000, 1_000)]
+    events += kineto_counters("Power (W)", (times, [200.0] * len(times)), key="", pid=0)
+    path, page = tmp_path / "a.json", tmp_path / "a.html"
+    path.write_text(kineto_json.text(events))
+    measured = json.loads(run("summary", "-q", "--json", "--steps", "2:", path).stdout)["measured"]
+    assert measured["energy_step_j"] == pytest.approx(0.002)
+    assert measured["energy_token_j"] == (a_token and pytest.approx(a_token))
+    said = "0.004 J, 0.002 J a step" + (", 0.000125 J a token" if a_token else "\n")
+    assert said in run("summary", "-q", "--steps", "2:", path).stdout
+    assert run("report", "-q", "--steps", "2:", path, "-o", page).code == 0
+    assert said.strip() in page.read_text()
+
+
+def test_energy_of_a_part_is_a_lower_bound(tmp_path: Path) -> None:
+    """Of a kernel that too few samples saw the power is not known, nor that of the whole."""
+    events = []
+    for number, (at, length) in enumerate([(50, 30), (150, 10)], 1):
+        kernel = kineto_json.kernel(number, at, length, name=f"k{number}")
+        events += [kineto_json.launch(number, at - 10), kernel]
+    events += kineto_counters("Power (W)", (_TIMES, [200.0] * len(_TIMES)), key="", pid=0)
+    path = tmp_path / "a.json"
+    path.write_text(kineto_json.text(events))
+    text = " ".join(run("summary", "-q", path).stdout.split())
+    assert "while kernels ran, known for 75.0 % of the time: at least 0.006 J" in text
+    measured = json.loads(run("summary", "-q", "--json", path).stdout)["measured"]
+    assert (measured["energy_j"], measured["energy_known_share"]) == (0.006, 0.75)
+
+
+def _low_clock(path: Path, clock: list[float], **counters: list[float]) -> str:
+    """Give what is said of a product on an A100 whose clock is below the peak's."""
+    events = [kineto_json.launch(1, 1), kineto_json.kernel(1, 100, 400, name=_GEMM)]
+    names = {"power": "Power (W)", "heat": "Temperature (C)", "reasons": "Clock Event Reasons"}
+    series = {"SM Clock (MHz)": clock, "Power (W)": [400.0]}
+    series |= {names[name]: values for name, values in counters.items()}
+    for name, values in series.items():
+        repeated = [values[at % len(values)] for at in range(100)]
+        events += kineto_counters(name, (_TIMES[:100], repeated), key="", pid=0)
+    gpu = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0}
+    path.write_text(kineto_json.text(events, deviceProperties=[gpu]))
+    answer = json.loads(run("summary", "-q", "--json", path).stdout)
+    return str(answer["measured"]["throttled"]).partition("; ")[2]
+
+
+def test_what_held_the_clock(tmp_path: Path) -> None:
+    """What the driver named, if it was asked; else what it looks like; a fixed clock is neither."""
+    path, moved = tmp_path / "a.json", [990.0, 1010.0]
+    assert _low_clock(path, moved) == "power stayed at 400 W, which looks like a power cap"
+    assert _low_clock(path, [1000.0]) == ""
+    assert _low_clock(path, moved, heat=[91.0]).startswith("at 91 °C, which looks like thermal")
+    reasons = [4.0, 4.0, 4.0 + 0x20, 0.0]
+    assert _low_clock(path, moved, heat=[91.0], reasons=reasons) == (
+        "the driver names a power cap in 75 %, heat in 25 % of the samples"
+    )
+    assert _low_clock(path, moved, reasons=[0.0]) == ""
+    assert _low_clock(path, moved, reasons=[1.0, 2.0]) == (
+        "the driver names clocks set by the user in 100 % of the samples"
+    )
+
+
+def test_power_of_each_rank_s_own_device(tmp_path: Path) -> None:
+    """Each sampled all devices of the machine; a pause of the samples used no energy."""
+    times = [*range(100_000, 1_000_000, 100_000), *range(9_000_000, 9_500_000, 100_000)]
+    for rank in range(2):
+        kernel = kineto_json.kernel(1, 100, 50)
+        kernel["args"]["device"] = rank
+        events = [kineto_json.launch(1, 1), kernel]
+        for device in range(2):
+            watts = [100.0 * (device + 1)] * len(times)
+            events += kineto_counters("Power (W)", (times, watts), key="", pid=device)
+        info = {"rank": rank, "world_size": 2, "backend": "nccl"}
+        (tmp_path / f"{rank}.json").write_text(kineto_json.text(events, distributedInfo=info))
+    paths = [tmp_path / f"{rank}.json" for rank in range(2)]
+    power = json.loads(run("summary", "-q", "--json", *paths).stdout)["measured"]["power"]
+    assert [(one["rank"], one["device"], one["mean_w"]) for one in power] == [
+        (0, 0, pytest.approx(100)), (1, 1, pytest.approx(200))
+    ]  # fmt: skip
+    assert power[0]["energy_j"] == pytest.approx(100 * 13 * 100e-6)
+
+
+def test_a_line_per_op_as_in_the_table_of_ops(tmp_path: Path) -> None:
+    """Two kernels of one op are one line, of the time that the op has; in JSON, too."""
+    work = [Work("a", (1000, 3000), (100, 200)), Work("b", (4000, 5000), (300, 400)),
+            Work("c", (6000, 6500), (900, 950))]  # fmt: skip
+    capture = nsys_db(tmp_path / "a.sqlite", work, [Range(_OP, (50, 500))], LAYOUTS["2024.6"])
+    metrics = {"dram__bytes.sum": float(LEAST)}
+    counters = ncu_csv(tmp_path / "n.csv", [Profiled(name, metrics=metrics) for name in "abc"])
+    measured = json.loads(run("summary", "-q", "--json", "--counters", counters, capture).stdout)[
+        "measured"
+    ]
+    ops = [(op["op"], op["kernel"], op["time_ns"], op["dram_bytes"]) for op in measured["ops"]]
+    assert ops == [("mm", None, 3000, 2 * LEAST), (None, "c", 500, LEAST)]
+    assert measured["ops"][0]["excess"] == measured["excess"] == 2
+    text = run("summary", "-q", "--counters", counters, capture).stdout
+    section = text[text.index("\nMeasured") :].splitlines()
+    assert [line.split()[0] for line in section[4:6]] == ["mm", "c"]
+
+
+def test_names_that_are_wrong_in_several_ranks_count_once(tmp_path: Path) -> None:
+    """Their calls add up."""
+    silent: dict[str, Any] = {"sm__inst_executed_pipe_tensor.sum": 0.0}
+    counters = _counters(tmp_path / "ncu.csv", **silent)
+    paths = [_capture(tmp_path / f"net.rank{rank}.sqlite") for rank in range(2)]
+    text = " ".join(run("summary", "-q", "--counters", counters, *paths).stdout.split())
+    assert text.count("used no Tensor Cores") == 1
+    assert f"by counters, in {2 * _STEPS} calls" in text
 
 
 def test_totals_add_up(tmp_path: Path) -> None:

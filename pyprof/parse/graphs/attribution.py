@@ -22,7 +22,7 @@ from pyprof.parse.graphs import replays as replaying
 from pyprof.parse.graphs.fitting import fits
 from pyprof.parse.profiler_windows import recording_windows
 from pyprof.parse.ranges import innermost
-from pyprof.readers._order import in_order
+from pyprof.readers.order import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -128,7 +128,7 @@ def _steps(capture: Capture, thread: Ints, time: Ints) -> tuple[Ints, Ints]:
     rows = np.flatnonzero(size != NONE)
     on, start, end = (ints(ranges.column(name))[rows] for name in ("thread", "start", "end"))
     end = np.where(end == NONE, np.iinfo(np.int64).max, end)
-    nested = nest(on, start, end, np.arange(len(rows)))
+    nested = nest(on, start, end, lambda: np.arange(len(rows)))
     step_of_launch = innermost(nested, thread, time, time)
     known_size = np.append(size[rows][nested.order], NONE)[step_of_launch]
     return step_of_launch, np.where(step_of_launch == NONE, NONE, known_size)

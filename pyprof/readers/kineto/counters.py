@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyprof import schema
 from pyprof.readers._ncu_csv import Kernel, Numbers, Value
-from pyprof.readers._ncu_metrics import measured, wanted
+from pyprof.readers._ncu_metrics import known_name, measured
 from pyprof.readers._samples import meaning, samples
 from pyprof.readers.kineto.columns import nanoseconds, whole_number
 from pyprof.readers.kineto.events import all_args
@@ -92,7 +92,7 @@ def _counters(args: Mapping[str, Any]) -> str | None:
     metrics = {
         metric: Value(str(float(args[name])), "nsecond" if "time_duration" in name else "")
         for name in names
-        if wanted(metric := _KINETO.get(name, name)) and _number(args[name]) is not None
+        if (metric := known_name(_KINETO.get(name, name))) and _number(args[name]) is not None
     }
     kernel = Kernel({}, metrics)
     counters = measured(kernel, Numbers([kernel]))

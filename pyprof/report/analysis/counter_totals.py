@@ -1,4 +1,4 @@
-"""What counters measured, summed up by op and kernel: traffic, clocks, energy, contradictions."""
+"""What counters measured, summed up by op: traffic, clocks, energy, contradictions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from pyprof.gpu.kernel_names import short_name
 from pyprof.prof import measured_rates
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
+from pyprof.report.analysis.device_power import Power, cause, device_power
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from pyprof.arrays import Floats, Mask
     from pyprof.prof.table import Table
@@ -33,7 +34,7 @@ _MEANS = {
     "clock": "clock",
 }
 _TOTALS = ("rows", "ns", "dram", "dram_ns", "least", "dram_of_least", "energy", "energy_step",
-           "energy_ns", "clock_share", "clock_share_ns")  # fmt: skip
+           "energy_ns", "clock_share", "clock_of_share", "clock_share_ns")  # fmt: skip
 _SUMS = dict.fromkeys((*_TOTALS, *(f"{name}{part}" for name in _MEANS for part in ("", "_ns"))),
                       "sum")  # fmt: skip
 
@@ -45,9 +46,19 @@ class Sums:
     values: Mapping[str, Any]
 
     @property
+    def op(self) -> str | None:
+        """The op; None where it is not known."""
+        return self.values.get("op")
+
+    @property
+    def kernel(self) -> str | None:
+        """The kernel, where the op is not known."""
+        return self.values.get("kernel")
+
+    @property
     def name(self) -> str:
         """The op, else the kernel."""
-        return str(self.values.get("op") or self.values.get("kernel"))
+        return str(self.op or self.kernel)
 
     @property
     def direction(self) -> str:
@@ -96,8 +107,13 @@ class Sums:
 
     @property
     def clock_share(self) -> float | None:
-        """The measured clock, as a share of that of the peak."""
+        """The clock that was measured in this run, as a share of that of the peak."""
         return _ratio(self.values["clock_share"], self.values["clock_share_ns"])
+
+    @property
+    def clock_of_share(self) -> float | None:
+        """That clock, MHz."""
+        return _ratio(self.values["clock_of_share"], self.values["clock_share_ns"])
 
 
 def _ratio(amount: float | None, of: float | None) -> float | None:
@@ -123,24 +139,11 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Power:
-    """The power of one device over the capture."""
-
-    device: int
-    energy_j: float
-    mean_w: float
-    most_w: float
-    at_most: float
-    """Share of the samples of a busy device within 2 % of the highest."""
-    hottest_c: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class CounterTotals:
     """What was measured, small enough to send; that of several captures adds up."""
 
     ops: pa.Table
-    """By `_KEYS`."""
+    """By op and direction; without an op by kernel."""
     sources: Mapping[str, int]
     """Time by what measured it, ns."""
     whole_ns: int
@@ -154,12 +157,12 @@ class CounterTotals:
             add_up(pa.concat_tables([self.ops, other.ops]), _KEYS, _SUMS),
             dict(Counter(self.sources) + Counter(other.sources)),
             self.whole_ns + other.whole_ns,
-            (*self.disagreements, *other.disagreements),
+            _each_once((*self.disagreements, *other.disagreements)),
             (*self.power, *other.power),
         )
 
     def top(self, limit: int | None = None) -> list[Sums]:
-        """Give the sums of each op by kernel, the longest first."""
+        """Give the sums of each op, the longest first."""
         order = [("ns", "descending"), *((name, "ascending") for name in _KEYS)]
         return [Sums(row) for row in self.ops.sort_by(order).slice(0, limit).to_pylist()]
 
@@ -168,34 +171,39 @@ class CounterTotals:
         """The sums of all that was measured."""
         return Sums({name: pc.sum(self.ops.column(name)).as_py() or 0 for name in _SUMS})
 
+    def known_share(self, name: str) -> float:
+        """Give the share of the time of all rows of which a sum is known."""
+        return float(self.total.values[f"{name}_ns"]) / max(self.whole_ns, 1)
+
+    def energy_token_j(self, steps: int | None, tokens: int | None) -> float | None:
+        """Energy for each of the tokens of some steps; None where they are not known."""
+        a_step = self.total.energy_step_j
+        return a_step * steps / tokens if a_step is not None and steps and tokens else None
+
     @property
     def throttled(self) -> str | None:
         """Say that the clock was below that of the peak, and what held it; None where it was not.
 
         The clock of ncu's own runs, which it locks, says nothing.
         """
-        share, clock = self.total.clock_share, self.total.mean("clock")
+        share, clock = self.total.clock_share, self.total.clock_of_share
         if share is None or clock is None or share >= _AT_PEAK:
             return None
         text = f"the SM clock was {clock:,.0f} MHz, {100 * share:.0f} % of the peak's"
-        return f"{text}; {self._cause}" if self._cause else text
-
-    @property
-    def _cause(self) -> str:
-        hottest = max((p.hottest_c for p in self.power if p.hottest_c is not None), default=0.0)
-        if hottest >= _HOT_C:
-            return f"at {hottest:.0f} °C, which looks like thermal throttling"
-        capped = [power for power in self.power if power.at_most >= _CAPPED]
-        if capped:
-            most = max(power.most_w for power in capped)
-            return f"power stayed at {most:,.0f} W, which looks like a power cap"
-        return ""
+        return "; ".join(part for part in (text, cause(self.power)) if part)
 
 
 _AT_PEAK = 0.97
-_HOT_C = 85.0
-_CAPPED = 0.5
-_MOST_DISAGREEMENTS = 20
+
+
+def _each_once(entries: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
+    """Make entries of the same kernel one, the longest first."""
+    sums: dict[tuple[str, bool], tuple[int, int]] = {}
+    for entry in entries:
+        rows, ns = sums.get((entry.kernel, entry.ran), (0, 0))
+        sums[entry.kernel, entry.ran] = rows + entry.rows, ns + entry.time_ns
+    ordered = sorted(sums.items(), key=lambda entry: (-entry[1][1], entry[0]))
+    return tuple(Disagreement(*names, *numbers) for names, numbers in ordered)
 
 
 def counter_totals(
@@ -205,7 +213,7 @@ def counter_totals(
 
     `step_ns` is what each row adds to the time of the mean step.
     """
-    power = tuple(_power(capture)) if capture is not None else ()
+    power = tuple(device_power(capture, table.records)) if capture is not None else ()
     if not table.measured.any and not power:
         return None
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
@@ -214,7 +222,7 @@ def counter_totals(
         ops,
         _sources(table, chosen),
         int(table.duration_ns[chosen].sum()),
-        tuple(disagreements(table, chosen)),
+        disagreements(table, chosen),
         power,
     )
 
@@ -225,7 +233,7 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
     ns = np.where(table.timed, table.duration_ns, 0).astype(float)
     dram = measured_rates.dram_bytes(table)
     least = np.where(table.costs.bytes > 0, table.costs.bytes, math.nan).astype(float)
-    power = table.measured.values("power_w")
+    energy = measured_rates.energy_j(table)
     columns: dict[str, Any] = {
         "rows": np.ones(len(ns), np.int64),
         "ns": table.duration_ns,
@@ -233,19 +241,28 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
         "dram_ns": _sum(ns, dram),
         "least": _sum(least, dram),
         "dram_of_least": _sum(dram, least),
-        "energy": _sum(power * ns / 1e9),
-        "energy_step": _sum(power * (step_ns if step_ns is not None else 0.0) / 1e9),
-        "energy_ns": _sum(ns, power),
+        "energy": _sum(energy),
+        "energy_step": _sum(energy * _per_step(ns, step_ns)),
+        "energy_ns": _sum(ns, energy),
     }
     share = table.measured.values("clock_hz") / measured_rates.peak_clock_hz(table)
-    share = np.where(measured_rates.in_this_run(table) & ~_by_ncu(table), share, math.nan)
-    columns |= {"clock_share": _sum(share * ns), "clock_share_ns": _sum(ns, share)}
+    here = measured_rates.in_this_run(table, "clock_hz") & ~_by_ncu(table)
+    share = np.where(here, share, math.nan)
+    clock_mhz = table.measured.values("clock_hz") / 1e6
+    columns |= {"clock_share": _sum(share * ns), "clock_share_ns": _sum(ns, share),
+                "clock_of_share": _sum(clock_mhz * ns, share)}  # fmt: skip
     for name, column in _MEANS.items():
         values = _floats(COLUMNS[column].values(table))
         columns |= {name: _sum(values * ns), f"{name}_ns": _sum(ns, values)}
     keys = {name: COLUMNS[name].values(table) for name in _KEYS}
+    keys["kernel"] = pc.if_else(pc.is_null(keys["op"]), keys["kernel"], None)
     data = pa.table({**keys, **{name: columns[name] for name in _SUMS}})
     return add_up(data.filter(pa.array(chosen)), _KEYS, _SUMS)
+
+
+def _per_step(ns: Floats, step_ns: Floats | None) -> Floats:
+    """Give the share of each row's time that counts for the mean step."""
+    return (0.0 if step_ns is None else step_ns) / np.maximum(ns, 1)
 
 
 def _by_ncu(table: Table) -> Mask:
@@ -273,59 +290,17 @@ def _sources(table: Table, chosen: Mask) -> dict[str, int]:
     return total
 
 
-def disagreements(table: Table, chosen: Mask) -> Iterator[Disagreement]:
+def disagreements(table: Table, chosen: Mask) -> tuple[Disagreement, ...]:
     """Give the kernels whose counters and names differ on Tensor Cores, the longest first."""
     wrong = np.flatnonzero(measured_rates.tensor_core_disagreements(table) & chosen)
     if not len(wrong):
-        return
+        return ()
     name = table.records.coded("kLongName")
-    ran = table.measured.tensor_cores
-    sums: dict[tuple[str, bool], tuple[int, int]] = {}
-    for row in wrong.tolist():
-        key = short_name(name.values[name.index[row]]), bool(ran[row])
-        rows, ns = sums.get(key, (0, 0))
-        sums[key] = rows + 1, ns + int(table.duration_ns[row])
-    ordered = sorted(sums.items(), key=lambda entry: (-entry[1][1], entry[0]))
-    for (kernel, used), (rows, ns) in ordered[:_MOST_DISAGREEMENTS]:
-        yield Disagreement(kernel, used, rows, ns)
-
-
-# --- power --------------------------------------------------------------------------------------
-
-_NEAR_MOST = 0.98
-_IDLE = 0.5
-
-
-def _power(capture: Capture) -> Iterator[Power]:
-    """Integrate the power of each device that was sampled."""
-    samples = capture.samples
-    if not samples.num_rows:
-        return
-    metric = samples.column("metric").cast(pa.string())
-    for device in pc.unique(samples.column("device")).to_pylist():
-        own = pc.equal(samples.column("device"), device)
-        time, watts = _series(samples.filter(pc.and_(own, pc.equal(metric, "power_w"))))
-        if len(time) < _LEAST_SAMPLES:
-            continue
-        lengths = np.diff(time) / 1e9
-        most = float(watts.max())
-        busy = watts[watts >= _IDLE * most]
-        _, heat = _series(samples.filter(pc.and_(own, pc.equal(metric, "temperature_c"))))
-        energy = float((watts[1:] * lengths).sum())
-        yield Power(
-            int(device),
-            energy,
-            energy / float(lengths.sum()),
-            most,
-            float((busy >= _NEAR_MOST * most).mean()) if len(busy) else 0.0,
-            float(heat.max()) if len(heat) else None,
-        )
-
-
-_LEAST_SAMPLES = 3
-
-
-def _series(samples: pa.Table) -> Sequence[Any]:
-    time = samples.column("time").to_numpy()
-    order = np.argsort(time, kind="stable")
-    return time[order], samples.column("value").to_numpy()[order]
+    ran = measured_rates.tensor_cores(table)[wrong].astype(np.int64)
+    number = name.index[wrong] * 2 + ran
+    kinds, place = np.unique(number, return_inverse=True)
+    rows, ns = np.bincount(place), np.bincount(place, table.duration_ns[wrong])
+    return _each_once(
+        Disagreement(short_name(name.values[kind // 2]), bool(kind % 2), calls, int(time_ns))
+        for kind, calls, time_ns in zip(kinds.tolist(), rows.tolist(), ns.tolist(), strict=True)
+    )

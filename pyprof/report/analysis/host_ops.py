@@ -18,7 +18,7 @@ from pyprof.marker import Kind
 from pyprof.parse import range_names, texts
 from pyprof.parse import ranges as nesting
 from pyprof.parse.paths import mod_and_op
-from pyprof.parse.records import number_combinations
+from pyprof.parse.records import distinct, number_combinations, totals
 from pyprof.prof.group import add_up
 from pyprof.prof.op_names import op_name
 from pyprof.report.analysis import host_api
@@ -35,6 +35,9 @@ SUMS = {"cpu_calls": "sum", "cpu_self": "sum", "cpu_total": "sum", "launches": "
 
 NOTHING = pa.schema({"op": pa.string(), **dict.fromkeys(SUMS, pa.int64())}).empty_table()
 """Of no op at all."""
+
+UNKNOWN = "only captures with ranges of ops tell it"
+"""Why it is not known what the host spent."""
 
 _ENGINE = "evaluate_function: "
 """Before the names of nodes: what autograd's engine does around them."""
@@ -55,7 +58,7 @@ class _Ranges(NamedTuple):
 
 
 def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table | None:
-    """Total the calls of each op, or those that began in a span of time; None without a capture.
+    """Total the calls of each op, or those that began in a span; None where no ranges name any.
 
     Gives for each `op` what `SUMS` names, small enough to send; `launches` counts the rows that
     calls of it launched, whatever op these count for.
@@ -63,6 +66,8 @@ def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table 
     if source.capture is None:
         return None
     ranges = _ranges(source.capture)
+    if not ranges.names:
+        return None
     nest = ranges.nest
     length = nest.end - nest.start
     own = length - _sum_at(nest.parent, length)
@@ -71,16 +76,11 @@ def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table 
     chosen = ranges.name != NONE
     if within is not None:
         chosen &= (nest.start >= within[0]) & (nest.start < within[1])
-    data = pa.table(
-        {
-            "op": pa.array(ranges.names, pa.string()).take(pa.array(ranges.name[chosen])),
-            "cpu_calls": once[chosen],
-            "cpu_self": own[chosen],
-            "cpu_total": (length * once)[chosen],
-            "launches": launches[chosen],
-        }
-    )
-    return add_up(data, ["op"], SUMS)
+    first, number = distinct(ranges.name[chosen])
+    names = pa.array(ranges.names, pa.string()).take(pa.array(ranges.name[chosen][first]))
+    by_range = (once, own, length * once, launches)
+    sums = (totals(number, values[chosen], len(first)) for values in by_range)
+    return pa.table({"op": names, **dict(zip(SUMS, sums, strict=True))})
 
 
 def merge_host_ops(a: pa.Table | None, b: pa.Table | None) -> pa.Table | None:
@@ -99,9 +99,9 @@ def _ranges(capture: Capture) -> _Ranges:
     )
     nested = ints(ranges.column("style")) == schema.NESTED
     rows = np.flatnonzero((_RANK[kind] != NONE) & nested & (end >= start))
-    tiebreak = np.empty(len(rows), np.int64)
-    tiebreak[np.lexsort((op_id[rows], _RANK[kind[rows]]))] = np.arange(len(rows))  # ids rise inward
-    nest = nesting.nest(thread[rows], start[rows], end[rows], tiebreak)
+    nest = nesting.nest(
+        thread[rows], start[rows], end[rows], lambda: _ranks(op_id[rows], _RANK[kind[rows]])
+    )
     rows = rows[nest.order]
     numbers: dict[str, int] = {}
     number_of_template = np.full(len(read.templates) + 1, NONE)
@@ -111,6 +111,13 @@ def _ranges(capture: Capture) -> _Ranges:
             number_of_template[place] = numbers.setdefault(name, len(numbers))
     name_of_row = number_of_template[read.code[rows].astype(np.int64)]
     return _Ranges(nest, kind[rows].astype(np.int64), name_of_row, [*numbers])
+
+
+def _ranks(op_id: Ints, rank: Ints) -> Ints:
+    """Rank ranges by what they are, then by their ids, which rise inward."""
+    tiebreak = np.empty(len(rank), np.int64)
+    tiebreak[np.lexsort((op_id, rank))] = np.arange(len(rank))
+    return tiebreak
 
 
 def _name(text: str, kind: Kind) -> str | None:

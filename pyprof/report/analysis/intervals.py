@@ -33,16 +33,18 @@ class Intervals:
         return int((self.end - self.start).sum())
 
     def __or__(self, other: Intervals) -> Intervals:
+        if not (len(self) and len(other)):
+            return self if len(self) else other
         return union_of(
             np.concatenate([self.start, other.start]), np.concatenate([self.end, other.end])
         )
 
     def __and__(self, other: Intervals) -> Intervals:
-        return _combine(self, other, least=2)
+        return _combine(self, other, least=2) if len(self) and len(other) else EMPTY
 
     def __sub__(self, other: Intervals) -> Intervals:
-        if not len(self):
-            return EMPTY
+        if not (len(self) and len(other)):
+            return self
         return self & complement(other, int(self.start[0]), int(self.end[-1]))
 
     def cut(self, start: int, end: int) -> Intervals:

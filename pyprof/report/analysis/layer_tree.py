@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 ROOT = ""
-ROOT_PATH: tuple[str, ...] = ()
 NO_LAYER = "(outside all layers)"
 
 

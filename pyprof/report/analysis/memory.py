@@ -10,6 +10,7 @@ import numpy as np
 from pyprof.arrays import NONE
 from pyprof.memory.growth import growth
 from pyprof.memory.history import BEFORE
+from pyprof.report.analysis.held_memory import HeldBlock, HeldMemory
 from pyprof.report.analysis.memory_changes import (
     CheckpointedLayer,
     PossibleChange,
@@ -34,47 +35,6 @@ _MOST_BLOCKS = 100
 _MOST_OOMS = 10
 _POINTS = 1000
 _NS_PER_MS = 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class HeldMemory:
-    """Blocks that have something in common."""
-
-    name: str | None
-    """What: a category, layer, line, op, direction or size; null where it is unknown."""
-    bytes: int
-    """What they hold at the peak."""
-    blocks: int
-    """How many they are."""
-    allocated_bytes: int
-    """What was allocated under this name in the whole recording."""
-    net_bytes: int | None
-    """Of that, what was not given back under this name, by whichever block it is of; null where
-    nothing tells who gives back."""
-    byte_ms: float | None
-    """Bytes times milliseconds held, of the whole recording; null where no times are known."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldBlock:
-    """A block that is live at the peak."""
-
-    bytes: int
-    """As the program asked for it."""
-    category: str | None
-    """What it is for; null where nothing tells."""
-    evidence: str | None
-    """What tells the category, `inferred:` before what rests on when it lived."""
-    layer: str | None
-    """The module, or range of the user's; null where none was recorded."""
-    line: str | None
-    """The user's line that allocated it; null where no stack was recorded."""
-    op: str | None
-    """The op that allocated it; null where nothing tells."""
-    direction: str | None
-    """forward, backward, optimizer or communication; null where nothing tells."""
-    age_ns: int | None
-    """How long before the peak it was allocated; null: before the recording."""
 
 
 @dataclass(frozen=True, slots=True)

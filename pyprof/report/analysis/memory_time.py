@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Floats, Ints
     from pyprof.inputs.source import Source
-    from pyprof.report.analysis.memory import HeldMemory
+    from pyprof.report.analysis.held_memory import HeldMemory
 
 _COLUMN = {"op": "op", "line": "line", "layer": "module"}
 """Columns of rows by what memory is grouped by."""

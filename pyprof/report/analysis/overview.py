@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof import schema
-from pyprof.allocator import give_back
 from pyprof.arrays import distinct_values
+from pyprof.arrow_setup import give_back
 from pyprof.inputs.source import each_once
 from pyprof.parse.records import totals
 from pyprof.prof import kernel_families, step_rows
@@ -17,11 +18,10 @@ from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
 from pyprof.report.analysis import filtered, host_ops, layer_tree, op_totals
-from pyprof.report.analysis.chosen_steps import bounds
 from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
-from pyprof.report.analysis.phases import of_rows
-from pyprof.report.analysis.steps import Steps, find_steps, merge_steps
+from pyprof.report.analysis.phases import of_rows, token_count
+from pyprof.report.analysis.steps import Steps, chosen_bounds, find_steps, merge_steps
 from pyprof.report.analysis.timeline import Timeline, timeline
 from pyprof.report.analysis.utilization import (
     NO_STEPS,
@@ -100,34 +100,38 @@ def overview(
     table = source.table
     capture_steps = find_steps(table.records, source.capture)
     table.steps = of_rows(capture_steps)
-    picked = bounds(capture_steps, chosen)
+    picked = chosen_bounds(capture_steps, chosen)
     rows, kept = filtered.choose(source, capture_steps.rows(picked), asked)
-    # Time between rows is idle only where none were left out.
-    timed = None if asked else timeline(table.records, source.capture, rows)
-    ops = top_ops(table, rows, per_step(table, capture_steps, picked))
-    give_back()
-    return Overview(
-        gpus=gpus(source),
-        peaks=_peaks(source.table, rows),
-        rows=rows,
-        chosen=picked,
-        steps=capture_steps,
-        timeline=timed,
-        phase_work=by_part(table, rows, PARTS),
-        families=_families(table, rows),
-        utilization=Utilization()
-        if asked
-        else utilization(table, capture_steps, picked or capture_steps.steady, timed),
-        coverage=cost_coverage(table, rows),
-        vias=_by_text(source, rows, "via", schema.VIAS),
-        ops=ops,
-        advice=advise(table, timed, source.capture, rows),
-        kept=kept,
-        host=None if asked else host_ops.host_ops(source, _span_ns(capture_steps, picked)),
-        counters=counter_totals(
-            table, source.capture, rows, per_step(table, capture_steps, picked)
-        ),
-    )
+    with ThreadPoolExecutor(1) as beside:  # NumPy and Arrow work outside Python's lock
+        span = _span_ns(capture_steps, picked)
+        host = None if asked else beside.submit(host_ops.host_ops, source, span)
+        # Time between rows is idle only where none were left out.
+        timed = None if asked else timeline(table.records, source.capture, rows)
+        advised = beside.submit(advise, table, timed, source.capture, rows)
+        ops = top_ops(table, rows, per_step(table, capture_steps, picked))
+        give_back()
+        return Overview(
+            gpus=gpus(source),
+            peaks=_peaks(source.table, rows),
+            rows=rows,
+            chosen=picked,
+            steps=capture_steps,
+            timeline=timed,
+            phase_work=by_part(table, rows, PARTS),
+            families=_families(table, rows),
+            utilization=Utilization()
+            if asked
+            else utilization(table, capture_steps, picked or capture_steps.steady, timed),
+            coverage=cost_coverage(table, rows),
+            vias=_by_text(source, rows, "via", schema.VIAS),
+            ops=ops,
+            advice=advised.result(),
+            kept=kept,
+            host=host and host.result(),
+            counters=counter_totals(
+                table, source.capture, rows, per_step(table, capture_steps, picked)
+            ),
+        )
 
 
 def _span_ns(steps: Steps, chosen: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -322,6 +326,11 @@ class Brief:
     def averaged(self) -> tuple[int, int] | None:
         """The steps that times per step are means of: the first, and the one after the last."""
         return self.chosen or self.steps.steady
+
+    @property
+    def token_count(self) -> int | None:
+        """How many tokens those steps worked on; None where not all of them tell."""
+        return token_count(self.steps, self.averaged)
 
     @property
     def step_count(self) -> int | None:

@@ -77,6 +77,13 @@ def _totals(
     )
 
 
+def token_count(loop_steps: Steps, chosen: tuple[int, int] | None) -> int | None:
+    """Count the tokens that the chosen steps worked on; None where not all of them tell."""
+    if chosen is None or not (every := said(loop_steps)):
+        return None
+    return sum_if_known([step.tokens for step in every[chosen[0] : chosen[1]]])
+
+
 def of_rows(loop_steps: Steps) -> StepRows:
     """Give the steps and phases of rows, for the columns that tell them.
 

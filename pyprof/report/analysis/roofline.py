@@ -16,9 +16,8 @@ from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
 from pyprof.prof.measured_rates import dram_bytes
 from pyprof.prof.processor import GPU, processor
-from pyprof.report.analysis import chosen_steps
-from pyprof.report.analysis.bounds import BOUNDS, UNKNOWN
 from pyprof.report.analysis.overview import gpus
+from pyprof.report.analysis.steps import chosen_rows
 from pyprof.report.render.text import duration, number, percent
 
 if TYPE_CHECKING:
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
 
+UNKNOWN = "unknown"
+BOUNDS = {"compute": "#3b82c4", "memory": "#d9822b", "latency": "#9a9a9a", UNKNOWN: "#4c9f70"}
+"""What limits an op, and its colour in every chart."""
 
 _KEYS = ("op", "dir", "kernel", "bound")
 _KEYS_BY_LINE = (*_KEYS, "line")
@@ -265,7 +267,7 @@ def summarise_roofline(source: Source, chosen: str | None = None) -> RooflineSum
     Raises click.BadParameter where it names none.
     """
     table = source.table
-    op_work = achieved(table, chosen_steps.rows(source, chosen))
+    op_work = achieved(table, chosen_rows(source, chosen))
     return RooflineSums(
         gpus(source), table.override.gpu, op_work, (*table.source.warnings, *table.doubts)
     )

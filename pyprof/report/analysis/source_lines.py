@@ -12,10 +12,11 @@ import numpy as np
 
 from pyprof.inputs.source import each_once
 from pyprof.parse.paths import file_and_line, user_line
-from pyprof.parse.records import totals
+from pyprof.parse.records import distinct, totals
 from pyprof.prof.processor import GPU, processor_of
 from pyprof.report import advice
-from pyprof.report.analysis import chosen_steps, filtered
+from pyprof.report.analysis import filtered
+from pyprof.report.analysis.steps import chosen_rows
 from pyprof.report.analysis.timeline import BLOCKING, timeline
 
 if TYPE_CHECKING:
@@ -122,8 +123,8 @@ def merge_line_times(a: SourceLines, b: SourceLines) -> SourceLines:
 
 def _calls(trace: NDArray[np.int64], call: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Count the distinct op calls of each stack."""
-    pairs = np.unique(call * size + trace) if len(call) else call
-    return np.bincount(pairs % size, minlength=size)
+    first, _ = distinct(call * size + trace)
+    return np.bincount(trace[first], minlength=size)
 
 
 def user_lines(frames: Sequence[str]) -> list[tuple[str, int]]:
@@ -167,7 +168,7 @@ def summarise_lines(source: Source, chosen: str | None, asked: Sequence[Conditio
 
     Raises click.BadParameter where it names none.
     """
-    rows, kept = filtered.choose(source, chosen_steps.rows(source, chosen), asked)
+    rows, kept = filtered.choose(source, chosen_rows(source, chosen), asked)
     # Time between rows is idle only where none were left out.
     timed = None if asked else timeline(source.table.records, source.capture, rows)
     given = advice.advise(source.table, timed, source.capture, rows)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import click
 import numpy as np
 
 from pyprof import schema
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
+    from pyprof.inputs.source import Source
     from pyprof.schema import Capture
 
 
@@ -144,6 +146,24 @@ def choose(text: str, count: int) -> tuple[int, int]:
     if low >= high:
         raise ValueError(f"no step in {text!r}; there are {count}, counted from 0")
     return low, high
+
+
+def chosen_bounds(steps: Steps, text: str | None) -> tuple[int, int] | None:
+    """Read `--steps`; None where it is not given. Naming no step is misuse."""
+    if text is None:
+        return None
+    try:
+        return choose(text, len(steps))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--steps'") from None
+
+
+def chosen_rows(source: Source, text: str | None) -> Mask | None:
+    """Find the rows of the steps that `--steps` names; None, for all, where it is not given."""
+    if text is None:
+        return None
+    capture_steps = find_steps(source.table.records, source.capture)
+    return capture_steps.rows(chosen_bounds(capture_steps, text))
 
 
 def find_steps(records: Records, capture: Capture | None = None) -> Steps:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import orjson
 
-from pyprof import __version__, cli, guard, safe
+from pyprof import cli, guard, safe
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -6,46 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyprof.report.answers import answer
+from pyprof.report.ranks.findings import RankTime
+from pyprof.report.ranks.match import UnmatchedCount
 from pyprof.report.ranks.output_tables import TABLES
+from pyprof.report.ranks.parallelism import AxisUse
+from pyprof.report.ranks.stragglers import StepCost, StragglerCost
 
 if TYPE_CHECKING:
     from pyprof.report.ranks.findings import Across
 
 
 @dataclass(frozen=True, slots=True)
-class RankUse:
+class RankUse(RankTime):
     """One GPU of a rank."""
 
-    rank: int
-    """The rank."""
-    device: int
-    """Number of the GPU in its process; -1 where it is unknown."""
-    gpu: str | None
-    """Its name; null where the capture does not name it."""
-    source: str
-    """The capture."""
-    rows: int
-    """Kernels, copies and fills."""
-    span_ns: int
-    """From the first start to the last end."""
-    busy_ns: int
-    """When anything ran."""
-    idle_ns: int
-    """When nothing ran."""
-    compute_ns: int
-    """When kernels ran, but those of collectives."""
-    communication_ns: int
-    """When collectives ran."""
-    exposed_ns: int
-    """When collectives ran and nothing computed."""
-    bubble_ns: int | None
-    """Waiting for other pipeline stages while nothing computed; null: it is in no pipeline."""
-    copy_ns: int
-    """When copies or fills ran."""
-    step_ns: float | None
-    """Median step after warm-up; null where no steps were found."""
-    steps: int
-    """How many steps."""
     clock: int | None
     """Equal for ranks of one clock; null where the rank shares no collectives with others. So are
     the other fields of the clock."""
@@ -61,27 +35,6 @@ class RankUse:
     """Collectives that it was aligned on; null as `clock`."""
     clock_sure: bool | None
     """Whether all ranks leave these at once; null as `clock`."""
-
-
-@dataclass(frozen=True, slots=True)
-class StragglerCost:
-    """A rank as the others see it."""
-
-    rank: int
-    """The rank."""
-    last: int
-    """Collectives to which it came last."""
-    of: int
-    """Collectives in which it took part."""
-    cost_ns: int
-    """What all others together waited in those."""
-    waited_ns: int
-    """What it waited itself."""
-    own_ns: float | None
-    """Median step without exposed communication; null where no steps were found."""
-    excess_ns: float | None
-    """How much more of that than the median of the others; null where no steps were found, or
-    there are no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +69,6 @@ class TogetherCost:
     """The ranks, with blanks between them."""
     cost_ns: int
     """What all others together waited for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepCost:
-    """What a rank cost the others in one step."""
-
-    step: int
-    """The step, from 0."""
-    rank: int
-    """The rank."""
-    last: int
-    """Collectives to which it came last."""
-    cost_ns: int
-    """What all others together waited in those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,30 +109,6 @@ class GroupSpeed:
 
 
 @dataclass(frozen=True, slots=True)
-class AxisUse:
-    """The process groups of one purpose."""
-
-    role: str
-    """tensor, pipeline, data and so on; empty where nothing tells."""
-    evidence: str
-    """What tells."""
-    groups: int
-    """How many groups."""
-    ranks: int
-    """Ranks in each."""
-    calls: int
-    """Mean calls of a rank."""
-    communication_ns: float
-    """Mean of a rank."""
-    exposed_ns: float
-    """Of that, while nothing computed."""
-    busiest: int | None
-    """Of expert parallelism, the rank that receives most; null where captures do not tell."""
-    imbalance: float | None
-    """How many times the mean it receives; null as `busiest`."""
-
-
-@dataclass(frozen=True, slots=True)
 class LayerSpread:
     """A layer's own GPU time across ranks, without communication."""
 
@@ -209,20 +124,6 @@ class LayerSpread:
     """How many ranks have it."""
     imbalance: float | None
     """Largest by mean; null where no rank spent time."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnmatchedCount:
-    """Collectives of a rank that no other rank has."""
-
-    rank: int
-    """The rank."""
-    group: str
-    """The process group."""
-    count: int
-    """How many."""
-    why: str
-    """Why."""
 
 
 @answer("ranks")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyprof.report.analysis import layer_tree
+from pyprof.report.analysis.host_ops import UNKNOWN
 from pyprof.report.analysis.phases import by_phase
 from pyprof.report.answers import answer
 from pyprof.report.answers.parts import KnownCost, Suggestion, known_cost, suggestions
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.report.analysis.counter_totals import CounterTotals
+    from pyprof.report.analysis.counter_totals import CounterTotals, Sums
     from pyprof.report.analysis.layer_tree import Node
     from pyprof.report.analysis.op_totals import OpTotals
     from pyprof.report.analysis.overview import Brief, DeviceTotals
@@ -233,6 +234,56 @@ class HostOp:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredOp:
+    """What counters measured of an op's kernels."""
+
+    op: str | None
+    """Its name; null where it is not known."""
+    dir: str | None
+    """Part of the step; null where not known."""
+    kernel: str | None
+    """The kernel, where the op is not known; else null."""
+    kernel_count: int
+    """How many kernels were measured."""
+    time_ns: int
+    """Their time."""
+    dram_bytes: float | None
+    """DRAM traffic; null where it was not measured. So are those that follow."""
+    dram_bytes_per_s: float | None
+    """The same over the time of those that have it; null likewise."""
+    excess: float | None
+    """Traffic over the least that the op needs; null likewise."""
+    l2_hit_share: float | None
+    """Hit rate of the L2 cache, a mean over time, as those that follow; null likewise."""
+    tensor_share: float | None
+    """Activity of Tensor Cores; null likewise."""
+    theoretical_occupancy_share: float | None
+    """Occupancy that the launch allows; null likewise."""
+    occupancy_share: float | None
+    """Occupancy that was achieved; null likewise."""
+    clock_hz: float | None
+    """SM clock; null likewise."""
+    energy_j: float | None
+    """Energy while they ran; null likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePower:
+    """What a device drew over the time in which it was sampled."""
+
+    rank: int | None
+    """Rank in a distributed job; null where there is none."""
+    device: int
+    """Number of the device."""
+    energy_j: float
+    """Energy."""
+    mean_w: float
+    """Power on average."""
+    most_w: float
+    """Highest power."""
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """What counters measured, of all kernels that have them."""
 
@@ -243,13 +294,27 @@ class Measured:
     dram_bytes: float | None
     """DRAM traffic; null where it was not measured. So are the others."""
     energy_j: float | None
-    """Energy while they ran; null likewise."""
+    """Energy while they ran, as far as it is known; null likewise."""
+    energy_known_share: float
+    """Share of the GPU time of all kernels of which the energy is known."""
+    energy_step_j: float | None
+    """The same of the mean step; null without steps, too."""
+    energy_token_j: float | None
+    """The same for each token; null where the steps do not tell how many they are."""
+    excess: float | None
+    """Traffic over the least that the ops need, where both are known; else null."""
     tensor_share: float | None
     """How active Tensor Cores were, a mean over time; null likewise."""
     clock_hz: float | None
     """SM clock, a mean over time; null likewise."""
     throttled: str | None
     """That the clock was below the peak's, and what held it; null where it was not, or unknown."""
+    contradictions: tuple[str, ...]
+    """Kernels whose counters contradict what their names say of Tensor Cores."""
+    power: tuple[DevicePower, ...]
+    """Of the devices whose power was sampled."""
+    ops: tuple[MeasuredOp, ...]
+    """The ops that take most time, as many as --top; without an op, by kernel."""
 
 
 @answer("summary")
@@ -289,6 +354,8 @@ class Summary:
     """Every layer down to --depth, each before those inside it, the most expensive first."""
     host_ops: tuple[HostOp, ...] | None
     """The ops in which the host spends most, as many as --top; null where the files do not tell."""
+    host_ops_why: str | None
+    """Why that is null."""
     measured: Measured | None
     """What counters measured; null without counters."""
     advice: tuple[Suggestion, ...]
@@ -325,7 +392,8 @@ def summary(brief: Brief, top: int | None, depth: int | None) -> Summary:
         lines_left_out=len(lines) - len(lines[:top]),
         layers=tuple(_layers(layer_tree.named(brief.layers), depth, stepped=stepped)),
         host_ops=None if brief.host is None else _host_ops(brief.host, top),
-        measured=None if brief.counters is None else _measured(brief.counters),
+        host_ops_why=f"{UNKNOWN}, and without --where" if brief.host is None else None,
+        measured=None if brief.counters is None else _measured(brief, brief.counters, top),
         advice=suggestions(brief.advice),
     )  # fmt: skip
 
@@ -338,18 +406,51 @@ def _host_ops(host: pa.Table, top: int | None) -> tuple[HostOp, ...]:
     )
 
 
-def _measured(totals: CounterTotals) -> Measured:
+def _measured(brief: Brief, totals: CounterTotals, top: int | None) -> Measured:
     total = totals.total
-    clock, tensor = total.mean("clock"), total.mean("tensor")
     return Measured(
         totals.sources,
         total.rows,
         total.dram_bytes,
         total.energy_j,
-        None if tensor is None else tensor / 100,
-        None if clock is None else clock * 1e6,
+        totals.known_share("energy"),
+        total.energy_step_j,
+        totals.energy_token_j(brief.step_count, brief.token_count),
+        total.excess,
+        _mean(total, "tensor", 0.01),
+        _mean(total, "clock", 1e6),
         totals.throttled,
+        tuple(entry.text for entry in totals.disagreements),
+        tuple(
+            DevicePower(one.rank, one.device, one.energy_j, one.mean_w, one.most_w)
+            for one in totals.power
+        ),
+        tuple(map(_measured_op, totals.top(top))),
     )
+
+
+def _measured_op(sums: Sums) -> MeasuredOp:
+    return MeasuredOp(
+        op=sums.op,
+        dir=sums.direction or None,
+        kernel=sums.kernel,
+        kernel_count=sums.rows,
+        time_ns=sums.time_ns,
+        dram_bytes=sums.dram_bytes,
+        dram_bytes_per_s=sums.dram_bytes_per_s,
+        excess=sums.excess,
+        l2_hit_share=_mean(sums, "l2hit", 0.01),
+        tensor_share=_mean(sums, "tensor", 0.01),
+        theoretical_occupancy_share=_mean(sums, "occ", 0.01),
+        occupancy_share=_mean(sums, "occmeas", 0.01),
+        clock_hz=_mean(sums, "clock", 1e6),
+        energy_j=sums.energy_j,
+    )
+
+
+def _mean(sums: Sums, name: str, factor: float) -> float | None:
+    mean = sums.mean(name)
+    return None if mean is None else mean * factor
 
 
 def _steps(brief: Brief) -> StepTimes:

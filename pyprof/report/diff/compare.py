@@ -193,20 +193,19 @@ def _interval(name: str, a: Measured, b: Measured) -> Interval | None:
 
 
 def _alike(name: str, a: Sums, b: Sums) -> bool:
-    """Tell whether both know a metric of about as large a part of their rows."""
-    shares = [_known(name, sums) / max(sums.rows, 1) for sums in (a, b)]
-    return abs(shares[0] - shares[1]) <= _SHARE
+    """Tell whether both know a metric of about as large a part of their rows, or of their time."""
+    return abs(_known_share(name, a) - _known_share(name, b)) <= _SHARE
 
 
-def _known(name: str, sums: Sums) -> int:
-    """Give of how many rows a metric is known."""
+def _known_share(name: str, sums: Sums) -> float:
+    """Give of which part of the rows a metric is known; of what was measured, of their time."""
     if name in COUNTED:
-        return sums.counters.total.rows if sums.counters else 0
-    return sums.known.get(name, sums.rows)
+        return sums.counters.known_share(name) if sums.counters else 0.0
+    return sums.known.get(name, sums.rows) / max(sums.rows, 1)
 
 
 _SHARE = 0.1
-"""Shares of rows may differ by so much: a change of a few ops is what a comparison looks for."""
+"""Shares may differ by so much: a change of a few ops is what a comparison looks for."""
 
 
 def _changes(sides: Sequence[Measured], same_below: float) -> list[Change]:

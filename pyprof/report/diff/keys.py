@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.marker.user_ranges import is_step, step_name
-from pyprof.prof.column import spelt
+from pyprof.prof.column_values import spelt
 from pyprof.prof.columns import COLUMNS
 
 if TYPE_CHECKING:

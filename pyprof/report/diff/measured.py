@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
-from pyprof.prof.group import add_up
+from pyprof.arrays import ints
+from pyprof.parse.records import distinct, first_rows, number_combinations
 from pyprof.report.diff import noise
 from pyprof.report.diff.noise import RANKS, STEPS, Estimates, Noise
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
+    from collections.abc import Mapping, Sequence
 
     from pyprof.arrays import Floats, Ints
     from pyprof.report.diff.side import Key, Side, Sums
@@ -78,14 +78,14 @@ class Measured:
     def _samples(
         self, table: pa.Table, sample: str, name: str, place: Mapping[Key, int]
     ) -> tuple[Ints, Ints, Floats]:
-        sums = add_up(table.select([*self.keys, sample, name]), [*self.keys, sample], {name: "sum"})
-        columns = [sums.column(key).to_pylist() for key in self.keys]
-        keys = zip(*columns, strict=True) if columns else ((),) * sums.num_rows
+        of_key, keys = _keyed(table, self.keys)
         index = np.array([place.get(key, -1) for key in keys], np.int64)
-        compared = index >= 0  # of all rows, some are in no step
-        number = sums.column(sample).to_numpy().astype(np.int64)
+        number = table.column(sample).to_numpy().astype(np.int64)
+        first, group = distinct(of_key * (int(number.max(initial=0)) + 2) + number + 1)
+        values = np.bincount(group, table.column(name).to_numpy(), len(first)).astype(float)
+        index, number = index[of_key[first]], number[first]
         number -= self.first if sample == "step" else 0
-        values = sums.column(name).to_numpy().astype(float)
+        compared = index >= 0  # of all rows, some are in no step
         return index[compared], number[compared], values[compared]
 
     @property
@@ -153,3 +153,15 @@ class Measured:
     def _of_one(self, values: Floats, *, of_time: bool) -> Estimates:
         number, nothing = np.arange(len(values)), np.zeros(len(values), np.int64)
         return self._estimated(nothing, number, values, (1, len(values)), of_time=of_time)
+
+
+def _keyed(table: pa.Table, names: Sequence[str]) -> tuple[Ints, list[Key]]:
+    """Number the keys of rows as they come: that of each row, and the keys."""
+    columns = [table.column(name).combine_chunks() for name in names]
+    if not columns:
+        return np.zeros(table.num_rows, np.int64), [()]
+    texts = [column.dictionary_encode(null_encoding="encode") for column in columns]
+    number = number_combinations(*(ints(column.indices) for column in texts))
+    first = pa.array(first_rows(number))
+    values = (column.take(first).to_pylist() for column in columns)
+    return number, [*zip(*values, strict=True)]

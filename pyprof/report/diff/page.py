@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyprof import __version__
 from pyprof.report.diff import render
 from pyprof.report.diff.waterfall import waterfall
 from pyprof.report.diff.waterfall_bars import WIDTH, bars
 from pyprof.report.render import page
 from pyprof.report.render.page.sections import Cell, Heading, Sortable, number, text
 from pyprof.report.render.text import duration
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

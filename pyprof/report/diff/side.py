@@ -5,6 +5,7 @@ A library may choose another kernel for the same work; op, shapes, dtypes and la
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ from pyprof.arrays import sum_if_known
 from pyprof.inputs.source import each_once
 from pyprof.prof.group import add_up
 from pyprof.report.analysis import steps
-from pyprof.report.analysis.chosen_steps import bounds
 from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals
 from pyprof.report.analysis.overview import gpus
 from pyprof.report.analysis.timeline import timeline
@@ -192,20 +192,25 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     Raises click.BadParameter where it names none.
     """
     loop_steps = steps.find_steps(source.table.records, source.capture)
-    picked = bounds(loop_steps, chosen)
+    picked = steps.chosen_bounds(loop_steps, chosen)
     counted = picked or loop_steps.steady
-    stepped = Sums.from_rows(source, keys, loop_steps.rows(counted)) if counted else None
+    with ThreadPoolExecutor(1) as beside:  # NumPy and Arrow work outside Python's lock
+        summing = beside.submit(Sums.from_rows, source, keys, loop_steps.rows(counted))
+        alike = picked or not counted  # all rows, or those that are all that is looked at
+        whole = summing.result() if alike else Sums.from_rows(source, keys, None)
+        taken = samples(source.table, keys, loop_steps, counted, loop_steps.rows(picked))
+        stepped = summing.result() if counted else None
     return Side(
         gpus=gpus(source),
         keys=keys,
         steps=replace(loop_steps, of_row=loop_steps.of_row[:0]),
         chosen=picked,
-        whole=stepped if picked and stepped else Sums.from_rows(source, keys, None),
+        whole=whole,
         inside=stepped,
         counted=counted,
         busy_step_ns=_per_step(stepped.busy_ns, counted) if stepped else None,
         idle_step_ns=_per_step(stepped.idle_ns, counted) if stepped else None,
-        samples=samples(source.table, keys, loop_steps, counted, loop_steps.rows(picked)),
+        samples=taken,
         clocks=_clocks(source),
         warnings=source.table.source.warnings,
     )

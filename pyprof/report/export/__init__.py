@@ -1,21 +1,13 @@
-"""File formats of other viewers. One module each, found by being here.
+"""File formats of other viewers: one module each, listed in FORMATS.
 
-A module has `SUFFIXES`, the endings of the files that it writes, as a literal; the first line of
-its docstring is its line in `pyprof export --help`. Both are read without running the module, so
-that only the one that is used is loaded. Its `KIND` says what its files hold, and so what else it
+Only the module that is used is loaded. Its `KIND` says what its files hold, and so what else it
 has: "rows", all columns of them (`Tabular`), "sums" over rows (`Summing`), or "events", what the
 rows and the host did (`Listing`).
-
-One that takes options of the command names them in `OPTIONS`, a literal, too; its `write` gets them
-by name.
 """
 
 from __future__ import annotations
 
-import ast
-import pkgutil
 from importlib import import_module
-from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -29,6 +21,7 @@ from typing import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -42,7 +35,6 @@ class Summing(Protocol[S]):
     """A module whose files hold sums over rows: those of a set are added up, and written once."""
 
     KIND: Literal["sums"]
-    SUFFIXES: tuple[str, ...]
 
     def sums(self, source: Source) -> S:
         """Sum up a capture, in a form that is small enough to send."""
@@ -67,7 +59,6 @@ class Listing(Protocol):
     """A module whose files hold what happened: those of a set are written apart, then joined."""
 
     KIND: Literal["events"]
-    SUFFIXES: tuple[str, ...]
 
     def write(self, source: Source, file: BinaryIO) -> None:
         """Write the whole file of one capture."""
@@ -80,7 +71,6 @@ class Tabular(Protocol):
     """A module whose files hold a table of rows."""
 
     KIND: Literal["rows"]
-    SUFFIXES: tuple[str, ...]
 
     def write(self, tables: Iterator[pa.Table], file: BinaryIO, **options: Any) -> None:  # noqa: ANN401 - by name
         """Write the whole file, some rows after the others; there is at least one table."""
@@ -91,39 +81,67 @@ class Format(NamedTuple):
 
     module: str
     suffixes: tuple[str, ...]
+    """What the names of its files end in."""
     description: str
+    """Its line in `pyprof export --help`."""
     options: tuple[str, ...] = ()
+    """Options of the command that its `write` takes, by name."""
 
     def load(self) -> Summing[Any] | Listing | Tabular:
         """Import it."""
         return cast("Summing[Any] | Listing | Tabular", import_module(f"{__name__}.{self.module}"))
 
 
-def formats() -> Iterator[Format]:
-    """List the formats, in alphabetical order of their modules."""
-    for module in pkgutil.iter_modules(__path__):
-        tree = ast.parse((Path(__path__[0]) / f"{module.name}.py").read_bytes())
-        description = (ast.get_docstring(tree) or "").partition("\n")[0]
-        literals = {
-            _name(statement): statement.value
-            for statement in tree.body
-            if isinstance(statement, ast.Assign)
-        }
-        if "SUFFIXES" in literals:
-            suffixes, options = (
-                ast.literal_eval(literals[name]) if name in literals else ()
-                for name in ("SUFFIXES", "OPTIONS")
-            )
-            yield Format(module.name, suffixes, description, options)
-
-
-def _name(statement: ast.Assign) -> str | None:
-    target = statement.targets[0]
-    return target.id if isinstance(target, ast.Name) else None
+FORMATS = (
+    Format(
+        "as_collapsed",
+        (".collapsed", ".folded"),
+        "Collapsed stacks with their time in ns, for flame graphs: flamegraph.pl, inferno, "
+        "speedscope.",
+        ("folder",),
+    ),
+    Format(
+        "as_csv",
+        (".csv",),
+        "Every column of every row, under the names that `pyprof.load` gives them, as CSV.",
+        ("raw",),
+    ),
+    Format(
+        "as_json",
+        (".json",),
+        "Every column of every row as JSON: a list of objects, null for unknown values.",
+    ),
+    Format(
+        "as_markdown",
+        (".md",),
+        "Totals, the ops, kernels, layers and lines that took longest, and advice, as Markdown.",
+    ),
+    Format(
+        "as_parquet",
+        (".parquet", ".pq"),
+        "Every column of every row as Parquet; each column carries its meaning as metadata.",
+    ),
+    Format(
+        "as_pstats",
+        (".prof", ".pstats"),
+        "GPU time by Python stack, op and kernel, for pstats and snakeviz.",
+        ("folder",),
+    ),
+    Format(
+        "as_speedscope",
+        (".speedscope.json",),
+        "Stacks: totals, and over time per GPU stream, for https://www.speedscope.app.",
+    ),
+    Format(
+        "as_trace",
+        (".pt.trace.json", ".pt.trace.json.gz", ".perfetto", ".perfetto.gz", ".perfetto-trace"),
+        "Timeline for Perfetto, chrome://tracing and readers of torch.profiler's traces.",
+    ),
+)
 
 
 def find(name: str) -> Format | None:
     """Give the format of a file name by its longest known suffix; None where none is known."""
-    format_by_suffix = {suffix: form for form in formats() for suffix in form.suffixes}
+    format_by_suffix = {suffix: form for form in FORMATS for suffix in form.suffixes}
     ours = [suffix for suffix in format_by_suffix if name.lower().endswith(suffix)]
     return format_by_suffix[max(ours, key=len)] if ours else None

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.stacks import Frame
 
 KIND = "sums"
-SUFFIXES = (".collapsed", ".folded")
-OPTIONS = ("folder",)
 
 
 def sums(source: Source) -> StackSums:

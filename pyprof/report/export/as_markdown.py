@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pyprof.report.advice import Advice
 
 KIND = "sums"
-SUFFIXES = (".md",)
 
 _TOP = 20
 _EVIDENCE = 3

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 from pyarrow import parquet
 
-from pyprof import __version__
 from pyprof.report.frame import meanings
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KIND = "rows"
-SUFFIXES = (".parquet", ".pq")
 
 _COMPRESSION = "zstd"
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.stacks import Stack
 
 KIND = "sums"
-SUFFIXES = (".prof", ".pstats")
-OPTIONS = ("folder",)
 
 _NS = 1e-9
 _VERSION = 2

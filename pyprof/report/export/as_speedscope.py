@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import orjson
 
-from pyprof import __version__
 from pyprof.parse.records import distinct
 from pyprof.prof.processor import CPU, GPU, processor_of
 from pyprof.report.analysis.stacks import NO_FILE, stacks
 from pyprof.report.analysis.timeline import in_order, streams
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 KIND = "events"
-SUFFIXES = (".speedscope.json",)
 
 _TIME, _IN_ALL = "{} time", "all {} work, idle time left out"
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"

@@ -14,9 +14,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import __version__
 from pyprof.errors import RecordsError
 from pyprof.report.export import trace_gpu, trace_host, trace_lines
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pyprof.report.export import Part
 
 KIND = "events"
-SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz", ".perfetto", ".perfetto.gz", ".perfetto-trace")
 
 _BATCH_ROWS = 1 << 16
 

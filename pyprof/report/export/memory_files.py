@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from pyprof import __version__, safe
-from pyprof.report.analysis.memory import HeldBlock
+from pyprof import safe
+from pyprof.report.analysis.held_memory import HeldBlock
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

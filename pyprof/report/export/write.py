@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import drafts, schema
-from pyprof.allocator import give_back
+from pyprof.arrow_setup import give_back
 from pyprof.errors import PyprofError
 from pyprof.inputs.source import STAGES, each_once, items, load, map_reduce
 from pyprof.prof.group import counts, run_on

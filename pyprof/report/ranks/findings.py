@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from pyprof.report.ranks.clocks import Clock
     from pyprof.report.ranks.links import Link, SlowLink
-    from pyprof.report.ranks.match import Group, Unmatched
-    from pyprof.report.ranks.parallelism import Axis
-    from pyprof.report.ranks.stragglers import Late, LayerLoad, StepWait, Straggler, Together
+    from pyprof.report.ranks.match import Group, UnmatchedCount
+    from pyprof.report.ranks.parallelism import AxisUse
+    from pyprof.report.ranks.stragglers import Late, LayerLoad, StepCost, StragglerCost, Together
     from pyprof.report.ranks.tables import RankTables
 
 _NO_STEPS = "none found; call pyprof.annotate('step') around each to see them"
@@ -119,25 +119,38 @@ def _some(ranks: list[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RankTime:
-    """One GPU of a rank. Times in ns."""
+    """One GPU of a rank."""
 
     rank: int
+    """The rank."""
     device: int
+    """Number of the GPU in its process; -1 where it is unknown."""
     gpu: str | None
+    """Its name; null where the capture does not name it."""
     source: str
+    """The capture."""
     rows: int
+    """Kernels, copies and fills."""
     span_ns: int
+    """From the first start to the last end."""
     busy_ns: int
+    """When anything ran."""
     idle_ns: int
+    """When nothing ran."""
     compute_ns: int
+    """When kernels ran, but those of collectives."""
     communication_ns: int
+    """When collectives ran."""
     exposed_ns: int
+    """When collectives ran and nothing computed."""
     bubble_ns: int | None
-    """Waiting for other stages of a pipeline while nothing was computed; None: in no pipeline."""
+    """Waiting for other pipeline stages while nothing computed; null: it is in no pipeline."""
     copy_ns: int
+    """When copies or fills ran."""
     step_ns: float | None
-    """The median step after warm-up, of the rank."""
+    """Median step after warm-up; null where no steps were found."""
     steps: int
+    """How many steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +161,13 @@ class Across:
     origins: tuple[str, ...]
     """How steps were found, each way once."""
     groups: tuple[Group, ...]
-    unmatched: tuple[Unmatched, ...]
+    unmatched: tuple[UnmatchedCount, ...]
     clocks: Mapping[int, Clock]
     impossible: int
     """Collectives that some rank left before the last had come; nothing is told of them."""
-    stragglers: list[Straggler]
+    stragglers: list[StragglerCost]
     late: list[Late]
-    step_waits: list[StepWait]
+    step_waits: list[StepCost]
     together: list[Together]
     """The most expensive sets of ranks."""
     unclear_ns: int
@@ -163,7 +176,7 @@ class Across:
     """Per group; `links.join_alike` puts like groups together."""
     slow: list[SlowLink]
     layers: list[LayerLoad]
-    axes: list[Axis]
+    axes: list[AxisUse]
     """What process groups are for."""
     missing: tuple[str, ...]
     """Captures that could not be read."""

@@ -50,13 +50,17 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmatched:
+class UnmatchedCount:
     """Collectives of a rank that no other rank has."""
 
     rank: int
+    """The rank."""
     group: str
+    """The process group."""
     count: int
+    """How many."""
     why: str
+    """Why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class Matched:
     """All groups of two ranks and more, and what is in none."""
 
     grids: tuple[Grid, ...]
-    unmatched: tuple[Unmatched, ...]
+    unmatched: tuple[UnmatchedCount, ...]
 
 
 def match(columns: Collectives) -> Matched:
@@ -90,13 +94,13 @@ def match(columns: Collectives) -> Matched:
         bundles += (_in_order if ordered else by_leaving)(columns, group)
     grids = [_grid(columns, bundle) for bundle in bundles if len(bundle) > 1]
     alone = [
-        Unmatched(columns.rank_of(one.rows), columns.name_of(one.rows), len(one.rows),
+        UnmatchedCount(columns.rank_of(one.rows), columns.name_of(one.rows), len(one.rows),
                   _why(columns, one.rows, named.get(int(lane[columns.of_row(one.rows[0])]), [])))
         for one, *peers in bundles
         if not peers
     ]  # fmt: skip
     lost = [
-        Unmatched(columns.rank_of(one.rows), columns.name_of(one.rows), one.left_out,
+        UnmatchedCount(columns.rank_of(one.rows), columns.name_of(one.rows), one.left_out,
                   "missing in the middle of another rank's capture")
         for bundle in bundles for one in bundle if one.left_out
     ]  # fmt: skip
@@ -190,14 +194,14 @@ def _why(columns: Collectives, alone: Integers, group: list[Integers]) -> str:
     return f"different collectives, or a different order, than on rank {lead}"
 
 
-def _edges(grids: list[Grid]) -> Iterable[Unmatched]:
+def _edges(grids: list[Grid]) -> Iterable[UnmatchedCount]:
     """Tell of collectives that some ranks' captures begin too late or end too early for."""
     for grid in grids:
         seen = (grid.rows != ABSENT).sum(axis=0)
         for rank, row in zip(grid.group.ranks.tolist(), grid.rows, strict=True):
             if alone := int(((row != ABSENT) & (seen == 1)).sum()):
                 why = "before the other captures begin, or after they end"
-                yield Unmatched(rank, grid.group.name, alone, why)
+                yield UnmatchedCount(rank, grid.group.name, alone, why)
 
 
 def spans(ranks: list[int]) -> str:

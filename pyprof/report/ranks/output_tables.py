@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pyprof import safe
 from pyprof.report.ranks.collectives import Sort
 from pyprof.report.ranks.findings import RankTime
-from pyprof.report.ranks.match import Unmatched
-from pyprof.report.ranks.parallelism import Axis
-from pyprof.report.ranks.stragglers import LayerLoad, StepWait, Straggler
+from pyprof.report.ranks.match import UnmatchedCount
+from pyprof.report.ranks.parallelism import AxisUse
+from pyprof.report.ranks.stragglers import LayerLoad, StepCost, StragglerCost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -122,16 +122,16 @@ _GROUPS = OutputTable(  # one row per process group, kind, algorithm and size
 
 TABLES: Mapping[str, OutputTable] = {
     "ranks": _RANKS,
-    "stragglers": OutputTable(attrgetter("stragglers"), _fields(Straggler)),
+    "stragglers": OutputTable(attrgetter("stragglers"), _fields(StragglerCost)),
     "late": _LATE,
     "together": _TOGETHER,
-    "steps": OutputTable(attrgetter("step_waits"), _fields(StepWait)),
+    "steps": OutputTable(attrgetter("step_waits"), _fields(StepCost)),
     "groups": _GROUPS,
-    "parallelism": OutputTable(attrgetter("axes"), _fields(Axis)),
+    "parallelism": OutputTable(attrgetter("axes"), _fields(AxisUse)),
     "layers": OutputTable(
         attrgetter("layers"), _fields(LayerLoad) | {"imbalance": attrgetter("imbalance")}
     ),
-    "unmatched": OutputTable(attrgetter("unmatched"), _fields(Unmatched)),
+    "unmatched": OutputTable(attrgetter("unmatched"), _fields(UnmatchedCount)),
 }
 
 

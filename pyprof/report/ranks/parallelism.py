@@ -57,24 +57,27 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
-    """The groups of one role. Times in ns, of a rank, the mean."""
+class AxisUse:
+    """The process groups of one purpose."""
 
     role: str
-    """Empty: nothing tells."""
+    """tensor, pipeline, data and so on; empty where nothing tells."""
     evidence: str
+    """What tells."""
     groups: int
+    """How many groups."""
     ranks: int
-    """In each of them."""
+    """Ranks in each."""
     calls: int
-    """Of a rank, the mean."""
+    """Mean calls of a rank."""
     communication_ns: float
+    """Mean of a rank."""
     exposed_ns: float
-    """Of that, while nothing was computed."""
+    """Of that, while nothing computed."""
     busiest: int | None
-    """Of expert parallelism, the rank that receives most; None where that is not told."""
+    """Of expert parallelism, the rank that receives most; null where captures do not tell."""
     imbalance: float | None
-    """How many times the mean it receives: its experts are given so many more tokens."""
+    """How many times the mean it receives; null as `busiest`."""
 
 
 def group_role(description: str | None, name: str | None, kinds: Collection[str | None]) -> Role:
@@ -92,7 +95,7 @@ def _of_words(text: str) -> str:
     return next((role for role, names in _WORDS if words & names), "")
 
 
-def axes(columns: Collectives, grids: Sequence[Grid]) -> list[Axis]:
+def axes(columns: Collectives, grids: Sequence[Grid]) -> list[AxisUse]:
     """Total the groups of each role; the one with most exposed communication first."""
     entries = [np.unique(columns.signature[grid.rows[grid.rows >= 0]]) for grid in grids]
     roles = [_role(columns, grid.group, used) for grid, used in zip(grids, entries, strict=True)]
@@ -124,12 +127,12 @@ def _axis(
     size: int,
     grids: Sequence[Grid],
     entries: Integers,
-) -> Axis:
+) -> AxisUse:
     what = columns.signatures
     ranks = len(np.unique(what.rank[entries]))
     calls = sum(int((grid.rows >= 0).sum()) for grid in grids)
     busiest, imbalance = _imbalance(columns, entries) if role == EXPERT else (None, None)
-    return Axis(
+    return AxisUse(
         role, evidence, len(grids), size, round(calls / ranks),
         int(what.total_ns[entries].sum()) / ranks, int(what.exposed_ns[entries].sum()) / ranks,
         busiest, imbalance,

@@ -40,35 +40,38 @@ def of_others(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Straggler:
-    """A rank as the others see it. Times in ns."""
+class StragglerCost:
+    """A rank as the others see it."""
 
     rank: int
+    """The rank."""
     last: int
-    """Collectives to which it came last, by more than the clocks' residual."""
+    """Collectives to which it came last."""
     of: int
     """Collectives in which it took part."""
     cost_ns: int
     """What all others together waited in those."""
     waited_ns: int
-    """What it waited itself, for whomever."""
+    """What it waited itself."""
     own_ns: float | None
-    """The median step without communication that nothing was computed beside; None: no steps."""
+    """Median step without exposed communication; null where no steps were found."""
     excess_ns: float | None
-    """How much more of that it has than the median of the others: no other clock is in it.
-
-    None without steps, and where there are no others.
-    """
+    """How much more of that than the median of the others; null where no steps were found, or
+    there are no others."""
 
 
 @dataclass(frozen=True, slots=True)
-class StepWait:
+class StepCost:
     """What a rank cost the others in one step."""
 
     step: int
+    """The step, from 0."""
     rank: int
+    """The rank."""
     last: int
+    """Collectives to which it came last."""
     cost_ns: int
+    """What all others together waited in those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,9 @@ class Late:
     cost_ns: int
 
 
-def stragglers(waits: Sequence[Waits], steps: pa.Table, ranks: Sequence[int]) -> list[Straggler]:
+def stragglers(
+    waits: Sequence[Waits], steps: pa.Table, ranks: Sequence[int]
+) -> list[StragglerCost]:
     """Total every rank, most expensive first."""
     own = own_times(steps)
     excess = dict(zip(own, _over_others(np.array([*own.values()])), strict=True))
@@ -106,7 +111,7 @@ def stragglers(waits: Sequence[Waits], steps: pa.Table, ranks: Sequence[int]) ->
             last[rank] += count
             cost[rank] += ns
     totals = [
-        Straggler(rank, last[rank], of[rank], cost[rank], waited[rank], own.get(rank),
+        StragglerCost(rank, last[rank], of[rank], cost[rank], waited[rank], own.get(rank),
                   excess.get(rank))
         for rank in ranks
     ]  # fmt: skip
@@ -157,7 +162,7 @@ def by_collective(columns: Collectives, waits: Sequence[Waits]) -> list[Late]:
     return sorted(totals, key=lambda late: (-late.cost_ns, late.rank))
 
 
-def by_step(waits: Sequence[Waits]) -> list[StepWait]:
+def by_step(waits: Sequence[Waits]) -> list[StepCost]:
     """Total what each rank cost in each step; collectives outside of steps are left out."""
     if not waits:
         return []
@@ -174,7 +179,7 @@ def by_step(waits: Sequence[Waits]) -> list[StepWait]:
     counts = np.diff(first, append=len(order))
     totals = np.add.reduceat(cost, first)
     rows = (step[first], last[first], counts, totals)
-    return [StepWait(*row) for row in zip(*(part.tolist() for part in rows), strict=True)]
+    return [StepCost(*row) for row in zip(*(part.tolist() for part in rows), strict=True)]
 
 
 def together(waits: Sequence[Waits]) -> tuple[int, list[Together]]:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pyprof.report.ranks.collectives import Sort
     from pyprof.report.ranks.findings import Across, RankTime
     from pyprof.report.ranks.links import Link, SlowLink
-    from pyprof.report.ranks.parallelism import Axis
-    from pyprof.report.ranks.stragglers import Straggler
+    from pyprof.report.ranks.parallelism import AxisUse
+    from pyprof.report.ranks.stragglers import StragglerCost
 
 _LEAST = 0.005
 """A straggler costs at least this share of a step; less is no news."""
@@ -50,7 +50,7 @@ def in_words(job: Across) -> Iterator[str]:
     yield from lines or [_ALONE if len(job.rank_numbers) == 1 else _NOTHING]
 
 
-def stragglers(job: Across) -> list[Straggler]:
+def stragglers(job: Across) -> list[StragglerCost]:
     """Choose the ranks whose own work takes longest; where steps are not known, who costs most.
 
     Others come late because they waited for one of these elsewhere: a rank's own time tells. Those
@@ -88,7 +88,7 @@ def _peers(job: Across) -> int:
     return max(len(job.rank_numbers) - 1, 1)
 
 
-def _evidence(job: Across, one: Straggler) -> Iterator[str]:
+def _evidence(job: Across, one: StragglerCost) -> Iterator[str]:
     steps = job.step_count
     each = one.cost_ns / (steps or 1) / _peers(job)
     if one.of:
@@ -108,7 +108,7 @@ def _evidence(job: Across, one: Straggler) -> Iterator[str]:
             yield "others arrive as late or later, which hides most of it"
 
 
-def _several(job: Across, slow: list[Straggler]) -> str:
+def _several(job: Across, slow: list[StragglerCost]) -> str:
     cost = sum(one.cost_ns for one in slow)
     ranks = spans(sorted(one.rank for one in slow))
     return (
@@ -211,7 +211,7 @@ def _staged(comparison: Across) -> bool:
     return any(one.bubble_ns is not None for one in comparison.ranks)
 
 
-def _rank(job: Across, one: RankTime, waited: Straggler) -> list[str]:
+def _rank(job: Across, one: RankTime, waited: StragglerCost) -> list[str]:
     clock = job.clocks.get(one.rank)
     bubble = [one.bubble_ns] if _staged(job) else []
     shares = [one.busy_ns, one.compute_ns, one.communication_ns, one.exposed_ns, *bubble,
@@ -289,7 +289,7 @@ def parallelism(comparison: Across, top: int) -> Iterator[str]:
     yield "Calls and times are means per rank. Exposed: while nothing was computed."
 
 
-def _axis(axis: Axis) -> list[str]:
+def _axis(axis: AxisUse) -> list[str]:
     hidden = 1 - axis.exposed_ns / axis.communication_ns if axis.communication_ns else None
     return [
         axis.role or UNKNOWN,

@@ -74,20 +74,29 @@ _SHOWN = 5
 
 
 def _energy(totals: CounterTotals, steps: int | None, tokens: int | None) -> Iterator[str]:
-    for power in totals.power:
+    for power in totals.power[:_SHOWN]:
         yield (
-            f"GPU {power.device}: {amount(power.energy_j, 'J')} in the capture, "
+            f"{power.name}: {amount(power.energy_j, 'J')} in the capture, "
             f"{power.mean_w:,.0f} W on average, {power.most_w:,.0f} W at most"
         )
+    if len(totals.power) > _SHOWN:
+        energy_j = sum(power.energy_j for power in totals.power)
+        yield f"all {len(totals.power):,} GPUs: {amount(energy_j, 'J')} in the capture"
     total = totals.total
     if total.energy_j is None:
         return
-    text_of_energy = f"energy while kernels ran: {amount(total.energy_j, 'J')}"
+    share = totals.known_share("energy")
+    known = "" if share > _NEARLY_ALL else f", known for {percent(share)} % of the time: at least"
+    text_of_energy = f"energy while kernels ran{known or ':'} {amount(total.energy_j, 'J')}"
     if total.energy_step_j is not None:
         text_of_energy += f", {amount(total.energy_step_j, 'J')} a step"
-        if tokens and steps:
-            text_of_energy += f", {amount(total.energy_step_j * steps / tokens, 'J')} a token"
+    a_token = totals.energy_token_j(steps, tokens)
+    if a_token is not None:
+        text_of_energy += f", {amount(a_token, 'J')} a token"
     yield text_of_energy
+
+
+_NEARLY_ALL = 0.995
 
 
 def columns(totals: CounterTotals, limit: int) -> tuple[list[str], list[list[str]]]:
@@ -119,7 +128,5 @@ def section(
     header, rows = columns(totals, limit)
     if rows:
         shown = [[text.cut(row[0], _MOST_NAME), *row[1:]] for row in rows]
-        lines = text.table(shown, header, (0, 1))
-        yield text.heading(lines[0])
-        yield from lines[1:]
+        yield from text.fitted(shown, header, (0, 1), {0: text.cut})
     yield ""

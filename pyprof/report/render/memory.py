@@ -9,13 +9,8 @@ from pyprof.report.render import text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyprof.report.analysis.memory import (
-        DeviceMemory,
-        HeldBlock,
-        HeldMemory,
-        OutOfMemory,
-        StepGrowth,
-    )
+    from pyprof.report.analysis.held_memory import HeldBlock, HeldMemory
+    from pyprof.report.analysis.memory import DeviceMemory, OutOfMemory, StepGrowth
     from pyprof.report.analysis.memory_time import TimedMemory
 
 _UNKNOWN = "(unknown)"

@@ -7,9 +7,10 @@ import io
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyprof import cli, safe
+from pyprof import safe
 from pyprof.errors import PyprofError
 from pyprof.gpu.peaks import GIGA, RATE_KEYS, TERA, card_names, find_card, list_peaks
+from pyprof.parameters import meant
 from pyprof.report.render.text import UNKNOWN, heading, number, table
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def find(name: str | None, measured: Sequence[PeaksRow]) -> list[PeaksRow]:
     words = name.lower().split()
     matching = exact or [row for row in rows if all(word in row.gpu.lower() for word in words)]
     if not matching:
-        hint = cli.meant(name, [*card_names(), *(row.gpu for row in measured)]) or ":"
+        hint = meant(name, [*card_names(), *(row.gpu for row in measured)]) or ":"
         raise PyprofError(
             f"no peaks known for {name!r}{hint} pyprof peaks lists all cards; for others, "
             "use --peak-flops and --peak-bandwidth of pyprof prof"

@@ -13,7 +13,9 @@ _RULES = (
     (r"of the requests|prefill|the step's range",
      "serve with ranges that state each step's requests, as vLLM and SGLang can write"),
     (r"number of ranks", "capture with torch.profiler, which records each collective's group"),
-    (r"depends? on the data", "none: only the run itself could tell"),
+    ((r"depends? on the data|in no argument|rank's experts|other ranks|all ranks have|an adapter"
+      r"|each (?:expert has|row is|token sees)|model's attention sees"),
+     "none: only the run itself could tell"),
     (r"too long to be recorded", "none: no marker holds a list of so many tensors"),
     (r"not modelled|no backward formula|contains none|do not fit|do not broadcast",
      "write a formula for it (docs/own-ops.md), or report it"),

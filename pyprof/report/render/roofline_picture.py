@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof import cli
-from pyprof.report.analysis.bounds import BOUNDS, UNKNOWN
+from pyprof.installing import need
+from pyprof.report.analysis.roofline import BOUNDS, UNKNOWN
 from pyprof.report.render.roofline_frame import LogAxes, frame, height_of, labels
 from pyprof.report.render.text import cut, percent
 
@@ -35,7 +35,7 @@ def picture(chart: Chart, kind: str) -> bytes:
 
     Raises PyprofError where matplotlib is not installed.
     """
-    cli.need("pictures", "matplotlib")
+    need("pictures", "matplotlib")
     from matplotlib import rc_context  # noqa: PLC0415 - extra
     from matplotlib.figure import Figure  # noqa: PLC0415 - extra
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.report.analysis.host_ops import UNKNOWN as UNKNOWN_HOST
 from pyprof.report.analysis.idle import CAUSES
 from pyprof.report.analysis.layer_tree import named
 from pyprof.report.analysis.phases import by_phase, said
@@ -291,7 +292,7 @@ def _notes(timed: Times) -> Iterator[str]:
         yield from text.wrapped(f"Note: {BLOCKING}.")
     if timed.left_out:
         yield f"Note: times are of {len(timed.devices)} GPUs; {timed.left_out} were left out."
-    if not timed.api_known and not all(device.on_cpu for device in timed.devices):
+    if not timed.api_known and any(d.idle_ns and not d.on_cpu for d in timed.devices):
         yield "Note: this file lacks waits for the GPU; they count as launch or host."
 
 
@@ -463,7 +464,7 @@ def slowest_on_host(brief: Brief, limit: int) -> Iterator[str]:
 def host_table(brief: Brief, limit: int) -> Iterator[str]:
     """Tabulate what the host spent in ops, the most time of their own first, beside GPU time."""
     if brief.host is None:
-        yield "Host time by op is unknown: only captures tell it, and without --where."
+        yield f"Host time by op is unknown: {UNKNOWN_HOST}, and without --where."
         return
     yield from _host_rows(brief, limit, f"--top {brief.host.num_rows}")
     yield from text.wrapped(

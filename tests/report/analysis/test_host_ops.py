@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from pyprof.report.analysis.overview import summarise_brief
 from pyprof.report.render import text
 from pyprof.report.render.summary import host_table
 from tests.builders import Range, Work, nsys_db
+from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
 from tests.report import captures as built
 
@@ -110,7 +112,7 @@ def _source(*ranges: built.Range, work: tuple[built.Work, ...] = ()) -> Source:
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 60), st.sampled_from("abc")),
-                max_size=12))  # fmt: skip
+                min_size=1, max_size=12))  # fmt: skip
 def test_own_times_add_up_to_the_time_in_ops(parts: list[tuple[int, int, str]]) -> None:
     """A ns belongs to the innermost op: checked ns by ns, for ranges in each other."""
     nested: list[tuple[int, int, str]] = []
@@ -231,7 +233,27 @@ def test_what_parse_wrote_tells_no_host_time(net: Path, tmp_path: Path) -> None:
     assert run("parse", net, "-o", tmp_path / "net.dict").code == 0
     done = run("prof", "--csv", "--by", "op", "-c", "op,cpu_self", tmp_path / "net.dict")
     assert done.stdout == '"Op","CPUSelf(ns)"\n"mm",""\n"",""\n'
-    assert "what the host spent in ops is unknown: only captures tell it" in done.stderr
+    assert "what the host spent in ops is unknown: only captures with ranges of ops" in done.stderr
+
+
+def test_a_capture_without_ranges_tells_no_host_time(tmp_path: Path) -> None:
+    """Neither the calls of the driver, nor another profiler's kernels, say of which op they are."""
+    no_ranges = nsys_db(tmp_path / "a.sqlite", [Work("gemm", (20, 30), (5, 9))])
+    for path in (no_ranges, ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)])):
+        answer = json.loads(run("summary", "--json", path).stdout)
+        assert answer["host_ops"] is None
+        assert "only captures with ranges of ops tell it" in answer["host_ops_why"]
+        assert "Host time by op is unknown" in run("summary", "--by", "host", path).stdout
+        done = run("prof", "--csv", "--by", "op", "-c", "cpu_calls", path)
+        assert (done.stdout, "is unknown: only captures with" in done.stderr) == (
+            '"CPUCalls"\n""\n', True
+        )  # fmt: skip
+
+
+def test_waits_are_not_missed_where_nothing_is_idle(tmp_path: Path) -> None:
+    """A note of what idle time counts as says nothing of kernels laid end to end."""
+    path = ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)] * 2)
+    assert "lacks waits" not in run("summary", path).stdout
 
 
 def test_columns_of_groups_are_chosen_and_sorted_by(net: Path) -> None:
@@ -267,4 +289,4 @@ def test_a_summary_shows_the_host_beside_the_gpu(net: Path, tmp_path: Path) -> N
     assert "... and 1 more, 9.1 % of host time in ops (--top 3)" in shown
     assert run("parse", net, "-o", tmp_path / "net.dict").code == 0
     done = run("summary", "--by", "host", tmp_path / "net.dict").stdout
-    assert "Host time by op is unknown: only captures tell it" in done
+    assert "Host time by op is unknown: only captures with ranges of ops" in done

@@ -288,7 +288,16 @@ _VLLM = (
 _SGLANG = ("step[EXTEND bs=2 toks=16]", "step[DECODE bs=3]", "step[DECODE bs=4]")
 
 
-@pytest.mark.parametrize("texts", [_VLLM, _SGLANG])
+_ATOM = ("prefill[bs=2 tok=16 ctx=[9, 7]]", "decode[bs=3/4 tok=3 d=3]", "eager_decode[bs=2 tok=2]")
+
+
+_TRTLLM = tuple(
+    f"[Executor] _forward_step {n}: {n % 2} ctx reqs, {90 * (n % 2)} ctx tokens, 8 gen reqs"
+    for n in (7, 8, 9)
+)
+
+
+@pytest.mark.parametrize("texts", [_VLLM, _SGLANG, _ATOM, _TRTLLM])
 def test_executions_of_a_serving_engine_are_steps(texts: tuple[str, ...]) -> None:
     """Prefill and decode alike; layers that repeat in them are none, nor a longer range around."""
     work = _loop(30)
@@ -327,6 +336,21 @@ def test_a_step_of_vllm_lasts_until_its_next_model_run() -> None:
     found = find_steps(parse(net), net)
     assert found.origin == 'ranges "gpu_model_runner: preprocess"'
     assert found.start_ns.tolist() == [0, 1000 * US, 2000 * US]
+
+
+@pytest.mark.parametrize("bookkeeping", [True, False])
+def test_vllm_once_called_the_parts_of_a_step_by_plain_words(*, bookkeeping: bool) -> None:
+    """Only where the one is among them that nobody else uses."""
+    parts = [("Preprocess", 0), ("Forward", 100), ("Bookkeep" if bookkeeping else "Sample", 700)]
+    ranges = [
+        Range(name, ((at + 1000 * n) * US, (at + 90 + 1000 * n) * US))
+        for n in range(3)
+        for name, at in parts
+    ]
+    net = capture(_loop(29), ranges=ranges)
+    found = find_steps(parse(net), net)
+    assert (found.origin == 'ranges "Preprocess"') == bookkeeping
+    assert (found.start_ns.tolist() == [0, 1000 * US, 2000 * US]) == bookkeeping
 
 
 def test_what_repeats_within_one_graph_launch_is_no_step() -> None:

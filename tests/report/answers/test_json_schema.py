@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DEFINITIONS = json_schema.schema()["$defs"]
 
 _UNITS = re.compile(
-    r"(_|^)(ns|bytes|j|hz|flops|per_s|percent|tflops|gbs|flop_per_byte|share|count|calls|rows|id|ids|version)(_|$)"
+    r"(_|^)(ns|bytes|j|w|hz|flops|per_s|percent|tflops|gbs|flop_per_byte|share|count|calls|rows|id|ids|version)(_|$)"
 )
 _PLAIN = {
     *("rank", "device", "kernels", "windows", "steps", "tokens", "line", "number"),
@@ -27,6 +27,7 @@ _PLAIN = {
         "last",
         "p",
         "mfu",
+        "excess",
         "hfu",
         "mbu",
         "efficiency",

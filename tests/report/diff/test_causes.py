@@ -37,8 +37,6 @@ def test_another_kernel(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", ["md", "html"])
 def test_causes_are_in_every_form(suffix: str, tmp_path: Path) -> None:
     """And the way from A to B, on the page."""
-    if suffix == "html":
-        pytest.importorskip("jinja2")
     names = [f"op{n}" for n in range(8)]
     taken = [{name: [factor * 1000] * 4 for name in names} for factor in (100, 108)]
     a, b = (noisy(tmp_path / f"{n}.sqlite", one) for n, one in enumerate(taken))

@@ -18,7 +18,8 @@ import pytest
 
 import pyprof
 from pyprof.errors import PyprofError
-from pyprof.inputs.engine import InProcess, opened
+from pyprof.inputs.engine import InProcess
+from pyprof.inputs.engine_choice import opened
 from pyprof.prof.table import Override
 from pyprof.report import export as exporters
 from pyprof.report.export import write as exported
@@ -36,7 +37,7 @@ T = TypeVar("T")
 
 RANKS = 3
 pytestmark = pytest.mark.usefixtures("two_workers")
-FORMS = [form for form in exporters.formats() if not form.suffixes[0].endswith(".gz")]
+FORMS = [form for form in exporters.FORMATS if not form.suffixes[0].endswith(".gz")]
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,9 @@ import re
 
 import pytest
 
+from pyprof import ops
 from pyprof.ops.model_config import REMEDY
+from pyprof.ops.serving_moe import ELSEWHERE
 from pyprof.prof.op_choice import UNSEEN
 from pyprof.report.render.remedies import _ELSE, explained
 from tests.programs import TOP
@@ -24,6 +26,14 @@ def reasons() -> list[str]:
 def test_every_reason_of_a_formula_has_a_remedy(reason: str) -> None:
     """None falls through to the general advice, but those that are a name only."""
     assert explained(reason)[1] != _ELSE or reason.startswith("{")
+
+
+@pytest.mark.parametrize(
+    "reason", [*sorted({model.unrecorded for model in ops.models()} - {""}), ELSEWHERE]
+)
+def test_what_no_capture_holds_no_capture_would(reason: str) -> None:
+    """Recording shapes would not help."""
+    assert "only the run itself" in explained(reason)[1]
 
 
 @pytest.mark.parametrize("reason", [UNSEEN, f"widths not recorded: {REMEDY}"])

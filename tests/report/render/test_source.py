@@ -105,7 +105,7 @@ def test_the_current_folder_is_shown_on_stdout_alone(home: Path) -> None:
 
 def _targets() -> list[tuple[str, str]]:
     """Give each command that takes captures and writes a file, with each form of it."""
-    suffixes = {"export": [s for form in export.formats() for s in form.suffixes],
+    suffixes = {"export": [s for form in export.FORMATS for s in form.suffixes],
                 "roofline": [".html", ".svg"], "diff": [".txt", ".md", ".csv", ".html", ".json"],
                 "ranks": [".txt", ".csv", ".json"], "summary": [".txt", ".json"],
                 "lines": [".txt", ".json"], "prof": [".txt", ".csv", ".json"],
@@ -118,7 +118,6 @@ def _targets() -> list[tuple[str, str]]:
 def test_no_file_holds_source_that_nobody_asked_for(name: str, suffix: str, home: Path) -> None:
     """Whatever the command and the form, also where the capture names files that are there."""
     if suffix in {".html", ".svg"} and name in {"report", "roofline", "diff"}:
-        pytest.importorskip("jinja2")
         pytest.importorskip("matplotlib")
     Path("train.py").write_text(PRIVATE_LINE)
     net = naming("train.py", home / "settings.py", home / "project" / "train.py")

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
-
-from pyprof import cli
+from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from jinja2 import Environment
 
 _HERE = Path(__file__).parent
 
@@ -25,24 +23,11 @@ def render(
     others: Mapping[str, str] | None = None,
     **context: Any,  # noqa: ANN401 - what the template shows
 ) -> str:
-    """Fill a template, which may include `others`, given by name, beside the files here.
-
-    Raises PyprofError where Jinja2 is not installed.
-    """
+    """Fill a template, which may include `others`, given by name, beside the files here."""
     return str(_environment(others or {}).get_template(template).render(**context))
 
 
 def _environment(others: Mapping[str, str]) -> Environment:
-    cli.need("pages", "Jinja2")
-    from jinja2 import (  # noqa: PLC0415 - extra
-        ChoiceLoader,
-        DictLoader,
-        Environment,
-        FileSystemLoader,
-        StrictUndefined,
-    )
-    from markupsafe import Markup  # noqa: PLC0415 - comes with it
-
     environment = Environment(
         loader=ChoiceLoader([DictLoader(others), FileSystemLoader(_HERE / "templates")]),
         autoescape=True,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyprof import __version__
 from pyprof.inputs.source import each_once
 from pyprof.report.analysis.overview import merge_briefs, overview, shortened
 from pyprof.report.render import page
@@ -14,6 +13,7 @@ from pyprof.report.render.page import parts, sections
 from pyprof.report.render.page.facts import Selectable, chosen_facts, merge_facts, row_facts
 from pyprof.report.render.page.parts import Gathered, Page
 from pyprof.report.render.text import duration
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,10 +104,7 @@ def merge_pages(a: Content, b: Content) -> Content:
 
 
 def html(content: Content, origin: Origin = Origin(), sources: Path | None = None) -> str:  # noqa: B008 - immutable
-    """Make the page; with the text of source lines where `sources` is their folder.
-
-    Raises PyprofError where what draws it is not installed.
-    """
+    """Make the page; with the text of source lines where `sources` is their folder."""
     brief, selectable = content.brief, Selectable(content.facts)
     on = brief.coverage.processor
     shown = [

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.parse.records import number_combinations, totals
-from pyprof.prof.column import spelt
+from pyprof.prof.column_values import spelt
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
 from pyprof.report.analysis.layer_tree import NO_LAYER, steps

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof.report.analysis.bounds import BOUNDS, UNKNOWN
 from pyprof.report.analysis.idle import CAUSES
+from pyprof.report.analysis.roofline import BOUNDS, UNKNOWN
 from pyprof.report.render.page.lanes import PAUSED
 from pyprof.report.render.text import duration, number, percent, short_line
 

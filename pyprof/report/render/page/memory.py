@@ -12,7 +12,8 @@ from pyprof.report.render.text import duration
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyprof.report.analysis.memory import DeviceMemory, HeldBlock
+    from pyprof.report.analysis.held_memory import HeldBlock
+    from pyprof.report.analysis.memory import DeviceMemory
 
 WIDTH, HEIGHT, TREE_HEIGHT = 1000, 260, 320
 _MARGIN = 8

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof import __version__
 from pyprof.report.analysis import roofline
 from pyprof.report.render import page
 from pyprof.report.render.page import figures
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from pyprof.report.analysis.roofline import Chart
 
 
 def html(chart: Chart) -> str:
-    """Make the page. Raises PyprofError where what draws it is not installed."""
+    """Make the page."""
     return page.render(
         "roofline.html.j2",
         version=__version__,

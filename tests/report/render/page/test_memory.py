@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("jinja2")
-
 from pyprof.memory import read
 from pyprof.report.analysis.memory import highest_first
 from pyprof.report.render.page import memory

@@ -1,10 +1,9 @@
-"""What counters measured: sentences, and a table of ops by kernel."""
+"""What counters measured: sentences, and a table of ops."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyprof.report.analysis.phases import by_phase
 from pyprof.report.render import counters
 from pyprof.report.render.page.sections import Cell, Heading, Sortable, text, without_folders
 from pyprof.report.render.text import UNKNOWN
@@ -25,9 +24,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
     brief = page.brief
     if brief.counters is None:
         return None
-    phases = by_phase(brief.steps, brief.averaged) if brief.averaged else []
-    tokens = sum(phase.tokens or 0 for phase in phases)
-    sentences = counters.sentences(brief.counters, brief.step_count, tokens)
+    sentences = counters.sentences(brief.counters, brief.step_count, brief.token_count)
     return {"sentences": [*map(without_folders, sentences)], "table": _table(brief.counters)}
 
 

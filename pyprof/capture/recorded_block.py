@@ -24,7 +24,6 @@ from pyprof.instrument import emit, range_to_capture
 
 if TYPE_CHECKING:
     from contextlib import _GeneratorContextManager
-    from types import TracebackType
     from typing import ClassVar
 
     import pandas as pd
@@ -95,12 +94,7 @@ class Profile:
                 self._stack.enter_context(range_to_capture.profile(schedule=self._schedule))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._depth -= 1
         if self._depth:
             return

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from selenium.webdriver.chrome.webdriver import WebDriver
 
-pytest.importorskip("jinja2")
 
 NAMES = [
     f"<img src=x onerror=document.title='harmed'>{HOSTILE}",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyprof import schema
-from pyprof.capture import pitfalls, tables
+from pyprof.capture import tables
+from pyprof.report.analysis import pitfalls
 from tests.texts import apart
 
 if TYPE_CHECKING:

@@ -124,7 +124,6 @@ def test_the_svg_names_device_roofs_and_ops(net: Path, tmp_path: Path) -> None:
 
 def test_the_page_opens_without_network_and_draws(net: Path, tmp_path: Path) -> None:
     """In a real browser: no error, no request but its own file, a figure of some height."""
-    pytest.importorskip("jinja2")
     target = tmp_path / "net.html"
     assert run("roofline", net, "-o", target).code == 0
     with browser(tmp_path / "profile") as driver:
@@ -146,18 +145,15 @@ def test_without_any_peak_there_are_points_and_no_roof(net: Path, tmp_path: Path
     assert "--peak-flops" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["roofline", "report"])
-def test_what_a_page_lacks_is_told(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_picture_lacks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line that names what to install, before anything is read, and no file."""
-    for name in [*sys.modules, "jinja2"]:
-        if name.partition(".")[0] == "jinja2":
+    for name in [*sys.modules, "matplotlib"]:
+        if name.partition(".")[0] == "matplotlib":
             monkeypatch.setitem(sys.modules, name, None)
-    done = run(command, tmp_path / "not.there", "-o", tmp_path / "net.html")
+    done = run("roofline", tmp_path / "not.there", "-o", tmp_path / "net.png")
     assert done.code == 1
-    assert done.stderr == "pyprof: pages need Jinja2: pip install jinja2\n"
-    assert not (tmp_path / "net.html").exists()
+    assert done.stderr == "pyprof: pictures need matplotlib: pip install matplotlib\n"
+    assert not (tmp_path / "net.png").exists()
 
 
 @pytest.mark.parametrize("target", ["net", "net.jpg", "-"])

@@ -13,9 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.parse import nothing
+from pyprof.inputs.counters import with_counters
+from pyprof.parse import nothing, parse
 from pyprof.parse.assemble import doubts
 from pyprof.parse.evidence import is_early
+from pyprof.prof.table import Table
+from pyprof.readers import settings
+from pyprof.report.analysis.counter_totals import counter_totals
 
 if TYPE_CHECKING:
     from pyprof.arrays import Ints
@@ -189,6 +193,30 @@ def huge(capture: schema.Capture) -> Iterator[str]:
     rows = capture.activities.num_rows + capture.calls.num_rows + capture.ranges.num_rows
     if rows > _HUGE_ROWS:
         yield f"{rows:,} rows: a few steps (--steps 5,2,3) show the same in a fraction of the time"
+
+
+@pitfall
+def counters(capture: schema.Capture) -> Iterator[str]:
+    """Counters that did not join, that contradict names of kernels, or that tell of a low clock."""
+    counted = capture.activities.column("counters")
+    sampled = capture.samples.num_rows
+    if counted.null_count == len(counted) and not sampled and not settings.counters():
+        return
+    records = parse(capture)
+    joined = with_counters(records)
+    yield from joined.warnings[len(records.warnings) :]
+    table = Table(joined)
+    totals = counter_totals(table, capture, np.ones(joined.rows, bool), None)
+    if totals is None:
+        return
+    yield from (entry.text for entry in totals.disagreements)
+    if totals.throttled:
+        yield totals.throttled
+    if sampled and not table.measured.any:
+        yield (
+            "metrics were sampled, but too few samples fall on any kernel: capture more steps, or "
+            "sample more often"
+        )
 
 
 def _any(mask: pa.ChunkedArray) -> bool:

@@ -1,4 +1,4 @@
-"""Run a command in this process: what it wrote where, and how it ended."""
+"""Tests of pyprof.commands, and what runs a command: what it wrote where, and how it ended."""
 
 from __future__ import annotations
 

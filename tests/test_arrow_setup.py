@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof import allocator
+from pyprof import arrow_setup
 from tests.programs import python
 
 _STATM = Path("/proc/self/statm")
@@ -15,7 +15,7 @@ _HOLDS_100_MB = f"""
 import mmap
 from pathlib import Path
 import numpy as np
-from pyprof import allocator
+from pyprof import arrow_setup
 
 def resident_bytes():
     return int(Path({str(_STATM)!r}).read_text().split()[1]) * mmap.PAGESIZE
@@ -26,12 +26,14 @@ held = [np.ones(50_000, np.int8) for _ in range(2000)]
 kept = held[-1]  # keeps the end of the heap where it is
 held.clear()
 after = resident_bytes()
-allocator.give_back()
+arrow_setup.give_back()
 print(before, after, resident_bytes())
 """
 
 
-@pytest.mark.skipif(not _STATM.exists() or allocator._TRIM is None, reason="needs Linux with glibc")
+@pytest.mark.skipif(
+    not _STATM.exists() or arrow_setup._TRIM is None, reason="needs Linux with glibc"
+)
 def test_what_was_freed_goes_back_to_the_system() -> None:
     """By the kernel's own count: 100 MB that the C library kept are no longer resident."""
     done = python("-c", _HOLDS_100_MB)
@@ -54,6 +56,6 @@ def test_both_allocators_are_asked(
             asked.append("Arrow")
 
     monkeypatch.setattr("pyarrow.default_memory_pool", Pool)
-    monkeypatch.setattr(allocator, "_TRIM", asked.append if trim else None)
-    allocator.give_back()
+    monkeypatch.setattr(arrow_setup, "_TRIM", asked.append if trim else None)
+    arrow_setup.give_back()
     assert asked == (["Arrow", 0] if trim else ["Arrow"])

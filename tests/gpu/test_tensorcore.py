@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyprof.gpu.kernel_dtypes import weight_type
 from pyprof.gpu.kernel_names import split
 from pyprof.gpu.tensorcore import RULES, Rule, TensorCore, tensor_core
-from tests.gpu_facts.captured_names import CAPTURES, captured_names
-from tests.gpu_facts.tensorcore_names import NAMES, TORCH
+from tests.gpu.captured_names import CAPTURES, captured_names
+from tests.gpu.tensorcore_names import NAMES, TORCH
 
 needs_captures = pytest.mark.skipif(not CAPTURES.exists(), reason="no shared captures")
 
@@ -111,3 +112,20 @@ def test_any_text(name: str, cc: tuple[int, int] | None) -> None:
     assert isinstance(verdict, TensorCore)
     assert verdict.value in {"1", "0", "?", "-"}
     assert re.match(r"[\w-]+: \S", verdict.rule)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("mxfp4", "_matmul_ogs_NNT_bf16xbf16xmxfp4_128x256x128x1_swiglu"),
+        ("mxfp4", "bmm_Bfloat16_MxE2m1MxE4m3_Fp32_Ab32_Bb32_t128x8x256_s4_et128x8"),
+        ("mxfp4", "bmm_Bfloat16_MxE2m1Bfloat16_Fp32_bA32_t128x8x256_s4_et128x8"),
+        ("nvfp4", "bmm_E2m1_E2m1E2m1_Fp32_bA16_bB16_t128x64x256_s6_et128x64"),
+        ("fp8", "bmm_Bfloat16_E4m3E4m3_Fp32_t128x8x128_s5_et64x8"),
+        (None, "bmm_Bfloat16_Bfloat16Bfloat16_Fp32_t128x8x128_s5_et64x8"),
+        (None, "fused_moe_kernel"),
+    ],
+)
+def test_how_an_experts_weights_are_stored(kind: str | None, name: str) -> None:
+    """Of two input types the narrower is the weights'."""
+    assert weight_type(name) == kind

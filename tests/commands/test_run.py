@@ -19,6 +19,9 @@ pytest.importorskip("torch")
 from pyprof.capture import machine
 from pyprof.commands.capture import command as capture
 from pyprof.commands.run import command as run
+from tests.capture.conftest import main_is_put_back
+
+pytestmark = pytest.mark.usefixtures(main_is_put_back.__name__)
 
 TRAIN = """
 import sys, torch

@@ -18,7 +18,7 @@ from pyprof.gpu.kernel_roles import (
     rank,
     role,
 )
-from tests.gpu_facts.captured_names import CAPTURES, captured_names
+from tests.gpu.captured_names import CAPTURES, captured_names
 
 NAMES = [
     ("gemm", "volta_sgemm_128x64_tn"),
@@ -40,6 +40,19 @@ NAMES = [
     ("copy", "void vllm::reshape_and_cache_flash_kernel<__hip_bfloat16, __hip_bfloat16>(int)"),
     ("elementwise", "void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, true>(int)"),
     ("index", "routingIndicesClusterKernel"),
+    # the library is not the kernel
+    ("norm", "void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>(T1)"),
+    ("index", "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024u>(float*)"),
+    ("random", "void flashinfer::sampling::SamplingFromProbKernel<1024u>(float*)"),
+    ("attention", "void flashinfer::BatchPrefillWithPagedKVCacheKernel<flashinfer::KernelTraits<1>>(T1)"),
+    ("setup", "void deep_gemm::transpose_and_pack_fp32_into_ue8m0<512u, 48u>(float*)"),
+    ("gemm", "void deep_gemm::sm100_fp8_gemm_1d1d_impl<(cute::UMMA::Major)0>(float*)"),
+    ("gemm", "void deep_gemm::smxx_fp8_paged_mqa_logits<1u>(float*)"),
+    ("splitk", "_ZN10flashinfer41PersistentVariableLengthMergeStatesKernelILj8EEEvv"),
+    ("index", "void moe::dev::routing::routingRenormalize::routingIndicesClusterKernel<int>(T1)"),
+    ("elementwise", "void transformer_engine::gated_kernels::cast_gated_kernel<true>(int)"),
+    ("norm", "void cuComputeGradInput<float, float, c10::BFloat16>(int)"),
+    ("linear attention", "_chunk_scan_fwd_kernel"),
     ("comm", "void deep_ep::intranode::combine<__nv_bfloat16, (int)8, (int)768, (int)4096>(T1 *)"),
     ("splitk", "void cutlass::Kernel<cutlass::reduction::kernel::ReduceSplitK<cutlass::MatrixShape<4, 128>>>(T1)"),
     ("splitk", "void cutlass::device_kernel<flash::FlashAttnFwdCombine<cute::tuple<cute::C<16>>>>(T1)"),
@@ -100,6 +113,24 @@ NAMES = [
     ("other", "saxpy(double *, double *, double *, double, int)"),
     ("other", "void build_GPU2<128, 4>(int*, int*)"),
     ("other", ""),
+    # SGLang and vLLM on Blackwell
+    ("gemm", "kernel_cutlass_kernel_flashinfergemmkernelsdense_blockscaled_gemm_sm100Sm100BlockScaledPersistentDenseGemmKernel_object_at__TiledMMA_ThrLayoutVMNK11110000_PermutationMNK____MMAAtom_ThrID1_0"),
+    ("norm", "kernel_cutlass_kernel_flashinfernormkernelsfused_add_rmsnormFusedAddRMSNormKernel_object_at__tensorptrbf16gmemalign128o409640961_tensorptrbf16gmemalign128o409640961_tensorptrbf16gmemalign_0"),
+    ("attention", "kernel_cutlass_kernel_flash_attncuteflash_fwd_sm100FlashAttentionForwardSm100_object_at__tensor000o1112"),
+    ("norm", "void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*)"),
+    ("gemm", "void flashinfer::trtllm_dsv3_router_gemm::router_gemm_kernel<__nv_bfloat16, float, 128, 8, 16, 256, 7168>(float*)"),
+    ("elementwise", "void flashinfer::activation::act_and_mul_kernel<__nv_bfloat16, &silu>(__nv_bfloat16*)"),
+    ("attention", "void flashinfer::BatchPrefillWithPagedKVCacheKernel<flashinfer::KernelTraits<1>>(int)"),
+    ("comm", "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<(flashinfer::trtllm_allreduce_fusion::AllReduceFusionPattern)1, __nv_bfloat16, 8>(int)"),
+    ("norm", "_gemma_norm_rope"),
+    ("attention", "void flashinfer::msa_prefill_nvfp4::(anonymous namespace)::sparse_prefill_kernel<flashinfer::msa_pref"),
+    ("linear attention", "_chunk_scan_fwd_kernel"),
+    ("linear attention", "chunk_gated_delta_rule_fwd_kernel_h_blockdim64"),
+    ("linear attention", "kernel_cutlass_kernel_GdnBwdCfguse_initial_stateFalse"),
+    ("elementwise", "void (anonymous namespace)::per_token_group_quant_8bit_v2_kernel<(anonymous namespace)::NaiveScheduler, 128>(int)"),
+    ("elementwise", "applyMLARopeAndAssignQKVKernel"),
+    ("index", "void moe_align_block_size_small_batch_expert_kernel<int, 256>(int const*)"),
+    ("gemm", "void deep_gemm::sm100_tf32_hc_prenorm_gemm_impl<24u, 16384u, 64u, 32u>(unsigned int)"),
     # mangled, as nvprof stored them: the file name `Dropout` in the namespace is no role
     ("index", "_Z21indexSelectLargeIndexIfjLi2ELi2ELin2ELb1EEv10TensorInfoIT_T0_ES3_S0_IlS2_EiiS2_S2_l"),
     ("fill", "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_implIZZZNS0_16fill_kernel_cuda"),
@@ -152,6 +183,12 @@ def test_copy_is_the_op() -> None:
     assert arithmetic_roles([Role.COPY, Role.FILL], "copy") == {Role.COPY}
 
 
+def test_experts_rows_in_another_order() -> None:
+    """Where no product is there, that is the work."""
+    assert arithmetic_roles([Role.INDEX, Role.LAYOUT], "moe") == {Role.LAYOUT}
+    assert arithmetic_roles([Role.GEMM, Role.LAYOUT], "moe") == {Role.GEMM}
+
+
 def test_unknown_family_takes_every_computing_kernel() -> None:
     """Without a family, everything but helpers shares the cost."""
     call = [Role.GEMM, Role.ELEMENTWISE, Role.COPY]
@@ -163,7 +200,7 @@ def test_computing_kernels_always_rank(family: str) -> None:
     """A kernel that computes may do any op's arithmetic; a helper only where moving is the op."""
     ranked = {kind for kind in Role if rank(kind, family) is not None}
     assert ranked >= {kind for kind in Role if arithmetic(kind)}
-    if family not in {"copy", "fill", "index", "embedding", "comm"}:
+    if family not in {"copy", "fill", "index", "embedding", "comm", "moe"}:
         assert not ranked & HELPERS
 
 

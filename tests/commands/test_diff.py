@@ -258,8 +258,6 @@ def test_the_suffix_chooses_the_format(
     pair: tuple[Path, Path], tmp_path: Path, suffix: str
 ) -> None:
     """Each names the op that changed, and what was broken where there is room for it."""
-    if suffix == ".html":
-        pytest.importorskip("jinja2")
     target = tmp_path / f"diff{suffix}"
     done = run("diff", *pair, "-o", target, "--fail-if", "time>1%")
     assert (done.code, done.stdout) == (3, "")

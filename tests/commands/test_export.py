@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,10 +10,7 @@ from pyprof.report import export
 from tests.commands import run
 from tests.report.captured import capture
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-SUFFIXES = [suffix for form in export.formats() for suffix in form.suffixes]
+SUFFIXES = [suffix for form in export.FORMATS for suffix in form.suffixes]
 
 
 def test_an_unknown_suffix_is_misuse(tmp_path: Path) -> None:
@@ -35,13 +32,15 @@ def test_the_longest_suffix_counts() -> None:
     }
 
 
-def test_suffixes_and_their_description_are_read_without_loading() -> None:
-    """What the source says is what the module has; no suffix belongs to two."""
+def test_each_module_is_a_format() -> None:
+    """None is forgotten, no suffix belongs to two, and help says what a module says of itself."""
+    folder = Path(export.__file__).parent
+    assert [form.module for form in export.FORMATS] == sorted(
+        path.stem for path in folder.glob("as_*.py")
+    )
     assert len(SUFFIXES) == len(set(SUFFIXES))
-    for form in export.formats():
-        loaded = form.load()
-        assert form.suffixes == loaded.SUFFIXES
-        assert (loaded.__doc__ or "").startswith(form.description)
+    for form in export.FORMATS:
+        assert (form.load().__doc__ or "").startswith(form.description)
         assert form.description
 
 
@@ -56,9 +55,9 @@ def test_each_suffix_writes_a_file(tmp_path: Path, suffix: str) -> None:
         assert (tmp_path / f"out{suffix}").stat().st_size
 
 
-@pytest.mark.parametrize("form", list(export.formats()), ids=lambda form: form.module)
+@pytest.mark.parametrize("form", export.FORMATS, ids=lambda form: form.module)
 def test_help_names_each_format(form: export.Format) -> None:
-    """A format that is dropped into the folder is in the help."""
+    """Each is in the help, with its first words."""
     done = run("export", "--help")
     assert form.suffixes[0] in done.stdout
     assert " ".join(form.description.split()[:3]) in " ".join(done.stdout.split())

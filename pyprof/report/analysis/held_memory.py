@@ -1,0 +1,46 @@
+"""What is held at the peak: blocks, and groups of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMemory:
+    """Blocks that have something in common."""
+
+    name: str | None
+    """What: a category, layer, line, op, direction or size; null where it is unknown."""
+    bytes: int
+    """What they hold at the peak."""
+    blocks: int
+    """How many they are."""
+    allocated_bytes: int
+    """What was allocated under this name in the whole recording."""
+    net_bytes: int | None
+    """Of that, what was not given back under this name, by whichever block it is of; null where
+    nothing tells who gives back."""
+    byte_ms: float | None
+    """Bytes times milliseconds held, of the whole recording; null where no times are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBlock:
+    """A block that is live at the peak."""
+
+    bytes: int
+    """As the program asked for it."""
+    category: str | None
+    """What it is for; null where nothing tells."""
+    evidence: str | None
+    """What tells the category, `inferred:` before what rests on when it lived."""
+    layer: str | None
+    """The module, or range of the user's; null where none was recorded."""
+    line: str | None
+    """The user's line that allocated it; null where no stack was recorded."""
+    op: str | None
+    """The op that allocated it; null where nothing tells."""
+    direction: str | None
+    """forward, backward, optimizer or communication; null where nothing tells."""
+    age_ns: int | None
+    """How long before the peak it was allocated; null: before the recording."""

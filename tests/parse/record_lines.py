@@ -1,0 +1,18 @@
+"""Records as the lines of a file of dict lines."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from pyprof.parse import dict_lines
+
+if TYPE_CHECKING:
+    from pyprof.parse.records import Records
+
+
+def record_lines(records: Records) -> list[str]:
+    """Give the lines, without line ends; texts may hold other separators."""
+    file = io.BytesIO()
+    dict_lines.write(records, file)
+    return file.getvalue().decode().split("\n")[:-1]
